@@ -1,0 +1,3 @@
+//! Bulk over quinn.
+
+fn main() {}

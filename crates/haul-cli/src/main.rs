@@ -1,0 +1,3 @@
+//! The `haul` command.
+
+fn main() {}

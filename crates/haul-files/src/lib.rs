@@ -1,0 +1,1 @@
+//! File trees across a network: manifest, blocks, journal, verification, stores.

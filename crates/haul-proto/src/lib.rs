@@ -1,0 +1,1 @@
+//! The haul transport, sans-IO: wire format, handshake, paths, recovery, streams.

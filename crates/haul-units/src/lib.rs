@@ -1,0 +1,17 @@
+//! Quantities of data transfer: [`Bytes`], [`BitRate`], [`Time`] and [`Ratio`].
+//!
+//! The unit is the type. Sizes are bytes and print with binary prefixes (`KiB`, `MiB`, ..); rates are bits per second and
+//! print with decimal prefixes (`kbit/s`, `Mbit/s`, ..). Parsing takes what people type (`10G`, `1.5 Gbit/s`, `64KiB`) and refuses the
+//! rest with an error that names the text and says what is understood.
+
+mod bit_rate;
+mod bytes;
+mod parse;
+mod ratio;
+mod time;
+
+pub use bit_rate::BitRate;
+pub use bytes::Bytes;
+pub use parse::ParseQuantityError;
+pub use ratio::Ratio;
+pub use time::{Time, parse_duration};

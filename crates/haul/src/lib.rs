@@ -1,0 +1,1 @@
+//! Reliable, encrypted transport over UDP for long fat networks: a socket library in user land.
