@@ -1,0 +1,107 @@
+//! What the checks look at: the packages as `cargo metadata` reports them, and the text of every Rust file.
+
+use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{fs, io};
+
+use serde_json::Value;
+
+use crate::source::Source;
+
+/// The workspace as text, so that a check needs no file system.
+#[derive(Default)]
+pub struct Workspace {
+    /// Members of the workspace.
+    pub packages: Vec<Package>,
+    /// Every Rust file below the root, generated and downloaded ones left out.
+    pub sources: Vec<Source>,
+}
+
+/// One member and what it needs of other members.
+#[derive(Clone)]
+pub struct Package {
+    pub name: String,
+    pub needs: Vec<Need>,
+}
+
+/// One dependency as written in a `Cargo.toml`.
+#[derive(Clone)]
+pub struct Need {
+    pub name: String,
+    /// Only for tests and benches.
+    pub dev: bool,
+}
+
+impl Workspace {
+    /// Reads the workspace that this program was built from.
+    pub fn read() -> Result<Self, Box<dyn Error>> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent directory")?;
+        let mut paths = Vec::new();
+        walk(root, &mut paths)?;
+        paths.sort();
+        let mut sources = Vec::with_capacity(paths.len());
+        for path in &paths {
+            let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
+            sources.push(Source::new(&name, &fs::read_to_string(path)?));
+        }
+        Source::mark_test_modules(&mut sources);
+        Ok(Self { packages: packages(root)?, sources })
+    }
+}
+
+fn packages(root: &Path) -> Result<Vec<Package>, Box<dyn Error>> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo).args(["metadata", "--no-deps", "--format-version=1"]).current_dir(root).output()?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into());
+    }
+    Ok(parse_metadata(&serde_json::from_slice(&output.stdout)?))
+}
+
+fn parse_metadata(metadata: &Value) -> Vec<Package> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let need = |dependency: &Value| Need { name: text(&dependency["name"]), dev: dependency["kind"] == "dev" };
+    list(&metadata["packages"])
+        .iter()
+        .map(|package| Package { name: text(&package["name"]), needs: list(&package["dependencies"]).iter().map(need).collect() })
+        .collect()
+}
+
+fn walk(dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = name.to_string_lossy();
+        if entry.file_type()?.is_dir() {
+            if name != "target" && !name.starts_with('.') {
+                walk(&path, found)?;
+            }
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dependencies_come_with_their_kind() {
+        let metadata = serde_json::json!({"packages": [{"name": "a", "dependencies": [
+            {"name": "b", "kind": null}, {"name": "c", "kind": "dev"}, {"name": "d", "kind": "build"}]}]});
+        let packages = parse_metadata(&metadata);
+        let needs: Vec<_> = packages[0].needs.iter().map(|need| (need.name.as_str(), need.dev)).collect();
+        assert_eq!(needs, [("b", false), ("c", true), ("d", false)]);
+    }
+
+    #[test]
+    fn this_workspace_is_found() {
+        let workspace = Workspace::read().expect("the workspace that this test was built from");
+        assert!(workspace.packages.iter().any(|package| package.name == "xtask"));
+        assert!(workspace.sources.iter().any(|source| source.path == "xtask/src/workspace.rs"));
+    }
+}
