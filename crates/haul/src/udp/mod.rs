@@ -1,0 +1,80 @@
+//! Datagrams in trains: the layer between the transport and the system's UDP socket.
+//!
+//! A *train* is a run of datagrams of one size (the last may be shorter) that lie one after the other in one buffer and go to one
+//! address. On Linux one `sendmsg` hands a whole train to the kernel (UDP_SEGMENT) and one `recvmmsg` takes several whole trains
+//! (UDP_GRO). Where the system or the interface refuses the offload, the socket notices it on the first refused train and sends single
+//! datagrams from then on; callers see no difference. On other systems every datagram travels alone.
+//!
+//! Addresses given out are canonical: a socket bound to `[::]` serves IPv4 too, and its IPv4 peers show as IPv4.
+//! Public for tools that measure the system below the transport; applications need [`crate::Endpoint`] only.
+
+mod buffers;
+#[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(not(target_os = "linux"))]
+mod portable;
+mod socket;
+
+pub use buffers::BufferSizes;
+#[cfg(target_os = "linux")]
+pub use linux::Batch;
+#[cfg(not(target_os = "linux"))]
+pub use portable::Batch;
+pub use socket::{Options, Socket};
+
+use std::net::{IpAddr, SocketAddr};
+
+/// The largest train in bytes: what fits into one IPv4 datagram, for the kernel counts a train as one until it is cut.
+pub const MAX_TRAIN_BYTES: usize = 65_507;
+
+/// The most datagrams in one train: the limit of kernels before 6.10 (later ones take 128).
+pub const MAX_TRAIN_SEGMENTS: usize = 64;
+
+/// Room for one received train.
+pub(crate) const SLOT_BYTES: usize = 65_536;
+
+/// Datagrams to send.
+#[derive(Debug, Clone, Copy)]
+pub struct Outgoing<'a> {
+    /// To whom.
+    pub to: SocketAddr,
+    /// From which of our addresses; `None` leaves it to the routing table. Of use for sockets bound to the unspecified address.
+    pub from: Option<IpAddr>,
+    /// ECN codepoint, the two low bits of the traffic class (RFC 3168 5).
+    pub ecn: u8,
+    /// The train, at most [`MAX_TRAIN_BYTES`].
+    pub train: &'a [u8],
+    /// Size of each datagram in it but the last, at least 1 and at most [`MAX_TRAIN_SEGMENTS`] to a train.
+    pub segment_bytes: usize,
+}
+
+/// What became of a train.
+#[derive(Debug)]
+pub enum Sent {
+    /// The system has taken it.
+    Taken,
+    /// Datagrams of this size exceed the MTU of the interface or the path as the system knows it; what was left of the train is gone.
+    TooBig,
+    /// The system could not send it at present (no route, no buffers, refused by a filter): lost like a packet in the network.
+    Lost(std::io::Error),
+}
+
+/// A received train.
+#[derive(Debug)]
+pub struct Received<'a> {
+    /// Who sent it.
+    pub from: SocketAddr,
+    /// Which of our addresses it was sent to, where the system says so.
+    pub to: Option<IpAddr>,
+    /// ECN codepoint of the datagrams.
+    pub ecn: u8,
+    /// The datagrams.
+    pub train: &'a mut [u8],
+    /// Size of each but the last; at least 1.
+    pub segment_bytes: usize,
+}
+
+#[cfg(test)]
+mod tests;
