@@ -1,0 +1,44 @@
+# What a developer runs; CONTRIBUTING.md says what each does. Needs nothing but make: `setup` installs the rest.
+SHELL := /bin/bash
+export PATH := $(HOME)/.cargo/bin:$(PATH)
+# Seconds that `make fuzz` spends on each target. (SECONDS on the command line; bash's own variable of that name is not meant.)
+FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
+
+.PHONY: help setup build demo test check fuzz install clean
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make demo     a real copy between two hosts made of network namespaces, with scp beside it
+demo: setup
+	scripts/demo.sh
+
+## make test     every test: unit, property, doc, end to end, fuzz corpora
+test: setup
+	scripts/test.sh
+
+## make check    format, lints, crate arrows, docs, licences and advisories
+check: setup
+	scripts/check.sh
+
+## make fuzz     each fuzz target for SECONDS (make fuzz SECONDS=600)
+fuzz: setup
+	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+## make build    the haul command: target/release/haul
+build: setup
+	cargo build --release --locked -p haul-cli
+
+## make install  haul, hcp and hperf into PREFIX/bin (default /usr/local)
+PREFIX ?= /usr/local
+install: build
+	install -D -m 755 target/release/haul $(DESTDIR)$(PREFIX)/bin/haul
+	ln -sf haul $(DESTDIR)$(PREFIX)/bin/hcp
+	ln -sf haul $(DESTDIR)$(PREFIX)/bin/hperf
+
+## make setup    what the others need, installed where it is missing
+setup:
+	@scripts/setup.sh
+
+clean:
+	cargo clean

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# Everything that reads the code without running it. Goes on after a failure, to show all of them, and fails at the end.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+failed=()
+step() {
+    local name=$1
+    shift
+    echo "== $name"
+    "$@" || failed+=("$name")
+}
+
+documentation() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --quiet
+}
+
+step "format" cargo fmt --all --check
+step "format of fuzz" cargo fmt --manifest-path fuzz/Cargo.toml --check
+step "clippy" cargo clippy --locked --workspace --all-targets --quiet -- -D warnings
+step "workspace" cargo xtask check
+step "documentation" documentation
+step "licences and advisories" scripts/deny.sh
+
+if [ ${#failed[@]} -gt 0 ]; then
+    printf 'check: FAILED: %s\n' "${failed[@]}" >&2
+    exit 1
+fi
+echo "check: all clean"

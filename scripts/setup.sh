@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Installs what building and testing haul needs and this machine lacks: Debian packages as root or by sudo, Rust by rustup. Says what it
+# cannot install. Does nothing, in no time, where all is there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+oldest_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+packages=()
+for pair in gcc:gcc ar:binutils make:make ssh:openssh-client sshd:openssh-server ip:iproute2 curl:curl; do
+    PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || packages+=("${pair#*:}")
+done
+[ -e /usr/include/stdlib.h ] || packages+=(libc6-dev)
+[ -d /etc/ssl/certs ] || packages+=(ca-certificates)
+
+if [ ${#packages[@]} -gt 0 ]; then
+    as_root=
+    if [ "$(id -u)" != 0 ]; then
+        as_root=$(command -v sudo || true)
+        if [ -z "$as_root" ] || ! sudo -n true 2>/dev/null && [ ! -t 0 ]; then
+            as_root=none
+        fi
+    fi
+    if [ "$as_root" = none ]; then
+        echo "setup: SKIPPED, needs root: apt-get install ${packages[*]}" >&2
+    elif command -v apt-get >/dev/null; then
+        echo "setup: installing ${packages[*]}"
+        $as_root apt-get update -qq
+        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${packages[@]}" >/dev/null
+    else
+        echo "setup: SKIPPED, no apt-get here: install what provides ${packages[*]}" >&2
+    fi
+fi
+
+# True where `rustc` is there and not older than the workspace wants.
+rust_is_new_enough() {
+    local found
+    found=$(rustc --version 2>/dev/null | cut -d' ' -f2) || return 1
+    [ -n "$found" ] && [ "$(printf '%s\n' "$oldest_rust" "$found" | sort -V | head -1)" = "$oldest_rust" ]
+}
+
+if ! rust_is_new_enough; then
+    if ! command -v rustup >/dev/null; then
+        echo "setup: installing rustup into ~/.cargo"
+        curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs | sh -s -- -y -q --no-modify-path --profile minimal --default-toolchain stable
+    else
+        echo "setup: installing the stable toolchain"
+        rustup -q toolchain install stable --profile minimal
+        rustup -q default stable
+    fi
+    hash -r
+    rust_is_new_enough || { echo "setup: error: no Rust of $oldest_rust or newer; see https://rustup.rs" >&2; exit 1; }
+fi
+for component in rustfmt:cargo-fmt clippy:cargo-clippy; do
+    if ! command -v "${component#*:}" >/dev/null; then
+        rustup -q component add "${component%%:*}"
+    fi
+done
