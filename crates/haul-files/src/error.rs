@@ -1,0 +1,284 @@
+//! What can go wrong: with one file ([`FileProblem`]: the others go on) or with the whole copy ([`CopyError`]).
+//!
+//! Both are sorted by who is at fault. Problems and the reasons for stopping cross the network, so they are plain data.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Who or what is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Fault {
+    /// The file or disk that is read.
+    Source,
+    /// The file or disk that is written.
+    Destination,
+    /// The program at the other end: it broke the protocol, refused, or speaks another version.
+    Peer,
+    /// The network between.
+    Connection,
+    /// This program or its user: bad arguments, an interrupt.
+    Local,
+}
+
+/// Why a whole copy ended early. What arrived stays and the same command resumes, except after [`Refused`](Self::Refused).
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CopyError {
+    /// The user, or the program around, asked to stop.
+    #[error("interrupted")]
+    Cancelled,
+    /// Transport or control stream failed.
+    #[error("the connection failed")]
+    Connection(#[source] io::Error),
+    /// The peer broke the protocol or tried what it must not.
+    #[error("the peer misbehaved: {0}")]
+    PeerMisbehaved(&'static str),
+    /// The peer speaks no version that this program knows.
+    #[error("the peer speaks version {theirs} of the copy protocol, this program version {ours}")]
+    PeerUnsupported {
+        /// Version of this program.
+        ours: u16,
+        /// Version of the peer.
+        theirs: u16,
+    },
+    /// The peer refused the request or stopped, and said why.
+    #[error("the other side: {0}")]
+    Refused(Stop),
+    /// This side refused the request or stopped.
+    #[error("{0}")]
+    Stopped(Stop),
+    /// A part of this side's system failed: a thread could not start, for instance.
+    #[error("{doing}")]
+    System {
+        /// What was tried.
+        doing: &'static str,
+        /// Why it failed.
+        #[source]
+        source: io::Error,
+    },
+}
+
+impl CopyError {
+    /// Who is at fault.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::Cancelled | Self::System { .. } => Fault::Local,
+            Self::Connection(_) => Fault::Connection,
+            Self::PeerMisbehaved(_) | Self::PeerUnsupported { .. } => Fault::Peer,
+            Self::Refused(stop) | Self::Stopped(stop) => stop.fault(),
+        }
+    }
+}
+
+/// Why a side refuses or stops a whole copy; crosses the network.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Stop {
+    /// The destination has no space left; `path` is the file that met it.
+    DestinationFull {
+        /// What was written.
+        path: WirePath,
+    },
+    /// The destination as a whole cannot be used.
+    Destination {
+        /// The destination as it was spelled.
+        path: WirePath,
+        /// Why.
+        why: Why,
+    },
+    /// Another copy with the same sources and destination runs.
+    Busy {
+        /// The destination as it was spelled.
+        path: WirePath,
+    },
+    /// No root of that name is exported.
+    UnknownRoot {
+        /// The name.
+        path: WirePath,
+    },
+    /// The root is exported for reading only.
+    ReadOnlyRoot {
+        /// The name.
+        path: WirePath,
+    },
+    /// Several sources, or standard input, need another kind of destination.
+    NeedsDirectory {
+        /// The destination as it was spelled.
+        path: WirePath,
+    },
+    /// Standard input was to be written into a directory: it has no name of its own.
+    NeedsFileName {
+        /// The destination as it was spelled.
+        path: WirePath,
+    },
+    /// The user of the other side interrupted.
+    Interrupted,
+    /// The peer broke the protocol, in the words of the side that noticed.
+    Misbehaved(String),
+    /// The side's system failed, in its own words.
+    Failed(String),
+    /// The side speaks another version only.
+    Version {
+        /// The version it speaks.
+        speaks: u16,
+    },
+}
+
+impl Stop {
+    /// Who is at fault.
+    pub fn fault(&self) -> Fault {
+        match self {
+            Self::DestinationFull { .. } | Self::Destination { .. } | Self::Busy { .. } => Fault::Destination,
+            Self::Misbehaved(_) | Self::Version { .. } => Fault::Peer,
+            Self::UnknownRoot { .. }
+            | Self::ReadOnlyRoot { .. }
+            | Self::NeedsDirectory { .. }
+            | Self::NeedsFileName { .. }
+            | Self::Interrupted
+            | Self::Failed(_) => Fault::Local,
+        }
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DestinationFull { path } => write!(f, "{path}: no space left at the destination"),
+            Self::Destination { path, why } => write!(f, "{path}: {why}"),
+            Self::Busy { path } => write!(f, "{path}: another copy of the same files to the same place is running"),
+            Self::UnknownRoot { path } => write!(f, "{path}: no such root is exported"),
+            Self::ReadOnlyRoot { path } => write!(f, "{path}: this root is read-only"),
+            Self::NeedsDirectory { path } => write!(f, "{path}: is not a directory, and several sources need one"),
+            Self::NeedsFileName { path } => write!(f, "{path}: is a directory, and standard input needs a file name"),
+            Self::Interrupted => f.write_str("interrupted"),
+            Self::Misbehaved(what) => write!(f, "protocol broken: {what}"),
+            Self::Failed(what) => f.write_str(what),
+            Self::Version { speaks } => write!(f, "speaks only version {speaks} of the copy protocol"),
+        }
+    }
+}
+
+/// One file, link or directory that was not copied; the others go on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileProblem {
+    /// What it is about, as the user would name it.
+    pub path: WirePath,
+    /// Who is at fault.
+    pub fault: Fault,
+    /// What happened.
+    pub why: Why,
+}
+
+impl fmt::Display for FileProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.why)
+    }
+}
+
+/// What happened to one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Why {
+    /// A call of the system failed with this error number.
+    Os(i32),
+    /// The source was written to while it was read, and again at the second try.
+    Changed,
+    /// A device, socket or named pipe.
+    Special,
+    /// A directory without `-r`.
+    DirectoryWithoutRecursive,
+    /// The destination has something else of that name: a file where a directory must be, or the reverse.
+    InTheWay,
+    /// A symbolic link in the destination where a directory must be; links are not followed.
+    LinkNotFollowed,
+    /// The directory that it belongs in could not be made.
+    NoDirectory,
+    /// The file that it is a hard link to was not copied.
+    NoLinkTarget,
+    /// The content that arrived is not what was read.
+    HashMismatch,
+    /// The path leads out of the exported root.
+    OutsideRoot,
+    /// Only files can be written to standard output.
+    NotForStdout,
+    /// The destination's name ends with `/`, so it must be a directory.
+    NeedsDirectory,
+}
+
+impl Why {
+    /// The reason in an error of the system.
+    pub fn from_io(error: &io::Error) -> Self {
+        Self::Os(error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error()))
+    }
+}
+
+impl From<rustix::io::Errno> for Why {
+    fn from(errno: rustix::io::Errno) -> Self {
+        Self::Os(errno.raw_os_error())
+    }
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Os(number) => {
+                let text = io::Error::from_raw_os_error(*number).to_string();
+                let end = text.find(" (os error").unwrap_or(text.len());
+                return f.write_str(text.get(..end).unwrap_or(&text));
+            }
+            Self::Changed => "changed while it was copied",
+            Self::Special => "is a device, socket or named pipe: skipped",
+            Self::DirectoryWithoutRecursive => "is a directory: not copied without -r",
+            Self::InTheWay => "something of another type has this name at the destination",
+            Self::LinkNotFollowed => "is a symbolic link at the destination: not followed",
+            Self::NoDirectory => "its directory could not be made",
+            Self::NoLinkTarget => "the file it is a hard link to was not copied",
+            Self::HashMismatch => "what arrived is not what was read (hashes differ)",
+            Self::OutsideRoot => "leads outside the exported root, or through a symbolic link",
+            Self::NotForStdout => "only files can go to standard output",
+            Self::NeedsDirectory => "the destination is not a directory",
+        })
+    }
+}
+
+/// A path of any bytes that crosses the network. Prints with control characters and invalid UTF-8 escaped.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
+pub struct WirePath(pub Vec<u8>);
+
+impl WirePath {
+    /// As a path of this system.
+    pub fn to_path(&self) -> PathBuf {
+        PathBuf::from(OsString::from_vec(self.0.clone()))
+    }
+}
+
+impl From<&std::path::Path> for WirePath {
+    fn from(path: &std::path::Path) -> Self {
+        Self(path.as_os_str().as_encoded_bytes().to_vec())
+    }
+}
+
+impl fmt::Display for WirePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for chunk in self.0.utf8_chunks() {
+            for c in chunk.valid().chars() {
+                if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
+            }
+            for byte in chunk.invalid() {
+                write!(f, "\\x{byte:02x}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for WirePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}

@@ -1,0 +1,153 @@
+//! What is to be copied, and what a server allows.
+
+use std::fmt;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::WirePath;
+
+/// How to copy; the letters are scp's where it has one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Options {
+    /// `-r`: directories with all that is in them. Without it a directory is a problem, and the other sources go on.
+    pub recursive: bool,
+    /// `-p`: times (to the nanosecond), modes, and owners where the receiver is root. Without it a mode is the source's less the umask.
+    pub preserve: bool,
+    /// `--update`: files whose size and modification time are equal at the destination are skipped.
+    pub update: bool,
+    /// BLAKE3 over everything read and written; off with `--no-verify`. Default on.
+    pub verify: bool,
+    /// Go on from what an earlier run left; off with `--no-resume`, which removes it. Default on.
+    pub resume: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { recursive: false, preserve: false, update: false, verify: true, resume: true }
+    }
+}
+
+/// Something to send from this machine.
+#[derive(Clone)]
+pub enum SourceSpec {
+    /// A file, or a directory with [`Options::recursive`]. A symbolic link named here is followed; those below a directory are copied as links.
+    Path(PathBuf),
+    /// A stream of unknown length, for instance standard input. It cannot be resumed.
+    Stdin(Stream<dyn Read + Send>),
+}
+
+impl SourceSpec {
+    /// A stream as a source.
+    pub fn stream(read: impl Read + Send + 'static) -> Self {
+        Self::Stdin(Stream(Arc::new(Mutex::new(read))))
+    }
+
+    /// As the user spelled it.
+    pub(crate) fn spelled(&self) -> WirePath {
+        match self {
+            Self::Path(path) => path.as_path().into(),
+            Self::Stdin(_) => WirePath(b"-".to_vec()),
+        }
+    }
+}
+
+impl From<PathBuf> for SourceSpec {
+    fn from(path: PathBuf) -> Self {
+        Self::Path(path)
+    }
+}
+
+/// Where to put files on this machine.
+#[derive(Clone)]
+pub enum Destination {
+    /// As with scp: inside, if it is a directory; else the new name of the one source.
+    Path(PathBuf),
+    /// The content of all files one after the other, for instance to standard output.
+    Stdout(Stream<dyn Write + Send>),
+}
+
+impl Destination {
+    /// A stream as a destination.
+    pub fn stream(write: impl Write + Send + 'static) -> Self {
+        Self::Stdout(Stream(Arc::new(Mutex::new(write))))
+    }
+}
+
+/// A shared byte stream.
+pub struct Stream<S: ?Sized>(Arc<Mutex<S>>);
+
+impl<S: ?Sized> Clone for Stream<S> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<S: ?Sized> Stream<S> {
+    /// The stream itself; a panic of another user does not matter to a byte stream.
+    pub(crate) fn lock(&self) -> std::sync::MutexGuard<'_, S> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for SourceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.spelled())
+    }
+}
+
+impl fmt::Debug for Destination {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => write!(f, "{}", path.display()),
+            Self::Stdout(_) => f.write_str("-"),
+        }
+    }
+}
+
+/// From here to the server.
+#[derive(Debug, Clone)]
+pub struct PushJob {
+    /// What to send; at least one.
+    pub sources: Vec<SourceSpec>,
+    /// Where to at the server: a path there, any bytes; empty means its home or root.
+    pub destination: PathBuf,
+    /// How.
+    pub options: Options,
+}
+
+/// From the server to here.
+#[derive(Debug, Clone)]
+pub struct PullJob {
+    /// Paths at the server; at least one.
+    pub sources: Vec<PathBuf>,
+    /// Where to.
+    pub destination: Destination,
+    /// How.
+    pub options: Options,
+}
+
+/// What a serving side lets a client do.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// All that the account of this process may do (the client logged in to it). Relative paths and `~/` start at `home`.
+    Account {
+        /// The account's home.
+        home: PathBuf,
+    },
+    /// Only what lies below exported roots; a path is `/NAME/rest`. Symbolic links in it are never followed, so nothing leads outside.
+    Exports(Vec<Export>),
+}
+
+/// A directory that a daemon exports.
+#[derive(Debug, Clone)]
+pub struct Export {
+    /// The first component of a client's path.
+    pub name: String,
+    /// The directory here.
+    pub path: PathBuf,
+    /// Whether clients may write.
+    pub writable: bool,
+}

@@ -1,0 +1,130 @@
+//! What a copy tells while it runs ([`Observer`]) and when it is over ([`Report`]).
+
+use std::path::Path;
+use std::time::Duration;
+
+use haul_units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::error::FileProblem;
+
+/// Watches a copy. Called from several threads, in the middle of the work: it must return at once.
+pub trait Observer: Send + Sync {
+    /// Something happened.
+    fn event(&self, event: Event<'_>);
+    /// Whether [`Event::FileStarted`] and [`Event::FileFinished`] are wanted; they cost a path each.
+    fn wants_files(&self) -> bool {
+        false
+    }
+}
+
+/// An observer that looks away.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Silent;
+
+impl Observer for Silent {
+    fn event(&self, _event: Event<'_>) {}
+}
+
+/// What happened. All counts are totals since the start of this run.
+#[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// What the scan has found so far: regular files and the bytes in them (holes left out).
+    Found {
+        /// Regular files.
+        files: u64,
+        /// Their data.
+        bytes: Bytes,
+        /// No more will be found.
+        complete: bool,
+    },
+    /// What is written at the destination, told by the receiver about 5 times a second.
+    Arrived {
+        /// Files under their final name.
+        files: u64,
+        /// Bytes written in this run, those in unfinished files included.
+        bytes: Bytes,
+    },
+    /// Bytes that were there already, from an earlier run or by `--update`; they are part of `Found`.
+    Kept {
+        /// Files that needed nothing.
+        files: u64,
+        /// Bytes, those of partly finished files included.
+        bytes: Bytes,
+    },
+    /// First bytes of a file were read (sender) or written (receiver).
+    FileStarted {
+        /// As the user would name it.
+        path: &'a Path,
+        /// Its size; zero where it is not known.
+        size: Bytes,
+    },
+    /// A file has its final name.
+    FileFinished {
+        /// As the user would name it.
+        path: &'a Path,
+        /// Its size.
+        size: Bytes,
+    },
+    /// Something was not copied; the rest goes on.
+    Problem(&'a FileProblem),
+}
+
+/// What a copy did, both sides together.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Regular files copied.
+    pub files: u64,
+    /// Directories made or updated.
+    pub directories: u64,
+    /// Symbolic links made.
+    pub symlinks: u64,
+    /// Hard links made.
+    pub hard_links: u64,
+    /// Bytes of content that crossed the network and were written.
+    pub bytes: Bytes,
+    /// Bytes of partly copied files that an earlier run had left.
+    pub resumed: Bytes,
+    /// Files that needed nothing: finished by an earlier run, or unchanged with `--update`.
+    pub skipped_files: u64,
+    /// Bytes in them.
+    pub skipped: Bytes,
+    /// How many files, links and directories were not copied.
+    pub problem_count: u64,
+    /// The first [`MAX_PROBLEMS`] of them.
+    pub problems: Vec<FileProblem>,
+    /// Whether content was verified by hash.
+    pub verified: bool,
+    /// Where the sender's threads spent their time.
+    pub sender: Waits,
+    /// Where the receiver's threads spent their time.
+    pub receiver: Waits,
+    /// From the request to the last acknowledgement.
+    pub elapsed: Duration,
+}
+
+/// How many problems a report keeps.
+pub const MAX_PROBLEMS: usize = 1000;
+
+/// Where one side's threads spent their time; the sum over its threads, so it may exceed the elapsed time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// Threads that the sums below are over: divide by this for a share of the elapsed time.
+    pub threads: u32,
+    /// Sender: opening and reading files.
+    pub read: Duration,
+    /// Computing hashes.
+    pub hash: Duration,
+    /// Sender: the transport took no more. Receiver: no block had arrived.
+    pub transport: Duration,
+    /// Sender: nothing was there to read yet (the scan, or the receiver's wants, were slower).
+    pub plan: Duration,
+    /// Receiver: opening and writing files.
+    pub write: Duration,
+    /// Receiver, one thread: making data durable.
+    pub sync: Duration,
+    /// Receiver, the same thread: giving files their names.
+    pub rename: Duration,
+}

@@ -1,0 +1,56 @@
+//! What the engine needs of a transport: an ordered control stream and blocks in any order.
+//!
+//! ```text
+//!   control  <------------------ frames, in order ------------------>
+//!   blocks   sender  == self-describing messages, any order ==>  receiver
+//! ```
+//!
+//! A block is at most [`MAX_BLOCK`](crate::block::MAX_BLOCK) bytes. The engine never relies on the order of blocks, nor on the order between blocks and control.
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+
+/// The sending end of the blocks of one copy.
+pub trait BlockTx: Send + Sync {
+    /// An empty buffer to fill and hand to [`send`](Self::send); with the capacity of an earlier block where there is one.
+    fn buffer(&self) -> Vec<u8>;
+    /// Sends one block; waits while the transport can take no more.
+    fn send(&self, block: Vec<u8>) -> io::Result<()>;
+    /// Says that no block follows and waits until the peer's transport has all of them.
+    fn finish(&self) -> io::Result<()>;
+}
+
+/// The receiving end of the blocks of one copy. Several threads may wait in [`recv`](Self::recv).
+pub trait BlockRx: Send + Sync {
+    /// The content of a block; dropping it gives the transport its memory back.
+    type Block: AsRef<[u8]> + Send;
+    /// The next block in whatever order they arrive; `None` (again and again) once the sender has finished and all were taken.
+    fn recv(&self) -> io::Result<Option<Self::Block>>;
+}
+
+/// Opens the block stream in either direction, and ends everything.
+pub trait Transport: Send + Sync + 'static {
+    /// Blocks to the peer.
+    type Tx: BlockTx;
+    /// Blocks from the peer.
+    type Rx: BlockRx;
+    /// Opens the blocks towards the peer; once a copy.
+    fn open_blocks(&self) -> io::Result<Self::Tx>;
+    /// Takes the blocks that the peer opened; waits for them.
+    fn accept_blocks(&self) -> io::Result<Self::Rx>;
+    /// Ends the connection: every call that waits in the control halves or in the blocks returns an error soon. May be called more than once, from any thread.
+    fn abort(&self, reason: &str);
+}
+
+/// One connection as the engine sees it.
+///
+/// What is written to `control_out` counts as sent once `flush` returns; the engine flushes after the last message, and the owner of
+/// the connection lets it arrive (waits for acknowledgement) before closing.
+pub struct Link<T> {
+    /// Control frames from the peer.
+    pub control_in: Box<dyn Read + Send>,
+    /// Control frames to the peer.
+    pub control_out: Box<dyn Write + Send>,
+    /// The blocks and the emergency exit.
+    pub transport: Arc<T>,
+}
