@@ -2,8 +2,26 @@
 //!
 //! One trait, [`Controller`]: events come in as structs, each a whole batch (an acknowledgement covers many packets), and a window, a
 //! rate and a burst size come out. Bytes are counted as they travel: UDP payload, header and tag included. The transport asks
-//! [`Controller::window`] and [`Controller::rate`] after every event; the pacer turns the rate into departure times of whole trains.
+//! [`Controller::window`] and [`Controller::rate`] after every event; the [`Pacer`] turns the rate into departure times of whole trains.
+//! [`ControllerChoice`] names the controllers; [`RateSampler`], [`RttEstimator`] and [`OneWayDelay`] make the measurements they live on.
 
+mod choice;
 mod controller;
+mod cubic;
+mod fixed;
+mod lfn;
+mod one_way;
+mod pacer;
+mod rate_sampler;
+mod rtt;
+mod windowed;
 
+pub use choice::{ControllerChoice, ParseControllerError, PathStart};
 pub use controller::{AckSample, Controller, EcnSample, LossSample, RateSample, SentSample, Snapshot};
+pub use cubic::Cubic;
+pub use fixed::Fixed;
+pub use lfn::Lfn;
+pub use one_way::OneWayDelay;
+pub use pacer::{Pacer, quantum};
+pub use rate_sampler::{AckReport, RateSampler, SentState};
+pub use rtt::RttEstimator;

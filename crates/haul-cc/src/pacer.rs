@@ -1,0 +1,142 @@
+//! Departure times of whole trains.
+//!
+//! Sending is cheap per train, not per packet: the pacer always waits for a full quantum. Credit grows with the rate and is spent by what
+//! is sent; it may run up to two quanta ahead, so that a wake-up that came late is made up for, but no burst follows a pause.
+
+use std::time::Duration;
+
+use haul_units::{BitRate, Bytes, Time};
+
+/// Spaces trains at a rate.
+#[derive(Debug, Clone)]
+pub struct Pacer {
+    /// Bytes that may leave beyond one quantum; below zero while the last train is still being paid for.
+    credit_bytes: f64,
+    updated: Time,
+}
+
+impl Pacer {
+    /// A pacer that lets a first quantum go at once.
+    pub fn new(now: Time) -> Self {
+        Self { credit_bytes: 0.0, updated: now }
+    }
+
+    /// How much may leave now, at least one quantum and at most three; or when to ask again.
+    ///
+    /// [`BitRate::MAX`] means no pacing: [`Bytes`] without bound. At a rate of zero the answer is to ask again later, the rate may have
+    /// changed by then.
+    pub fn budget(&mut self, now: Time, rate: BitRate, quantum: Bytes) -> Result<Bytes, Time> {
+        if rate == BitRate::MAX {
+            self.credit_bytes = 0.0;
+            self.updated = now;
+            return Ok(Bytes(u64::MAX));
+        }
+        let bytes_per_second = rate.as_bps() as f64 / 8.0;
+        let earned = bytes_per_second * now.since(self.updated).as_secs_f64();
+        self.credit_bytes = (self.credit_bytes + earned).min(MAX_LATENESS_QUANTA * quantum.as_u64() as f64);
+        self.updated = self.updated.max(now);
+        if self.credit_bytes >= 0.0 {
+            return Ok(Bytes(quantum.as_u64() + self.credit_bytes as u64));
+        }
+        // Half a byte of slack, so that rounding of the instant does not cost a second wake-up.
+        let wait = Duration::try_from_secs_f64(-self.credit_bytes / bytes_per_second).unwrap_or(RETRY);
+        let wait = wait.clamp(Duration::from_nanos(1), RETRY);
+        Err(now + wait + Duration::from_nanos(1))
+    }
+
+    /// Bytes have left.
+    pub fn on_sent(&mut self, _now: Time, bytes: Bytes) {
+        self.credit_bytes -= bytes.as_u64() as f64;
+    }
+}
+
+/// The largest train worth sending at once: what passes in half a millisecond, in whole packets, at least two and at most what one
+/// segmentation-offload call takes (44 packets of 1472 bytes).
+pub fn quantum(rate: BitRate, packet: Bytes) -> Bytes {
+    let packet = packet.max(Bytes(1));
+    let most = (MAX_TRAIN_BYTES / packet.as_u64()).clamp(2, MAX_TRAIN_PACKETS);
+    let packets = rate.bytes_in(TRAIN_TIME).as_u64() / packet.as_u64();
+    packet * packets.clamp(2, most)
+}
+
+/// How late a wake-up may come and still be made up for.
+const MAX_LATENESS_QUANTA: f64 = 2.0;
+/// Longest time without asking for the rate again.
+const RETRY: Duration = Duration::from_millis(100);
+const TRAIN_TIME: Duration = Duration::from_micros(500);
+/// The UDP payload of one super-packet: 65,535 less the headers, and a little.
+const MAX_TRAIN_BYTES: u64 = 64_800;
+/// The kernel's limit of segments in one super-packet (64 before Linux 6.9).
+const MAX_TRAIN_PACKETS: u64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: BitRate = BitRate::mbps(800);
+    const QUANTUM: Bytes = Bytes(50_000);
+
+    /// Sends whatever the pacer allows for a second; wake-ups are late by `late`.
+    fn sent_in_a_second(late: Duration) -> Bytes {
+        let (mut pacer, mut now, mut sent) = (Pacer::new(Time::ZERO), Time::ZERO, Bytes::ZERO);
+        let end = Time::ZERO + Duration::from_secs(1);
+        while now < end {
+            match pacer.budget(now, RATE, QUANTUM) {
+                Ok(bytes) => {
+                    assert!(bytes >= QUANTUM && bytes <= QUANTUM * 3);
+                    sent += bytes;
+                    pacer.on_sent(now, bytes);
+                }
+                Err(when) => {
+                    assert!(when > now);
+                    now = when + late;
+                }
+            }
+        }
+        sent
+    }
+
+    #[test]
+    fn keeps_the_rate_although_wake_ups_are_late() {
+        for late_us in [0, 100, 900] {
+            let sent = sent_in_a_second(Duration::from_micros(late_us)).as_u64() as f64;
+            assert!((sent / 100e6 - 1.0).abs() < 0.002, "{sent} bytes at {late_us} us");
+        }
+    }
+
+    #[test]
+    fn no_burst_after_a_pause() {
+        let mut pacer = Pacer::new(Time::ZERO);
+        let later = Time::ZERO + Duration::from_secs(3600);
+        assert_eq!(pacer.budget(later, RATE, QUANTUM), Ok(QUANTUM * 3));
+        pacer.on_sent(later, QUANTUM * 3);
+        assert!(pacer.budget(later, RATE, QUANTUM).is_err());
+    }
+
+    #[test]
+    fn a_rate_that_rises_shortens_the_wait() {
+        let mut pacer = Pacer::new(Time::ZERO);
+        pacer.on_sent(Time::ZERO, QUANTUM);
+        let slow = pacer.budget(Time::ZERO, BitRate::mbps(8), QUANTUM).expect_err("must wait");
+        let fast = pacer.budget(Time::ZERO, BitRate::mbps(80), QUANTUM).expect_err("must wait");
+        assert!(fast.as_nanos() * 9 < slow.as_nanos());
+    }
+
+    #[test]
+    fn extremes_do_not_break_it() {
+        let mut pacer = Pacer::new(Time::ZERO);
+        pacer.on_sent(Time::ZERO, Bytes(1));
+        assert_eq!(pacer.budget(Time::ZERO, BitRate::ZERO, QUANTUM), Err(Time::ZERO + RETRY + Duration::from_nanos(1)));
+        assert_eq!(pacer.budget(Time::ZERO, BitRate::MAX, QUANTUM), Ok(Bytes(u64::MAX)));
+    }
+
+    #[test]
+    fn quantum_is_whole_packets() {
+        let packet = Bytes(1472);
+        assert_eq!(quantum(BitRate::mbps(1), packet), packet * 2);
+        assert_eq!(quantum(BitRate::mbps(100), packet), packet * 4);
+        assert_eq!(quantum(BitRate::gbps(10), packet), packet * 44);
+        assert_eq!(quantum(BitRate::MAX, Bytes(8972)), Bytes(8972 * 7));
+        assert_eq!(quantum(BitRate::MAX, Bytes(1200)), Bytes(1200 * 54));
+    }
+}

@@ -1,0 +1,245 @@
+//! Delivery rate from the receiver's clock and byte counter.
+//!
+//! ```text
+//! sender    R sent ........ P sent
+//!             \    R's ack /    \                  sample of P:  received bytes between the acks of R and P
+//! receiver     R arrives .......... P arrives                    over the time between the arrivals of R and P
+//! ```
+//!
+//! When train P leaves, R is the newest packet acknowledged so far. Both ends of the interval are read from the receiver's clock, so
+//! acknowledgements that queue up or bunch on their way back do no harm. The rate at which the bytes between R and P were sent caps it:
+//! a network cannot deliver faster than that for long, and a peer that lies cannot claim more. Before there is an R (at the start, and
+//! after a pause with nothing in flight) the interval is the round trip by our own clock: a lower bound.
+//! Source: the structure of draft-ietf-ccwg-bbr 4.5.2 (delivery rate samples).
+
+use std::time::Duration;
+
+use haul_units::{BitRate, Bytes, Time};
+
+use crate::RateSample;
+
+/// What the transport keeps with each train in flight.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SentState {
+    /// When the train left.
+    pub sent_at: Time,
+    /// In flight when it had left, itself included.
+    pub in_flight: Bytes,
+    /// The newest packet acknowledged when it left.
+    reference: Reference,
+    sent_total: Bytes,
+    lost_total: Bytes,
+    app_limited: bool,
+}
+
+/// An acknowledgement, as far as rates are concerned. `receiver_bytes` and `receiver_time` come from the peer and may be anything.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct AckReport {
+    /// When it is processed.
+    pub now: Time,
+    /// Bytes received on the path, by the receiver's count.
+    pub receiver_bytes: Bytes,
+    /// Arrival of the largest packet acknowledged, by the receiver's clock.
+    pub receiver_time: Time,
+    /// Total declared lost so far, spurious ones taken off.
+    pub lost_total: Bytes,
+    /// Smallest round-trip time of the last 10 s.
+    pub min_rtt: Duration,
+}
+
+/// Measures the delivery rate of one path.
+///
+/// `on_sent` for every train that counts against the window, its result kept with the train; `on_app_limited` when there is nothing more
+/// to send although window and pacer allow it; `on_ack` for each acknowledgement whose largest packet is newly acknowledged, with the
+/// state of the train that carried it.
+#[derive(Debug, Clone)]
+pub struct RateSampler {
+    reference: Reference,
+    sent_total: Bytes,
+    lost_total: Bytes,
+    /// Samples are app-limited until a packet sent beyond this total has been acknowledged.
+    app_limited_until: Option<Bytes>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Reference {
+    sent_at: Time,
+    sent_total: Bytes,
+    receiver_bytes: Bytes,
+    /// Unknown at the start and after a pause.
+    receiver_time: Option<Time>,
+}
+
+impl RateSampler {
+    /// Nothing sent yet.
+    pub fn new(now: Time) -> Self {
+        let reference = Reference { sent_at: now, sent_total: Bytes::ZERO, receiver_bytes: Bytes::ZERO, receiver_time: None };
+        Self { reference, sent_total: Bytes::ZERO, lost_total: Bytes::ZERO, app_limited_until: None }
+    }
+
+    /// A train of `bytes` leaves; `in_flight` includes it.
+    pub fn on_sent(&mut self, now: Time, bytes: Bytes, in_flight: Bytes) -> SentState {
+        if in_flight <= bytes {
+            self.reference.sent_at = now;
+            self.reference.sent_total = self.sent_total;
+            self.reference.receiver_time = None;
+        }
+        self.sent_total += bytes;
+        SentState {
+            sent_at: now,
+            in_flight,
+            reference: self.reference,
+            sent_total: self.sent_total,
+            lost_total: self.lost_total,
+            app_limited: self.app_limited_until.is_some(),
+        }
+    }
+
+    /// There is nothing more to send although there is room: what is in flight says nothing about the path's limit.
+    pub fn on_app_limited(&mut self) {
+        self.app_limited_until = Some(self.sent_total);
+    }
+
+    /// Whether a train sent at this point would give an app-limited sample.
+    pub fn is_app_limited(&self) -> bool {
+        self.app_limited_until.is_some()
+    }
+
+    /// The largest packet of an acknowledgement is newly acknowledged; `newest` belongs to its train.
+    ///
+    /// No sample comes of it if the counters went backwards or the interval is too short to mean anything.
+    pub fn on_ack(&mut self, newest: &SentState, report: &AckReport) -> Option<RateSample> {
+        self.lost_total = report.lost_total;
+        if newest.sent_total < self.reference.sent_total {
+            return None;
+        }
+        if self.app_limited_until.is_some_and(|until| newest.sent_total > until) {
+            self.app_limited_until = None;
+        }
+        let forward = report.receiver_bytes >= self.reference.receiver_bytes
+            && self.reference.receiver_time.is_none_or(|t| report.receiver_time >= t);
+        if forward {
+            self.reference = Reference {
+                sent_at: newest.sent_at,
+                sent_total: newest.sent_total,
+                receiver_bytes: report.receiver_bytes,
+                receiver_time: Some(report.receiver_time),
+            };
+        }
+        sample(newest, report)
+    }
+}
+
+fn sample(newest: &SentState, report: &AckReport) -> Option<RateSample> {
+    let start = &newest.reference;
+    let delivered = Bytes(report.receiver_bytes.0.checked_sub(start.receiver_bytes.0)?);
+    let interval = match start.receiver_time {
+        Some(time) => report.receiver_time.since(time),
+        None => report.now.since(newest.sent_at),
+    };
+    // An interval spans a round trip; a much shorter one comes of reordering, or of a lie.
+    if interval < report.min_rtt / 2 || interval.is_zero() {
+        return None;
+    }
+    let sent = newest.sent_total.saturating_sub(start.sent_total);
+    let sending_time = newest.sent_at.since(start.sent_at);
+    let sent_rate = if start.receiver_time.is_some() {
+        BitRate::of(sent, sending_time)
+    } else {
+        BitRate::of(sent, sending_time.max(report.min_rtt))
+    };
+    Some(RateSample {
+        rate: BitRate::of(delivered, interval).min(sent_rate),
+        interval,
+        app_limited: newest.app_limited,
+        in_flight_at_send: newest.in_flight,
+        lost: report.lost_total.saturating_sub(newest.lost_total),
+        delivered: delivered.min(sent + newest.in_flight),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(100);
+    const TRAIN: Bytes = Bytes(10_000);
+    const STEP: Duration = Duration::from_millis(10);
+
+    fn report(now: Time, trains: u64, receiver_time: Time) -> AckReport {
+        AckReport { now, receiver_bytes: TRAIN * trains, receiver_time, lost_total: Bytes::ZERO, min_rtt: RTT }
+    }
+
+    /// One train each 10 ms: 8 Mbit/s.
+    fn steady(trains: u64, receive: impl Fn(Time) -> Time) -> (RateSampler, Vec<Option<RateSample>>) {
+        let mut sampler = RateSampler::new(Time::ZERO);
+        let (mut states, mut samples) = (Vec::new(), Vec::new());
+        for n in 0..trains {
+            let now = Time::ZERO + STEP * n as u32;
+            if n >= 10 {
+                let acked = n - 10;
+                let arrived = receive(Time::ZERO + STEP * acked as u32 + RTT / 2);
+                samples.push(sampler.on_ack(&states[acked as usize], &report(now, acked + 1, arrived)));
+            }
+            states.push(sampler.on_sent(now, TRAIN, TRAIN * n.min(10)));
+        }
+        (sampler, samples)
+    }
+
+    #[test]
+    fn steady_sending_is_measured_exactly() {
+        let (_, samples) = steady(40, |t| t);
+        let last = samples.last().copied().flatten().expect("a sample for each acknowledgement");
+        assert_eq!(last.rate, BitRate::mbps(8));
+        assert!(!last.app_limited);
+        assert_eq!(last.interval, RTT + STEP - STEP);
+    }
+
+    #[test]
+    fn the_send_rate_caps_a_lying_receiver() {
+        let mut sampler = RateSampler::new(Time::ZERO);
+        let first = sampler.on_sent(Time::ZERO, TRAIN, TRAIN);
+        let mut lie = report(Time::ZERO + RTT, 1, Time::ZERO);
+        sampler.on_ack(&first, &lie);
+        let second = sampler.on_sent(Time::ZERO + RTT, TRAIN, TRAIN + TRAIN);
+        lie = AckReport { now: Time::ZERO + RTT * 2, receiver_bytes: Bytes(u64::MAX), receiver_time: Time::ZERO + RTT, ..lie };
+        let sample = sampler.on_ack(&second, &lie).expect("interval long enough");
+        assert_eq!(sample.rate, BitRate::of(TRAIN, RTT));
+    }
+
+    #[test]
+    fn counters_that_go_back_give_nothing() {
+        let (mut sampler, _) = steady(20, |t| t);
+        let state = sampler.on_sent(Time::ZERO + STEP * 20, TRAIN, TRAIN * 11);
+        assert_eq!(sampler.on_ack(&state, &report(Time::ZERO + RTT * 3, 0, Time::ZERO)), None);
+        // The same receiver time again: no interval, no sample, no division by it.
+        let (mut sampler, samples) = steady(30, |_| Time::ZERO);
+        assert!(samples.iter().skip(11).all(Option::is_none));
+        let state = sampler.on_sent(Time::ZERO + STEP * 30, TRAIN, TRAIN * 11);
+        assert_eq!(sampler.on_ack(&state, &report(Time::ZERO + RTT * 4, 31, Time::ZERO)), None);
+    }
+
+    #[test]
+    fn app_limited_lasts_until_what_was_in_flight_is_delivered() {
+        let mut sampler = RateSampler::new(Time::ZERO);
+        let before = sampler.on_sent(Time::ZERO, TRAIN, TRAIN);
+        sampler.on_app_limited();
+        let during = sampler.on_sent(Time::ZERO + STEP, TRAIN, TRAIN * 2);
+        assert!(sampler.is_app_limited());
+        let first = sampler.on_ack(&before, &report(Time::ZERO + RTT, 1, Time::ZERO + RTT / 2));
+        assert!(!first.expect("sample").app_limited);
+        assert!(sampler.is_app_limited(), "the packet of the mark itself does not clear it");
+        let second = sampler.on_ack(&during, &report(Time::ZERO + RTT + STEP, 2, Time::ZERO + RTT / 2 + STEP));
+        assert!(second.expect("sample").app_limited);
+        assert!(!sampler.is_app_limited());
+    }
+
+    #[test]
+    fn a_pause_starts_a_new_interval() {
+        let (mut sampler, _) = steady(20, |t| t);
+        let later = Time::ZERO + RTT * 1_000;
+        let state = sampler.on_sent(later, TRAIN, TRAIN);
+        let sample = sampler.on_ack(&state, &report(later + RTT, 11, later + RTT / 2)).expect("sample");
+        assert_eq!(sample.interval, RTT, "the pause does not count");
+    }
+}
