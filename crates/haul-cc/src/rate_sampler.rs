@@ -192,7 +192,7 @@ mod tests {
         let last = samples.last().copied().flatten().expect("a sample for each acknowledgement");
         assert_eq!(last.rate, BitRate::mbps(8));
         assert!(!last.app_limited);
-        assert_eq!(last.interval, RTT + STEP - STEP);
+        assert_eq!(last.interval, RTT);
     }
 
     #[test]

@@ -1,1 +1,15 @@
 //! A network in virtual time: links, queues, loss, topologies.
+//!
+//! A [`Link`] is one direction with a rate, a delay, a queue and everything that goes wrong on the way; it knows no clock and is driven
+//! by whoever owns it, in a simulation as well as in real time. A [`Network`] joins [`Endpoint`]s by links and runs them to a deadline.
+//! All chance comes from a seed: the same seed gives the same run.
+
+mod config;
+mod link;
+mod network;
+mod rng;
+
+pub use config::{LinkConfig, LossModel, LossState, Reorder};
+pub use link::{Delivered, Link, LinkStats, Verdict};
+pub use network::{Endpoint, EndpointId, LinkId, Network, Parcel, Transmit};
+pub use rng::Rng;
