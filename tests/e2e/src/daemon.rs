@@ -1,0 +1,70 @@
+//! `haul serve` on the far host.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::clock::eventually;
+use crate::lab::Lab;
+use crate::program::Running;
+
+const PORT: u16 = 7700;
+
+/// The daemon; ends with this value.
+pub struct Daemon {
+    running: Running,
+    host: String,
+}
+
+impl Daemon {
+    /// Starts it, exports `root` for reading and writing as `data`, and lets both ends know each other's key.
+    pub fn start(lab: &Lab, root: &Path) -> Self {
+        let mut export = std::ffi::OsString::from("data=");
+        export.push(root);
+        export.push(":rw");
+        let theirs = own_key(lab, &lab.far);
+        let ours = own_key(lab, &lab.near);
+        let host = lab.far.address.clone();
+        key(lab, &lab.far, &["authorize", &ours, "--name", "near"]);
+        key(lab, &lab.near, &["trust", &host, &theirs]);
+        let mut command = lab.haul(&lab.far);
+        command.args(["serve", "--root"]).arg(export).args(["--listen", &format!("{host}:{PORT}")]);
+        let running = Running::start(command);
+        let daemon = Self { running, host };
+        let listens = || {
+            let output = lab.far.command("ss").args(["-Hlun", &format!("sport = :{PORT}")]).output();
+            output.is_ok_and(|output| !output.stdout.is_empty())
+        };
+        assert!(eventually(Duration::from_secs(10), listens), "haul serve does not listen");
+        daemon
+    }
+
+    /// The address of a file or directory below the exported root.
+    pub fn url(&self, path: &str) -> String {
+        format!("haul://{}/data/{path}", self.host)
+    }
+
+    /// The process.
+    pub fn running(&mut self) -> &mut Running {
+        &mut self.running
+    }
+
+    /// Ends the daemon and returns what it printed.
+    pub fn stop(self) -> crate::Finished {
+        self.running.signal(rustix::process::Signal::TERM);
+        self.running.wait(Duration::from_secs(10))
+    }
+}
+
+/// The fingerprint that `haul key show` prints on a host.
+fn own_key(lab: &Lab, host: &crate::Host) -> String {
+    let shown = key(lab, host, &["show"]);
+    let found = shown.split_whitespace().find(|word| word.starts_with("SHA256:"));
+    found.unwrap_or_else(|| panic!("no fingerprint in {shown}")).to_owned()
+}
+
+fn key(lab: &Lab, host: &crate::Host, args: &[&str]) -> String {
+    let mut command = lab.haul(host);
+    command.arg("key").args(args);
+    let finished = Running::start(command).wait(Duration::from_secs(10)).expect(0);
+    String::from_utf8_lossy(&finished.stdout).into_owned()
+}

@@ -1,0 +1,26 @@
+//! haul as a user runs it: two hosts made of network namespaces, a router between them, a real sshd, real files.
+//!
+//! ```text
+//!   near 10.77.1.2 ---- 10.77.1.1  between  10.77.2.1 ---- 10.77.2.2 far (sshd, or haul serve)
+//! ```
+//!
+//! A test asks for a [`Lab`] and gets one of its own, or nothing where there is no root: then it says so and passes, unless `CI` is set, where it
+//! fails. All that a lab made goes away with it, also when the test panics; what a killed test left behind goes at the start of the next.
+
+mod clock;
+mod daemon;
+mod lab;
+mod net;
+mod program;
+mod random;
+mod sshd;
+mod tmpfs;
+pub mod tree;
+
+pub use clock::{Stopwatch, eventually, pause};
+pub use daemon::Daemon;
+pub use lab::Lab;
+pub use net::Host;
+pub use program::{Finished, Running, haul_binary};
+pub use random::Random;
+pub use tmpfs::Tmpfs;

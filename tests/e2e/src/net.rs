@@ -1,0 +1,198 @@
+//! Network namespaces: two hosts and a router between them.
+//!
+//! Names carry the process id of the test, so that what a killed run left behind can be told from what a living one uses.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+const PREFIX: &str = "haul-e2e-";
+const NETNS_DIR: &str = "/run/netns";
+
+/// A host: a network namespace and the address under which the others know it.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// Name of the namespace.
+    pub namespace: String,
+    /// Its IPv4 address.
+    pub address: String,
+    /// Its IPv6 address.
+    pub address6: String,
+}
+
+/// The two hosts and the router; they vanish with this value.
+#[derive(Debug)]
+pub struct Net {
+    pub near: Host,
+    pub far: Host,
+    between: String,
+}
+
+impl Net {
+    /// Makes the namespaces, the links and the routes.
+    pub fn make(id: &str) -> Self {
+        sweep();
+        let namespace = |role: &str| format!("{PREFIX}{id}-{role}");
+        let host = |role: &str, net: u8| Host {
+            namespace: namespace(role),
+            address: format!("10.77.{net}.2"),
+            address6: format!("fd77:{net}::2"),
+        };
+        let net = Self { near: host("near", 1), far: host("far", 2), between: namespace("between") };
+        for name in [&net.near.namespace, &net.far.namespace, &net.between] {
+            ip(&["netns", "add", name]);
+            ip(&["-n", name, "link", "set", "lo", "up"]);
+            set_in(name, "net/ipv6/conf/all/keep_addr_on_down", "1");
+        }
+        set_in(&net.between, "net/ipv4/ip_forward", "1");
+        set_in(&net.between, "net/ipv6/conf/all/forwarding", "1");
+        net.connect(&net.near, 1, "to-near");
+        net.connect(&net.far, 2, "to-far");
+        net
+    }
+
+    fn connect(&self, host: &Host, net: u8, router_end: &str) {
+        let (there, here) = (&host.namespace, &self.between);
+        ip(&["link", "add", "wan", "netns", there, "type", "veth", "peer", "name", router_end, "netns", here]);
+        for (namespace, device, last) in [(there, "wan", 2), (here, router_end, 1)] {
+            ip(&["-n", namespace, "address", "add", &format!("10.77.{net}.{last}/24"), "dev", device]);
+            ip(&["-n", namespace, "address", "add", &format!("fd77:{net}::{last}/64"), "dev", device, "nodad"]);
+            ip(&["-n", namespace, "link", "set", device, "up"]);
+        }
+        ip(&["-n", there, "route", "add", "default", "via", &format!("10.77.{net}.1")]);
+        ip(&["-n", there, "-6", "route", "add", "default", "via", &format!("fd77:{net}::1")]);
+    }
+
+    /// Limits the rate of both directions, so that a copy lasts long enough to be disturbed.
+    pub fn limit(&self, rate: &str) {
+        for device in ["to-near", "to-far"] {
+            let limit = format!("-n {} qdisc replace dev {device} root tbf rate {rate} burst 256k limit 1m", self.between);
+            must(Command::new("tc").args(limit.split(' ')));
+        }
+    }
+
+    /// Takes the link to the far host down.
+    pub fn cut(&self) {
+        ip(&["-n", &self.between, "link", "set", "to-far", "down"]);
+    }
+
+    /// Brings it up again.
+    pub fn mend(&self) {
+        ip(&["-n", &self.between, "link", "set", "to-far", "up"]);
+    }
+
+    /// Drops every UDP datagram on its way, and tells nobody.
+    pub fn block_udp(&self) {
+        ip(&["-n", &self.between, "rule", "add", "iif", "to-near", "ipproto", "udp", "blackhole"]);
+        ip(&["-n", &self.between, "rule", "add", "iif", "to-far", "ipproto", "udp", "blackhole"]);
+    }
+
+    /// Gives the near host another address in the place of the one it had.
+    pub fn renumber_near(&mut self) {
+        let last: u8 = self.near.address.rsplit('.').next().and_then(|last| last.parse().ok()).expect("an IPv4 address");
+        let (old, new) = (self.near.address.clone(), format!("10.77.1.{}", last + 1));
+        ip(&["-n", &self.near.namespace, "address", "del", &format!("{old}/24"), "dev", "wan"]);
+        ip(&["-n", &self.near.namespace, "address", "add", &format!("{new}/24"), "dev", "wan"]);
+        // With the only address of the network its routes went too.
+        ip(&["-n", &self.near.namespace, "route", "replace", "default", "via", "10.77.1.1"]);
+        self.near.address = new;
+    }
+
+    /// Bytes that left the router towards both hosts.
+    pub fn bytes_carried(&self) -> u64 {
+        let output = ip_output(&["-n", &self.between, "-s", "-j", "link", "show"]);
+        let links: serde_json::Value = serde_json::from_str(&output).expect("ip -j prints JSON");
+        let carried = |link: &serde_json::Value| link["stats64"]["tx"]["bytes"].as_u64().unwrap_or(0);
+        links.as_array().into_iter().flatten().filter(|link| link["ifname"] != "lo").map(carried).sum()
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        for name in [&self.near.namespace, &self.far.namespace, &self.between] {
+            remove(name);
+        }
+    }
+}
+
+impl Host {
+    /// A command that runs on this host.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.namespace]).arg(program);
+        command
+    }
+
+    /// Runs `work` on a thread whose sockets belong to this host.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        let enter_and_work = || {
+            let namespace = fs::File::open(Path::new(NETNS_DIR).join(&self.namespace)).expect("the namespace of a host");
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network)).expect("setns");
+            work()
+        };
+        std::thread::scope(|scope| scope.spawn(enter_and_work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+
+    /// Processes on this host whose command line contains all of `words`.
+    pub fn processes(&self, words: &[&str]) -> Vec<Pid> {
+        let matches = |pid: &Pid| {
+            let line = fs::read(format!("/proc/{}/cmdline", pid.as_raw_nonzero())).unwrap_or_default();
+            let line = String::from_utf8_lossy(&line).replace('\0', " ");
+            words.iter().all(|word| line.contains(word))
+        };
+        pids(&self.namespace).into_iter().filter(matches).collect()
+    }
+}
+
+/// Removes what earlier runs left behind that nobody cleaned up: the process that their names carry is gone.
+fn sweep() {
+    let Ok(entries) = fs::read_dir(NETNS_DIR) else { return };
+    for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
+        let Some(owner) = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse().ok()) else { continue };
+        let alive = Pid::from_raw(owner).is_some_and(|pid| test_kill_process(pid).is_ok());
+        if !alive {
+            remove(&name);
+        }
+    }
+}
+
+/// Ends what runs in a namespace and removes it. Must not panic: it runs while a test does.
+fn remove(namespace: &str) {
+    if !Path::new(NETNS_DIR).join(namespace).exists() {
+        return;
+    }
+    for pid in pids(namespace) {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    let _ = Command::new("ip").args(["netns", "del", namespace]).stderr(Stdio::null()).status();
+}
+
+fn pids(namespace: &str) -> Vec<Pid> {
+    let output = Command::new("ip").args(["netns", "pids", namespace]).output();
+    let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    text.lines().filter_map(|line| line.trim().parse().ok()).filter_map(Pid::from_raw).collect()
+}
+
+fn set_in(namespace: &str, name: &str, value: &str) {
+    let script = format!("echo {value} > /proc/sys/{name}");
+    must(Command::new("ip").args(["netns", "exec", namespace, "sh", "-c", &script]));
+}
+
+fn ip(args: &[&str]) {
+    ip_output(args);
+}
+
+fn ip_output(args: &[&str]) -> String {
+    must(Command::new("ip").args(args))
+}
+
+fn must(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}: {stderr}", output.status);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

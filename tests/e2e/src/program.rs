@@ -1,0 +1,161 @@
+//! Running `haul` on a host, and what came of it.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::clock::{Stopwatch, eventually};
+
+/// The program under test: `HAUL_BIN`, else the one that cargo builds for the tests' own profile.
+pub fn haul_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| match std::env::var_os("HAUL_BIN") {
+        Some(path) => PathBuf::from(path),
+        None => build(),
+    })
+}
+
+/// Builds what the whole workspace's tests would have built, so that nothing is compiled twice with other features.
+fn build() -> PathBuf {
+    let test = std::env::current_exe().expect("path of this test");
+    let profile_dir = test.ancestors().nth(2).expect("target/PROFILE/deps/test").to_owned();
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.args(["build", "--quiet", "--workspace", "--bins"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    if profile_dir.ends_with("release") {
+        command.arg("--release");
+    }
+    assert!(command.status().expect("running cargo").success(), "building the programs");
+    profile_dir.join("haul")
+}
+
+/// A program that runs; killed with this value.
+pub struct Running {
+    child: Child,
+    line: String,
+    watch: Stopwatch,
+    stdout: Option<JoinHandle<Vec<u8>>>,
+    stderr: Option<JoinHandle<Vec<u8>>>,
+}
+
+/// A program that has ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// How it was called.
+    pub line: String,
+    /// Its exit status; none if a signal ended it.
+    pub code: Option<i32>,
+    /// All that it wrote to standard output.
+    pub stdout: Vec<u8>,
+    /// All that it wrote to standard error, as text.
+    pub stderr: String,
+    /// How long it ran.
+    pub took: Duration,
+}
+
+impl Running {
+    /// Starts a command with nothing on its standard input; its output is collected.
+    pub fn start(command: Command) -> Self {
+        Self::start_with(command, Stdio::null())
+    }
+
+    /// Starts a command that reads from `stdin`.
+    pub fn start_with(mut command: Command, stdin: Stdio) -> Self {
+        let line = format!("{command:?}");
+        let spawned = command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.unwrap_or_else(|error| panic!("{line}: {error}"));
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        Self { child, line, watch: Stopwatch::start(), stdout, stderr }
+    }
+
+    /// Its process id: `ip netns exec` becomes the program, it does not stay as its parent.
+    pub fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Whether it has not ended yet.
+    pub fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        let _ = kill_process(self.pid(), signal);
+    }
+
+    /// Waits for its end; a panic with all that it printed if that takes longer than `limit`.
+    pub fn wait(mut self, limit: Duration) -> Finished {
+        let ended = eventually(limit, || !self.runs());
+        if !ended {
+            let _ = self.child.kill();
+        }
+        let status = self.child.wait().expect("waiting for a child");
+        let finished = self.finish(status);
+        assert!(ended, "still running after {limit:?}: {finished}");
+        finished
+    }
+
+    fn finish(&mut self, status: ExitStatus) -> Finished {
+        let mut take = |which: fn(&mut Self) -> Option<JoinHandle<Vec<u8>>>| {
+            which(self).and_then(|thread| thread.join().ok()).unwrap_or_default()
+        };
+        let stdout = take(|running| running.stdout.take());
+        let stderr = String::from_utf8_lossy(&take(|running| running.stderr.take())).into_owned();
+        Finished { line: self.line.clone(), code: status.code(), stdout, stderr, took: self.watch.elapsed() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Finished {
+    /// Panics unless the exit status is this one.
+    #[track_caller]
+    pub fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "{self}");
+        assert!(!self.stderr.contains("panicked at"), "{self}");
+        self
+    }
+
+    /// The last JSON line on standard output of which `event` is this.
+    #[track_caller]
+    pub fn event(&self, event: &str) -> Value {
+        let text = String::from_utf8_lossy(&self.stdout);
+        let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        lines.rfind(|value| value["event"] == event).unwrap_or_else(|| panic!("no event {event}: {self}"))
+    }
+}
+
+impl std::fmt::Display for Finished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stdout = String::from_utf8_lossy(&self.stdout);
+        let tail = |text: &str| text.lines().rev().take(40).collect::<Vec<_>>().into_iter().rev().collect::<Vec<_>>().join("\n");
+        write!(
+            f,
+            "{}\nexit status {:?} after {:.1} s\n--- stdout\n{}\n--- stderr\n{}",
+            self.line,
+            self.code,
+            self.took.as_secs_f64(),
+            tail(&stdout),
+            tail(&self.stderr)
+        )
+    }
+}
+
+fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = pipe.read_to_end(&mut bytes);
+        bytes
+    })
+}

@@ -1,0 +1,99 @@
+//! A real sshd on the far host, with keys and configuration of its own; nothing of the machine's ssh is touched.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::clock::eventually;
+use crate::net::Host;
+
+const PORT: u16 = 2222;
+
+/// The daemon and what a client needs to log in.
+#[derive(Debug)]
+pub struct Sshd {
+    child: Child,
+    /// For `ssh -F`: knows the hosts `far` and `far6`.
+    pub client_config: PathBuf,
+}
+
+impl Sshd {
+    /// Starts it on `far`, with its files in `dir`. `path` is what its sessions find programs in.
+    pub fn start(far: &Host, dir: &Path, path: &str) -> Self {
+        let (host_key, user_key) = (dir.join("host_key"), dir.join("user_key"));
+        make_key(&host_key);
+        make_key(&user_key);
+        fs::copy(user_key.with_extension("pub"), dir.join("authorized_keys")).expect("copying the public key");
+        // The daemon's unprivileged half wants this directory, which the distribution's start script makes.
+        fs::create_dir_all("/run/sshd").expect("/run/sshd");
+        let config = dir.join("sshd_config");
+        fs::write(&config, server_config(far, dir, path)).expect("writing sshd_config");
+        let log = fs::File::create(dir.join("sshd.log")).expect("sshd.log");
+        // sshd wants to be called by its full path: it calls itself again for each session.
+        let child = far
+            .command(find_sshd())
+            .args(["-D", "-e", "-f"])
+            .arg(&config)
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .expect("starting sshd");
+        let client_config = dir.join("ssh_config");
+        fs::write(&client_config, client_configuration(far, dir)).expect("writing ssh_config");
+        let sshd = Self { child, client_config };
+        let log = || fs::read_to_string(dir.join("sshd.log")).unwrap_or_default();
+        assert!(eventually(Duration::from_secs(10), || listens(far)), "sshd did not start: {}", log());
+        sshd
+    }
+}
+
+impl Drop for Sshd {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn find_sshd() -> &'static str {
+    let places = ["/usr/sbin/sshd", "/usr/local/sbin/sshd", "/usr/bin/sshd", "/sbin/sshd"];
+    places.into_iter().find(|place| Path::new(place).exists()).expect("sshd is installed (make setup)")
+}
+
+fn make_key(path: &Path) {
+    let status = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-C", "haul-e2e", "-f"]).arg(path).status();
+    assert!(status.expect("ssh-keygen").success());
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("mode of the key");
+}
+
+fn server_config(far: &Host, dir: &Path, path: &str) -> String {
+    let dir = dir.display();
+    format!(
+        "Port {PORT}\nListenAddress {}\nListenAddress {}\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\
+         StrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nUseDNS no\n\
+         MaxStartups 100\nSetEnv PATH={path} XDG_CONFIG_HOME={dir}/far-config XDG_STATE_HOME={dir}/far-state RUST_BACKTRACE=1\n",
+        far.address, far.address6
+    )
+}
+
+fn client_configuration(far: &Host, dir: &Path) -> String {
+    let host_key = fs::read_to_string(dir.join("host_key.pub")).expect("the host key that was made above");
+    let known = dir.join("known_hosts");
+    let lines = [&far.address, &far.address6].map(|address| format!("[{address}]:{PORT} {host_key}"));
+    fs::write(&known, lines.concat()).expect("writing known_hosts");
+    let host = |name: &str, address: &str| {
+        format!(
+            "Host {name}\n HostName {address}\n Port {PORT}\n User root\n IdentityFile {dir}/user_key\n IdentitiesOnly yes\n \
+             UserKnownHostsFile {known}\n GlobalKnownHostsFile /dev/null\n StrictHostKeyChecking yes\n BatchMode yes\n ControlPath none\n",
+            dir = dir.display(),
+            known = known.display()
+        )
+    };
+    host("far", &far.address) + &host("far6", &far.address6)
+}
+
+fn listens(far: &Host) -> bool {
+    let output = far.command("ss").args(["-Hltn", &format!("sport = :{PORT}")]).output();
+    output.is_ok_and(|output| String::from_utf8_lossy(&output.stdout).lines().count() >= 2)
+}

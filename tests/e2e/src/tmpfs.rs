@@ -1,0 +1,37 @@
+//! A small disk, to fill up.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A file system in memory; unmounted with this value.
+#[derive(Debug)]
+pub struct Tmpfs(PathBuf);
+
+impl Tmpfs {
+    /// Mounts it at `dir`, which is made. Size as mount(8) takes it.
+    pub fn mount(dir: &Path, size: &str) -> Self {
+        std::fs::create_dir_all(dir).expect("making the mount point");
+        let options = format!("size={size},nodev,nosuid");
+        let status = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "haul-e2e"]).arg(dir).status();
+        assert!(status.expect("mount(8)").success(), "mounting a tmpfs at {}", dir.display());
+        Self(dir.to_owned())
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Gives it another size.
+    pub fn resize(&self, size: &str) {
+        let options = format!("remount,size={size}");
+        let status = Command::new("mount").args(["-o", &options]).arg(&self.0).status();
+        assert!(status.expect("mount(8)").success(), "resizing {}", self.0.display());
+    }
+}
+
+impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}

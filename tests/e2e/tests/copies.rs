@@ -1,0 +1,194 @@
+//! What `haul cp` copies arrives as it was: over ssh and through a daemon, both ways.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use e2e::tree::{self, Exactness};
+use e2e::{Daemon, Lab, Random, Running};
+
+/// `far:PATH`
+fn far(path: &Path) -> OsString {
+    on("far", path)
+}
+
+fn on(host: &str, path: &Path) -> OsString {
+    let mut operand = OsString::from(format!("{host}:"));
+    operand.push(path);
+    operand
+}
+
+/// Panics unless the place holds nothing but what was to be copied there.
+#[track_caller]
+fn assert_only(place: &Path, names: &[&str]) {
+    assert_eq!(tree::names(place), names);
+    assert_eq!(
+        tree::names(place.parent().expect("a place has a parent")).len(),
+        1,
+        "something was left beside {}",
+        place.display()
+    );
+}
+
+#[test]
+fn a_tree_goes_over_ssh_and_back_with_all_its_metadata() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there, back) = (lab.place("tree"), lab.place("there"), lab.place("back"));
+    tree::make_varied(&source, &mut Random::seeded(1));
+
+    lab.run_cp([OsString::from("-rp"), source.clone().into(), far(&there)]).expect(0);
+    tree::assert_same(&source, &there.join("tree"), Exactness::Everything);
+    tree::assert_as_sparse(&source, &there.join("tree"));
+    assert_only(&there, &["tree"]);
+
+    lab.run_cp([OsString::from("-rp"), far(&there.join("tree")), back.clone().into()]).expect(0);
+    tree::assert_same(&source, &back.join("tree"), Exactness::Everything);
+    tree::assert_as_sparse(&source, &back.join("tree"));
+    assert_only(&back, &["tree"]);
+    lab.assert_no_process_left(Duration::from_secs(5));
+}
+
+#[test]
+fn a_tree_goes_through_the_daemon_and_back_with_all_its_metadata() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, root, back) = (lab.place("tree"), lab.place("root"), lab.place("back"));
+    tree::make_varied(&source, &mut Random::seeded(2));
+    let daemon = Daemon::start(&lab, &root);
+
+    lab.run_cp([OsString::from("-rp"), source.clone().into(), daemon.url("").into()]).expect(0);
+    tree::assert_same(&source, &root.join("tree"), Exactness::Everything);
+    tree::assert_as_sparse(&source, &root.join("tree"));
+    assert_only(&root, &["tree"]);
+
+    lab.run_cp([OsString::from("-rp"), daemon.url("tree").into(), back.clone().into()]).expect(0);
+    tree::assert_same(&source, &back.join("tree"), Exactness::Everything);
+    assert_only(&back, &["tree"]);
+    daemon.stop().expect(0);
+    lab.assert_no_process_left(Duration::from_secs(5));
+}
+
+#[test]
+fn without_p_content_and_names_are_kept() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("tree"), lab.place("there"));
+    tree::make_varied(&source, &mut Random::seeded(3));
+    lab.run_cp([OsString::from("-r"), source.clone().into(), far(&there)]).expect(0);
+    tree::assert_same(&source, &there.join("tree"), Exactness::Content);
+}
+
+#[test]
+fn a_target_that_is_not_there_becomes_the_copy() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("tree"), lab.place("there"));
+    let mut random = Random::seeded(4);
+    tree::make_many(&source, 60, &mut random);
+    lab.run_cp([OsString::from("-r"), source.clone().into(), far(&there.join("new"))]).expect(0);
+    tree::assert_same(&source, &there.join("new"), Exactness::Content);
+
+    tree::write_random(&source.join("one"), 10_000, &mut random);
+    lab.run_cp([source.join("one").into(), far(&there.join("renamed"))]).expect(0);
+    assert_eq!(tree::hash(&source.join("one")), tree::hash(&there.join("renamed")));
+    assert_only(&there, &["new", "renamed"]);
+}
+
+#[test]
+fn several_sources_go_into_one_directory() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    let mut random = Random::seeded(5);
+    for name in ["a", "b"] {
+        tree::write_random(&source.join(name), 50_000, &mut random);
+    }
+    tree::make_many(&source.join("dir"), 20, &mut random);
+    let from = |name: &str| OsString::from(source.join(name));
+    lab.run_cp(["-r".into(), from("a"), from("dir"), from("b"), far(&there)]).expect(0);
+    tree::assert_same(&source, &there, Exactness::Content);
+}
+
+#[test]
+fn an_existing_file_is_replaced_in_one_step() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    let mut random = Random::seeded(6);
+    tree::write_random(&source.join("file"), 3_000_000, &mut random);
+    tree::write_random(&there.join("file"), 5_000_000, &mut random);
+    let before = File::open(there.join("file")).expect("the old file");
+    lab.run_cp([source.join("file").into(), far(&there)]).expect(0);
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+    assert_eq!(before.metadata().expect("metadata").size(), 5_000_000, "whoever had the old file open still has it whole");
+    assert_only(&there, &["file"]);
+}
+
+#[test]
+fn ipv6_and_the_letters_of_scp() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    tree::write_random(&source.join("file"), 1_000_000, &mut Random::seeded(7));
+    let args =
+        ["-6".into(), "-v".into(), "-o".into(), "Compression=no".into(), source.join("file").into(), on("root@far6", &there)];
+    lab.run_cp(args).expect(0);
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+}
+
+#[test]
+fn standard_input_and_output() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    tree::write_random(&source.join("file"), 7_000_001, &mut Random::seeded(8));
+    let input = File::open(source.join("file")).expect("the file above");
+    let limit = Duration::from_secs(60);
+    Running::start_with(lab.cp(["-".into(), far(&there.join("file"))]), Stdio::from(input)).wait(limit).expect(0);
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+
+    let output = lab.run_cp([far(&there.join("file")), "-".into()]).expect(0);
+    assert_eq!(output.stdout, fs::read(source.join("file")).expect("the file above"));
+}
+
+#[test]
+fn a_hundred_gigabytes_of_hole_take_neither_time_nor_space() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    let size = 100_000_000_000;
+    let mut file = File::create(source.join("huge")).expect("making a file");
+    file.write_all(b"start").expect("writing");
+    file.set_len(size).expect("making it long");
+    let finished = lab.run_cp([source.join("huge").into(), far(&there)]).expect(0);
+    assert!(finished.took < Duration::from_secs(30), "{finished}");
+    let meta = fs::metadata(there.join("huge")).expect("the copy");
+    assert_eq!(meta.len(), size);
+    assert!(meta.blocks() * 512 < 10_000_000, "takes {} bytes on disk", meta.blocks() * 512);
+    let mut start = [0; 5];
+    std::io::Read::read_exact(&mut File::open(there.join("huge")).expect("the copy"), &mut start).expect("reading");
+    assert_eq!(&start, b"start");
+}
+
+#[test]
+fn many_small_files_do_not_cost_a_round_trip_each() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    tree::make_many(&source, 5_000, &mut Random::seeded(9));
+    let finished = lab.run_cp([OsString::from("-rp"), source.clone().into(), far(&there)]).expect(0);
+    tree::assert_same(&source, &there.join("source"), Exactness::Everything);
+    assert!(finished.took < Duration::from_secs(30), "{finished}");
+}
+
+#[test]
+fn update_sends_only_what_changed() {
+    let Some(lab) = Lab::open() else { return };
+    let (source, there) = (lab.place("tree"), lab.place("there"));
+    let mut random = Random::seeded(10);
+    tree::make_many(&source, 200, &mut random);
+    tree::write_random(&source.join("big"), 20_000_000, &mut random);
+    lab.run_cp([OsString::from("-rp"), source.clone().into(), far(&there)]).expect(0);
+
+    tree::write_random(&source.join("dir1/new"), 5_000, &mut random);
+    let before = lab.bytes_carried();
+    lab.run_cp([OsString::from("-rp"), "--update".into(), source.clone().into(), far(&there)]).expect(0);
+    let carried = lab.bytes_carried() - before;
+    tree::assert_same(&source, &there.join("tree"), Exactness::Everything);
+    assert!(carried < 1_000_000, "{carried} bytes crossed the network for 5000 new ones");
+}

@@ -1,0 +1,112 @@
+//! kill -9 of either side at any moment: nothing corrupt, nothing sent twice, nothing left behind.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use e2e::tree::{self, Exactness};
+use e2e::{Lab, Random, Running, eventually, pause};
+use rustix::process::{Signal, kill_process};
+
+const KILLS: u32 = 50;
+/// What a kill may cost in data that has to be sent again: what is in flight, in the receiver's hands and not yet durable.
+const LOST_PER_KILL_BYTES: u64 = 4 << 20;
+/// ssh's login, handshakes, acknowledgements and the list of files of one run.
+const OVERHEAD_PER_RUN_BYTES: u64 = 256 << 10;
+
+#[test]
+fn fifty_kills() {
+    let Some(lab) = Lab::open() else { return };
+    lab.limit("150mbit");
+    let mut random = Random::seeded(50);
+    let source = lab.place("tree");
+    tree::make_varied(&source.join("varied"), &mut random);
+    tree::make_many(&source.join("many"), 300, &mut random);
+    tree::write_random(&source.join("large"), 40 << 20, &mut random);
+
+    let (mut kills, mut rounds) = (0, 0);
+    while kills < KILLS {
+        rounds += 1;
+        let place = lab.place("copy");
+        kills += copy_with_kills(&lab, &source, &place, rounds % 2 == 0, KILLS - kills, &mut random);
+    }
+    println!("{kills} kills in {rounds} copies");
+    lab.assert_no_process_left(Duration::from_secs(10));
+}
+
+/// Copies `source` into `place`, killing one side again and again until the copy is complete or there have been enough kills; returns how many.
+fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, enough: u32, random: &mut Random) -> u32 {
+    let far = |path: &Path| {
+        let mut operand = OsString::from("far:");
+        operand.push(path);
+        operand
+    };
+    let operands = if pull { [far(source), place.into()] } else { [source.into(), far(place)] };
+    let args: Vec<OsString> = ["-rp".into(), "--json".into()].into_iter().chain(operands).collect();
+    let before = lab.bytes_carried();
+    let mut kills = 0;
+    while kills < enough {
+        let mut running = Running::start(lab.cp(&args));
+        pause(random.millis(100..1800));
+        if !running.runs() {
+            running.wait(Duration::from_secs(10)).expect(0);
+            break;
+        }
+        kill_a_side(lab, &running, random);
+        kills += 1;
+        // The side that was not killed notices and ends by itself.
+        running.wait(Duration::from_secs(60));
+        lab.assert_no_process_left(Duration::from_secs(40));
+    }
+    let last = lab.run_cp(&args).expect(0);
+    println!("{}", last.event("summary"));
+
+    tree::assert_same(source, &place.join("tree"), Exactness::Everything);
+    assert_eq!(tree::names(place), ["tree"]);
+    assert_eq!(tree::names(place.parent().expect("a place has a parent")), ["copy"], "something was left beside the copy");
+    let carried = lab.bytes_carried() - before;
+    let allowed = tree::total_bytes(source) * 108 / 100
+        + u64::from(kills) * LOST_PER_KILL_BYTES
+        + u64::from(kills + 2) * OVERHEAD_PER_RUN_BYTES;
+    assert!(carried <= allowed, "{carried} bytes crossed the network in {} runs, {allowed} would be right", kills + 2);
+    kills
+}
+
+fn kill_a_side(lab: &Lab, running: &Running, random: &mut Random) {
+    let remote = lab.far.processes(&["haul remote"]);
+    if random.within(0..2) == 0 || remote.is_empty() {
+        running.signal(Signal::KILL);
+    } else {
+        for pid in remote {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+#[test]
+fn a_resumed_copy_sends_only_what_was_missing() {
+    let Some(lab) = Lab::open() else { return };
+    lab.limit("200mbit");
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    let size = 100 << 20;
+    tree::write_random(&source.join("file"), size, &mut Random::seeded(51));
+    let mut target = OsString::from("far:");
+    target.push(&there);
+    let args: [OsString; 3] = ["--json".into(), source.join("file").into(), target];
+
+    let start = lab.bytes_carried();
+    let running = Running::start(lab.cp(&args));
+    let half_way = || lab.bytes_carried() - start > size / 2;
+    assert!(eventually(Duration::from_secs(60), half_way), "the copy does not get on");
+    running.signal(Signal::KILL);
+    running.wait(Duration::from_secs(10));
+    lab.assert_no_process_left(Duration::from_secs(40));
+
+    let before = lab.bytes_carried();
+    let finished = lab.run_cp(&args).expect(0);
+    let carried = lab.bytes_carried() - before;
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+    assert!(carried < size / 2 + LOST_PER_KILL_BYTES + size / 10, "{carried} bytes for the second half: {finished}");
+    let resumed = finished.event("summary")["resumed_bytes"].as_u64().expect("a number");
+    assert!(resumed > size / 3, "{finished}");
+}
