@@ -1,0 +1,37 @@
+//! How two strangers become a connection: TLS 1.3 over our own datagrams.
+//!
+//! ```text
+//! client                                            server
+//!   ClientHello, 2 datagrams of 1200   -->          no state: Acceptor answers
+//!                                      <--  RETRY   a cookie bound to address, time and attempt
+//!   ClientHello with the cookie        -->          state: Handshake::server
+//!                                      <--          ServerHello; then, encrypted, parameters, key, signature, Finished
+//!   Finished                           -->          both export one secret: DataKeys
+//!                                      <--          acknowledgement
+//! ```
+//! - [`Acceptor`] is the endpoint's stateless front: cookies, admission tokens, version negotiation.
+//! - [`Handshake`] is one connection's handshake, at the level of datagrams: feed `handle_datagram` and `handle_timeout`, drain
+//!   `poll_transmit`, obey `poll_timeout`, take the result by `take_complete`.
+//! - [`TlsSession`] is rustls below it; [`TransportParams`] is what each side tells the other, authenticated by TLS.
+//! - [`wire`] is the format.
+//!
+//! Whatever is not authentic is dropped silently: only what a peer really said, or time, ends a handshake.
+
+mod accept;
+mod cookie;
+mod error;
+mod flight;
+mod params;
+mod reliable;
+mod session;
+mod tls;
+mod verify;
+pub mod wire;
+
+pub use accept::{Accept, Acceptor, ParsedInitial};
+pub use cookie::{CookieJar, Proof, reset_token};
+pub use error::{Fault, HandshakeError, Misbehaviour};
+pub use flight::{ClientParams, Established, Handshake, ServerParams};
+pub use params::{ParamsError, TransportParams};
+pub use session::{Level, TlsSession};
+pub use tls::{ClientTls, ServerTls, TlsConfigError};
