@@ -1,0 +1,37 @@
+//! What each fuzz target does with its input.
+//!
+//! A target is a function from bytes that panics where haul is wrong. libFuzzer calls it in `fuzz/`, the test of this crate calls it with every file
+//! of `fuzz/corpus/`: what was found once stays found.
+//!
+//! Each decoder has two properties: no input makes it panic or take memory without bound, and what it accepts survives a round trip through the
+//! encoder.
+
+mod feed;
+mod files;
+mod handshake;
+mod wire;
+
+/// A target and the name of its corpus.
+pub struct Target {
+    /// Name in `fuzz/fuzz_targets` and `fuzz/corpus`.
+    pub name: &'static str,
+    /// Panics where haul is wrong.
+    pub run: fn(&[u8]),
+}
+
+/// All targets.
+pub const TARGETS: &[Target] = &[
+    Target { name: "ack", run: ack },
+    Target { name: "block", run: block },
+    Target { name: "control_message", run: control_message },
+    Target { name: "frames", run: frames },
+    Target { name: "handshake_datagram", run: handshake_datagram },
+    Target { name: "journal", run: journal },
+    Target { name: "packet_header", run: packet_header },
+    Target { name: "token", run: token },
+    Target { name: "transport_params", run: transport_params },
+];
+
+pub use files::{block, control_message, journal};
+pub use handshake::{handshake_datagram, token, transport_params};
+pub use wire::{ack, frames, packet_header};
