@@ -107,6 +107,6 @@ fn a_resumed_copy_sends_only_what_was_missing() {
     let carried = lab.bytes_carried() - before;
     assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
     assert!(carried < size / 2 + LOST_PER_KILL_BYTES + size / 10, "{carried} bytes for the second half: {finished}");
-    let resumed = finished.event("summary")["resumed_bytes"].as_u64().expect("a number");
+    let resumed = finished.event("summary")["bytes_resumed"].as_u64().expect("a number");
     assert!(resumed > size / 3, "{finished}");
 }
