@@ -1,26 +1,91 @@
-//! The controller for long fat networks.
+//! lfn: the controller for long fat networks, and the default.
+//!
+//! A model of the path decides, not single losses: the bandwidth that reaches the receiver, the smallest round-trip time, the part of the
+//! packets that the path loses whatever the rate (base loss), and the queueing delay, by the receiver's clock. It has the phases of BBR:
+//!
+//! ```text
+//! startup -> drain -> cruise <-> up, down         x3 a round trip until a queue forms; empty it; then now and then try for more
+//!                       ^------> probe rtt        only if no sample near the smallest round-trip time came for 10 s
+//! ```
+//!
+//! Congestion is a standing queue, a delivery rate that has stopped growing while more is sent, or loss beyond base loss together with
+//! one of them. Random loss is none of these: it is made up for by pacing at bandwidth / (1 - base loss).
+//! Source: the structure of draft-ietf-ccwg-bbr (BBRv3).
+//! DEVIATION: no loss threshold of 2 %, no bounds set by single losses, growth in factors instead of packets; at a rate of 10 Gbit/s
+//! every round trip loses something, and a window that grows by packets never gets there.
+
+mod epoch;
+mod path;
+mod phase;
+mod startup;
+mod up;
 
 use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use self::path::PathModel;
+use self::phase::{Phase, Turn};
+use self::startup::Startup;
+use self::up::Up;
 use crate::pacer::quantum;
 use crate::{AckSample, Controller, EcnSample, LossSample, PathStart, SentSample, Snapshot};
 
-/// Paces at the largest delivery rate seen, whatever is lost.
+/// The controller for long fat networks.
 #[derive(Debug, Clone)]
 pub struct Lfn {
     packet: Bytes,
-    bandwidth: BitRate,
-    full_rounds: u32,
-    full_bandwidth: BitRate,
-    min_rtt: Option<Duration>,
+    path: PathModel,
+    phase: Phase,
+    /// State of the generator that spreads the probes of flows that share a path.
+    seed: u64,
+    next_probe: Time,
 }
 
 impl Lfn {
     /// A controller in startup.
     pub fn new(start: &PathStart) -> Self {
-        Self { packet: start.packet, bandwidth: BitRate::ZERO, full_rounds: 0, full_bandwidth: BitRate::ZERO, min_rtt: None }
+        Self {
+            packet: start.packet,
+            path: PathModel::new(start.packet),
+            phase: Phase::Startup(Startup::new()),
+            seed: start.seed,
+            next_probe: start.now,
+        }
+    }
+
+    /// Goes where the phase says; a phase that ends is left at once, so that the new gains hold from this acknowledgement on.
+    fn turn(&mut self, now: Time, turn: Turn) {
+        let min_rtt = self.path.min_rtt();
+        match turn {
+            Turn::Stay => {}
+            Turn::Drain => self.phase = Phase::Drain { since: now },
+            Turn::Cruise => {
+                let quick = matches!(self.phase, Phase::Drain { .. });
+                self.phase = Phase::Cruise;
+                // The estimate that startup left may be low: the first probe comes soon.
+                let wait = if quick { min_rtt * 2 } else { self.probe_interval(min_rtt) };
+                self.next_probe = now + wait;
+                self.path.settle();
+            }
+            Turn::Up => {
+                self.phase = Phase::Up(Up::new(&self.path));
+                self.path.restart_epoch(now);
+            }
+            Turn::Down => self.phase = Phase::Down { since: now },
+            Turn::ProbeRtt => {
+                // The queue drains for a round trip; what comes then is the path.
+                self.phase = Phase::ProbeRtt { empty: now + min_rtt, until: now + min_rtt + min_rtt.max(PROBE_RTT_TIME) };
+            }
+        }
+    }
+
+    /// 2 to 3 s, on long paths eight round trips, with a chance part so that flows do not probe in step.
+    fn probe_interval(&mut self, min_rtt: Duration) -> Duration {
+        // Knuth's MMIX generator; the high bits are the good ones.
+        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let chance = (self.seed >> 40) as f64 / (1u64 << 24) as f64;
+        (min_rtt * 8).clamp(PROBE_INTERVAL, PROBE_INTERVAL_MAX).mul_f64(1.0 + chance / 2.0)
     }
 }
 
@@ -28,47 +93,47 @@ impl Controller for Lfn {
     fn on_sent(&mut self, _sent: &SentSample) {}
 
     fn on_ack(&mut self, ack: &AckSample) {
-        self.min_rtt = Some(ack.min_rtt);
-        if let Some(sample) = ack.rate {
-            self.bandwidth = self.bandwidth.max(sample.rate);
-        }
-        if ack.round_start && self.full_rounds < 3 {
-            if self.bandwidth >= self.full_bandwidth.scaled(1.25) {
-                self.full_bandwidth = self.bandwidth;
-                self.full_rounds = 0;
-            } else {
-                self.full_rounds += 1;
-            }
-        }
+        let summary = self.path.on_ack(ack, &self.phase);
+        let turn = self.phase.on_ack(ack, summary.as_ref(), &mut self.path, self.next_probe);
+        self.turn(ack.now, turn);
     }
 
-    fn on_loss(&mut self, _loss: &LossSample) {}
+    fn on_loss(&mut self, loss: &LossSample) {
+        if loss.persistent {
+            // After an outage: half of what was, and from there as fast as at the start.
+            self.path.on_outage(loss.now);
+            self.phase = Phase::Startup(Startup::new());
+        }
+    }
 
     fn on_spurious(&mut self, _now: Time, _bytes: Bytes) {}
 
-    fn on_ecn(&mut self, _ecn: &EcnSample) {}
+    fn on_ecn(&mut self, ecn: &EcnSample) {
+        if ecn.marked_pkts * 10 > ecn.reported_pkts {
+            let turn = self.phase.on_congestion();
+            self.turn(ecn.now, turn);
+        }
+    }
 
-    fn on_idle(&mut self, _now: Time) {}
+    fn on_idle(&mut self, now: Time) {
+        self.path.restart_epoch(now);
+    }
 
     fn on_mtu(&mut self, packet: Bytes) {
         self.packet = packet;
+        self.path.set_packet(packet);
     }
 
     fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(&PathStart { now, packet: self.packet, seed: 0 });
+        *self = Self::new(&PathStart { now, packet: self.packet, seed: self.seed });
     }
 
     fn window(&self) -> Bytes {
-        let pipe = self.min_rtt.map_or(Bytes::ZERO, |rtt| self.bandwidth.bytes_in(rtt * 2));
-        pipe.max(self.packet * 10) + self.burst() * 2
+        self.path.window(self.phase.window_gain()) + self.burst() * 3
     }
 
     fn rate(&self) -> BitRate {
-        let gain = if self.full_rounds < 3 { 2.77 } else { 1.0 };
-        match self.min_rtt {
-            Some(_) => self.bandwidth.scaled(gain),
-            None => BitRate::of(self.packet * 10, Duration::from_millis(1)),
-        }
+        self.path.pacing_rate(self.phase.pacing_gain(&self.path))
     }
 
     fn burst(&self) -> Bytes {
@@ -76,7 +141,17 @@ impl Controller for Lfn {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let phase = if self.full_rounds < 3 { "startup" } else { "cruise" };
-        Snapshot { algorithm: "lfn", phase, bandwidth: Some(self.bandwidth), base_loss: None, ssthresh: None }
+        Snapshot {
+            algorithm: "lfn",
+            phase: self.phase.name(),
+            bandwidth: Some(self.path.bandwidth()),
+            base_loss: Some(self.path.base_loss()),
+            ssthresh: None,
+        }
     }
 }
+
+const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(10);
+/// draft-ietf-ccwg-bbr 5.3.4.3: ProbeRTTDuration
+const PROBE_RTT_TIME: Duration = Duration::from_millis(200);

@@ -1,0 +1,118 @@
+//! The phases: their gains, and when each gives way to which.
+
+use std::time::Duration;
+
+use haul_units::Time;
+
+use super::epoch::Summary;
+use super::path::PathModel;
+use super::startup::{STARTUP_GAIN, Startup};
+use super::up::Up;
+use crate::AckSample;
+
+/// What the controller is up to.
+#[derive(Debug, Clone)]
+pub(super) enum Phase {
+    /// Looking for the bandwidth.
+    Startup(Startup),
+    /// Emptying the queue that startup has built.
+    Drain { since: Time },
+    /// Sending what arrives.
+    Cruise,
+    /// Trying for more.
+    Up(Up),
+    /// Emptying the queue that the attempt has built.
+    Down { since: Time },
+    /// Leaving the queue empty for a moment to see the smallest round-trip time.
+    ProbeRtt { empty: Time, until: Time },
+}
+
+/// Where to go next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    Stay,
+    Drain,
+    Cruise,
+    Up,
+    Down,
+    ProbeRtt,
+}
+
+impl Phase {
+    /// Looks at an acknowledgement, and at the epoch if one has ended with it.
+    pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &mut PathModel, next_probe: Time) -> Turn {
+        let stale = ack.now.since(path.min_rtt_at()) > MIN_RTT_LIFETIME;
+        match self {
+            Self::Startup(startup) => {
+                if startup.on_ack(ack, summary, path) {
+                    Turn::Drain
+                } else {
+                    Turn::Stay
+                }
+            }
+            Self::Drain { since } | Self::Down { since } => {
+                let empty = ack.in_flight <= path.pipe() || path.queue_delay() <= path.queue_threshold(32);
+                // The estimate still rises while the queue is there; a round trip after it is gone there is nothing to gain.
+                let late = ack.now.since(*since) > path.min_rtt() * MAX_DRAIN_ROUNDS;
+                if empty || late { Turn::Cruise } else { Turn::Stay }
+            }
+            Self::Cruise if stale => Turn::ProbeRtt,
+            Self::Cruise if ack.now >= next_probe && !ack.rate.is_some_and(|sample| sample.app_limited) => Turn::Up,
+            Self::Cruise => Turn::Stay,
+            Self::Up(up) => up.on_ack(ack, summary, path),
+            Self::ProbeRtt { until, .. } if ack.now >= *until => Turn::Cruise,
+            Self::ProbeRtt { empty, .. } if ack.now >= *empty => {
+                path.forget_min_rtt();
+                *empty = Time::NEVER;
+                Turn::Stay
+            }
+            Self::ProbeRtt { .. } => Turn::Stay,
+        }
+    }
+
+    /// The network marks packets.
+    pub(super) fn on_congestion(&self) -> Turn {
+        match self {
+            Self::Startup(_) => Turn::Drain,
+            Self::Up(_) => Turn::Down,
+            _ => Turn::Stay,
+        }
+    }
+
+    /// Part of the bandwidth to send at.
+    pub(super) fn pacing_gain(&self, path: &PathModel) -> f64 {
+        match self {
+            Self::Startup(_) => STARTUP_GAIN,
+            Self::Drain { .. } => DRAIN_GAIN,
+            Self::Cruise => path.cruise_gain(),
+            Self::Up(up) => up.gain(),
+            Self::Down { .. } | Self::ProbeRtt { .. } => DOWN_GAIN,
+        }
+    }
+
+    /// Products of bandwidth and round-trip time that may be in flight.
+    pub(super) fn window_gain(&self) -> f64 {
+        match self {
+            Self::Startup(_) | Self::Drain { .. } => 3.5,
+            Self::Cruise | Self::Down { .. } => 2.0,
+            Self::Up(up) => 1.0 + up.gain(),
+            Self::ProbeRtt { .. } => 0.75,
+        }
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Startup(_) => "startup",
+            Self::Drain { .. } => "drain",
+            Self::Cruise => "cruise",
+            Self::Up(_) => "up",
+            Self::Down { .. } => "down",
+            Self::ProbeRtt { .. } => "probe rtt",
+        }
+    }
+}
+
+const DRAIN_GAIN: f64 = 0.35;
+const DOWN_GAIN: f64 = 0.75;
+const MAX_DRAIN_ROUNDS: u32 = 4;
+const MIN_RTT_LIFETIME: Duration = Duration::from_secs(10);

@@ -1,0 +1,59 @@
+//! Startup: three times as much each round trip, until a queue forms.
+//!
+//! The rate sample of an acknowledgement is the mean over the round trip before the packet left, so a growth of x a round trip takes a
+//! pacing gain of x^2 ln(x) / (x - 1), and keeps x times the product of that rate and the round trip in flight. When a queue has formed
+//! for the first time its news takes a round trip, in which (x - 1) / ln(x) - 1 = 0.8 of the path's product of bandwidth and delay queue up.
+
+use std::time::Duration;
+
+use super::epoch::Summary;
+use super::path::PathModel;
+use crate::AckSample;
+
+/// The search for the bandwidth.
+#[derive(Debug, Clone)]
+pub(super) struct Startup {
+    /// Bandwidth at the last round that grew.
+    best_bps: f64,
+    flat_rounds: u32,
+    /// Largest lasting delay in the rounds before the last, and in the last: noise, for the rate still grew.
+    noise: Duration,
+    round_delay: Duration,
+}
+
+impl Startup {
+    pub(super) fn new() -> Self {
+        Self { best_bps: 0.0, flat_rounds: 0, noise: Duration::ZERO, round_delay: Duration::ZERO }
+    }
+
+    /// True when the path is full.
+    pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &PathModel) -> bool {
+        let delay = path.queue_delay();
+        if delay > path.queue_threshold(32).max(self.noise * 2) {
+            return true;
+        }
+        let mut grew = true;
+        if ack.round_start && !ack.rate.is_some_and(|sample| sample.app_limited) {
+            grew = path.bandwidth_bps() >= self.best_bps * FULL_GROWTH;
+            if grew {
+                self.best_bps = path.bandwidth_bps();
+                self.flat_rounds = 0;
+                self.noise = self.noise.max(self.round_delay);
+            } else {
+                self.flat_rounds += 1;
+            }
+            self.round_delay = Duration::ZERO;
+        }
+        self.round_delay = self.round_delay.max(delay);
+        // Much is lost and nothing gained: a queue too short to show as delay has overflowed.
+        let overflow = summary.is_some_and(|s| s.loss > path.base_loss() + OVERFLOW_LOSS) && !grew;
+        self.flat_rounds >= FULL_ROUNDS || overflow
+    }
+}
+
+/// x = 3
+pub(super) const STARTUP_GAIN: f64 = 4.94;
+/// draft-ietf-ccwg-bbr 5.3.1.2: the pipe is full after three rounds that grew by less than a quarter.
+const FULL_GROWTH: f64 = 1.25;
+const FULL_ROUNDS: u32 = 3;
+const OVERFLOW_LOSS: f64 = 0.1;

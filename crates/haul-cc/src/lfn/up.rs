@@ -1,0 +1,72 @@
+//! The attempt at more bandwidth.
+//!
+//! It begins with a little more than what arrives and takes larger steps as long as no queue forms, so that a path that has become ten
+//! times as fast is filled within some ten round trips. It ends once the queue is longer by a fixed time than it was before: a flow with
+//! a small share needs longer for that than one with a large share and gains more, which is what makes shares equal in the end.
+
+use std::time::Duration;
+
+use super::epoch::Summary;
+use super::path::PathModel;
+use super::phase::Turn;
+use crate::AckSample;
+
+/// An attempt that is under way.
+#[derive(Debug, Clone)]
+pub(super) struct Up {
+    step: usize,
+    epochs: u32,
+    /// Queueing delay at its start, and bandwidth at the start of the step.
+    delay: Duration,
+    bandwidth_bps: f64,
+    flat_steps: u32,
+}
+
+impl Up {
+    pub(super) fn new(path: &PathModel) -> Self {
+        Self { step: 0, epochs: 0, delay: path.queue_delay(), bandwidth_bps: path.bandwidth_bps(), flat_steps: 0 }
+    }
+
+    pub(super) fn gain(&self) -> f64 {
+        STEPS[self.step]
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &mut PathModel) -> Turn {
+        self.delay = self.delay.min(path.queue_delay());
+        if path.queue_delay() > self.delay + path.queue_threshold(16).max(path.jitter()) {
+            return Turn::Down;
+        }
+        let Some(summary) = summary else { return Turn::Stay };
+        if summary.app_limited {
+            return Turn::Cruise;
+        }
+        // The first epoch of a step still shows the one before.
+        self.epochs += 1;
+        if self.epochs < 2 {
+            return Turn::Stay;
+        }
+        let excess = self.gain() - 1.0;
+        let grew = path.bandwidth_bps() >= self.bandwidth_bps * (1.0 + excess / 3.0);
+        let lossy = summary.loss > path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
+        if lossy && !grew {
+            path.limit_bandwidth(summary.mean_bps);
+            return Turn::Down;
+        }
+        self.flat_steps = if grew { 0 } else { self.flat_steps + 1 };
+        if self.flat_steps >= MAX_FLAT_STEPS {
+            return Turn::Down;
+        }
+        if grew {
+            self.step = (self.step + 1).min(STEPS.len() - 1);
+        }
+        self.bandwidth_bps = path.bandwidth_bps();
+        self.epochs = 0;
+        let _ = ack;
+        Turn::Stay
+    }
+}
+
+/// Pacing gains.
+const STEPS: [f64; 6] = [1.15, 1.25, 1.5, 2.0, 3.0, 4.94];
+const MAX_FLAT_STEPS: u32 = 2;
+const LEAST_LOSS: f64 = 0.02;

@@ -1,0 +1,5 @@
+//! Controllers in a simulated network: through the real pacer, the real measurements and a real queue.
+
+mod flow;
+mod grid;
+mod scenario;
