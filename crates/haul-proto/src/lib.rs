@@ -1,5 +1,46 @@
 //! The haul transport, sans-IO: wire format, handshake, paths, recovery, streams.
+//!
+//! Nothing here reads a clock, opens a socket or starts a thread: time comes in as [`haul_units::Time`], randomness as a seed, datagrams as bytes, so a failing run
+//! replays exactly.
+//!
+//! ```text
+//!   application                                       driver (socket, clock, threads)
+//!       | write, read, blocks      +------------+  handle_train, handle_timeout  |
+//!       +------------------------> | Connection | <------------------------------+
+//!       | <----- poll_event ------ |            | ------ poll_transmit --------> |
+//!                                  +------------+ ------ poll_timeout ---------> |
+//!                                        ^
+//!                                  +-----+------+
+//!                                  |  Endpoint  |  strangers, cookies, resets: which datagram is whose
+//!                                  +------------+
+//! ```
+//! - [`Connection`]: one TLS 1.3 handshake ([`handshake`]), then data packets under its keys ([`crypto`]).
+//! - A connection has [`path`]s, each with its own packet numbers, recovery ([`recovery`], [`receive`]) and congestion controller, and [`streams`] that run over them.
+//! - [`wire`] is what travels.
 
+pub mod config;
+pub mod connection;
 pub mod crypto;
+pub mod endpoint;
+pub mod flow;
 pub mod handshake;
 pub mod identity;
+pub mod path;
+pub mod receive;
+pub mod recovery;
+mod rng;
+pub mod streams;
+pub mod wire;
+
+pub use config::{ClientConfig, ServerConfig, TransportConfig};
+pub use connection::{
+    CloseReason, Connection, Event, OpenError, ProtocolViolation, ReadError, Stats, Transmit, Waits, WriteError,
+};
+pub use endpoint::{BeginError, Endpoint, EndpointConfig, Handled};
+pub use receive::Ecn;
+pub use streams::{Side, Sink, SinkFactory, StreamId, StreamKind};
+pub use wire::data_destination;
+
+/// A number that one end gives a connection; the peer's packets carry it, so it finds the connection among those of a socket.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ConnectionId(pub u32);

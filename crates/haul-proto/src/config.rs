@@ -1,0 +1,99 @@
+//! What a user of the transport chooses.
+
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_units::{BitRate, Bytes};
+
+use crate::identity::{Identity, PeerTrust};
+use crate::streams::SinkFactory;
+
+/// How a connection behaves. Nothing here must be set: the path's rate and round-trip time are measured.
+#[derive(Debug, Clone)]
+pub struct TransportConfig {
+    /// The congestion controller. Default: [`ControllerChoice::Lfn`], made for what haul is made for.
+    pub controller: ControllerChoice,
+    /// Bound on bytes buffered in each direction. Default: 1 GiB, two bandwidth-delay products of 10 Gbit/s at 400 ms.
+    pub memory: Bytes,
+    /// The largest packet to try, UDP payload. 1200..=65,507; default 8972, which 9000 bytes of Ethernet carry.
+    pub max_packet: u16,
+    /// A connection over which nothing authentic has come for so long is dead. Default: 90 s, so that an outage of a minute is survived.
+    pub idle_timeout: Duration,
+    /// Something is sent after so long without anything, to keep NATs and the peer's idle timer open. Default: 5 s; NATs forget UDP after 30 s.
+    pub keep_alive: Option<Duration>,
+    /// Streams of each kind that the peer may have open at once. Default: 16,384.
+    pub max_streams: u32,
+    /// A bound on the sending rate. Default: none.
+    pub rate_limit: Option<BitRate>,
+    /// Makes the sinks of placed streams that the peer opens. Default: none, such streams are refused.
+    pub sinks: Option<SinkFactory>,
+    /// Data packets sealed with one key, at most. Default 2^22, half of what AES-GCM allows; tests set it small.
+    pub packets_per_key: u64,
+}
+
+impl Default for TransportConfig {
+    fn default() -> Self {
+        Self {
+            controller: ControllerChoice::default(),
+            memory: Bytes::gib(1),
+            max_packet: 8972,
+            idle_timeout: Duration::from_secs(90),
+            keep_alive: Some(Duration::from_secs(5)),
+            max_streams: 1 << 14,
+            rate_limit: None,
+            sinks: None,
+            packets_per_key: 1 << 22,
+        }
+    }
+}
+
+/// What one end needs to connect.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// Who we are, if the server wants to know.
+    pub identity: Option<Identity>,
+    /// Which servers to believe.
+    pub trust: PeerTrust,
+    /// Application protocols, the preferred one first; the server picks one.
+    pub protocols: Vec<Vec<u8>>,
+    /// How the connection behaves.
+    pub transport: TransportConfig,
+    /// An admission token, if one was got another way (over ssh): it saves the round trip of the retry cookie.
+    pub admission: Option<Vec<u8>>,
+    /// The handshake is given up after so long. Default: 5 s.
+    pub connect_timeout: Duration,
+}
+
+impl ClientConfig {
+    /// Everything at its default, for servers that `trust` believes.
+    pub fn new(trust: PeerTrust) -> Self {
+        Self {
+            identity: None,
+            trust,
+            protocols: Vec::new(),
+            transport: TransportConfig::default(),
+            admission: None,
+            connect_timeout: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What one end needs to accept connections.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Who we are.
+    pub identity: Identity,
+    /// Which clients to believe; [`PeerTrust::Anyone`] asks for no key.
+    pub trust: PeerTrust,
+    /// Application protocols, the preferred one first; empty: any.
+    pub protocols: Vec<Vec<u8>>,
+    /// How connections behave.
+    pub transport: TransportConfig,
+}
+
+impl ServerConfig {
+    /// Everything at its default.
+    pub fn new(identity: Identity, trust: PeerTrust) -> Self {
+        Self { identity, trust, protocols: Vec::new(), transport: TransportConfig::default() }
+    }
+}

@@ -1,0 +1,147 @@
+//! What an acknowledgement or a loss does to streams and frames.
+
+use haul_units::Time;
+
+use super::{Connection, Event, ProtocolViolation};
+use crate::streams::StreamId;
+use crate::wire::Frame;
+use crate::wire::ack::Ack;
+
+/// Loss from which on a lost range is sent more than once at the end of a transfer.
+const COPY_LOSS: f64 = 0.0005;
+/// Loss from which on it is sent three times.
+const COPY_TWICE_LOSS: f64 = 0.02;
+
+/// A range taken for lost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LostRange {
+    stream: StreamId,
+    offset: u64,
+    len: u64,
+    fin: bool,
+}
+
+impl Connection {
+    /// A report of the peer's.
+    pub(super) fn on_ack(&mut self, now: Time, ack: &Ack) -> Result<(), ProtocolViolation> {
+        self.streams.credit.raise(ack.credit);
+        let Some(path) = self.paths.get_mut(usize::from(ack.path)) else { return Ok(()) };
+        if ack.largest >= path.next_number {
+            return Err(ProtocolViolation::AckOfUnsent);
+        }
+        let (streams, touched) = (&mut self.streams, &mut self.touched);
+        let mut lost = Vec::new();
+        let mut finished = Vec::new();
+        let outcome = path.on_report(
+            now,
+            ack,
+            |id, offset, len, fin| {
+                if let Some((send, released)) = streams.sender_and_released(id) {
+                    let new = send.on_acked(offset, len, fin, released);
+                    streams.unacknowledged = streams.unacknowledged.saturating_sub(new);
+                    if touched.last() != Some(&id) {
+                        touched.push(id);
+                    }
+                }
+            },
+            |frames| finished.extend(frames.iter().filter_map(placed_fin)),
+            |stream, offset, len, fin| lost.push(LostRange { stream, offset, len, fin }),
+        );
+        let path_id = path.id;
+        if let (Some(keys), Some(number)) = (self.keys.as_mut(), outcome.newest_acked) {
+            keys.sealer.on_acknowledged(path_id, number);
+        }
+        self.requeue(lost, outcome.frames);
+        for id in finished {
+            if let Some(send) = self.streams.sender(id) {
+                send.on_placed_fin_acked();
+                self.touched.push(id);
+            }
+        }
+        if outcome.acked_bytes > 0 {
+            self.events.push_back(Event::BudgetFree);
+        }
+        self.settle_touched();
+        Ok(())
+    }
+
+    /// Streams whose bytes were acknowledged may be done, or have their end to tell.
+    fn settle_touched(&mut self) {
+        let mut touched = std::mem::take(&mut self.touched);
+        touched.sort_unstable();
+        touched.dedup();
+        for id in touched.drain(..) {
+            if self.streams.sender(id).is_some_and(|send| send.is_done()) {
+                self.events.push_back(Event::Acknowledged(id));
+                self.reap(id);
+            }
+        }
+        self.touched = touched;
+    }
+
+    /// Queues what is to be sent again.
+    pub(super) fn requeue(&mut self, lost: Vec<LostRange>, frames: Vec<Frame>) {
+        let loss = self.paths.first().map_or(0.0, |path| path.loss_ratio());
+        let copies = u8::from(loss > COPY_LOSS) + u8::from(loss > COPY_TWICE_LOSS);
+        for LostRange { stream, offset, len, fin } in lost {
+            if let Some(send) = self.streams.sender(stream) {
+                send.on_lost(offset, len, fin, copies);
+                self.streams.schedule(stream);
+            }
+        }
+        for frame in frames {
+            if frame.is_reliable() && self.is_current(&frame) {
+                self.control.push_back(frame);
+            }
+        }
+    }
+
+    /// Takes for lost what is overdue.
+    pub(super) fn detect_losses(&mut self, now: Time) {
+        for index in 0..self.paths.len() {
+            let mut lost = Vec::new();
+            let frames = self.paths[index].detect_losses(now, |stream, offset, len, fin| {
+                lost.push(LostRange { stream, offset, len, fin });
+            });
+            self.requeue(lost, frames);
+        }
+    }
+
+    /// The probe timeout of a path has passed: the oldest data goes again, or a ping if there is none.
+    pub(super) fn on_probe_timeout(&mut self, now: Time, index: usize) {
+        let path = &mut self.paths[index];
+        let mut lost = Vec::new();
+        let mut frames = path.on_probe_timeout(now, |stream, offset, len, fin| {
+            lost.push(LostRange { stream, offset, len, fin });
+        });
+        if lost.is_empty() && frames.is_empty() {
+            path.sent.probe(
+                2,
+                |stream, offset, len, fin| lost.push(LostRange { stream, offset, len, fin }),
+                |sent| frames.extend(sent.iter().cloned()),
+            );
+        }
+        self.requeue(lost, frames);
+        if self.streams.schedule.is_empty() && self.control.is_empty() {
+            self.control.push_back(Frame::Ping);
+        }
+    }
+
+    /// Whether a lost frame still says something: credit that has grown since is told by the newer frame.
+    fn is_current(&mut self, frame: &Frame) -> bool {
+        match frame {
+            Frame::MaxData(max) => *max >= self.credit.told(),
+            Frame::MaxStreamData { stream, .. } | Frame::StopSending { stream, .. } => {
+                self.streams.get_mut(*stream).is_some_and(|stream| stream.receive.is_some())
+            }
+            _ => true,
+        }
+    }
+}
+
+fn placed_fin(frame: &Frame) -> Option<StreamId> {
+    match frame {
+        Frame::PlacedFin { stream, .. } => Some(*stream),
+        _ => None,
+    }
+}

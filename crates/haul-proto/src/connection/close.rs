@@ -1,0 +1,150 @@
+//! The end of a connection: closed here, closed by the peer, lost, or broken.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haul_units::Time;
+
+use super::{Connection, Event, Phase};
+use crate::handshake::HandshakeError;
+use crate::streams::{Receiver, StreamViolation};
+use crate::wire::{DecodeError, Frame};
+
+/// Codes of a close that the transport itself sends lie from here on; an application's lie below.
+const TRANSPORT_CODES: u64 = 1 << 32;
+
+/// Why a connection is over.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum CloseReason {
+    /// This side closed it.
+    #[error("closed by this side")]
+    Local,
+    /// The peer's application closed it.
+    #[error("closed by the peer (code {code}){}{reason}", if reason.is_empty() { "" } else { ": " })]
+    Peer {
+        /// The application's code.
+        code: u64,
+        /// For people.
+        reason: String,
+    },
+    /// The handshake failed.
+    #[error(transparent)]
+    Handshake(HandshakeError),
+    /// Nothing came from the peer for so long.
+    #[error("nothing heard from the peer for {} s", .0.as_secs())]
+    TimedOut(Duration),
+    /// The peer has lost the connection: it has restarted.
+    #[error("the peer no longer knows this connection: it has restarted")]
+    Reset,
+    /// The peer broke the protocol.
+    #[error("the peer broke the protocol: {0}")]
+    Violation(ProtocolViolation),
+    /// The peer's transport says that we broke the protocol.
+    #[error("the peer reports a broken protocol: {0}")]
+    Accused(String),
+}
+
+/// How a peer broke the protocol.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ProtocolViolation {
+    /// A control packet that cannot be read.
+    #[error(transparent)]
+    Frame(#[from] DecodeError),
+    /// Misuse of a stream.
+    #[error(transparent)]
+    Stream(#[from] StreamViolation),
+    /// More data than the connection's credit.
+    #[error("sent beyond the connection's credit")]
+    BeyondCredit,
+    /// An acknowledgement of a packet that was never sent.
+    #[error("acknowledged a packet that was never sent")]
+    AckOfUnsent,
+    /// So many packets failed to authenticate that going on is not safe.
+    #[error("too many forged packets")]
+    TooManyForgeries,
+}
+
+/// A close that is being told.
+#[derive(Debug)]
+pub(super) struct Closing {
+    pub(super) frame: Frame,
+    /// Tell it (again).
+    pub(super) due: bool,
+}
+
+impl Connection {
+    /// Closes the connection: the peer is told `code` and `reason`, what is in flight is not waited for.
+    pub fn close(&mut self, now: Time, code: u64, reason: &[u8]) {
+        let code = code.min(TRANSPORT_CODES - 1);
+        self.start_closing(now, code, reason, CloseReason::Local);
+    }
+
+    /// The peer broke the protocol.
+    pub(super) fn fail(&mut self, now: Time, violation: ProtocolViolation) {
+        let reason = violation.to_string();
+        self.start_closing(now, TRANSPORT_CODES, reason.as_bytes(), CloseReason::Violation(violation));
+    }
+
+    fn start_closing(&mut self, now: Time, code: u64, reason: &[u8], why: CloseReason) {
+        if self.is_closed() {
+            return;
+        }
+        if self.phase == Phase::Handshaking {
+            self.phase = Phase::Drained;
+            self.events.push_back(Event::Closed(why));
+            self.events.push_back(Event::Drained);
+            return;
+        }
+        let reason = reason[..reason.len().min(Frame::MAX_REASON_BYTES)].to_vec();
+        self.close = Some(Closing { frame: Frame::Close { code, reason }, due: true });
+        self.phase = Phase::Closing(now + self.drain_time());
+        self.over(why);
+    }
+
+    pub(super) fn on_peer_close(&mut self, now: Time, code: u64, reason: &[u8]) {
+        if self.is_closed() {
+            return;
+        }
+        let reason = String::from_utf8_lossy(reason).into_owned();
+        let why = if code >= TRANSPORT_CODES { CloseReason::Accused(reason) } else { CloseReason::Peer { code, reason } };
+        self.phase = Phase::Draining(now + self.drain_time());
+        self.over(why);
+    }
+
+    pub(super) fn on_peer_lost(&mut self, now: Time) {
+        self.phase = Phase::Draining(now);
+        self.over(CloseReason::Reset);
+    }
+
+    pub(super) fn on_idle_timeout(&mut self, now: Time) {
+        self.phase = Phase::Draining(now);
+        self.over(CloseReason::TimedOut(self.idle_timeout));
+    }
+
+    /// Nothing more is delivered: sinks hear of it, buffers go.
+    fn over(&mut self, why: CloseReason) {
+        for (_, stream) in self.streams.iter_mut() {
+            if let Some(Receiver::Placed(half)) = &mut stream.receive {
+                half.give_up(0);
+            }
+        }
+        self.events.push_back(Event::Closed(why));
+    }
+
+    /// While closing, each packet of the peer's gets the close again.
+    pub(super) fn tell_close_again(&mut self) {
+        if let Some(close) = self.close.as_mut() {
+            close.due = true;
+        }
+    }
+
+    /// How long late packets are expected. // RFC 9000 10.2: three times the probe timeout
+    pub(super) fn drain_time(&self) -> Duration {
+        self.paths.first().map_or(Duration::from_secs(1), |path| path.probe_timeout() * 3).min(Duration::from_secs(3))
+    }
+
+    /// Where the close goes.
+    pub(super) fn close_target(&self) -> SocketAddr {
+        self.remote()
+    }
+}

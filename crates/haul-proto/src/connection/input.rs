@@ -1,0 +1,360 @@
+//! What a received packet does.
+//!
+//! The fast path is a data packet of a known stream: find its place, decrypt into it, note it. Everything that could make state (a new stream, a violation)
+//! waits until the packet is known to be authentic.
+
+use std::net::SocketAddr;
+
+use haul_units::Time;
+
+use super::{Connection, Event, Phase, ProtocolViolation};
+use crate::crypto::OpenError;
+use crate::path::NUMBER_MAX;
+use crate::receive::Ecn;
+use crate::streams::{Receiver, StreamId, StreamViolation};
+use crate::wire::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES, is_handshake, parse_reset};
+
+/// Where a packet came from.
+#[derive(Debug, Clone, Copy)]
+struct Origin {
+    now: Time,
+    from: SocketAddr,
+    ecn: Ecn,
+}
+
+impl Connection {
+    /// A receive buffer with one or more datagrams from `from`, each of `segment` bytes but the last, which may be shorter. The buffer's
+    /// bytes are of no use afterwards.
+    pub fn handle_train(&mut self, now: Time, from: SocketAddr, ecn: Ecn, train: &mut [u8], segment: usize) {
+        if matches!(self.phase, Phase::Closing(_)) {
+            self.tell_close_again();
+            return;
+        }
+        let origin = Origin { now, from, ecn };
+        for datagram in train.chunks_mut(segment.max(1)) {
+            if matches!(self.phase, Phase::Draining(_) | Phase::Drained) {
+                return;
+            }
+            if is_handshake(datagram) {
+                self.handle_handshake(now, from, datagram);
+            } else if let Err(violation) = self.handle_packet(origin, datagram) {
+                self.fail(now, violation);
+                return;
+            }
+        }
+        self.after_input(now);
+    }
+
+    /// One data-phase packet.
+    fn handle_packet(&mut self, origin: Origin, packet: &mut [u8]) -> Result<(), ProtocolViolation> {
+        let Some(header) = Header::parse(packet) else {
+            self.handle_reset(origin.now, packet);
+            return Ok(());
+        };
+        if header.destination != self.local || header.number > NUMBER_MAX {
+            return Ok(());
+        }
+        let Some(path) = self.paths.get_mut(usize::from(header.path)) else { return Ok(()) };
+        if path.reporter.is_duplicate(header.number) {
+            // A probe or a retransmission whose acknowledgement got lost: tell again.
+            path.reporter.want_report(origin.now);
+            return Ok(());
+        }
+        match header.kind {
+            PacketKind::Data { stream, offset, fin, end } => {
+                let run = DataRun { stream, offset, fin, end };
+                self.handle_data(origin, &header, run, packet)
+            }
+            PacketKind::Control => self.handle_control(origin, &header, packet),
+        }
+    }
+
+    fn handle_data(
+        &mut self,
+        origin: Origin,
+        header: &Header,
+        run: DataRun,
+        packet: &[u8],
+    ) -> Result<(), ProtocolViolation> {
+        let (head, body) = packet.split_at(DATA_HEADER_BYTES);
+        let Some(len) = body.len().checked_sub(TAG_BYTES) else { return Ok(()) };
+        let Some(keys) = self.keys.as_mut() else { return Ok(()) };
+        let fits_credit = self.credit.room() >= len as u64;
+        let slot = if fits_credit { slot(&mut self.streams, run, len) } else { None };
+        let Some(slot) = slot else { return self.handle_data_without_slot(origin, header, run, packet, len) };
+        if let Err(error) = keys.opener.open_into(header.epoch, header.path, header.number, head, body, slot) {
+            return on_open_error(error);
+        }
+        self.note_packet(origin, header, packet.len(), true);
+        let new = match self.streams.get_mut(run.stream).and_then(|stream| stream.receive.as_mut()) {
+            Some(Receiver::Ordered(half)) => {
+                let new = half.admit(run.offset, len, run.fin)?;
+                if half.commit(run.offset, len, run.fin) {
+                    self.events.push_back(Event::Readable(run.stream));
+                }
+                new
+            }
+            Some(Receiver::Placed(half)) => {
+                half.sink.commit(run.offset, len, run.end);
+                half.note(len as u64)?;
+                len as u64
+            }
+            None => 0,
+        };
+        self.spend_peer_credit(new)
+    }
+
+    /// New streams, repeated and overlapping bytes, closed streams, violations.
+    fn handle_data_without_slot(
+        &mut self,
+        origin: Origin,
+        header: &Header,
+        run: DataRun,
+        packet: &[u8],
+        len: usize,
+    ) -> Result<(), ProtocolViolation> {
+        let (head, body) = packet.split_at(DATA_HEADER_BYTES);
+        let Some(keys) = self.keys.as_mut() else { return Ok(()) };
+        self.scratch.resize(len, 0);
+        if let Err(error) = keys.opener.open_into(header.epoch, header.path, header.number, head, body, &mut self.scratch) {
+            return on_open_error(error);
+        }
+        self.note_packet(origin, header, packet.len(), true);
+        self.open_for_peer(run.stream)?;
+        let Some((stream, pool)) = self.streams.with_pool(run.stream) else { return Ok(()) };
+        let new = match stream.receive.as_mut() {
+            Some(Receiver::Ordered(half)) => {
+                let new = half.admit(run.offset, len, run.fin)?;
+                if self.credit.room() < new {
+                    return Err(ProtocolViolation::BeyondCredit);
+                }
+                if half.deliver(run.offset, &self.scratch, run.fin, pool) {
+                    self.events.push_back(Event::Readable(run.stream));
+                }
+                if half.is_discarding() {
+                    // What nobody will read is consumed at once.
+                    self.credit.on_consumed(new);
+                }
+                new
+            }
+            Some(Receiver::Placed(half)) if half.is_discarding() => 0,
+            Some(Receiver::Placed(half)) => {
+                if run.offset.checked_add(len as u64).is_none() {
+                    return Err(StreamViolation::FinalSize(run.stream).into());
+                }
+                let new = half.sink.deliver(run.offset, &self.scratch, run.end).min(len) as u64;
+                half.note(new)?;
+                new
+            }
+            None => return Err(StreamViolation::NotYours(run.stream).into()),
+        };
+        self.reap(run.stream);
+        self.spend_peer_credit(new)
+    }
+
+    fn spend_peer_credit(&mut self, new: u64) -> Result<(), ProtocolViolation> {
+        if self.credit.on_received(new) { Ok(()) } else { Err(ProtocolViolation::BeyondCredit) }
+    }
+
+    /// Makes sure that the stream of an authentic packet exists, if it may.
+    fn open_for_peer(&mut self, id: StreamId) -> Result<(), ProtocolViolation> {
+        let Self { streams, events, .. } = self;
+        streams.on_peer_use(id, |kind| events.push_back(Event::Opened(kind)))?;
+        self.refuse_placed_without_sink(id);
+        Ok(())
+    }
+
+    /// An authentic packet of a path.
+    fn note_packet(&mut self, origin: Origin, header: &Header, bytes: usize, elicits_ack: bool) {
+        let Origin { now, from, ecn } = origin;
+        let Some(path) = self.paths.get_mut(usize::from(header.path)) else { return };
+        if from != path.peer.current() && path.reporter.largest().is_none_or(|largest| header.number > largest) {
+            let rng = &mut self.rng;
+            path.peer.on_newest_from(now, from, || rng.next_u64());
+        }
+        path.reporter.on_packet(now, header.number, bytes, ecn);
+        if elicits_ack {
+            path.reporter.want_report(now);
+        }
+        self.heard_at = now;
+    }
+
+    fn handle_control(&mut self, origin: Origin, header: &Header, packet: &mut [u8]) -> Result<(), ProtocolViolation> {
+        let (head, body) = packet.split_at_mut(CONTROL_HEADER_BYTES);
+        let Some(keys) = self.keys.as_mut() else { return Ok(()) };
+        let len = match keys.opener.open_in_place(header.epoch, header.path, header.number, head, body) {
+            Ok(len) => len,
+            Err(error) => return on_open_error(error),
+        };
+        let payload = &body[..len.min(body.len())];
+        let mut elicits_ack = false;
+        let mut at_once = false;
+        for frame in Frame::decode_all(payload) {
+            let frame = frame?;
+            elicits_ack |= frame.elicits_ack();
+            at_once |= matches!(frame, Frame::Ping | Frame::PlacedFin { .. } | Frame::PathResponse(_));
+            self.handle_frame(origin, frame)?;
+            if self.is_closed() {
+                return Ok(());
+            }
+        }
+        self.note_packet(origin, header, CONTROL_HEADER_BYTES + len + TAG_BYTES, elicits_ack);
+        if at_once && let Some(path) = self.paths.get_mut(usize::from(header.path)) {
+            path.reporter.want_report_now(origin.now);
+        }
+        Ok(())
+    }
+
+    fn handle_frame(&mut self, origin: Origin, frame: Frame) -> Result<(), ProtocolViolation> {
+        let now = origin.now;
+        match frame {
+            Frame::Ping => {}
+            Frame::Ack(ack) => self.on_ack(now, &ack)?,
+            Frame::AckFloor { path, floor, rtt } => {
+                if let Some(path) = self.paths.get_mut(usize::from(path)) {
+                    path.reporter.on_floor(floor, rtt);
+                }
+            }
+            Frame::MaxData(max) => {
+                self.streams.credit.raise(max);
+            }
+            Frame::MaxStreamData { stream, max } => {
+                self.open_for_peer(stream)?;
+                if let Some(send) = self.streams.sender(stream)
+                    && send.raise_credit(max)
+                {
+                    self.streams.schedule(stream);
+                }
+            }
+            Frame::MaxStreams { kind, max } => {
+                if self.streams.on_max_streams(kind, max) {
+                    self.events.push_back(Event::Openable(kind));
+                }
+            }
+            Frame::ResetStream { stream, code, total } => self.on_reset_stream(stream, code, total)?,
+            Frame::StopSending { stream, code } => self.on_stop_sending(stream, code)?,
+            Frame::PlacedFin { stream, total } => {
+                self.open_for_peer(stream)?;
+                match self.streams.get_mut(stream).map(|stream| &mut stream.receive) {
+                    Some(Some(Receiver::Placed(half))) => half.on_fin(total)?,
+                    Some(_) => return Err(StreamViolation::NotYours(stream).into()),
+                    None => {}
+                }
+                self.reap(stream);
+            }
+            Frame::PathChallenge(nonce) => {
+                // A few at most: who asks for more waits.
+                if self.responses.len() < 4 {
+                    self.responses.push_back((origin.from, nonce));
+                }
+            }
+            Frame::PathResponse(nonce) => {
+                for path in &mut self.paths {
+                    if let Some(old) = path.peer.on_response(nonce) {
+                        path.on_new_address(now, old);
+                    }
+                }
+            }
+            Frame::Close { code, reason } => self.on_peer_close(now, code, &reason),
+        }
+        Ok(())
+    }
+
+    fn on_reset_stream(&mut self, id: StreamId, code: u64, total: u64) -> Result<(), ProtocolViolation> {
+        self.open_for_peer(id)?;
+        let (unseen, unread) = match self.streams.get_mut(id).map(|stream| &mut stream.receive) {
+            Some(Some(Receiver::Ordered(half))) => {
+                let held = half.held();
+                let unseen = half.on_reset(code, total)?;
+                self.events.push_back(Event::Readable(id));
+                (unseen, held + unseen)
+            }
+            Some(Some(Receiver::Placed(half))) => {
+                let unseen = half.on_reset(code, total)?;
+                (unseen, half.newly_consumed())
+            }
+            Some(None) => return Err(StreamViolation::NotYours(id).into()),
+            None => return Ok(()),
+        };
+        self.spend_peer_credit(unseen)?;
+        self.credit.on_consumed(unread);
+        self.reap(id);
+        Ok(())
+    }
+
+    fn on_stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), ProtocolViolation> {
+        self.open_for_peer(id)?;
+        if let Some(send) = self.streams.sender(id)
+            && !send.is_done()
+            && send.stopped().is_none()
+        {
+            send.stop(code);
+            self.events.push_back(Event::Stopped(id, code));
+            self.reset(id, code);
+        }
+        Ok(())
+    }
+
+    fn handle_reset(&mut self, now: Time, datagram: &[u8]) {
+        if let Some((_, token)) = parse_reset(datagram)
+            && self.peer_reset_token == Some(token)
+            && !self.is_closed()
+        {
+            self.on_peer_lost(now);
+        }
+    }
+
+    /// After a batch of packets: credit, rounds.
+    fn after_input(&mut self, now: Time) {
+        if !self.is_established() {
+            return;
+        }
+        if now >= self.round_until {
+            self.on_round(now);
+        }
+    }
+
+    /// A round trip has passed: windows follow what arrived in it.
+    fn on_round(&mut self, now: Time) {
+        let rtt = self.paths.first().map_or(std::time::Duration::from_millis(100), |path| path.rtt.smoothed());
+        self.round_until = now + rtt;
+        self.credit.on_round();
+        let bound = self.streams.window_bound();
+        for (_, stream) in self.streams.iter_mut() {
+            if let Some(Receiver::Ordered(half)) = &mut stream.receive {
+                half.on_round(bound);
+            }
+        }
+    }
+}
+
+/// A packet that does not open is dropped; too many of them end the connection, before forging one becomes likely.
+fn on_open_error(error: OpenError) -> Result<(), ProtocolViolation> {
+    match error {
+        OpenError::IntegrityLimit => Err(ProtocolViolation::TooManyForgeries),
+        OpenError::NotAuthentic | OpenError::UnknownEpoch { .. } => Ok(()),
+    }
+}
+
+/// A run of a stream's bytes, as a packet's header names it.
+#[derive(Debug, Clone, Copy)]
+struct DataRun {
+    stream: StreamId,
+    offset: u64,
+    fin: bool,
+    end: bool,
+}
+
+/// The place of the run's bytes, if the stream is known and nothing speaks against the packet.
+#[inline]
+fn slot(streams: &mut crate::streams::Streams, run: DataRun, len: usize) -> Option<&mut [u8]> {
+    let (stream, pool) = streams.with_pool(run.stream)?;
+    match stream.receive.as_mut()? {
+        Receiver::Ordered(half) => {
+            half.admit(run.offset, len, run.fin).ok()?;
+            half.slot(run.offset, len, pool)
+        }
+        Receiver::Placed(half) if half.is_discarding() || run.offset.checked_add(len as u64).is_none() => None,
+        Receiver::Placed(half) => half.sink.slot(run.offset, len).filter(|slot| slot.len() == len),
+    }
+}

@@ -1,0 +1,197 @@
+//! A connection, sans-IO.
+//!
+//! The driver feeds it ([`Connection::handle_train`], [`Connection::handle_timeout`]), drains it ([`Connection::poll_transmit`] until `None`, then it waits until
+//! [`Connection::poll_timeout`]) and passes [`Connection::poll_event`] on; applications use the stream calls. It never reads a clock.
+//!
+//! | file | idea |
+//! |---|---|
+//! | `mod` | the struct, what a user of the crate calls about the connection itself |
+//! | `setup` | from the first datagram to the data phase |
+//! | `input` | what a received packet does |
+//! | `acked` | what an acknowledgement or a loss does to streams and frames |
+//! | `output` | what leaves next |
+//! | `train` | filling a train with stream data |
+//! | `timers` | what happens when time passes |
+//! | `close` | the end |
+//! | `streams` | the application's calls |
+//! | `stats` | what people read |
+
+mod acked;
+mod close;
+mod input;
+mod output;
+mod setup;
+mod stats;
+mod streams;
+mod timers;
+mod train;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haul_units::{BitRate, Time};
+
+pub use close::{CloseReason, ProtocolViolation};
+pub use setup::Arrival;
+pub use stats::{Stats, Waits};
+pub use streams::{OpenError, ReadError, WriteError};
+
+use crate::ConnectionId;
+use crate::config::TransportConfig;
+use crate::crypto::DataKeys;
+use crate::flow::ReceiveCredit;
+use crate::handshake::Handshake;
+use crate::identity::PublicKey;
+use crate::path::Path;
+use crate::receive::Ecn;
+use crate::rng::Rng;
+use crate::streams::{Side, StreamId, StreamKind, Streams};
+use crate::wire::Frame;
+use stats::WaitMeter;
+
+/// Something that the application may want to know.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// The handshake is complete.
+    Connected,
+    /// The peer has opened a stream of this kind: [`Connection::accept`] has it.
+    Opened(StreamKind),
+    /// The peer allows more streams of this kind.
+    Openable(StreamKind),
+    /// A read will not block.
+    Readable(StreamId),
+    /// Everything written has been acknowledged, the end included.
+    Acknowledged(StreamId),
+    /// The peer wants no more of a stream that we send.
+    Stopped(StreamId, u64),
+    /// Bytes have been acknowledged: there may be room to write more.
+    BudgetFree,
+    /// The connection is over for the application.
+    Closed(CloseReason),
+    /// Nothing more will be sent or understood: forget the connection.
+    Drained,
+}
+
+/// A datagram, or several of equal size, to hand to the network.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transmit {
+    /// Where to.
+    pub remote: SocketAddr,
+    /// Bytes in the train's buffer.
+    pub len: usize,
+    /// Bytes of each datagram but the last, which may be shorter.
+    pub segment: usize,
+    /// The mark for the IP header.
+    pub ecn: Ecn,
+}
+
+/// Where a connection stands.
+#[derive(Debug, Clone, PartialEq)]
+enum Phase {
+    Handshaking,
+    Established,
+    /// We have closed: the peer is told until then.
+    Closing(Time),
+    /// The peer has closed, or is gone: late packets are ignored until then.
+    Draining(Time),
+    Drained,
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Connection {
+    side: Side,
+    local: ConnectionId,
+    remote: ConnectionId,
+    config: TransportConfig,
+    phase: Phase,
+    handshake: Option<Box<Handshake>>,
+    /// Where handshake datagrams go.
+    handshake_peer: SocketAddr,
+    keys: Option<DataKeys>,
+    paths: Vec<Path>,
+    streams: Streams,
+    credit: ReceiveCredit,
+    /// Frames to send, reliable or not, oldest first.
+    control: VecDeque<Frame>,
+    /// Answers to challenges: where to, and the nonce.
+    responses: VecDeque<(SocketAddr, u64)>,
+    events: VecDeque<Event>,
+    rng: Rng,
+    idle_timeout: Duration,
+    /// When something authentic last came.
+    heard_at: Time,
+    /// When something was last sent.
+    sent_at: Time,
+    /// End of the round trip over which arrivals are counted for credit.
+    round_until: Time,
+    /// Data waits for the pacer until then.
+    paced_until: Time,
+    close: Option<close::Closing>,
+    peer_key: Option<PublicKey>,
+    protocol: Option<Vec<u8>>,
+    peer_reset_token: Option<[u8; 16]>,
+    waits: WaitMeter,
+    retransmitted_bytes: u64,
+    /// Where packets without a slot are decrypted to.
+    scratch: Vec<u8>,
+    /// Where control frames are encoded.
+    encoded: Vec<u8>,
+    /// Streams touched by an acknowledgement, for reuse.
+    touched: Vec<StreamId>,
+    /// Runs of the train being filled, for reuse.
+    runs: Vec<crate::path::SentRun>,
+}
+
+impl Connection {
+    /// Our number for the connection, which the peer's packets carry.
+    pub const fn id(&self) -> ConnectionId {
+        self.local
+    }
+
+    /// Which end this is.
+    pub const fn side(&self) -> Side {
+        self.side
+    }
+
+    /// Whether data can flow.
+    pub fn is_established(&self) -> bool {
+        self.phase == Phase::Established
+    }
+
+    /// Whether the connection is over for the application.
+    pub const fn is_closed(&self) -> bool {
+        matches!(self.phase, Phase::Closing(_) | Phase::Draining(_) | Phase::Drained)
+    }
+
+    /// Where the peer is.
+    pub fn remote(&self) -> SocketAddr {
+        self.paths.first().map_or(self.handshake_peer, |path| path.peer.current())
+    }
+
+    /// Who the peer is, if it has shown a key.
+    pub const fn peer_key(&self) -> Option<&PublicKey> {
+        self.peer_key.as_ref()
+    }
+
+    /// The application protocol agreed on.
+    pub fn protocol(&self) -> Option<&[u8]> {
+        self.protocol.as_deref()
+    }
+
+    /// The token with which the peer says that it has lost the connection.
+    pub const fn peer_reset_token(&self) -> Option<[u8; 16]> {
+        self.peer_reset_token
+    }
+
+    /// Bounds the sending rate, or lifts the bound.
+    pub const fn set_rate_limit(&mut self, limit: Option<BitRate>) {
+        self.config.rate_limit = limit;
+    }
+
+    /// What has happened, oldest first.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+}

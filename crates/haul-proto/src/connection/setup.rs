@@ -1,0 +1,142 @@
+//! From the first datagram to the data phase.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+
+use haul_units::{Bytes, Time};
+
+use super::stats::WaitMeter;
+use super::{CloseReason, Connection, Event, Phase};
+use crate::ConnectionId;
+use crate::config::TransportConfig;
+use crate::flow::ReceiveCredit;
+use crate::handshake::{Established, Handshake, HandshakeError, TransportParams};
+use crate::path::{ACK_DELAY_MAX, Path};
+use crate::rng::Rng;
+use crate::streams::{Limits, Side, Streams};
+
+/// What a connection is made of, whichever end it is.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Which end.
+    pub side: Side,
+    /// Our number for it.
+    pub local: ConnectionId,
+    /// The peer's address.
+    pub remote: SocketAddr,
+    /// How it behaves.
+    pub config: TransportConfig,
+    /// Seed of what is drawn by chance.
+    pub seed: u64,
+}
+
+impl Connection {
+    /// A connection whose handshake begins.
+    pub(crate) fn new(now: Time, arrival: Arrival, handshake: Handshake) -> Self {
+        let Arrival { side, local, remote, config, seed } = arrival;
+        let memory = config.memory.as_u64();
+        let limits = Limits { streams: config.max_streams, memory };
+        Self {
+            side,
+            local,
+            remote: ConnectionId(0),
+            phase: Phase::Handshaking,
+            handshake: Some(Box::new(handshake)),
+            handshake_peer: remote,
+            keys: None,
+            paths: Vec::new(),
+            streams: Streams::new(side, limits, config.sinks.clone()),
+            credit: ReceiveCredit::new(memory),
+            control: VecDeque::new(),
+            responses: VecDeque::new(),
+            events: VecDeque::new(),
+            rng: Rng::new(seed),
+            idle_timeout: config.idle_timeout,
+            heard_at: now,
+            sent_at: now,
+            round_until: now,
+            paced_until: Time::NEVER,
+            close: None,
+            peer_key: None,
+            protocol: None,
+            peer_reset_token: None,
+            waits: WaitMeter::new(now),
+            retransmitted_bytes: 0,
+            scratch: Vec::new(),
+            encoded: Vec::new(),
+            touched: Vec::new(),
+            runs: Vec::new(),
+            config,
+        }
+    }
+
+    /// What we tell the peer in the handshake.
+    pub(crate) fn params(config: &TransportConfig, reset_token: [u8; 16]) -> TransportParams {
+        let memory = config.memory.as_u64();
+        let limits = Limits { streams: config.max_streams, memory };
+        TransportParams {
+            initial_max_data: Bytes(ReceiveCredit::initial(memory)),
+            initial_max_stream_data: Bytes(limits.stream_window()),
+            max_streams: config.max_streams,
+            idle_timeout: config.idle_timeout,
+            max_packet_bytes: config.max_packet,
+            ack_interval_max: ACK_DELAY_MAX,
+            reset_token: Some(reset_token),
+            ..TransportParams::default()
+        }
+    }
+
+    /// A handshake datagram.
+    pub(super) fn handle_handshake(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
+        let Some(handshake) = self.handshake.as_mut() else { return };
+        if from != self.handshake_peer {
+            return;
+        }
+        match handshake.handle_datagram(now, datagram) {
+            Ok(()) => self.advance_handshake(now),
+            Err(error) => self.fail_handshake(now, error),
+        }
+    }
+
+    /// The handshake may be complete: then data can flow.
+    pub(super) fn advance_handshake(&mut self, now: Time) {
+        if let Some(established) = self.handshake.as_mut().and_then(|handshake| handshake.take_complete()) {
+            self.establish(now, established);
+        }
+        if self.is_established() && self.handshake.as_ref().is_some_and(|handshake| handshake.is_settled()) && self.side == Side::Client {
+            self.handshake = None;
+        }
+    }
+
+    fn establish(&mut self, now: Time, established: Established) {
+        let Established { mut keys, peer_params, peer_cid, protocol, peer_key, rtt, .. } = established;
+        keys.sealer.rotate_every(self.config.packets_per_key);
+        self.keys = Some(keys);
+        self.remote = ConnectionId(peer_cid);
+        self.protocol = protocol;
+        self.peer_key = peer_key;
+        self.peer_reset_token = peer_params.reset_token;
+        self.idle_timeout = self.idle_timeout.min(peer_params.idle_timeout);
+        self.streams.on_peer_limits(
+            peer_params.max_streams,
+            peer_params.initial_max_data.as_u64(),
+            peer_params.initial_max_stream_data.as_u64(),
+        );
+        let max_packet = self.config.max_packet.min(peer_params.max_packet_bytes);
+        let seed = self.rng.next_u64();
+        self.paths = vec![Path::new(0, now, self.handshake_peer, rtt, max_packet, &self.config, seed)];
+        self.phase = Phase::Established;
+        self.heard_at = now;
+        self.waits = WaitMeter::new(now);
+        self.events.push_back(Event::Connected);
+    }
+
+    pub(super) fn fail_handshake(&mut self, now: Time, error: HandshakeError) {
+        if self.is_closed() {
+            return;
+        }
+        // The handshake still tells the peer why.
+        self.phase = Phase::Draining(now + self.drain_time());
+        self.events.push_back(Event::Closed(CloseReason::Handshake(error)));
+    }
+}

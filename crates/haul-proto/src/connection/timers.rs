@@ -1,0 +1,74 @@
+//! What happens when time passes.
+
+use haul_units::Time;
+
+use super::{Connection, Event, Phase};
+use crate::wire::Frame;
+
+impl Connection {
+    /// When to call [`Connection::handle_timeout`] and [`Connection::poll_transmit`] next, if nothing happens before; [`Time::NEVER`] if there is
+    /// nothing to wait for.
+    pub fn poll_timeout(&self) -> Time {
+        let handshake = self.handshake.as_ref().and_then(|handshake| handshake.poll_timeout()).unwrap_or(Time::NEVER);
+        match self.phase {
+            Phase::Handshaking => handshake,
+            Phase::Established => self.established_timer().min(handshake),
+            Phase::Closing(until) | Phase::Draining(until) => until,
+            Phase::Drained => Time::NEVER,
+        }
+    }
+
+    fn established_timer(&self) -> Time {
+        let mut next = (self.heard_at + self.idle_timeout).min(self.keep_alive_due());
+        for path in &self.paths {
+            next = next.min(path.recovery_timer()).min(path.reporter.due()).min(path.peer.timer());
+            if path.sent.in_flight() > 0 {
+                next = next.min(path.floor_due);
+            }
+        }
+        next.min(self.paced_until)
+    }
+
+    fn keep_alive_due(&self) -> Time {
+        self.config.keep_alive.map_or(Time::NEVER, |interval| self.sent_at + interval)
+    }
+
+    /// Time has passed. What is due to be sent leaves with the next [`Connection::poll_transmit`].
+    pub fn handle_timeout(&mut self, now: Time) {
+        if let Some(handshake) = self.handshake.as_mut()
+            && let Err(error) = handshake.handle_timeout(now)
+        {
+            self.fail_handshake(now, error);
+        }
+        match self.phase {
+            Phase::Handshaking | Phase::Drained => {}
+            Phase::Established => self.handle_established_timeout(now),
+            Phase::Closing(until) | Phase::Draining(until) => {
+                if now >= until {
+                    self.phase = Phase::Drained;
+                    self.events.push_back(Event::Drained);
+                }
+            }
+        }
+    }
+
+    fn handle_established_timeout(&mut self, now: Time) {
+        if now >= self.heard_at + self.idle_timeout {
+            self.on_idle_timeout(now);
+            return;
+        }
+        for index in 0..self.paths.len() {
+            if now < self.paths[index].recovery_timer() {
+                continue;
+            }
+            self.detect_losses(now);
+            let path = &self.paths[index];
+            if path.sent.in_flight() > 0 && now >= path.loss.probe_timer(&path.sent, path.probe_timeout()) {
+                self.on_probe_timeout(now, index);
+            }
+        }
+        if now >= self.keep_alive_due() && self.control.is_empty() {
+            self.control.push_back(Frame::Ping);
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Filling a train with stream data.
+//!
+//! A train is one hand-over to the network: packets of equal size, the last one may be shorter. It takes runs of bytes stream by stream as the schedule says,
+//! each encrypted from where it lies straight into its packet. The pacer decides when a train may go and how long it may be; the window
+//! bounds it; after a probe timeout a few packets go regardless.
+
+use std::collections::VecDeque;
+
+use haul_cc::quantum;
+use haul_units::{BitRate, Bytes, Time};
+
+use super::stats::Wait;
+use super::{Connection, Transmit};
+use crate::ConnectionId;
+use crate::crypto::DataKeys;
+use crate::path::{Path, SentRun};
+use crate::recovery::Content;
+use crate::streams::{SendRun, StreamId, Streams};
+use crate::wire::{DATA_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
+
+/// What a data packet carries besides its bytes.
+pub const DATA_OVERHEAD: usize = DATA_HEADER_BYTES + TAG_BYTES;
+/// Packets of one run, and of one train, at most.
+const RUN_PACKETS: usize = 64;
+
+impl Connection {
+    pub(super) fn poll_data(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
+        self.paced_until = Time::NEVER;
+        let path = self.paths.first_mut()?;
+        if self.streams.schedule.is_empty() {
+            path.sampler.on_app_limited();
+            self.wait(now, Wait::Application);
+            return None;
+        }
+        let packet = usize::from(path.mtu.current());
+        let limit = match train_limit(path, now, self.config.rate_limit) {
+            Ok(limit) => limit,
+            Err((wait, until)) => {
+                self.paced_until = until;
+                self.wait(now, wait);
+                return None;
+            }
+        };
+        let packets = (limit / packet).clamp(1, RUN_PACKETS).min(train.len() / packet);
+        let filled = self.fill(train, packet, packets);
+        if filled.packets == 0 {
+            // The schedule had nothing that credit lets go.
+            let credit_waits = self.streams.unsent > 0;
+            self.wait(now, if credit_waits { Wait::Credit } else { Wait::Application });
+            if let Some(path) = self.paths.first_mut() {
+                path.sampler.on_app_limited();
+            }
+            return None;
+        }
+        self.wait(now, Wait::Nothing);
+        self.remember(now, filled)
+    }
+
+    /// Writes up to `packets` packets of `packet` bytes.
+    fn fill(&mut self, train: &mut [u8], packet: usize, packets: usize) -> Filled {
+        let mut filled = Filled { packets: 0, bytes: 0, packet };
+        self.runs.clear();
+        let payload = packet - DATA_OVERHEAD;
+        let tail = self.streams.unsent == 0;
+        let Some(keys) = self.keys.as_mut() else { return filled };
+        let Some(path) = self.paths.first_mut() else { return filled };
+        let mut sealer = Sealing { keys, path, remote: self.remote, payload };
+        let mut is_open = true;
+        while is_open && filled.packets < packets {
+            let Some(id) = self.streams.schedule.pop() else { break };
+            let credit = usize::try_from(self.streams.credit.left()).unwrap_or(usize::MAX);
+            let Some(send) = self.streams.sender(id) else { continue };
+            let mut fresh = 0;
+            while filled.packets < packets {
+                let room = (packets - filled.packets) * payload;
+                let Some(run) = send.next_run(room, credit - fresh, tail) else { break };
+                if run.again {
+                    self.retransmitted_bytes += run.bytes.len() as u64;
+                } else {
+                    fresh += run.bytes.len();
+                }
+                let (count, last) = sealer.seal(&run, train, filled.bytes);
+                self.runs.push(run_record(&run, sealer.path.next_number, count, packet, last));
+                sealer.path.next_number += count as u64;
+                filled.packets += count;
+                filled.bytes += (count - 1) * packet + last;
+                if last < packet {
+                    // Only the last packet of a train may be short.
+                    is_open = false;
+                    break;
+                }
+            }
+            self.streams.credit.spend(fresh as u64);
+            self.streams.unsent = self.streams.unsent.saturating_sub(fresh as u64);
+            let stuck = filled.packets == 0;
+            after_turn(&mut self.streams, &mut self.control, id, stuck);
+            if stuck && self.streams.credit.left() == 0 {
+                break;
+            }
+        }
+        filled
+    }
+
+    /// Books a filled train.
+    fn remember(&mut self, now: Time, filled: Filled) -> Option<Transmit> {
+        let app_limited = self.streams.schedule.is_empty();
+        let path = self.paths.first_mut()?;
+        path.probes_due = path.probes_due.saturating_sub(filled.packets as u32);
+        let bytes = filled.bytes as u64;
+        path.pacer.on_sent(now, Bytes(bytes));
+        if app_limited {
+            path.sampler.on_app_limited();
+        }
+        path.on_sent(now, bytes, filled.packets as u64, app_limited, self.runs.drain(..));
+        let remote = path.peer.current();
+        Some(Transmit { remote, len: filled.bytes, segment: filled.packet.min(filled.bytes), ecn: path.ecn.mark() })
+    }
+}
+
+/// A stream has had its turn: back into the schedule if it has more. `stuck`: it could send nothing although it wanted to.
+fn after_turn(streams: &mut Streams, control: &mut VecDeque<Frame>, id: StreamId, stuck: bool) {
+    let credit_left = streams.credit.left() > 0;
+    let Some(send) = streams.sender(id) else { return };
+    send.queued = false;
+    if let Some(total) = send.take_placed_fin() {
+        control.push_back(Frame::PlacedFin { stream: id, total });
+    }
+    let priority = send.priority;
+    if !send.has_lost() && !send.has_fresh() {
+        return;
+    }
+    send.queued = true;
+    if stuck && !credit_left {
+        // Its turn is kept until credit comes.
+        streams.schedule.push_front(priority, id);
+    } else {
+        streams.schedule.push(priority, id);
+    }
+}
+
+/// What [`Connection::fill`] wrote.
+#[derive(Debug, Clone, Copy)]
+struct Filled {
+    packets: usize,
+    bytes: usize,
+    packet: usize,
+}
+
+/// How many bytes may leave at once, or why none and until when.
+fn train_limit(path: &mut Path, now: Time, rate_limit: Option<BitRate>) -> Result<usize, (Wait, Time)> {
+    let packet = u64::from(path.mtu.current());
+    if path.probes_due > 0 {
+        return Ok((u64::from(path.probes_due) * packet) as usize);
+    }
+    let rate = path.controller.rate().min(rate_limit.unwrap_or(BitRate::MAX));
+    let burst = path.controller.burst().min(quantum(rate, Bytes(packet))).max(Bytes(packet));
+    let room = path.window_room();
+    if room < packet {
+        return Err((Wait::Window, Time::NEVER));
+    }
+    match path.pacer.budget(now, rate, burst) {
+        Err(until) => Err((Wait::Pacing, until)),
+        Ok(budget) => Ok(usize::try_from(budget.as_u64().min(room)).unwrap_or(usize::MAX)),
+    }
+}
+
+/// What sealing the packets of a train needs.
+struct Sealing<'a> {
+    keys: &'a mut DataKeys,
+    path: &'a mut Path,
+    remote: ConnectionId,
+    payload: usize,
+}
+
+impl Sealing<'_> {
+    /// Seals a run into packets from `train[at..]` on. Returns how many, and the size of the last one.
+    #[inline]
+    fn seal(&mut self, run: &SendRun<'_>, train: &mut [u8], at: usize) -> (usize, usize) {
+        let count = run.bytes.len().div_ceil(self.payload).max(1);
+        let mut at = at;
+        let mut last = 0;
+        for index in 0..count {
+            let start = index * self.payload;
+            let plain = &run.bytes[start..(start + self.payload).min(run.bytes.len())];
+            let is_last = index + 1 == count;
+            let number = self.path.next_number + index as u64;
+            let kind = PacketKind::Data {
+                stream: run.stream,
+                offset: run.offset + start as u64,
+                fin: run.fin && is_last,
+                end: run.end && is_last,
+            };
+            let header =
+                Header { destination: self.remote, path: self.path.id, epoch: self.keys.sealer.epoch(), number, kind };
+            let len = DATA_OVERHEAD + plain.len();
+            let (head, body) = train[at..at + len].split_at_mut(DATA_HEADER_BYTES);
+            header.encode(head);
+            // The buffers fit by construction, which is all that sealing asks for.
+            let sealed = self.keys.sealer.seal_into(self.path.id, number, head, plain, body);
+            debug_assert!(sealed.is_ok());
+            at += len;
+            last = len;
+        }
+        (count, last)
+    }
+}
+
+fn run_record(run: &SendRun<'_>, first: u64, count: usize, packet: usize, last: usize) -> SentRun {
+    let (payload, last_payload) = ((packet - DATA_OVERHEAD) as u16, (last - DATA_OVERHEAD) as u16);
+    SentRun {
+        first,
+        count: count as u8,
+        content: Content::Data { stream: run.stream, offset: run.offset, payload, last_payload, fin: run.fin },
+        packet: packet as u16,
+        last_packet: last as u16,
+    }
+}

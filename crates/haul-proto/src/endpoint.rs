@@ -1,0 +1,217 @@
+//! The demultiplexer of one socket: which datagram belongs to which connection, and what strangers get.
+//!
+//! A stranger costs nothing: no state and no TLS before a valid cookie or admission token, and no answer longer than what it sent. A packet for a connection that is gone
+//! gets a stateless reset, so that its sender learns soon that we have restarted.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haul_units::Time;
+
+use crate::ConnectionId;
+use crate::config::{ClientConfig, ServerConfig};
+use crate::connection::{Arrival, Connection};
+use crate::handshake::{
+    Accept, Acceptor, ClientParams, ClientTls, CookieJar, Handshake, HandshakeError, ParsedInitial, ServerParams, ServerTls,
+    TlsConfigError, reset_token,
+};
+use crate::rng::Rng;
+use crate::streams::Side;
+use crate::wire::{RESET_BYTES, data_destination, encode_reset, is_handshake, parse_reset};
+
+/// How long an admission token is good for.
+const ADMISSION_LIFETIME: Duration = Duration::from_secs(60);
+/// Handshakes of strangers that may be open at once: each is bounded in memory and in time.
+const HANDSHAKES_MAX: usize = 4096;
+
+/// What an endpoint is made of.
+#[derive(Debug)]
+pub struct EndpointConfig {
+    /// Random bytes that nobody else knows: cookies, reset tokens and connection ids come from them.
+    pub seed: [u8; 32],
+    /// To accept connections.
+    pub server: Option<ServerConfig>,
+}
+
+/// Why a connection could not be begun.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// Keys or certificates do not make a TLS configuration.
+    #[error(transparent)]
+    Tls(#[from] TlsConfigError),
+    /// The handshake could not start.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+}
+
+/// What to do with a datagram.
+#[derive(Debug)]
+pub enum Handled {
+    /// Hand it to that connection.
+    Connection(ConnectionId),
+    /// A new connection, which has had the datagram already.
+    New(ConnectionId, Box<Connection>),
+    /// Send this back to where it came from.
+    Respond(Vec<u8>),
+    /// Nothing.
+    Ignore,
+}
+
+struct Server {
+    config: ServerConfig,
+    tls: ServerTls,
+}
+
+/// The demultiplexer.
+pub struct Endpoint {
+    acceptor: Acceptor,
+    reset_key: [u8; 32],
+    server: Option<Server>,
+    rng: Rng,
+    /// Connections alive, and for those of strangers where they come from.
+    connections: HashMap<ConnectionId, Option<(SocketAddr, u64)>>,
+    /// Connections of strangers, by address and the client's number of the attempt.
+    attempts: HashMap<(SocketAddr, u64), ConnectionId>,
+    /// The tokens with which peers may reset connections.
+    tokens: HashMap<[u8; 16], ConnectionId>,
+    admissions: u64,
+}
+
+impl std::fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Endpoint").field("connections", &self.connections.len()).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// An endpoint without connections.
+    pub fn new(config: EndpointConfig) -> Result<Self, TlsConfigError> {
+        let key = |label: u8| {
+            let mut key = config.seed;
+            key[0] ^= label;
+            key
+        };
+        let seed = config.seed.iter().fold(0u64, |seed, &byte| seed.rotate_left(7) ^ u64::from(byte));
+        let server = config
+            .server
+            .map(|config| ServerTls::new(&config.identity, &config.trust, config.protocols.clone()).map(|tls| Server { config, tls }))
+            .transpose()?;
+        Ok(Self {
+            acceptor: Acceptor::new(CookieJar::new(&key(1))),
+            reset_key: key(2),
+            server,
+            rng: Rng::new(seed),
+            connections: HashMap::new(),
+            attempts: HashMap::new(),
+            tokens: HashMap::new(),
+            admissions: 0,
+        })
+    }
+
+    /// A token that lets its holder begin without the round trip of a cookie, from any address, for a minute.
+    pub fn admission_token(&mut self, now: Time) -> Vec<u8> {
+        self.admissions += 1;
+        self.acceptor.cookies().admit(now + ADMISSION_LIFETIME, self.admissions).to_vec()
+    }
+
+    /// Begins a connection.
+    pub fn connect(&mut self, now: Time, remote: SocketAddr, config: ClientConfig) -> Result<(ConnectionId, Connection), BeginError> {
+        let tls = ClientTls::new(config.identity.as_ref(), &config.trust, config.protocols)?;
+        let local = self.new_id();
+        let params = Connection::params(&config.transport, reset_token(&self.reset_key, local.0));
+        let params = ClientParams {
+            admission: config.admission,
+            timeout: config.connect_timeout,
+            ..ClientParams::new(tls, params, local.0, self.rng.next_u64())
+        };
+        let handshake = Handshake::client(now, params)?;
+        let arrival =
+            Arrival { side: Side::Client, local, remote, config: config.transport, seed: self.rng.next_u64() };
+        self.connections.insert(local, None);
+        Ok((local, Connection::new(now, arrival, handshake)))
+    }
+
+    /// A datagram that is not a data-phase packet of a connection known to the caller.
+    pub fn handle(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) -> Handled {
+        if is_handshake(datagram) {
+            return self.handle_handshake(now, from, datagram);
+        }
+        if let Some((_, token)) = parse_reset(datagram) {
+            return self.tokens.get(&token).map_or(Handled::Ignore, |&id| Handled::Connection(id));
+        }
+        match data_destination(datagram) {
+            Some(id) if self.connections.contains_key(&id) => Handled::Connection(id),
+            // Shorter than what it answers, so two endpoints cannot go on resetting each other.
+            Some(id) if datagram.len() > RESET_BYTES => {
+                Handled::Respond(encode_reset(id, &reset_token(&self.reset_key, id.0)).to_vec())
+            }
+            _ => Handled::Ignore,
+        }
+    }
+
+    fn handle_handshake(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) -> Handled {
+        if let Some(id) = crate::handshake::wire::Invariant::decode(datagram).map(|it| ConnectionId(it.destination_cid))
+            && id != ConnectionId(0)
+        {
+            return if self.connections.contains_key(&id) { Handled::Connection(id) } else { Handled::Ignore };
+        }
+        if self.server.is_none() {
+            return Handled::Ignore;
+        }
+        match self.acceptor.handle(now, from, datagram) {
+            Accept::Respond(answer) => Handled::Respond(answer),
+            Accept::Ignore => Handled::Ignore,
+            Accept::Begin(initial) => match self.attempts.get(&(from, initial.attempt)) {
+                Some(&id) => Handled::Connection(id),
+                None => self.begin(now, from, &initial, datagram),
+            },
+        }
+    }
+
+    fn begin(&mut self, now: Time, from: SocketAddr, initial: &ParsedInitial, datagram: &mut [u8]) -> Handled {
+        if self.attempts.len() >= HANDSHAKES_MAX {
+            return Handled::Ignore;
+        }
+        let local = self.new_id();
+        let seed = self.rng.next_u64();
+        let Some(server) = self.server.as_ref() else { return Handled::Ignore };
+        let params = Connection::params(&server.config.transport, reset_token(&self.reset_key, local.0));
+        let Ok(handshake) = Handshake::server(now, ServerParams::new(server.tls.clone(), params, local.0), initial) else {
+            return Handled::Ignore;
+        };
+        let config = server.config.transport.clone();
+        let arrival = Arrival { side: Side::Server, local, remote: from, config, seed };
+        let mut connection = Connection::new(now, arrival, handshake);
+        let len = datagram.len();
+        connection.handle_train(now, from, crate::receive::Ecn::NotEct, datagram, len);
+        self.connections.insert(local, Some((from, initial.attempt)));
+        self.attempts.insert((from, initial.attempt), local);
+        Handled::New(local, Box::new(connection))
+    }
+
+    /// A connection is established: its peer may reset it with this token.
+    pub fn on_connected(&mut self, id: ConnectionId, peer_token: Option<[u8; 16]>) {
+        if let Some(token) = peer_token {
+            self.tokens.insert(token, id);
+        }
+    }
+
+    /// A connection is over ([`crate::Event::Drained`]).
+    pub fn forget(&mut self, id: ConnectionId) {
+        if let Some(Some(attempt)) = self.connections.remove(&id) {
+            self.attempts.remove(&attempt);
+        }
+        self.tokens.retain(|_, other| *other != id);
+    }
+
+    /// A number that names no connection: random, so that nobody off the path can guess it.
+    fn new_id(&mut self) -> ConnectionId {
+        loop {
+            let id = ConnectionId(self.rng.next_u64() as u32);
+            if id.0 != 0 && !self.connections.contains_key(&id) {
+                return id;
+            }
+        }
+    }
+}

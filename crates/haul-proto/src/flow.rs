@@ -1,0 +1,164 @@
+//! Credit of the whole connection: how far the peer may send ahead of what is consumed here, and we ahead of the peer.
+//!
+//! Credit counts stream bytes sent for the first time, over all streams. The window grows by itself: what arrives in a round trip asks for three times as much,
+//! so that credit never limits a sender that doubles, within the memory that the user allows. It travels with every acknowledgement, and as a reliable
+//! frame each quarter of a window, so that a blocked sender cannot wait for a lost acknowledgement.
+
+/// Window to start with, in bytes.
+const START_WINDOW: u64 = 64 << 20;
+
+/// Credit that we give.
+#[derive(Debug)]
+pub struct ReceiveCredit {
+    window: u64,
+    memory: u64,
+    received: u64,
+    consumed: u64,
+    granted: u64,
+    /// Granted by a reliable frame.
+    told: u64,
+    round_mark: u64,
+}
+
+impl ReceiveCredit {
+    /// Credit within `memory` bytes.
+    pub fn new(memory: u64) -> Self {
+        let window = START_WINDOW.min(memory);
+        Self { window, memory, received: 0, consumed: 0, granted: window, told: window, round_mark: 0 }
+    }
+
+    /// Credit to start with, for the handshake.
+    pub const fn initial(memory: u64) -> u64 {
+        if memory < START_WINDOW { memory } else { START_WINDOW }
+    }
+
+    /// New bytes have arrived; false if the peer had no credit for them.
+    pub fn on_received(&mut self, new: u64) -> bool {
+        self.received += new;
+        self.received <= self.granted
+    }
+
+    /// The application is done with bytes.
+    pub fn on_consumed(&mut self, bytes: u64) {
+        self.consumed += bytes;
+    }
+
+    /// A round trip has passed.
+    pub fn on_round(&mut self) {
+        let arrived = self.received - self.round_mark;
+        self.round_mark = self.received;
+        self.window = self.window.max(arrived.saturating_mul(3)).min(self.memory);
+    }
+
+    /// The credit to tell with an acknowledgement.
+    pub fn grant(&mut self) -> u64 {
+        self.granted = self.granted.max(self.consumed + self.window);
+        self.granted
+    }
+
+    /// The credit to tell by a frame of its own, once enough has been consumed since the last one.
+    pub fn frame_due(&mut self) -> Option<u64> {
+        let max = self.consumed + self.window;
+        (max >= self.told + self.window / 4).then(|| {
+            self.told = max;
+            self.grant()
+        })
+    }
+
+    /// Bytes that the peer may still send.
+    pub const fn room(&self) -> u64 {
+        self.granted.saturating_sub(self.received)
+    }
+
+    /// The credit that the last frame told.
+    pub const fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// The window in force.
+    pub const fn window(&self) -> u64 {
+        self.window
+    }
+
+    /// Bytes received on all streams, each once.
+    pub const fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Bytes received and not yet consumed.
+    pub const fn held(&self) -> u64 {
+        self.received.saturating_sub(self.consumed)
+    }
+}
+
+/// Credit that we have.
+#[derive(Debug)]
+pub struct SendCredit {
+    max: u64,
+    used: u64,
+}
+
+impl SendCredit {
+    /// What the peer's handshake gave.
+    pub const fn new(max: u64) -> Self {
+        Self { max, used: 0 }
+    }
+
+    /// The peer gives more. Returns true if it does.
+    pub fn raise(&mut self, max: u64) -> bool {
+        let more = max > self.max;
+        self.max = self.max.max(max);
+        more
+    }
+
+    /// New bytes leave.
+    pub const fn spend(&mut self, bytes: u64) {
+        self.used += bytes;
+    }
+
+    /// Bytes that may leave.
+    pub const fn left(&self) -> u64 {
+        self.max.saturating_sub(self.used)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_window_follows_the_rate_within_memory() {
+        let mut credit = ReceiveCredit::new(256 << 20);
+        assert_eq!(credit.grant(), 64 << 20);
+        assert!(credit.on_received(60 << 20));
+        credit.on_consumed(60 << 20);
+        credit.on_round();
+        assert_eq!(credit.window(), 180 << 20);
+        assert_eq!(credit.grant(), 240 << 20);
+        assert!(credit.on_received(170 << 20));
+        credit.on_round();
+        assert_eq!(credit.window(), 256 << 20);
+        assert!(!credit.on_received(64 << 20), "beyond the credit");
+    }
+
+    #[test]
+    fn frames_come_each_quarter_window() {
+        let mut credit = ReceiveCredit::new(40);
+        assert_eq!(credit.frame_due(), None);
+        assert!(credit.on_received(40));
+        credit.on_consumed(9);
+        assert_eq!(credit.frame_due(), None);
+        credit.on_consumed(1);
+        assert_eq!(credit.frame_due(), Some(50));
+        assert_eq!(credit.frame_due(), None);
+    }
+
+    #[test]
+    fn spending_stops_at_the_limit() {
+        let mut credit = SendCredit::new(10);
+        credit.spend(10);
+        assert_eq!(credit.left(), 0);
+        assert!(credit.raise(15) && !credit.raise(12));
+        assert_eq!(credit.left(), 5);
+    }
+}

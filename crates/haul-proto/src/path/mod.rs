@@ -1,0 +1,345 @@
+//! A path: a pair of addresses with its own packet numbers, round-trip time, recovery, congestion controller, pacer and packet size.
+//!
+//! [`Path::on_report`] applies an acknowledgement in this order: the sent ring settles packets, the round-trip time and the queueing delay are sampled, what is overdue
+//! is taken for lost, the controller hears of loss, marks and acknowledgement.
+
+mod address;
+mod ecn;
+mod mtu;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haul_cc::{
+    AckReport, AckSample, Controller, EcnSample, LossSample, OneWayDelay, Pacer, PathStart, RateSampler, RttEstimator, SentSample,
+};
+use haul_units::{BitRate, Bytes, Time};
+
+pub use address::PeerAddress;
+pub use ecn::EcnState;
+pub use mtu::{BASE_BYTES, MtuDiscovery};
+
+use crate::config::TransportConfig;
+use crate::receive::Reporter;
+use crate::recovery::{AckOutcome, Content, Lost, LossDetector, Run, SentRing};
+use crate::streams::StreamId;
+use crate::wire::Frame;
+use crate::wire::ack::Ack;
+
+/// The round-trip time assumed before one is measured. // RFC 9002 6.2.2
+const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// The longest an acknowledgement waits at the receiver.
+pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
+/// Highest packet number: leaves room for arithmetic.
+pub const NUMBER_MAX: u64 = 1 << 62;
+
+/// One path of a connection.
+#[derive(Debug)]
+pub struct Path {
+    /// Its number on the wire.
+    pub id: u8,
+    /// Where it leads.
+    pub peer: PeerAddress,
+    /// Number of the next packet to send.
+    pub next_number: u64,
+    /// What is in flight.
+    pub sent: SentRing,
+    /// Decides what is lost.
+    pub loss: LossDetector,
+    /// Round-trip time.
+    pub rtt: RttEstimator,
+    /// What has been received, and when to report it.
+    pub reporter: Reporter,
+    /// Packet size.
+    pub mtu: MtuDiscovery,
+    /// ECN marks.
+    pub ecn: EcnState,
+    /// Spaces trains.
+    pub pacer: Pacer,
+    /// Measures the delivery rate.
+    pub sampler: RateSampler,
+    /// Sets window, rate and burst.
+    pub controller: Box<dyn Controller>,
+    /// Probe packets that may leave beyond the window.
+    pub probes_due: u32,
+    /// When to tell the floor of reports next.
+    pub floor_due: Time,
+    /// Counters and samples for people.
+    pub meter: Meter,
+    one_way: OneWayDelay,
+    round: u64,
+    /// A round ends when this packet is acknowledged.
+    round_end: u64,
+}
+
+/// What a path has counted and measured.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Meter {
+    /// Packets sent.
+    pub sent_pkts: u64,
+    /// Bytes sent.
+    pub sent_bytes: u64,
+    /// Bytes acknowledged.
+    pub delivered: u64,
+    /// Bytes taken for lost, spurious losses taken off.
+    pub lost_bytes: u64,
+    /// Packets taken for lost, spurious losses not taken off.
+    pub lost_pkts: u64,
+    /// Packets taken for lost that turned up.
+    pub spurious_pkts: u64,
+    /// Newest delivery rate.
+    pub delivery_rate: BitRate,
+    /// Newest queueing delay towards the peer.
+    pub queue_delay: Duration,
+}
+
+/// What a report or a timer changed, for the connection.
+#[derive(Debug, Default)]
+pub struct PathOutcome {
+    /// Bytes newly acknowledged.
+    pub acked_bytes: u64,
+    /// The newest packet newly acknowledged.
+    pub newest_acked: Option<u64>,
+    /// A round trip has passed.
+    pub round_start: bool,
+    /// Frames to send again.
+    pub frames: Vec<Frame>,
+}
+
+impl Path {
+    /// A path whose address the handshake has proved.
+    pub fn new(id: u8, now: Time, remote: SocketAddr, rtt: Option<Duration>, max_packet: u16, config: &TransportConfig, seed: u64) -> Self {
+        let mut estimator = RttEstimator::new(INITIAL_RTT);
+        if let Some(sample) = rtt {
+            estimator.on_sample(now, sample, Duration::ZERO);
+        }
+        let start = PathStart { now, packet: Bytes(BASE_BYTES.into()), seed };
+        Self {
+            id,
+            peer: PeerAddress::new(remote),
+            next_number: 0,
+            sent: SentRing::default(),
+            loss: LossDetector::default(),
+            reporter: Reporter::new(estimator.smoothed()),
+            rtt: estimator,
+            mtu: MtuDiscovery::new(max_packet),
+            ecn: EcnState::default(),
+            pacer: Pacer::new(now),
+            sampler: RateSampler::new(now),
+            controller: config.controller.build(&start),
+            probes_due: 0,
+            floor_due: Time::NEVER,
+            meter: Meter::default(),
+            one_way: OneWayDelay::new(),
+            round: 0,
+            round_end: 0,
+        }
+    }
+
+    /// Bytes that the window still lets go.
+    pub fn window_room(&self) -> u64 {
+        self.controller.window().as_u64().saturating_sub(self.sent.in_flight())
+    }
+
+    /// The probe timeout in force.
+    pub fn probe_timeout(&self) -> Duration {
+        self.rtt.probe_timeout(ACK_DELAY_MAX)
+    }
+
+    /// The reordering window in force.
+    fn reordering_window(&self) -> Duration {
+        self.loss.window(self.rtt.min(), self.rtt.smoothed())
+    }
+
+    /// When the path next wants to detect losses or to probe.
+    pub fn recovery_timer(&self) -> Time {
+        if self.sent.in_flight() == 0 {
+            return Time::NEVER;
+        }
+        let loss = self.loss.loss_timer(&self.sent, self.reordering_window());
+        loss.min(self.loss.probe_timer(&self.sent, self.probe_timeout()))
+    }
+
+    /// A packet or a train of them has left; `bytes` in all, kept as `runs` (content, packets, bytes of each, bytes of the last).
+    pub fn on_sent(&mut self, now: Time, bytes: u64, packets: u64, app_limited: bool, runs: impl Iterator<Item = SentRun>) {
+        if self.sent.in_flight() == 0 {
+            self.controller.on_idle(now);
+            self.floor_due = self.floor_due.min(now + self.rtt.smoothed() / 4);
+        }
+        let in_flight = Bytes(self.sent.in_flight() + bytes);
+        let state = self.sampler.on_sent(now, Bytes(bytes), in_flight);
+        for run in runs {
+            self.sent.push(Run::new(run.first, run.count, run.content, run.packet, run.last_packet, state));
+        }
+        self.meter.sent_pkts += packets;
+        self.meter.sent_bytes += bytes;
+        self.controller.on_sent(&SentSample { now, bytes: Bytes(bytes), in_flight, app_limited });
+    }
+
+    /// Applies a report; `on_data` gets every range newly acknowledged, `on_control` the frames that arrived, `on_lost` each range lost.
+    pub fn on_report(
+        &mut self,
+        now: Time,
+        ack: &Ack,
+        on_data: impl FnMut(StreamId, u64, u64, bool),
+        on_control: impl FnMut(&[Frame]),
+        on_lost: impl FnMut(StreamId, u64, u64, bool),
+    ) -> PathOutcome {
+        let mut largest_probe = None;
+        let outcome = self.sent.on_ack(ack, on_data, on_control, |size| largest_probe = Some(size));
+        if let Some(size) = largest_probe
+            && self.mtu.on_probe_acked(size)
+        {
+            self.controller.on_mtu(Bytes(self.mtu.current().into()));
+        }
+        if outcome.spurious_pkts > 0 {
+            self.meter.spurious_pkts += outcome.spurious_pkts;
+            self.meter.lost_bytes = self.meter.lost_bytes.saturating_sub(outcome.spurious_bytes);
+        }
+        let round_start = outcome.newest.is_some_and(|(number, _)| number >= self.round_end);
+        if round_start {
+            self.round += 1;
+            self.round_end = self.next_number;
+        }
+        let sample = self.sample(now, ack, &outcome, round_start);
+        self.loss.on_ack(now, &outcome, round_start);
+        let frames = self.detect_losses(now, on_lost);
+        if outcome.spurious_pkts > 0 {
+            self.controller.on_spurious(now, Bytes(outcome.spurious_bytes));
+        }
+        let marked_pkts = self.ecn.on_ack(ack, outcome.acked_pkts);
+        if marked_pkts > 0
+            && let Some((_, state)) = outcome.newest
+        {
+            let reported_pkts = outcome.acked_pkts;
+            self.controller.on_ecn(&EcnSample { now, marked_pkts, reported_pkts, sent_at: state.sent_at });
+        }
+        if let Some(sample) = sample {
+            let in_flight = Bytes(self.sent.in_flight());
+            self.controller.on_ack(&AckSample { in_flight, lost_total: Bytes(self.meter.lost_bytes), ..sample });
+        }
+        self.sent.forget(now.before(self.rtt.smoothed() * 2 + self.reordering_window()));
+        let newest_acked = outcome.newest.map(|(number, _)| number);
+        PathOutcome { acked_bytes: outcome.acked_bytes, newest_acked, round_start, frames }
+    }
+
+    /// Measures what an acknowledgement tells; the controller gets it once losses are known.
+    fn sample(&mut self, now: Time, ack: &Ack, outcome: &AckOutcome, round_start: bool) -> Option<AckSample> {
+        let (number, state) = outcome.newest?;
+        self.meter.delivered += outcome.acked_bytes;
+        self.mtu.on_data_acked(if outcome.acked_bytes > outcome.acked_pkts * u64::from(BASE_BYTES) { u16::MAX } else { 0 });
+        let mut rtt = None;
+        let mut queue_delay = None;
+        if number == ack.largest {
+            let round_trip = now.since(state.sent_at);
+            rtt = Some(self.rtt.on_sample(now, round_trip, Duration::from_micros(ack.delay_us)));
+            let arrived = Time::from_nanos(ack.largest_clock_ns);
+            let delay = self.one_way.on_sample(now, state.sent_at, arrived, round_trip);
+            self.meter.queue_delay = delay;
+            queue_delay = Some(delay);
+        }
+        let report = AckReport {
+            now,
+            receiver_bytes: Bytes(ack.bytes),
+            receiver_time: Time::from_nanos(ack.clock_ns),
+            lost_total: Bytes(self.meter.lost_bytes),
+            min_rtt: self.rtt.min(),
+        };
+        let rate = self.sampler.on_ack(&state, &report);
+        if let Some(rate) = &rate {
+            self.meter.delivery_rate = rate.rate;
+        }
+        Some(AckSample {
+            now,
+            acked: Bytes(outcome.acked_bytes),
+            delivered: Bytes(self.meter.delivered),
+            in_flight: Bytes(self.sent.in_flight()),
+            rtt,
+            smoothed_rtt: self.rtt.smoothed(),
+            min_rtt: self.rtt.min(),
+            queue_delay,
+            rate,
+            round: self.round,
+            round_start,
+            lost_total: Bytes(self.meter.lost_bytes),
+        })
+    }
+
+    /// Takes for lost what is overdue and tells the controller. Returns the control frames to send again.
+    pub fn detect_losses(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
+        let window = self.reordering_window();
+        let lost = self.loss.detect(now, &mut self.sent, window, on_lost);
+        self.on_lost(now, lost, false)
+    }
+
+    /// A probe timeout has passed: either probes are due, or everything in flight is taken for lost.
+    pub fn on_probe_timeout(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
+        if !self.loss.on_probe_timeout() {
+            self.probes_due = 2;
+            return Vec::new();
+        }
+        let lost = self.loss.lose_all(&mut self.sent, on_lost);
+        let frames = self.on_lost(now, lost, true);
+        if self.mtu.on_silence(now) {
+            self.controller.on_mtu(Bytes(self.mtu.current().into()));
+        }
+        self.probes_due = 2;
+        frames
+    }
+
+    fn on_lost(&mut self, now: Time, lost: Lost, persistent: bool) -> Vec<Frame> {
+        for size in lost.mtu_probes {
+            self.mtu.on_probe_lost(size);
+        }
+        if lost.packets > 0 {
+            self.meter.lost_bytes += lost.bytes.as_u64();
+            self.meter.lost_pkts += lost.packets;
+            if lost.full_sized && self.mtu.on_data_lost(now, lost.packets) {
+                self.controller.on_mtu(Bytes(self.mtu.current().into()));
+            }
+            self.controller.on_loss(&LossSample {
+                now,
+                lost: lost.bytes,
+                runs: lost.runs,
+                in_flight: Bytes(self.sent.in_flight()),
+                in_flight_at_send: lost.in_flight_at_send,
+                sent_at: lost.newest_sent_at,
+                persistent,
+                min_rtt: self.rtt.min(),
+            });
+        }
+        lost.frames
+    }
+
+    /// The path leads to a new address. What was learned about the old one goes, unless only the port has changed (a NAT).
+    pub fn on_new_address(&mut self, now: Time, old: SocketAddr) {
+        if old.ip() != self.peer.current().ip() {
+            self.controller.on_path_change(now);
+            self.ecn.restart();
+            if self.mtu.on_silence(now) {
+                self.controller.on_mtu(Bytes(self.mtu.current().into()));
+            }
+        }
+    }
+
+    /// Loss so far, 0..=1.
+    pub fn loss_ratio(&self) -> f64 {
+        let total = self.meter.delivered + self.meter.lost_bytes;
+        if total == 0 { 0.0 } else { self.meter.lost_bytes as f64 / total as f64 }
+    }
+}
+
+/// A run about to be remembered, without the state that all runs of a train share.
+#[derive(Debug)]
+pub struct SentRun {
+    /// Number of its first packet.
+    pub first: u64,
+    /// Packets.
+    pub count: u8,
+    /// What they carry.
+    pub content: Content,
+    /// Bytes of each but the last.
+    pub packet: u16,
+    /// Bytes of the last.
+    pub last_packet: u16,
+}

@@ -1,0 +1,280 @@
+//! When and what to acknowledge on a path.
+//!
+//! Timer-based: a report every clamp(RTT / 32, 0.25 ms, 5 ms) while packets that want one arrive; at once for what cannot wait. A report runs
+//! from the largest packet number down to the floor that the peer has confirmed, as far as one packet holds, so each packet's fate is told many times; when
+//! loss makes reports so long that one covers less than [`COVERAGE`] intervals, they are sent more often.
+
+use std::time::Duration;
+
+use haul_units::Time;
+
+use super::PacketWindow;
+use crate::wire::ack::{Ack, FIXED_BYTES, varint_bytes};
+
+/// How many reports tell each packet's fate at least.
+const COVERAGE: u64 = 4;
+/// Bounds of the acknowledgement interval.
+const INTERVAL_MIN: Duration = Duration::from_micros(250);
+const INTERVAL_MAX: Duration = Duration::from_millis(5);
+/// A report looks back no further than this, in packets: a third of a second at 10 Gbit/s.
+const LOOK_BACK: u64 = 1 << 18;
+
+/// The receiving state of one path.
+#[derive(Debug)]
+pub struct Reporter {
+    window: PacketWindow,
+    interval: Duration,
+    /// A report is due then, if anything wants one.
+    due: Time,
+    /// Packets received since the last report.
+    unreported: u64,
+    /// Packets to receive before a report is due whatever the time.
+    coverage_limit: u64,
+    /// Arrival of the newest packet.
+    newest_at: Time,
+    /// Arrival of the largest packet.
+    largest_at: Time,
+    bytes: u64,
+    packets: u64,
+    duplicates: u64,
+    ect0: u64,
+    ect1: u64,
+    ce: u64,
+}
+
+/// ECN field of a packet's IP header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ecn {
+    /// Not ECN-capable, or unknown.
+    #[default]
+    NotEct,
+    /// ECT(0).
+    Ect0,
+    /// ECT(1).
+    Ect1,
+    /// Congestion experienced.
+    Ce,
+}
+
+impl Reporter {
+    /// A path with nothing received; `rtt` as the handshake measured it.
+    pub fn new(rtt: Duration) -> Self {
+        Self {
+            window: PacketWindow::default(),
+            interval: interval_for(rtt),
+            due: Time::NEVER,
+            unreported: 0,
+            coverage_limit: u64::MAX,
+            newest_at: Time::ZERO,
+            largest_at: Time::ZERO,
+            bytes: 0,
+            packets: 0,
+            duplicates: 0,
+            ect0: 0,
+            ect1: 0,
+            ce: 0,
+        }
+    }
+
+    /// Whether a packet of this number has been received already.
+    #[inline]
+    pub fn is_duplicate(&mut self, number: u64) -> bool {
+        let duplicate = self.window.contains(number);
+        self.duplicates += u64::from(duplicate);
+        duplicate
+    }
+
+    /// Notes an authentic packet, not a duplicate.
+    #[inline]
+    pub fn on_packet(&mut self, now: Time, number: u64, bytes: usize, ecn: Ecn) {
+        if self.window.largest().is_none_or(|largest| number > largest) {
+            self.largest_at = now;
+        }
+        self.window.insert(number);
+        self.newest_at = now;
+        self.bytes += bytes as u64;
+        self.packets += 1;
+        match ecn {
+            Ecn::NotEct => {}
+            Ecn::Ect0 => self.ect0 += 1,
+            Ecn::Ect1 => self.ect1 += 1,
+            Ecn::Ce => {
+                self.ce += 1;
+                self.due = self.due.min(now);
+            }
+        }
+    }
+
+    /// A packet that wants an acknowledgement has arrived, within the interval.
+    #[inline]
+    pub fn want_report(&mut self, now: Time) {
+        self.unreported += 1;
+        if self.due == Time::NEVER {
+            self.due = now + self.interval;
+        }
+        if self.unreported >= self.coverage_limit {
+            self.due = self.due.min(now);
+        }
+    }
+
+    /// A packet that wants an acknowledgement at once has arrived.
+    pub fn want_report_now(&mut self, now: Time) {
+        self.unreported += 1;
+        self.due = self.due.min(now);
+    }
+
+    /// When the next report is due; [`Time::NEVER`] without need.
+    pub const fn due(&self) -> Time {
+        self.due
+    }
+
+    /// The peer has confirmed reports up to `floor`, and tells its smoothed round-trip time.
+    pub fn on_floor(&mut self, floor: u64, rtt: Duration) {
+        self.window.raise_floor(floor);
+        self.interval = interval_for(rtt);
+    }
+
+    /// Builds the report that is due, at most `room` bytes long as runs or bitmap.
+    pub fn report(&mut self, now: Time, path: u8, credit: u64, room: usize) -> Option<Ack> {
+        let largest = self.window.largest()?;
+        let budget = room.saturating_sub(FIXED_BYTES);
+        let floor = self.window.floor().max(largest.saturating_sub(LOOK_BACK)).min(largest);
+        // Runs as long as they fit; beyond, the bitmap reaches a known distance.
+        let bitmap_reach = largest.saturating_sub(budget as u64 * 8 - 8).max(floor);
+        let mut runs = Vec::new();
+        let mut bytes = 4;
+        let mut lowest = floor;
+        let mut above = largest;
+        for run in self.window.runs_down_to(floor) {
+            let gap = above - run.end();
+            bytes += varint_bytes(gap) + varint_bytes(run.end() - run.start());
+            if bytes > budget && *run.end() < bitmap_reach {
+                lowest = above;
+                break;
+            }
+            above = *run.start();
+            runs.push(run);
+        }
+        if bytes > budget && lowest < bitmap_reach {
+            lowest = bitmap_reach;
+            cut_below(&mut runs, lowest);
+        }
+        self.due = Time::NEVER;
+        self.unreported = 0;
+        // A report cut short must be followed soon enough for COVERAGE of them to overlap.
+        self.coverage_limit = if lowest > floor { ((largest - lowest) / COVERAGE).max(1) } else { u64::MAX };
+        Some(Ack {
+            path,
+            largest,
+            delay_us: u64::try_from(now.since(self.largest_at).as_micros()).unwrap_or(u64::MAX),
+            clock_ns: self.newest_at.as_nanos(),
+            largest_clock_ns: self.largest_at.as_nanos(),
+            bytes: self.bytes,
+            ect0: self.ect0,
+            ect1: self.ect1,
+            ce: self.ce,
+            credit,
+            runs,
+            lowest,
+        })
+    }
+
+    /// Packets received, each once.
+    pub const fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// Packets that came more than once.
+    pub const fn duplicates(&self) -> u64 {
+        self.duplicates
+    }
+
+    /// Bytes of packets received, each packet once.
+    pub const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The largest packet number received.
+    pub fn largest(&self) -> Option<u64> {
+        self.window.largest()
+    }
+}
+
+fn interval_for(rtt: Duration) -> Duration {
+    (rtt / 32).clamp(INTERVAL_MIN, INTERVAL_MAX)
+}
+
+fn cut_below(runs: &mut Vec<std::ops::RangeInclusive<u64>>, lowest: u64) {
+    while let Some(run) = runs.last_mut() {
+        if *run.end() >= lowest {
+            *run = (*run.start()).max(lowest)..=*run.end();
+            return;
+        }
+        runs.pop();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: usize = 1400;
+
+    fn ms(n: u64) -> Time {
+        Time::ZERO + Duration::from_millis(n)
+    }
+
+    fn receive(reporter: &mut Reporter, now: Time, number: u64) {
+        assert!(!reporter.is_duplicate(number));
+        reporter.on_packet(now, number, 1472, Ecn::NotEct);
+        reporter.want_report(now);
+    }
+
+    #[test]
+    fn reports_once_an_interval() {
+        let mut reporter = Reporter::new(Duration::from_millis(64));
+        assert_eq!(reporter.due(), Time::NEVER);
+        receive(&mut reporter, ms(10), 0);
+        receive(&mut reporter, ms(11), 1);
+        assert_eq!(reporter.due(), ms(12));
+        let ack = reporter.report(ms(12), 0, 99, ROOM).unwrap();
+        assert_eq!((ack.largest, ack.delay_us, ack.bytes, ack.runs), (1, 1000, 2944, vec![0..=1]));
+        assert_eq!(reporter.due(), Time::NEVER);
+    }
+
+    #[test]
+    fn every_packet_is_told_again_until_the_floor_rises() {
+        let mut reporter = Reporter::new(Duration::from_millis(64));
+        for number in [0, 1, 5, 6] {
+            receive(&mut reporter, ms(1), number);
+        }
+        assert_eq!(reporter.report(ms(2), 0, 0, ROOM).unwrap().runs, vec![5..=6, 0..=1]);
+        receive(&mut reporter, ms(3), 8);
+        assert_eq!(reporter.report(ms(4), 0, 0, ROOM).unwrap().runs, vec![8..=8, 5..=6, 0..=1]);
+        reporter.on_floor(6, Duration::from_millis(64));
+        let ack = reporter.report(ms(5), 0, 0, ROOM).unwrap();
+        assert_eq!((ack.runs, ack.lowest), (vec![8..=8, 6..=6], 6));
+    }
+
+    #[test]
+    fn heavy_loss_makes_reports_more_frequent_and_keeps_them_in_a_packet() {
+        let mut reporter = Reporter::new(Duration::from_millis(64));
+        for number in (0..100_000).filter(|n| n % 3 != 1) {
+            receive(&mut reporter, ms(1), number);
+        }
+        let ack = reporter.report(ms(2), 0, 0, ROOM).unwrap();
+        let mut out = Vec::new();
+        ack.encode(&mut out);
+        assert!(out.len() <= ROOM, "{}", out.len());
+        let covered = ack.largest - ack.lowest;
+        assert!(covered > 9_000, "{covered}");
+        let mut fresh = 0;
+        let mut number = 100_000;
+        while reporter.due() > ms(3) {
+            receive(&mut reporter, ms(3), number);
+            number += 1;
+            fresh += 1;
+        }
+        assert!(fresh * COVERAGE <= covered, "{fresh} of {covered}");
+    }
+}

@@ -1,0 +1,20 @@
+//! Streams: names, buffers, credit, and who sends next.
+//!
+//! [`Streams`] is the table of a connection's streams. It knows limits and credit, and hands the sender runs of bytes stream by stream: lost before new,
+//! higher priority before lower, equals in turn.
+
+mod id;
+mod placed;
+mod ranges;
+mod receive;
+mod schedule;
+mod send;
+mod sink;
+mod table;
+
+pub use id::{Side, StreamId, StreamKind};
+pub use ranges::RangeSet;
+pub use receive::{ChunkPool, ReadOutcome, ReceiveHalf, StreamViolation};
+pub use send::{SendHalf, SendRun};
+pub use sink::{Sink, SinkFactory};
+pub use table::{Limits, Receiver, Stream, Streams};

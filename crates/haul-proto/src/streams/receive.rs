@@ -1,0 +1,404 @@
+//! The receiving half of an ordered stream: bytes land in chunks at their offset and are read from the front.
+//!
+//! A packet whose bytes lie in one chunk, none of them there yet, is decrypted straight into the chunk; another one goes through a scratch
+//! buffer. Credit bounds what can lie here.
+
+use std::collections::VecDeque;
+
+use super::id::StreamId;
+use super::ranges::RangeSet;
+
+/// Bytes of one reassembly chunk.
+pub(crate) const CHUNK: usize = 64 << 10;
+
+#[derive(Debug)]
+struct Chunk {
+    data: Box<[u8]>,
+    got: RangeSet,
+}
+
+/// Memory of reassembly chunks, for reuse.
+#[derive(Debug, Default)]
+pub struct ChunkPool {
+    free: Vec<Box<[u8]>>,
+}
+
+impl ChunkPool {
+    /// Chunks kept for reuse, at most (4 MiB).
+    const KEEP: usize = 64;
+
+    fn take(&mut self) -> Box<[u8]> {
+        self.free.pop().unwrap_or_else(|| vec![0; CHUNK].into_boxed_slice())
+    }
+
+    fn give(&mut self, chunk: Box<[u8]>) {
+        if self.free.len() < Self::KEEP {
+            self.free.push(chunk);
+        }
+    }
+}
+
+/// Why received stream data is a violation by the peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum StreamViolation {
+    /// More than the credit that was given.
+    #[error("{0}: sent beyond its credit")]
+    BeyondCredit(StreamId),
+    /// Data beyond the end, or two different ends.
+    #[error("{0}: contradicts its own end")]
+    FinalSize(StreamId),
+    /// A stream that only we may open, or write to.
+    #[error("{0}: not the peer's to use so")]
+    NotYours(StreamId),
+    /// More streams than allowed.
+    #[error("{0}: beyond the limit of streams")]
+    BeyondLimit(StreamId),
+}
+
+/// What [`ReceiveHalf::read`] found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReadOutcome {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing yet.
+    Blocked,
+    /// The end.
+    End,
+    /// The peer gave the stream up.
+    Reset(u64),
+}
+
+/// The receiving half of one ordered stream.
+#[derive(Debug)]
+pub struct ReceiveHalf {
+    id: StreamId,
+    /// Offset of the next byte to read.
+    read_at: u64,
+    /// The first chunk begins at this multiple of [`CHUNK`].
+    base: u64,
+    chunks: VecDeque<Option<Chunk>>,
+    /// One more than the highest offset received: what credit counts.
+    highest: u64,
+    max: u64,
+    window: u64,
+    /// `highest` at the start of the round trip that is being measured.
+    round_mark: u64,
+    end: Option<u64>,
+    reset: Option<u64>,
+    stopped: bool,
+    /// The application has been told that there is something to read, and has not found nothing since.
+    announced: bool,
+    /// The application has read the end, or has learned of the reset.
+    end_seen: bool,
+}
+
+impl ReceiveHalf {
+    /// A stream that lets the peer send `window` bytes ahead of the reader.
+    pub fn new(id: StreamId, window: u64) -> Self {
+        Self {
+            id,
+            read_at: 0,
+            base: 0,
+            chunks: VecDeque::new(),
+            highest: 0,
+            max: window,
+            window,
+            round_mark: 0,
+            end: None,
+            reset: None,
+            stopped: false,
+            announced: false,
+            end_seen: false,
+        }
+    }
+
+    /// Checks a packet against credit and end, before anything is stored. Returns how many bytes of credit it uses.
+    pub fn admit(&self, offset: u64, len: usize, fin: bool) -> Result<u64, StreamViolation> {
+        let stop = offset.checked_add(len as u64).ok_or(StreamViolation::FinalSize(self.id))?;
+        if self.end.is_some_and(|end| stop > end || (fin && stop != end)) || (fin && stop < self.highest) {
+            return Err(StreamViolation::FinalSize(self.id));
+        }
+        if stop > self.max {
+            return Err(StreamViolation::BeyondCredit(self.id));
+        }
+        Ok(stop.saturating_sub(self.highest))
+    }
+
+    /// Where to decrypt the bytes to, if they lie in one chunk and none of them is there yet.
+    #[inline]
+    pub fn slot(&mut self, offset: u64, len: usize, pool: &mut ChunkPool) -> Option<&mut [u8]> {
+        if len == 0 || offset < self.read_at || self.is_discarding() {
+            return None;
+        }
+        let start = (offset % CHUNK as u64) as usize;
+        if start + len > CHUNK {
+            return None;
+        }
+        let chunk = self.chunk(offset / CHUNK as u64, pool)?;
+        let range = start as u32..(start + len) as u32;
+        if !chunk.got.is_disjoint(&range) {
+            return None;
+        }
+        chunk.data.get_mut(start..start + len)
+    }
+
+    /// The bytes in that slot are authentic. Returns whether there is now something to read that was not.
+    #[inline]
+    pub fn commit(&mut self, offset: u64, len: usize, fin: bool) -> bool {
+        let start = (offset % CHUNK as u64) as u32;
+        let index = (offset / CHUNK as u64).checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
+        if let Some(Some(chunk)) = index.and_then(|index| self.chunks.get_mut(index)) {
+            chunk.got.insert(start..start + len as u32);
+        }
+        self.note(offset, len, fin)
+    }
+
+    /// Authentic bytes that had no slot: takes what is new of them.
+    pub fn deliver(&mut self, offset: u64, bytes: &[u8], fin: bool, pool: &mut ChunkPool) -> bool {
+        let skip = self.read_at.saturating_sub(offset).min(bytes.len() as u64);
+        let (mut at, mut rest) = (offset + skip, &bytes[skip as usize..]);
+        while !rest.is_empty() && !self.is_discarding() {
+            let start = (at % CHUNK as u64) as usize;
+            let (now, later) = rest.split_at(rest.len().min(CHUNK - start));
+            let Some(chunk) = self.chunk(at / CHUNK as u64, pool) else { break };
+            let range = start as u32..(start + now.len()) as u32;
+            let holes: Vec<_> = chunk.got.missing_in(range.clone()).collect();
+            for hole in holes {
+                let (from, to) = (hole.start as usize, hole.end as usize);
+                chunk.data[from..to].copy_from_slice(&now[from - start..to - start]);
+            }
+            chunk.got.insert(range);
+            at += now.len() as u64;
+            rest = later;
+        }
+        self.note(offset, bytes.len(), fin)
+    }
+
+    /// The peer gives up after `total` bytes. Returns the credit that the rest of them uses.
+    pub fn on_reset(&mut self, code: u64, total: u64) -> Result<u64, StreamViolation> {
+        if total < self.highest || self.end.is_some_and(|end| end != total) {
+            return Err(StreamViolation::FinalSize(self.id));
+        }
+        if total > self.max {
+            return Err(StreamViolation::BeyondCredit(self.id));
+        }
+        let unseen = total - self.highest;
+        self.highest = total;
+        if !self.is_finished() {
+            self.reset = Some(code);
+            self.end = Some(total);
+            self.chunks.clear();
+        }
+        Ok(unseen)
+    }
+
+    /// The application wants no more: drops what is here. Returns the bytes that will never be read, for the connection's credit.
+    pub fn stop(&mut self) -> u64 {
+        let dropped = self.highest - self.read_at;
+        self.stopped = true;
+        self.chunks.clear();
+        self.read_at = self.highest;
+        dropped
+    }
+
+    /// Bytes received, or given up, and not yet read.
+    pub const fn held(&self) -> u64 {
+        self.highest - self.read_at
+    }
+
+    /// Copies what is in order into `out`.
+    pub fn read(&mut self, out: &mut [u8], pool: &mut ChunkPool) -> ReadOutcome {
+        let mut filled = 0;
+        while filled < out.len() {
+            let start = (self.read_at % CHUNK as u64) as usize;
+            let Some(Some(chunk)) = self.chunks.front().filter(|_| self.read_at / CHUNK as u64 == self.base) else { break };
+            let ready = (chunk.got.prefix() as usize).saturating_sub(start).min(out.len() - filled);
+            if ready == 0 {
+                break;
+            }
+            out[filled..filled + ready].copy_from_slice(&chunk.data[start..start + ready]);
+            filled += ready;
+            self.read_at += ready as u64;
+            // A chunk that has been read to its end or to the stream's end goes back.
+            if start + ready == CHUNK || self.end == Some(self.read_at) {
+                if let Some(Some(chunk)) = self.chunks.pop_front() {
+                    pool.give(chunk.data);
+                }
+                self.base += 1;
+            }
+        }
+        match (filled, self.reset) {
+            (0, Some(code)) => {
+                self.end_seen = true;
+                ReadOutcome::Reset(code)
+            }
+            (0, None) if self.end == Some(self.read_at) => {
+                self.end_seen = true;
+                ReadOutcome::End
+            }
+            (0, None) if !out.is_empty() => {
+                self.announced = false;
+                ReadOutcome::Blocked
+            }
+            (filled, _) => ReadOutcome::Bytes(filled),
+        }
+    }
+
+    /// Whether `read` would not block.
+    pub fn is_readable(&self) -> bool {
+        let start = (self.read_at % CHUNK as u64) as u32;
+        self.reset.is_some()
+            || self.end == Some(self.read_at)
+            || (self.read_at / CHUNK as u64 == self.base
+                && matches!(self.chunks.front(), Some(Some(chunk)) if chunk.got.prefix() > start))
+    }
+
+    /// Everything has been read, or given up.
+    pub fn is_finished(&self) -> bool {
+        self.end == Some(self.read_at) && self.reset.is_none()
+    }
+
+    /// Whether what arrives is dropped.
+    pub const fn is_discarding(&self) -> bool {
+        self.stopped || self.reset.is_some()
+    }
+
+    /// Neither the peer nor the application has anything more to do with it.
+    pub fn is_over(&self) -> bool {
+        self.end_seen || (self.stopped && (self.reset.is_some() || self.is_finished()))
+    }
+
+    /// New credit worth telling: once a quarter of the window has been read since the last time. `scale`: the window that a round trip's arrivals ask for, at most `bound`.
+    pub fn renew_credit(&mut self, bound: u64) -> Option<u64> {
+        if self.end.is_some() || self.stopped {
+            return None;
+        }
+        self.window = self.window.min(bound.max(CHUNK as u64));
+        let max = self.read_at + self.window;
+        (max >= self.max + self.window / 4).then(|| {
+            self.max = max;
+            max
+        })
+    }
+
+    /// A round trip has passed: a window that arrivals could fill in it grows to three times their number.
+    pub fn on_round(&mut self, bound: u64) {
+        let arrived = self.highest - self.round_mark;
+        self.round_mark = self.highest;
+        self.window = self.window.max(arrived.saturating_mul(3)).min(bound.max(CHUNK as u64));
+    }
+
+    fn note(&mut self, offset: u64, len: usize, fin: bool) -> bool {
+        let stop = offset + len as u64;
+        self.highest = self.highest.max(stop);
+        if fin {
+            self.end = Some(stop);
+        }
+        if self.stopped {
+            self.read_at = self.highest;
+        }
+        let news = !self.announced && offset <= self.read_at && self.is_readable();
+        self.announced |= news;
+        news
+    }
+
+    fn chunk(&mut self, index: u64, pool: &mut ChunkPool) -> Option<&mut Chunk> {
+        let at = usize::try_from(index.checked_sub(self.base)?).ok()?;
+        if at >= self.chunks.len() {
+            self.chunks.resize_with(at + 1, || None);
+        }
+        Some(self.chunks[at].get_or_insert_with(|| Chunk { data: pool.take(), got: RangeSet::default() }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn byte_at(offset: u64) -> u8 {
+        (offset % 251) as u8
+    }
+
+    /// A packet through the slot if there is one, through the scratch way otherwise.
+    fn receive(stream: &mut ReceiveHalf, pool: &mut ChunkPool, offset: u64, len: usize, fin: bool) {
+        let bytes: Vec<u8> = (offset..offset + len as u64).map(byte_at).collect();
+        stream.admit(offset, len, fin).unwrap();
+        if let Some(slot) = stream.slot(offset, len, pool) {
+            slot.copy_from_slice(&bytes);
+            stream.commit(offset, len, fin);
+        } else {
+            stream.deliver(offset, &bytes, fin, pool);
+        }
+    }
+
+    proptest! {
+        /// Packets of any cut, in any order, some twice: the reader gets the stream once, in order, then its end.
+        #[test]
+        fn reassembles(seed in prop::collection::vec((0..200u64, 1..3000usize), 1..120), order: u64) {
+            let mut packets = Vec::new();
+            let mut offset = 0;
+            for (twice, len) in seed {
+                packets.push((offset, len));
+                if twice < 20 {
+                    // The same bytes again, cut elsewhere.
+                    packets.push((offset / 2, (len / 2).max(1)));
+                }
+                offset += len as u64;
+            }
+            let total = offset;
+            let mut state = order | 1;
+            packets.sort_by_key(|_| { state = state.wrapping_mul(6364136223846793005).wrapping_add(1); state >> 33 });
+            let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 1 << 30), ChunkPool::default());
+            let (mut read, mut out) = (0u64, [0; 5000]);
+            for (offset, len) in packets {
+                receive(&mut stream, &mut pool, offset, len, offset + len as u64 == total);
+                while let ReadOutcome::Bytes(n) = stream.read(&mut out, &mut pool) {
+                    for &byte in &out[..n] {
+                        prop_assert_eq!(byte, byte_at(read));
+                        read += 1;
+                    }
+                }
+            }
+            prop_assert_eq!(read, total);
+            prop_assert_eq!(stream.read(&mut out, &mut pool), ReadOutcome::End);
+            prop_assert!(stream.is_finished());
+        }
+    }
+
+    #[test]
+    fn refuses_what_breaks_credit_or_end() {
+        let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 1000), ChunkPool::default());
+        assert_eq!(stream.admit(900, 101, false), Err(StreamViolation::BeyondCredit(StreamId(0))));
+        assert_eq!(stream.admit(u64::MAX, 2, false), Err(StreamViolation::FinalSize(StreamId(0))));
+        receive(&mut stream, &mut pool, 0, 500, false);
+        assert_eq!(stream.admit(0, 400, true), Err(StreamViolation::FinalSize(StreamId(0))));
+        receive(&mut stream, &mut pool, 500, 100, true);
+        assert_eq!(stream.admit(600, 1, false), Err(StreamViolation::FinalSize(StreamId(0))));
+        assert_eq!(stream.on_reset(7, 700), Err(StreamViolation::FinalSize(StreamId(0))));
+    }
+
+    #[test]
+    fn a_reset_shows_to_the_reader_and_accounts_for_what_never_came() {
+        let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 1000), ChunkPool::default());
+        receive(&mut stream, &mut pool, 0, 10, false);
+        assert_eq!(stream.on_reset(7, 700), Ok(690));
+        assert_eq!(stream.read(&mut [0; 10], &mut pool), ReadOutcome::Reset(7));
+    }
+
+    #[test]
+    fn credit_follows_the_reader_and_the_rate() {
+        let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 100_000), ChunkPool::default());
+        receive(&mut stream, &mut pool, 0, 1400, false);
+        stream.read(&mut [0; 1400], &mut pool);
+        assert_eq!(stream.renew_credit(1 << 30), None, "not worth a frame yet");
+        for packet in 1..40 {
+            receive(&mut stream, &mut pool, packet * 1400, 1400, false);
+            stream.read(&mut [0; 1400], &mut pool);
+        }
+        assert_eq!(stream.renew_credit(1 << 30), Some(156_000));
+        stream.on_round(1 << 30);
+        assert_eq!(stream.renew_credit(1 << 30), Some(56_000 + 168_000));
+    }
+}

@@ -1,0 +1,60 @@
+//! Which stream sends next: by priority, equals in turn.
+
+use std::collections::VecDeque;
+
+use super::id::StreamId;
+
+/// Streams with something to send.
+#[derive(Debug, Default)]
+pub struct Schedule {
+    /// Highest priority first; empty queues stay, there are few priorities.
+    queues: Vec<(u8, VecDeque<StreamId>)>,
+}
+
+impl Schedule {
+    /// Adds a stream behind the others of its priority.
+    pub fn push(&mut self, priority: u8, id: StreamId) {
+        let index = match self.queues.binary_search_by(|(other, _)| priority.cmp(other)) {
+            Ok(index) => index,
+            Err(index) => {
+                self.queues.insert(index, (priority, VecDeque::new()));
+                index
+            }
+        };
+        self.queues[index].1.push_back(id);
+    }
+
+    /// Takes the next stream out.
+    pub fn pop(&mut self) -> Option<StreamId> {
+        self.queues.iter_mut().find_map(|(_, queue)| queue.pop_front())
+    }
+
+    /// Puts a stream back that has not had its turn.
+    pub fn push_front(&mut self, priority: u8, id: StreamId) {
+        match self.queues.binary_search_by(|(other, _)| priority.cmp(other)) {
+            Ok(index) => self.queues[index].1.push_front(id),
+            Err(_) => self.push(priority, id),
+        }
+    }
+
+    /// Whether nobody waits.
+    pub fn is_empty(&self) -> bool {
+        self.queues.iter().all(|(_, queue)| queue.is_empty())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn higher_first_equals_in_turn() {
+        let mut schedule = Schedule::default();
+        for (priority, id) in [(128, 1), (128, 2), (200, 3), (1, 4)] {
+            schedule.push(priority, StreamId(id));
+        }
+        let order: Vec<u32> = std::iter::from_fn(|| schedule.pop()).map(|id| id.0).collect();
+        assert_eq!(order, [3, 1, 2, 4]);
+        assert!(schedule.is_empty());
+    }
+}

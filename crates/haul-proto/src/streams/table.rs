@@ -1,0 +1,336 @@
+//! The table of a connection's streams.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::id::{Side, StreamId, StreamKind};
+use super::placed::PlacedHalf;
+use super::receive::{ChunkPool, ReceiveHalf, StreamViolation};
+use super::schedule::Schedule;
+use super::send::SendHalf;
+use super::sink::SinkFactory;
+use crate::flow::SendCredit;
+use crate::wire::Frame;
+
+/// Window of an ordered stream to start with, in bytes.
+const START_STREAM_WINDOW: u64 = 16 << 20;
+
+/// Bounds of one side.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Streams of each kind that the peer may have open at once.
+    pub streams: u32,
+    /// Bytes that may wait for the application on one ordered stream.
+    pub memory: u64,
+}
+
+impl Limits {
+    /// Credit that an ordered stream starts with.
+    pub fn stream_window(&self) -> u64 {
+        START_STREAM_WINDOW.min(self.memory)
+    }
+}
+
+/// The receiving half of a stream.
+#[derive(Debug)]
+pub enum Receiver {
+    /// Read in order.
+    Ordered(ReceiveHalf),
+    /// Delivered by offset.
+    Placed(PlacedHalf),
+}
+
+/// One stream.
+#[derive(Debug)]
+pub struct Stream {
+    /// What we send on it.
+    pub send: Option<SendHalf>,
+    /// What we receive on it.
+    pub receive: Option<Receiver>,
+}
+
+/// Stream numbers are small and bounded by our own limits: nobody can aim collisions at them.
+#[derive(Debug, Default)]
+struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.write_u32(byte.into());
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        // Fibonacci hashing spreads consecutive numbers over the high bits, which the table uses.
+        self.0 = (self.0 ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// All streams of a connection.
+#[derive(Debug)]
+pub struct Streams {
+    side: Side,
+    limits: Limits,
+    sinks: Option<SinkFactory>,
+    map: HashMap<StreamId, Stream, BuildHasherDefault<IdHasher>>,
+    /// Streams of ours opened so far, and how many the peer allows, by kind.
+    opened: [u32; 3],
+    allowed: [u32; 3],
+    /// Streams of the peer's opened so far, closed so far, and how many we have allowed, by kind.
+    peer_opened: [u32; 3],
+    peer_closed: [u32; 3],
+    granted: [u32; 3],
+    waiting: [VecDeque<StreamId>; 3],
+    peer_stream_credit: u64,
+    /// Who sends next.
+    pub schedule: Schedule,
+    /// The connection's credit for sending.
+    pub credit: SendCredit,
+    /// Memory for reassembly.
+    pub pool: ChunkPool,
+    /// Buffers of blocks that have been acknowledged, for reuse.
+    pub released: Vec<Vec<u8>>,
+    /// Bytes written and not yet sent for the first time, on all streams.
+    pub unsent: u64,
+    /// Bytes written and not yet acknowledged, on all streams.
+    pub unacknowledged: u64,
+}
+
+impl Streams {
+    /// No streams; `limits` are ours, the peer's come with [`Self::on_peer_limits`].
+    pub fn new(side: Side, limits: Limits, sinks: Option<SinkFactory>) -> Self {
+        Self {
+            side,
+            limits,
+            sinks,
+            map: HashMap::default(),
+            opened: [0; 3],
+            allowed: [0; 3],
+            peer_opened: [0; 3],
+            peer_closed: [0; 3],
+            granted: [limits.streams; 3],
+            waiting: Default::default(),
+            peer_stream_credit: 0,
+            schedule: Schedule::default(),
+            credit: SendCredit::new(0),
+            pool: ChunkPool::default(),
+            released: Vec::new(),
+            unsent: 0,
+            unacknowledged: 0,
+        }
+    }
+
+    /// The handshake has told what the peer allows.
+    pub fn on_peer_limits(&mut self, streams: u32, data: u64, stream_data: u64) {
+        self.allowed = [streams.min(StreamId::MAX_COUNT); 3];
+        self.credit.raise(data);
+        self.peer_stream_credit = stream_data;
+    }
+
+    /// Opens a stream; `None` while the peer allows no more.
+    pub fn open(&mut self, kind: StreamKind) -> Option<StreamId> {
+        let index = self.opened[kind as usize];
+        if index >= self.allowed[kind as usize] {
+            return None;
+        }
+        self.opened[kind as usize] += 1;
+        let id = StreamId::new(self.side, kind, index);
+        let credit = match kind {
+            // The connection's credit rules a placed stream: its bytes never wait for one another.
+            StreamKind::Placed => u64::MAX,
+            _ => self.peer_stream_credit,
+        };
+        let receive = (kind == StreamKind::Bidirectional)
+            .then(|| Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window())));
+        self.map.insert(id, Stream { send: Some(SendHalf::new(id, credit)), receive });
+        Some(id)
+    }
+
+    /// A stream that the peer has opened, oldest first.
+    pub fn accept(&mut self, kind: StreamKind) -> Option<StreamId> {
+        self.waiting[kind as usize].pop_front()
+    }
+
+    /// The peer allows more streams. Returns true if it does.
+    pub fn on_max_streams(&mut self, kind: StreamKind, max: u32) -> bool {
+        let allowed = &mut self.allowed[kind as usize];
+        let more = max > *allowed;
+        *allowed = (*allowed).max(max.min(StreamId::MAX_COUNT));
+        more
+    }
+
+    /// The stream that the peer's packet names. A new one of the peer's is opened, and all before it; `opened` is told of each. `None`: it is closed.
+    pub fn on_peer_use(
+        &mut self,
+        id: StreamId,
+        mut opened: impl FnMut(StreamKind),
+    ) -> Result<Option<&mut Stream>, StreamViolation> {
+        let Some(kind) = id.kind() else { return Err(StreamViolation::NotYours(id)) };
+        if id.opener() == self.side {
+            if id.index() >= self.opened[kind as usize] {
+                return Err(StreamViolation::NotYours(id));
+            }
+        } else {
+            if id.index() >= self.granted[kind as usize] {
+                return Err(StreamViolation::BeyondLimit(id));
+            }
+            while self.peer_opened[kind as usize] <= id.index() {
+                self.open_for_peer(kind);
+                opened(kind);
+            }
+        }
+        Ok(self.map.get_mut(&id))
+    }
+
+    fn open_for_peer(&mut self, kind: StreamKind) {
+        let id = StreamId::new(self.side.peer(), kind, self.peer_opened[kind as usize]);
+        self.peer_opened[kind as usize] += 1;
+        let ordered = || Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window()));
+        let stream = match kind {
+            StreamKind::Bidirectional => {
+                Stream { send: Some(SendHalf::new(id, self.peer_stream_credit)), receive: Some(ordered()) }
+            }
+            StreamKind::Unidirectional => Stream { send: None, receive: Some(ordered()) },
+            StreamKind::Placed => {
+                let receive = self.sinks.as_ref().map(|sinks| PlacedHalf::new(id, sinks.make(id)));
+                Stream { send: None, receive: receive.map(Receiver::Placed) }
+            }
+        };
+        self.map.insert(id, stream);
+        self.waiting[kind as usize].push_back(id);
+    }
+
+    /// Whether incoming placed streams have somewhere to go.
+    pub const fn takes_placed(&self) -> bool {
+        self.sinks.is_some()
+    }
+
+    /// A stream by its name.
+    pub fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+        self.map.get_mut(&id)
+    }
+
+    /// A stream's sending half.
+    pub fn sender(&mut self, id: StreamId) -> Option<&mut SendHalf> {
+        self.map.get_mut(&id)?.send.as_mut()
+    }
+
+    /// A stream and, apart from it, the memory pool.
+    pub fn with_pool(&mut self, id: StreamId) -> Option<(&mut Stream, &mut ChunkPool)> {
+        Some((self.map.get_mut(&id)?, &mut self.pool))
+    }
+
+    /// A stream's sending half and, apart from it, what acknowledgements fill.
+    pub fn sender_and_released(&mut self, id: StreamId) -> Option<(&mut SendHalf, &mut Vec<Vec<u8>>)> {
+        Some((self.map.get_mut(&id)?.send.as_mut()?, &mut self.released))
+    }
+
+    /// All streams.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (StreamId, &mut Stream)> {
+        self.map.iter_mut().map(|(&id, stream)| (id, stream))
+    }
+
+    /// Puts a stream into the schedule if it has something to send.
+    pub fn schedule(&mut self, id: StreamId) {
+        if let Some(send) = self.map.get_mut(&id).and_then(|stream| stream.send.as_mut())
+            && !send.queued
+            && (send.has_lost() || send.has_fresh())
+        {
+            send.queued = true;
+            self.schedule.push(send.priority, id);
+        }
+    }
+
+    /// Drops halves that are over, and the stream with its last half; then the peer may open another one. Returns the frame that tells so.
+    pub fn reap(&mut self, id: StreamId) -> Option<Frame> {
+        let stream = self.map.get_mut(&id)?;
+        if stream.send.as_ref().is_some_and(SendHalf::is_done) {
+            stream.send = None;
+        }
+        let over = match &stream.receive {
+            None => true,
+            Some(Receiver::Ordered(half)) => half.is_over(),
+            Some(Receiver::Placed(half)) => half.is_settled() && half.is_drained(),
+        };
+        if !over || stream.send.is_some() {
+            return None;
+        }
+        self.map.remove(&id);
+        let kind = id.kind().filter(|_| id.opener() != self.side)?;
+        let closed = &mut self.peer_closed[kind as usize];
+        *closed += 1;
+        let max = closed.saturating_add(self.limits.streams).min(StreamId::MAX_COUNT);
+        let granted = &mut self.granted[kind as usize];
+        // Worth a frame once half of the allowance has been used up.
+        (max - *granted >= (self.limits.streams / 2).max(1)).then(|| {
+            *granted = max;
+            Frame::MaxStreams { kind, max }
+        })
+    }
+
+    /// How far an ordered stream's window may grow.
+    pub const fn window_bound(&self) -> u64 {
+        self.limits.memory
+    }
+
+    /// Streams open.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair() -> Streams {
+        let mut streams = Streams::new(Side::Server, Limits { streams: 4, memory: 1 << 20 }, None);
+        streams.on_peer_limits(2, 1 << 20, 1 << 16);
+        streams
+    }
+
+    #[test]
+    fn opening_is_bounded_both_ways() {
+        let mut streams = pair();
+        assert!(streams.open(StreamKind::Unidirectional).is_some() && streams.open(StreamKind::Unidirectional).is_some());
+        assert_eq!(streams.open(StreamKind::Unidirectional), None);
+        assert!(streams.on_max_streams(StreamKind::Unidirectional, 3));
+        assert!(streams.open(StreamKind::Unidirectional).is_some());
+        let far = StreamId::new(Side::Client, StreamKind::Bidirectional, 4);
+        assert_eq!(streams.on_peer_use(far, |_| ()).err(), Some(StreamViolation::BeyondLimit(far)));
+        let ours = StreamId::new(Side::Server, StreamKind::Bidirectional, 0);
+        assert_eq!(streams.on_peer_use(ours, |_| ()).err(), Some(StreamViolation::NotYours(ours)));
+    }
+
+    #[test]
+    fn a_late_first_packet_opens_all_before_it_in_order() {
+        let mut streams = pair();
+        let mut opened = 0;
+        let third = StreamId::new(Side::Client, StreamKind::Bidirectional, 2);
+        assert!(streams.on_peer_use(third, |_| opened += 1).unwrap().is_some());
+        assert_eq!(opened, 3);
+        let order: Vec<u32> = std::iter::from_fn(|| streams.accept(StreamKind::Bidirectional)).map(StreamId::index).collect();
+        assert_eq!(order, [0, 1, 2]);
+    }
+
+    #[test]
+    fn a_closed_stream_makes_room_for_another() {
+        let mut streams = pair();
+        let mut frames = 0;
+        for index in 0..4 {
+            let id = StreamId::new(Side::Client, StreamKind::Unidirectional, index);
+            let stream = streams.on_peer_use(id, |_| ()).unwrap().unwrap();
+            let Some(Receiver::Ordered(half)) = &mut stream.receive else { panic!("ordered") };
+            half.on_reset(0, 0).unwrap();
+            half.stop();
+            frames += u32::from(streams.reap(id).is_some());
+            assert!(streams.on_peer_use(id, |_| ()).unwrap().is_none(), "late packets find it closed");
+        }
+        assert_eq!(frames, 2);
+        assert!(streams.on_peer_use(StreamId::new(Side::Client, StreamKind::Unidirectional, 7), |_| ()).is_ok());
+    }
+}
