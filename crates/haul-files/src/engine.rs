@@ -1,22 +1,153 @@
 //! The entry points: client and server, sender and receiver.
 
+use std::collections::HashSet;
+use std::fs::{File, OpenOptions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileTypeExt;
+use std::path::Path;
+
 use crate::cancel::Cancel;
-use crate::error::CopyError;
-use crate::job::{Access, PullJob, PushJob};
+use crate::error::{CopyError, Stop, WirePath};
+use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Observer, Report};
+use crate::protocol::{Hello, Message, Request, VERSION, What};
+use crate::receive::{ReceiveJob, Target, receive};
+use crate::resolve::{Top, base_name, local_destination, requested_destination};
+use crate::send::{Origin, SendJob, send};
+use crate::session::{Incoming, Session, run};
 use crate::transport::{Link, Transport};
 
+/// Most sources in one request.
+const MAX_SOURCES: usize = 1 << 20;
+
 /// Sends files from here to the server at the other end of `link`.
-pub fn push<T: Transport>(_link: Link<T>, _job: &PushJob, _observer: &dyn Observer, _cancel: &Cancel) -> Result<Report, CopyError> {
-    Err(CopyError::Cancelled)
+///
+/// Blocks until all has arrived and is durable there. Problems with single files are in the report; an error means that the copy ended early.
+pub fn push<T: Transport>(link: Link<T>, job: &PushJob, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
+    run(link, observer, cancel, |session, incoming| {
+        let spelled: Vec<WirePath> = job.sources.iter().map(SourceSpec::spelled).collect();
+        let destination: WirePath = job.destination.as_path().into();
+        let request = Request {
+            job: job_id(b"push", &spelled, &destination),
+            what: What::Push {
+                destination,
+                sources: spelled.len() as u32,
+                stream: job.sources.iter().any(|source| matches!(source, SourceSpec::Stdin(_))),
+            },
+            options: job.options,
+        };
+        greet(session, incoming, request)?;
+        let origin = |source: &SourceSpec| match source {
+            SourceSpec::Path(path) => Origin::Named(Top::local(path)),
+            SourceSpec::Stdin(stream) => Origin::Stream(stream.clone()),
+        };
+        let tops = job.sources.iter().map(origin).collect();
+        send(session, incoming, SendJob { tops, options: job.options, in_order: false })
+    })
 }
 
 /// Fetches files from the server at the other end of `link`.
-pub fn pull<T: Transport>(_link: Link<T>, _job: &PullJob, _observer: &dyn Observer, _cancel: &Cancel) -> Result<Report, CopyError> {
-    Err(CopyError::Cancelled)
+///
+/// Blocks until all has arrived and is durable here. A destination that is a device or a named pipe is written like standard output.
+pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
+    run(link, observer, cancel, |session, incoming| {
+        let sources: Vec<WirePath> = job.sources.iter().map(|path| path.as_path().into()).collect();
+        let (target, spelled) = local_target(&job.destination, sources.len() > 1)?;
+        let in_order = matches!(target, Target::Stream(_));
+        // Directories have no place in a stream.
+        let options = Options { recursive: job.options.recursive && !in_order, ..job.options };
+        let id = job_id(b"pull", &sources, &spelled);
+        let expected = sources.iter().map(|source| base_name(&source.0)).collect::<HashSet<_>>();
+        greet(session, incoming, Request { what: What::Pull { sources, in_order }, options, job: id })?;
+        receive(session, incoming, ReceiveJob { target, options, job: id, expected: Some(expected) })
+    })
 }
 
 /// Answers one request of the client at the other end of `link`, a push or a pull.
-pub fn serve<T: Transport>(_link: Link<T>, _access: &Access, _observer: &dyn Observer, _cancel: &Cancel) -> Result<Report, CopyError> {
-    Err(CopyError::Cancelled)
+///
+/// The caller has decided who the client is; `access` is what that client may do.
+pub fn serve<T: Transport>(link: Link<T>, access: &Access, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
+    run(link, observer, cancel, |session, incoming| {
+        hello(session, incoming)?;
+        let Message::Request(request) = incoming.next()? else {
+            return Err(CopyError::PeerMisbehaved("no request"));
+        };
+        let options = request.options;
+        match request.what {
+            What::Push { destination, sources, stream } => {
+                let place = requested_destination(access, &destination, sources > 1).map_err(CopyError::Stopped)?;
+                if stream && place.rename.is_none() {
+                    return Err(CopyError::Stopped(Stop::NeedsFileName { path: destination }));
+                }
+                let job = ReceiveJob { target: Target::Tree(place), options, job: request.job, expected: None };
+                receive(session, incoming, job)
+            }
+            What::Pull { sources, in_order } => {
+                if sources.len() > MAX_SOURCES {
+                    return Err(CopyError::PeerMisbehaved("too many sources"));
+                }
+                let tops = sources.iter().map(|source| Top::requested(access, source).map(Origin::Named));
+                let tops = tops.collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
+                send(session, incoming, SendJob { tops, options, in_order })
+            }
+        }
+    })
+}
+
+/// The client's first words, and the server's answer.
+fn greet<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming, request: Request) -> Result<(), CopyError> {
+    session.send(&Message::Hello(Hello::ours()))?;
+    session.send(&Message::Request(request))?;
+    check_hello(incoming.next())
+}
+
+/// The server's first words.
+fn hello<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming) -> Result<(), CopyError> {
+    check_hello(incoming.next())?;
+    session.send(&Message::Hello(Hello::ours()))
+}
+
+fn check_hello(message: Result<Message, CopyError>) -> Result<(), CopyError> {
+    match message {
+        Ok(Message::Hello(hello)) if hello.version == VERSION => Ok(()),
+        Ok(Message::Hello(Hello { version: theirs, .. })) | Err(CopyError::Refused(Stop::Version { speaks: theirs })) => {
+            Err(CopyError::PeerUnsupported { ours: VERSION, theirs })
+        }
+        Ok(_) => Err(CopyError::PeerMisbehaved("no hello")),
+        Err(error) => Err(error),
+    }
+}
+
+fn local_target(destination: &Destination, many: bool) -> Result<(Target, WirePath), CopyError> {
+    let path = match destination {
+        Destination::Path(path) => path,
+        Destination::Stdout(stream) => return Ok((Target::Stream(stream.clone()), WirePath(b"-".to_vec()))),
+    };
+    let spelled: WirePath = path.as_path().into();
+    if let Some(device) = special(path) {
+        let file = device.map_err(|error| {
+            CopyError::Stopped(Stop::Destination { path: spelled.clone(), why: crate::error::Why::from_io(&error) })
+        })?;
+        if let Destination::Stdout(stream) = Destination::stream(file) {
+            return Ok((Target::Stream(stream), spelled));
+        }
+    }
+    Ok((Target::Tree(local_destination(path, many).map_err(CopyError::Stopped)?), spelled))
+}
+
+/// A character device or named pipe, open for writing.
+fn special(path: &Path) -> Option<std::io::Result<File>> {
+    let kind = path.metadata().ok()?.file_type();
+    (kind.is_char_device() || kind.is_fifo()).then(|| OpenOptions::new().write(true).open(path))
+}
+
+/// Names a copy for the stage: the same command gives the same number, from the same directory.
+fn job_id(direction: &[u8], sources: &[WirePath], destination: &WirePath) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    let directory = std::env::current_dir().unwrap_or_default();
+    for part in [direction, directory.as_os_str().as_bytes(), &destination.0].into_iter().chain(sources.iter().map(|path| &*path.0)) {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    *hasher.finalize().as_bytes()
 }

@@ -13,11 +13,23 @@
 //!
 //! The control messages are in [`protocol`], the blocks in [`block`], what survives a kill in [`journal`].
 
+pub mod block;
 mod cancel;
+mod clock;
+mod dirs;
 mod engine;
 mod error;
 mod job;
+pub mod journal;
+pub mod memory;
+mod meta;
 mod observe;
+pub mod protocol;
+mod ranges;
+mod receive;
+mod resolve;
+mod send;
+mod session;
 mod transport;
 
 pub use cancel::Cancel;
@@ -26,9 +38,3 @@ pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 pub use job::{Access, Destination, Export, Options, PullJob, PushJob, SourceSpec, Stream};
 pub use observe::{Event, MAX_PROBLEMS, Observer, Report, Silent, Waits};
 pub use transport::{BlockRx, BlockTx, Link, Transport};
-
-/// Blocks and what is in them.
-pub mod block {
-    /// Largest block in bytes, its piece table included.
-    pub const MAX_BLOCK: usize = 2 << 20;
-}

@@ -23,7 +23,7 @@ pub trait BlockTx: Send + Sync {
 /// The receiving end of the blocks of one copy. Several threads may wait in [`recv`](Self::recv).
 pub trait BlockRx: Send + Sync {
     /// The content of a block; dropping it gives the transport its memory back.
-    type Block: AsRef<[u8]> + Send;
+    type Block: AsRef<[u8]> + Send + Sync;
     /// The next block in whatever order they arrive; `None` (again and again) once the sender has finished and all were taken.
     fn recv(&self) -> io::Result<Option<Self::Block>>;
 }

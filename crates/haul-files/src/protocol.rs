@@ -1,0 +1,335 @@
+//! Messages on the control stream.
+//!
+//! A frame is its length (u32, little endian, at most [`MAX_FRAME`]) and one [`Message`] in postcard. The client speaks first:
+//!
+//! ```text
+//!   client            server
+//!   Hello, Request -->
+//!                 <-- Hello, then Start (it receives) or Entries (it sends)
+//!   sender            receiver
+//!                 <-- Start { wants }
+//!   Entries.., FileEnd.., Problem..      -->
+//!                 <-- Want.. (only after Start { wants: true }), Unwanted.., Problem.., Progress..
+//!   AllSent       -->
+//!                 <-- Finished
+//!   Bye           -->
+//! ```
+//!
+//! No file waits for a round trip: without wants the data follows the entry at once; with wants they stream back while entries go on.
+//! `Stop` may come from either side at any time and ends the copy. New fields go to the end of [`Hello`] and [`Request`] (a reader
+//! ignores what follows the fields it knows); a new message is sent only to a peer whose `features` name it.
+
+use std::io::{self, Read};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{FileProblem, Stop, WirePath};
+use crate::job::Options;
+use crate::observe::Waits;
+
+/// Version of the protocol; a peer with another one is refused.
+pub const VERSION: u16 = 1;
+/// Features of this program, one bit each; none is defined yet.
+pub const FEATURES: u64 = 0;
+/// Largest frame in bytes, the length left out.
+pub const MAX_FRAME: usize = 1 << 20;
+/// Longest name of one directory entry in bytes.
+pub const MAX_NAME: usize = 255;
+/// Longest target of a symbolic link in bytes.
+pub const MAX_TARGET: usize = 4096;
+/// The parent of what stands at the top of the copy.
+pub const ROOT: u64 = 0;
+
+/// One frame.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the fields are those of the types they hold")]
+pub enum Message {
+    Hello(Hello),
+    Request(Request),
+    /// Receiver: ready. With `wants` the sender waits for a [`Want`] before it sends the content of a file.
+    Start {
+        wants: bool,
+    },
+    /// Sender: what there is, parents before children, ids rising.
+    Entries(Vec<Entry>),
+    /// Sender: how a file of more than one piece ended.
+    FileEnd(FileEnd),
+    /// Either: something was not copied.
+    Problem(FileProblem),
+    /// Sender: every entry was announced. The totals, for progress.
+    ScanDone,
+    /// Sender: every block has arrived; nothing follows but `Bye`.
+    AllSent(Waits),
+    /// Receiver: what it needs of files, in any order.
+    Wants(Vec<Want>),
+    /// Receiver: a file failed here; no more of it is needed.
+    Unwanted(u64),
+    /// Receiver: totals of this run, about 5 times a second.
+    Progress(Progress),
+    /// Receiver: all has its final name and is durable.
+    Finished(Finished),
+    /// Sender: understood.
+    Bye,
+    /// Either: the copy ends here, and why.
+    Stop(Stop),
+}
+
+/// The first frame of each side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hello {
+    /// [`VERSION`] of the program.
+    pub version: u16,
+    /// [`FEATURES`] of the program.
+    pub features: u64,
+}
+
+impl Hello {
+    /// This program's.
+    pub fn ours() -> Self {
+        Self { version: VERSION, features: FEATURES }
+    }
+}
+
+/// What the client wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// Which way and what.
+    pub what: What,
+    /// How.
+    pub options: Options,
+    /// Hash over sources and destination as the client spells them: the same command finds what an earlier run left.
+    pub job: [u8; 32],
+}
+
+/// Which way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum What {
+    /// The client sends.
+    Push {
+        /// Where to, as the user spelled it.
+        destination: WirePath,
+        /// How many sources there are.
+        sources: u32,
+        /// Whether one of them is a stream without a name.
+        stream: bool,
+    },
+    /// The client receives.
+    Pull {
+        /// From where, as the user spelled it.
+        sources: Vec<WirePath>,
+        /// Blocks in the order of the files and their content, holes filled: for standard output.
+        in_order: bool,
+    },
+}
+
+/// A thing in a tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// Unique and rising within a copy, from 1.
+    pub id: u64,
+    /// The directory it is in, or [`ROOT`].
+    pub parent: u64,
+    /// One component: no `/`, no NUL, not `.` or `..`. Empty only for a directory at the top: the destination itself.
+    pub name: WirePath,
+    /// Permission bits, 0..=0o7777.
+    pub mode: u32,
+    /// Modification time.
+    pub mtime: Stamp,
+    /// Owner at the source.
+    pub uid: u32,
+    /// Group at the source.
+    pub gid: u32,
+    /// What it is.
+    pub kind: Kind,
+}
+
+impl Entry {
+    /// Bytes in the target of a symbolic link; zero for anything else.
+    pub(crate) fn target_len(&self) -> usize {
+        if let Kind::Symlink { target } = &self.kind { target.0.len() } else { 0 }
+    }
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Kind {
+    /// A regular file.
+    File {
+        /// Its length in bytes.
+        size: u64,
+        /// Bytes of it that are data, an estimate: the rest is holes.
+        data: u64,
+        /// Changes when the content may have changed: a hash over inode number and change time.
+        version: u64,
+        /// Other entries may be hard links to it.
+        linked: bool,
+        /// The earlier entry that this one replaces, because it changed while it was read.
+        replaces: Option<u64>,
+    },
+    /// A stream; its length is in its [`FileEnd`].
+    Stream,
+    /// A directory.
+    Directory,
+    /// A symbolic link.
+    Symlink {
+        /// What it says, any bytes but NUL.
+        target: WirePath,
+    },
+    /// Another name of a file.
+    HardLink {
+        /// The entry of that file.
+        to: u64,
+    },
+}
+
+/// Seconds and nanoseconds since 1970.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Stamp {
+    /// Seconds.
+    pub secs: i64,
+    /// 0..1_000_000_000.
+    pub nanos: u32,
+}
+
+/// How a file of more than one piece ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FileEnd {
+    /// All was sent.
+    Sent {
+        /// The file.
+        id: u64,
+        /// Its length; what no piece covers is a hole.
+        size: u64,
+        /// Sum of the lengths of the pieces sent in this run.
+        bytes: u64,
+        /// Sum over the pieces sent in this run, see [`PieceSum`](crate::block::PieceSum).
+        sum: [u8; 32],
+    },
+    /// It could not be read, or it changed; a `Problem` or an entry that replaces it says more. The receiver forgets it.
+    Failed {
+        /// The file.
+        id: u64,
+    },
+}
+
+/// What the receiver needs of a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Want {
+    /// The file.
+    pub id: u64,
+    /// How much.
+    pub needs: Needs,
+}
+
+/// How much of a file is needed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Needs {
+    /// All.
+    All,
+    /// Nothing; it is not to be sent.
+    Nothing,
+    /// These ranges (start, end), rising, apart.
+    Ranges(Vec<(u64, u64)>),
+}
+
+/// Most ranges in one [`Needs`]; beyond it small gaps are joined.
+pub const MAX_RANGES: usize = 4096;
+
+/// Totals of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Progress {
+    /// Files that have their final name.
+    pub files: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Files that needed nothing.
+    pub kept_files: u64,
+    /// Bytes that were there already.
+    pub kept_bytes: u64,
+}
+
+/// The receiver's part of the report.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Finished {
+    /// Totals.
+    pub progress: Progress,
+    /// Bytes of `kept_bytes` that are in partly copied files.
+    pub resumed: u64,
+    /// Directories made or updated.
+    pub directories: u64,
+    /// Symbolic links made.
+    pub symlinks: u64,
+    /// Hard links made.
+    pub hard_links: u64,
+    /// Where the receiver's threads spent their time.
+    pub waits: Waits,
+}
+
+/// A frame that is not one.
+#[derive(Debug, thiserror::Error)]
+pub enum DecodeError {
+    /// Longer than allowed.
+    #[error("a frame of {0} bytes, more than allowed")]
+    TooLong(usize),
+    /// Not a message.
+    #[error("not a message")]
+    Malformed(#[from] postcard::Error),
+}
+
+/// Appends the frame of `message`.
+pub fn encode(message: &Message, frames: &mut Vec<u8>) -> Result<(), DecodeError> {
+    let start = frames.len();
+    frames.extend_from_slice(&[0; 4]);
+    let body = postcard::to_extend(message, Counted(frames))?.0.len() - start - 4;
+    if body > MAX_FRAME {
+        frames.truncate(start);
+        return Err(DecodeError::TooLong(body));
+    }
+    let length = (body as u32).to_le_bytes();
+    frames.splice(start..start + 4, length);
+    Ok(())
+}
+
+/// The message in a frame whose length was taken off.
+pub fn decode(body: &[u8]) -> Result<Message, DecodeError> {
+    if body.len() > MAX_FRAME {
+        return Err(DecodeError::TooLong(body.len()));
+    }
+    // What follows the known fields belongs to a later version.
+    Ok(postcard::take_from_bytes(body)?.0)
+}
+
+/// Reads one frame into `body` (which is reused); `None` where the stream ends between frames.
+pub fn read_frame(stream: &mut dyn Read, body: &mut Vec<u8>) -> io::Result<Option<Message>> {
+    let mut length = [0; 4];
+    let first = loop {
+        match stream.read(&mut length) {
+            Ok(n) => break n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    };
+    if first == 0 {
+        return Ok(None);
+    }
+    stream.read_exact(length.get_mut(first..).unwrap_or_default())?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_FRAME {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, DecodeError::TooLong(length)));
+    }
+    body.clear();
+    stream.take(length as u64).read_to_end(body)?;
+    if body.len() < length {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    decode(body).map(Some).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// Lets postcard append to a borrowed vector.
+struct Counted<'a>(&'a mut Vec<u8>);
+
+impl Extend<u8> for Counted<'_> {
+    fn extend<I: IntoIterator<Item = u8>>(&mut self, bytes: I) {
+        self.0.extend(bytes);
+    }
+}

@@ -1,0 +1,270 @@
+//! The receiving side: entries, wants, writing, names.
+//!
+//! ```text
+//!   control --entries--> directories, links, files to come --> wants
+//!   blocks  --> writers (2): check the hash, write, journal --> commit (1): sync, rename, progress
+//! ```
+//!
+//! A file is made in the stage and gets its name when it is complete, checked and on disk. A kill at any moment leaves the old file or the new one.
+
+mod commit;
+mod entries;
+mod in_order;
+mod stage;
+mod tree;
+mod write;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex};
+
+use rustix::io::Errno;
+
+use crate::clock;
+use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+use crate::job::{Options, Stream};
+use crate::journal::{PathKey, Source};
+use crate::observe::{Report, Waits};
+use crate::protocol::{FileEnd, Finished, Message, Progress};
+use crate::resolve::Place;
+use crate::session::{Incoming, Session, lock};
+use crate::transport::Transport;
+use commit::Ready;
+use stage::Stage;
+use tree::{Meta, Tree};
+
+/// Threads that check and write.
+const WRITERS: u32 = 2;
+/// Files that wait for their names; then the writers wait.
+const MAX_READY: usize = 1 << 14;
+
+/// What to receive.
+pub(crate) struct ReceiveJob {
+    pub(crate) target: Target,
+    pub(crate) options: Options,
+    pub(crate) job: [u8; 32],
+    /// Names that may stand at the top; none: any. Who asks for `a` is not given `b`.
+    pub(crate) expected: Option<HashSet<Vec<u8>>>,
+}
+
+/// Where it goes.
+pub(crate) enum Target {
+    Tree(Place),
+    Stream(Stream<dyn std::io::Write + Send>),
+}
+
+/// What the threads of the receiver share.
+struct Receiver<'a, T: Transport> {
+    session: &'a Session<'a, T>,
+    options: Options,
+    tree: Tree,
+    wants: bool,
+    files: Mutex<Files>,
+    announced: Condvar,
+    counts: Counts,
+    waits: Mutex<Waits>,
+}
+
+/// The files that are not complete.
+#[derive(Default)]
+struct Files {
+    open: HashMap<u64, Arc<Incomplete>>,
+    /// The highest id announced.
+    last_id: u64,
+    /// No more will be announced.
+    ended: bool,
+}
+
+/// A file that is to arrive.
+struct Incomplete {
+    id: u64,
+    parent: u64,
+    name: Vec<u8>,
+    key: PathKey,
+    size: u64,
+    source: Source,
+    /// A stream: its size is known at its end.
+    stream: bool,
+    linked: bool,
+    meta: Meta,
+    state: Mutex<write::State>,
+}
+
+#[derive(Default)]
+struct Counts {
+    files: AtomicU64,
+    bytes: AtomicU64,
+    kept_files: AtomicU64,
+    kept_bytes: AtomicU64,
+    resumed: AtomicU64,
+    directories: AtomicU64,
+    symlinks: AtomicU64,
+    hard_links: AtomicU64,
+}
+
+/// Receives all that the peer sends.
+pub(crate) fn receive<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming, job: ReceiveJob) -> Result<Report, CopyError> {
+    let place = match job.target {
+        Target::Stream(stream) => return in_order::receive(session, incoming, &stream, job.options),
+        Target::Tree(place) => place,
+    };
+    let stage = Stage::open(&place.root, &place.spelled, &job.job, job.options.resume).map_err(CopyError::Stopped)?;
+    let wants = job.options.update || stage.has_earlier();
+    let receiver = Receiver {
+        session,
+        options: job.options,
+        tree: Tree::new(place, stage, job.options, job.expected),
+        wants,
+        files: Mutex::default(),
+        announced: Condvar::new(),
+        counts: Counts::default(),
+        waits: Mutex::default(),
+    };
+    session.send(&Message::Start { wants })?;
+    let sender_waits = receiver.run(incoming)?;
+    let finished = receiver.finish()?;
+    conclude(session, incoming, &finished, sender_waits, job.options.verify)
+}
+
+/// Tells the sender and waits for its farewell.
+fn conclude<T: Transport>(
+    session: &Session<'_, T>,
+    incoming: &mut Incoming,
+    finished: &Finished,
+    sender: Waits,
+    verified: bool,
+) -> Result<Report, CopyError> {
+    session.progress(&finished.progress);
+    session.send(&Message::Finished(finished.clone()))?;
+    // All is in place: a connection that breaks before the farewell changes nothing.
+    let _ = incoming.next();
+    Ok(crate::send::report(finished, sender, verified))
+}
+
+impl<T: Transport> Receiver<'_, T> {
+    /// Runs all threads until everything has arrived and has its name; gives the sender's waits.
+    fn run(&self, incoming: &mut Incoming) -> Result<Waits, CopyError> {
+        let (ready, queue) = sync_channel(MAX_READY);
+        let waits = std::thread::scope(|scope| {
+            scope.spawn(|| self.session.guard(|| commit::run(self, queue)));
+            let blocks = ready.clone();
+            scope.spawn(|| self.session.guard(|| write::run(self, blocks)));
+            let waits = self.listen(incoming, ready);
+            lock(&self.files).ended = true;
+            self.announced.notify_all();
+            waits.map_err(|error| self.session.fail(error))
+        });
+        self.session.check()?;
+        let waits = waits.map_err(|()| CopyError::Cancelled)?;
+        if lock(&self.files).open.is_empty() { Ok(waits) } else { Err(CopyError::PeerMisbehaved("files without an end")) }
+    }
+
+    /// Takes what the sender says until all was sent.
+    fn listen(&self, incoming: &mut Incoming, ready: SyncSender<Ready>) -> Result<Waits, CopyError> {
+        let mut found = entries::Found::default();
+        loop {
+            match incoming.next()? {
+                Message::Entries(entries) => self.entries(entries, &ready, &mut found)?,
+                Message::ScanDone => found.tell(self.session.observer, true),
+                Message::FileEnd(FileEnd::Failed { id }) => self.forget(id),
+                Message::FileEnd(FileEnd::Sent { id, size, bytes, sum }) => {
+                    if let Some(done) = self.ended(id, write::End { size, bytes, sum })? {
+                        self.hand_over(&ready, done)?;
+                    }
+                }
+                Message::Problem(problem) => self.session.note(problem),
+                Message::AllSent(waits) => return Ok(waits),
+                _ => return Err(CopyError::PeerMisbehaved("a message that no sender sends")),
+            }
+        }
+    }
+
+    fn hand_over(&self, ready: &SyncSender<Ready>, done: Ready) -> Result<(), CopyError> {
+        // The queue closes only where its thread has failed.
+        ready.send(done).map_err(|_| CopyError::Cancelled)
+    }
+
+    /// Links, directories, and the stage: what comes when every file has its name.
+    fn finish(&self) -> Result<Finished, CopyError> {
+        for (entry, at) in self.tree.links() {
+            self.session.check()?;
+            let result = at.ok_or(Why::NoLinkTarget).and_then(|at| self.tree.link(&entry, &at));
+            match result {
+                Ok(()) => self.counts.hard_links.fetch_add(1, Ordering::Relaxed),
+                Err(why) => {
+                    self.problem(self.tree.display(entry.parent, &entry.name.0), why)?;
+                    0
+                }
+            };
+        }
+        for (path, why) in self.tree.finish_directories(false) {
+            self.problem(path, why)?;
+        }
+        let mut waits = *lock(&self.waits);
+        let root = &self.tree.place.root;
+        clock::timed(&mut waits.sync, || rustix::fs::syncfs(&self.tree.stage.dir)).map_err(|errno| self.broken(errno))?;
+        self.tree.stage.remove(root).map_err(|errno| self.broken(errno))?;
+        for (path, why) in self.tree.finish_directories(true) {
+            self.problem(path, why)?;
+        }
+        waits.threads = WRITERS;
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Ok(Finished {
+            progress: self.counts.progress(),
+            resumed: count(&self.counts.resumed),
+            directories: count(&self.counts.directories),
+            symlinks: count(&self.counts.symlinks),
+            hard_links: count(&self.counts.hard_links),
+            waits,
+        })
+    }
+
+    /// Notes a problem of the destination and tells the sender.
+    fn problem(&self, path: WirePath, why: Why) -> Result<(), CopyError> {
+        if is_full(&why) {
+            return Err(CopyError::Stopped(Stop::DestinationFull { path }));
+        }
+        let fault = if why == Why::HashMismatch { Fault::Connection } else { Fault::Destination };
+        self.session.problem(FileProblem { path, fault, why })
+    }
+
+    /// The stage or the destination as a whole failed.
+    fn broken(&self, errno: Errno) -> CopyError {
+        let path = self.tree.place.spelled.clone();
+        let why = Why::from(errno);
+        CopyError::Stopped(if is_full(&why) { Stop::DestinationFull { path } } else { Stop::Destination { path, why } })
+    }
+
+    /// A file failed here.
+    fn fail(&self, file: &Incomplete, why: Why) -> Result<(), CopyError> {
+        self.problem(self.tree.display(file.parent, &file.name), why)?;
+        self.forget(file.id);
+        self.session.send(&Message::Unwanted(file.id))
+    }
+
+    /// A file will not be completed: its part goes.
+    fn forget(&self, id: u64) {
+        let file = lock(&self.files).open.remove(&id);
+        if let Some(part) = file.and_then(|file| lock(&file.state).give_up()) {
+            self.tree.stage.discard(part);
+        }
+    }
+}
+
+impl Counts {
+    fn progress(&self) -> Progress {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Progress {
+            files: count(&self.files),
+            bytes: count(&self.bytes),
+            kept_files: count(&self.kept_files),
+            kept_bytes: count(&self.kept_bytes),
+        }
+    }
+}
+
+/// Nothing more can be written: the whole copy stops.
+fn is_full(why: &Why) -> bool {
+    [Errno::NOSPC, Errno::DQUOT].iter().any(|&errno| *why == Why::from(errno))
+}

@@ -1,0 +1,155 @@
+//! The commit thread: makes finished part files durable, then gives them their names.
+//!
+//! It works in groups: one `syncfs` for many files, an `fsync` each for few. A file gets its name only after its content is on disk, so a
+//! power failure too leaves the old file or the new one.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver as Queue, RecvTimeoutError};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+
+use super::tree::Meta;
+use super::{Incomplete, Receiver};
+use crate::clock::{self, timed};
+use crate::error::CopyError;
+use crate::observe::{Event, Waits};
+use crate::protocol::Message;
+use crate::resolve::path_of;
+use crate::session::lock;
+use crate::transport::Transport;
+
+/// A group is full with this many files ..
+const GROUP_FILES: usize = 1024;
+/// .. or this many bytes ..
+const GROUP_BYTES: u64 = 64 << 20;
+/// .. or after this time.
+const GROUP_TIME: Duration = Duration::from_secs(1);
+/// Up to this many files each gets an `fsync` of its own, which leaves other writers of the file system alone.
+const FEW: usize = 8;
+/// How often the sender hears of progress.
+const PROGRESS: Duration = Duration::from_millis(200);
+
+/// A part file that is complete and has its metadata.
+pub(super) struct Ready {
+    id: u64,
+    part: u64,
+    parent: u64,
+    name: Vec<u8>,
+    size: u64,
+    linked: bool,
+    meta: Meta,
+    fd: Option<Arc<OwnedFd>>,
+    /// An earlier run has counted and journalled it.
+    kept: bool,
+}
+
+impl Ready {
+    pub(super) fn new(file: &Incomplete, part: u64, size: u64, fd: Option<Arc<OwnedFd>>) -> Self {
+        let Incomplete { id, parent, linked, meta, .. } = *file;
+        // A descriptor is kept for large files only: there may be very many small ones.
+        Self { id, part, parent, name: file.name.clone(), size, linked, meta, fd: fd.filter(|_| size > GROUP_BYTES / 8), kept: false }
+    }
+
+    /// A part file that an earlier run completed.
+    pub(super) fn kept(file: &Incomplete, part: u64) -> Self {
+        Self { kept: true, ..Self::new(file, part, file.size, None) }
+    }
+}
+
+/// Works off the queue until the writers are gone.
+pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, queue: Queue<Ready>) -> Result<(), CopyError> {
+    let mut waits = Waits::default();
+    let (mut told_at, mut told) = (clock::now(), receiver.counts.progress());
+    let mut group = Vec::new();
+    let mut open = true;
+    while open {
+        let started = clock::now();
+        let mut bytes = 0;
+        while group.len() < GROUP_FILES && bytes < GROUP_BYTES {
+            let left = if group.is_empty() { PROGRESS } else { GROUP_TIME.saturating_sub(clock::now() - started).min(PROGRESS) };
+            match queue.recv_timeout(left) {
+                Ok(ready) => {
+                    bytes += ready.size;
+                    group.push(ready);
+                }
+                Err(RecvTimeoutError::Timeout) if group.is_empty() || clock::now() - started >= GROUP_TIME => break,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    open = false;
+                    break;
+                }
+            }
+            tell(receiver, &mut told_at, &mut told)?;
+        }
+        commit(receiver, &mut group, &mut waits)?;
+        tell(receiver, &mut told_at, &mut told)?;
+    }
+    let mut sum = lock(&receiver.waits);
+    sum.sync += waits.sync;
+    sum.rename += waits.rename;
+    Ok(())
+}
+
+fn tell<T: Transport>(
+    receiver: &Receiver<'_, T>,
+    told_at: &mut std::time::Instant,
+    told: &mut crate::protocol::Progress,
+) -> Result<(), CopyError> {
+    let now = clock::now();
+    if now - *told_at < PROGRESS {
+        return Ok(());
+    }
+    *told_at = now;
+    let progress = receiver.counts.progress();
+    if progress == *told {
+        return Ok(());
+    }
+    *told = progress;
+    receiver.session.progress(&progress);
+    receiver.session.send(&Message::Progress(progress))
+}
+
+fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, waits: &mut Waits) -> Result<(), CopyError> {
+    if group.is_empty() {
+        return Ok(());
+    }
+    timed(&mut waits.sync, || sync(receiver, group))?;
+    for ready in group.drain(..) {
+        let renamed = timed(&mut waits.rename, || receiver.tree.rename(ready.part, ready.parent, &ready.name, &ready.meta));
+        if let Err(why) = renamed {
+            receiver.tree.stage.discard(ready.part);
+            receiver.problem(receiver.tree.display(ready.parent, &ready.name), why)?;
+            continue;
+        }
+        if ready.linked {
+            receiver.tree.named(ready.id, ready.parent, &ready.name);
+        }
+        if !ready.kept {
+            receiver.counts.files.fetch_add(1, Ordering::Relaxed);
+        }
+        let observer = receiver.session.observer;
+        if observer.wants_files() {
+            let path = path_of(receiver.tree.display(ready.parent, &ready.name).0);
+            observer.event(Event::FileFinished { path: &path, size: haul_units::Bytes(ready.size) });
+        }
+    }
+    Ok(())
+}
+
+fn sync<T: Transport>(receiver: &Receiver<'_, T>, group: &[Ready]) -> Result<(), CopyError> {
+    let stage = &receiver.tree.stage;
+    if group.len() <= FEW {
+        let each = group.iter().try_for_each(|ready| match &ready.fd {
+            Some(fd) => rustix::fs::fsync(&**fd),
+            None => stage.reopen(ready.part, OFlags::RDONLY).and_then(rustix::fs::fsync),
+        });
+        // A file that its owner may not read cannot be opened again: all of the file system then.
+        if each.is_ok() {
+            return Ok(());
+        }
+    }
+    rustix::fs::syncfs(&stage.dir).map_err(|errno| receiver.broken(errno))
+}

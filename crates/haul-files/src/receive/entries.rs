@@ -1,0 +1,286 @@
+//! What the receiver does with an entry: makes directories and links, and decides what it needs of a file.
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+use std::sync::{Arc, Mutex};
+
+use haul_units::Bytes;
+use rustix::fs::{FileType, OFlags, Stat};
+
+use super::commit::Ready;
+use super::stage::{Earlier, Stage};
+use super::write::{End, Part, State};
+use super::{Incomplete, Receiver};
+use crate::error::{CopyError, Why};
+use crate::journal::Source;
+use crate::meta;
+use crate::observe::{Event, Observer};
+use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Want};
+use crate::ranges::Ranges;
+use crate::session::lock;
+use crate::transport::Transport;
+
+/// Files that may be announced and incomplete; an honest sender stays far below.
+const MAX_OPEN: usize = 2 << 20;
+
+/// What the sender has announced.
+#[derive(Default)]
+pub(super) struct Found {
+    files: u64,
+    bytes: u64,
+}
+
+impl Found {
+    pub(super) fn count(&mut self, entry: &Entry) {
+        if let Kind::File { data, replaces: None, .. } = entry.kind {
+            self.files += 1;
+            self.bytes = self.bytes.saturating_add(data);
+        }
+    }
+
+    pub(super) fn tell(&self, observer: &dyn Observer, complete: bool) {
+        observer.event(Event::Found { files: self.files, bytes: Bytes(self.bytes), complete });
+    }
+}
+
+impl<T: Transport> Receiver<'_, T> {
+    /// Takes a batch of entries, and answers it where the sender waits for that.
+    pub(super) fn entries(&self, entries: Vec<Entry>, ready: &SyncSender<Ready>, found: &mut Found) -> Result<(), CopyError> {
+        let mut wants = Vec::new();
+        for entry in entries {
+            self.session.check()?;
+            self.admit(&entry)?;
+            found.count(&entry);
+            let id = entry.id;
+            let is_file = matches!(entry.kind, Kind::File { .. });
+            let needs = self.entry(entry, ready)?;
+            {
+                let mut files = lock(&self.files);
+                if let (Some(file), _) = &needs {
+                    files.open.insert(id, file.clone());
+                }
+                files.last_id = id;
+            }
+            self.announced.notify_all();
+            if !is_file {
+                continue;
+            }
+            match needs.1 {
+                needs if self.wants => wants.push(Want { id, needs }),
+                Needs::Nothing => self.session.send(&Message::Unwanted(id))?,
+                _ => {}
+            }
+        }
+        found.tell(self.session.observer, false);
+        if wants.is_empty() { Ok(()) } else { self.answer(wants) }
+    }
+
+    fn answer(&self, wants: Vec<Want>) -> Result<(), CopyError> {
+        // 20 bytes a range at most; a frame holds one file's ranges several times.
+        let mut batch = Vec::new();
+        let mut ranges = 0;
+        for want in wants {
+            ranges += if let Needs::Ranges(list) = &want.needs { list.len() + 1 } else { 1 };
+            batch.push(want);
+            if ranges > 2 * MAX_RANGES {
+                self.session.send(&Message::Wants(std::mem::take(&mut batch)))?;
+                ranges = 0;
+            }
+        }
+        if batch.is_empty() { Ok(()) } else { self.session.send(&Message::Wants(batch)) }
+    }
+
+    /// Refuses what an honest sender does not announce.
+    fn admit(&self, entry: &Entry) -> Result<(), CopyError> {
+        let files = lock(&self.files);
+        if entry.id <= files.last_id {
+            return Err(CopyError::PeerMisbehaved("an id that does not rise"));
+        }
+        if files.open.len() >= MAX_OPEN || !self.tree.has_room() {
+            return Err(CopyError::PeerMisbehaved("more entries than can be remembered"));
+        }
+        let fits = if let Kind::File { size, .. } = entry.kind { i64::try_from(size).is_ok() } else { true };
+        if !fits || entry.mtime.nanos >= 1_000_000_000 {
+            return Err(CopyError::PeerMisbehaved("a size or time that cannot be"));
+        }
+        Ok(())
+    }
+
+    /// Gives the file to come, if it is one, and what is needed of it.
+    fn entry(&self, entry: Entry, ready: &SyncSender<Ready>) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
+        let nothing = Ok((None, Needs::Nothing));
+        let name = self.tree.name_of(&entry)?;
+        let Some(created) = self.tree.parent(&entry)? else {
+            // Its directory failed and was reported; what is below is not named one by one.
+            if matches!(entry.kind, Kind::Directory) {
+                let _ = self.tree.directory(&entry, b"\0");
+            }
+            return nothing;
+        };
+        let name = match name {
+            Ok(name) => name,
+            Err(why) => {
+                self.problem(self.tree.place.spelled.clone(), why)?;
+                return nothing;
+            }
+        };
+        let result = match &entry.kind {
+            Kind::Directory => self.tree.directory(&entry, &name).map(|()| &self.counts.directories),
+            Kind::Symlink { target } => self.tree.symlink(&entry, &name, &target.0).map(|()| &self.counts.symlinks),
+            Kind::HardLink { to } if *to >= entry.id => return Err(CopyError::PeerMisbehaved("a link to what comes later")),
+            Kind::HardLink { .. } => {
+                self.tree.link_later(entry);
+                return nothing;
+            }
+            Kind::File { .. } | Kind::Stream => return self.file(&entry, name, created, ready),
+        };
+        match result {
+            Ok(count) => {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            Err(why) => self.problem(self.tree.display(entry.parent, &name), why)?,
+        }
+        nothing
+    }
+
+    fn file(
+        &self,
+        entry: &Entry,
+        name: Vec<u8>,
+        created: bool,
+        ready: &SyncSender<Ready>,
+    ) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
+        let (size, version, linked, replaces) = match entry.kind {
+            Kind::File { size, version, linked, replaces, .. } => (size, version, linked, replaces),
+            _ => (0, 0, false, None),
+        };
+        if let Some(earlier) = replaces.filter(|_| linked) {
+            self.tree.replaced(earlier, entry.id);
+        }
+        let existing = if created { Ok(None) } else { self.tree.existing(entry.parent, &name) };
+        let existing = existing.map_err(Why::from).and_then(|existing| match existing {
+            Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => Err(Why::InTheWay),
+            existing => Ok(existing),
+        });
+        let existing = match existing {
+            Ok(existing) => existing,
+            Err(why) => {
+                self.problem(self.tree.display(entry.parent, &name), why)?;
+                return Ok((None, Needs::Nothing));
+            }
+        };
+        let mut file = Incomplete {
+            id: entry.id,
+            parent: entry.parent,
+            key: self.tree.dirs.child_key(entry.parent, &name),
+            name,
+            size,
+            source: Source { size, mtime: entry.mtime, version },
+            stream: matches!(entry.kind, Kind::Stream),
+            linked,
+            meta: self.tree.meta(entry, existing.as_ref()),
+            state: Mutex::new(State::Waiting),
+        };
+        if file.stream {
+            return Ok((Some(Arc::new(file)), Needs::All));
+        }
+        let earlier = self.tree.stage.take_earlier(&file.key).filter(|earlier| earlier.source == file.source);
+        if self.is_kept(&file, existing.as_ref(), earlier.as_ref()) {
+            self.keep(&file);
+            return Ok((None, Needs::Nothing));
+        }
+        let needs = match earlier {
+            Some(earlier) => self.resume(&mut file, &earlier, ready)?,
+            None => Needs::All,
+        };
+        if needs == Needs::Nothing {
+            return Ok((None, Needs::Nothing));
+        }
+        if size == 0 {
+            if let Some(done) = self.write_whole(&file, &[], [0; 32])? {
+                let (record, done) = *done;
+                self.tree.stage.append(&[record]).map_err(|errno| self.broken(errno))?;
+                self.hand_over(ready, done)?;
+            }
+            return Ok((None, Needs::Nothing));
+        }
+        Ok((Some(Arc::new(file)), needs))
+    }
+
+    /// Whether the destination has this file already.
+    fn is_kept(&self, file: &Incomplete, existing: Option<&Stat>, earlier: Option<&Earlier>) -> bool {
+        let Some(stat) = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) else { return false };
+        let unchanged = self.options.update && meta::size(stat) == file.size && meta::mtime(stat) == file.source.mtime;
+        let made = earlier.and_then(|earlier| earlier.complete.as_ref());
+        unchanged || made.is_some_and(|(made, _)| *made == meta::made(stat))
+    }
+
+    fn keep(&self, file: &Incomplete) {
+        self.counts.kept_files.fetch_add(1, Ordering::Relaxed);
+        self.counts.kept_bytes.fetch_add(file.size, Ordering::Relaxed);
+        if file.linked {
+            self.tree.named(file.id, file.parent, &file.name);
+        }
+    }
+
+    /// Goes on from an earlier run's part file, as far as its content is what the journal says.
+    fn resume(&self, file: &mut Incomplete, earlier: &Earlier, ready: &SyncSender<Ready>) -> Result<Needs, CopyError> {
+        let stage = &self.tree.stage;
+        let Ok(part) = stage.reopen(earlier.part, OFlags::RDWR).or_else(|_| stage.reopen(earlier.part, OFlags::RDONLY)) else {
+            return Ok(Needs::All);
+        };
+        let Ok(stat) = rustix::fs::fstat(&part) else { return Ok(Needs::All) };
+        let mut buffer = Vec::new();
+        if let Some((made, hash)) = &earlier.complete
+            && *made == meta::made(&stat)
+            && self.has_all(&part, earlier, hash.as_ref(), file.size, &mut buffer)
+        {
+            self.keep(file);
+            self.hand_over(ready, Ready::kept(file, earlier.part))?;
+            return Ok(Needs::Nothing);
+        }
+        if meta::size(&stat) != file.size || earlier.ranges.is_empty() {
+            stage.discard(earlier.part);
+            return Ok(Needs::All);
+        }
+        let mut have = Ranges::default();
+        let mut sorted: Vec<_> = earlier.ranges.iter().collect();
+        sorted.sort_unstable();
+        for (offset, length, hash) in sorted {
+            self.session.check()?;
+            let fits = offset.checked_add(u64::from(*length)).is_some_and(|end| end <= file.size) && *length > 0;
+            if have.runs() + 1 >= MAX_RANGES {
+                break;
+            }
+            if fits && self.is_range_good(&part, *offset, *length, hash, &mut buffer) {
+                have.insert(*offset, offset + u64::from(*length));
+            }
+        }
+        let kept = have.total();
+        self.counts.resumed.fetch_add(kept, Ordering::Relaxed);
+        self.counts.kept_bytes.fetch_add(kept, Ordering::Relaxed);
+        let missing = have.missing(file.size);
+        file.state = Mutex::new(State::Open(Part::resumed(earlier.part, part.into(), have)));
+        if missing.is_empty() {
+            // Killed between the last write and the end.
+            if let Some(done) = self.complete_now(file, End { size: file.size, bytes: 0, sum: [0; 32] })? {
+                self.hand_over(ready, done)?;
+            }
+            return Ok(Needs::Nothing);
+        }
+        Ok(Needs::Ranges(missing))
+    }
+
+    fn has_all(&self, part: &std::fs::File, earlier: &Earlier, hash: Option<&[u8; 32]>, size: u64, buffer: &mut Vec<u8>) -> bool {
+        match hash {
+            Some(_) if size == 0 => true,
+            Some(hash) => u32::try_from(size).is_ok_and(|size| self.is_range_good(part, 0, size, hash, buffer)),
+            None => earlier.ranges.iter().all(|(offset, length, hash)| self.is_range_good(part, *offset, *length, hash, buffer)),
+        }
+    }
+
+    /// Ranges written without hashes count only where none are asked for.
+    fn is_range_good(&self, part: &std::fs::File, offset: u64, length: u32, hash: &[u8; 32], buffer: &mut Vec<u8>) -> bool {
+        if *hash == [0; 32] { !self.options.verify } else { Stage::holds(part, offset, length, hash, buffer) }
+    }
+}

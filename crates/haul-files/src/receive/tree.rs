@@ -1,0 +1,402 @@
+//! The destination tree: directories, links, and where a file goes.
+//!
+//! Every name that the peer gives is one component, used below an open directory and never followed as a link; see [`Dirs`].
+
+use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::stage::{Stage, part_name};
+use crate::dirs::Dirs;
+use crate::error::{CopyError, Why, WirePath};
+use crate::job::Options;
+use crate::meta;
+use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
+use crate::resolve::{Place, is_plain_name};
+use crate::session::lock;
+
+/// Most directories and hard links that a peer may announce: they are remembered to the end.
+const MAX_REMEMBERED: usize = 16 << 20;
+
+pub(super) struct Tree {
+    pub(super) place: Place,
+    pub(super) options: Options,
+    pub(super) stage: Stage,
+    pub(super) dirs: Dirs,
+    /// Names that may stand at the top; none: any.
+    pub(super) expected: Option<HashSet<Vec<u8>>>,
+    umask: u32,
+    euid: u32,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    infos: HashMap<u64, DirInfo>,
+    tops: usize,
+    links: Vec<Entry>,
+    /// Where files are that other entries may be links to.
+    named: HashMap<u64, (u64, Vec<u8>)>,
+    /// Files that changed while they were read: the later entry of each.
+    replaced: HashMap<u64, u64>,
+}
+
+#[derive(Clone, Copy)]
+struct DirInfo {
+    /// Made by this run: nothing was in it.
+    created: bool,
+    usable: bool,
+    finish: Finish,
+}
+
+/// What a directory gets once all is in it.
+#[derive(Clone, Copy, Default)]
+struct Finish {
+    mode: Option<u32>,
+    mtime: Option<Stamp>,
+    owner: Option<(u32, u32)>,
+}
+
+/// How a new file is made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Meta {
+    /// For the call that makes it; the umask applies.
+    pub(super) open_mode: u32,
+    /// To set afterwards, where the umask would take something away.
+    pub(super) mode: Option<u32>,
+    /// The mode as it shall be.
+    pub(super) final_mode: u32,
+    mtime: Option<Stamp>,
+    owner: Option<(u32, u32)>,
+}
+
+impl Tree {
+    pub(super) fn new(place: Place, stage: Stage, options: Options, expected: Option<HashSet<Vec<u8>>>) -> Self {
+        let dirs = Dirs::new();
+        let mut display = place.spelled.0.clone();
+        if place.rename.is_some() {
+            while display.ends_with(b"/") {
+                display.pop();
+            }
+            display.truncate(display.iter().rposition(|&b| b == b'/').map_or(0, |at| at.max(1)));
+        }
+        dirs.pin(ROOT, ROOT, &display, place.root.clone());
+        let mut state = State::default();
+        state.infos.insert(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
+        let euid = rustix::process::geteuid().as_raw();
+        Self { place, options, stage, dirs, expected, umask: meta::umask(), euid, state: Mutex::new(state) }
+    }
+
+    /// The name an entry gets; an error where the peer must not give it. The inner error is the user's: a file where a directory was asked for.
+    pub(super) fn name_of(&self, entry: &Entry) -> Result<Result<Vec<u8>, Why>, CopyError> {
+        let replaces = matches!(entry.kind, Kind::File { replaces: Some(_), .. });
+        let directory = matches!(entry.kind, Kind::Directory);
+        if entry.parent != ROOT {
+            let plain = is_plain_name(&entry.name.0);
+            return if plain { Ok(Ok(entry.name.0.clone())) } else { Err(CopyError::PeerMisbehaved("a name that is not plain")) };
+        }
+        let mut state = lock(&self.state);
+        state.tops += usize::from(!replaces);
+        if let Some(name) = &self.place.rename {
+            if state.tops > 1 {
+                return Err(CopyError::PeerMisbehaved("several sources for one name"));
+            }
+            return Ok(if self.place.directory_only && !directory { Err(Why::NeedsDirectory) } else { Ok(name.clone()) });
+        }
+        let name = &entry.name.0;
+        if self.expected.as_ref().is_some_and(|expected| !expected.contains(name)) {
+            return Err(CopyError::PeerMisbehaved("a source that was not asked for"));
+        }
+        let plain = is_plain_name(name) || (name.is_empty() && directory);
+        if !plain || *name == self.stage.name.as_bytes() {
+            return Err(CopyError::PeerMisbehaved("a name that is not plain"));
+        }
+        Ok(Ok(name.clone()))
+    }
+
+    /// Whether there is a directory for it, and whether this run made that; an error where the peer never announced it.
+    pub(super) fn parent(&self, entry: &Entry) -> Result<Option<bool>, CopyError> {
+        let state = lock(&self.state);
+        let info = state.infos.get(&entry.parent).ok_or(CopyError::PeerMisbehaved("an entry in an unknown directory"))?;
+        Ok(info.usable.then_some(info.created))
+    }
+
+    /// What has this name already.
+    pub(super) fn existing(&self, parent: u64, name: &[u8]) -> Result<Option<Stat>, Errno> {
+        let dir = self.dirs.open(parent)?;
+        match rustix::fs::statat(&*dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(stat)),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    pub(super) fn display(&self, parent: u64, name: &[u8]) -> WirePath {
+        WirePath(self.dirs.display(parent, name))
+    }
+
+    /// Makes a directory or takes the one that is there.
+    pub(super) fn directory(&self, entry: &Entry, name: &[u8]) -> Result<(), Why> {
+        let result = self.make_directory(entry, name);
+        let mut state = lock(&self.state);
+        let unusable = DirInfo { created: false, usable: false, finish: Finish::default() };
+        state.infos.insert(entry.id, *result.as_ref().unwrap_or(&unusable));
+        result.map(drop)
+    }
+
+    /// Whether more directories and links may be announced.
+    pub(super) fn has_room(&self) -> bool {
+        let state = lock(&self.state);
+        state.infos.len() + state.links.len() + state.named.len() < MAX_REMEMBERED
+    }
+
+    fn make_directory(&self, entry: &Entry, name: &[u8]) -> Result<DirInfo, Why> {
+        let wanted = if self.options.preserve { entry.mode & 0o7777 } else { entry.mode & 0o777 & !self.umask };
+        let mut finish = Finish::default();
+        if self.options.preserve {
+            finish = Finish { mode: Some(wanted), mtime: Some(entry.mtime), owner: self.owner(entry) };
+            if finish.owner.is_none() && entry.uid != self.euid {
+                finish.mode = Some(wanted & 0o1777);
+            }
+        }
+        if name.is_empty() {
+            self.dirs.pin(entry.id, ROOT, b"", self.place.root.clone());
+            return Ok(DirInfo { created: false, usable: true, finish });
+        }
+        let parent = self.dirs.open(entry.parent)?;
+        let first = wanted & 0o777 | 0o700;
+        let created = match rustix::fs::mkdirat(&*parent, name, Mode::from_raw_mode(first)) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(errno.into()),
+        };
+        if created && wanted != first {
+            finish.mode = finish.mode.or(Some(wanted));
+        }
+        if !created {
+            let stat = rustix::fs::statat(&*parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
+            match FileType::from_raw_mode(stat.st_mode) {
+                FileType::Directory => {}
+                FileType::Symlink => return Err(Why::LinkNotFollowed),
+                _ => return Err(Why::InTheWay),
+            }
+            // Left read-only, perhaps by an earlier run of this copy: opened up until the end.
+            if stat.st_mode & 0o300 != 0o300 && self.euid != 0 && stat.st_uid == self.euid {
+                finish.mode = finish.mode.or(Some(meta::mode_bits(&stat)));
+                rustix::fs::chmodat(&*parent, name, meta::mode(stat.st_mode | 0o700), AtFlags::empty())?;
+            }
+        }
+        self.dirs.add(entry.id, entry.parent, name);
+        self.dirs.open(entry.id)?;
+        Ok(DirInfo { created, usable: true, finish })
+    }
+
+    fn owner(&self, entry: &Entry) -> Option<(u32, u32)> {
+        (self.options.preserve && self.euid == 0).then_some((entry.uid, entry.gid))
+    }
+
+    /// How a file is made that may replace `existing`.
+    pub(super) fn meta(&self, entry: &Entry, existing: Option<&Stat>) -> Meta {
+        let owner = self.owner(entry);
+        let replaced = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        let final_mode = match replaced {
+            _ if self.options.preserve && (owner.is_some() || entry.uid == self.euid) => entry.mode & 0o7777,
+            _ if self.options.preserve => entry.mode & 0o1777,
+            Some(stat) => meta::mode_bits(stat) & 0o777,
+            None => entry.mode & 0o777 & !self.umask,
+        };
+        let open_mode = final_mode & 0o777;
+        // Changing the owner takes the set-id bits away, so they are set after it.
+        let mode = (final_mode & !(0o777 & !self.umask) != 0 || owner.is_some() && final_mode & 0o6000 != 0).then_some(final_mode);
+        let mtime = (self.options.preserve || self.options.update).then_some(entry.mtime);
+        Meta { open_mode, mode, final_mode, mtime, owner }
+    }
+
+    /// Gives a file its owner, mode and time, in this order: each undoes a part of the one after it.
+    pub(super) fn apply(fd: &OwnedFd, meta: &Meta, mode: Option<u32>) -> Result<(), Errno> {
+        if let Some((uid, gid)) = meta.owner {
+            let (uid, gid) = meta::owner(uid, gid);
+            rustix::fs::fchown(fd, uid, gid)?;
+        }
+        if let Some(mode) = mode {
+            rustix::fs::fchmod(fd, meta::mode(mode))?;
+        }
+        if let Some(mtime) = meta.mtime {
+            rustix::fs::futimens(fd, &meta::timestamps(mtime))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a symbolic link, in the place of anything but a directory.
+    pub(super) fn symlink(&self, entry: &Entry, name: &[u8], target: &[u8]) -> Result<(), Why> {
+        if target.is_empty() || target.len() > MAX_TARGET || target.contains(&0) {
+            return Err(Errno::INVAL.into());
+        }
+        let dir = self.dirs.open(entry.parent)?;
+        let fresh = self.stage.fresh_name();
+        rustix::fs::symlinkat(target, &self.stage.dir, &*fresh)?;
+        let result = (|| {
+            if let Some((uid, gid)) = self.owner(entry) {
+                let (uid, gid) = meta::owner(uid, gid);
+                rustix::fs::chownat(&self.stage.dir, &*fresh, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+            if self.options.preserve {
+                let times = meta::timestamps(entry.mtime);
+                rustix::fs::utimensat(&self.stage.dir, &*fresh, &times, AtFlags::SYMLINK_NOFOLLOW)?;
+            }
+            rustix::fs::renameat(&self.stage.dir, &*fresh, &*dir, name)
+        })();
+        if result.is_err() {
+            let _ = rustix::fs::unlinkat(&self.stage.dir, &*fresh, AtFlags::empty());
+        }
+        result.map_err(in_the_way)
+    }
+
+    /// Remembers a hard link for [`links`](Self::links).
+    pub(super) fn link_later(&self, entry: Entry) {
+        lock(&self.state).links.push(entry);
+    }
+
+    /// A file that others may be links to has its name.
+    pub(super) fn named(&self, id: u64, parent: u64, name: &[u8]) {
+        lock(&self.state).named.insert(id, (parent, name.to_vec()));
+    }
+
+    /// `later` is announced in the place of `earlier`.
+    pub(super) fn replaced(&self, earlier: u64, later: u64) {
+        lock(&self.state).replaced.insert(earlier, later);
+    }
+
+    /// The hard links, to be made when all files have their names: entry, name, and where its file is.
+    pub(super) fn links(&self) -> Vec<(Entry, Option<(u64, Vec<u8>)>)> {
+        let mut state = lock(&self.state);
+        let links = std::mem::take(&mut state.links);
+        let find = |entry: &Entry| {
+            let Kind::HardLink { mut to } = entry.kind else { return None };
+            // Ids only rise along the chain.
+            while let Some(&later) = state.replaced.get(&to).filter(|&&later| later > to) {
+                to = later;
+            }
+            state.named.get(&to).cloned()
+        };
+        links.into_iter().map(|entry| (find(&entry), entry)).map(|(at, entry)| (entry, at)).collect()
+    }
+
+    /// Makes a hard link to the file `at`, in the place of anything but a directory.
+    pub(super) fn link(&self, entry: &Entry, at: &(u64, Vec<u8>)) -> Result<(), Why> {
+        let from = self.dirs.open(at.0)?;
+        let to = self.dirs.open(entry.parent)?;
+        let name = &*entry.name.0;
+        let existing = rustix::fs::statat(&*to, name, AtFlags::SYMLINK_NOFOLLOW);
+        let Ok(existing) = existing else {
+            return Ok(rustix::fs::linkat(&*from, &*at.1, &*to, name, AtFlags::empty())?);
+        };
+        let target = rustix::fs::statat(&*from, &*at.1, AtFlags::SYMLINK_NOFOLLOW)?;
+        if (existing.st_dev, existing.st_ino) == (target.st_dev, target.st_ino) {
+            return Ok(());
+        }
+        let fresh = self.stage.fresh_name();
+        rustix::fs::linkat(&*from, &*at.1, &self.stage.dir, &*fresh, AtFlags::empty())?;
+        rustix::fs::renameat(&self.stage.dir, &*fresh, &*to, name).map_err(in_the_way)
+    }
+
+    /// Gives a finished part file its name.
+    pub(super) fn rename(&self, part: u64, parent: u64, name: &[u8], meta: &Meta) -> Result<(), Why> {
+        let dir = self.dirs.open(parent)?;
+        match rustix::fs::renameat(&self.stage.dir, &*part_name(part), &*dir, name) {
+            Err(Errno::XDEV) => self.copy_over(part, &dir, name, meta),
+            result => result.map_err(in_the_way),
+        }
+    }
+
+    /// Another file system is mounted in the tree: the file is copied to a temporary name beside its place.
+    fn copy_over(&self, part: u64, dir: &Arc<OwnedFd>, name: &[u8], meta: &Meta) -> Result<(), Why> {
+        let from = self.stage.reopen(part, OFlags::RDONLY)?;
+        let beside = format!("{}.{part}", self.stage.name);
+        let _ = rustix::fs::unlinkat(&**dir, &*beside, AtFlags::empty());
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let to = rustix::fs::openat(&**dir, &*beside, flags, Mode::RUSR | Mode::WUSR)?;
+        let result = copy_data(&from, &to).and_then(|()| {
+            Self::apply(&to, meta, Some(meta.final_mode))?;
+            rustix::fs::fsync(&to)?;
+            rustix::fs::renameat(&**dir, &*beside, &**dir, name)
+        });
+        if result.is_err() {
+            let _ = rustix::fs::unlinkat(&**dir, &*beside, AtFlags::empty());
+        } else {
+            self.stage.discard(part);
+        }
+        result.map_err(in_the_way)
+    }
+
+    /// Modes, owners and times of directories, the deepest first. Gives those that failed.
+    pub(super) fn finish_directories(&self, tops_only: bool) -> Vec<(WirePath, Why)> {
+        let state = lock(&self.state);
+        let mut ids: Vec<u64> = state.infos.iter().filter(|(_, info)| info.usable && info.finish.any()).map(|(&id, _)| id).collect();
+        ids.sort_unstable_by(|a, b| b.cmp(a));
+        let mut failed = Vec::new();
+        for id in ids {
+            let Some(info) = state.infos.get(&id) else { continue };
+            let result = self.dirs.open(id).and_then(|fd| {
+                // The root itself changes once more when the stage goes.
+                if Arc::ptr_eq(&fd, &self.place.root) != tops_only {
+                    return Ok(());
+                }
+                let fd = rustix::fs::openat(&*fd, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+                let Finish { mode, mtime, owner } = info.finish;
+                Self::apply(&fd, &Meta { open_mode: 0, mode, final_mode: 0, mtime, owner }, mode)
+            });
+            if let Err(errno) = result {
+                failed.push((self.display(id, b""), errno.into()));
+            }
+        }
+        failed
+    }
+}
+
+impl Finish {
+    fn any(&self) -> bool {
+        self.mode.is_some() || self.mtime.is_some() || self.owner.is_some()
+    }
+}
+
+fn in_the_way(errno: Errno) -> Why {
+    if matches!(errno, Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) { Why::InTheWay } else { errno.into() }
+}
+
+/// Copies data and leaves holes.
+fn copy_data(from: &std::fs::File, to: &OwnedFd) -> Result<(), Errno> {
+    use rustix::fs::SeekFrom;
+    let size = meta::size(&rustix::fs::fstat(from)?);
+    rustix::fs::ftruncate(to, size)?;
+    let mut at = 0;
+    while at < size {
+        let data = match rustix::fs::seek(from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => break,
+            Err(_) => at,
+        };
+        let end = rustix::fs::seek(from, SeekFrom::Hole(data)).unwrap_or(size).min(size);
+        let (mut read_at, mut write_at) = (data, data);
+        while read_at < end {
+            let length = usize::try_from(end - read_at).unwrap_or(usize::MAX).min(1 << 30);
+            match rustix::fs::copy_file_range(from, Some(&mut read_at), to, Some(&mut write_at), length) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(_) => {}
+                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    let mut buffer = vec![0; length.min(1 << 20)];
+                    let n = rustix::io::pread(from, &mut buffer, read_at)?;
+                    let content = buffer.get(..n).filter(|content| !content.is_empty()).ok_or(Errno::IO)?;
+                    let written = rustix::io::pwrite(to, content, write_at)? as u64;
+                    (read_at, write_at) = (read_at + written, write_at + written);
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+        at = end;
+    }
+    Ok(())
+}

@@ -1,0 +1,331 @@
+//! The writers: from blocks into part files.
+//!
+//! A piece is hashed, then written with one call. Files of one piece are made, written and closed at once; of larger ones the part file stays open
+//! until all pieces and the sender's word on the end ([`End`]) are there, in whatever order they come.
+
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::SyncSender;
+
+use rustix::io::Errno;
+
+use super::commit::Ready;
+use super::tree::Tree;
+use super::{Incomplete, Receiver, WRITERS};
+use crate::block::{self, Hash, Piece, PieceSum};
+use crate::clock::timed;
+use crate::error::{CopyError, Why};
+use crate::journal::Record;
+use crate::meta;
+use crate::observe::{Event, Waits};
+use crate::ranges::Ranges;
+use crate::resolve::path_of;
+use crate::session::{POLL, lock};
+use crate::transport::{BlockRx, Transport};
+
+/// How far a file is.
+pub(super) enum State {
+    /// Nothing has arrived.
+    Waiting,
+    /// A part of it has.
+    Open(Part),
+    /// Handed over, or given up.
+    Over,
+}
+
+/// A part file that is being written.
+pub(super) struct Part {
+    number: u64,
+    fd: Arc<OwnedFd>,
+    /// What is written or being written.
+    taken: Ranges,
+    /// Written in this run.
+    bytes: u64,
+    sum: PieceSum,
+    end: Option<End>,
+}
+
+/// The sender's word on a file: its length, and what it sent in this run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct End {
+    pub(super) size: u64,
+    pub(super) bytes: u64,
+    pub(super) sum: [u8; 32],
+}
+
+impl State {
+    /// Ends it; the part file that it leaves.
+    pub(super) fn give_up(&mut self) -> Option<u64> {
+        match std::mem::replace(self, Self::Over) {
+            Self::Open(part) => Some(part.number),
+            Self::Waiting | Self::Over => None,
+        }
+    }
+}
+
+impl Part {
+    pub(super) fn resumed(number: u64, fd: OwnedFd, have: Ranges) -> Self {
+        Self { number, fd: Arc::new(fd), taken: have, bytes: 0, sum: PieceSum::default(), end: None }
+    }
+}
+
+/// Takes the block stream and works it off with [`WRITERS`] threads.
+pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, ready: SyncSender<Ready>) -> Result<(), CopyError> {
+    let rx = receiver.session.transport.accept_blocks().map_err(CopyError::Connection)?;
+    std::thread::scope(|scope| {
+        for _ in 1..WRITERS {
+            let ready = ready.clone();
+            scope.spawn(|| receiver.session.guard(|| Writer::new(receiver, ready).work(&rx)));
+        }
+        Writer::new(receiver, ready.clone()).work(&rx)
+    })
+}
+
+struct Writer<'a, T: Transport> {
+    receiver: &'a Receiver<'a, T>,
+    ready: SyncSender<Ready>,
+    waits: Waits,
+}
+
+impl<'a, T: Transport> Writer<'a, T> {
+    fn new(receiver: &'a Receiver<'a, T>, ready: SyncSender<Ready>) -> Self {
+        Self { receiver, ready, waits: Waits::default() }
+    }
+
+    fn work(&mut self, rx: &T::Rx) -> Result<(), CopyError> {
+        let result = loop {
+            if let Err(error) = self.receiver.session.check() {
+                break Err(error);
+            }
+            match timed(&mut self.waits.transport, || rx.recv()) {
+                Err(error) => break Err(CopyError::Connection(error)),
+                Ok(None) => break Ok(()),
+                Ok(Some(block)) => {
+                    if let Err(error) = self.block(block.as_ref()) {
+                        break Err(error);
+                    }
+                }
+            }
+        };
+        let mut sum = lock(&self.receiver.waits);
+        sum.transport += self.waits.transport;
+        sum.hash += self.waits.hash;
+        sum.write += self.waits.write;
+        result
+    }
+
+    fn block(&mut self, block: &[u8]) -> Result<(), CopyError> {
+        let receiver = self.receiver;
+        let pieces = block::open(block).map_err(|_| CopyError::PeerMisbehaved("a malformed block"))?;
+        let files = receiver.files_of(&pieces)?;
+        let (mut records, mut done) = (Vec::new(), Vec::new());
+        for ((piece, content), file) in pieces.iter().zip(files) {
+            // A file that failed here or at the sender: its late pieces are dropped.
+            let Some(file) = file else { continue };
+            let verify = receiver.options.verify;
+            if timed(&mut self.waits.hash, || block::hash(content, verify)) != piece.hash && verify {
+                receiver.fail(&file, Why::HashMismatch)?;
+            } else if piece.whole {
+                if piece.offset != 0 || u64::from(piece.length) != file.size {
+                    return Err(CopyError::PeerMisbehaved("a whole piece that is not the file"));
+                }
+                if let Some(made) = timed(&mut self.waits.write, || receiver.write_whole(&file, content, piece.hash))? {
+                    records.push(made.0);
+                    done.push(made.1);
+                }
+            } else {
+                done.extend(timed(&mut self.waits.write, || receiver.write_piece(&file, piece, content))?);
+            }
+        }
+        receiver.tree.stage.append(&records).map_err(|errno| receiver.broken(errno))?;
+        for done in done {
+            receiver.hand_over(&self.ready, done)?;
+        }
+        Ok(())
+    }
+}
+
+impl<T: Transport> Receiver<'_, T> {
+    /// The files that pieces belong to; waits until they were announced. None for one that is over.
+    fn files_of(&self, pieces: &[(Piece, &[u8])]) -> Result<Vec<Option<Arc<Incomplete>>>, CopyError> {
+        let last = pieces.iter().map(|(piece, _)| piece.file).max().unwrap_or(0);
+        let mut files = lock(&self.files);
+        while files.last_id < last {
+            self.session.check()?;
+            if files.ended {
+                return Err(CopyError::PeerMisbehaved("content of a file that was not announced"));
+            }
+            files = self.announced.wait_timeout(files, POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(pieces.iter().map(|(piece, _)| files.open.get(&piece.file).cloned()).collect())
+    }
+
+    /// Makes a file of one piece.
+    pub(super) fn write_whole(
+        &self,
+        file: &Incomplete,
+        content: &[u8],
+        hash: Hash,
+    ) -> Result<Option<Box<(Record, Ready)>>, CopyError> {
+        {
+            let mut state = lock(&file.state);
+            match *state {
+                State::Waiting => *state = State::Over,
+                State::Open(_) => return Err(CopyError::PeerMisbehaved("a whole piece after others")),
+                State::Over => return Ok(None),
+            }
+        }
+        self.started(file);
+        let (part, fd) = match self.tree.stage.create(file.meta.open_mode) {
+            Ok(made) => made,
+            Err(errno) => return self.fail(file, errno.into()).map(|()| None),
+        };
+        let made = write_all(&fd, content, 0)
+            .and_then(|()| Tree::apply(&fd, &file.meta, file.meta.mode))
+            .and_then(|()| rustix::fs::fstat(&fd));
+        let stat = match made {
+            Ok(stat) => stat,
+            Err(errno) => {
+                self.tree.stage.discard(part);
+                return self.fail(file, errno.into()).map(|()| None);
+            }
+        };
+        self.counts.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
+        lock(&self.files).open.remove(&file.id);
+        let record = Record::Complete { part, path: file.key, source: file.source, made: meta::made(&stat), hash: Some(hash) };
+        Ok(Some(Box::new((record, Ready::new(file, part, file.size, None)))))
+    }
+
+    fn write_piece(&self, file: &Incomplete, piece: &Piece, content: &[u8]) -> Result<Option<Ready>, CopyError> {
+        let (offset, end) = (piece.offset, piece.offset + u64::from(piece.length));
+        if end > file.size && !file.stream {
+            return Err(CopyError::PeerMisbehaved("a piece beyond the end of its file"));
+        }
+        let (number, fd) = {
+            let mut state = lock(&file.state);
+            let part = match self.part(file, &mut state) {
+                Ok(Some(part)) => part,
+                Ok(None) => return Ok(None),
+                Err(errno) => {
+                    drop(state);
+                    return self.fail(file, errno.into()).map(|()| None);
+                }
+            };
+            if !part.taken.insert(offset, end) {
+                return Err(CopyError::PeerMisbehaved("content that was sent before"));
+            }
+            (part.number, part.fd.clone())
+        };
+        if let Err(errno) = write_all(&fd, content, offset) {
+            return self.fail(file, errno.into()).map(|()| None);
+        }
+        if !file.stream {
+            let range = Record::Range { part: number, offset, length: piece.length, hash: piece.hash };
+            self.tree.stage.append(&[range]).map_err(|errno| self.broken(errno))?;
+        }
+        self.counts.bytes.fetch_add(u64::from(piece.length), Ordering::Relaxed);
+        let complete = {
+            let mut state = lock(&file.state);
+            let State::Open(part) = &mut *state else { return Ok(None) };
+            part.bytes += u64::from(piece.length);
+            part.sum.add(offset, piece.length, &piece.hash);
+            part.end.filter(|end| end.bytes <= part.bytes)
+        };
+        match complete {
+            Some(end) => self.complete_now(file, end),
+            None => Ok(None),
+        }
+    }
+
+    /// The part file, made on first use; none where the file is over.
+    fn part<'s>(&self, file: &Incomplete, state: &'s mut State) -> Result<Option<&'s mut Part>, Errno> {
+        if matches!(state, State::Waiting) {
+            self.started(file);
+            let (number, fd) = self.tree.stage.create(0o600)?;
+            *state = State::Open(Part::resumed(number, fd, Ranges::default()));
+            if let State::Open(part) = &*state {
+                rustix::fs::ftruncate(&*part.fd, file.size)?;
+            }
+            if !file.stream {
+                self.tree.stage.append(&[Record::Part { part: number, path: file.key, source: file.source }])?;
+            }
+        }
+        Ok(if let State::Open(part) = state { Some(part) } else { None })
+    }
+
+    /// The sender's word that all of a file was sent.
+    pub(super) fn ended(&self, id: u64, end: End) -> Result<Option<Ready>, CopyError> {
+        let Some(file) = lock(&self.files).open.get(&id).cloned() else { return Ok(None) };
+        let complete = {
+            let mut state = lock(&file.state);
+            match self.part(&file, &mut state) {
+                Ok(Some(part)) if part.end.is_none() => {
+                    part.end = Some(end);
+                    part.bytes >= end.bytes
+                }
+                Ok(Some(_)) => return Err(CopyError::PeerMisbehaved("a second end of a file")),
+                Ok(None) => return Ok(None),
+                Err(errno) => {
+                    drop(state);
+                    return self.fail(&file, errno.into()).map(|()| None);
+                }
+            }
+        };
+        if complete { self.complete_now(&file, end) } else { Ok(None) }
+    }
+
+    /// All is written: checks the whole, and gives it its metadata.
+    pub(super) fn complete_now(&self, file: &Incomplete, end: End) -> Result<Option<Ready>, CopyError> {
+        let part = match std::mem::replace(&mut *lock(&file.state), State::Over) {
+            State::Open(part) => part,
+            State::Waiting | State::Over => return Ok(None),
+        };
+        if part.bytes != end.bytes || (end.size != file.size && !file.stream) {
+            return Err(CopyError::PeerMisbehaved("an end that does not fit the file"));
+        }
+        if self.options.verify && part.bytes > 0 && part.sum.to_bytes() != end.sum {
+            self.tree.stage.discard(part.number);
+            return self.fail(file, Why::HashMismatch).map(|()| None);
+        }
+        let made = Tree::apply(&part.fd, &file.meta, Some(file.meta.final_mode)).and_then(|()| rustix::fs::fstat(&*part.fd));
+        let stat = match made {
+            Ok(stat) => stat,
+            Err(errno) => {
+                self.tree.stage.discard(part.number);
+                return self.fail(file, errno.into()).map(|()| None);
+            }
+        };
+        lock(&self.files).open.remove(&file.id);
+        if !file.stream {
+            let record =
+                Record::Complete { part: part.number, path: file.key, source: file.source, made: meta::made(&stat), hash: None };
+            self.tree.stage.append(&[record]).map_err(|errno| self.broken(errno))?;
+        }
+        Ok(Some(Ready::new(file, part.number, meta::size(&stat), Some(part.fd))))
+    }
+
+    fn started(&self, file: &Incomplete) {
+        let observer = self.session.observer;
+        if observer.wants_files() {
+            let path = path_of(self.tree.display(file.parent, &file.name).0);
+            observer.event(Event::FileStarted { path: &path, size: haul_units::Bytes(file.size) });
+        }
+    }
+}
+
+fn write_all(fd: &OwnedFd, mut content: &[u8], mut offset: u64) -> Result<(), Errno> {
+    while !content.is_empty() {
+        match rustix::io::pwrite(fd, content, offset) {
+            Ok(0) => return Err(Errno::IO),
+            Ok(written) => {
+                content = content.get(written..).unwrap_or_default();
+                offset += written as u64;
+            }
+            Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,293 @@
+//! From paths that a user or a peer spells to open directories.
+//!
+//! In an exported root nothing that a client names leads outside: `openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, or where the kernel
+//! lacks it one component at a time without following links. An account's paths follow links as its shell would.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::io::Errno;
+
+use crate::error::{Stop, Why, WirePath};
+use crate::job::{Access, Export};
+use crate::protocol::MAX_NAME;
+
+/// Longest path that a peer may spell, in bytes.
+const MAX_SPELLED: usize = 1 << 16;
+
+/// Where a tree goes.
+pub(crate) struct Place {
+    /// Everything is made below it.
+    pub(crate) root: Arc<OwnedFd>,
+    /// The destination as the user spelled it.
+    pub(crate) spelled: WirePath,
+    /// The new name of the one source; none: sources keep their names inside `root`.
+    pub(crate) rename: Option<Vec<u8>>,
+    /// The spelling ends in `/`: the one source must be a directory.
+    pub(crate) directory_only: bool,
+}
+
+/// Something a user named as a source.
+#[derive(Clone)]
+pub(crate) struct Top {
+    /// As spelled.
+    pub(crate) spelled: WirePath,
+    /// Its name at the destination; empty where its content goes straight there (`.`, `..`, `/`).
+    pub(crate) name: Vec<u8>,
+    opener: Opener,
+}
+
+#[derive(Clone)]
+enum Opener {
+    /// With links followed.
+    Free(PathBuf),
+    Beneath {
+        root: Arc<OwnedFd>,
+        path: Vec<u8>,
+    },
+    Never(Why),
+}
+
+impl Top {
+    /// A source of this process's own user.
+    pub(crate) fn local(path: &Path) -> Self {
+        Self { spelled: path.into(), name: base_name(path.as_os_str().as_bytes()), opener: Opener::Free(path.to_owned()) }
+    }
+
+    /// A source that a client names.
+    pub(crate) fn requested(access: &Access, spelled: &WirePath) -> Result<Self, Stop> {
+        let name = base_name(&spelled.0);
+        let opener = match access {
+            Access::Account { home } => Opener::Free(at_home(home, spelled)),
+            Access::Exports(exports) => {
+                let (export, rest) = exported(exports, spelled)?;
+                match beneath_path(rest) {
+                    Ok(path) => Opener::Beneath { root: open_root(export)?, path },
+                    Err(why) => Opener::Never(why),
+                }
+            }
+        };
+        Ok(Self { spelled: spelled.clone(), name, opener })
+    }
+
+    /// Opens it.
+    pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, Why> {
+        match &self.opener {
+            Opener::Free(path) => Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())?),
+            Opener::Beneath { root, path } => open_beneath(root, path, flags),
+            Opener::Never(why) => Err(why.clone()),
+        }
+    }
+}
+
+/// What a source is called at the destination.
+pub(crate) fn base_name(path: &[u8]) -> Vec<u8> {
+    let name = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default();
+    if matches!(name, b"." | b"..") { Vec::new() } else { name.to_vec() }
+}
+
+/// Whether a peer's name is one component that a file system takes.
+pub(crate) fn is_plain_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && !matches!(name, b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
+}
+
+/// Resolves a destination of this process's own user.
+pub(crate) fn local_destination(path: &Path, many: bool) -> Result<Place, Stop> {
+    free_destination(path, path.into(), many)
+}
+
+/// Resolves a destination that a client names.
+pub(crate) fn requested_destination(access: &Access, spelled: &WirePath, many: bool) -> Result<Place, Stop> {
+    match access {
+        Access::Account { home } => free_destination(&at_home(home, spelled), spelled.clone(), many),
+        Access::Exports(exports) => {
+            let (export, rest) = exported(exports, spelled)?;
+            if !export.writable {
+                return Err(Stop::ReadOnlyRoot { path: WirePath(export.name.clone().into_bytes()) });
+            }
+            beneath_destination(&open_root(export)?, rest, spelled, many)
+        }
+    }
+}
+
+fn free_destination(path: &Path, spelled: WirePath, many: bool) -> Result<Place, Stop> {
+    let fail = |why: Why| Stop::Destination { path: spelled.clone(), why };
+    let directory_only = path.as_os_str().as_bytes().ends_with(b"/");
+    let existing = rustix::fs::stat(path).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    let flags = OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC;
+    let (parent, rename) = match existing {
+        Ok(FileType::Directory) => (path.to_owned(), None),
+        _ if many => return Err(Stop::NeedsDirectory { path: spelled }),
+        Ok(FileType::RegularFile) => {
+            // Through a link, as scp writes: the link stays.
+            let real = path.canonicalize().map_err(|error| fail(Why::from_io(&error)))?;
+            split_name(&real).ok_or_else(|| fail(Why::InTheWay))?
+        }
+        Ok(_) => return Err(fail(Why::Special)),
+        Err(Errno::NOENT) => split_name(path).ok_or_else(|| fail(Errno::NOENT.into()))?,
+        Err(errno) => return Err(fail(errno.into())),
+    };
+    let root = rustix::fs::open(&parent, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?;
+    Ok(Place { root: Arc::new(root), directory_only: directory_only && rename.is_some(), spelled, rename })
+}
+
+fn beneath_destination(root: &Arc<OwnedFd>, rest: &[u8], spelled: &WirePath, many: bool) -> Result<Place, Stop> {
+    let fail = |why: Why| Stop::Destination { path: spelled.clone(), why };
+    let path = beneath_path(rest).map_err(fail)?;
+    let place = |fd, rename: Option<Vec<u8>>| Place {
+        root: Arc::new(fd),
+        spelled: spelled.clone(),
+        directory_only: rest.ends_with(b"/") && rename.is_some(),
+        rename,
+    };
+    match open_beneath(root, &path, OFlags::DIRECTORY | OFlags::PATH) {
+        Ok(fd) => return Ok(place(fd, None)),
+        Err(Why::Os(number)) if [Errno::NOENT, Errno::NOTDIR].contains(&Errno::from_raw_os_error(number)) => {}
+        Err(why) => return Err(fail(why)),
+    }
+    if many {
+        return Err(Stop::NeedsDirectory { path: spelled.clone() });
+    }
+    let cut = path.iter().rposition(|&b| b == b'/');
+    let (parent, name) = match cut {
+        Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default()),
+        None => (&b"."[..], &*path),
+    };
+    let parent = open_beneath(root, parent, OFlags::DIRECTORY | OFlags::PATH).map_err(fail)?;
+    Ok(place(parent, Some(name.to_vec())))
+}
+
+fn split_name(path: &Path) -> Option<(PathBuf, Option<Vec<u8>>)> {
+    let name = path.file_name()?.as_bytes().to_vec();
+    let parent = path.parent()?;
+    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+    Some((parent.to_owned(), Some(name)))
+}
+
+/// A path of an account: `~/` and relative ones start at its home.
+fn at_home(home: &Path, spelled: &WirePath) -> PathBuf {
+    let path = spelled.to_path();
+    if spelled.0 == b"~" {
+        return home.to_owned();
+    }
+    match spelled.0.strip_prefix(b"~/") {
+        Some(rest) => home.join(OsStr::from_bytes(rest.trim_ascii_start().strip_prefix(b"/").unwrap_or(rest))),
+        None if spelled.0.is_empty() => home.to_owned(),
+        None => home.join(path),
+    }
+}
+
+fn exported<'a, 'p>(exports: &'a [Export], spelled: &'p WirePath) -> Result<(&'a Export, &'p [u8]), Stop> {
+    let path = spelled.0.as_slice();
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    let (name, rest) = match path.iter().position(|&b| b == b'/') {
+        Some(at) => (path.get(..at).unwrap_or_default(), path.get(at..).unwrap_or_default()),
+        None => (path, &b""[..]),
+    };
+    let found = exports.iter().find(|export| export.name.as_bytes() == name);
+    found.map(|export| (export, rest)).ok_or_else(|| Stop::UnknownRoot { path: WirePath(name.to_vec()) })
+}
+
+fn open_root(export: &Export) -> Result<Arc<OwnedFd>, Stop> {
+    rustix::fs::openat(CWD, &export.path, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+        .map(Arc::new)
+        .map_err(|errno| Stop::Destination { path: WirePath(export.name.clone().into_bytes()), why: errno.into() })
+}
+
+/// A client's path below a root as plain components; `.` where there is none.
+fn beneath_path(spelled: &[u8]) -> Result<Vec<u8>, Why> {
+    if spelled.len() > MAX_SPELLED {
+        return Err(Errno::NAMETOOLONG.into());
+    }
+    let parts: Vec<&[u8]> = spelled.split(|&b| b == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
+    if parts.iter().any(|part| !is_plain_name(part)) {
+        return Err(Why::OutsideRoot);
+    }
+    Ok(if parts.is_empty() { b".".to_vec() } else { parts.join(&b'/') })
+}
+
+fn open_beneath(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Why> {
+    let flags = flags | OFlags::CLOEXEC;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    // EAGAIN: a rename elsewhere raced with the look-up.
+    for _ in 0..16 {
+        return match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
+            Err(Errno::AGAIN) => continue,
+            Err(Errno::NOSYS | Errno::PERM) => open_by_components(root, path, flags),
+            Err(Errno::LOOP | Errno::XDEV) => Err(Why::OutsideRoot),
+            result => Ok(result?),
+        };
+    }
+    Err(Errno::AGAIN.into())
+}
+
+/// The same without `openat2`: no component may be a link.
+fn open_by_components(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Why> {
+    let mut parts = path.split(|&b| b == b'/').peekable();
+    let mut fd: Option<OwnedFd> = None;
+    while let Some(part) = parts.next() {
+        let flags = if parts.peek().is_some() { OFlags::PATH | OFlags::DIRECTORY } else { flags };
+        let at = fd.as_ref().map_or(root.as_fd(), AsFd::as_fd);
+        let next = match rustix::fs::openat(at, part, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+            Err(Errno::LOOP) => return Err(Why::OutsideRoot),
+            result => result?,
+        };
+        // With O_PATH a link itself is opened rather than refused.
+        if FileType::from_raw_mode(rustix::fs::fstat(&next)?.st_mode) == FileType::Symlink {
+            return Err(Why::OutsideRoot);
+        }
+        fd = Some(next);
+    }
+    fd.ok_or(Why::OutsideRoot)
+}
+
+/// A path from bytes.
+pub(crate) fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_as_scp_has_them() {
+        for (path, name) in [("a", "a"), ("/x/a/", "a"), ("a//", "a"), (".", ""), ("x/..", ""), ("/", ""), ("x/.", "")] {
+            assert_eq!(base_name(path.as_bytes()), name.as_bytes(), "{path}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_are_not_plain() {
+        for name in [&b""[..], b".", b"..", b"a/b", b"/", b"a\0b", &[b'x'; 256]] {
+            assert!(!is_plain_name(name));
+        }
+        assert!(is_plain_name(b"...") && is_plain_name(b"\xff\n") && is_plain_name(&[b'x'; 255]));
+    }
+
+    #[test]
+    fn both_ways_of_opening_stay_beneath() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("root");
+        std::fs::create_dir_all(inside.join("sub")).unwrap();
+        std::fs::write(inside.join("sub/file"), "x").unwrap();
+        std::fs::write(dir.path().join("secret"), "x").unwrap();
+        std::os::unix::fs::symlink("..", inside.join("up")).unwrap();
+        std::os::unix::fs::symlink("../secret", inside.join("leak")).unwrap();
+        let root = rustix::fs::open(&inside, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap();
+        for open in [open_beneath, open_by_components] {
+            assert!(open(&root, b"sub/file", OFlags::RDONLY).is_ok());
+            assert!(open(&root, b".", OFlags::PATH | OFlags::DIRECTORY).is_ok());
+            for path in [&b"up/secret"[..], b"leak", b"up"] {
+                assert_eq!(open(&root, path, OFlags::RDONLY).unwrap_err(), Why::OutsideRoot);
+            }
+        }
+        for path in [&b"../secret"[..], b"sub/../../secret", b"a\0b"] {
+            assert_eq!(beneath_path(path), Err(Why::OutsideRoot));
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! The sending side: scan, plan, read.
+//!
+//! ```text
+//!   scan --entries--> control            receiver's wants <-- control
+//!     |                                        |
+//!     +--> plan: files to read, in order <-----+
+//!             |
+//!          readers (2): read into a block, hash, send
+//! ```
+//!
+//! Data leaves before the scan ends. The plan holds at most [`plan::MAX_FILES`] files; then the scan waits.
+
+mod plan;
+mod read;
+mod scan;
+
+use std::collections::VecDeque;
+use std::sync::Mutex;
+
+use haul_units::Bytes;
+
+use crate::dirs::Dirs;
+use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
+use crate::job::{Options, Stream};
+use crate::journal::Source;
+use crate::observe::{Report, Waits};
+use crate::protocol::{Entry, Finished, Message, ROOT};
+use crate::resolve::Top;
+use crate::session::{Incoming, Session, lock};
+use crate::transport::{BlockTx, Transport};
+use plan::Plan;
+
+/// Threads that read and hash; one where the order matters.
+const READERS: u32 = 2;
+
+/// What to send.
+pub(crate) struct SendJob {
+    pub(crate) tops: Vec<Origin>,
+    pub(crate) options: Options,
+    /// Blocks in the order of the files and their content, holes filled.
+    pub(crate) in_order: bool,
+}
+
+/// One source.
+pub(crate) enum Origin {
+    Named(Top),
+    Stream(Stream<dyn std::io::Read + Send>),
+}
+
+/// A file that was announced.
+struct SourceFile {
+    entry: Entry,
+    /// Its state when it was scanned.
+    state: Source,
+    /// The index of the source that it is itself; none: it is in the directory `entry.parent`.
+    top: Option<usize>,
+    /// It replaces one that changed while it was read.
+    retried: bool,
+}
+
+/// What the threads of the sender share.
+struct Sender<'a, T: Transport> {
+    session: &'a Session<'a, T>,
+    job: SendJob,
+    dirs: Dirs,
+    plan: Plan,
+    announcer: Mutex<Announcer>,
+    waits: Mutex<Waits>,
+}
+
+/// Gives ids and sends entries: one order for both.
+struct Announcer {
+    last_id: u64,
+    batch: Vec<Entry>,
+    batch_bytes: usize,
+}
+
+/// Sends all of `job` to the receiver at the other end.
+pub(crate) fn send<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming, job: SendJob) -> Result<Report, CopyError> {
+    let Message::Start { wants } = incoming.next()? else {
+        return Err(CopyError::PeerMisbehaved("no start"));
+    };
+    let verified = job.options.verify;
+    let sender = Sender {
+        session,
+        job,
+        dirs: Dirs::new(),
+        plan: Plan::new(wants),
+        announcer: Mutex::new(Announcer { last_id: ROOT, batch: Vec::new(), batch_bytes: 0 }),
+        waits: Mutex::default(),
+    };
+    let finished = std::thread::scope(|scope| {
+        scope.spawn(|| session.guard(|| sender.run()));
+        // Recorded before the scope waits for the threads, which look at it.
+        sender.listen(incoming).map_err(|error| session.fail(error))
+    });
+    session.check()?;
+    let finished = finished.map_err(|()| CopyError::Cancelled)?;
+    session.send(&Message::Bye)?;
+    let waits = *lock(&sender.waits);
+    Ok(report(&finished, waits, verified))
+}
+
+impl<T: Transport> Sender<'_, T> {
+    fn run(&self) -> Result<(), CopyError> {
+        let tx = self.session.transport.open_blocks().map_err(CopyError::Connection)?;
+        let readers = if self.job.in_order { 1 } else { READERS };
+        std::thread::scope(|scope| {
+            for _ in 0..readers {
+                scope.spawn(|| self.session.guard(|| read::run(self, &tx)));
+            }
+            self.session.guard(|| scan::run(self));
+        });
+        self.session.check()?;
+        tx.finish().map_err(CopyError::Connection)?;
+        let mut waits = lock(&self.waits);
+        waits.threads = readers;
+        self.session.send(&Message::AllSent(*waits))
+    }
+
+    /// Takes what the receiver says until it has finished.
+    fn listen(&self, incoming: &mut Incoming) -> Result<Finished, CopyError> {
+        loop {
+            match incoming.next()? {
+                Message::Wants(wants) => {
+                    for want in wants {
+                        self.plan.want(want)?;
+                    }
+                }
+                Message::Unwanted(id) => self.plan.unwanted(id),
+                Message::Problem(problem) => self.session.note(problem),
+                Message::Progress(progress) => self.session.progress(&progress),
+                Message::Finished(finished) => {
+                    self.session.progress(&finished.progress);
+                    return Ok(finished);
+                }
+                _ => return Err(CopyError::PeerMisbehaved("a message that no receiver sends")),
+            }
+        }
+    }
+
+    /// Gives the entry its id and adds it to the batch.
+    fn announce(&self, mut entry: Entry) -> Result<Entry, CopyError> {
+        let mut announcer = lock(&self.announcer);
+        announcer.last_id += 1;
+        entry.id = announcer.last_id;
+        announcer.batch_bytes += 96 + entry.name.0.len() + entry.target_len();
+        announcer.batch.push(entry.clone());
+        if announcer.batch_bytes > 128 << 10 {
+            self.send_batch(&mut announcer)?;
+        }
+        Ok(entry)
+    }
+
+    /// Sends the entries announced so far.
+    fn flush(&self) -> Result<(), CopyError> {
+        self.send_batch(&mut lock(&self.announcer))
+    }
+
+    fn send_batch(&self, announcer: &mut Announcer) -> Result<(), CopyError> {
+        if announcer.batch.is_empty() {
+            return Ok(());
+        }
+        announcer.batch_bytes = 0;
+        self.session.send(&Message::Entries(std::mem::take(&mut announcer.batch)))
+    }
+
+    fn display(&self, file: &SourceFile) -> WirePath {
+        match file.top.and_then(|index| self.job.tops.get(index)) {
+            Some(Origin::Named(top)) => top.spelled.clone(),
+            Some(Origin::Stream(_)) => WirePath(b"-".to_vec()),
+            None => WirePath(self.dirs.display(file.entry.parent, &file.entry.name.0)),
+        }
+    }
+
+    fn problem(&self, path: WirePath, why: Why) -> Result<(), CopyError> {
+        self.session.problem(FileProblem { path, fault: Fault::Source, why })
+    }
+}
+
+/// The report of either side from what the receiver counted.
+pub(crate) fn report(finished: &Finished, sender: Waits, verified: bool) -> Report {
+    let progress = &finished.progress;
+    Report {
+        files: progress.files,
+        directories: finished.directories,
+        symlinks: finished.symlinks,
+        hard_links: finished.hard_links,
+        bytes: Bytes(progress.bytes),
+        resumed: Bytes(finished.resumed),
+        skipped_files: progress.kept_files,
+        skipped: Bytes(progress.kept_bytes.saturating_sub(finished.resumed)),
+        verified,
+        sender,
+        receiver: finished.waits,
+        ..Report::default()
+    }
+}
+
+/// Ranges of a file to send; none: all of it.
+type Wanted = Option<VecDeque<(u64, u64)>>;

@@ -1,0 +1,297 @@
+//! The plan: which file is read next, and how files are cut and packed into blocks.
+//!
+//! Files go in the order of the scan. Those of up to one block are packed many to a block; larger ones are cut at multiples of [`MAX_CONTENT`],
+//! holes left out. After `Start { wants: true }` a file waits here until the receiver has said what it needs of it.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use rustix::fs::SeekFrom;
+use rustix::io::Errno;
+
+use super::{SourceFile, Wanted};
+use crate::block::{MAX_CONTENT, PieceSum};
+use crate::error::CopyError;
+use crate::protocol::{Kind, Needs, Want};
+use crate::session::{POLL, lock};
+
+/// Files in the plan at which the scan waits.
+pub(super) const MAX_FILES: usize = 1 << 16;
+/// Most small files in a block: it bounds the piece table.
+const MAX_BATCH: usize = 1024;
+
+pub(super) struct Plan {
+    state: Mutex<State>,
+    changed: Condvar,
+    wants: bool,
+}
+
+#[derive(Default)]
+struct State {
+    ready: VecDeque<(Arc<SourceFile>, Wanted)>,
+    /// Announced; the receiver has not said yet what it needs.
+    waiting: HashMap<u64, Arc<SourceFile>>,
+    unwanted: HashSet<u64>,
+    /// Large files being cut, in order; more than one only while several readers open files at once.
+    cuts: VecDeque<Cut>,
+    scanned: bool,
+    /// Jobs handed out; each may still add a file that changed and is tried again.
+    busy: usize,
+}
+
+/// What a reader does next.
+pub(super) enum Job {
+    /// Whole files of one piece each, together at most a block.
+    Batch(Vec<Arc<SourceFile>>),
+    /// A file of several pieces is to be opened.
+    Open(Arc<SourceFile>, Wanted),
+    /// A piece of it: offset, length.
+    Piece(Arc<Large>, u64, usize),
+    /// It has no further piece, and none is being read.
+    End(Arc<Large>),
+    /// A stream is to be read to its end.
+    Stream(Arc<SourceFile>),
+}
+
+/// A file of several pieces while it is read.
+pub(super) struct Large {
+    pub(super) file: Arc<SourceFile>,
+    pub(super) fd: File,
+    /// It failed, or is not wanted any more.
+    pub(super) given_up: AtomicBool,
+    tally: Mutex<Tally>,
+}
+
+/// What was sent of a file.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub(super) bytes: u64,
+    pub(super) sum: PieceSum,
+    reading: usize,
+    exhausted: bool,
+}
+
+/// Cuts a file into pieces.
+struct Cut {
+    large: Arc<Large>,
+    ranges: VecDeque<(u64, u64)>,
+    /// Whether holes are looked for.
+    sparse: bool,
+    /// There is data from the current offset to here.
+    data_until: u64,
+}
+
+impl Plan {
+    pub(super) fn new(wants: bool) -> Self {
+        Self { state: Mutex::default(), changed: Condvar::new(), wants }
+    }
+
+    /// Takes files whose entries were sent; waits while the plan is full, unless `check` gives an error.
+    pub(super) fn add(
+        &self,
+        files: impl IntoIterator<Item = Arc<SourceFile>>,
+        check: impl Fn() -> Result<(), CopyError>,
+    ) -> Result<(), CopyError> {
+        let mut state = lock(&self.state);
+        for file in files {
+            state.ready.push_back((file, None));
+        }
+        self.changed.notify_all();
+        while state.ready.len() + state.waiting.len() > MAX_FILES {
+            check()?;
+            state = self.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
+    }
+
+    /// Whether a file's content waits for the receiver's word.
+    pub(super) fn waits_for_wants(&self, file: &SourceFile) -> bool {
+        self.wants && matches!(file.entry.kind, Kind::File { .. })
+    }
+
+    /// Takes a file whose entry is about to be sent: the receiver will say what it needs of it.
+    pub(super) fn expect_want(&self, file: Arc<SourceFile>) {
+        lock(&self.state).waiting.insert(file.entry.id, file);
+    }
+
+    /// The receiver's word on a file.
+    pub(super) fn want(&self, want: Want) -> Result<(), CopyError> {
+        let mut state = lock(&self.state);
+        let file = state.waiting.remove(&want.id).ok_or(CopyError::PeerMisbehaved("it wants a file that does not wait"))?;
+        match want.needs {
+            Needs::Nothing => {}
+            Needs::All => state.ready.push_back((file, None)),
+            Needs::Ranges(ranges) => {
+                let mut at = 0;
+                for &(start, end) in &ranges {
+                    if start < at || end <= start || end > file.state.size {
+                        return Err(CopyError::PeerMisbehaved("it wants ranges that are not in the file"));
+                    }
+                    at = end;
+                }
+                state.ready.push_back((file, Some(ranges.into())));
+            }
+        }
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// The receiver needs no more of this file.
+    pub(super) fn unwanted(&self, id: u64) {
+        let mut state = lock(&self.state);
+        match state.cuts.iter().find(|cut| cut.large.file.entry.id == id) {
+            Some(cut) => cut.large.given_up.store(true, Ordering::Relaxed),
+            None => {
+                state.unwanted.insert(id);
+            }
+        }
+    }
+
+    /// No file will be added but those that are tried again.
+    pub(super) fn scanned(&self) {
+        lock(&self.state).scanned = true;
+        self.changed.notify_all();
+    }
+
+    /// The next job; none when all is done. Waits for the scan and the receiver, unless `check` gives an error.
+    pub(super) fn next(&self, check: impl Fn() -> Result<(), CopyError>) -> Result<Option<Job>, CopyError> {
+        let mut state = lock(&self.state);
+        loop {
+            check()?;
+            if let Some(job) = state.next() {
+                state.busy += 1;
+                return Ok(Some(job));
+            }
+            if state.scanned && state.busy == 0 && state.waiting.is_empty() && state.ready.is_empty() {
+                self.changed.notify_all();
+                return Ok(None);
+            }
+            state = self.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// A job of [`next`](Self::next) is over.
+    pub(super) fn done(&self) {
+        let mut state = lock(&self.state);
+        state.busy -= 1;
+        if state.busy == 0 || state.ready.len() < MAX_FILES {
+            self.changed.notify_all();
+        }
+    }
+
+    /// A file was opened for [`Job::Open`]: it is cut next.
+    pub(super) fn cut(&self, large: Arc<Large>, wanted: Wanted, sparse: bool) {
+        let ranges = wanted.unwrap_or_else(|| VecDeque::from([(0, large.file.state.size)]));
+        let cut = Cut { large, ranges, sparse, data_until: 0 };
+        lock(&self.state).cuts.push_back(cut);
+        self.changed.notify_all();
+    }
+}
+
+impl State {
+    fn next(&mut self) -> Option<Job> {
+        if let Some(cut) = self.cuts.front_mut() {
+            let large = cut.large.clone();
+            if let Some((offset, length)) = cut.next() {
+                lock(&large.tally).reading += 1;
+                return Some(Job::Piece(large, offset, length));
+            }
+            self.cuts.pop_front();
+            let mut tally = lock(&large.tally);
+            tally.exhausted = true;
+            if tally.reading == 0 {
+                drop(tally);
+                return Some(Job::End(large));
+            }
+            drop(tally);
+            return self.next();
+        }
+        let mut batch = Vec::new();
+        let mut room = MAX_CONTENT as u64;
+        while let Some((file, wanted)) = self.ready.front() {
+            let small = wanted.is_none() && file.state.size <= room && matches!(file.entry.kind, Kind::File { .. });
+            if small && batch.len() < MAX_BATCH && file.state.size <= MAX_CONTENT as u64 {
+                room -= file.state.size;
+                let Some((file, _)) = self.ready.pop_front() else { break };
+                if !self.unwanted.remove(&file.entry.id) {
+                    batch.push(file);
+                }
+                continue;
+            }
+            if !batch.is_empty() {
+                break;
+            }
+            let Some((file, wanted)) = self.ready.pop_front() else { break };
+            if self.unwanted.remove(&file.entry.id) {
+                continue;
+            }
+            return Some(if matches!(file.entry.kind, Kind::Stream) { Job::Stream(file) } else { Job::Open(file, wanted) });
+        }
+        (!batch.is_empty()).then_some(Job::Batch(batch))
+    }
+}
+
+impl Cut {
+    fn next(&mut self) -> Option<(u64, usize)> {
+        if self.large.given_up.load(Ordering::Relaxed) {
+            return None;
+        }
+        loop {
+            let &(mut start, end) = self.ranges.front()?;
+            if self.sparse && start >= self.data_until {
+                match self.data_after(start) {
+                    Some((data, hole)) => (start, self.data_until) = (data, hole),
+                    None => {
+                        self.ranges.clear();
+                        return None;
+                    }
+                }
+            }
+            if start >= end {
+                self.ranges.pop_front();
+                continue;
+            }
+            let run_end = if self.sparse { end.min(self.data_until) } else { end };
+            let chunk = MAX_CONTENT as u64;
+            let stop = run_end.min((start / chunk + 1) * chunk);
+            self.ranges.pop_front();
+            if stop < end {
+                self.ranges.push_front((stop, end));
+            }
+            return Some((start, (stop - start) as usize));
+        }
+    }
+
+    /// The next run of data at or after `offset`.
+    fn data_after(&self, offset: u64) -> Option<(u64, u64)> {
+        match rustix::fs::seek(&self.large.fd, SeekFrom::Data(offset)) {
+            Ok(data) => Some((data, rustix::fs::seek(&self.large.fd, SeekFrom::Hole(data)).unwrap_or(u64::MAX))),
+            Err(Errno::NXIO) => None,
+            // The file system knows no holes.
+            Err(_) => Some((offset, u64::MAX)),
+        }
+    }
+}
+
+impl Large {
+    pub(super) fn new(file: Arc<SourceFile>, fd: File) -> Self {
+        Self { file, fd, given_up: AtomicBool::new(false), tally: Mutex::default() }
+    }
+
+    /// Counts a piece; true where it was the last and the file is to be ended.
+    pub(super) fn read(&self, piece: Option<&crate::block::Piece>) -> bool {
+        let mut tally = lock(&self.tally);
+        if let Some(piece) = piece {
+            tally.bytes += u64::from(piece.length);
+            tally.sum.add(piece.offset, piece.length, &piece.hash);
+        }
+        tally.reading -= 1;
+        tally.exhausted && tally.reading == 0
+    }
+
+    pub(super) fn tally(&self) -> Tally {
+        *lock(&self.tally)
+    }
+}

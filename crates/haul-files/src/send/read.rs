@@ -1,0 +1,310 @@
+//! The readers: from files into blocks.
+//!
+//! Content is read straight to its place in the block, hashed there, and leaves. A file is checked after it was read: size, modification time,
+//! change time and inode must be those of the scan. If not, it is announced once more and read again; the second time it is a problem.
+
+use std::fs::File;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use rustix::fs::{FileType, Mode, OFlags, Stat};
+use rustix::io::Errno;
+
+use super::plan::{Job, Large};
+use super::scan::file_entry;
+use super::{Origin, Sender, SourceFile, Wanted};
+use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
+use crate::clock::timed;
+use crate::error::{CopyError, Why};
+use crate::meta;
+use crate::observe::{Event, Waits};
+use crate::protocol::{FileEnd, Message};
+use crate::resolve::path_of;
+use crate::session::lock;
+use crate::transport::{BlockTx, Transport};
+
+/// Works off the plan; one call a thread.
+pub(super) fn run<T: Transport>(sender: &Sender<'_, T>, tx: &T::Tx) -> Result<(), CopyError> {
+    let mut reader = Reader { sender, tx, waits: Waits::default() };
+    let result = reader.work();
+    let mut sum = lock(&sender.waits);
+    sum.read += reader.waits.read;
+    sum.hash += reader.waits.hash;
+    sum.transport += reader.waits.transport;
+    sum.plan += reader.waits.plan;
+    result
+}
+
+struct Reader<'a, T: Transport> {
+    sender: &'a Sender<'a, T>,
+    tx: &'a T::Tx,
+    waits: Waits,
+}
+
+/// A file failed: by its own fault, or because it is another one than the scan saw.
+enum Failed {
+    Why(Why),
+    Changed(Option<Stat>),
+}
+
+impl From<Errno> for Failed {
+    fn from(errno: Errno) -> Self {
+        Self::Why(errno.into())
+    }
+}
+
+impl<T: Transport> Reader<'_, T> {
+    fn work(&mut self) -> Result<(), CopyError> {
+        let sender = self.sender;
+        while let Some(job) = timed(&mut self.waits.plan, || sender.plan.next(|| sender.session.check()))? {
+            match job {
+                Job::Batch(files) => self.batch(&files)?,
+                Job::Open(file, wanted) => self.open_large(file, wanted)?,
+                Job::Piece(large, offset, length) => self.piece(&large, offset, length)?,
+                Job::End(large) => self.end(&large)?,
+                Job::Stream(file) => self.stream(&file)?,
+            }
+            sender.plan.done();
+        }
+        Ok(())
+    }
+
+    fn batch(&mut self, files: &[Arc<SourceFile>]) -> Result<(), CopyError> {
+        let mut block = self.tx.buffer();
+        let content: u64 = files.iter().map(|file| file.state.size).sum();
+        block.reserve(content as usize + files.len() * 56 + 8);
+        let mut pieces = Vec::with_capacity(files.len());
+        for file in files {
+            let start = block.len();
+            self.started(file);
+            let read = timed(&mut self.waits.read, || self.sender.read_small(file, &mut block));
+            if let Err(failed) = read {
+                block.truncate(start);
+                self.failed(file, failed)?;
+                continue;
+            }
+            let content = block.get(start..).unwrap_or_default();
+            let verify = self.sender.job.options.verify;
+            let hash = timed(&mut self.waits.hash, || block::hash(content, verify));
+            let whole = !self.sender.job.in_order;
+            let piece = Piece { file: file.entry.id, offset: 0, length: content.len() as u32, whole, hash };
+            if !content.is_empty() {
+                pieces.push(piece);
+            }
+            if whole {
+                self.finished(file);
+            } else {
+                let mut sum = PieceSum::default();
+                if !content.is_empty() {
+                    sum.add(0, piece.length, &hash);
+                }
+                self.sent(file, file.state.size, content.len() as u64, sum)?;
+            }
+        }
+        self.emit(block, &pieces)
+    }
+
+    fn emit(&mut self, mut block: Vec<u8>, pieces: &[Piece]) -> Result<(), CopyError> {
+        if pieces.is_empty() {
+            return Ok(());
+        }
+        block::seal(&mut block, pieces);
+        timed(&mut self.waits.transport, || self.tx.send(block)).map_err(CopyError::Connection)
+    }
+
+    fn open_large(&mut self, file: Arc<SourceFile>, wanted: Wanted) -> Result<(), CopyError> {
+        self.started(&file);
+        let opened = timed(&mut self.waits.read, || {
+            let fd = self.sender.open(&file)?;
+            let stat = rustix::fs::fstat(&fd)?;
+            if meta::source(&stat) == file.state { Ok((fd, stat)) } else { Err(Failed::Changed(Some(stat))) }
+        });
+        match opened {
+            Ok((fd, stat)) => {
+                let sparse = meta::data(&stat) < meta::size(&stat) && !self.sender.job.in_order;
+                self.sender.plan.cut(Arc::new(Large::new(file, File::from(fd))), wanted, sparse);
+                Ok(())
+            }
+            Err(failed) => self.failed(&file, failed),
+        }
+    }
+
+    fn piece(&mut self, large: &Arc<Large>, offset: u64, length: usize) -> Result<(), CopyError> {
+        let mut sent = None;
+        if !large.given_up.load(Ordering::Relaxed) {
+            let mut block = self.tx.buffer();
+            block.reserve(length + 64);
+            // A file that shrank or cannot be read is found out at its end.
+            match timed(&mut self.waits.read, || read_at(&large.fd, &mut block, offset, length)) {
+                Ok(read) if read == length => {
+                    let verify = self.sender.job.options.verify;
+                    let hash = timed(&mut self.waits.hash, || block::hash(&block, verify));
+                    let piece = Piece { file: large.file.entry.id, offset, length: length as u32, whole: false, hash };
+                    self.emit(block, &[piece])?;
+                    sent = Some(piece);
+                }
+                Ok(_) => large.given_up.store(true, Ordering::Relaxed),
+                Err(errno) => {
+                    large.given_up.store(true, Ordering::Relaxed);
+                    self.sender.problem(self.sender.display(&large.file), errno.into())?;
+                    self.sender.session.send(&Message::FileEnd(FileEnd::Failed { id: large.file.entry.id }))?;
+                }
+            }
+        }
+        if large.read(sent.as_ref()) { self.end(large) } else { Ok(()) }
+    }
+
+    fn end(&mut self, large: &Arc<Large>) -> Result<(), CopyError> {
+        let stat = rustix::fs::fstat(&large.fd).ok();
+        if stat.as_ref().map(meta::source) != Some(large.file.state) {
+            return self.failed(&large.file, Failed::Changed(stat));
+        }
+        if large.given_up.load(Ordering::Relaxed) {
+            // Reported where it was given up, here or at the receiver.
+            return Ok(());
+        }
+        let tally = large.tally();
+        self.finished(&large.file);
+        self.sent(&large.file, large.file.state.size, tally.bytes, tally.sum)
+    }
+
+    fn stream(&mut self, file: &Arc<SourceFile>) -> Result<(), CopyError> {
+        let Some(Origin::Stream(stream)) = file.top.and_then(|index| self.sender.job.tops.get(index)) else { return Ok(()) };
+        self.started(file);
+        let mut stream = stream.lock();
+        let (mut offset, mut sum) = (0, PieceSum::default());
+        loop {
+            self.sender.session.check()?;
+            let mut block = self.tx.buffer();
+            let read = timed(&mut self.waits.read, || fill(&mut *stream, &mut block));
+            if let Err(error) = read {
+                return self.failed(file, Failed::Why(Why::from_io(&error)));
+            }
+            if block.is_empty() {
+                break;
+            }
+            let verify = self.sender.job.options.verify;
+            let hash = timed(&mut self.waits.hash, || block::hash(&block, verify));
+            let piece = Piece { file: file.entry.id, offset, length: block.len() as u32, whole: false, hash };
+            sum.add(offset, piece.length, &hash);
+            offset += u64::from(piece.length);
+            self.emit(block, &[piece])?;
+        }
+        self.finished(file);
+        self.sent(file, offset, offset, sum)
+    }
+
+    fn sent(&self, file: &SourceFile, size: u64, bytes: u64, sum: PieceSum) -> Result<(), CopyError> {
+        let end = FileEnd::Sent { id: file.entry.id, size, bytes, sum: sum.to_bytes() };
+        self.sender.session.send(&Message::FileEnd(end))
+    }
+
+    /// Reports a file that was not sent, or announces it again.
+    fn failed(&self, file: &Arc<SourceFile>, failed: Failed) -> Result<(), CopyError> {
+        let sender = self.sender;
+        let id = file.entry.id;
+        let why = match failed {
+            Failed::Why(why) => why,
+            Failed::Changed(Some(stat)) if !file.retried && !sender.job.in_order && is_file(&stat) => {
+                sender.session.send(&Message::FileEnd(FileEnd::Failed { id }))?;
+                return self.again(file, &stat);
+            }
+            Failed::Changed(_) => Why::Changed,
+        };
+        sender.problem(sender.display(file), why)?;
+        sender.session.send(&Message::FileEnd(FileEnd::Failed { id }))
+    }
+
+    fn again(&self, file: &Arc<SourceFile>, stat: &Stat) -> Result<(), CopyError> {
+        let sender = self.sender;
+        let entry = file_entry(file.entry.parent, &file.entry.name.0, stat, Some(file.entry.id));
+        let entry = sender.announce(entry)?;
+        let again = Arc::new(SourceFile { entry, state: meta::source(stat), top: file.top, retried: true });
+        if sender.plan.waits_for_wants(&again) {
+            sender.plan.expect_want(again);
+            return sender.flush();
+        }
+        sender.flush()?;
+        if again.state.size == 0 {
+            return Ok(());
+        }
+        // Never waits: a reader that waited for readers would wait for itself.
+        sender.plan.add([again], || Err(CopyError::Cancelled)).or(Ok(()))
+    }
+
+    fn started(&self, file: &SourceFile) {
+        self.tell(file, |path, size| Event::FileStarted { path, size });
+    }
+
+    fn finished(&self, file: &SourceFile) {
+        self.tell(file, |path, size| Event::FileFinished { path, size });
+    }
+
+    fn tell(&self, file: &SourceFile, event: impl for<'e> Fn(&'e std::path::Path, haul_units::Bytes) -> Event<'e>) {
+        let observer = self.sender.session.observer;
+        if observer.wants_files() {
+            let path = path_of(self.sender.display(file).0);
+            observer.event(event(&path, haul_units::Bytes(file.state.size)));
+        }
+    }
+}
+
+impl<T: Transport> Sender<'_, T> {
+    /// Opens a file; never waits for a writer of a pipe that took its name.
+    fn open(&self, file: &SourceFile) -> Result<OwnedFd, Failed> {
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        match file.top.and_then(|index| self.job.tops.get(index)) {
+            Some(Origin::Named(top)) => top.open(flags).map_err(Failed::Why),
+            Some(Origin::Stream(_)) => Err(Failed::Changed(None)),
+            None => {
+                let dir = self.dirs.open(file.entry.parent)?;
+                Ok(rustix::fs::openat(&*dir, &*file.entry.name.0, flags | OFlags::NOFOLLOW, Mode::empty())?)
+            }
+        }
+    }
+
+    /// Appends all of a file that fits into a block.
+    fn read_small(&self, file: &SourceFile, block: &mut Vec<u8>) -> Result<(), Failed> {
+        let fd = self.open(file)?;
+        let size = file.state.size as usize;
+        let read = read_at(&fd, block, 0, size);
+        let stat = rustix::fs::fstat(&fd)?;
+        if meta::source(&stat) != file.state {
+            return Err(Failed::Changed(Some(stat)));
+        }
+        if read? == size { Ok(()) } else { Err(Failed::Changed(Some(stat))) }
+    }
+}
+
+fn is_file(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
+}
+
+/// Appends `length` bytes at `offset` of a file; fewer where it ends. The buffer must have been reserved, else it grows here.
+fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, offset: u64, length: usize) -> Result<usize, Errno> {
+    let start = buffer.len();
+    buffer.reserve(length);
+    while buffer.len() - start < length {
+        let done = buffer.len() - start;
+        let Some(spare) = buffer.spare_capacity_mut().get_mut(..length - done) else { break };
+        let read = match rustix::io::pread(&fd, spare, offset + done as u64) {
+            Ok((read, _)) => read.len(),
+            Err(Errno::INTR) => continue,
+            Err(errno) => return Err(errno),
+        };
+        if read == 0 {
+            break;
+        }
+        // SAFETY: `pread` has initialised the first `read` bytes after the old length, and they are within the capacity.
+        unsafe { buffer.set_len(start + done + read) };
+    }
+    Ok(buffer.len() - start)
+}
+
+/// Fills an empty buffer with the next [`MAX_CONTENT`] bytes of a stream; fewer only at its end.
+fn fill(stream: &mut (dyn std::io::Read + Send), buffer: &mut Vec<u8>) -> std::io::Result<()> {
+    use std::io::Read as _;
+    buffer.reserve(MAX_CONTENT + 64);
+    stream.take(MAX_CONTENT as u64).read_to_end(buffer).map(drop)
+}

@@ -1,0 +1,260 @@
+//! One side of one copy: the control stream, the first failure, and how everything stops after it.
+//!
+//! A failure anywhere is recorded once; the watchdog then tells the peer (`Stop`) and gives it [`FAREWELL`] to close the connection, which wakes every
+//! thread that waits in the transport; after that it ends the connection itself. Waits inside this process look at the failure at least every [`POLL`].
+
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::{Duration, Instant};
+
+use haul_units::Bytes;
+
+use crate::cancel::Cancel;
+use crate::clock;
+use crate::error::{CopyError, FileProblem, Stop};
+use crate::observe::{Event, MAX_PROBLEMS, Observer, Report};
+use crate::protocol::{self, Message};
+use crate::transport::{Link, Transport};
+
+/// How long a side that failed waits for its peer to hear why.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How often waiting threads look for a failure.
+pub(crate) const POLL: Duration = Duration::from_millis(50);
+
+/// Locks; another thread's panic has failed the copy already.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What all threads of one side share.
+pub(crate) struct Session<'a, T> {
+    pub(crate) observer: &'a dyn Observer,
+    pub(crate) transport: Arc<T>,
+    out: Mutex<Out>,
+    alarm: Arc<Alarm>,
+    cancel: &'a Cancel,
+    failure: Mutex<Option<CopyError>>,
+    problems: Mutex<(u64, Vec<FileProblem>)>,
+    started: Instant,
+}
+
+struct Out {
+    stream: Box<dyn Write + Send>,
+    frames: Vec<u8>,
+}
+
+#[derive(Default)]
+struct Alarm {
+    failed: AtomicBool,
+    /// Failed or cancelled; over.
+    state: Mutex<(bool, bool)>,
+    changed: Condvar,
+}
+
+/// Control frames from the peer.
+pub(crate) struct Incoming {
+    stream: Box<dyn Read + Send>,
+    body: Vec<u8>,
+}
+
+impl Incoming {
+    /// The next message; the end of the stream is an error here, for a copy ends with a message.
+    pub(crate) fn next(&mut self) -> Result<Message, CopyError> {
+        match protocol::read_frame(&mut *self.stream, &mut self.body) {
+            Ok(Some(Message::Stop(stop))) => Err(CopyError::Refused(stop)),
+            Ok(Some(message)) => Ok(message),
+            Ok(None) => Err(CopyError::Connection(io::ErrorKind::UnexpectedEof.into())),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(CopyError::PeerMisbehaved("a malformed control frame")),
+            Err(error) => Err(CopyError::Connection(error)),
+        }
+    }
+}
+
+/// Runs one side of a copy with its watchdog.
+pub(crate) fn run<T: Transport>(
+    link: Link<T>,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+    side: impl FnOnce(&Session<'_, T>, &mut Incoming) -> Result<Report, CopyError>,
+) -> Result<Report, CopyError> {
+    let alarm = Arc::new(Alarm::default());
+    let session = Session {
+        observer,
+        transport: link.transport,
+        out: Mutex::new(Out { stream: link.control_out, frames: Vec::new() }),
+        alarm: alarm.clone(),
+        cancel,
+        failure: Mutex::default(),
+        problems: Mutex::default(),
+        started: clock::now(),
+    };
+    let mut incoming = Incoming { stream: link.control_in, body: Vec::new() };
+    cancel.on_cancel(move || alarm.ring());
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| session.watch());
+        let result = side(&session, &mut incoming);
+        if let Err(error) = result {
+            session.fail(error);
+            session.drain(&mut incoming);
+        } else if let Ok(report) = result {
+            session.alarm.over();
+            return Ok(report);
+        }
+        session.alarm.over();
+        Err(lock(&session.failure).take().unwrap_or(CopyError::Cancelled))
+    });
+    cancel.release();
+    result.map(|report| session.complete(report))
+}
+
+impl<T: Transport> Session<'_, T> {
+    /// Sends one message and flushes it.
+    pub(crate) fn send(&self, message: &Message) -> Result<(), CopyError> {
+        lock(&self.out).send(message).map_err(CopyError::Connection)
+    }
+
+    /// Records the first failure and wakes the watchdog.
+    pub(crate) fn fail(&self, error: CopyError) {
+        let error = if self.cancel.is_cancelled() { CopyError::Cancelled } else { error };
+        let mut failure = lock(&self.failure);
+        // The peer's own words say more than the broken connection that follows them.
+        let better = matches!((&*failure, &error), (Some(CopyError::Connection(_)), CopyError::Refused(_)));
+        if failure.is_none() || better {
+            tracing::debug!(%error, "copy fails");
+            *failure = Some(error);
+        }
+        drop(failure);
+        self.alarm.failed.store(true, Ordering::SeqCst);
+        self.alarm.ring();
+    }
+
+    /// Runs the body of a thread; its error fails the copy.
+    pub(crate) fn guard(&self, body: impl FnOnce() -> Result<(), CopyError>) {
+        if let Err(error) = body() {
+            self.fail(error);
+        }
+    }
+
+    /// An error once the copy has failed or was cancelled. The error returned is not recorded again.
+    pub(crate) fn check(&self) -> Result<(), CopyError> {
+        if self.alarm.failed.load(Ordering::Relaxed) || self.cancel.is_cancelled() { Err(CopyError::Cancelled) } else { Ok(()) }
+    }
+
+    /// Notes a problem of this side and tells the peer.
+    pub(crate) fn problem(&self, problem: FileProblem) -> Result<(), CopyError> {
+        self.note(problem.clone());
+        self.send(&Message::Problem(problem))
+    }
+
+    /// Notes a problem.
+    pub(crate) fn note(&self, problem: FileProblem) {
+        self.observer.event(Event::Problem(&problem));
+        let mut problems = lock(&self.problems);
+        problems.0 += 1;
+        if problems.1.len() < MAX_PROBLEMS {
+            problems.1.push(problem);
+        }
+    }
+
+    /// Tells the observer what the receiver reports.
+    pub(crate) fn progress(&self, progress: &protocol::Progress) {
+        self.observer.event(Event::Arrived { files: progress.files, bytes: Bytes(progress.bytes) });
+        self.observer.event(Event::Kept { files: progress.kept_files, bytes: Bytes(progress.kept_bytes) });
+    }
+
+    fn complete(&self, mut report: Report) -> Report {
+        let problems = std::mem::take(&mut *lock(&self.problems));
+        report.problem_count = problems.0;
+        report.problems = problems.1;
+        report.elapsed = clock::now() - self.started;
+        report
+    }
+
+    /// Reads until the peer has closed, so that it hears why this side stops; what it says may be the better reason.
+    fn drain(&self, incoming: &mut Incoming) {
+        loop {
+            match incoming.next() {
+                Ok(Message::Bye) => return,
+                Ok(_) => {}
+                Err(error @ CopyError::Refused(_)) => return self.fail(error),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn watch(&self) {
+        let mut state = lock(&self.alarm.state);
+        while !state.0 && !state.1 {
+            state = self.alarm.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+        let over = state.1;
+        drop(state);
+        if over {
+            return;
+        }
+        if lock(&self.failure).is_none() {
+            self.fail(CopyError::Cancelled);
+        }
+        let stop = lock(&self.failure).as_ref().and_then(stop_for);
+        if let Some(stop) = stop {
+            self.farewell(&Message::Stop(stop));
+        }
+        self.transport.abort("the copy stopped");
+    }
+
+    /// Tells the peer, without waiting for a thread that is stuck in the control stream, and waits for it to close.
+    fn farewell(&self, message: &Message) {
+        let deadline = clock::now() + FAREWELL;
+        let mut told = false;
+        let mut state = lock(&self.alarm.state);
+        while !state.1 && clock::now() < deadline {
+            if !told {
+                drop(state);
+                told = match self.out.try_lock() {
+                    Ok(mut out) => out.send(message).is_ok(),
+                    Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().send(message).is_ok(),
+                    Err(TryLockError::WouldBlock) => false,
+                };
+                state = lock(&self.alarm.state);
+                if state.1 {
+                    break;
+                }
+            }
+            state = self.alarm.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Out {
+    fn send(&mut self, message: &Message) -> io::Result<()> {
+        self.frames.clear();
+        protocol::encode(message, &mut self.frames).map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+        self.stream.write_all(&self.frames)?;
+        self.stream.flush()
+    }
+}
+
+impl Alarm {
+    fn ring(&self) {
+        lock(&self.state).0 = true;
+        self.changed.notify_all();
+    }
+
+    fn over(&self) {
+        lock(&self.state).1 = true;
+        self.changed.notify_all();
+    }
+}
+
+/// What the peer is told; nothing where it stopped first or cannot be reached.
+fn stop_for(error: &CopyError) -> Option<Stop> {
+    match error {
+        CopyError::Cancelled => Some(Stop::Interrupted),
+        CopyError::PeerMisbehaved(what) => Some(Stop::Misbehaved((*what).to_owned())),
+        CopyError::PeerUnsupported { ours, .. } => Some(Stop::Version { speaks: *ours }),
+        CopyError::Stopped(stop) => Some(stop.clone()),
+        CopyError::System { doing, source } => Some(Stop::Failed(format!("{doing}: {source}"))),
+        CopyError::Connection(_) | CopyError::Refused(_) => None,
+    }
+}
