@@ -16,6 +16,8 @@ pub(super) struct Epoch {
     rate_samples: u32,
     delay_min: Option<Duration>,
     delay_max: Duration,
+    /// Largest fall of the delay from its peak.
+    fall: Duration,
     app_limited: bool,
 }
 
@@ -29,6 +31,8 @@ pub(super) struct Summary {
     /// Smallest and largest queueing delay.
     pub delay_min: Duration,
     pub delay_max: Duration,
+    /// Largest fall of the queueing delay from its peak: more than a queue that is not being drained can fall.
+    pub fall: Duration,
     /// Lost, as a part of lost and delivered.
     pub loss: f64,
     /// Lost and delivered.
@@ -38,6 +42,7 @@ pub(super) struct Summary {
 }
 
 impl Epoch {
+    /// An epoch that begins at `start`; acknowledgements before do not count.
     pub(super) fn new(start: Time) -> Self {
         Self {
             start,
@@ -46,12 +51,16 @@ impl Epoch {
             rate_samples: 0,
             delay_min: None,
             delay_max: Duration::ZERO,
+            fall: Duration::ZERO,
             app_limited: false,
         }
     }
 
     /// Collects; gives the summary, and starts anew, once the epoch is as long as asked for and has enough samples.
     pub(super) fn on_ack(&mut self, ack: &AckSample, length: Duration) -> Option<Summary> {
+        if ack.now < self.start {
+            return None;
+        }
         let (delivered, lost) = *self.totals.get_or_insert((ack.delivered.saturating_sub(ack.acked), ack.lost_total));
         if let Some(sample) = ack.rate {
             self.rate_sum += sample.rate.as_bps() as f64;
@@ -61,6 +70,7 @@ impl Epoch {
         if let Some(delay) = ack.queue_delay {
             self.delay_min = Some(self.delay_min.map_or(delay, |min| min.min(delay)));
             self.delay_max = self.delay_max.max(delay);
+            self.fall = self.fall.max(self.delay_max - delay);
         }
         let passed = ack.now.since(self.start);
         if passed < length || self.rate_samples < MIN_SAMPLES {
@@ -75,6 +85,7 @@ impl Epoch {
             mean_bps: self.rate_sum / f64::from(self.rate_samples),
             delay_min: self.delay_min.unwrap_or_default(),
             delay_max: self.delay_max,
+            fall: self.fall,
             loss: lost.as_u64() as f64 / (bytes.as_u64() as f64).max(1.0),
             bytes,
             app_limited: self.app_limited,

@@ -66,11 +66,11 @@ impl Lfn {
                 // The estimate that startup left may be low: the first probe comes soon.
                 let wait = if quick { min_rtt * 2 } else { self.probe_interval(min_rtt) };
                 self.next_probe = now + wait;
-                self.path.settle();
+                self.path.enter_cruise(now);
             }
             Turn::Up => {
+                self.path.enter_up(now);
                 self.phase = Phase::Up(Up::new(&self.path));
-                self.path.restart_epoch(now);
             }
             Turn::Down => self.phase = Phase::Down { since: now },
             Turn::ProbeRtt => {

@@ -26,12 +26,14 @@ pub(super) struct PathModel {
     base_loss: f64,
     /// How many packets `base_loss` is the mean of.
     loss_memory_pkts: f64,
+    /// Loss is not made up for, to see how much there is.
+    testing_loss: bool,
     epoch: Epoch,
     /// The last queueing delays: their minimum ignores single late packets.
     recent_delays: [Duration; RECENT],
     /// Delay that is not ours to drain.
     floor: Duration,
-    /// By how much queueing delay varies within an epoch of cruising.
+    /// By how much delay varies without a queue.
     jitter: Duration,
     last_delay_min: Duration,
     /// Pacing gain of cruise, below one while a queue stands.
@@ -50,6 +52,7 @@ impl PathModel {
             min_rtt_at: Time::ZERO,
             base_loss: 0.0,
             loss_memory_pkts: 0.0,
+            testing_loss: false,
             epoch: Epoch::new(Time::ZERO),
             recent_delays: [Duration::ZERO; RECENT],
             floor: Duration::ZERO,
@@ -72,14 +75,25 @@ impl PathModel {
         }
         let length = match phase {
             Phase::Cruise => self.min_rtt().max(CRUISE_EPOCH),
+            Phase::Up(_) | Phase::Down { .. } => self.min_rtt().max(UP_EPOCH),
             _ => self.min_rtt(),
         };
         let summary = self.epoch.on_ack(ack, length)?;
-        self.learn_base_loss(&summary);
         match phase {
-            Phase::Startup(_) | Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
-            Phase::Up { .. } | Phase::Down { .. } => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
-            Phase::Cruise => self.cruise(&summary),
+            Phase::Startup(_) => {
+                self.learn_base_loss(&summary);
+                self.learn_jitter(&summary);
+            }
+            Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
+            Phase::Up(_) | Phase::Down { .. } => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
+            Phase::Cruise => {
+                if std::mem::take(&mut self.testing_loss) {
+                    self.learn_base_loss(&summary);
+                } else if self.cruise_gain >= 1.0 {
+                    self.learn_jitter(&summary);
+                }
+                self.cruise(&summary);
+            }
         }
         self.last_delay_min = summary.delay_min;
         Some(summary)
@@ -97,7 +111,9 @@ impl PathModel {
         }
     }
 
-    /// Loss while the queue is short is the path's own.
+    /// Loss while the queue is short, and no more is sent than arrives, is the path's own.
+    ///
+    /// Compensated pacing cannot tell: with a queue too short to show as delay, sending a tenth too much because a tenth is lost loses it.
     fn learn_base_loss(&mut self, summary: &Summary) {
         if summary.delay_max.saturating_sub(self.floor) > self.jitter + self.queue_threshold(8) {
             return;
@@ -108,9 +124,13 @@ impl PathModel {
         self.base_loss = (self.base_loss + (summary.loss - self.base_loss) * weight).min(MAX_BASE_LOSS);
     }
 
+    /// A delay that falls although nothing drains the queue is no queue. Falls of a competitor's making count too, hence the bound.
+    fn learn_jitter(&mut self, summary: &Summary) {
+        let fall = summary.fall.min(MAX_JITTER);
+        self.jitter = if fall > self.jitter { fall } else { self.jitter - (self.jitter - fall) / 8 };
+    }
+
     fn cruise(&mut self, summary: &Summary) {
-        let range = summary.delay_max.saturating_sub(summary.delay_min).min(MAX_JITTER);
-        self.jitter = self.jitter * 3 / 4 + range / 4;
         self.floor = self.floor.min(summary.delay_min);
         let standing = summary.delay_min.saturating_sub(self.floor);
         let mean = summary.mean_bps;
@@ -121,7 +141,7 @@ impl PathModel {
             self.settle();
             return;
         }
-        let margin = summary.length.mul_f64(0.015);
+        let margin = summary.length.mul_f64(0.015).max(self.jitter / 4);
         let rising = summary.delay_min > self.last_delay_min + margin;
         let falling = summary.delay_min + margin < self.last_delay_min;
         if rising || falling {
@@ -141,9 +161,21 @@ impl PathModel {
     }
 
     /// Back to sending what arrives.
-    pub(super) fn settle(&mut self) {
+    fn settle(&mut self) {
         self.cruise_gain = 1.0;
         self.stuck_epochs = 0;
+    }
+
+    /// Cruise begins with what arrives, not made up for loss: for an epoch what is lost then is the path's own.
+    pub(super) fn enter_cruise(&mut self, now: Time) {
+        self.settle();
+        self.testing_loss = true;
+        self.epoch = Epoch::new(now + self.min_rtt());
+    }
+
+    pub(super) fn enter_up(&mut self, now: Time) {
+        self.testing_loss = false;
+        self.restart_epoch(now);
     }
 
     pub(super) fn restart_epoch(&mut self, now: Time) {
@@ -209,7 +241,7 @@ impl PathModel {
     }
 
     fn standing_threshold(&self) -> Duration {
-        self.queue_threshold(32).max(self.jitter / 2)
+        self.queue_threshold(32).max(self.jitter)
     }
 
     /// Bytes that fill the path without a queue, lost ones included.
@@ -223,7 +255,8 @@ impl PathModel {
         if self.bandwidth_bps == 0.0 {
             return BitRate::of(self.initial_window(), min_rtt.max(Duration::from_micros(100))).scaled(2.0);
         }
-        BitRate::from_bps((self.bandwidth_bps * gain / (1.0 - self.base_loss)) as u64).max(least)
+        let made_up = if self.testing_loss { 1.0 } else { 1.0 - self.base_loss };
+        BitRate::from_bps((self.bandwidth_bps * gain / made_up) as u64).max(least)
     }
 
     pub(super) fn window(&self, gain: f64) -> Bytes {
@@ -244,9 +277,10 @@ const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 /// The first window leaves within this time.
 const FIRST_FLIGHT: Duration = Duration::from_millis(10);
 const CRUISE_EPOCH: Duration = Duration::from_millis(100);
-const LOSS_MEMORY_PKTS: f64 = 2_000.0;
+const UP_EPOCH: Duration = Duration::from_millis(30);
+const LOSS_MEMORY_PKTS: f64 = 6_000.0;
 const MAX_BASE_LOSS: f64 = 0.15;
-const MAX_JITTER: Duration = Duration::from_millis(100);
+const MAX_JITTER: Duration = Duration::from_millis(30);
 const STUCK_EPOCHS: u32 = 4;
 const MIN_ACK_TIME: Duration = Duration::from_micros(500);
 const MAX_ACK_TIME: Duration = Duration::from_millis(10);

@@ -29,7 +29,7 @@ impl Startup {
     /// True when the path is full.
     pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &PathModel) -> bool {
         let delay = path.queue_delay();
-        if delay > path.queue_threshold(32).max(self.noise * 2) {
+        if delay > path.queue_threshold(32).max(self.noise.max(path.jitter()) * 2) {
             return true;
         }
         let mut grew = true;

@@ -2,4 +2,6 @@
 
 mod flow;
 mod grid;
+mod paths;
 mod scenario;
+mod sharing;

@@ -27,6 +27,8 @@ pub struct Scenario {
 #[derive(Debug, Clone, Copy)]
 pub enum Change {
     Rate(BitRate),
+    /// One way, towards the receiver.
+    Delay(Duration),
     Loss(LossModel),
 }
 
@@ -175,6 +177,7 @@ impl<'a> Run<'a> {
     fn change(&mut self, now: Time, change: Change) {
         match change {
             Change::Rate(rate) => self.link.set_rate(now, rate),
+            Change::Delay(delay) => self.link.set_delay(now, delay),
             Change::Loss(loss) => self.loss = LossState::new(loss),
         }
     }

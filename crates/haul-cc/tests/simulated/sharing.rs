@@ -1,0 +1,92 @@
+//! Several flows on one bottleneck: a golden table, and the goals for it.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use haul_cc::ControllerChoice::{self, Cubic, Lfn};
+use haul_units::{BitRate, Time};
+
+use crate::flow::FlowPlan;
+use crate::grid::compare;
+use crate::scenario::Scenario;
+
+const LENGTH: Duration = Duration::from_secs(60);
+const RATE: BitRate = BitRate::mbps(100);
+const RTT: Duration = Duration::from_millis(50);
+
+struct Shares {
+    /// Of the link, in the second half.
+    shares: Vec<f64>,
+    dropped: f64,
+    queue: f64,
+}
+
+impl Shares {
+    /// Jain's index of fairness: 1 when all are equal, 1/n when one has all.
+    fn jain(&self) -> f64 {
+        let sum: f64 = self.shares.iter().sum();
+        let squares: f64 = self.shares.iter().map(|share| share * share).sum();
+        sum * sum / squares / self.shares.len() as f64
+    }
+
+    fn total(&self) -> f64 {
+        self.shares.iter().sum()
+    }
+}
+
+/// Flows that start a while apart.
+fn share(controllers: &[ControllerChoice], apart: Duration, queue_bdp: f64) -> Shares {
+    let plan = |(n, controller): (usize, &ControllerChoice)| FlowPlan {
+        start: Time::ZERO + apart * n as u32,
+        ..FlowPlan::bulk(*controller)
+    };
+    let flows: Vec<FlowPlan> = controllers.iter().enumerate().map(plan).collect();
+    let count = flows.len();
+    let outcome = Scenario { flows, queue_bdp, length: LENGTH, ..Scenario::new(RATE, RTT) }.run();
+    Shares {
+        shares: (0..count).map(|n| outcome.rate(n, LENGTH / 2, LENGTH).ratio_to(RATE).as_f64()).collect(),
+        dropped: outcome.dropped(),
+        queue: outcome.queue_p95(LENGTH / 2).as_secs_f64() / RTT.as_secs_f64(),
+    }
+}
+
+#[test]
+fn flows_share_a_bottleneck() {
+    let mut table = String::from(HEADER);
+    let mut goals = Vec::new();
+    let secs = Duration::from_secs;
+    for (name, controllers, apart, queue, least_jain) in [
+        ("2 lfn", vec![Lfn; 2], secs(0), 1.0, 0.9),
+        ("2 lfn, 10 s apart", vec![Lfn; 2], secs(10), 1.0, 0.9),
+        ("2 lfn, short queue", vec![Lfn; 2], secs(5), 0.25, 0.9),
+        ("4 lfn, 3 s apart", vec![Lfn; 4], secs(3), 1.0, 0.9),
+        ("8 lfn, 1 s apart", vec![Lfn; 8], secs(1), 1.0, 0.85),
+        ("2 cubic, 5 s apart", vec![Cubic; 2], secs(5), 1.0, 0.9),
+        ("lfn beside cubic", vec![Cubic, Lfn], secs(5), 1.0, 0.0),
+        ("lfn beside cubic, long queue", vec![Cubic, Lfn], secs(5), 4.0, 0.0),
+    ] {
+        let shares = share(&controllers, apart, queue);
+        let each: Vec<String> = shares.shares.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
+        writeln!(
+            table,
+            "{name:>30} {queue:>5.2} | {:>5.3} {:>6.1} {:>6.2} {:>8.2}  {}",
+            shares.jain(),
+            shares.total() * 100.0,
+            shares.queue,
+            shares.dropped * 100.0,
+            each.join(" ")
+        )
+        .expect("a string takes anything");
+        goals.push((name, shares.jain() >= least_jain && shares.total() >= 0.95));
+    }
+    println!("{table}");
+    compare("sharing.txt", &table);
+    let missed: Vec<_> = goals.iter().filter(|(_, met)| !met).map(|(name, _)| name).collect();
+    assert!(missed.is_empty(), "{missed:?}");
+}
+
+const HEADER: &str = "\
+# Flows on 100 Mbit/s, 50 ms, over 60 s; the second half counts. Jain: index of fairness. Used: part of the link in per cent.
+# Queue: 95th percentile of the queueing delay in round trips. Dropped: packets the queue had no room for, in per cent. Each: per cent.
+#                             queue |  jain   used  queue  dropped  each
+";
