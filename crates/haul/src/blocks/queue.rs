@@ -1,0 +1,156 @@
+//! Between the transport, which completes blocks, and the application, which takes them.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use haul_proto::{SinkFactory, StreamId, TransportConfig};
+
+use super::sink::BlockSink;
+use crate::waiting::Waiters;
+
+/// Complete blocks of one stream, and its buffers while nobody uses them.
+#[derive(Default)]
+pub(crate) struct Queue {
+    inner: Mutex<Inner>,
+    /// Bytes of the blocks that the application has dropped.
+    consumed: AtomicU64,
+}
+
+#[derive(Default)]
+struct Inner {
+    ready: VecDeque<Complete>,
+    /// Bytes in all blocks completed so far.
+    complete_bytes: u64,
+    /// Bytes of the whole stream, once known.
+    total_bytes: Option<u64>,
+    end: Option<End>,
+    spare: Vec<Vec<u8>>,
+    spare_bytes: usize,
+    waiting: Waiters,
+}
+
+/// A complete block: the first `len` bytes of `buffer`.
+pub(super) struct Complete {
+    pub(super) index: u64,
+    pub(super) buffer: Vec<u8>,
+    pub(super) len: usize,
+}
+
+/// Why no more blocks come before the stream is complete.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum End {
+    Reset(u64),
+    ConnectionClosed,
+}
+
+impl Queue {
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the state and wakes those who wait for it.
+    fn change(&self, change: impl FnOnce(&mut Inner)) {
+        let mut inner = self.inner();
+        change(&mut inner);
+        let mut woken = Vec::new();
+        inner.waiting.drain_into(&mut woken);
+        drop(inner);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    pub(super) fn push(&self, index: u64, buffer: Vec<u8>, len: usize) {
+        self.change(|inner| {
+            inner.complete_bytes += len as u64;
+            inner.ready.push_back(Complete { index, buffer, len });
+        });
+    }
+
+    pub(super) fn finish(&self, total_bytes: u64) {
+        self.change(|inner| inner.total_bytes = Some(total_bytes));
+    }
+
+    pub(super) fn reset(&self, code: u64) {
+        self.change(|inner| {
+            inner.end.get_or_insert(End::Reset(code));
+        });
+    }
+
+    /// The connection is over: what is complete can still be taken.
+    pub(crate) fn connection_closed(&self) {
+        self.change(|inner| {
+            inner.end.get_or_insert(End::ConnectionClosed);
+        });
+    }
+
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed.load(Ordering::Acquire)
+    }
+
+    /// A buffer that is not in use.
+    pub(super) fn recycled(&self) -> Option<Vec<u8>> {
+        let mut inner = self.inner();
+        let buffer = inner.spare.pop()?;
+        inner.spare_bytes -= buffer.len();
+        Some(buffer)
+    }
+
+    /// The next complete block; `None` if the stream has ended.
+    pub(super) fn poll_take(&self, cx: &Context<'_>) -> Poll<Result<Option<Complete>, End>> {
+        let mut inner = self.inner();
+        if let Some(complete) = inner.ready.pop_front() {
+            return Poll::Ready(Ok(Some(complete)));
+        }
+        if inner.total_bytes == Some(inner.complete_bytes) {
+            return Poll::Ready(Ok(None));
+        }
+        if let Some(end) = inner.end {
+            return Poll::Ready(Err(end));
+        }
+        inner.waiting.add(cx);
+        Poll::Pending
+    }
+
+    /// The application is done with a block of `len` bytes.
+    pub(super) fn give_back(&self, buffer: Vec<u8>, len: usize) {
+        let mut inner = self.inner();
+        if inner.spare_bytes + buffer.len() <= MAX_SPARE_BYTES && inner.end.is_none() {
+            inner.spare_bytes += buffer.len();
+            inner.spare.push(buffer);
+        }
+        drop(inner);
+        self.consumed.fetch_add(len as u64, Ordering::AcqRel);
+    }
+}
+
+/// The queues of streams that have just been opened by peers: from the transport, which makes a sink without knowing for whom, to the
+/// connection that it made it for.
+#[derive(Clone, Default)]
+pub(crate) struct Registry(Arc<Mutex<HashMap<StreamId, Arc<Queue>>>>);
+
+impl Registry {
+    /// Makes connections with this configuration take placed streams as streams of blocks, unless it has sinks of its own.
+    pub(crate) fn serve(&self, config: &mut TransportConfig) {
+        let (registry, memory_bytes) = (self.clone(), config.memory.0);
+        config.sinks.get_or_insert_with(|| {
+            SinkFactory::new(move |id| {
+                let queue = Arc::<Queue>::default();
+                registry.new_queues().insert(id, queue.clone());
+                Box::new(BlockSink::new(queue, memory_bytes))
+            })
+        });
+    }
+
+    /// Gives the queues to the connection that has just been fed.
+    pub(crate) fn drain_into(&self, queues: &mut HashMap<StreamId, Arc<Queue>>) {
+        queues.extend(self.new_queues().drain());
+    }
+
+    fn new_queues(&self) -> MutexGuard<'_, HashMap<StreamId, Arc<Queue>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Buffers kept for the next blocks.
+const MAX_SPARE_BYTES: usize = 256 << 20;

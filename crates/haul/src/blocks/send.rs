@@ -1,0 +1,152 @@
+//! The application's end of an outgoing stream of blocks.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use haul_proto::{StreamId, WriteError};
+
+use super::MAX_BLOCK;
+use crate::connection::Open;
+use crate::driver::Wanted;
+use crate::error::StreamError;
+use crate::stream::{poll_acknowledged, write_error};
+use crate::waiting::block_on;
+
+/// Sends blocks. Clones send on the same stream. If the last one is dropped before [`BlockSender::finish`] the stream is reset.
+#[derive(Clone)]
+pub struct BlockSender {
+    inner: Arc<Sending>,
+}
+
+struct Sending {
+    connection: Arc<Open>,
+    id: StreamId,
+    next: AtomicU64,
+    finished: AtomicBool,
+    /// Buffers that have come back.
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.finished.load(Ordering::Acquire) {
+            self.connection.link().act(|state, _| state.connection.reset(self.id, 0));
+        }
+    }
+}
+
+impl fmt::Debug for BlockSender {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BlockSender").field("id", &self.inner.id).finish_non_exhaustive()
+    }
+}
+
+impl BlockSender {
+    pub(crate) fn new(connection: Arc<Open>, id: StreamId) -> Self {
+        Self {
+            inner: Arc::new(Sending {
+                connection,
+                id,
+                next: AtomicU64::new(0),
+                finished: AtomicBool::new(false),
+                spare: Mutex::default(),
+            }),
+        }
+    }
+
+    /// The stream's name: the same on both sides.
+    pub fn id(&self) -> StreamId {
+        self.inner.id
+    }
+
+    /// An empty buffer to build a block in: one whose block has been acknowledged if there is one, with its capacity.
+    pub fn buffer(&self) -> Vec<u8> {
+        let spare = || self.inner.spare.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(buffer) = spare().pop() {
+            return buffer;
+        }
+        let mut buffer = self.inner.connection.link().look(|state| state.connection.take_released()).unwrap_or_default();
+        buffer.clear();
+        buffer
+    }
+
+    /// Sends a block of 1 byte to [`MAX_BLOCK`], and returns its index: blocks are counted in the order of sending, from 0. Waits while as much
+    /// is on its way as the connection can use, which keeps memory bounded.
+    pub fn send(&self, block: Vec<u8>) -> Result<u64, StreamError> {
+        block_on(self.send_async(block))
+    }
+
+    /// As [`BlockSender::send`], for any async executor.
+    pub async fn send_async(&self, block: Vec<u8>) -> Result<u64, StreamError> {
+        let mut block = Some(block);
+        poll_fn(|cx| self.poll_send(cx, &mut block)).await
+    }
+
+    /// Takes the block and sends it, or registers the task to be woken when there is room.
+    pub fn poll_send(&self, cx: &Context<'_>, block: &mut Option<Vec<u8>>) -> Poll<Result<u64, StreamError>> {
+        let len = block.as_ref().map_or(0, Vec::len);
+        if !(1..=MAX_BLOCK).contains(&len) {
+            return Poll::Ready(Err(StreamError::BlockSize { len }));
+        }
+        let Sending { connection, id, next, spare, .. } = &*self.inner;
+        connection.link().poll(cx, Wanted::Budget, |state, _| {
+            if let Some(error) = &state.closed {
+                return Poll::Ready(Err(error.clone().into()));
+            }
+            if state.connection.buffered() >= state.connection.send_budget() {
+                return Poll::Pending;
+            }
+            // Only changed under the connection's lock, which orders the blocks.
+            let index = next.load(Ordering::Relaxed);
+            let Some(data) = block.take() else { return Poll::Pending };
+            match state.connection.write_block(*id, index * MAX_BLOCK as u64, data) {
+                Ok(()) => {}
+                Err((WriteError::Blocked, data)) => {
+                    *block = Some(data);
+                    return Poll::Pending;
+                }
+                Err((error, _)) => return Poll::Ready(Err(write_error(error, state))),
+            }
+            next.store(index + 1, Ordering::Relaxed);
+            let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
+            while let Some(mut buffer) = state.connection.take_released() {
+                buffer.clear();
+                if spare.len() < MAX_SPARE {
+                    spare.push(buffer);
+                }
+            }
+            Poll::Ready(Ok(index))
+        })
+    }
+
+    /// Ends the stream and waits until the peer has acknowledged all blocks: its transport has them.
+    pub fn finish(&self) -> Result<(), StreamError> {
+        block_on(self.finish_async())
+    }
+
+    /// As [`BlockSender::finish`], for any async executor.
+    pub async fn finish_async(&self) -> Result<(), StreamError> {
+        let Sending { connection, id, finished, .. } = &*self.inner;
+        if !finished.swap(true, Ordering::AcqRel) {
+            connection.link().act(|state, _| state.connection.finish(*id).map_err(|error| write_error(error, state)))?;
+        }
+        poll_fn(|cx| poll_acknowledged(connection, *id, cx)).await
+    }
+
+    /// Gives up: the peer's receiver gets an error with this code.
+    pub fn reset(&self, code: u64) {
+        self.inner.finished.store(true, Ordering::Release);
+        self.inner.connection.link().act(|state, _| state.connection.reset(self.inner.id, code));
+    }
+
+    /// Sets who goes first among streams with something to send: higher before lower, equals take turns. Starts at 128.
+    pub fn set_priority(&self, priority: u8) {
+        self.inner.connection.link().act(|state, _| state.connection.set_priority(self.inner.id, priority));
+    }
+}
+
+/// Buffers kept for the next blocks.
+const MAX_SPARE: usize = 64;

@@ -1,0 +1,103 @@
+//! The sink against a naive model: every byte once, every block once, whatever the order and the overlaps.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use haul_proto::Sink;
+use proptest::prelude::*;
+
+use super::MAX_BLOCK;
+use super::queue::{End, Queue};
+use super::sink::BlockSink;
+
+fn take(queue: &Queue) -> Option<(u64, Vec<u8>)> {
+    match queue.poll_take(&Context::from_waker(Waker::noop())) {
+        Poll::Ready(Ok(Some(complete))) => {
+            let bytes = complete.buffer[..complete.len].to_vec();
+            queue.give_back(complete.buffer, complete.len);
+            Some((complete.index, bytes))
+        }
+        _ => None,
+    }
+}
+
+/// One packet as the transport hands it over: by a slot if there is one.
+fn arrive(sink: &mut BlockSink, offset: u64, bytes: &[u8], end: bool) -> usize {
+    if let Some(slot) = sink.slot(offset, bytes.len()) {
+        slot.copy_from_slice(bytes);
+        sink.commit(offset, bytes.len(), end);
+        return bytes.len();
+    }
+    sink.deliver(offset, bytes, end)
+}
+
+proptest! {
+    #[test]
+    fn blocks_come_out_once_and_whole(
+        lens in prop::collection::vec(1usize..5000, 1..6),
+        cuts in prop::collection::vec((0usize..6, 0usize..5000, 1usize..1500), 0..80),
+        seed in any::<u64>(),
+    ) {
+        let blocks: Vec<Vec<u8>> = lens.iter().map(|&len| (0..len).map(|i| (i as u64 ^ seed) as u8).collect()).collect();
+        let queue = Arc::<Queue>::default();
+        let mut sink = BlockSink::new(queue.clone(), 1 << 30);
+        // Arbitrary pieces, overlapping and repeated; then everything in order, so that all becomes complete.
+        let mut pieces: Vec<(usize, usize, usize)> = cuts
+            .into_iter()
+            .filter_map(|(block, start, len)| {
+                let total = *lens.get(block)?;
+                (start < total).then(|| (block, start, (start + len).min(total)))
+            })
+            .collect();
+        for (block, &total) in lens.iter().enumerate() {
+            pieces.extend((0..total).step_by(700).map(|start| (block, start, (start + 700).min(total))));
+        }
+        let mut new_bytes = 0;
+        let mut out = Vec::new();
+        for (block, start, end) in pieces {
+            let offset = (block * MAX_BLOCK + start) as u64;
+            new_bytes += arrive(&mut sink, offset, &blocks[block][start..end], end == lens[block]);
+            out.extend(take(&queue));
+        }
+        let total: usize = lens.iter().sum();
+        prop_assert_eq!(new_bytes, total);
+        sink.finish(total as u64);
+        prop_assert!(matches!(queue.poll_take(&Context::from_waker(Waker::noop())), Poll::Ready(Ok(None))));
+        out.sort_unstable();
+        let expected: Vec<(u64, Vec<u8>)> = blocks.into_iter().enumerate().map(|(i, block)| (i as u64, block)).collect();
+        prop_assert_eq!(out, expected);
+        prop_assert_eq!(sink.consumed(), total as u64);
+    }
+}
+
+#[test]
+fn hostile_places_are_refused() {
+    let mut sink = BlockSink::new(Arc::default(), 0);
+    assert!(sink.slot(MAX_BLOCK as u64 - 1, 2).is_none(), "across two blocks");
+    assert!(sink.slot(u64::MAX, 1).is_none(), "far ahead");
+    assert!(sink.slot(0, 0).is_none(), "nothing");
+    assert_eq!(sink.deliver(u64::MAX - 1, &[1, 2, 3], true), 0);
+    // An end before bytes that are there, then a byte beyond an end.
+    assert_eq!(arrive(&mut sink, 10, &[1; 10], false), 10);
+    assert_eq!(arrive(&mut sink, 0, &[1; 5], true), 5);
+    assert_eq!(arrive(&mut sink, 5, &[1; 5], false), 5);
+    assert_eq!(arrive(&mut sink, 20, &[1; 5], true), 5, "the believable end completes the block");
+    assert_eq!(arrive(&mut sink, 25, &[1; 5], false), 0);
+}
+
+#[test]
+fn memory_of_incomplete_blocks_is_bounded() {
+    let mut sink = BlockSink::new(Arc::default(), 0);
+    let taken = (0..1000u64).filter(|index| arrive(&mut sink, (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count();
+    assert_eq!(taken, 32, "64 MiB of 2 MiB buffers");
+}
+
+#[test]
+fn a_reset_ends_the_queue_after_what_is_complete() {
+    let queue = Arc::<Queue>::default();
+    let mut sink = BlockSink::new(queue.clone(), 0);
+    arrive(&mut sink, 0, b"whole", true);
+    sink.reset(7);
+    assert_eq!(take(&queue), Some((0, b"whole".to_vec())));
+    assert!(matches!(queue.poll_take(&Context::from_waker(Waker::noop())), Poll::Ready(Err(End::Reset(7)))));
+}

@@ -1,0 +1,264 @@
+//! A connection, its lock, and those who wait for it.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use haul_proto::{Connection, ConnectionId, Event, StreamId, StreamKind, Transmit};
+use haul_units::Time;
+
+use crate::blocks::Queue;
+use crate::clock;
+use crate::error::ConnectionError;
+use crate::udp::{Outgoing, Sent, Socket};
+use crate::waiting::Waiters;
+
+/// A connection and what its threads and handles share.
+pub(crate) struct Link {
+    pub(crate) id: ConnectionId,
+    socket: Arc<Socket>,
+    state: Mutex<State>,
+    /// The send thread sleeps on it.
+    pub(super) alarm: Condvar,
+    /// Blocks have been given back: credit may be due.
+    consumed: AtomicBool,
+}
+
+/// The state under the lock.
+pub(crate) struct State {
+    pub(crate) connection: Connection,
+    /// Our address that the peer talks to, where the socket has none of its own.
+    pub(super) answer_from: Option<IpAddr>,
+    /// Until when the send thread sleeps; `None` while it is at work and will look at everything again before it sleeps.
+    pub(super) asleep_until: Option<Time>,
+    /// The handshake is complete.
+    pub(crate) connected: bool,
+    /// To be announced to those who accept, once connected.
+    pub(super) incoming: bool,
+    /// Why it is over, once it is.
+    pub(crate) closed: Option<ConnectionError>,
+    /// Nothing is left to do: the connection can be forgotten.
+    pub(super) drained: bool,
+    /// Queues of the incoming block streams, for those who accept them and to end them with the connection.
+    pub(crate) queues: HashMap<StreamId, Arc<Queue>>,
+    waiting: Waiting,
+}
+
+/// Who waits for what.
+#[derive(Default)]
+struct Waiting {
+    connected: Waiters,
+    opened: [Waiters; 3],
+    openable: [Waiters; 3],
+    readable: HashMap<StreamId, Waiters>,
+    writable: HashMap<StreamId, Waiters>,
+    acknowledged: HashMap<StreamId, Waiters>,
+    budget: Waiters,
+    closed: Waiters,
+}
+
+/// What a handle can wait for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Wanted {
+    Connected,
+    Opened(StreamKind),
+    Openable(StreamKind),
+    Readable(StreamId),
+    Writable(StreamId),
+    Acknowledged(StreamId),
+    Budget,
+    Closed,
+}
+
+impl Link {
+    pub(crate) fn new(id: ConnectionId, connection: Connection, socket: Arc<Socket>) -> Arc<Self> {
+        let state = State {
+            connection,
+            answer_from: None,
+            asleep_until: None,
+            connected: false,
+            incoming: false,
+            closed: None,
+            drained: false,
+            queues: HashMap::new(),
+            waiting: Waiting::default(),
+        };
+        Arc::new(Self { id, socket, state: Mutex::new(state), alarm: Condvar::new(), consumed: AtomicBool::new(false) })
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic under the lock is a bug in the transport; the others then still get to close and to leave.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at the connection without giving it anything to send.
+    pub(crate) fn look<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
+        look(&mut self.lock())
+    }
+
+    /// Does something to the connection that may give it something to send, or events to tell.
+    pub(crate) fn act<R>(&self, act: impl FnOnce(&mut State, Time) -> R) -> R {
+        let mut state = self.lock();
+        let result = act(&mut state, clock::now());
+        let woken = state.dispatch();
+        let wake_sender = state.asleep_until.take().is_some();
+        drop(state);
+        self.wake(wake_sender, woken);
+        result
+    }
+
+    /// As [`Link::act`], for something that can be `Pending`: then the task is woken when `wanted` happens.
+    pub(crate) fn poll<R>(&self, cx: &Context<'_>, wanted: Wanted, act: impl FnOnce(&mut State, Time) -> Poll<R>) -> Poll<R> {
+        let mut state = self.lock();
+        let result = act(&mut state, clock::now());
+        let (mut wake_sender, mut woken) = (false, Vec::new());
+        if result.is_ready() {
+            woken = state.dispatch();
+            wake_sender = state.asleep_until.take().is_some();
+        } else {
+            state.waiting.of(wanted).add(cx);
+        }
+        drop(state);
+        self.wake(wake_sender, woken);
+        result
+    }
+
+    /// Blocks have been given back; the credit that this makes is worth telling the peer before long.
+    pub(crate) fn note_consumed(&self) {
+        if !self.consumed.swap(true, Ordering::AcqRel) {
+            self.act(|_, _| ());
+        }
+    }
+
+    /// Renews credit for what was given back since the last call.
+    pub(super) fn renew_credit(&self, state: &mut State) {
+        if self.consumed.load(Ordering::Relaxed) && self.consumed.swap(false, Ordering::AcqRel) {
+            state.connection.sink_released();
+        }
+    }
+
+    pub(super) fn wake(&self, sender: bool, woken: Vec<Waker>) {
+        if sender {
+            self.alarm.notify_one();
+        }
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    /// Sends a train that the connection has made. The lock must not be held.
+    pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>) {
+        let Some(train) = train.get(..transmit.len) else { return };
+        let outgoing =
+            Outgoing { to: transmit.remote, from, ecn: super::ecn_to_bits(transmit.ecn), train, segment_bytes: transmit.segment };
+        match self.socket.send(&outgoing) {
+            Ok(Sent::Taken) => {}
+            Ok(Sent::TooBig) => self.lock().connection.send_refused(transmit.segment),
+            Ok(Sent::Lost(error)) => tracing::debug!(%error, to = %transmit.remote, "train lost on sending"),
+            Err(error) => tracing::warn!(%error, "the socket refuses to send"),
+        }
+    }
+
+    /// Closes the connection and sends the reason from the calling thread, so that a process that ends at once has still said it.
+    pub(crate) fn close(&self, code: u64, reason: &[u8]) {
+        let mut train = vec![0; 4096];
+        let mut woken = Vec::new();
+        self.act(|state, now| {
+            woken = state.end(ConnectionError::ClosedHere);
+            state.connection.close(now, code, reason);
+        });
+        self.wake(false, woken);
+        for _ in 0..4 {
+            let mut state = self.lock();
+            let Some(transmit) = state.connection.poll_transmit(clock::now(), &mut train) else { break };
+            let from = state.answer_from;
+            drop(state);
+            self.send(&transmit, &train, from);
+        }
+    }
+
+    /// Ends the connection because this side can no longer receive.
+    pub(super) fn fail(&self, error: &ConnectionError) {
+        let mut state = self.lock();
+        let woken = state.end(error.clone());
+        state.drained = true;
+        state.asleep_until = None;
+        drop(state);
+        self.wake(true, woken);
+    }
+}
+
+impl State {
+    /// Takes the connection's events. Returns whom to wake when the lock is released.
+    pub(super) fn dispatch(&mut self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        while let Some(event) = self.connection.poll_event() {
+            match event {
+                Event::Connected => {
+                    self.connected = true;
+                    self.waiting.connected.drain_into(&mut woken);
+                }
+                Event::Opened(kind) => self.waiting.opened[kind as usize].drain_into(&mut woken),
+                Event::Openable(kind) => self.waiting.openable[kind as usize].drain_into(&mut woken),
+                Event::Readable(id) => wake_stream(&mut self.waiting.readable, id, &mut woken),
+                Event::Acknowledged(id) => wake_stream(&mut self.waiting.acknowledged, id, &mut woken),
+                Event::Stopped(id, _) => {
+                    wake_stream(&mut self.waiting.writable, id, &mut woken);
+                    wake_stream(&mut self.waiting.acknowledged, id, &mut woken);
+                    self.waiting.budget.drain_into(&mut woken);
+                }
+                Event::BudgetFree => {
+                    self.waiting.budget.drain_into(&mut woken);
+                    for waiters in self.waiting.writable.values_mut() {
+                        waiters.drain_into(&mut woken);
+                    }
+                }
+                Event::Closed(reason) => woken.append(&mut self.end(ConnectionError::from(reason))),
+                Event::Drained => self.drained = true,
+            }
+        }
+        woken
+    }
+
+    /// The connection is over: everybody is woken to see it.
+    fn end(&mut self, error: ConnectionError) -> Vec<Waker> {
+        self.closed.get_or_insert(error);
+        for queue in self.queues.values() {
+            queue.connection_closed();
+        }
+        self.waiting.take_all()
+    }
+}
+
+impl Waiting {
+    fn of(&mut self, wanted: Wanted) -> &mut Waiters {
+        match wanted {
+            Wanted::Connected => &mut self.connected,
+            Wanted::Opened(kind) => &mut self.opened[kind as usize],
+            Wanted::Openable(kind) => &mut self.openable[kind as usize],
+            Wanted::Readable(id) => self.readable.entry(id).or_default(),
+            Wanted::Writable(id) => self.writable.entry(id).or_default(),
+            Wanted::Acknowledged(id) => self.acknowledged.entry(id).or_default(),
+            Wanted::Budget => &mut self.budget,
+            Wanted::Closed => &mut self.closed,
+        }
+    }
+
+    fn take_all(&mut self) -> Vec<Waker> {
+        let mut woken = Vec::new();
+        let Self { connected, opened, openable, readable, writable, acknowledged, budget, closed } = self;
+        let single = [connected, budget, closed].into_iter().chain(opened).chain(openable);
+        let streams = [readable, writable, acknowledged].into_iter().flat_map(HashMap::values_mut);
+        for waiters in single.chain(streams) {
+            waiters.drain_into(&mut woken);
+        }
+        woken
+    }
+}
+
+fn wake_stream(waiting: &mut HashMap<StreamId, Waiters>, id: StreamId, woken: &mut Vec<Waker>) {
+    // The entry goes too, so that streams long gone leave nothing behind.
+    if let Some(mut waiters) = waiting.remove(&id) {
+        waiters.drain_into(woken);
+    }
+}

@@ -1,0 +1,258 @@
+//! What the threads and handles of an endpoint share.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::task::{Context, Poll, Waker};
+
+use haul_proto::{ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
+
+use super::link::{Link, State};
+use super::{receiving, sending};
+use crate::blocks::Registry;
+use crate::clock;
+use crate::error::{AcceptError, BindError, ConnectError, ConnectionError};
+use crate::udp::{Options, Socket};
+use crate::waiting::Waiters;
+
+/// An endpoint as its threads see it.
+pub(crate) struct Shared {
+    pub(crate) socket: Arc<Socket>,
+    endpoint: Mutex<Endpoint>,
+    links: RwLock<HashMap<ConnectionId, Arc<Link>>>,
+    arrivals: Mutex<Arrivals>,
+    registry: Registry,
+    accepts: bool,
+    /// No handle is left: the threads end with the last connection.
+    abandoned: AtomicBool,
+    myself: Weak<Shared>,
+}
+
+/// Incoming connections.
+#[derive(Default)]
+struct Arrivals {
+    /// Complete and not accepted yet.
+    ready: VecDeque<Arc<Link>>,
+    waiting: Waiters,
+    closed: bool,
+}
+
+/// How a link starts.
+#[derive(Default)]
+struct Start {
+    answer_from: Option<IpAddr>,
+    incoming: bool,
+}
+
+/// Where an endpoint is bound.
+pub(crate) enum Ports {
+    /// This address.
+    One(SocketAddr),
+    /// The first free port of a range.
+    Range(IpAddr, RangeInclusive<u16>),
+}
+
+impl Shared {
+    /// Binds the socket and starts the receive thread.
+    pub(crate) fn start(ports: &Ports, options: Options, server: Option<ServerConfig>) -> Result<Arc<Self>, BindError> {
+        let socket = bind(ports, options)?;
+        let registry = Registry::default();
+        let accepts = server.is_some();
+        let server = server.map(|mut config| {
+            registry.serve(&mut config.transport);
+            config
+        });
+        let mut seed = [0; 32];
+        aws_lc_rs::rand::fill(&mut seed).map_err(|_| BindError::NoRandomness)?;
+        let endpoint = Endpoint::new(EndpointConfig { seed, server }).map_err(BindError::Config)?;
+        let shared = Arc::new_cyclic(|myself| Self {
+            socket: Arc::new(socket),
+            endpoint: Mutex::new(endpoint),
+            links: RwLock::default(),
+            arrivals: Mutex::default(),
+            registry,
+            accepts,
+            abandoned: AtomicBool::new(false),
+            myself: myself.clone(),
+        });
+        receiving::spawn(shared.clone()).map_err(BindError::Thread)?;
+        if let Some(warning) = shared.socket.buffers().warning() {
+            tracing::debug!("{warning}");
+        }
+        Ok(shared)
+    }
+
+    pub(super) fn demultiplexer(&self) -> MutexGuard<'_, Endpoint> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn arrivals(&self) -> MutexGuard<'_, Arrivals> {
+        self.arrivals.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn link(&self, id: ConnectionId) -> Option<Arc<Link>> {
+        self.links.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
+    }
+
+    pub(super) fn register_queues(&self, state: &mut State) {
+        self.registry.drain_into(&mut state.queues);
+    }
+
+    pub(crate) fn admission_token(&self) -> Vec<u8> {
+        self.demultiplexer().admission_token(clock::now())
+    }
+
+    /// Starts a connection; its handshake goes on in the threads.
+    pub(crate) fn connect(&self, to: SocketAddr, mut config: ClientConfig) -> Result<Arc<Link>, ConnectError> {
+        if to.port() == 0 || to.ip().is_unspecified() {
+            return Err(ConnectError::InvalidAddress { addr: to });
+        }
+        self.registry.serve(&mut config.transport);
+        let (id, connection) = self.demultiplexer().connect(clock::now(), to, config)?;
+        self.run(id, connection, Start::default()).map_err(ConnectError::Thread)
+    }
+
+    /// Takes a new incoming connection in.
+    pub(super) fn admit(&self, id: ConnectionId, connection: Connection, answer_from: Option<IpAddr>) {
+        if !self.accepts || self.abandoned.load(Ordering::Acquire) {
+            self.demultiplexer().forget(id);
+            return;
+        }
+        let start = Start { answer_from, incoming: true };
+        if let Err(error) = self.run(id, connection, start) {
+            tracing::warn!(%error, "no thread for an incoming connection");
+            self.demultiplexer().forget(id);
+        }
+    }
+
+    fn run(&self, id: ConnectionId, connection: Connection, start: Start) -> io::Result<Arc<Link>> {
+        let Some(myself) = self.myself.upgrade() else { return Err(io::Error::other("the endpoint is gone")) };
+        let link = Link::new(id, connection, self.socket.clone());
+        link.look(|state| (state.answer_from, state.incoming) = (start.answer_from, start.incoming));
+        let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
+        links.insert(id, link.clone());
+        if let Err(error) = sending::spawn(myself, link.clone()) {
+            links.remove(&id);
+            return Err(error);
+        }
+        Ok(link)
+    }
+
+    /// An incoming connection is complete.
+    pub(super) fn announce(&self, link: Arc<Link>) {
+        let mut woken = Vec::new();
+        let mut arrivals = self.arrivals();
+        if arrivals.closed || arrivals.ready.len() >= MAX_UNACCEPTED {
+            drop(arrivals);
+            link.close(0, b"nobody accepts connections here");
+            return;
+        }
+        arrivals.ready.push_back(link);
+        arrivals.waiting.drain_into(&mut woken);
+        drop(arrivals);
+        woken.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn poll_accept(&self, cx: &Context<'_>) -> Poll<Result<Arc<Link>, AcceptError>> {
+        if !self.accepts {
+            return Poll::Ready(Err(AcceptError::NotListening));
+        }
+        let mut arrivals = self.arrivals();
+        if let Some(link) = arrivals.ready.pop_front() {
+            return Poll::Ready(Ok(link));
+        }
+        if arrivals.closed {
+            return Poll::Ready(Err(AcceptError::Closed));
+        }
+        arrivals.waiting.add(cx);
+        Poll::Pending
+    }
+
+    /// Takes no more connections and closes those there are.
+    pub(crate) fn close(&self) {
+        self.refuse_arrivals();
+        for link in self.all_links() {
+            link.close(0, b"endpoint closed");
+        }
+    }
+
+    /// Ends whoever waits in `accept`, and the connections that nobody has taken.
+    fn refuse_arrivals(&self) {
+        let mut woken = Vec::new();
+        let mut arrivals = self.arrivals();
+        arrivals.closed = true;
+        arrivals.waiting.drain_into(&mut woken);
+        let ready = std::mem::take(&mut arrivals.ready);
+        drop(arrivals);
+        woken.into_iter().for_each(Waker::wake);
+        for link in ready {
+            link.close(0, b"endpoint closed");
+        }
+    }
+
+    /// The last handle is gone.
+    pub(crate) fn abandon(&self) {
+        self.refuse_arrivals();
+        self.abandoned.store(true, Ordering::Release);
+        for link in self.all_links() {
+            // Those in their handshake have no handle that could close them.
+            if link.look(|state| state.incoming) {
+                link.close(0, b"endpoint closed");
+            }
+        }
+        self.stop_if_idle();
+    }
+
+    /// A connection is over: its send thread ends.
+    pub(super) fn forget(&self, id: ConnectionId) {
+        self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.demultiplexer().forget(id);
+        self.stop_if_idle();
+    }
+
+    fn stop_if_idle(&self) {
+        let idle = self.links.read().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if idle && self.abandoned.load(Ordering::Acquire) {
+            self.socket.stop();
+        }
+    }
+
+    /// The socket is broken.
+    pub(super) fn fail(&self, error: &io::Error) {
+        self.refuse_arrivals();
+        for link in self.all_links() {
+            link.fail(&ConnectionError::Socket { kind: error.kind() });
+        }
+    }
+
+    /// A connection is complete: its peer may reset it from now on.
+    pub(super) fn on_connected(&self, id: ConnectionId, reset_token: Option<[u8; 16]>) {
+        self.demultiplexer().on_connected(id, reset_token);
+    }
+
+    fn all_links(&self) -> Vec<Arc<Link>> {
+        self.links.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
+
+fn bind(ports: &Ports, options: Options) -> Result<Socket, BindError> {
+    match ports {
+        Ports::One(addr) => Socket::bind(*addr, options).map_err(|source| BindError::Address { addr: *addr, source }),
+        Ports::Range(ip, range) => {
+            for port in range.clone() {
+                match Socket::bind(SocketAddr::new(*ip, port), options) {
+                    Ok(socket) => return Ok(socket),
+                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
+                    Err(source) => return Err(BindError::Address { addr: SocketAddr::new(*ip, port), source }),
+                }
+            }
+            Err(BindError::NoFreePort { ip: *ip, first: *range.start(), last: *range.end() })
+        }
+    }
+}
+
+/// Complete connections that wait to be accepted; more are refused.
+const MAX_UNACCEPTED: usize = 1024;

@@ -1,0 +1,172 @@
+//! A UDP socket that connections are made on.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::net::{IpAddr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use haul_proto::{ClientConfig, ServerConfig};
+
+use crate::clock;
+use crate::connection::Connection;
+use crate::driver::{Ports, Shared, Wanted};
+use crate::error::{AcceptError, BindError, ConnectError};
+use crate::udp::Options;
+use crate::waiting::{block_on, block_until};
+
+/// A UDP socket with the thread that receives from it. Cheap to clone; all clones are one endpoint.
+///
+/// Connections keep their endpoint alive: when the last clone and the last connection are gone, its threads end.
+///
+/// ```
+/// use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
+/// use std::io::{Read, Write};
+///
+/// let identity = Identity::generate();
+/// let fingerprint = identity.public_key().fingerprint();
+/// let server = Endpoint::listen("127.0.0.1:0".parse()?, ServerConfig::new(identity, PeerTrust::Anyone))?;
+/// let addr = server.local_addr();
+///
+/// let serving = std::thread::spawn(move || -> std::io::Result<()> {
+///     let connection = server.accept().map_err(std::io::Error::other)?;
+///     let (mut send, mut receive) = connection.accept_bi()?;
+///     let mut question = String::new();
+///     receive.read_to_string(&mut question)?;
+///     send.write_all(question.to_uppercase().as_bytes())?;
+///     send.finish()?;
+///     Ok(send.wait_acknowledged()?)
+/// });
+///
+/// let endpoint = Endpoint::bind("127.0.0.1:0".parse()?)?;
+/// let connection = endpoint.connect(addr, ClientConfig::new(PeerTrust::Pinned(vec![fingerprint])))?;
+/// let (mut send, mut receive) = connection.open_bi()?;
+/// send.write_all(b"hello")?;
+/// send.finish()?;
+/// let mut answer = String::new();
+/// receive.read_to_string(&mut answer)?;
+/// assert_eq!(answer, "HELLO");
+/// serving.join().unwrap()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone)]
+pub struct Endpoint {
+    handle: Arc<Handle>,
+}
+
+/// What the clones of an endpoint and its connections hold together.
+pub(crate) struct Handle(Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.abandon();
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("local_addr", &self.local_addr()).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// An endpoint that connects only. Port 0 takes any free one; `[::]` serves IPv4 and IPv6.
+    pub fn bind(addr: SocketAddr) -> Result<Self, BindError> {
+        Self::start(&Ports::One(addr), Options::default(), None)
+    }
+
+    /// An endpoint that connects and accepts.
+    pub fn listen(addr: SocketAddr, config: ServerConfig) -> Result<Self, BindError> {
+        Self::start(&Ports::One(addr), Options::default(), Some(config))
+    }
+
+    /// As [`Endpoint::bind`], on the first free port of a range: for firewalls that let only these through.
+    pub fn bind_in(ip: IpAddr, ports: RangeInclusive<u16>) -> Result<Self, BindError> {
+        Self::start(&Ports::Range(ip, ports), Options::default(), None)
+    }
+
+    /// As [`Endpoint::listen`], on the first free port of a range.
+    pub fn listen_in(ip: IpAddr, ports: RangeInclusive<u16>, config: ServerConfig) -> Result<Self, BindError> {
+        Self::start(&Ports::Range(ip, ports), Options::default(), Some(config))
+    }
+
+    /// An endpoint with socket options of one's own, for measurements; with a server configuration it accepts too.
+    pub fn with_options(addr: SocketAddr, options: Options, server: Option<ServerConfig>) -> Result<Self, BindError> {
+        Self::start(&Ports::One(addr), options, server)
+    }
+
+    fn start(ports: &Ports, options: Options, server: Option<ServerConfig>) -> Result<Self, BindError> {
+        Ok(Self { handle: Arc::new(Handle(Shared::start(ports, options, server)?)) })
+    }
+
+    fn shared(&self) -> &Shared {
+        &self.handle.0
+    }
+
+    /// The address bound to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.shared().socket.local_addr()
+    }
+
+    /// A secret that lets its holder connect without the round trip that proves its address, for about a minute. To be handed over on a
+    /// channel that is already secure: see [`ClientConfig::admission`].
+    pub fn admission_token(&self) -> Vec<u8> {
+        self.shared().admission_token()
+    }
+
+    /// What to tell the user if the system grants smaller socket buffers than high speed needs: says which setting to change.
+    pub fn buffer_warning(&self) -> Option<String> {
+        self.shared().socket.buffers().warning()
+    }
+
+    /// Connects and waits until the handshake is complete, at most [`ClientConfig::connect_timeout`].
+    pub fn connect(&self, addr: SocketAddr, config: ClientConfig) -> Result<Connection, ConnectError> {
+        block_on(self.connect_async(addr, config))
+    }
+
+    /// As [`Endpoint::connect`], for any async executor. Dropping the future gives the attempt up.
+    pub fn connect_async(
+        &self,
+        addr: SocketAddr,
+        config: ClientConfig,
+    ) -> impl Future<Output = Result<Connection, ConnectError>> + Send + use<> {
+        let (start, handle) = (clock::now(), self.handle.clone());
+        let started = self.shared().connect(addr, config).map(|link| Connection::new(link, handle));
+        async move {
+            let connection = started?;
+            let link = connection.link();
+            poll_fn(|cx| {
+                link.poll(cx, Wanted::Connected, |state, now| match &state.closed {
+                    Some(error) => Poll::Ready(Err(ConnectError::from_end(error.clone(), addr, now.since(start)))),
+                    None if state.connected => Poll::Ready(Ok(())),
+                    None => Poll::Pending,
+                })
+            })
+            .await?;
+            Ok(connection)
+        }
+    }
+
+    /// Waits for a connection.
+    pub fn accept(&self) -> Result<Connection, AcceptError> {
+        block_on(self.accept_async())
+    }
+
+    /// Waits for a connection for a while; `None` if there was none.
+    pub fn accept_timeout(&self, timeout: Duration) -> Result<Option<Connection>, AcceptError> {
+        block_until(self.accept_async(), clock::now() + timeout).transpose()
+    }
+
+    /// As [`Endpoint::accept`], for any async executor.
+    pub async fn accept_async(&self) -> Result<Connection, AcceptError> {
+        let link = poll_fn(|cx| self.shared().poll_accept(cx)).await?;
+        Ok(Connection::new(link, self.handle.clone()))
+    }
+
+    /// Closes all its connections and accepts no more.
+    pub fn close(&self) {
+        self.shared().close();
+    }
+}

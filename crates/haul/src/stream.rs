@@ -1,0 +1,220 @@
+//! Streams of ordered bytes.
+
+use std::future::poll_fn;
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use haul_proto::{ReadError, StreamId, WriteError};
+
+use crate::connection::Open;
+use crate::driver::{State, Wanted};
+use crate::error::StreamError;
+use crate::waiting::block_on;
+
+/// The sending half of a stream. Dropped without [`SendStream::finish`] it is reset, so that the peer does not take what it has for all.
+pub struct SendStream {
+    connection: Arc<Open>,
+    id: StreamId,
+    over: bool,
+}
+
+impl std::fmt::Debug for SendStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SendStream").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl SendStream {
+    pub(crate) fn new(connection: Arc<Open>, id: StreamId) -> Self {
+        Self { connection, id, over: false }
+    }
+
+    /// Its name: the same on both sides.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Writes some bytes, or registers the task to be woken when there is room.
+    pub fn poll_write(&mut self, cx: &Context<'_>, data: &[u8]) -> Poll<Result<usize, StreamError>> {
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        // The lock is held while bytes are copied: not for long at once.
+        let part = data.get(..COPY_BYTES).unwrap_or(data);
+        self.connection.link().poll(cx, Wanted::Writable(self.id), |state, _| match state.connection.write(self.id, part) {
+            Ok(written) => Poll::Ready(Ok(written)),
+            Err(WriteError::Blocked) if state.closed.is_none() => Poll::Pending,
+            Err(error) => Poll::Ready(Err(write_error(error, state))),
+        })
+    }
+
+    /// Writes some bytes, as `Write::write` does.
+    pub async fn write_async(&mut self, data: &[u8]) -> Result<usize, StreamError> {
+        poll_fn(|cx| self.poll_write(cx, data)).await
+    }
+
+    /// Writes all bytes.
+    pub async fn write_all_async(&mut self, mut data: &[u8]) -> Result<(), StreamError> {
+        while !data.is_empty() {
+            let written = self.write_async(data).await?;
+            data = data.get(written..).unwrap_or_default();
+        }
+        Ok(())
+    }
+
+    /// Nothing more will be written: the peer reads the end after what was.
+    pub fn finish(&mut self) -> Result<(), StreamError> {
+        self.over = true;
+        self.connection.link().act(|state, _| state.connection.finish(self.id).map_err(|error| write_error(error, state)))
+    }
+
+    /// Waits until the peer has acknowledged everything, the end included; call [`SendStream::finish`] first. Acknowledged means that
+    /// the peer's transport has it, not that its application has read it.
+    pub fn wait_acknowledged(&mut self) -> Result<(), StreamError> {
+        block_on(self.wait_acknowledged_async())
+    }
+
+    /// As [`SendStream::wait_acknowledged`], for any async executor.
+    pub async fn wait_acknowledged_async(&mut self) -> Result<(), StreamError> {
+        poll_fn(|cx| poll_acknowledged(&self.connection, self.id, cx)).await
+    }
+
+    /// Gives up: what was not sent is dropped, the peer reads an error with this code.
+    pub fn reset(&mut self, code: u64) {
+        self.over = true;
+        self.connection.link().act(|state, _| state.connection.reset(self.id, code));
+    }
+
+    /// Sets who goes first among streams with something to send: higher before lower, equals take turns. Starts at 128.
+    pub fn set_priority(&mut self, priority: u8) {
+        self.connection.link().act(|state, _| state.connection.set_priority(self.id, priority));
+    }
+}
+
+impl Write for SendStream {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        Ok(block_on(self.write_async(data))?)
+    }
+
+    /// Does nothing: what is written is sent without being asked for.
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for SendStream {
+    fn drop(&mut self) {
+        if !self.over {
+            self.reset(0);
+        }
+    }
+}
+
+/// The receiving half of a stream. Dropped before its end, it tells the peer to stop.
+pub struct RecvStream {
+    connection: Arc<Open>,
+    id: StreamId,
+    over: bool,
+}
+
+impl std::fmt::Debug for RecvStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RecvStream").field("id", &self.id).finish_non_exhaustive()
+    }
+}
+
+impl RecvStream {
+    pub(crate) fn new(connection: Arc<Open>, id: StreamId) -> Self {
+        Self { connection, id, over: false }
+    }
+
+    /// Its name: the same on both sides.
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// Reads some bytes, or registers the task to be woken when there are any; 0 is the end.
+    pub fn poll_read(&mut self, cx: &Context<'_>, buffer: &mut [u8]) -> Poll<Result<usize, StreamError>> {
+        if self.over || buffer.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        // The lock is held while bytes are copied: not for long at once.
+        let len = buffer.len().min(COPY_BYTES);
+        let part = buffer.get_mut(..len).unwrap_or_default();
+        let (id, over) = (self.id, &mut self.over);
+        self.connection.link().poll(cx, Wanted::Readable(id), |state, _| match state.connection.read(id, part) {
+            Ok(read) => {
+                *over = read == 0;
+                Poll::Ready(Ok(read))
+            }
+            Err(ReadError::Blocked) if state.closed.is_none() => Poll::Pending,
+            Err(error) => {
+                *over = true;
+                Poll::Ready(Err(read_error(error, state)))
+            }
+        })
+    }
+
+    /// Reads some bytes, as `Read::read` does; 0 is the end.
+    pub async fn read_async(&mut self, buffer: &mut [u8]) -> Result<usize, StreamError> {
+        poll_fn(|cx| self.poll_read(cx, buffer)).await
+    }
+
+    /// Reads no more; the peer's writer gets an error with this code.
+    pub fn stop(&mut self, code: u64) {
+        self.over = true;
+        self.connection.link().act(|state, _| state.connection.stop(self.id, code));
+    }
+}
+
+impl Read for RecvStream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        Ok(block_on(self.read_async(buffer))?)
+    }
+}
+
+impl Drop for RecvStream {
+    fn drop(&mut self) {
+        if !self.over {
+            self.stop(0);
+        }
+    }
+}
+
+/// Ready when the peer has acknowledged everything on a finished stream.
+pub(crate) fn poll_acknowledged(connection: &Open, id: StreamId, cx: &Context<'_>) -> Poll<Result<(), StreamError>> {
+    connection.link().poll(cx, Wanted::Acknowledged(id), |state, _| {
+        if state.connection.unacknowledged(id).is_none_or(|bytes| bytes == 0) {
+            return Poll::Ready(Ok(()));
+        }
+        match &state.closed {
+            Some(error) => Poll::Ready(Err(error.clone().into())),
+            None => Poll::Pending,
+        }
+    })
+}
+
+pub(crate) fn write_error(error: WriteError, state: &State) -> StreamError {
+    match error {
+        WriteError::Stopped(code) => StreamError::Stopped { code },
+        WriteError::Blocked | WriteError::Closed | WriteError::Unknown | WriteError::BadBlock => closed(state),
+    }
+}
+
+fn read_error(error: ReadError, state: &State) -> StreamError {
+    match error {
+        ReadError::Reset(code) => StreamError::Reset { code },
+        ReadError::Blocked | ReadError::Closed | ReadError::Unknown => closed(state),
+    }
+}
+
+fn closed(state: &State) -> StreamError {
+    match &state.closed {
+        Some(error) => StreamError::Connection(error.clone()),
+        None => StreamError::Finished,
+    }
+}
+
+/// Bytes copied while the lock is held.
+const COPY_BYTES: usize = 128 << 10;
