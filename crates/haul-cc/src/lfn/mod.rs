@@ -61,10 +61,10 @@ impl Lfn {
             Turn::Stay => {}
             Turn::Drain => self.phase = Phase::Drain { since: now },
             Turn::Cruise => {
-                let quick = matches!(self.phase, Phase::Drain { .. });
+                // Where much was gained there may be more, and the estimate that startup left may be low.
+                let quick = matches!(self.phase, Phase::Drain { .. }) || self.path.has_gained();
                 self.phase = Phase::Cruise;
-                // The estimate that startup left may be low: the first probe comes soon.
-                let wait = if quick { min_rtt * 2 } else { self.probe_interval(min_rtt) };
+                let wait = if quick { min_rtt * 2 + SOON } else { self.probe_interval(min_rtt) };
                 self.next_probe = now + wait;
                 self.path.enter_cruise(now);
             }
@@ -151,6 +151,8 @@ impl Controller for Lfn {
     }
 }
 
+/// Time for an epoch of cruise.
+const SOON: Duration = Duration::from_millis(100);
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// draft-ietf-ccwg-bbr 5.3.4.3: ProbeRTTDuration

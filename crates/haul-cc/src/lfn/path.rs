@@ -18,6 +18,8 @@ pub(super) struct PathModel {
     packet: Bytes,
     /// Delivered, bits per second; 0 while unknown.
     bandwidth_bps: f64,
+    /// What it was before the last attempt at more.
+    before_up_bps: f64,
     min_rtt: Option<Duration>,
     /// False while a new minimum is sought; the old one stands in.
     min_rtt_known: bool,
@@ -47,6 +49,7 @@ impl PathModel {
         Self {
             packet,
             bandwidth_bps: 0.0,
+            before_up_bps: 0.0,
             min_rtt: None,
             min_rtt_known: false,
             min_rtt_at: Time::ZERO,
@@ -175,7 +178,13 @@ impl PathModel {
 
     pub(super) fn enter_up(&mut self, now: Time) {
         self.testing_loss = false;
+        self.before_up_bps = self.bandwidth_bps;
         self.restart_epoch(now);
+    }
+
+    /// The last attempt at more bandwidth brought much.
+    pub(super) fn has_gained(&self) -> bool {
+        self.bandwidth_bps > self.before_up_bps * 1.2
     }
 
     pub(super) fn restart_epoch(&mut self, now: Time) {
