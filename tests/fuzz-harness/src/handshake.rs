@@ -1,10 +1,11 @@
 //! Decoders of the handshake: what anyone on the network can feed an endpoint.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use aws_lc_rs::digest;
-use haul_proto::handshake::wire::{Answer, Body, CryptoHeader, Invariant, is_handshake};
-use haul_proto::handshake::{Bound, CookieJar, TransportParams};
+use haul_proto::handshake::wire::{Answer, Body, CryptoHeader, DATAGRAM_BYTES, Invariant, Kind, is_handshake};
+use haul_proto::handshake::{Accept, Acceptor, CookieJar, Level, TransportParams};
 use haul_units::Time;
 
 use crate::feed::Feed;
@@ -41,22 +42,44 @@ pub fn transport_params(data: &[u8]) {
     assert_eq!(TransportParams::decode(&params.encode()), Ok(params));
 }
 
-/// Tokens: none holds but those that were minted.
-pub fn token(data: &[u8]) {
-    let jar = CookieJar::new(&[7; 32]);
+/// The front of an endpoint: a datagram begins nothing unless it brings the cookie that its sender was given.
+pub fn acceptor(data: &[u8]) {
+    let acceptor = Acceptor::new(CookieJar::new(&[7; 32]));
     let mut feed = Feed(data);
-    let now = Time::from_nanos(feed.u64());
-    let from = SocketAddr::new(IpAddr::V4(Ipv4Addr::from(feed.u64() as u32)), 4000);
-    let bound = Bound { attempt: feed.u64(), client_cid: feed.u64() as u32, version: 1 };
-    let minted = [jar.mint(now, from, bound).to_vec(), jar.admit(now, bound.attempt).to_vec()];
-    for token in &minted {
-        assert!(jar.check(now, from, bound, token).is_some());
-        let mut forged = token.clone();
-        let at = usize::from(feed.u8()) % forged.len();
-        forged[at] ^= feed.u8();
-        assert_eq!(jar.check(now, from, bound, &forged).is_some(), forged == *token);
-    }
-    if jar.check(now, from, bound, feed.0).is_some() {
-        assert!(minted.iter().any(|token| token == feed.0), "a token from nowhere holds");
+    let now = Time::from_nanos(feed.u64() >> 1);
+    let home = SocketAddr::new(IpAddr::V4(Ipv4Addr::from(feed.u64() as u32)), 4000);
+    let (at, flip, later) = (usize::from(feed.u8()), feed.u8(), Duration::from_secs(u64::from(feed.u8() % 64)));
+    let invariant =
+        Invariant { kind: Kind::Crypto, version: feed.u8() % 2, destination_cid: 0, source_cid: 5, attempt: feed.u64() };
+    let header = |token| CryptoHeader { invariant, packet_number: 1, level: Level::Initial, token };
+
+    let mut arbitrary = feed.0.to_vec();
+    arbitrary.resize(arbitrary.len().max(DATAGRAM_BYTES), 0);
+    judge(&acceptor, now, home, &arbitrary);
+    let Some(answer) = judge(&acceptor, now, home, &datagram(&header(feed.run()))) else { return };
+    let Some(retry) = Answer::decode(&answer).filter(|answer| answer.invariant.kind == Kind::Retry) else { return };
+    let mut cookie = retry.content.to_vec();
+    let at = at % cookie.len();
+    cookie[at] ^= flip;
+    let accepted = matches!(acceptor.handle(now + later, home, &datagram(&header(&cookie))), Accept::Begin(_));
+    assert_eq!(accepted, flip == 0 && later <= Duration::from_secs(30));
+}
+
+fn datagram(header: &CryptoHeader<'_>) -> Vec<u8> {
+    let mut datagram = vec![0; DATAGRAM_BYTES];
+    header.encode(&mut datagram).expect("a header fits into a datagram");
+    datagram
+}
+
+/// What the acceptor says to a datagram with a token that it never gave out.
+fn judge(acceptor: &Acceptor, now: Time, from: SocketAddr, datagram: &[u8]) -> Option<Vec<u8>> {
+    match acceptor.handle(now, from, datagram) {
+        Accept::Begin(initial) => panic!("a token from nowhere holds: {initial:?}"),
+        Accept::Ignore => None,
+        Accept::Respond(answer) => {
+            assert!(answer.len() < datagram.len());
+            assert!(Answer::decode(&answer).is_some());
+            Some(answer)
+        }
     }
 }
