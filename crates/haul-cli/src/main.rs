@@ -1,3 +1,63 @@
-//! The `haul` command.
+//! The `haul` command: one module a command, around the libraries.
+//!
+//! ```text
+//!   args        the command line, its help, its manual pages
+//!   cp, serve, key, remote, generate      the commands
+//!   session     one copy over one connection: the file engine on the transport
+//!   ssh         reaching the far side
+//!   keys, state files of keys, and where they are
+//!   output      progress, summary, verdict
+//!   exit        exit status, error: and hint:
+//! ```
 
-fn main() {}
+mod args;
+mod clock;
+mod cp;
+mod exit;
+mod generate;
+mod interrupt;
+mod key;
+mod keys;
+mod logging;
+mod output;
+mod remote;
+mod serve;
+mod session;
+mod ssh;
+mod state;
+
+use std::process::ExitCode;
+
+use crate::args::Command;
+use crate::exit::{Exit, Failure};
+
+fn main() -> ExitCode {
+    let command = match args::parse(std::env::args_os().collect()) {
+        Ok(command) => command,
+        Err(error) => {
+            let exit = if error.use_stderr() { Exit::Failed } else { Exit::Done };
+            // Help into a closed pipe is read enough.
+            let _ = error.print();
+            return exit.into();
+        }
+    };
+    let exit = run(command).unwrap_or_else(|failure| {
+        output::print_failure(&failure);
+        if interrupt::requested() { Exit::Interrupted } else { Exit::Failed }
+    });
+    exit.into()
+}
+
+fn run(command: Command) -> Result<Exit, Failure> {
+    match command {
+        Command::Cp(args) => cp::run(&args),
+        Command::Serve(args) => serve::run(&args),
+        Command::Key(args) => key::run(&args),
+        Command::Remote => remote::run(),
+        Command::Man { dir } => generate::man(dir.as_deref()),
+        Command::Completions { shell, name } => Ok(generate::completions(shell, &name)),
+        Command::Perf { .. } => {
+            Err(Failure::new("this build of haul has no `perf` command yet").hint("`haul --help` lists the commands that it has"))
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Arguments of `haul cp`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use haul_cc::ControllerChoice;
+
+use super::{Limit, PortRange};
+
+/// Copy files and trees between hosts
+///
+/// Like scp: `[user@]host:path` and `scp://[user@]host[:port]/path` are reached through ssh, which does the login; the data then goes over
+/// UDP, encrypted, directly between the two machines. `haul://host[:port]/root/path` is a root that a daemon exports (see haul-serve(1)).
+/// Anything else is a local path; one that contains a `:` needs `./` before it. `-` is standard input or standard output.
+///
+/// Every byte is verified with BLAKE3. A file appears under its name only when it is complete; an interrupted copy goes on where it was
+/// when the same command is given again.
+#[derive(Debug, Args)]
+#[command(after_help = CP_AFTER_HELP)]
+pub struct CpArgs {
+    /// What to copy (one or more), then where to
+    #[arg(value_names = ["SOURCE", "TARGET"], num_args = 2.., required = true, value_hint = clap::ValueHint::AnyPath)]
+    pub operands: Vec<OsString>,
+    /// Copy directories with everything in them; symbolic links are copied as links
+    #[arg(short, long)]
+    pub recursive: bool,
+    /// Keep modification times (to the nanosecond) and exact modes
+    #[arg(short, long)]
+    pub preserve: bool,
+    /// Keep owner and group by number; needs root at the target
+    #[arg(long)]
+    pub owner: bool,
+    /// Skip files that the target already has with the same size and modification time
+    #[arg(long)]
+    pub update: bool,
+    /// Do not verify the written data against the source's BLAKE3 hash
+    #[arg(long)]
+    pub no_verify: bool,
+    /// Start over instead of going on with what an interrupted copy left behind
+    #[arg(long)]
+    pub no_resume: bool,
+    /// Limit the rate; a bare number is in Kbit/s, as with scp
+    #[arg(short, long, value_name = "LIMIT")]
+    pub limit: Option<Limit>,
+    /// Congestion control: lfn (the default), cubic, or fixed:RATE for a path that is yours alone
+    #[arg(long, value_name = "NAME", default_value = "lfn", hide_default_value = true)]
+    pub controller: ControllerChoice,
+    /// UDP port or ports that the far side may use, where a firewall opens only those
+    #[arg(long, value_name = "PORT[-PORT]")]
+    pub udp_port: Option<PortRange>,
+    /// Print nothing but errors
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Say more; twice, and ssh says more too
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+    /// Print events as lines of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Directory of the identity key and the known hosts, for haul:// targets
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// How to reach the far side.
+    #[command(flatten)]
+    pub ssh: SshArgs,
+}
+
+/// What is handed to ssh.
+#[derive(Debug, Default, Clone, Args)]
+#[command(next_help_heading = "Options for ssh")]
+pub struct SshArgs {
+    /// Port of the ssh server
+    #[arg(short = 'P', value_name = "PORT")]
+    pub port: Option<u16>,
+    /// File with the private key to log in with
+    #[arg(short, value_name = "KEY")]
+    pub identity: Vec<PathBuf>,
+    /// Log in by way of another host
+    #[arg(short = 'J', value_name = "JUMP")]
+    pub jump: Option<OsString>,
+    /// Configuration file for ssh
+    #[arg(short = 'F', value_name = "CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Option in the form of ssh_config(5)
+    #[arg(short, value_name = "OPTION")]
+    pub option: Vec<OsString>,
+    /// Use IPv4 only
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub ipv4: bool,
+    /// Use IPv6 only
+    #[arg(short = '6')]
+    pub ipv6: bool,
+    /// Program to use in place of ssh
+    #[arg(short = 'S', value_name = "PROGRAM")]
+    pub program: Option<OsString>,
+    /// haul's path on the far side, where its PATH does not have it
+    #[arg(long, value_name = "PATH")]
+    pub remote_haul: Option<OsString>,
+}
+
+const CP_AFTER_HELP: &str = "\
+Examples:
+  haul cp big.tar host:/data/             one file to another machine
+  haul cp -r host:results ./              a tree from there
+  haul cp -rp --update photos nas:        again later: only what changed
+  tar c dir | haul cp - host:dir.tar      from standard input
+  haul cp haul://host/pub/big.tar .       from a daemon
+
+Exit status: 0 all copied and verified, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";

@@ -1,0 +1,144 @@
+//! The command line: one definition, from which parsing, help, man pages and completions all come.
+
+mod cp;
+mod key;
+mod ports;
+mod rate;
+mod serve;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap_complete::Shell;
+
+pub use cp::{CpArgs, SshArgs};
+pub use key::{KeyArgs, KeyCommand};
+pub use ports::PortRange;
+pub use rate::Limit;
+pub use serve::ServeArgs;
+
+/// Moves large data across long, fast, lossy networks
+///
+/// Over its own encrypted transport on UDP, which keeps a path full at any distance and does not take random loss for congestion. There is
+/// nothing to configure: no bandwidth, no round-trip time, no port.
+#[derive(Debug, Parser)]
+#[command(name = "haul", version, after_help = AFTER_HELP, propagate_version = false, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const AFTER_HELP: &str = "\
+Installed under the name hcp, the program is `haul cp`.
+
+Exit status: 0 all done and verified, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Copy files and trees between hosts
+    Cp(Box<CpArgs>),
+    /// Run the daemon: export directories to those whose keys are authorised
+    Serve(ServeArgs),
+    /// Show and manage keys: this machine's own, trusted hosts, authorised users
+    Key(KeyArgs),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Man {
+        /// Directory for one file per command; without it, the page of haul(1) goes to standard output
+        dir: Option<PathBuf>,
+    },
+    /// Print a completion script
+    #[command(hide = true)]
+    Completions {
+        /// The shell to print it for
+        shell: Shell,
+        /// The name that the program is installed under
+        #[arg(long, value_name = "NAME", default_value = "haul", value_parser = ["haul", "hcp"])]
+        name: String,
+    },
+    /// The far side of a copy, started through ssh
+    #[command(hide = true)]
+    Remote,
+    /// Measure a path
+    #[command(hide = true, disable_help_flag = true)]
+    Perf {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+        rest: Vec<OsString>,
+    },
+}
+
+/// Parses the arguments, the program's name included: it may be a command's own name.
+pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
+    match args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str()) {
+        Some("hcp") => {
+            let matches = hcp().try_get_matches_from(args)?;
+            Ok(Command::Cp(Box::new(CpArgs::from_arg_matches(&matches)?)))
+        }
+        Some("hperf") => Ok(Command::Perf { rest: args }),
+        _ => Cli::try_parse_from(args).map(|cli| cli.command),
+    }
+}
+
+/// The definition of `haul`.
+pub fn haul() -> clap::Command {
+    Cli::command()
+}
+
+/// The definition of `hcp`.
+pub fn hcp() -> clap::Command {
+    CpArgs::augment_args(clap::Command::new("hcp")).bin_name("hcp").version(env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Command, clap::Error> {
+        parse(line.split(' ').map(OsString::from).collect())
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        haul().debug_assert();
+        hcp().debug_assert();
+    }
+
+    #[test]
+    fn acts_by_the_name_it_was_called() {
+        assert!(matches!(parsed("haul cp a b"), Ok(Command::Cp(_))));
+        assert!(matches!(parsed("/usr/bin/hcp a b"), Ok(Command::Cp(_))));
+        assert!(matches!(parsed("hperf -c host"), Ok(Command::Perf { .. })));
+        assert!(matches!(parsed("haul perf -c host --help"), Ok(Command::Perf { .. })));
+        assert!(matches!(parsed("some-link key show"), Ok(Command::Key(_))));
+    }
+
+    #[test]
+    fn takes_the_letters_of_scp() {
+        let line = "hcp -r -p -q -v -P 2222 -i key -i key2 -J jump -F config -o A=b -o C=d -4 -l 1000 -S prog -- -a b:c";
+        let Ok(Command::Cp(args)) = parsed(line) else { panic!("refused") };
+        assert!(args.recursive && args.preserve && args.quiet && args.ssh.ipv4);
+        assert_eq!(args.ssh.port, Some(2222));
+        assert_eq!(args.ssh.identity.len(), 2);
+        assert_eq!(args.ssh.option, ["A=b", "C=d"]);
+        assert_eq!(args.limit.map(|limit| limit.0.as_bps()), Some(1_000_000));
+        assert_eq!(args.operands, ["-a", "b:c"]);
+    }
+
+    #[test]
+    fn refuses_what_it_does_not_offer() {
+        for line in
+            ["hcp -C a b", "hcp a", "hcp", "haul", "haul cp -4 -6 a b", "haul cp -P x a b", "haul move a b", "haul cp -l 0 a b"]
+        {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn perf_is_not_in_the_help() {
+        let help = haul().render_long_help().to_string();
+        assert!(help.contains("serve") && !help.contains("perf") && !help.contains("remote"), "{help}");
+    }
+}

@@ -1,0 +1,96 @@
+//! Arguments of `haul serve`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+
+use super::Limit;
+
+/// Run the daemon: export directories to those whose keys are authorised
+///
+/// Clients name what they want as `haul://host/NAME/path`. Nothing outside an exported directory can be reached, whatever the names or
+/// symbolic links. The identity key is made on the first start; clients see its fingerprint and must trust it, and the daemon
+/// serves only clients whose keys `haul key authorize` has admitted.
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_AFTER_HELP)]
+pub struct ServeArgs {
+    /// Directory to export, read-only unless it ends in `:rw`; may be given several times
+    #[arg(long = "root", value_name = "NAME=PATH[:rw]", required = true)]
+    pub roots: Vec<Export>,
+    /// UDP address and port to listen on
+    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:7700")]
+    pub listen: SocketAddr,
+    /// Directory of the identity key and the authorised keys
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Limit the rate of each connection; a bare number is in Kbit/s
+    #[arg(short, long, value_name = "LIMIT")]
+    pub limit: Option<Limit>,
+    /// Log warnings and errors only
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Log more
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// A directory, exported under a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Export {
+    /// The name that clients use.
+    pub name: String,
+    /// The directory.
+    pub path: PathBuf,
+    /// Whether clients may write into it.
+    pub writable: bool,
+}
+
+impl FromStr for Export {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, path) = text.split_once('=').ok_or("write NAME=PATH, for instance data=/srv/data")?;
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(format!("`{name}` is no name for a root: use letters, digits, '-', '_' and '.'"));
+        }
+        let (path, writable) = match path.strip_suffix(":rw") {
+            Some(path) => (path, true),
+            None => (path.strip_suffix(":ro").unwrap_or(path), false),
+        };
+        if path.is_empty() {
+            return Err(format!("no path for the root `{name}`"));
+        }
+        Ok(Self { name: name.to_owned(), path: PathBuf::from(path), writable })
+    }
+}
+
+const SERVE_AFTER_HELP: &str = "\
+Examples:
+  haul serve --root pub=/srv/pub --root inbox=/srv/inbox:rw
+  haul key authorize SHA256:... --name alice      on this machine, with what `haul key show` prints on hers
+  haul cp haul://thishost/pub/file .              on hers
+
+To run it under systemd, use Type=notify; SIGTERM ends it cleanly. Logs go to standard error; RUST_LOG is honoured.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_root_is_read_only_unless_it_says_otherwise() {
+        let export = |name: &str, path: &str, writable| Ok(Export { name: name.into(), path: path.into(), writable });
+        assert_eq!("pub=/srv/pub".parse(), export("pub", "/srv/pub", false));
+        assert_eq!("in-box.2=/srv/a=b:rw".parse(), export("in-box.2", "/srv/a=b", true));
+        assert_eq!("x=/srv/x:ro".parse(), export("x", "/srv/x", false));
+    }
+
+    #[test]
+    fn refuses_names_that_no_url_could_hold() {
+        for text in ["/srv", "=/srv", "a/b=/srv", "..=/srv", "a b=/srv", "x=", "x=:rw"] {
+            assert!(text.parse::<Export>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! From a host's name to a connection: through ssh, or to a daemon whose key is known.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
+use haul_cc::ControllerChoice;
+
+use super::failure::chain;
+use super::operand::{DaemonHost, SshHost};
+use super::plan::Host;
+use crate::args::{CpArgs, PortRange};
+use crate::exit::Failure;
+use crate::keys::{self, Known, KnownHosts};
+use crate::session::PROTOCOL;
+use crate::ssh::{BOOTSTRAP, ClientHello, Family, SshCommand, SshSession, candidates, ssh_names};
+use crate::state::StateDir;
+use crate::{clock, interrupt};
+
+/// Without any answer over UDP for so long, it counts as blocked.
+const NO_ANSWER: Duration = Duration::from_secs(5);
+/// Head start of each address over the next one.
+const HEAD_START: Duration = Duration::from_millis(300);
+
+/// Connects to hosts with the options of one command.
+pub struct Connector<'a> {
+    args: &'a CpArgs,
+}
+
+/// A connection, and what must live as long.
+pub struct Connected {
+    /// The connection.
+    pub connection: Connection,
+    /// Advice on the systems of both sides.
+    pub advice: Vec<String>,
+    _endpoint: Endpoint,
+    ssh: Option<SshSession>,
+}
+
+impl Connected {
+    /// Whether what the connection depends on still runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.ssh.as_mut().is_none_or(SshSession::is_alive)
+    }
+
+    /// Lets the far side end, and waits for it.
+    pub fn end(mut self) {
+        if let Some(ssh) = &mut self.ssh {
+            ssh.end();
+        }
+    }
+}
+
+impl<'a> Connector<'a> {
+    /// For these options.
+    pub const fn new(args: &'a CpArgs) -> Self {
+        Self { args }
+    }
+
+    /// Connects, by whatever way the host asks for.
+    pub fn connect(&self, host: &Host) -> Result<Connected, Failure> {
+        match host {
+            Host::Ssh(host) => self.through_ssh(host),
+            Host::Daemon(host) => self.to_daemon(host),
+        }
+    }
+
+    fn through_ssh(&self, host: &SshHost) -> Result<Connected, Failure> {
+        let args = self.args;
+        let command = SshCommand::new(&args.ssh, host, args.quiet, args.verbose > 1);
+        let identity = Identity::generate();
+        let hello = ClientHello {
+            bootstrap: BOOTSTRAP,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            client: identity.public_key().fingerprint().to_string(),
+            family: self.family(),
+            udp_ports: args.udp_port.map(PortRange::ends),
+            controller: (args.controller != ControllerChoice::default()).then(|| args.controller.to_string()),
+        };
+        let (ssh, remote) = SshSession::start(&command, &host.to_string(), &hello)?;
+        let unclear = || Failure::new(format!("{host}: the far side's answer makes no sense"));
+        let server: Fingerprint = remote.server.parse().map_err(|_| unclear())?;
+        let admission = BASE64.decode(remote.token.as_bytes()).map_err(|_| unclear())?;
+        let judge = Judge::new(move |key| key == server);
+        let config = ClientConfig { identity: Some(identity), admission: Some(admission), ..self.config(&judge) };
+        let name = ssh_names(&command, &host.host.to_string_lossy());
+        let addresses = candidates(&name, &remote.addresses, remote.port, self.family());
+        let what = format!("{}:{}", host.host.display(), remote.port);
+        let (connection, endpoint) = race(&addresses, &config).map_err(|lost| match lost {
+            _ if judge.refused().is_some() => Failure::new(format!("{what}: somebody else answers over UDP"))
+                .hint("does this address belong to another machine?"),
+            Lost::NoAddress => {
+                Failure::new(format!("{host}: no address to reach it at over UDP")).hint("look at -4 and -6, and at the name")
+            }
+            Lost::NoAnswer => no_answer(&what, &addresses, args.udp_port.is_some()),
+            Lost::Interrupted => Failure::new("interrupted"),
+            Lost::Other(error) => Failure::new(format!("{what}: {}", chain(&error))),
+        })?;
+        let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
+        advice.extend(remote.advice.map(|advice| format!("on {host}: {advice}")));
+        Ok(Connected { connection, advice, _endpoint: endpoint, ssh: Some(ssh) })
+    }
+
+    fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Failure> {
+        let state = StateDir::find(self.args.state.as_deref())?;
+        let (identity, _) = keys::load_or_make(&state)?;
+        let known_hosts = || {
+            let path = state.known_hosts();
+            KnownHosts::load(path.clone()).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+        };
+        let addresses = candidates(&host.host, &[], host.port, self.family());
+        let (known, looked_up) = (known_hosts()?, host.clone());
+        let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
+        let config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
+        let mut won = race(&addresses, &config);
+        if let Some(key) = judge.refused() {
+            admit(host, key, known_hosts()?)?;
+            let judge = Judge::new(move |now| now == key);
+            won = race(&addresses, &ClientConfig { trust: judge.trust(), ..config });
+        }
+        let (connection, endpoint) = won.map_err(|lost| match lost {
+            Lost::NoAddress => Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6"),
+            Lost::NoAnswer => Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
+                .hint("is `haul serve` running there? A firewall may drop UDP to this port"),
+            Lost::Interrupted => Failure::new("interrupted"),
+            Lost::Other(error) => Failure::new(format!("haul://{host}: {}", chain(&error))),
+        })?;
+        let advice = endpoint.buffer_warning().into_iter().collect();
+        Ok(Connected { connection, advice, _endpoint: endpoint, ssh: None })
+    }
+
+    fn family(&self) -> Family {
+        Family::of(self.args.ssh.ipv4, self.args.ssh.ipv6)
+    }
+
+    fn config(&self, judge: &Judge) -> ClientConfig {
+        let transport = TransportConfig {
+            controller: self.args.controller,
+            rate_limit: self.args.limit.map(|limit| limit.0),
+            ..TransportConfig::default()
+        };
+        ClientConfig {
+            protocols: vec![PROTOCOL.to_vec()],
+            transport,
+            connect_timeout: NO_ANSWER,
+            ..ClientConfig::new(judge.trust())
+        }
+    }
+}
+
+/// Decides on a key, and remembers one that it refused.
+struct Judge {
+    trusts: Arc<dyn Fn(Fingerprint) -> bool + Send + Sync>,
+    refused: Arc<Mutex<Option<Fingerprint>>>,
+}
+
+impl Judge {
+    fn new(trusts: impl Fn(Fingerprint) -> bool + Send + Sync + 'static) -> Self {
+        Self { trusts: Arc::new(trusts), refused: Arc::default() }
+    }
+
+    fn trust(&self) -> PeerTrust {
+        let (trusts, refused) = (Arc::clone(&self.trusts), Arc::clone(&self.refused));
+        PeerTrust::Callback(Arc::new(move |key| {
+            let key = key.fingerprint();
+            let trusted = trusts(key);
+            if !trusted {
+                *refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+            }
+            trusted
+        }))
+    }
+
+    fn refused(&self) -> Option<Fingerprint> {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why no address led to a connection.
+enum Lost {
+    NoAddress,
+    NoAnswer,
+    Interrupted,
+    Other(ConnectError),
+}
+
+/// Tries the addresses, each with a small head start over the next; the first connection wins.
+fn race(addresses: &[SocketAddr], config: &ClientConfig) -> Result<(Connection, Endpoint), Lost> {
+    let deadline = clock::now() + NO_ANSWER;
+    let (report, results) = mpsc::channel();
+    let mut waiting = addresses.iter();
+    let mut running = 0;
+    let mut lost = Lost::NoAddress;
+    loop {
+        if let Some(&address) = waiting.next() {
+            let left = deadline.saturating_duration_since(clock::now());
+            let (config, report) = (ClientConfig { connect_timeout: left, ..config.clone() }, report.clone());
+            thread::spawn(move || report.send(attempt(address, config)));
+            running += 1;
+        } else if running == 0 {
+            return Err(lost);
+        }
+        let patience = if waiting.len() > 0 { HEAD_START } else { NO_ANSWER };
+        match results.recv_timeout(patience) {
+            Ok(Ok(won)) => return Ok(won),
+            Ok(Err(error)) => {
+                running -= 1;
+                lost = worse(lost, error);
+            }
+            Err(_) if interrupt::requested() => return Err(Lost::Interrupted),
+            Err(_) if clock::now() >= deadline => return Err(worse(lost, Lost::NoAnswer)),
+            Err(_) => {}
+        }
+    }
+}
+
+fn attempt(address: SocketAddr, config: ClientConfig) -> Result<(Connection, Endpoint), Lost> {
+    let any = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    // A machine without this family cannot bind: as far from an answer as a silent peer.
+    let endpoint = Endpoint::bind(SocketAddr::new(any, 0)).map_err(|_| Lost::NoAnswer)?;
+    match endpoint.connect(address, config) {
+        Ok(connection) => Ok((connection, endpoint)),
+        Err(ConnectError::TimedOut { .. }) => Err(Lost::NoAnswer),
+        Err(error) => Err(Lost::Other(error)),
+    }
+}
+
+/// The more telling of two failures: an answer of any kind says more than none.
+fn worse(one: Lost, other: Lost) -> Lost {
+    let weight = |lost: &Lost| match lost {
+        Lost::NoAddress => 0,
+        Lost::NoAnswer => 1,
+        Lost::Other(_) => 2,
+        Lost::Interrupted => 3,
+    };
+    if weight(&other) > weight(&one) { other } else { one }
+}
+
+fn no_answer(what: &str, addresses: &[SocketAddr], has_ports: bool) -> Failure {
+    let failure = Failure::new(format!("no answer over UDP from {what}{}", tried(addresses)));
+    if has_ports {
+        failure.hint(
+            "a firewall between the hosts drops UDP to this port; ask for it to be opened, or name others with --udp-port RANGE",
+        )
+    } else {
+        failure.hint("a firewall between the hosts may drop UDP; if it lets some ports through, name them with --udp-port RANGE")
+    }
+}
+
+fn tried(addresses: &[SocketAddr]) -> String {
+    let list: Vec<_> = addresses.iter().map(|address| address.ip().to_string()).collect();
+    format!(" within {} s (tried {})", NO_ANSWER.as_secs(), list.join(", "))
+}
+
+/// What to do about a key that is not trusted: refuse a changed one, ask about a new one.
+fn admit(host: &DaemonHost, key: Fingerprint, mut known: KnownHosts) -> Result<(), Failure> {
+    let command = format!("haul key trust {host} {key}");
+    match known.look_up(host, key) {
+        Known::Trusted => Ok(()),
+        Known::Changed(trusted) => Err(Failure::new(format!(
+            "haul://{host}: THE KEY OF THIS HOST HAS CHANGED: somebody may be listening in\n       trusted: {trusted}\n       now:     {key}"
+        ))
+        .hint(format!("only if its owner confirms the new key: {command} --replace"))),
+        Known::Unknown => match ask(host, key) {
+            Some(true) => known.trust(host, key).map_err(|error| Failure::new(format!("the key could not be kept: {error}"))),
+            Some(false) => Err(Failure::new(format!("haul://{host}: its key is not trusted"))),
+            None => Err(Failure::new(format!("haul://{host}: its key is not known: {key}"))
+                .hint(format!("if `haul key show` prints the same on that host: {command}"))),
+        },
+    }
+}
+
+/// Asks the user, if there is a terminal to ask on.
+fn ask(host: &DaemonHost, key: Fingerprint) -> Option<bool> {
+    let mut terminal = std::fs::OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+    let question = format!(
+        "The key of haul://{host} is not known yet.\nIts fingerprint is {key}.\nThe same must be printed by `haul key show` on that host. Trust it from now on (yes/no)? "
+    );
+    terminal.write_all(question.as_bytes()).ok()?;
+    let mut lines = BufReader::new(terminal.try_clone().ok()?);
+    loop {
+        let mut answer = String::new();
+        if lines.read_line(&mut answer).ok()? == 0 || interrupt::requested() {
+            return Some(false);
+        }
+        match answer.trim() {
+            "yes" => return Some(true),
+            "no" => return Some(false),
+            fingerprint if fingerprint == key.to_string() => return Some(true),
+            _ => terminal.write_all(b"Type yes, no, or the fingerprint: ").ok()?,
+        }
+    }
+}

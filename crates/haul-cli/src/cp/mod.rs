@@ -1,0 +1,188 @@
+//! `haul cp`: copies files and trees between this machine and others.
+//!
+//! ```text
+//!   operands -> plan -> for each host: connect (ssh or daemon) -> session (the engine) -> outcome -> exit status
+//! ```
+
+mod connect;
+mod failure;
+pub mod operand;
+mod plan;
+
+use std::sync::Arc;
+
+use haul_files::{Cancel, CopyError, Options, Report};
+use haul_units::BitRate;
+use serde_json::json;
+
+use self::connect::{Connected, Connector};
+use self::plan::{Host, Plan};
+use crate::args::CpArgs;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally};
+use crate::session::{ClientSession, Job};
+use crate::{interrupt, logging};
+
+/// Runs the command.
+pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
+    logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
+    let plan = Plan::new(&args.operands)?;
+    if args.json && plan.writes_stdout() {
+        return Err(Failure::new("--json and the target - both need standard output").hint("name a file as the target"));
+    }
+    interrupt::watch();
+    let style = Style::choose(args.quiet, args.json);
+    if style == Style::Json {
+        output::print_event(&start_event(args));
+    }
+    let mut copy = Copy::new(args, style);
+    let exit = copy.all(plan);
+    Ok(copy.conclude(exit))
+}
+
+/// The copies of one command.
+struct Copy<'a> {
+    args: &'a CpArgs,
+    style: Style,
+    connector: Connector<'a>,
+    tally: Arc<Tally>,
+    cancel: Cancel,
+    outcome: Outcome,
+    /// Hosts whose copy failed as a whole, and how.
+    failures: Vec<Failure>,
+    /// Advice on the systems of both sides.
+    advice: Vec<String>,
+}
+
+impl<'a> Copy<'a> {
+    fn new(args: &'a CpArgs, style: Style) -> Self {
+        let names = args.verbose > 0 || matches!(style, Style::Bars | Style::Json);
+        Self {
+            args,
+            style,
+            connector: Connector::new(args),
+            tally: Arc::new(Tally::new(names)),
+            cancel: Cancel::new(),
+            outcome: Outcome::new(),
+            failures: Vec::new(),
+            advice: Vec::new(),
+        }
+    }
+
+    /// One copy a host, in the order of the operands; a host that fails does not keep the others from being tried.
+    fn all(&mut self, plan: Plan) -> Exit {
+        let mut done = 0;
+        for (host, job) in plan.jobs(self.options()) {
+            if interrupt::requested() {
+                return Exit::Interrupted;
+            }
+            match self.one(&host, &job) {
+                Ok(()) => done += 1,
+                Err(_) if interrupt::requested() => return Exit::Interrupted,
+                Err(failure) => {
+                    output::print_failure(&failure);
+                    self.failures.push(failure);
+                }
+            }
+        }
+        match (done, self.failures.len(), self.outcome.problems) {
+            (0, _, _) => Exit::Failed,
+            (_, 0, 0) if self.outcome.verified || self.args.no_verify => Exit::Done,
+            _ => Exit::Partial,
+        }
+    }
+
+    fn one(&mut self, host: &Host, job: &Job) -> Result<(), Failure> {
+        let mut connected = self.connector.connect(host)?;
+        self.advice.append(&mut connected.advice);
+        let session = ClientSession::new(connected.connection.clone(), job);
+        let monitor = Monitor::start(self.style, self.args.verbose > 0, Arc::clone(&self.tally), self.cancel.clone());
+        monitor.watch_path(Box::new(session.path()));
+        let result = session.run(job, self.limit(), &*self.tally, &self.cancel);
+        monitor.finish();
+        let path = (session.path())().sender;
+        self.tally.next_copy();
+        let report = result.map_err(|error| self.explained(host, &error, &mut connected))?;
+        self.account(&report, path.as_ref());
+        self.outcome.path = path;
+        connected.end();
+        Ok(())
+    }
+
+    fn account(&mut self, report: &Report, path: Option<&crate::session::PathReport>) {
+        self.outcome.add(report);
+        self.outcome.verdict = output::verdict(&Conditions { report, path, limit: self.limit() });
+        let untold = report.problem_count.saturating_sub(report.problems.len() as u64);
+        if untold > 0 {
+            output::print_error(&format!(
+                "{} problems in all; the first {} are kept",
+                report.problem_count,
+                report.problems.len()
+            ));
+        }
+        if let Some(hint) = failure::problems_hint(&report.problems).filter(|_| !self.args.quiet) {
+            output::print_hint(hint);
+        }
+    }
+
+    /// The engine's error with the host's name; ssh's end explains others.
+    fn explained(&self, host: &Host, error: &CopyError, connected: &mut Connected) -> Failure {
+        if !connected.is_alive() && !matches!(error, CopyError::Cancelled) {
+            return Failure::new(format!("{host}: ssh ended in the middle of the copy")).hint(failure::RESUME);
+        }
+        failure::explain(host, error, self.args.no_resume)
+    }
+
+    fn conclude(self, exit: Exit) -> Exit {
+        match self.style {
+            Style::Json => {
+                let error = self.failures.first().map(|failure| failure.message.clone());
+                output::print_event(&self.outcome.to_json(exit.code(), error.as_deref()));
+            }
+            Style::Bars | Style::Lines if exit == Exit::Interrupted => {
+                let kept =
+                    if self.args.no_resume { "" } else { "; what has arrived is kept, and the same command goes on from there" };
+                output::print_line(&format!("interrupted{kept}"));
+            }
+            Style::Bars | Style::Lines if exit != Exit::Failed => self.print_summary(),
+            _ => {}
+        }
+        exit
+    }
+
+    fn print_summary(&self) {
+        for line in output::summary(&self.outcome) {
+            output::print_line(&line);
+        }
+        if let Some(path) = self.outcome.path.filter(|_| self.args.verbose > 0) {
+            output::print_line(&output::path_line(&path));
+        }
+        if self.args.verbose > 0 || self.outcome.wants_advice() {
+            self.advice.iter().for_each(|advice| output::print_hint(advice));
+        }
+        if self.outcome.problems > 0 {
+            output::print_error(&format!("{} of the files, links and directories were not copied", self.outcome.problems));
+        }
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            recursive: self.args.recursive,
+            preserve: self.args.preserve,
+            update: self.args.update,
+            verify: !self.args.no_verify,
+            resume: !self.args.no_resume,
+        }
+    }
+
+    fn limit(&self) -> Option<BitRate> {
+        self.args.limit.map(|limit| limit.0)
+    }
+}
+
+fn start_event(args: &CpArgs) -> serde_json::Value {
+    let names: Vec<_> = args.operands.iter().map(|operand| operand.to_string_lossy()).collect();
+    let (target, sources) =
+        names.split_last().map_or_else(|| ("".into(), &[][..]), |(target, sources)| (target.clone(), sources));
+    json!({ "event": "start", "version": env!("CARGO_PKG_VERSION"), "sources": sources, "target": target })
+}

@@ -1,0 +1,212 @@
+//! What the operands mean together: which host, which way, what.
+
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use haul_files::{Destination, Options, PullJob, PushJob, SourceSpec};
+
+use super::operand::{DaemonHost, Operand, OperandError, SshHost};
+use crate::exit::Failure;
+use crate::session::Job;
+
+/// The machine at the other end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// Behind ssh.
+    Ssh(SshHost),
+    /// Behind a daemon.
+    Daemon(DaemonHost),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ssh(host) => host.fmt(f),
+            Self::Daemon(host) => write!(f, "haul://{host}"),
+        }
+    }
+}
+
+/// All that one command has to do.
+#[derive(Debug)]
+pub enum Plan {
+    /// From here to a host.
+    Push {
+        /// Where to.
+        host: Host,
+        /// What.
+        sources: Vec<Operand>,
+        /// Path there.
+        destination: OsString,
+    },
+    /// From hosts to here.
+    Pull {
+        /// Paths at each host, in the order in which the hosts are named first.
+        parts: Vec<(Host, Vec<OsString>)>,
+        /// A local path or standard output.
+        destination: Operand,
+    },
+}
+
+impl Plan {
+    /// Makes sense of the operands, the target last.
+    pub fn new(operands: &[OsString]) -> Result<Self, Failure> {
+        let parsed: Result<Vec<Operand>, Failure> =
+            operands.iter().map(|text| Operand::parse(text).map_err(not_understood)).collect();
+        let mut sources = parsed?;
+        let target = sources.pop().ok_or_else(|| Failure::new("no target"))?;
+        if sources.iter().filter(|source| **source == Operand::Stdio).count() > 1 {
+            return Err(Failure::new("standard input can be copied only once").hint("name - once among the sources"));
+        }
+        match target {
+            Operand::Ssh(host, path) => Self::push(Host::Ssh(host), sources, path),
+            Operand::Daemon(host, path) => Self::push(Host::Daemon(host), sources, absolute(&path)),
+            local => Self::pull(sources, local),
+        }
+    }
+
+    /// Whether standard output is taken.
+    pub fn writes_stdout(&self) -> bool {
+        matches!(self, Self::Pull { destination: Operand::Stdio, .. })
+    }
+
+    /// One job a host.
+    pub fn jobs(self, options: Options) -> Vec<(Host, Job)> {
+        match self {
+            Self::Push { host, sources, destination } => {
+                let sources = sources.into_iter().map(source).collect();
+                vec![(host, Job::Push(PushJob { sources, destination: destination.into(), options }))]
+            }
+            Self::Pull { parts, destination } => parts
+                .into_iter()
+                .map(|(host, paths)| {
+                    let sources = paths.into_iter().map(PathBuf::from).collect();
+                    let destination = match &destination {
+                        Operand::Local(path) => Destination::Path(path.clone()),
+                        _ => Destination::stream(io::stdout()),
+                    };
+                    (host, Job::Pull(PullJob { sources, destination, options }))
+                })
+                .collect(),
+        }
+    }
+
+    fn push(host: Host, sources: Vec<Operand>, destination: OsString) -> Result<Self, Failure> {
+        match sources.iter().find(|source| source.is_remote()) {
+            None => Ok(Self::Push { host, sources, destination }),
+            Some(source) => Err(Failure::new(format!("{source}: source and target are both on other hosts"))
+                .hint("run haul on one of the two, or copy to this machine first")),
+        }
+    }
+
+    fn pull(sources: Vec<Operand>, destination: Operand) -> Result<Self, Failure> {
+        let mut parts: Vec<(Host, Vec<OsString>)> = Vec::new();
+        for source in sources {
+            let (host, path) = match source {
+                Operand::Ssh(host, path) => (Host::Ssh(host), path),
+                Operand::Daemon(host, path) => (Host::Daemon(host), absolute(&path)),
+                local => {
+                    return Err(Failure::new(format!("{local}: source and target are both on this machine"))
+                        .hint("use cp for that; another host is written host:path or haul://host/root/path"));
+                }
+            };
+            match parts.iter_mut().find(|(known, _)| *known == host) {
+                Some((_, paths)) => paths.push(path),
+                None => parts.push((host, vec![path])),
+            }
+        }
+        if let (Operand::Local(path), true) = (&destination, parts.len() > 1)
+            && !path.is_dir()
+        {
+            return Err(Failure::new(format!("{}: is not a directory, and several sources need one", path.display()))
+                .hint("make the directory first"));
+        }
+        Ok(Self::Pull { parts, destination })
+    }
+}
+
+fn source(operand: Operand) -> SourceSpec {
+    match operand {
+        Operand::Local(path) => SourceSpec::Path(path),
+        _ => SourceSpec::stream(io::stdin()),
+    }
+}
+
+/// A daemon's paths begin with the name of a root.
+fn absolute(path: &OsStr) -> OsString {
+    let mut bytes = vec![b'/'];
+    let start = path.as_bytes().iter().position(|&b| b != b'/').unwrap_or(0);
+    bytes.extend(&path.as_bytes()[start..]);
+    OsString::from_vec(bytes)
+}
+
+fn not_understood(error: OperandError) -> Failure {
+    let hint = match &error {
+        OperandError::Empty => Some("was a variable unset?"),
+        OperandError::BadHost(_) => Some("a local name with a : in it needs ./ before it"),
+        OperandError::UnknownScheme(_) => Some("a local name with :// in it needs ./ before it"),
+        _ => None,
+    };
+    let failure = Failure::new(error);
+    match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(line: &str) -> Result<Plan, Failure> {
+        Plan::new(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn up() {
+        let Ok(Plan::Push { host, sources, destination }) = plan("a - me@far:dir") else { panic!("not a push") };
+        assert_eq!((host.to_string(), sources.len(), destination), ("me@far".to_owned(), 2, "dir".into()));
+        let Ok(Plan::Push { host, destination, .. }) = plan("a haul://far//pub/x") else { panic!("not a push") };
+        assert_eq!((host.to_string(), destination), ("haul://far:7700".to_owned(), "/pub/x".into()));
+    }
+
+    #[test]
+    fn down_from_several_hosts() {
+        let Ok(Plan::Pull { parts, destination }) = plan("one:a haul://two/b one:c .") else { panic!("not a pull") };
+        assert_eq!(destination, Operand::Local(".".into()));
+        let paths: Vec<_> = parts.iter().map(|(host, paths)| (host.to_string(), paths.len())).collect();
+        assert_eq!(paths, [("one".to_owned(), 2), ("haul://two:7700".to_owned(), 1)]);
+    }
+
+    #[test]
+    fn the_same_host_as_another_user_is_another_login() {
+        let Ok(Plan::Pull { parts, .. }) = plan("a@one:x b@one:y /") else { panic!("not a pull") };
+        assert_eq!(parts.len(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_said() {
+        for (line, message) in [
+            ("a b", "both on this machine"),
+            ("far:a other:b", "both on other hosts"),
+            ("far:a b /tmp", "both on this machine"),
+            ("a -", "both on this machine"),
+            ("- - far:x", "only once"),
+            ("one:a two:b /no/such/dir", "is not a directory"),
+            ("sftp://far/a b", "only scp:// and haul://"),
+        ] {
+            let failure = plan(line).expect_err(line);
+            assert!(failure.message.contains(message), "{line}: {failure}");
+            assert!(failure.hint.is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn standard_output_is_taken_or_not() {
+        assert!(plan("far:a -").is_ok_and(|plan| plan.writes_stdout()));
+        assert!(plan("far:a -").is_ok() && !plan("far:a ./-").is_ok_and(|plan| plan.writes_stdout()));
+    }
+}

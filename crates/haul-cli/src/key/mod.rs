@@ -1,0 +1,120 @@
+//! `haul key`: the keys of daemons and of their users.
+
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use haul::Fingerprint;
+
+use crate::args::{KeyArgs, KeyCommand};
+use crate::cp::operand::DaemonHost;
+use crate::exit::{Exit, Failure};
+use crate::keys::{self, AuthorizedKeys, Known, KnownHosts};
+use crate::state::StateDir;
+
+/// Runs the command.
+pub fn run(args: &KeyArgs) -> Result<Exit, Failure> {
+    let state = StateDir::find(args.state.as_deref())?;
+    match &args.command {
+        KeyCommand::Show => show(&state),
+        KeyCommand::Trust { host, fingerprint, replace } => trust(&state, host, *fingerprint, *replace),
+        KeyCommand::Authorize { fingerprint, name } => authorize(&state, *fingerprint, name.as_deref()),
+        KeyCommand::List => list(&state),
+        KeyCommand::Revoke { what } => revoke(&state, what),
+    }
+}
+
+fn show(state: &StateDir) -> Result<Exit, Failure> {
+    let (identity, _) = keys::load_or_make(state)?;
+    Ok(print(&identity.public_key().fingerprint().to_string()))
+}
+
+fn trust(state: &StateDir, host: &str, key: Fingerprint, replace: bool) -> Result<Exit, Failure> {
+    let host = daemon_host(host)?;
+    create(state)?;
+    let mut hosts = known_hosts(state)?;
+    match hosts.look_up(&host, key) {
+        Known::Trusted => return Ok(print(&format!("haul://{host} is trusted already, with this key"))),
+        Known::Changed(other) if !replace => {
+            return Err(Failure::new(format!("haul://{host}: another key is trusted: {other}"))
+                .hint("if the daemon really has a new key, add --replace"));
+        }
+        Known::Changed(_) | Known::Unknown => {}
+    }
+    hosts.trust(&host, key).map_err(|error| failed(&state.known_hosts(), &error))?;
+    Ok(print(&format!("haul://{host} is trusted")))
+}
+
+fn authorize(state: &StateDir, key: Fingerprint, name: Option<&str>) -> Result<Exit, Failure> {
+    create(state)?;
+    authorized_keys(state)?.authorize(key, name).map_err(|error| failed(&state.authorized_keys(), &error))?;
+    Ok(print(&format!("{key} may use the daemon on this machine")))
+}
+
+fn list(state: &StateDir) -> Result<Exit, Failure> {
+    for (host, key) in known_hosts(state)?.entries() {
+        print(&format!("trusted     {key}  haul://{host}"));
+    }
+    for (key, name) in authorized_keys(state)?.entries() {
+        print(format!("authorised  {key}  {name}").trim_end());
+    }
+    Ok(Exit::Done)
+}
+
+fn revoke(state: &StateDir, what: &str) -> Result<Exit, Failure> {
+    let removed = if let Ok(key) = what.parse::<Fingerprint>() {
+        authorized_keys(state)?.revoke(key).map_err(|error| failed(&state.authorized_keys(), &error))?
+    } else {
+        let host = daemon_host(what)?;
+        known_hosts(state)?.revoke(&host).map_err(|error| failed(&state.known_hosts(), &error))?
+    };
+    if removed {
+        return Ok(print(&format!("revoked {what}")));
+    }
+    Err(Failure::new(format!("{what}: neither an authorised key nor a trusted host")).hint("`haul key list` shows what there is"))
+}
+
+/// A host, or a whole address of which the host counts.
+fn daemon_host(text: &str) -> Result<DaemonHost, Failure> {
+    let text = text.strip_prefix("haul://").unwrap_or(text);
+    let host = text.split_once('/').map_or(text, |(host, _)| host);
+    DaemonHost::parse(host).map_err(|error| Failure::new(error).hint("write HOST or HOST:PORT, as in haul://HOST:PORT/"))
+}
+
+fn known_hosts(state: &StateDir) -> Result<KnownHosts, Failure> {
+    let path = state.known_hosts();
+    KnownHosts::load(path.clone()).map_err(|error| failed(&path, &error))
+}
+
+fn authorized_keys(state: &StateDir) -> Result<AuthorizedKeys, Failure> {
+    let path = state.authorized_keys();
+    AuthorizedKeys::load(path.clone()).map_err(|error| failed(&path, &error))
+}
+
+fn create(state: &StateDir) -> Result<(), Failure> {
+    state
+        .create()
+        .map_err(|error| failed(&state.known_hosts(), &error).hint("name a directory that can be written to with --state DIR"))
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+}
+
+/// Whoever closed the pipe has read enough.
+fn print(line: &str) -> Exit {
+    let _ = writeln!(io::stdout().lock(), "{line}");
+    Exit::Done
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_may_be_given_as_addresses() {
+        for text in ["far", "far:7700", "haul://far", "haul://far:7700/pub/x"] {
+            assert_eq!(daemon_host(text).map(|host| host.to_string()), Ok("far:7700".to_owned()), "{text}");
+        }
+        assert!(daemon_host("a b").is_err());
+    }
+}

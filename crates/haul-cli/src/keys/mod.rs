@@ -1,0 +1,10 @@
+//! The files of keys: the own identity, the hosts that are trusted, the keys that are authorised.
+
+mod authorized;
+mod identity;
+mod known_hosts;
+mod table;
+
+pub use authorized::AuthorizedKeys;
+pub use identity::load_or_make;
+pub use known_hosts::{Known, KnownHosts};

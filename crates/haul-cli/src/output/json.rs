@@ -1,0 +1,94 @@
+//! Events for programs: one JSON object a line, on standard output.
+//!
+//! Every object has `event`: `start`, `progress`, `file`, `problem`, `summary`. Sizes are in bytes, rates in bits per second, times in
+//! seconds, unless the name says otherwise. Paths that are not UTF-8 are shown with replacement characters.
+
+use std::io::{self, Write as _};
+use std::time::Duration;
+
+use haul_files::FileProblem;
+use serde_json::{Value, json};
+
+use super::monitor::Look;
+use super::tally::ActiveFile;
+
+/// Time between progress events.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// When the last progress event was.
+#[derive(Debug, Default)]
+pub struct Events {
+    printed: Duration,
+}
+
+impl Events {
+    /// Prints a progress event if it is time for one.
+    pub fn show(&mut self, look: &Look) {
+        if look.elapsed >= self.printed + EVERY {
+            self.printed = look.elapsed;
+            print(&progress(look));
+        }
+    }
+}
+
+/// A file did not get copied.
+pub fn problem(problem: &FileProblem) {
+    print(&json!({
+        "event": "problem",
+        "path": problem.path.to_string(),
+        "fault": format!("{:?}", problem.fault).to_lowercase(),
+        "error": problem.why.to_string(),
+    }));
+}
+
+/// A file is in place.
+pub fn file(file: &ActiveFile) {
+    print(&json!({ "event": "file", "path": file.path.to_string_lossy(), "bytes": file.size.as_u64() }));
+}
+
+/// Prints one event; whoever closed the pipe does not want it.
+pub fn print(event: &Value) {
+    let _ = writeln!(io::stdout().lock(), "{event}");
+}
+
+fn progress(look: &Look) -> Value {
+    let sender = look.path.and_then(|path| path.sender);
+    json!({
+        "event": "progress",
+        "elapsed_s": look.elapsed.as_secs_f64(),
+        "files_found": look.counts.found_files,
+        "bytes_found": look.counts.found.as_u64(),
+        "scan_complete": look.counts.complete,
+        "files_arrived": look.counts.arrived_files,
+        "bytes_arrived": look.counts.arrived.as_u64(),
+        "files_kept": look.counts.kept_files,
+        "bytes_kept": look.counts.kept.as_u64(),
+        "rate_bps": look.rate.as_bps(),
+        "left_s": look.left().map(|left| left.as_secs_f64()),
+        "rtt_ms": look.path.map(|path| path.rtt_us as f64 / 1000.0),
+        "loss": sender.map(|sender| sender.loss),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_units::{BitRate, Bytes};
+
+    use super::super::tally::Counts;
+    use super::*;
+    use crate::session::{PathReport, PathView};
+
+    #[test]
+    fn a_progress_event_tells_what_has_arrived() {
+        let counts = Counts { found: Bytes(100), arrived: Bytes(40), kept: Bytes(10), complete: true, ..Counts::default() };
+        let sender = PathReport { loss: 0.5, ..PathReport::default() };
+        let path = Some(PathView { rtt_us: 1500, sender: Some(sender) });
+        let look = Look { counts, path, rate: BitRate::from_bps(8), elapsed: Duration::from_secs(2), active: None };
+        let event = progress(&look);
+        assert_eq!((event["bytes_arrived"].as_u64(), event["bytes_kept"].as_u64()), (Some(40), Some(10)));
+        assert_eq!(
+            (event["rtt_ms"].as_f64(), event["loss"].as_f64(), event["left_s"].as_f64()),
+            (Some(1.5), Some(0.5), Some(50.0))
+        );
+    }
+}

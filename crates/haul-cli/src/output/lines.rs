@@ -1,0 +1,106 @@
+//! Progress for a log: one line every few seconds.
+
+use std::time::Duration;
+
+use haul_units::Ratio;
+
+use super::monitor::Look;
+use super::print_line;
+
+/// Time between lines.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// What was printed last.
+#[derive(Debug, Default)]
+pub struct Lines {
+    printed: Duration,
+}
+
+impl Lines {
+    /// Prints a line if it is time for one; a short copy prints none.
+    pub fn show(&mut self, look: &Look) {
+        if look.elapsed >= self.printed + EVERY {
+            self.printed = look.elapsed;
+            print_line(&line(look));
+        }
+    }
+}
+
+fn line(look: &Look) -> String {
+    let counts = &look.counts;
+    let more = if counts.complete { "" } else { "+" };
+    let mut parts = Vec::new();
+    if counts.complete {
+        parts.push(Ratio::new(counts.present().as_u64() as f64 / counts.found.as_u64().max(1) as f64).to_string());
+    }
+    parts.push(format!("{} of {}{more}", counts.present(), counts.found));
+    parts.push(look.rate.to_string());
+    parts.push(format!("files {}/{}{more}", counts.present_files(), counts.found_files));
+    parts.extend(path_parts(look));
+    parts.join("  ")
+}
+
+/// Time left, round-trip time and loss, as far as they are known.
+pub fn path_parts(look: &Look) -> Vec<String> {
+    let mut parts = Vec::new();
+    parts.extend(look.left().map(|left| format!("{} left", short_duration(left))));
+    if let Some(path) = look.path {
+        parts.push(format!("RTT {}", milliseconds(path.rtt_us)));
+        parts.extend(path.sender.map(|sender| format!("loss {}", Ratio::new(sender.loss))));
+    }
+    parts
+}
+
+/// A round-trip time: `0.12 ms`, `153 ms`.
+pub fn milliseconds(us: u64) -> String {
+    let ms = us as f64 / 1000.0;
+    let decimals = if ms < 9.995 { 2 } else { usize::from(ms < 99.95) };
+    format!("{ms:.decimals$} ms")
+}
+
+/// A time to wait: `8 s`, `3:05`, `2:10:00`.
+pub fn short_duration(duration: Duration) -> String {
+    let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m}:{s:02}"),
+        (h, m, s) => format!("{h}:{m:02}:{s:02}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_units::{BitRate, Bytes};
+
+    use super::super::tally::Counts;
+    use super::*;
+    use crate::session::{PathReport, PathView};
+
+    #[test]
+    fn a_line_has_all_a_log_needs() {
+        let counts = Counts {
+            found_files: 12,
+            found: Bytes::gib(4),
+            complete: true,
+            arrived_files: 3,
+            arrived: Bytes::gib(1),
+            ..Counts::default()
+        };
+        let sender = PathReport { loss: 0.001, ..PathReport::default() };
+        let path = Some(PathView { rtt_us: 150_200, sender: Some(sender) });
+        let mut look = Look { counts, path, rate: BitRate::gbps(1), elapsed: Duration::from_secs(9), active: None };
+        assert_eq!(line(&look), "25.0 %  1.00 GiB of 4.00 GiB  1.00 Gbit/s  files 3/12  26 s left  RTT 150 ms  loss 0.10 %");
+        look.counts.complete = false;
+        look.path = None;
+        assert_eq!(line(&look), "1.00 GiB of 4.00 GiB+  1.00 Gbit/s  files 3/12+");
+    }
+
+    #[test]
+    fn durations_and_times() {
+        assert_eq!(short_duration(Duration::from_millis(7_100)), "8 s");
+        assert_eq!(short_duration(Duration::from_secs(185)), "3:05");
+        assert_eq!(short_duration(Duration::from_secs(7800)), "2:10:00");
+        assert_eq!(milliseconds(120), "0.12 ms");
+        assert_eq!(milliseconds(12_340), "12.3 ms");
+    }
+}

@@ -1,0 +1,193 @@
+//! Counts what the engine tells, for whoever wants to show it.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use haul_files::{Event, FileProblem, Observer};
+use haul_units::Bytes;
+
+/// How many names of files under way are kept.
+const NAMES: usize = 64;
+/// How many finished files are kept until somebody shows them.
+const FINISHED: usize = 10_000;
+
+/// The state of all the copies of one command.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Whether names of files are wanted.
+    names: bool,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Of the copies that are over.
+    before: Counts,
+    /// Of the copy under way.
+    current: Counts,
+    active: Vec<ActiveFile>,
+    finished: Vec<ActiveFile>,
+    problems: Vec<FileProblem>,
+}
+
+/// Totals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Files that the scan found.
+    pub found_files: u64,
+    /// Bytes in them.
+    pub found: Bytes,
+    /// Whether the scan is over.
+    pub complete: bool,
+    /// Files in place.
+    pub arrived_files: u64,
+    /// Bytes written.
+    pub arrived: Bytes,
+    /// Files that needed nothing.
+    pub kept_files: u64,
+    /// Bytes that were there already.
+    pub kept: Bytes,
+}
+
+/// A file and its size.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ActiveFile {
+    /// Its name.
+    pub path: PathBuf,
+    /// Its size, zero where it is not known.
+    pub size: Bytes,
+}
+
+impl Counts {
+    /// Bytes that are at the destination.
+    pub fn present(self) -> Bytes {
+        self.arrived + self.kept
+    }
+
+    /// Files that are at the destination.
+    pub fn present_files(self) -> u64 {
+        self.arrived_files + self.kept_files
+    }
+
+    fn plus(self, other: Self) -> Self {
+        Self {
+            found_files: self.found_files + other.found_files,
+            found: self.found + other.found,
+            complete: other.complete,
+            arrived_files: self.arrived_files + other.arrived_files,
+            arrived: self.arrived + other.arrived,
+            kept_files: self.kept_files + other.kept_files,
+            kept: self.kept + other.kept,
+        }
+    }
+}
+
+impl Tally {
+    /// Nothing has happened. `names`: whether to keep names of files.
+    pub fn new(names: bool) -> Self {
+        Self { names, inner: Mutex::default() }
+    }
+
+    /// All counts up to here.
+    pub fn counts(&self) -> Counts {
+        let inner = self.lock();
+        inner.before.plus(inner.current)
+    }
+
+    /// The file that was started last and is not finished, and how many others there are.
+    pub fn active(&self) -> Option<(ActiveFile, usize)> {
+        let inner = self.lock();
+        inner.active.last().map(|last| (last.clone(), inner.active.len() - 1))
+    }
+
+    /// Files finished since the last call.
+    pub fn take_finished(&self) -> Vec<ActiveFile> {
+        std::mem::take(&mut self.lock().finished)
+    }
+
+    /// Problems since the last call.
+    pub fn take_problems(&self) -> Vec<FileProblem> {
+        std::mem::take(&mut self.lock().problems)
+    }
+
+    /// One copy is over; what follows belongs to the next one.
+    pub fn next_copy(&self) {
+        let mut inner = self.lock();
+        inner.before = inner.before.plus(inner.current);
+        inner.current = Counts::default();
+        inner.active.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for Tally {
+    fn event(&self, event: Event<'_>) {
+        let mut inner = self.lock();
+        match event {
+            Event::Found { files, bytes, complete } => {
+                let current = &mut inner.current;
+                (current.found_files, current.found, current.complete) = (files, bytes, complete);
+            }
+            Event::Arrived { files, bytes } => (inner.current.arrived_files, inner.current.arrived) = (files, bytes),
+            Event::Kept { files, bytes } => (inner.current.kept_files, inner.current.kept) = (files, bytes),
+            Event::FileStarted { path, size } => inner.start(path, size),
+            Event::FileFinished { path, size } => inner.finish(path, size),
+            Event::Problem(problem) => inner.problems.push(problem.clone()),
+            _ => {}
+        }
+    }
+
+    fn wants_files(&self) -> bool {
+        self.names
+    }
+}
+
+impl Inner {
+    fn start(&mut self, path: &Path, size: Bytes) {
+        if self.active.len() == NAMES {
+            self.active.remove(0);
+        }
+        self.active.push(ActiveFile { path: path.to_owned(), size });
+    }
+
+    fn finish(&mut self, path: &Path, size: Bytes) {
+        self.active.retain(|file| file.path != path);
+        if self.finished.len() < FINISHED {
+            self.finished.push(ActiveFile { path: path.to_owned(), size });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_over_copies() {
+        let tally = Tally::new(true);
+        tally.event(Event::Found { files: 3, bytes: Bytes(30), complete: true });
+        tally.event(Event::Arrived { files: 1, bytes: Bytes(10) });
+        tally.event(Event::Kept { files: 2, bytes: Bytes(20) });
+        tally.next_copy();
+        tally.event(Event::Found { files: 1, bytes: Bytes(5), complete: false });
+        let counts = tally.counts();
+        assert_eq!((counts.found_files, counts.found, counts.complete), (4, Bytes(35), false));
+        assert_eq!((counts.present_files(), counts.present()), (3, Bytes(30)));
+    }
+
+    #[test]
+    fn the_latest_unfinished_file_is_the_one_shown() {
+        let tally = Tally::new(true);
+        let (a, b) = (Path::new("a"), Path::new("b"));
+        tally.event(Event::FileStarted { path: a, size: Bytes(1) });
+        tally.event(Event::FileStarted { path: b, size: Bytes(2) });
+        assert_eq!(tally.active().map(|(file, others)| (file.path, others)), Some((b.to_owned(), 1)));
+        tally.event(Event::FileFinished { path: b, size: Bytes(2) });
+        assert_eq!(tally.active().map(|(file, others)| (file.path, others)), Some((a.to_owned(), 0)));
+        assert_eq!(tally.take_finished().len(), 1);
+        assert!(tally.take_finished().is_empty());
+    }
+}

@@ -1,0 +1,201 @@
+//! What limited the speed.
+//!
+//! The sender's transport knows why it waited: nothing to send, window full, no credit, or pacing. If it had nothing to send, the engine's
+//! threads at the source say why; if it had no credit, those at the target do. If nobody waited, the processor was the limit.
+//!
+//! ```text
+//!   source disk -> hashing -> [sender's transport] === path ===> [receiver's transport] -> hashing -> target disk
+//!        read        hash       application        window, pacing         credit             hash        write
+//! ```
+
+use std::time::Duration;
+
+use haul_files::{Report, Waits};
+use haul_units::{BitRate, Bytes, Ratio};
+
+use super::lines::milliseconds;
+use crate::session::PathReport;
+
+/// Too little was sent to say anything.
+const SHORT: Duration = Duration::from_millis(500);
+/// The same, in bytes.
+const SMALL: Bytes = Bytes::mib(4);
+/// A wait for less of the time than this is nobody's fault.
+const NOTABLE: f64 = 0.3;
+/// A rate this near to the limit is limited by it.
+const NEAR: f64 = 0.85;
+
+/// What the verdict rests on.
+#[derive(Debug)]
+pub struct Conditions<'a> {
+    /// The engine's account, both sides together.
+    pub report: &'a Report,
+    /// The transport's, from the sender; none on a download that was too short for one.
+    pub path: Option<&'a PathReport>,
+    /// The limit that the user set.
+    pub limit: Option<BitRate>,
+}
+
+/// One line: what limited the speed, with the numbers that say so; empty where too little was sent to tell.
+pub fn verdict(conditions: &Conditions<'_>) -> String {
+    let report = conditions.report;
+    if report.elapsed < SHORT || report.bytes < SMALL {
+        return String::new();
+    }
+    let rate = BitRate::of(report.bytes, report.elapsed);
+    if let Some(limit) = conditions.limit.filter(|&limit| rate.ratio_to(limit).as_f64() >= NEAR) {
+        return format!("limited by the rate limit of {limit}");
+    }
+    let Some(path) = conditions.path else { return format!("limited by {}", ends(report)) };
+    let share = |us: u64| us as f64 / report.elapsed.as_micros().max(1) as f64;
+    let (idle, credit) = (share(path.wait_application_us), share(path.wait_credit_us));
+    let network = share(path.wait_window_us) + share(path.wait_pacing_us);
+    if idle.max(credit).max(network) < NOTABLE {
+        let busy = Ratio::new(1.0 - idle - credit - network);
+        return format!("limited by the processor: the sender's transport was busy {busy} of the time");
+    }
+    if network >= idle && network >= credit {
+        format!(
+            "limited by the path: {} kept full {} of the time, {}",
+            delivery(path),
+            Ratio::new(network.min(1.0)),
+            losses(path)
+        )
+    } else if credit >= idle {
+        format!("limited by {}: the sender waited for credit {} of the time", receiver(report), Ratio::new(credit.min(1.0)))
+    } else {
+        format!("limited by {}: the transport had nothing to send {} of the time", sender(report), Ratio::new(idle.min(1.0)))
+    }
+}
+
+fn delivery(path: &PathReport) -> String {
+    format!("{} at RTT {}", BitRate::from_bps(path.delivery_bps), milliseconds(path.rtt_us))
+}
+
+/// Loss, and whether a queue stood: a queue means that the path was really full.
+fn losses(path: &PathReport) -> String {
+    let queue_us = path.rtt_us.saturating_sub(path.min_rtt_us);
+    let congested = queue_us > path.min_rtt_us / 4 && queue_us > 1000;
+    let kind = match (congested, path.lost_pkts) {
+        (true, _) => format!("congestion: {} of queue", milliseconds(queue_us)),
+        (false, 0) => "no queue".to_owned(),
+        (false, _) => "no queue, so the loss was not congestion".to_owned(),
+    };
+    format!("loss {} ({kind})", Ratio::new(path.loss))
+}
+
+/// The part of one thread's time that a sum over threads stands for.
+fn part(time: Duration, waits: &Waits, elapsed: Duration) -> f64 {
+    let threads = f64::from(waits.threads.max(1));
+    time.as_secs_f64() / threads / elapsed.as_secs_f64().max(1e-9)
+}
+
+fn sender(report: &Report) -> String {
+    let waits = &report.sender;
+    let of = |time| part(time, waits, report.elapsed);
+    let (read, hash, plan) = (of(waits.read), of(waits.hash), of(waits.plan));
+    match () {
+        () if read >= hash && read >= plan && read > 0.0 => {
+            format!("the source's disk (reading took {} of its threads' time)", Ratio::new(read))
+        }
+        () if hash >= plan && hash > 0.0 => {
+            format!("the source's processor (hashing took {} of its threads' time)", Ratio::new(hash))
+        }
+        () if plan > 0.0 => format!("the number of files (finding out what to send took {} of the time)", Ratio::new(plan)),
+        () => "the source".to_owned(),
+    }
+}
+
+fn receiver(report: &Report) -> String {
+    let waits = &report.receiver;
+    let of = |time| part(time, waits, report.elapsed);
+    // Syncing and renaming are one thread's.
+    let alone = |time: Duration| time.as_secs_f64() / report.elapsed.as_secs_f64().max(1e-9);
+    let (write, hash, sync) = (of(waits.write), of(waits.hash), alone(waits.sync + waits.rename));
+    match () {
+        () if write.max(sync) < NOTABLE && hash < NOTABLE => "memory for data under way (credit)".to_owned(),
+        () if sync >= write && sync >= hash => {
+            format!("the target's disk (making files durable took {} of the time)", Ratio::new(sync))
+        }
+        () if write >= hash => format!("the target's disk (writing took {} of its threads' time)", Ratio::new(write)),
+        () => format!("the target's processor (hashing took {} of its threads' time)", Ratio::new(hash)),
+    }
+}
+
+/// Without a word from the sender's transport, the busier end is named.
+fn ends(report: &Report) -> String {
+    let idle = part(report.receiver.transport, &report.receiver, report.elapsed);
+    if idle < NOTABLE { receiver(report) } else { sender(report) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn report() -> Report {
+        let mut report = Report::default();
+        report.bytes = Bytes::mib(100);
+        report.elapsed = SECOND;
+        report.sender.threads = 2;
+        report.receiver.threads = 2;
+        report
+    }
+
+    fn told(report: &Report, path: PathReport, limit: Option<BitRate>) -> String {
+        verdict(&Conditions { report, path: Some(&path), limit })
+    }
+
+    #[test]
+    fn a_short_copy_has_no_verdict() {
+        let mut short = report();
+        short.bytes = Bytes(10);
+        assert_eq!(told(&short, PathReport::default(), None), "");
+    }
+
+    #[test]
+    fn the_path_with_and_without_congestion() {
+        let path = PathReport {
+            wait_window_us: 900_000,
+            rtt_us: 100_000,
+            min_rtt_us: 99_000,
+            lost_pkts: 5,
+            loss: 0.001,
+            delivery_bps: 900_000_000,
+            ..PathReport::default()
+        };
+        let text = told(&report(), path, None);
+        assert_eq!(
+            text,
+            "limited by the path: 900 Mbit/s at RTT 100 ms kept full 90.0 % of the time, loss 0.10 % (no queue, so the loss was not congestion)"
+        );
+        assert!(told(&report(), PathReport { rtt_us: 200_000, ..path }, None).contains("congestion: 101 ms of queue"));
+    }
+
+    #[test]
+    fn the_ends() {
+        let idle = PathReport { wait_application_us: 800_000, ..PathReport::default() };
+        let mut busy = report();
+        busy.sender.read = SECOND;
+        assert!(
+            told(&busy, idle, None).starts_with("limited by the source's disk (reading took 50.0 %"),
+            "{}",
+            told(&busy, idle, None)
+        );
+        busy.sender.hash = 2 * SECOND;
+        assert!(told(&busy, idle, None).contains("the source's processor"));
+        busy.sender.plan = 3 * SECOND;
+        assert!(told(&busy, idle, None).contains("the number of files"));
+        let starved = PathReport { wait_credit_us: 800_000, ..PathReport::default() };
+        assert!(told(&busy, starved, None).contains("memory for data"));
+        busy.receiver.write = SECOND;
+        assert!(told(&busy, starved, None).contains("the target's disk (writing"));
+    }
+
+    #[test]
+    fn the_limit_and_the_processor() {
+        assert_eq!(told(&report(), PathReport::default(), Some(BitRate::mbps(900))), "limited by the rate limit of 900 Mbit/s");
+        assert!(told(&report(), PathReport::default(), Some(BitRate::gbps(9))).contains("the processor"));
+    }
+}

@@ -1,0 +1,177 @@
+//! `haul remote`: the far side of a copy, started through ssh by `haul cp`.
+//!
+//! It reads a greeting from standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
+//! greeting names. When standard input ends, so does it: ssh has gone, or the copy is over.
+
+use std::env;
+use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use haul::{BindError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
+use haul_cc::ControllerChoice;
+use haul_files::{Access, Cancel, Silent};
+
+use crate::args::PortRange;
+use crate::clock;
+use crate::exit::{Exit, Failure};
+use crate::session::{PROTOCOL, ServerSession};
+use crate::ssh::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello};
+
+/// How long it waits for a connection before it gives up.
+const NOBODY: Duration = Duration::from_secs(30);
+/// How often it looks at the time.
+const LOOK: Duration = Duration::from_secs(1);
+/// How long a copy may take to save its state once ssh has gone.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// Runs the command.
+pub fn run() -> Result<Exit, Failure> {
+    if io::stdin().is_terminal() {
+        return Err(
+            Failure::new("`haul remote` is the far side of a copy").hint("`haul cp` starts it through ssh; nobody else needs to")
+        );
+    }
+    let (endpoint, answer) = match prepare() {
+        Ok((endpoint, hello)) => (Some(endpoint), RemoteAnswer::Ready(hello)),
+        Err(Failure { message, hint }) => (None, RemoteAnswer::Failed { error: message, hint }),
+    };
+    let mut stdout = io::stdout().lock();
+    let said = stdout.write_all(answer.to_line().as_bytes()).and_then(|()| stdout.flush());
+    drop(stdout);
+    match endpoint {
+        Some(endpoint) if said.is_ok() => Ok(serve(&endpoint)),
+        _ => Ok(Exit::Failed),
+    }
+}
+
+/// Everything up to the answer.
+fn prepare() -> Result<(Endpoint, RemoteHello), Failure> {
+    let mut line = Vec::new();
+    let read = io::stdin().lock().take(MAX_LINE).read_until(b'\n', &mut line);
+    read.map_err(|error| Failure::new(format!("reading the greeting: {error}")))?;
+    let hello = ClientHello::from_line(&line).map_err(|_| other_version("its greeting cannot be understood"))?;
+    if hello.bootstrap != BOOTSTRAP {
+        return Err(other_version(&format!("it is version {}, this one {}", hello.version, env!("CARGO_PKG_VERSION"))));
+    }
+    let client: Fingerprint = hello.client.parse().map_err(|_| other_version("its key cannot be understood"))?;
+    let controller = hello.controller.as_deref().map(str::parse::<ControllerChoice>).transpose();
+    let controller = controller.map_err(|error| Failure::new(format!("its congestion control is not known here: {error}")))?;
+    let identity = Identity::generate();
+    let server = identity.public_key().fingerprint();
+    let config = ServerConfig {
+        identity,
+        trust: PeerTrust::Pinned(vec![client]),
+        protocols: vec![PROTOCOL.to_vec()],
+        transport: TransportConfig { controller: controller.unwrap_or_default(), ..TransportConfig::default() },
+    };
+    let endpoint = listen(&hello, &config)?;
+    let remote = RemoteHello {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        port: endpoint.local_addr().port(),
+        server: server.to_string(),
+        token: BASE64.encode(&endpoint.admission_token()),
+        addresses: ssh_address(env::var("SSH_CONNECTION").ok().as_deref()).into_iter().collect(),
+        advice: endpoint.buffer_warning(),
+    };
+    Ok((endpoint, remote))
+}
+
+/// Listens on whatever the greeting allows; a machine without IPv6 serves IPv4 alone.
+fn listen(hello: &ClientHello, config: &ServerConfig) -> Result<Endpoint, Failure> {
+    let ports =
+        hello.udp_ports.map(|(first, last)| PortRange::new(first, last).ok_or_else(|| Failure::new("no such range of ports")));
+    let ports = ports.transpose()?.map_or(0..=0, PortRange::range);
+    let on = |ip: IpAddr| Endpoint::listen_in(ip, ports.clone(), config.clone());
+    let (v4, v6) = (IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED));
+    let bound = match hello.family {
+        Family::Ipv4 => on(v4),
+        Family::Ipv6 => on(v6),
+        Family::Any => on(v6).or_else(|_| on(v4)),
+    };
+    bound.map_err(|error: BindError| {
+        let failure = Failure::new(format!("no UDP port to listen on: {error}"));
+        if hello.udp_ports.is_some() { failure.hint("the ports of --udp-port are taken; name more of them") } else { failure }
+    })
+}
+
+/// The third word of `SSH_CONNECTION` is the address that ssh reached.
+fn ssh_address(connection: Option<&str>) -> Option<IpAddr> {
+    connection?.split_whitespace().nth(2)?.parse().ok()
+}
+
+fn serve(endpoint: &Endpoint) -> Exit {
+    let cancel = Cancel::new();
+    let served = Arc::new(AtomicBool::new(false));
+    let busy = Arc::new(AtomicUsize::new(0));
+    end_with_stdin(endpoint.clone(), cancel.clone(), Arc::clone(&busy));
+    let started = clock::now();
+    while let Ok(accepted) = endpoint.accept_timeout(LOOK) {
+        if let Some(connection) = accepted {
+            busy.fetch_add(1, Ordering::SeqCst);
+            let (endpoint, cancel, served, busy) = (endpoint.clone(), cancel.clone(), Arc::clone(&served), Arc::clone(&busy));
+            thread::spawn(move || {
+                if serve_one(connection, &cancel) {
+                    served.store(true, Ordering::SeqCst);
+                    // There is only one copy to serve: this ends the loop.
+                    endpoint.close();
+                }
+                busy.fetch_sub(1, Ordering::SeqCst);
+            });
+        } else if busy.load(Ordering::SeqCst) == 0 && clock::now() - started > NOBODY {
+            return Exit::Failed;
+        }
+    }
+    if served.load(Ordering::SeqCst) { Exit::Done } else { Exit::Failed }
+}
+
+/// True if this was the copy, however it went; the client tells its user.
+fn serve_one(connection: Connection, cancel: &Cancel) -> bool {
+    // A connection without an opening lost the race against one over another address.
+    let Ok(session) = ServerSession::accept(connection) else { return false };
+    let home = env::var_os("HOME").map(PathBuf::from).or_else(|| env::current_dir().ok());
+    let access = Access::Account { home: home.unwrap_or_else(|| PathBuf::from("/")) };
+    if let Err(error) = session.serve(&access, None, &Silent, cancel) {
+        tracing::debug!(%error, "the copy failed");
+    }
+    true
+}
+
+/// Watches standard input: when it ends, the copy is stopped, in order if there is time.
+fn end_with_stdin(endpoint: Endpoint, cancel: Cancel, busy: Arc<AtomicUsize>) {
+    thread::spawn(move || {
+        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        cancel.cancel();
+        let deadline = clock::now() + FAREWELL;
+        while busy.load(Ordering::SeqCst) > 0 && clock::now() < deadline {
+            thread::park_timeout(Duration::from_millis(10));
+        }
+        endpoint.close();
+        // If something still hangs, nobody is left to wait for it.
+        thread::park_timeout(LOOK);
+        std::process::exit(i32::from(Exit::Failed.code()));
+    });
+}
+
+fn other_version(why: &str) -> Failure {
+    Failure::new(format!("the haul that called is of another version: {why}"))
+        .hint("install the same version of haul on both hosts")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_address_that_ssh_reached() {
+        assert_eq!(ssh_address(Some("192.0.2.1 50000 192.0.2.2 22")), Some(IpAddr::from([192, 0, 2, 2])));
+        assert_eq!(ssh_address(Some("::1 50000 ::1 22")), Some(IpAddr::V6(Ipv6Addr::LOCALHOST)));
+        assert_eq!(ssh_address(Some("garbage")), None);
+        assert_eq!(ssh_address(None), None);
+    }
+}

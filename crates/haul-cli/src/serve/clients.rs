@@ -1,0 +1,144 @@
+//! The clients of a daemon: who may come in, and what each one does.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use haul::Connection;
+use haul_files::{Access, Cancel, CopyError, Event, Observer, Report};
+use haul_units::BitRate;
+use tracing::{Span, error, info, info_span, warn};
+
+use crate::keys::AuthorizedKeys;
+use crate::session::{Refusal, ServerSession, refuse};
+use crate::state::StateDir;
+
+/// More clients than this at once are turned away, to keep memory and threads for those that are there.
+const MOST: usize = 512;
+/// How long copies may take to save their state when the daemon ends.
+const FAREWELL: Duration = Duration::from_secs(10);
+
+/// All clients of one daemon.
+pub struct Clients {
+    access: Access,
+    limit: Option<BitRate>,
+    state: StateDir,
+    present: Mutex<Present>,
+    left: Condvar,
+}
+
+#[derive(Default)]
+struct Present {
+    next: u64,
+    copies: HashMap<u64, Cancel>,
+}
+
+impl Clients {
+    /// Nobody is there.
+    pub fn new(access: Access, limit: Option<BitRate>, state: StateDir) -> Self {
+        Self { access, limit, state, present: Mutex::default(), left: Condvar::new() }
+    }
+
+    /// Lets a client in, in a thread of its own.
+    pub fn welcome(self: &Arc<Self>, connection: Connection) {
+        let cancel = Cancel::new();
+        let (number, full) = {
+            let mut present = self.lock();
+            present.next += 1;
+            let number = present.next;
+            present.copies.insert(number, cancel.clone());
+            (number, present.copies.len() > MOST)
+        };
+        let clients = Arc::clone(self);
+        thread::spawn(move || {
+            let client = info_span!("client", number, address = %connection.remote_addr());
+            client.in_scope(|| clients.serve(connection, &cancel, full));
+            clients.lock().copies.remove(&number);
+            clients.left.notify_all();
+        });
+    }
+
+    /// Stops all copies and waits for them.
+    pub fn dismiss(&self) {
+        let present = self.lock();
+        present.copies.values().for_each(Cancel::cancel);
+        let _ = self.left.wait_timeout_while(present, FAREWELL, |present| !present.copies.is_empty());
+    }
+
+    fn serve(&self, connection: Connection, cancel: &Cancel, full: bool) {
+        if full {
+            warn!(most = MOST, "turned away: too many clients");
+            let hint = Some("try again later".to_owned());
+            return refuse(connection, &Refusal { error: "the daemon has too many clients".to_owned(), hint });
+        }
+        let name = match self.admit(&connection) {
+            Ok(name) => name,
+            Err(refusal) => return refuse(connection, &refusal),
+        };
+        let session = match ServerSession::accept(connection) {
+            Ok(session) => session,
+            Err(error) => return info!(client = name, %error, "left without asking for anything"),
+        };
+        info!(client = name, version = session.opening.version, "connected");
+        let observer = Log { span: Span::current() };
+        match session.serve(&self.access, self.limit, &observer, cancel) {
+            Ok(report) => log_report(&name, &report),
+            Err(CopyError::Cancelled) => info!(client = name, "stopped"),
+            Err(error) => error!(client = name, %error, "the copy failed"),
+        }
+    }
+
+    /// The name of an authorised client, or why it is not let in.
+    fn admit(&self, connection: &Connection) -> Result<String, Refusal> {
+        let Some(key) = connection.peer_key().map(|key| key.fingerprint()) else {
+            warn!("turned away: it shows no key");
+            return Err(Refusal { error: "the daemon serves only clients that show a key".to_owned(), hint: None });
+        };
+        let path = self.state.authorized_keys();
+        let keys = AuthorizedKeys::load(path.clone()).map_err(|error| {
+            error!(file = %path.display(), %error, "turned away: the file of authorised keys cannot be read");
+            Refusal { error: "the daemon cannot read its authorised keys".to_owned(), hint: Some("its log says why".to_owned()) }
+        })?;
+        match keys.name_of(key) {
+            Some(name) if name.is_empty() => Ok(key.to_string()),
+            Some(name) => Ok(name),
+            None => {
+                warn!(%key, "turned away: this key is not authorised (`haul key authorize {key}` would let it in)");
+                let hint = format!("on the daemon's host, whoever runs it must say: haul key authorize {key}");
+                Err(Refusal { error: "this user's key is not authorised there".to_owned(), hint: Some(hint) })
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Puts a client's problems into the log; the engine's threads do not know whose they are, the span does.
+struct Log {
+    span: Span,
+}
+
+impl Observer for Log {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Problem(problem) = event {
+            self.span.in_scope(|| warn!("{problem}"));
+        }
+    }
+}
+
+fn log_report(client: &str, report: &Report) {
+    let rate = BitRate::of(report.bytes, report.elapsed);
+    info!(
+        client,
+        files = report.files,
+        bytes = report.bytes.as_u64(),
+        skipped = report.skipped_files,
+        problems = report.problem_count,
+        seconds = report.elapsed.as_secs_f64(),
+        %rate,
+        "copied"
+    );
+}

@@ -1,0 +1,109 @@
+//! `haul serve`: the daemon.
+//!
+//! One thread a client. A client is let in by its key; the file of authorised keys is read for each, so that a change needs no restart.
+//! SIGTERM and SIGINT end the daemon: copies under way are stopped in a state that can be resumed.
+
+mod clients;
+mod systemd;
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul::{Endpoint, Identity, PeerTrust, ServerConfig, TransportConfig};
+use haul_files::{Access, Export};
+use tracing::{info, warn};
+
+use self::clients::Clients;
+use crate::args::ServeArgs;
+use crate::exit::{Exit, Failure};
+use crate::keys::{self, AuthorizedKeys};
+use crate::session::PROTOCOL;
+use crate::state::StateDir;
+use crate::{interrupt, logging};
+
+/// How often it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Runs the command.
+pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
+    logging::start(logging::Audience::Operator, args.verbose, args.quiet);
+    interrupt::watch();
+    let exports = exports(args)?;
+    let state = StateDir::find(args.state.as_deref())?;
+    let (identity, new) = keys::load_or_make(&state)?;
+    let fingerprint = identity.public_key().fingerprint();
+    let endpoint = listen(args.listen, identity)?;
+    info!(address = %endpoint.local_addr(), key = %fingerprint, new_key = new, "listening");
+    for export in &exports {
+        info!(root = export.name, path = %export.path.display(), writable = export.writable, "exporting");
+    }
+    if let Some(advice) = endpoint.buffer_warning() {
+        warn!("{advice}");
+    }
+    warn_if_nobody_may(&state);
+    systemd::notify("READY=1");
+    let clients = Arc::new(Clients::new(Access::Exports(exports), args.limit.map(|limit| limit.0), state));
+    while !interrupt::requested() {
+        match endpoint.accept_timeout(LOOK) {
+            Ok(Some(connection)) => clients.welcome(connection),
+            Ok(None) => {}
+            Err(error) => return Err(Failure::new(format!("the socket failed: {error}"))),
+        }
+    }
+    systemd::notify("STOPPING=1");
+    info!("ending");
+    clients.dismiss();
+    endpoint.close();
+    Ok(Exit::Done)
+}
+
+/// The roots, each a directory that exists, no name twice.
+fn exports(args: &ServeArgs) -> Result<Vec<Export>, Failure> {
+    let mut exports: Vec<Export> = Vec::new();
+    for root in &args.roots {
+        let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", root.path.display()));
+        if exports.iter().any(|export| export.name == root.name) {
+            return Err(Failure::new(format!("the root `{}` is named twice", root.name)).hint("give each --root its own name"));
+        }
+        let path = fs::canonicalize(&root.path).map_err(|error| failed(&error))?;
+        if !path.is_dir() {
+            return Err(failed(&"not a directory").hint("a root is a directory: export the one that holds the file"));
+        }
+        exports.push(Export { name: root.name.clone(), path, writable: root.writable });
+    }
+    Ok(exports)
+}
+
+/// On a machine without IPv6, `[::]` means all of IPv4.
+fn listen(address: SocketAddr, identity: Identity) -> Result<Endpoint, Failure> {
+    let config = ServerConfig {
+        identity,
+        // Every key may knock, so that a refusal can be explained; the file of authorised keys decides.
+        trust: PeerTrust::Callback(Arc::new(|_| true)),
+        protocols: vec![PROTOCOL.to_vec()],
+        transport: TransportConfig::default(),
+    };
+    let bound = match Endpoint::listen(address, config.clone()) {
+        Err(_) if address.is_ipv6() && address.ip().is_unspecified() => {
+            Endpoint::listen(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()), config)
+        }
+        bound => bound,
+    };
+    bound.map_err(|error| {
+        Failure::new(format!("{address}: {error}"))
+            .hint("is another daemon running? Name another address or port with --listen ADDR:PORT")
+    })
+}
+
+fn warn_if_nobody_may(state: &StateDir) {
+    let path = state.authorized_keys();
+    match AuthorizedKeys::load(path.clone()) {
+        Ok(keys) if keys.entries().next().is_none() => {
+            warn!(file = %path.display(), "no key is authorised yet: nobody can connect before `haul key authorize FINGERPRINT`");
+        }
+        Ok(_) => {}
+        Err(error) => warn!(file = %path.display(), %error, "the file of authorised keys cannot be read"),
+    }
+}

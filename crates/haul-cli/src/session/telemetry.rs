@@ -1,0 +1,120 @@
+//! The path as the sending side sees it: RTT, loss, and why sending waited.
+//!
+//! Only the sender knows what was lost. On a download that is the server, so it tells the client once a second.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use haul::Stats;
+use serde::{Deserialize, Serialize};
+
+/// How often the server reports.
+pub const INTERVAL: Duration = Duration::from_secs(1);
+/// Longest report, in bytes.
+const MAX_REPORT: u64 = 4096;
+
+/// Figures of one path, from its sender.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathReport {
+    /// Round-trip time, smoothed.
+    pub rtt_us: u64,
+    /// Shortest round-trip time of late.
+    pub min_rtt_us: u64,
+    /// Part of the packets that was lost.
+    pub loss: f64,
+    /// Packets sent, retransmissions included.
+    pub sent_pkts: u64,
+    /// Packets lost.
+    pub lost_pkts: u64,
+    /// Payload bytes sent again.
+    pub retransmitted_bytes: u64,
+    /// Rate at which packets arrive, in bits per second.
+    pub delivery_bps: u64,
+    /// Time in which there was nothing to send.
+    pub wait_application_us: u64,
+    /// Time in which the congestion window was full.
+    pub wait_window_us: u64,
+    /// Time in which the receiver gave no credit.
+    pub wait_credit_us: u64,
+    /// Time in which the pacer held packets back.
+    pub wait_pacing_us: u64,
+}
+
+/// What the client knows of the path.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PathView {
+    /// Round-trip time, from whoever measured one.
+    pub rtt_us: u64,
+    /// The sender's figures; on a download, none before the first report.
+    pub sender: Option<PathReport>,
+}
+
+impl From<&Stats> for PathReport {
+    fn from(stats: &Stats) -> Self {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        Self {
+            rtt_us: micros(stats.rtt),
+            min_rtt_us: micros(stats.min_rtt),
+            loss: stats.loss.as_f64(),
+            sent_pkts: stats.sent_pkts,
+            lost_pkts: stats.lost_pkts,
+            retransmitted_bytes: stats.retransmitted.as_u64(),
+            delivery_bps: stats.rate_delivered.as_bps(),
+            wait_application_us: micros(stats.waits.application),
+            wait_window_us: micros(stats.waits.window),
+            wait_credit_us: micros(stats.waits.credit),
+            wait_pacing_us: micros(stats.waits.pacing),
+        }
+    }
+}
+
+impl PathReport {
+    /// Sends one report; false once the peer no longer listens.
+    pub fn write_to(&self, stream: &mut impl Write) -> bool {
+        let line = serde_json::to_vec(self).map(|mut line| {
+            line.push(b'\n');
+            line
+        });
+        line.is_ok_and(|line| stream.write_all(&line).and_then(|()| stream.flush()).is_ok())
+    }
+}
+
+/// Reads reports into `latest` until the stream ends.
+pub fn follow(stream: impl Read, latest: &Mutex<Option<PathReport>>) {
+    let mut lines = BufReader::new(stream);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match lines.by_ref().take(MAX_REPORT).read_until(b'\n', &mut line) {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {}
+        }
+        let Ok(report) = serde_json::from_slice(&line) else { return };
+        *latest.lock().unwrap_or_else(PoisonError::into_inner) = Some(report);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_report_is_kept() {
+        let mut bytes = Vec::new();
+        for rtt_us in [1, 2] {
+            assert!(PathReport { rtt_us, ..PathReport::default() }.write_to(&mut bytes));
+        }
+        let latest = Mutex::new(None);
+        follow(&bytes[..], &latest);
+        assert_eq!(latest.into_inner().unwrap().map(|report| report.rtt_us), Some(2));
+    }
+
+    #[test]
+    fn nonsense_ends_it_and_harms_nothing() {
+        let latest = Mutex::new(None);
+        follow(&b"{\"rtt_us\":-1}\n{}\n"[..], &latest);
+        assert_eq!(latest.into_inner().unwrap(), None);
+    }
+}

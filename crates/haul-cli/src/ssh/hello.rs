@@ -1,0 +1,231 @@
+//! What the two sides tell each other over ssh before UDP starts: one line each way.
+//!
+//! ```text
+//! local  -> remote   {"bootstrap":1, .. "client":"SHA256:.."}
+//! remote -> local    HAUL/1 {"ready":{"port":..,"server":"SHA256:..","token":..}}      or      HAUL/1 {"failed":{"error":..}}
+//! ```
+//!
+//! A login shell may print greetings before the answer: the prefix finds it. Unknown fields are ignored, so that a later version can say more.
+
+use std::io::{self, BufRead, Read as _};
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Version of this exchange.
+pub const BOOTSTRAP: u32 = 1;
+/// Longest line that either side reads, in bytes.
+pub const MAX_LINE: u64 = 64 << 10;
+
+/// What comes before the answer.
+const MAGIC: &str = "HAUL/1 ";
+/// Lines of greeting that are kept, to show if no answer comes.
+const KEPT_LINES: usize = 10;
+/// Greeting, in bytes, after which no answer is expected any more.
+const MAX_NOISE: u64 = 4 << 20;
+
+/// Which addresses may be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Family {
+    /// Either.
+    #[default]
+    Any,
+    /// IPv4 only.
+    Ipv4,
+    /// IPv6 only.
+    Ipv6,
+}
+
+impl Family {
+    /// From the two flags of the command line.
+    pub const fn of(ipv4: bool, ipv6: bool) -> Self {
+        match (ipv4, ipv6) {
+            (true, _) => Self::Ipv4,
+            (_, true) => Self::Ipv6,
+            _ => Self::Any,
+        }
+    }
+
+    /// Whether an address may be used.
+    pub const fn admits(self, ip: IpAddr) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Ipv4 => ip.is_ipv4(),
+            Self::Ipv6 => ip.is_ipv6(),
+        }
+    }
+}
+
+/// What the side that called ssh says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClientHello {
+    /// Version of this exchange.
+    pub bootstrap: u32,
+    /// Version of the program, for messages.
+    pub version: String,
+    /// Fingerprint of the key that will connect.
+    pub client: String,
+    /// Addresses to listen on.
+    #[serde(default)]
+    pub family: Family,
+    /// Ports to listen on, both ends included; any where there are none.
+    #[serde(default)]
+    pub udp_ports: Option<(u16, u16)>,
+    /// Congestion control of the far side: `cubic`, `fixed:RATE`.
+    #[serde(default)]
+    pub controller: Option<String>,
+}
+
+/// What the far side answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RemoteAnswer {
+    /// It listens.
+    Ready(RemoteHello),
+    /// It cannot.
+    Failed {
+        /// Why.
+        error: String,
+        /// What to do about it.
+        #[serde(default)]
+        hint: Option<String>,
+    },
+}
+
+/// How to reach the far side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoteHello {
+    /// Version of the program, for messages.
+    pub version: String,
+    /// The UDP port that it listens on.
+    pub port: u16,
+    /// Fingerprint of its key.
+    pub server: String,
+    /// What proves that the client comes by way of ssh, in base64.
+    pub token: String,
+    /// Addresses that it may be reached at, as ssh's connection shows them.
+    #[serde(default)]
+    pub addresses: Vec<IpAddr>,
+    /// Advice about the far side's system, for instance small socket buffers.
+    #[serde(default)]
+    pub advice: Option<String>,
+}
+
+/// Why no answer was found.
+#[derive(Debug, Error)]
+pub enum AnswerError {
+    /// The far side ended without one; what it printed is kept.
+    #[error("the far side ended without an answer")]
+    Missing {
+        /// The last lines that it printed.
+        printed: Vec<String>,
+    },
+    /// It does not make sense.
+    #[error("the far side's answer cannot be understood")]
+    Malformed(#[source] serde_json::Error),
+    /// Reading failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+impl ClientHello {
+    /// As the line that goes to the far side, newline included.
+    pub fn to_line(&self) -> String {
+        json_line("", self)
+    }
+
+    /// From the line.
+    pub fn from_line(line: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_slice(line)
+    }
+}
+
+impl RemoteAnswer {
+    /// As the line that goes back, newlines included: the first one ends whatever the shell left unfinished.
+    pub fn to_line(&self) -> String {
+        format!("\n{}", json_line(MAGIC, self))
+    }
+}
+
+/// Reads until the answer, past whatever a shell prints before it.
+pub fn find_answer(reader: &mut impl BufRead) -> Result<RemoteAnswer, AnswerError> {
+    let mut printed = Vec::new();
+    let mut noise = 0;
+    loop {
+        let mut line = Vec::new();
+        let read = reader.by_ref().take(MAX_LINE).read_until(b'\n', &mut line)?;
+        noise += read as u64;
+        if read == 0 || noise > MAX_NOISE {
+            return Err(AnswerError::Missing { printed });
+        }
+        let line = String::from_utf8_lossy(&line);
+        if let Some((_, json)) = line.split_once(MAGIC) {
+            return serde_json::from_str(json).map_err(AnswerError::Malformed);
+        }
+        let line = line.trim_end();
+        if !line.is_empty() {
+            if printed.len() == KEPT_LINES {
+                printed.remove(0);
+            }
+            printed.push(line.to_owned());
+        }
+    }
+}
+
+fn json_line(prefix: &str, value: &impl Serialize) -> String {
+    let json = serde_json::to_string(value).expect("only strings and numbers, which JSON can hold");
+    format!("{prefix}{json}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ready() -> RemoteAnswer {
+        RemoteAnswer::Ready(RemoteHello {
+            version: "1.2.3".into(),
+            port: 4000,
+            server: "SHA256:abc".into(),
+            token: "AAAA".into(),
+            addresses: vec![IpAddr::from([10, 0, 0, 1])],
+            advice: None,
+        })
+    }
+
+    #[test]
+    fn the_answer_is_found_behind_a_shell_s_greetings() {
+        for greeting in ["", "Welcome to far\n\n", "no newline at the end", "\x1b[1mcolour\x1b[0m HAUL/2 {}\n"] {
+            let printed = format!("{greeting}{}", ready().to_line());
+            assert_eq!(find_answer(&mut printed.as_bytes()).expect(greeting), ready());
+        }
+    }
+
+    #[test]
+    fn without_an_answer_what_was_printed_is_kept() {
+        let error = find_answer(&mut &b"one\n\nThis account is not available.\n"[..]).expect_err("no answer");
+        let AnswerError::Missing { printed } = error else { panic!("{error}") };
+        assert_eq!(printed, ["one", "This account is not available."]);
+    }
+
+    #[test]
+    fn endless_noise_ends() {
+        let noise = vec![b'x'; (MAX_NOISE + MAX_LINE) as usize];
+        assert!(matches!(find_answer(&mut &noise[..]), Err(AnswerError::Missing { .. })));
+    }
+
+    #[test]
+    fn nonsense_behind_the_prefix_is_an_error() {
+        for line in ["HAUL/1 {}\n", "HAUL/1 \n", "HAUL/1 {\"ready\":{\"port\":70000}}\n"] {
+            assert!(matches!(find_answer(&mut line.as_bytes()), Err(AnswerError::Malformed(_))), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_later_version_may_say_more() {
+        let line = br#"{"bootstrap":1,"version":"9","client":"SHA256:x","colour":"blue"}"#;
+        let hello = ClientHello::from_line(line).expect("unknown fields are ignored");
+        assert_eq!((hello.family, hello.udp_ports, hello.controller), (Family::Any, None, None));
+    }
+}

@@ -1,0 +1,15 @@
+//! Reaching the far side through ssh.
+//!
+//! ssh logs in (host keys, agents, passwords, jumps: all its own) and starts `haul remote` there. Over its standard streams the two sides
+//! exchange what they need to find and to trust each other over UDP: fingerprints of keys made for this one copy, a port, a token. Nothing
+//! secret is on a command line. ssh stays up until the copy ends; when either side of it dies, the other side notices.
+
+mod command;
+mod hello;
+mod resolve;
+mod session;
+
+pub use command::SshCommand;
+pub use hello::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, find_answer};
+pub use resolve::{candidates, ssh_names};
+pub use session::SshSession;
