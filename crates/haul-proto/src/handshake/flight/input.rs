@@ -160,9 +160,13 @@ impl Handshake {
 
     fn on_tls(&mut self, now: Time, level: Level, offset: u32, bytes: &[u8]) -> Result<(), HandshakeError> {
         let index = level as usize;
+        if bytes.is_empty() {
+            // An acknowledgement or a probe. Neither is acknowledged, or two sides would do so for ever.
+            return Ok(());
+        }
         match self.incoming[index].insert(offset, bytes) {
             Err(_) => return Err(self.close(level, INTERNAL_ERROR, HandshakeError::PeerMisbehaved(Misbehaviour::TooLong))),
-            // The peer sends again what is here: it has not heard of that. A probe asks the same.
+            // The peer sends again what is here: it has not heard of that.
             Ok(false) => self.ack_due[index] = true,
             Ok(true) => {
                 self.timing.on_progress(now);
@@ -240,7 +244,7 @@ impl Handshake {
     }
 
     /// What both sides saw in clear: were it changed on the way, their keys would differ.
-    fn exporter_context(&self, peer_cid: u32) -> [u8; 17] {
+    pub(super) fn exporter_context(&self, peer_cid: u32) -> [u8; 17] {
         let (client, server) = match self.role {
             Role::Client => (self.local_cid, peer_cid),
             Role::Server => (peer_cid, self.local_cid),
