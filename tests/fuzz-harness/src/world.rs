@@ -19,6 +19,9 @@ const WIRE_PKTS: usize = 2048;
 /// More trains than this at one instant are a loop without end.
 const TRAINS_AT_ONCE: u32 = 20_000;
 
+/// Time that a datagram takes.
+const HOP: Duration = Duration::from_micros(20);
+
 /// A datagram on its way.
 pub struct Datagram {
     pub to: Side,
@@ -136,6 +139,7 @@ impl World {
     /// Hands the oldest datagram over.
     pub fn deliver(&mut self) {
         if let Some(datagram) = self.wire.pop_front() {
+            self.now += HOP;
             self.hand_over(datagram);
         }
     }
