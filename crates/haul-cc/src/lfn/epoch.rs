@@ -16,8 +16,11 @@ pub(super) struct Epoch {
     rate_samples: u32,
     delay_min: Option<Duration>,
     delay_max: Duration,
-    /// Largest fall of the delay from its peak.
+    /// Largest fall of the delay that is steeper than a queue's.
     fall: Duration,
+    /// The peak that falls are measured from; it comes down as fast as a queue might be drained.
+    peak: Duration,
+    peak_at: Time,
     app_limited: bool,
 }
 
@@ -31,7 +34,7 @@ pub(super) struct Summary {
     /// Smallest and largest queueing delay.
     pub delay_min: Duration,
     pub delay_max: Duration,
-    /// Largest fall of the queueing delay from its peak: more than a queue that is not being drained can fall.
+    /// Largest fall of the delay, as far as it was steeper than a queue's that somebody drains.
     pub fall: Duration,
     /// Lost, as a part of lost and delivered.
     pub loss: f64,
@@ -52,8 +55,15 @@ impl Epoch {
             delay_min: None,
             delay_max: Duration::ZERO,
             fall: Duration::ZERO,
+            peak: Duration::ZERO,
+            peak_at: start,
             app_limited: false,
         }
+    }
+
+    /// The largest fall so far.
+    pub(super) fn fall(&self) -> Duration {
+        self.fall
     }
 
     /// Collects; gives the summary, and starts anew, once the epoch is as long as asked for and has enough samples.
@@ -70,7 +80,10 @@ impl Epoch {
         if let Some(delay) = ack.queue_delay {
             self.delay_min = Some(self.delay_min.map_or(delay, |min| min.min(delay)));
             self.delay_max = self.delay_max.max(delay);
-            self.fall = self.fall.max(self.delay_max - delay);
+            let drained = ack.now.since(self.peak_at).mul_f64(DRAIN_SLOPE);
+            self.peak = self.peak.saturating_sub(drained).max(delay);
+            self.peak_at = ack.now;
+            self.fall = self.fall.max(self.peak.saturating_sub(delay));
         }
         let passed = ack.now.since(self.start);
         if passed < length || self.rate_samples < MIN_SAMPLES {
@@ -97,3 +110,5 @@ impl Epoch {
 }
 
 const MIN_SAMPLES: u32 = 4;
+/// A flow that paces at three quarters of all there is drains a queue at this slope.
+const DRAIN_SLOPE: f64 = 0.25;

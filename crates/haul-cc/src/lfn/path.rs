@@ -76,6 +76,10 @@ impl PathModel {
         if let (Phase::Startup(_) | Phase::Drain { .. }, Some(sample)) = (phase, ack.rate) {
             self.bandwidth_bps = self.bandwidth_bps.max(sample.rate.as_bps() as f64);
         }
+        if matches!(phase, Phase::Startup(_) | Phase::Up(_)) {
+            // Nothing of ours drains a queue here.
+            self.jitter = self.jitter.max(self.epoch.fall().min(MAX_JITTER));
+        }
         let length = match phase {
             Phase::Cruise => self.min_rtt().max(CRUISE_EPOCH),
             Phase::Up(_) | Phase::Down { .. } => self.min_rtt().max(UP_EPOCH),
@@ -83,10 +87,7 @@ impl PathModel {
         };
         let summary = self.epoch.on_ack(ack, length)?;
         match phase {
-            Phase::Startup(_) => {
-                self.learn_base_loss(&summary);
-                self.learn_jitter(&summary);
-            }
+            Phase::Startup(_) => self.learn_base_loss(&summary),
             Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
             Phase::Up(_) | Phase::Down { .. } => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
             Phase::Cruise => {
@@ -118,7 +119,7 @@ impl PathModel {
     ///
     /// Compensated pacing cannot tell: with a queue too short to show as delay, sending a tenth too much because a tenth is lost loses it.
     fn learn_base_loss(&mut self, summary: &Summary) {
-        if summary.delay_max.saturating_sub(self.floor) > self.jitter + self.queue_threshold(8) {
+        if summary.delay_max.saturating_sub(self.floor) > self.jitter * 2 + self.queue_threshold(8) {
             return;
         }
         let packets = summary.bytes.as_u64() as f64 / self.packet.as_u64() as f64;
@@ -127,7 +128,7 @@ impl PathModel {
         self.base_loss = (self.base_loss + (summary.loss - self.base_loss) * weight).min(MAX_BASE_LOSS);
     }
 
-    /// A delay that falls although nothing drains the queue is no queue. Falls of a competitor's making count too, hence the bound.
+    /// A delay that falls faster than anybody drains a queue is no queue.
     fn learn_jitter(&mut self, summary: &Summary) {
         let fall = summary.fall.min(MAX_JITTER);
         self.jitter = if fall > self.jitter { fall } else { self.jitter - (self.jitter - fall) / 8 };
@@ -249,8 +250,9 @@ impl PathModel {
         (self.min_rtt() / part).max(Duration::from_millis(1))
     }
 
-    fn standing_threshold(&self) -> Duration {
-        self.queue_threshold(32).max(self.jitter)
+    /// A delay beyond this is a queue that stands.
+    pub(super) fn standing_threshold(&self) -> Duration {
+        self.queue_threshold(32).max(self.jitter * 3 / 2)
     }
 
     /// Bytes that fill the path without a queue, lost ones included.
@@ -270,7 +272,7 @@ impl PathModel {
 
     pub(super) fn window(&self, gain: f64) -> Bytes {
         let rtt = self.min_rtt();
-        let time = rtt.mul_f64(gain) + self.jitter * 2 + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
+        let time = rtt.mul_f64(gain) + self.jitter * 3 + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
         let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss)) as u64);
         rate.bytes_in(time).max(self.initial_window())
     }

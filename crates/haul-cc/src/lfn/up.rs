@@ -33,7 +33,7 @@ impl Up {
 
     pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &mut PathModel) -> Turn {
         self.delay = self.delay.min(path.queue_delay());
-        if path.queue_delay() > self.delay + path.queue_threshold(16).max(path.jitter()) {
+        if path.queue_delay() > self.delay + path.queue_threshold(16).max(path.jitter() * 2) {
             return Turn::Down;
         }
         let Some(summary) = summary else { return Turn::Stay };
@@ -56,7 +56,8 @@ impl Up {
         if self.flat_steps >= MAX_FLAT_STEPS {
             return Turn::Down;
         }
-        if grew {
+        // Larger steps only where there is room: with a queue, what is gained is taken from others.
+        if grew && path.queue_delay() <= path.standing_threshold() {
             self.step = (self.step + 1).min(STEPS.len() - 1);
         }
         self.bandwidth_bps = path.bandwidth_bps();

@@ -14,7 +14,7 @@ const LENGTH: Duration = Duration::from_secs(60);
 const RATE: BitRate = BitRate::mbps(100);
 const RTT: Duration = Duration::from_millis(50);
 
-struct Shares {
+pub struct Shares {
     /// Of the link, in the second half.
     shares: Vec<f64>,
     dropped: f64,
@@ -35,7 +35,7 @@ impl Shares {
 }
 
 /// Flows that start a while apart.
-fn share(controllers: &[ControllerChoice], apart: Duration, queue_bdp: f64) -> Shares {
+pub fn share(controllers: &[ControllerChoice], apart: Duration, queue_bdp: f64) -> Shares {
     let plan = |(n, controller): (usize, &ControllerChoice)| FlowPlan {
         start: Time::ZERO + apart * n as u32,
         ..FlowPlan::bulk(*controller)
