@@ -198,12 +198,13 @@ impl<T: Transport> Receiver<'_, T> {
                 }
             };
         }
+        let mut waits = *lock(&self.waits);
+        let root = &self.tree.place.root;
+        // Before the directories get their modes: one may forbid to open it.
+        clock::timed(&mut waits.sync, || self.tree.sync()).map_err(|errno| self.broken(errno))?;
         for (path, why) in self.tree.finish_directories(false) {
             self.problem(path, why)?;
         }
-        let mut waits = *lock(&self.waits);
-        let root = &self.tree.place.root;
-        clock::timed(&mut waits.sync, || rustix::fs::syncfs(&self.tree.stage.dir)).map_err(|errno| self.broken(errno))?;
         self.tree.stage.remove(root).map_err(|errno| self.broken(errno))?;
         for (path, why) in self.tree.finish_directories(true) {
             self.problem(path, why)?;

@@ -4,12 +4,12 @@
 //! lacks it one component at a time without following links. An account's paths follow links as its shell would.
 
 use std::ffi::OsStr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::error::{Stop, Why, WirePath};
@@ -234,6 +234,8 @@ fn open_by_components(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<Owne
         let at = fd.as_ref().map_or(root.as_fd(), AsFd::as_fd);
         let next = match rustix::fs::openat(at, part, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
             Err(Errno::LOOP) => return Err(Why::OutsideRoot),
+            // With O_DIRECTORY a link is just no directory.
+            Err(Errno::NOTDIR) if is_link(at, part) => return Err(Why::OutsideRoot),
             result => result?,
         };
         // With O_PATH a link itself is opened rather than refused.
@@ -243,6 +245,11 @@ fn open_by_components(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<Owne
         fd = Some(next);
     }
     fd.ok_or(Why::OutsideRoot)
+}
+
+fn is_link(at: BorrowedFd<'_>, name: &[u8]) -> bool {
+    let stat = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW);
+    stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
 /// A path from bytes.

@@ -21,14 +21,14 @@ use crate::resolve::path_of;
 use crate::session::lock;
 use crate::transport::Transport;
 
-/// A group is full with this many files ..
-const GROUP_FILES: usize = 1024;
+/// A group is full with this many files (a `syncfs` may wait for all other writers of the file system, so the fewer the better) ..
+const GROUP_FILES: usize = 1 << 14;
 /// .. or this many bytes ..
-const GROUP_BYTES: u64 = 64 << 20;
+const GROUP_BYTES: u64 = 256 << 20;
 /// .. or after this time.
 const GROUP_TIME: Duration = Duration::from_secs(1);
-/// Up to this many files each gets an `fsync` of its own, which leaves other writers of the file system alone.
-const FEW: usize = 8;
+/// Up to this many files or directories each get an `fsync` of their own, which leaves other writers of the file system alone.
+pub(super) const FEW: usize = 8;
 /// How often the sender hears of progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
@@ -50,7 +50,7 @@ impl Ready {
     pub(super) fn new(file: &Incomplete, part: u64, size: u64, fd: Option<Arc<OwnedFd>>) -> Self {
         let Incomplete { id, parent, linked, meta, .. } = *file;
         // A descriptor is kept for large files only: there may be very many small ones.
-        Self { id, part, parent, name: file.name.clone(), size, linked, meta, fd: fd.filter(|_| size > GROUP_BYTES / 8), kept: false }
+        Self { id, part, parent, name: file.name.clone(), size, linked, meta, fd: fd.filter(|_| size > GROUP_BYTES / 32), kept: false }
     }
 
     /// A part file that an earlier run completed.
@@ -124,6 +124,7 @@ fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, wait
             receiver.problem(receiver.tree.display(ready.parent, &ready.name), why)?;
             continue;
         }
+        receiver.tree.touched(ready.parent);
         if ready.linked {
             receiver.tree.named(ready.id, ready.parent, &ready.name);
         }

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::commit::FEW;
 use super::stage::{Stage, part_name};
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
@@ -42,6 +43,8 @@ struct State {
     named: HashMap<u64, (u64, Vec<u8>)>,
     /// Files that changed while they were read: the later entry of each.
     replaced: HashMap<u64, u64>,
+    /// Directories in which names were made, no more than are synced one by one.
+    touched: HashSet<u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -147,6 +150,28 @@ impl Tree {
         result.map(drop)
     }
 
+    /// A name was made in this directory.
+    pub(super) fn touched(&self, id: u64) {
+        let mut state = lock(&self.state);
+        if state.touched.len() <= FEW {
+            state.touched.insert(id);
+        }
+    }
+
+    /// Makes all names durable.
+    pub(super) fn sync(&self) -> Result<(), Errno> {
+        let touched: Vec<u64> = lock(&self.state).touched.iter().copied().collect();
+        if touched.len() > FEW {
+            return rustix::fs::syncfs(&self.stage.dir);
+        }
+        touched.into_iter().try_for_each(|id| rustix::fs::fsync(self.open_to_read(id)?))
+    }
+
+    fn open_to_read(&self, id: u64) -> Result<OwnedFd, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        rustix::fs::openat(&*self.dirs.open(id)?, c".", flags, Mode::empty())
+    }
+
     /// Whether more directories and links may be announced.
     pub(super) fn has_room(&self) -> bool {
         let state = lock(&self.state);
@@ -191,6 +216,7 @@ impl Tree {
         }
         self.dirs.add(entry.id, entry.parent, name);
         self.dirs.open(entry.id)?;
+        self.touched(entry.parent);
         Ok(DirInfo { created, usable: true, finish })
     }
 
@@ -252,6 +278,7 @@ impl Tree {
         if result.is_err() {
             let _ = rustix::fs::unlinkat(&self.stage.dir, &*fresh, AtFlags::empty());
         }
+        self.touched(entry.parent);
         result.map_err(in_the_way)
     }
 
@@ -290,6 +317,7 @@ impl Tree {
         let from = self.dirs.open(at.0)?;
         let to = self.dirs.open(entry.parent)?;
         let name = &*entry.name.0;
+        self.touched(entry.parent);
         let existing = rustix::fs::statat(&*to, name, AtFlags::SYMLINK_NOFOLLOW);
         let Ok(existing) = existing else {
             return Ok(rustix::fs::linkat(&*from, &*at.1, &*to, name, AtFlags::empty())?);
@@ -345,7 +373,7 @@ impl Tree {
                 if Arc::ptr_eq(&fd, &self.place.root) != tops_only {
                     return Ok(());
                 }
-                let fd = rustix::fs::openat(&*fd, c".", OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+                let fd = self.open_to_read(id)?;
                 let Finish { mode, mtime, owner } = info.finish;
                 Self::apply(&fd, &Meta { open_mode: 0, mode, final_mode: 0, mtime, owner }, mode)
             });

@@ -1,0 +1,8 @@
+//! Whole copies through the in-memory transport: trees, resuming, hostile peers.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+mod fixture;
+mod hostile;
+mod options;
+mod resume;
+mod trees;

@@ -1,0 +1,237 @@
+//! Options, destinations as scp has them, streams, exports.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use haul_files::memory::{Conditions, pair};
+use haul_files::{Access, Cancel, CopyError, Destination, Export, Options, PushJob, Silent, SourceSpec, Stop, Why, push, serve};
+use haul_units::Bytes;
+
+use crate::fixture::*;
+
+fn one(options: Options, sources: &[&Path], destination: impl AsRef<Path>) -> Outcome {
+    push_paths(sources, destination.as_ref(), options, Conditions::default())
+}
+
+#[test]
+fn destinations_are_scps() {
+    let p = places();
+    let (file, tree) = (p.from.join("file"), p.from.join("tree"));
+    write(&file, "f");
+    write(tree.join("in/it"), "i");
+    let flat = Options::default();
+    one(flat, &[&file], p.to.join("renamed")).clean();
+    one(flat, &[&file], &p.to).clean();
+    one(recursive(), &[&tree], p.to.join("tree renamed")).clean();
+    one(recursive(), &[&tree, &file], p.to.join("tree renamed")).clean();
+    for (path, content) in
+        [("renamed", "f"), ("file", "f"), ("tree renamed/in/it", "i"), ("tree renamed/tree/in/it", "i"), ("tree renamed/file", "f")]
+    {
+        assert_eq!(fs::read_to_string(p.to.join(path)).unwrap(), content, "{path}");
+    }
+    // The content of "." goes straight to the destination.
+    one(recursive(), &[&tree.join(".")], p.to.join("dot")).clean();
+    one(recursive(), &[&p.from.join("tree/in/..")], p.to.join("dot")).clean();
+    assert_eq!(fs::read_to_string(p.to.join("dot/in/it")).unwrap(), "i");
+
+    let stop = |outcome: Outcome| match (outcome.client, outcome.server) {
+        (Err(CopyError::Refused(stop)), Err(CopyError::Stopped(same))) if stop == same => stop,
+        other => panic!("{other:?}"),
+    };
+    assert!(matches!(stop(one(flat, &[&file, &file], p.to.join("renamed"))), Stop::NeedsDirectory { .. }));
+    assert!(matches!(stop(one(flat, &[&file], p.to.join("not/there"))), Stop::Destination { why: Why::Os(2), .. }));
+    assert!(matches!(stop(one(flat, &[&file], "/dev/null")), Stop::Destination { why: Why::Special, .. }));
+    let report = one(flat, &[&file], p.to.join("not there/")).partial();
+    assert_eq!(report.problems[0].why, Why::NeedsDirectory);
+    let report = one(flat, &[&tree, &file], &p.to).partial();
+    assert_eq!((report.problems[0].why.clone(), report.files), (Why::DirectoryWithoutRecursive, 1));
+    let report = one(flat, &[&file], p.to.join("tree renamed/in")).clean();
+    assert_eq!(report.files, 1);
+    assert_nothing_left(&p.to);
+}
+
+#[test]
+fn links_named_by_the_user_are_followed() {
+    let p = places();
+    write(p.from.join("file"), "content");
+    symlink("file", p.from.join("link")).unwrap();
+    write(p.to.join("real"), "old");
+    symlink("real", p.to.join("alias")).unwrap();
+    one(Options::default(), &[&p.from.join("link")], p.to.join("alias")).clean();
+    assert!(p.to.join("alias").is_symlink());
+    assert_eq!(fs::read_to_string(p.to.join("real")).unwrap(), "content");
+}
+
+#[test]
+fn without_p_the_umask_and_an_existing_mode_count() {
+    let p = places();
+    write(p.from.join("a"), "a");
+    write(p.from.join("b"), "b");
+    fs::set_permissions(p.from.join("a"), fs::Permissions::from_mode(0o4777)).unwrap();
+    write(p.to.join("b"), "old");
+    fs::set_permissions(p.to.join("b"), fs::Permissions::from_mode(0o600)).unwrap();
+    one(Options::default(), &[&p.from.join("a"), &p.from.join("b")], &p.to).clean();
+    let mode = |name| fs::metadata(p.to.join(name)).unwrap().permissions().mode() & 0o7777;
+    let fresh = p.to.join("fresh");
+    fs::write(&fresh, "").unwrap();
+    let umask = 0o666 & !mode("fresh");
+    assert_eq!(mode("a"), 0o777 & !umask);
+    assert_eq!(mode("b"), 0o600);
+}
+
+#[test]
+fn update_skips_what_is_equal() {
+    let p = places();
+    let tree = p.from.join("tree");
+    for i in 0..50 {
+        write(tree.join(format!("{i}")), noise(1000 * i, i as u64));
+    }
+    write(tree.join("large"), noise(3 << 20, 7));
+    let options = Options { update: true, ..recursive() };
+    let first = one(options, &[&tree], &p.to).clean();
+    assert_eq!((first.files, first.skipped_files), (51, 0));
+    let size = first.bytes;
+    let again = one(options, &[&tree], &p.to);
+    assert_eq!(again.blocks, 0);
+    let again = again.clean();
+    assert_eq!((again.files, again.skipped_files, again.skipped, again.bytes), (0, 51, size, Bytes::ZERO));
+    write(tree.join("7"), "changed");
+    let third = one(options, &[&tree], &p.to).clean();
+    assert_eq!((third.files, third.skipped_files), (1, 50));
+    assert_same_content(&tree, &p.to.join("tree"));
+}
+
+#[test]
+fn without_verifying_all_arrives_too() {
+    let p = places();
+    write(p.from.join("a"), noise(3 << 20, 1));
+    write(p.from.join("b"), noise(300, 2));
+    let report = one(Options { verify: false, ..recursive() }, &[&p.from], &p.to).clean();
+    assert!(!report.verified);
+    assert_same_content(&p.from, &p.to.join("from"));
+}
+
+#[test]
+fn a_stream_as_source() {
+    for length in [0, 1, 1 << 20, (5 << 20) + 77] {
+        let p = places();
+        let content = noise(length, 1);
+        let job = |to: &Path| PushJob {
+            sources: vec![SourceSpec::stream(std::io::Cursor::new(content.clone()))],
+            destination: to.to_owned(),
+            options: Options::default(),
+        };
+        let to = p.to.join("file");
+        run_push(&job(&to), &account(), shuffled(length as u64), &Silent, |_| {}).clean();
+        assert_eq!(fs::read(&to).unwrap(), content);
+        let refused = run_push(&job(&p.to), &account(), shuffled(1), &Silent, |_| {});
+        assert!(matches!(refused.client, Err(CopyError::Refused(Stop::NeedsFileName { .. }))));
+        assert_nothing_left(&p.to);
+    }
+}
+
+#[derive(Clone, Default)]
+struct Collected(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Collected {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_stream_as_destination_is_in_order() {
+    let p = places();
+    let contents = [noise(5 << 20, 1), Vec::new(), noise(10, 2), noise((1 << 20) + 1, 3)];
+    let paths: Vec<_> = (0..contents.len()).map(|i| p.from.join(format!("{i}"))).collect();
+    for (path, content) in paths.iter().zip(&contents) {
+        write(path, content);
+    }
+    let holes = p.from.join("holes");
+    fs::File::create(&holes).unwrap().set_len(3 << 20).unwrap();
+    let mut sources: Vec<&Path> = paths.iter().map(std::path::PathBuf::as_path).collect();
+    sources.push(&holes);
+    for seed in 1..5 {
+        let collected = Collected::default();
+        let report = pull_paths(&sources, Destination::stream(collected.clone()), Options::default(), shuffled(seed)).clean();
+        assert_eq!(report.files, 5);
+        assert!(*collected.0.lock().unwrap() == [contents.concat(), vec![0; 3 << 20]].concat());
+    }
+    let collected = Collected::default();
+    let sources = [paths[0].as_path(), &p.from, &p.from.join("missing"), paths[2].as_path()];
+    let report = pull_paths(&sources, Destination::stream(collected.clone()), recursive(), shuffled(1)).partial();
+    assert_eq!((report.files, report.problem_count), (2, 2));
+    assert!(*collected.0.lock().unwrap() == [&contents[0][..], &contents[2]].concat());
+}
+
+fn exports(root: &Path, writable: bool) -> Access {
+    Access::Exports(vec![Export { name: "data".into(), path: root.to_owned(), writable }])
+}
+
+#[test]
+fn exports_are_jails() {
+    let p = places();
+    let root = p.from.join("root");
+    write(p.from.join("secret"), "secret");
+    write(root.join("file"), "public");
+    write(root.join("dir/inner"), "inner");
+    symlink("../secret", root.join("leak")).unwrap();
+    symlink("..", root.join("up")).unwrap();
+    symlink(&p.from, root.join("dir/out")).unwrap();
+    let get = |path: &str, access: &Access| {
+        run_pull(&[Path::new(path)], Destination::Path(p.to.clone()), recursive(), access, Conditions::default())
+    };
+    let access = exports(&root, false);
+    get("/data/file", &access).clean();
+    get("data/dir", &access).clean();
+    assert_eq!(fs::read_to_string(p.to.join("file")).unwrap(), "public");
+    assert_eq!(fs::read_link(p.to.join("dir/out")).unwrap(), p.from);
+    for path in ["/data/leak", "/data/up/secret", "/data/../secret", "/data/dir/out/secret", "/data/dir/../../secret"] {
+        let report = get(path, &access).partial();
+        assert_eq!((report.files, &report.problems[0].why), (0, &Why::OutsideRoot), "{path}");
+    }
+    assert!(matches!(get("/other/file", &access).client, Err(CopyError::Refused(Stop::UnknownRoot { .. }))));
+    assert!(matches!(get("/etc/passwd", &access).client, Err(CopyError::Refused(Stop::UnknownRoot { .. }))));
+
+    let put = |path: &str, access: &Access| {
+        let job = PushJob { sources: vec![p.from.join("secret").into()], destination: path.into(), options: recursive() };
+        run_push(&job, access, Conditions::default(), &Silent, |_| {})
+    };
+    assert!(matches!(put("/data/x", &access).client, Err(CopyError::Refused(Stop::ReadOnlyRoot { .. }))));
+    let access = exports(&root, true);
+    put("/data/new", &access).clean();
+    put("data", &access).clean();
+    assert_eq!(fs::read_to_string(root.join("new")).unwrap(), "secret");
+    assert!(root.join("secret").exists());
+    for path in ["/data/up/x", "/data/up", "/data/../x", "/data/dir/out/x", "/data/leak"] {
+        let refused = put(path, &access).client;
+        assert!(matches!(refused, Err(CopyError::Refused(Stop::Destination { why: Why::OutsideRoot, .. }))), "{path}: {refused:?}");
+    }
+    assert!(!p.from.join("x").exists());
+    assert_eq!(fs::read_to_string(p.from.join("secret")).unwrap(), "secret");
+    assert_nothing_left(&root);
+}
+
+#[test]
+fn a_cancelled_copy_stops_both_sides() {
+    let p = places();
+    write(p.from.join("file"), noise(1000, 1));
+    let (here, there) = pair(Conditions::default());
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let job = PushJob { sources: vec![p.from.join("file").into()], destination: p.to.clone(), options: Options::default() };
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
+        let result = push(here, &job, &Silent, &cancel);
+        assert!(matches!(result, Err(CopyError::Cancelled)), "{result:?}");
+        let server = server.join().unwrap();
+        assert!(matches!(server, Err(CopyError::Refused(Stop::Interrupted) | CopyError::Connection(_))), "{server:?}");
+    });
+}

@@ -1,0 +1,195 @@
+//! Copies that break off, and the next run of the same command.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use haul_files::memory::Conditions;
+use haul_files::{CopyError, Destination, Event, Observer, Options, PushJob, Stop};
+use haul_units::Bytes;
+use proptest::prelude::*;
+
+use crate::fixture::*;
+
+fn tree(root: &Path) {
+    write(root.join("large"), noise(12 << 20, 1));
+    write(root.join("larger"), noise((20 << 20) + 5, 2));
+    write(root.join("empty"), "");
+    for i in 0..400 {
+        write(root.join(format!("d{}/{i}", i % 7)), noise(i * 50, 100 + i as u64));
+    }
+}
+
+fn breaking(after: u64, seed: u64) -> Conditions {
+    Conditions { break_after: Some(after), shuffle: 8, seed, capacity: 8 }
+}
+
+/// In every file that has its name: all of the old content or all of the new.
+fn assert_old_or_new(source: &Path, copy: &Path, old: &[u8]) {
+    let (source, copy) = (snapshot(source), snapshot(copy));
+    let old = *blake3::hash(old).as_bytes();
+    for (path, seen) in copy.iter().filter(|(path, _)| !path.starts_with(".haul-")) {
+        if let Kind::File { hash, .. } = &seen.kind {
+            let new = matches!(&source[path].kind, Kind::File { hash: new, .. } if new == hash);
+            assert!(new || *hash == old, "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn broken_anywhere_the_next_run_sends_only_what_is_missing() {
+    for after in [0, 1, 2, 5, 9, 14, 20, 26, 32] {
+        for pulled in [false, true] {
+            let p = places();
+            let source = p.from.join("tree");
+            tree(&source);
+            write(p.to.join("tree/d3/3"), "old");
+            write(p.to.join("tree/large"), "old");
+            let copy = |conditions| {
+                if pulled {
+                    pull_paths(&[&source], Destination::Path(p.to.clone()), preserving(), conditions)
+                } else {
+                    push_paths(&[&source], &p.to, preserving(), conditions)
+                }
+            };
+            let first = copy(breaking(after, after + 1));
+            assert!(first.client.is_err() && first.server.is_err());
+            assert_old_or_new(&source, &p.to.join("tree"), b"old");
+            let second = copy(shuffled(after));
+            let total: u64 = (32 << 20) + 5 + (0..400).map(|i| i * 50).sum::<u64>();
+            // What was under way when it broke: the blocks in the transport and one in each reader and writer.
+            let in_flight = (8 + 4) << 20;
+            let bound = total.saturating_sub(first.bytes) + in_flight;
+            assert!(second.bytes <= bound + 100_000, "{} of {total} sent, then {}", first.bytes, second.bytes);
+            let report = second.clean();
+            assert_eq!(report.files + report.skipped_files, 403);
+            assert_same(&source, &p.to.join("tree"));
+            assert_nothing_left(&p.to);
+        }
+    }
+}
+
+#[test]
+fn a_source_that_changed_between_runs_starts_again() {
+    let p = places();
+    let file = p.from.join("file");
+    write(&file, noise(20 << 20, 1));
+    assert!(push_paths(&[&file], &p.to, Options::default(), breaking(15, 1)).client.is_err());
+    write(&file, noise(20 << 20, 2));
+    let report = push_paths(&[&file], &p.to, Options::default(), shuffled(1)).clean();
+    assert_eq!(report.resumed, Bytes::ZERO);
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(20 << 20, 2));
+    assert_nothing_left(&p.to);
+}
+
+/// The stage of the only copy in a directory.
+fn stage(directory: &Path) -> std::path::PathBuf {
+    let mut entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    entries.find(|path| path.file_name().unwrap().as_encoded_bytes().starts_with(b".haul-")).expect("a stage")
+}
+
+#[test]
+fn damage_to_a_part_file_is_found_and_sent_again() {
+    let p = places();
+    let file = p.from.join("file");
+    write(&file, noise(20 << 20, 1));
+    assert!(push_paths(&[&file], &p.to, Options::default(), breaking(15, 1)).client.is_err());
+    let part = fs::read_dir(stage(&p.to)).unwrap().map(|entry| entry.unwrap().path()).find(|path| !path.ends_with("journal")).unwrap();
+    let mut bytes = fs::read(&part).unwrap();
+    // As a power failure leaves it: some pages were never written.
+    for page in bytes.chunks_mut(4096).step_by(300) {
+        page.fill(0);
+    }
+    fs::write(&part, bytes).unwrap();
+    push_paths(&[&file], &p.to, Options::default(), shuffled(1)).clean();
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(20 << 20, 1));
+}
+
+#[test]
+fn no_resume_ignores_and_removes_what_was_left() {
+    let p = places();
+    let file = p.from.join("file");
+    write(&file, noise(20 << 20, 1));
+    assert!(push_paths(&[&file], &p.to, Options::default(), breaking(15, 1)).client.is_err());
+    let outcome = push_paths(&[&file], &p.to, Options { resume: false, ..Options::default() }, shuffled(1));
+    assert!(outcome.bytes > 20 << 20);
+    outcome.clean();
+    assert_nothing_left(&p.to);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 20, ..ProptestConfig::default() })]
+
+    #[test]
+    fn broken_again_and_again_it_ends_complete(breaks in prop::collection::vec(0u64..12, 1..8), seed in any::<u64>(), cut in any::<prop::sample::Index>()) {
+        let p = places();
+        let source = p.from.join("tree");
+        tree(&source);
+        for (i, &after) in breaks.iter().enumerate() {
+            let outcome = push_paths(&[&source], &p.to, preserving(), breaking(after, seed ^ i as u64));
+            if outcome.client.is_ok() {
+                break;
+            }
+            if i == 0 {
+                // A journal that a crash cut off anywhere.
+                let journal = fs::File::options().write(true).open(stage(&p.to).join("journal")).unwrap();
+                let length = journal.metadata().unwrap().len();
+                journal.set_len(cut.index(length as usize + 1) as u64).unwrap();
+            }
+        }
+        push_paths(&[&source], &p.to, preserving(), shuffled(seed)).clean();
+        assert_same(&source, &p.to.join("tree"));
+        assert_nothing_left(&p.to);
+    }
+}
+
+#[test]
+fn the_same_copy_twice_at_once_is_refused() {
+    struct Second<'a>(&'a PushJob, std::sync::Mutex<Option<Outcome>>);
+    impl Observer for Second<'_> {
+        fn event(&self, event: Event<'_>) {
+            let mut second = self.1.lock().unwrap();
+            if matches!(event, Event::FileStarted { .. }) && second.is_none() {
+                *second = Some(run_push(self.0, &account(), Conditions::default(), &haul_files::Silent, |_| {}));
+            }
+        }
+        fn wants_files(&self) -> bool {
+            true
+        }
+    }
+    let p = places();
+    write(p.from.join("file"), noise(3 << 20, 1));
+    let job = PushJob { sources: vec![p.from.join("file").into()], destination: p.to.clone(), options: Options::default() };
+    let observer = Second(&job, std::sync::Mutex::default());
+    run_push(&job, &account(), Conditions::default(), &observer, |_| {}).clean();
+    let second = observer.1.into_inner().unwrap().unwrap();
+    assert!(matches!(second.client, Err(CopyError::Refused(Stop::Busy { .. }))), "{:?}", second.client);
+    assert_nothing_left(&p.to);
+}
+
+#[test]
+fn a_full_disk_stops_clearly_and_resumes_when_there_is_room() {
+    let p = places();
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(&p.to).output();
+    if !mounted.as_ref().is_ok_and(|output| output.status.success()) {
+        eprintln!("SKIPPED: a full disk needs a mount, and this user may not mount");
+        return;
+    }
+    struct Mounted<'a>(&'a Path);
+    impl Drop for Mounted<'_> {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(self.0).status();
+        }
+    }
+    let _mounted = Mounted(&p.to);
+    write(p.from.join("file"), noise(12 << 20, 1));
+    let outcome = push_paths(&[&p.from.join("file")], &p.to, Options::default(), shuffled(1));
+    assert!(matches!(outcome.client, Err(CopyError::Refused(Stop::DestinationFull { .. }))), "{:?}", outcome.client);
+    assert!(matches!(outcome.server, Err(CopyError::Stopped(Stop::DestinationFull { .. }))), "{:?}", outcome.server);
+    assert!(!p.to.join("file").exists());
+    assert!(Command::new("mount").args(["-o", "remount,size=40m"]).arg(&p.to).status().unwrap().success());
+    let report = push_paths(&[&p.from.join("file")], &p.to, Options::default(), shuffled(2)).clean();
+    assert!(report.resumed > Bytes::mib(3), "{:?}", report.resumed);
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(12 << 20, 1));
+    assert_nothing_left(&p.to);
+}
