@@ -75,13 +75,11 @@ impl Acceptor {
         };
         let Invariant { attempt, version, source_cid: client_cid, .. } = invariant;
         let bound = Bound { attempt, client_cid, version };
-        match self.cookies.check(now, from, bound, header.token) {
-            Some(proof) => Accept::Begin(ParsedInitial { from, attempt, version, proof }),
-            None => {
-                let cookie = self.cookies.mint(now, from, bound);
-                Accept::Respond(answer(&invariant, header.packet_number, Kind::Retry, &cookie))
-            }
+        if let Some(proof) = self.cookies.check(now, from, bound, header.token) {
+            return Accept::Begin(ParsedInitial { from, attempt, version, proof });
         }
+        let cookie = self.cookies.mint(now, from, bound);
+        Accept::Respond(answer(&invariant, header.packet_number, Kind::Retry, &cookie))
     }
 }
 

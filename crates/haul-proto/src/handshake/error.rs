@@ -110,7 +110,7 @@ const fn is_about_trust(alert: u8) -> bool {
 fn alert_meaning(alert: u8) -> String {
     let meaning = match alert {
         40 => "no common parameters",
-        42 | 43 | 44 => "it does not accept this side's certificate",
+        42..=44 => "it does not accept this side's certificate",
         45 => "this side's certificate has expired",
         46 | 49 => "it does not trust this side's key",
         48 => "it does not know the authority of this side's certificate",

@@ -116,6 +116,8 @@ pub struct Handshake {
     early: Vec<Vec<u8>>,
     /// Client: what it shows the server to be let in.
     token: Vec<u8>,
+    /// First packet number that carries this token.
+    token_since: u32,
     retries: u8,
     /// Client: to start again with another version.
     restart: Option<(ClientTls, TransportParams)>,
@@ -199,6 +201,7 @@ impl Handshake {
             incoming: Default::default(),
             early: Vec::new(),
             token: Vec::new(),
+            token_since: 1,
             retries: 0,
             restart: None,
             next_packet_number: 1,
@@ -284,7 +287,7 @@ impl Handshake {
 
     fn write_session(&mut self) {
         let [initial, handshake] = &mut self.outgoing;
-        self.session.write([&mut initial.bytes, &mut handshake.bytes]);
+        self.session.write(&mut initial.bytes, &mut handshake.bytes);
     }
 }
 

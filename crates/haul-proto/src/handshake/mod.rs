@@ -29,9 +29,9 @@ mod verify;
 pub mod wire;
 
 pub use accept::{Accept, Acceptor, ParsedInitial};
-pub use cookie::{CookieJar, Proof, reset_token};
+pub use cookie::{Bound, COOKIE_LIFETIME, CookieJar, Proof, reset_token};
 pub use error::{Fault, HandshakeError, Misbehaviour};
 pub use flight::{ClientParams, Established, Handshake, ServerParams};
-pub use params::{ParamsError, TransportParams};
+pub use params::{MIN_PACKET_BYTES, ParamsError, TransportParams};
 pub use session::{Level, TlsSession};
 pub use tls::{ClientTls, ServerTls, TlsConfigError};

@@ -76,11 +76,14 @@ impl TlsSession {
         self.connection.read_hs(bytes).map_err(|error| classify(error, is_server))
     }
 
-    /// Appends this side's new bytes to `out`, one buffer a level.
-    pub fn write(&mut self, out: [&mut Vec<u8>; 2]) {
+    /// Appends this side's new bytes to the buffer of their level.
+    pub fn write(&mut self, initial: &mut Vec<u8>, handshake: &mut Vec<u8>) {
         loop {
             let level = self.read_level();
-            let buffer = &mut *out[level as usize];
+            let buffer = match level {
+                Level::Initial => &mut *initial,
+                Level::Handshake => &mut *handshake,
+            };
             let before = buffer.len();
             match self.connection.write_hs(buffer) {
                 Some(KeyChange::Handshake { keys }) => self.handshake_keys = HandshakeKeys(Some(keys)),

@@ -55,9 +55,12 @@ impl Handshake {
     fn on_retry(&mut self, now: Time, datagram: &[u8]) {
         let Some(answer) = Answer::decode(datagram).filter(|it| self.is_answer_to_us(it)) else { return };
         let is_usable = answer.invariant.version == self.version && answer.content.len() <= MAX_TOKEN_BYTES;
-        if is_usable && self.retries < MAX_RETRIES && answer.content != self.token {
+        // Each datagram of a flight gets its own answer; a later one says nothing new unless it refuses the present token.
+        let is_news = answer.echo >= self.token_since;
+        if is_usable && is_news && self.retries < MAX_RETRIES {
             self.retries += 1;
             self.token = answer.content.to_vec();
+            self.token_since = self.next_packet_number;
             self.timing.on_echo(answer.echo, now);
             self.timing.on_progress(now);
             self.outgoing[0].rewind();

@@ -474,6 +474,41 @@ fn a_forged_version_packet_is_found_out() {
 }
 
 #[test]
+fn of_several_cookies_for_one_flight_the_first_is_taken() {
+    let mut world = Setup::new().world(Trouble::default());
+    world.drain();
+    for (_, _, bytes) in std::mem::take(&mut world.link) {
+        world.now += Duration::from_micros(10);
+        world.deliver(true, bytes);
+    }
+    let retries = std::mem::take(&mut world.link);
+    assert_eq!(retries.len(), 2);
+    assert_ne!(retries[0].2, retries[1].2);
+    for (_, _, bytes) in retries {
+        world.deliver(false, bytes);
+        world.drain();
+    }
+    assert_eq!(world.client_sent.len(), 4, "the hello once without and once with a cookie");
+}
+
+#[test]
+fn an_expired_cookie_is_replaced() {
+    let setup = Setup::new();
+    let client = ClientParams { timeout: Duration::from_secs(60), ..setup.client() };
+    let mut world = World::new(client, setup.server(), Trouble::default());
+    while world.stateless_bytes == 0 || !world.link.is_empty() && world.link.iter().all(|(_, to_server, _)| !to_server) {
+        assert!(world.step());
+        world.drain();
+    }
+    // The hello with the cookie is held up on the way for longer than the cookie lasts.
+    world.link.iter_mut().for_each(|(at, ..)| *at += Duration::from_secs(31));
+    world.client.timing.on_progress(world.now + Duration::from_secs(40));
+    let (mut client, mut server) = world.both();
+    assert_same_keys(&mut client, &mut server);
+    assert_eq!(world.client.retries, 2);
+}
+
+#[test]
 fn who_hears_nothing_knows_it() {
     let trouble = Trouble { lost: 1000, ..Trouble::default() };
     let mut world = Setup::new().world(trouble);
@@ -531,8 +566,6 @@ fn connection_ids_and_attempt_are_part_of_the_keys() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
-
     /// Lost, doubled, reordered, corrupted: with enough time the handshake completes, with the same keys on both sides.
     #[test]
     fn handshakes_complete_in_bad_weather(
