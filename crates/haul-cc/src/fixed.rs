@@ -47,7 +47,7 @@ impl Controller for Fixed {
 
     fn window(&self) -> Bytes {
         let needed = self.rate.bytes_in((self.round_trip + MARGIN).saturating_mul(2));
-        needed.max(self.burst() * 4)
+        needed.clamp(self.burst() * 4, MAX_WINDOW)
     }
 
     fn rate(&self) -> BitRate {
@@ -63,6 +63,8 @@ impl Controller for Fixed {
     }
 }
 
+/// Beyond any path.
+const MAX_WINDOW: Bytes = Bytes::gib(1024);
 /// Until it is measured. RFC 9002 6.2.2
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// For acknowledgement intervals, jitter and the time until a loss is found out, on paths of any length.

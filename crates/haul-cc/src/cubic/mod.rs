@@ -191,7 +191,7 @@ impl Controller for Cubic {
     }
 
     fn window(&self) -> Bytes {
-        Bytes(self.curve.window as u64)
+        Bytes(self.curve.window as u64).clamp(self.packet, MAX_WINDOW)
     }
 
     fn rate(&self) -> BitRate {
@@ -232,6 +232,8 @@ impl Epoch {
     }
 }
 
+/// Beyond any path.
+const MAX_WINDOW: Bytes = Bytes::gib(1024);
 /// RFC 9438 5.1
 const C: f64 = 0.4;
 /// RFC 9438 4.6

@@ -100,17 +100,20 @@ impl Controller for Lfn {
 
     fn on_loss(&mut self, loss: &LossSample) {
         if loss.persistent {
-            // After an outage: half of what was, and from there as fast as at the start.
-            self.path.on_outage(loss.now);
-            self.phase = Phase::Startup(Startup::new());
+            // After an outage: somewhat less than before, and from there an attempt at more. In startup it stays startup.
+            self.path.on_outage();
+            if !matches!(self.phase, Phase::Startup(_)) {
+                self.turn(loss.now, Turn::Up);
+            }
         }
     }
 
     fn on_spurious(&mut self, _now: Time, _bytes: Bytes) {}
 
     fn on_ecn(&mut self, ecn: &EcnSample) {
-        if ecn.marked_pkts * 10 > ecn.reported_pkts {
-            let turn = self.phase.on_congestion();
+        // Fewer marks are what is left of a queue of others.
+        if ecn.marked_pkts.saturating_mul(10) > ecn.reported_pkts {
+            let turn = self.phase.on_marks(&mut self.path);
             self.turn(ecn.now, turn);
         }
     }

@@ -192,10 +192,14 @@ impl PathModel {
         self.epoch = Epoch::new(now);
     }
 
-    pub(super) fn on_outage(&mut self, now: Time) {
-        self.bandwidth_bps /= 2.0;
+    pub(super) fn on_outage(&mut self) {
+        self.bandwidth_bps *= 0.7;
         self.settle();
-        self.restart_epoch(now);
+    }
+
+    /// Marks in cruise: less for the rest of the epoch.
+    pub(super) fn hold_back(&mut self) {
+        self.cruise_gain = self.cruise_gain.min(0.9);
     }
 
     /// Forgets the smallest round-trip time: the next samples, with hardly a queue, set it anew.
@@ -274,7 +278,7 @@ impl PathModel {
         let rtt = self.min_rtt();
         let time = rtt.mul_f64(gain) + self.jitter * 3 + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
         let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss)) as u64);
-        rate.bytes_in(time).max(self.initial_window())
+        rate.bytes_in(time).clamp(self.initial_window(), MAX_WINDOW)
     }
 
     /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.
@@ -284,6 +288,8 @@ impl PathModel {
 }
 
 const RECENT: usize = 4;
+/// Beyond any path: 100 Gbit/s over a minute.
+const MAX_WINDOW: Bytes = Bytes::gib(1024);
 const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 /// The first window leaves within this time.
 const FIRST_FLIGHT: Duration = Duration::from_millis(10);

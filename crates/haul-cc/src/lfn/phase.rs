@@ -70,11 +70,15 @@ impl Phase {
         }
     }
 
-    /// The network marks packets.
-    pub(super) fn on_congestion(&self) -> Turn {
+    /// The network marks many packets.
+    pub(super) fn on_marks(&self, path: &mut PathModel) -> Turn {
         match self {
             Self::Startup(_) => Turn::Drain,
             Self::Up(_) => Turn::Down,
+            Self::Cruise => {
+                path.hold_back();
+                Turn::Stay
+            }
             _ => Turn::Stay,
         }
     }

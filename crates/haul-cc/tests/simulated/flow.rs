@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use haul_cc::{
-    AckReport, AckSample, Controller, ControllerChoice, LossSample, OneWayDelay, Pacer, PathStart, RateSampler, RttEstimator,
-    SentSample, SentState,
+    AckReport, AckSample, Controller, ControllerChoice, EcnSample, LossSample, OneWayDelay, Pacer, PathStart, RateSampler,
+    RttEstimator, SentSample, SentState,
 };
 use haul_units::{BitRate, Bytes, Time};
 
@@ -35,6 +35,8 @@ pub struct Parcel {
     pub flow: usize,
     pub train: u64,
     pub pkts: u32,
+    /// Marked by the queue.
+    pub ce: bool,
 }
 
 #[derive(Debug)]
@@ -52,6 +54,7 @@ struct Ack {
     received: Vec<(u64, u32)>,
     receiver_bytes: Bytes,
     newest_at: Time,
+    marked_pkts: u64,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +62,7 @@ struct Receiver {
     bytes: Bytes,
     newest_at: Time,
     pending: Vec<(u64, u32)>,
+    marked_pkts: u64,
     due: Option<Time>,
     last_sent: Time,
 }
@@ -146,8 +150,10 @@ impl Flow {
     }
 
     /// Packets of a train arrive.
-    pub fn receive(&mut self, at: Time, train: u64, pkts: u32) {
+    pub fn receive(&mut self, at: Time, parcel: Parcel) {
+        let Parcel { train, pkts, ce, .. } = parcel;
         let receiver = &mut self.receiver;
+        receiver.marked_pkts += u64::from(pkts) * u64::from(ce);
         receiver.bytes += PACKET * u64::from(pkts);
         receiver.newest_at = at;
         receiver.pending.push((train, pkts));
@@ -166,6 +172,7 @@ impl Flow {
             received: std::mem::take(&mut receiver.pending),
             receiver_bytes: receiver.bytes,
             newest_at: receiver.newest_at,
+            marked_pkts: std::mem::take(&mut receiver.marked_pkts),
         });
     }
 
@@ -192,6 +199,10 @@ impl Flow {
             self.controller.on_spurious(now, spurious);
         }
         self.detect_loss(now, id, state.sent_at);
+        if ack.marked_pkts > 0 {
+            let reported_pkts = acked.0 / PACKET.0;
+            self.controller.on_ecn(&EcnSample { now, marked_pkts: ack.marked_pkts, reported_pkts, sent_at: state.sent_at });
+        }
         let report = AckReport {
             now,
             receiver_bytes: ack.receiver_bytes,
@@ -338,7 +349,7 @@ impl Flow {
         self.pacer.on_sent(now, bytes);
         self.controller.on_sent(&SentSample { now, bytes, in_flight: self.in_flight, app_limited });
         self.sent_pkts += u64::from(pkts);
-        out.push(Parcel { flow: self.index, train, pkts });
+        out.push(Parcel { flow: self.index, train, pkts, ce: false });
     }
 }
 

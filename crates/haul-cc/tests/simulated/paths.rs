@@ -136,6 +136,19 @@ fn very_short_and_very_long_queues() {
 }
 
 #[test]
+fn marks_keep_the_queue_short() {
+    each_path(|rate, rtt, missed| {
+        let flows = vec![FlowPlan::bulk(ControllerChoice::Lfn); 2];
+        let scenario = Scenario { flows, queue_bdp: 4.0, mark_bdp: Some(0.1), length: s(40), ..Scenario::new(rate, rtt) };
+        let outcome = scenario.run();
+        let used: f64 = (0..2).map(|flow| outcome.rate(flow, s(20), s(40)).ratio_to(rate).as_f64()).sum();
+        missed.unless(used >= 0.95, format!("{rate} {rtt:?}: {:.1} % used", used * 100.0));
+        let queue = outcome.queue_p95(s(20));
+        missed.unless(queue <= rtt.mul_f64(0.3), format!("{rate} {rtt:?}: {queue:?} in the queue"));
+    });
+}
+
+#[test]
 fn pauses_of_the_application_do_not_destroy_the_estimate() {
     each_path(|rate, rtt, missed| {
         let limited = Some((at(15), at(27), rate.scaled(0.05)));

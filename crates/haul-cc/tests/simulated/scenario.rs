@@ -15,7 +15,9 @@ pub struct Scenario {
     pub rtt: Duration,
     /// The queue, in products of bandwidth and delay.
     pub queue_bdp: f64,
-    /// Loss on the wire, in per cent, packet by packet.
+    /// Filling at which the queue marks, in products of bandwidth and delay.
+    pub mark_bdp: Option<f64>,
+    /// Loss on the wire, packet by packet.
     pub loss: LossModel,
     pub jitter: Duration,
     pub flows: Vec<FlowPlan>,
@@ -38,6 +40,7 @@ impl Scenario {
             rate,
             rtt,
             queue_bdp: 1.0,
+            mark_bdp: None,
             loss: LossModel::None,
             jitter: Duration::ZERO,
             flows: vec![FlowPlan::bulk(ControllerChoice::Lfn)],
@@ -118,6 +121,7 @@ impl<'a> Run<'a> {
             delay: scenario.rtt / 2,
             jitter: scenario.jitter,
             queue: queue_bytes,
+            ecn_threshold: scenario.mark_bdp.map(|part| Bytes((bdp * part) as u64)),
             seed: scenario.seed,
             ..LinkConfig::default()
         };
@@ -159,7 +163,7 @@ impl<'a> Run<'a> {
                 self.change(now, *change);
             }
             while let Some(delivered) = self.link.pop(now) {
-                self.arrive(now, delivered.packet);
+                self.arrive(now, Parcel { ce: delivered.ce, ..delivered.packet });
             }
             for flow in &mut self.flows {
                 if flow.next_event() <= now {
@@ -196,7 +200,7 @@ impl<'a> Run<'a> {
     fn arrive(&mut self, now: Time, parcel: Parcel) {
         let pkts = (0..parcel.pkts).filter(|_| !self.loss.next(&mut self.rng)).count() as u32;
         if pkts > 0 {
-            self.flows[parcel.flow].receive(now, parcel.train, pkts);
+            self.flows[parcel.flow].receive(now, Parcel { pkts, ..parcel });
             let bin = (now.as_nanos() / self.outcome.bin.as_nanos() as u64) as usize;
             if let Some(bytes) = self.outcome.received[parcel.flow].get_mut(bin) {
                 *bytes += (PACKET * u64::from(pkts)).0;
