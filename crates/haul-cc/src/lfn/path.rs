@@ -131,7 +131,7 @@ impl PathModel {
     /// A delay that falls faster than anybody drains a queue is no queue.
     fn learn_jitter(&mut self, summary: &Summary) {
         let fall = summary.fall.min(MAX_JITTER);
-        self.jitter = if fall > self.jitter { fall } else { self.jitter - (self.jitter - fall) / 8 };
+        self.jitter = fall.max(self.jitter * 7 / 8 + fall / 8);
     }
 
     fn cruise(&mut self, summary: &Summary) {

@@ -58,7 +58,6 @@ impl Phase {
             }
             Self::Cruise if stale => Turn::ProbeRtt,
             Self::Cruise if ack.now >= next_probe && !ack.rate.is_some_and(|sample| sample.app_limited) => Turn::Up,
-            Self::Cruise => Turn::Stay,
             Self::Up(up) => up.on_ack(ack, summary, path),
             Self::ProbeRtt { until, .. } if ack.now >= *until => Turn::Cruise,
             Self::ProbeRtt { empty, .. } if ack.now >= *empty => {
@@ -66,7 +65,7 @@ impl Phase {
                 *empty = Time::NEVER;
                 Turn::Stay
             }
-            Self::ProbeRtt { .. } => Turn::Stay,
+            Self::Cruise | Self::ProbeRtt { .. } => Turn::Stay,
         }
     }
 

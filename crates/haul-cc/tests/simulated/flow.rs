@@ -72,6 +72,7 @@ pub struct Flow {
     index: usize,
     plan: FlowPlan,
     base_rtt: Duration,
+    ack_hold: Duration,
     pub controller: Box<dyn Controller>,
     pacer: Pacer,
     sampler: RateSampler,
@@ -96,12 +97,13 @@ pub struct Flow {
 }
 
 impl Flow {
-    pub fn new(index: usize, plan: FlowPlan, base_rtt: Duration, seed: u64) -> Self {
-        let start = PathStart { now: plan.start, packet: PACKET, seed };
+    pub fn new(index: usize, plan: FlowPlan, base_rtt: Duration, ack_hold: Duration) -> Self {
+        let start = PathStart { now: plan.start, packet: PACKET, seed: index as u64 + 1 };
         Self {
             index,
             plan,
             base_rtt,
+            ack_hold,
             controller: plan.controller.build(&start),
             pacer: Pacer::new(plan.start),
             sampler: RateSampler::new(plan.start),
@@ -166,8 +168,11 @@ impl Flow {
         let receiver = &mut self.receiver;
         receiver.due = None;
         receiver.last_sent = now;
+        let arrives = now + self.base_rtt / 2;
+        let hold = self.ack_hold.as_nanos() as u64;
+        let held = if hold == 0 { arrives } else { Time::from_nanos(arrives.as_nanos().next_multiple_of(hold)) };
         self.acks.push_back(Ack {
-            arrives: now + self.base_rtt / 2,
+            arrives: held,
             delay: now - receiver.newest_at,
             received: std::mem::take(&mut receiver.pending),
             receiver_bytes: receiver.bytes,
@@ -328,8 +333,7 @@ impl Flow {
         let earned = rate.bytes_in(now - self.app_at.max(from)).0 as f64;
         self.app_credit = (self.app_credit + earned).min(rate.bytes_in(Duration::from_millis(20)).0 as f64);
         self.app_at = now.min(to);
-        let pkts = (self.app_credit / PACKET.0 as f64) as u32;
-        pkts
+        (self.app_credit / PACKET.0 as f64) as u32
     }
 
     fn launch(&mut self, now: Time, pkts: u32, app_limited: bool, out: &mut Vec<Parcel>) {

@@ -108,6 +108,37 @@ fn jitter_is_not_taken_for_congestion() {
 }
 
 #[test]
+fn acknowledgements_that_bunch_do_no_harm() {
+    each_path(|rate, rtt, missed| {
+        let scenario = Scenario { ack_hold: rtt / 5, ..Scenario::new(rate, rtt) };
+        let outcome = scenario.run();
+        missed.used(&scenario, &outcome, scenario.length / 2, rate, 0.95);
+        let queue = outcome.queue_p95(scenario.length / 2);
+        missed.unless(queue <= rtt / 2, format!("{rate} {rtt:?}: {queue:?} in the queue"));
+    });
+}
+
+#[test]
+fn paths_that_are_neither_long_nor_fat() {
+    let mut missed = Missed::default();
+    for (rate, rtt, queue_bdp) in [
+        (BitRate::gbps(20), Duration::from_micros(100), 16.0),
+        (BitRate::gbps(1), Duration::from_micros(300), 4.0),
+        (BitRate::mbps(10), ms(40), 1.0),
+        (BitRate::mbps(1), ms(100), 4.0),
+        (BitRate::mbps(2), ms(600), 1.0),
+    ] {
+        let scenario = Scenario { queue_bdp, ..Scenario::new(rate, rtt) };
+        let outcome = scenario.run();
+        missed.used(&scenario, &outcome, scenario.length / 2, rate, 0.93);
+        let (dropped, queue) = (outcome.dropped(), outcome.queue_p95(scenario.length / 2));
+        missed.unless(dropped < 0.05, format!("{rate} {rtt:?}: dropped {dropped:.3}"));
+        missed.unless(queue <= (rtt / 2).max(ms(25)), format!("{rate} {rtt:?}: {queue:?} in the queue"));
+    }
+    assert!(missed.0.is_empty(), "\n{}", missed.0.join("\n"));
+}
+
+#[test]
 fn loss_in_bursts_does_not_slow_it() {
     each_path(|rate, rtt, missed| {
         // Bursts are counted in packets: longer ones than a part of the pipe would be outages on the slowest path.
@@ -174,7 +205,7 @@ fn fixed_sends_at_its_rate_whatever_is_lost() {
     let rate = BitRate::gbps(1);
     let flows = vec![FlowPlan::bulk(ControllerChoice::Fixed(rate.scaled(0.98)))];
     let loss = LossModel::Random(Ratio::percent(20.0));
-    let scenario = Scenario { flows, loss, ..Scenario::new(rate, ms(200)) };
+    let scenario = Scenario { loss, flows, ..Scenario::new(rate, ms(200)) };
     let outcome = scenario.run();
     assert!(used(&outcome, s(1), scenario.length, rate) >= 0.98 * 0.79);
 }

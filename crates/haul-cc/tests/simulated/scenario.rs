@@ -20,6 +20,8 @@ pub struct Scenario {
     /// Loss on the wire, packet by packet.
     pub loss: LossModel,
     pub jitter: Duration,
+    /// The way back lets acknowledgements through only at multiples of this time.
+    pub ack_hold: Duration,
     pub flows: Vec<FlowPlan>,
     pub changes: Vec<(Time, Change)>,
     pub length: Duration,
@@ -43,6 +45,7 @@ impl Scenario {
             mark_bdp: None,
             loss: LossModel::None,
             jitter: Duration::ZERO,
+            ack_hold: Duration::ZERO,
             flows: vec![FlowPlan::bulk(ControllerChoice::Lfn)],
             changes: Vec::new(),
             length: Duration::from_secs(10) + rtt * 50,
@@ -128,7 +131,7 @@ impl<'a> Run<'a> {
         let bin = (scenario.rtt / 4).min(Duration::from_millis(25));
         let bins = (scenario.length.as_nanos() / bin.as_nanos()) as usize;
         let flows: Vec<Flow> =
-            scenario.flows.iter().enumerate().map(|(n, plan)| Flow::new(n, *plan, scenario.rtt, n as u64 + 1)).collect();
+            scenario.flows.iter().enumerate().map(|(n, plan)| Flow::new(n, *plan, scenario.rtt, scenario.ack_hold)).collect();
         Self {
             scenario,
             link: Link::new(config),

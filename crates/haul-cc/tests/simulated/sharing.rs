@@ -14,9 +14,9 @@ const LENGTH: Duration = Duration::from_secs(60);
 const RATE: BitRate = BitRate::mbps(100);
 const RTT: Duration = Duration::from_millis(50);
 
-pub struct Shares {
+struct Shares {
     /// Of the link, in the second half.
-    shares: Vec<f64>,
+    each: Vec<f64>,
     dropped: f64,
     queue: f64,
 }
@@ -24,18 +24,18 @@ pub struct Shares {
 impl Shares {
     /// Jain's index of fairness: 1 when all are equal, 1/n when one has all.
     fn jain(&self) -> f64 {
-        let sum: f64 = self.shares.iter().sum();
-        let squares: f64 = self.shares.iter().map(|share| share * share).sum();
-        sum * sum / squares / self.shares.len() as f64
+        let sum: f64 = self.each.iter().sum();
+        let squares: f64 = self.each.iter().map(|share| share * share).sum();
+        sum * sum / squares / self.each.len() as f64
     }
 
     fn total(&self) -> f64 {
-        self.shares.iter().sum()
+        self.each.iter().sum()
     }
 }
 
 /// Flows that start a while apart.
-pub fn share(controllers: &[ControllerChoice], apart: Duration, queue_bdp: f64) -> Shares {
+fn share(controllers: &[ControllerChoice], apart: Duration, queue_bdp: f64) -> Shares {
     let plan = |(n, controller): (usize, &ControllerChoice)| FlowPlan {
         start: Time::ZERO + apart * n as u32,
         ..FlowPlan::bulk(*controller)
@@ -44,7 +44,7 @@ pub fn share(controllers: &[ControllerChoice], apart: Duration, queue_bdp: f64) 
     let count = flows.len();
     let outcome = Scenario { flows, queue_bdp, length: LENGTH, ..Scenario::new(RATE, RTT) }.run();
     Shares {
-        shares: (0..count).map(|n| outcome.rate(n, LENGTH / 2, LENGTH).ratio_to(RATE).as_f64()).collect(),
+        each: (0..count).map(|n| outcome.rate(n, LENGTH / 2, LENGTH).ratio_to(RATE).as_f64()).collect(),
         dropped: outcome.dropped(),
         queue: outcome.queue_p95(LENGTH / 2).as_secs_f64() / RTT.as_secs_f64(),
     }
@@ -66,7 +66,7 @@ fn flows_share_a_bottleneck() {
         ("lfn beside cubic, long queue", vec![Cubic, Lfn], secs(5), 4.0, 0.0),
     ] {
         let shares = share(&controllers, apart, queue);
-        let each: Vec<String> = shares.shares.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
+        let each: Vec<String> = shares.each.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
         writeln!(
             table,
             "{name:>30} {queue:>5.2} | {:>5.3} {:>6.1} {:>6.2} {:>8.2}  {}",
