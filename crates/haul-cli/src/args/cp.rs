@@ -17,7 +17,7 @@ use super::{Limit, PortRange};
 /// Every byte is verified with BLAKE3. A file appears under its name only when it is complete; an interrupted copy goes on where it was
 /// when the same command is given again.
 #[derive(Debug, Args)]
-#[command(after_help = CP_AFTER_HELP)]
+#[command(override_usage = "haul cp [OPTIONS] SOURCE... TARGET", after_help = CP_AFTER_HELP)]
 pub struct CpArgs {
     /// What to copy (one or more), then where to
     #[arg(value_names = ["SOURCE", "TARGET"], num_args = 2.., required = true, value_hint = clap::ValueHint::AnyPath)]
@@ -25,12 +25,9 @@ pub struct CpArgs {
     /// Copy directories with everything in them; symbolic links are copied as links
     #[arg(short, long)]
     pub recursive: bool,
-    /// Keep modification times (to the nanosecond) and exact modes
+    /// Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root
     #[arg(short, long)]
     pub preserve: bool,
-    /// Keep owner and group by number; needs root at the target
-    #[arg(long)]
-    pub owner: bool,
     /// Skip files that the target already has with the same size and modification time
     #[arg(long)]
     pub update: bool,

@@ -35,14 +35,11 @@ Installed under the name hcp, the program is `haul cp`.
 
 Exit status: 0 all done and verified, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
 
-/// The commands.
+/// The commands; those that have no description here bring their own.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Copy files and trees between hosts
     Cp(Box<CpArgs>),
-    /// Run the daemon: export directories to those whose keys are authorised
     Serve(ServeArgs),
-    /// Show and manage keys: this machine's own, trusted hosts, authorised users
     Key(KeyArgs),
     /// Write the manual pages
     #[command(hide = true)]
@@ -89,7 +86,10 @@ pub fn haul() -> clap::Command {
 
 /// The definition of `hcp`.
 pub fn hcp() -> clap::Command {
-    CpArgs::augment_args(clap::Command::new("hcp")).bin_name("hcp").version(env!("CARGO_PKG_VERSION"))
+    CpArgs::augment_args(clap::Command::new("hcp"))
+        .bin_name("hcp")
+        .override_usage("hcp [OPTIONS] SOURCE... TARGET")
+        .version(env!("CARGO_PKG_VERSION"))
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
 //! Arguments of `haul serve`.
 
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
 
 use super::Limit;
+use crate::cp::operand::DAEMON_PORT;
 
 /// Run the daemon: export directories to those whose keys are authorised
 ///
@@ -20,7 +21,7 @@ pub struct ServeArgs {
     #[arg(long = "root", value_name = "NAME=PATH[:rw]", required = true)]
     pub roots: Vec<Export>,
     /// UDP address and port to listen on
-    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:7700")]
+    #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:7700", value_parser = listen_address)]
     pub listen: SocketAddr,
     /// Directory of the identity key and the authorised keys
     #[arg(long, value_name = "DIR")]
@@ -45,6 +46,17 @@ pub struct Export {
     pub path: PathBuf,
     /// Whether clients may write into it.
     pub writable: bool,
+}
+
+/// An address and a port, or only one of them.
+fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let whole = text.parse::<SocketAddr>().ok();
+    let port = || Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), text.trim_start_matches(':').parse().ok()?));
+    let address = || Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, DAEMON_PORT));
+    whole
+        .or_else(port)
+        .or_else(address)
+        .ok_or_else(|| "write an address and a port, for instance 192.0.2.1:7700 or [::]:7700".to_owned())
 }
 
 impl FromStr for Export {
@@ -85,6 +97,16 @@ mod tests {
         assert_eq!("pub=/srv/pub".parse(), export("pub", "/srv/pub", false));
         assert_eq!("in-box.2=/srv/a=b:rw".parse(), export("in-box.2", "/srv/a=b", true));
         assert_eq!("x=/srv/x:ro".parse(), export("x", "/srv/x", false));
+    }
+
+    #[test]
+    fn listens_where_it_is_told() {
+        for (text, address) in
+            [("192.0.2.1:9", "192.0.2.1:9"), ("9", "[::]:9"), (":9", "[::]:9"), ("::1", "[::1]:7700"), ("[::1]:9", "[::1]:9")]
+        {
+            assert_eq!(listen_address(text).map(|address| address.to_string()).as_deref(), Ok(address));
+        }
+        assert!(listen_address("localhost:9").is_err() && listen_address("70000").is_err());
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl From<&Stats> for PathReport {
             sent_pkts: stats.sent_pkts,
             lost_pkts: stats.lost_pkts,
             retransmitted_bytes: stats.retransmitted.as_u64(),
-            delivery_bps: stats.rate_delivered.as_bps(),
+            delivery_bps: stats.delivery_rate.as_bps(),
             wait_application_us: micros(stats.waits.application),
             wait_window_us: micros(stats.waits.window),
             wait_credit_us: micros(stats.waits.credit),
