@@ -1,0 +1,88 @@
+# Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
+function __fish_haul_global_optspecs
+    string join \n h/help V/version
+end
+
+function __fish_haul_needs_command
+    # Figure out if the current invocation already has a command.
+    set -l cmd (commandline -opc)
+    set -e cmd[1]
+    argparse -s (__fish_haul_global_optspecs) -- $cmd 2>/dev/null
+    or return
+    if set -q argv[1]
+        # Also print the command, so this can be used to figure out what it is.
+        echo $argv[1]
+        return 1
+    end
+    return 0
+end
+
+function __fish_haul_using_subcommand
+    set -l cmd (__fish_haul_needs_command)
+    test -z "$cmd"
+    and return 1
+    contains -- $cmd[1] $argv
+end
+
+complete -c haul -n "__fish_haul_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_needs_command" -s V -l version -d 'Print version'
+complete -c haul -n "__fish_haul_needs_command" -f -a "cp" -d 'Copy files and trees between hosts'
+complete -c haul -n "__fish_haul_needs_command" -f -a "serve" -d 'Run the daemon: export directories to those whose keys are authorised'
+complete -c haul -n "__fish_haul_needs_command" -f -a "key" -d 'Show and manage keys: this machine\'s own, trusted hosts, authorised users'
+complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
+complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
+complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a copy, started through ssh'
+complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l controller -d 'Congestion control: lfn (the default), cubic, or fixed:RATE for a path that is yours alone' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l state -d 'Directory of the identity key and the known hosts, for haul:// targets' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -s P -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -s i -d 'File with the private key to log in with' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -s J -d 'Log in by way of another host' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Skip files that the target already has with the same size and modification time'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l no-verify -d 'Do not verify the written data against the source\'s BLAKE3 hash'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s q -l quiet -d 'Print nothing but errors'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s v -l verbose -d 'Say more; twice, and ssh says more too'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l json -d 'Print events as lines of JSON on standard output'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory to export, read-only unless it ends in `:rw`; may be given several times' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l state -d 'Directory of the identity key and the authorised keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand serve" -s l -l limit -d 'Limit the rate of each connection; a bare number is in Kbit/s' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -s q -l quiet -d 'Log warnings and errors only'
+complete -c haul -n "__fish_haul_using_subcommand serve" -s v -l verbose -d 'Log more'
+complete -c haul -n "__fish_haul_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "show" -d 'Print the fingerprint of the own key, made if there is none'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "trust" -d 'Trust a daemon\'s key'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "authorize" -d 'Let the holder of a key use the daemon on this machine'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "list" -d 'List the trusted hosts and the authorised keys'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "revoke" -d 'Withdraw an authorised key, or the trust in a host'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from show" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -l replace -d 'Put this key in the place of another one that is trusted for the host'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l name -d 'Whose key it is' -r
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand man" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand completions" -l name -d 'The name that the program is installed under' -r -f -a "haul\t''
+hcp\t''"
+complete -c haul -n "__fish_haul_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand remote" -s h -l help -d 'Print help'

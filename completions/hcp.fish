@@ -1,0 +1,23 @@
+complete -c hcp -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
+complete -c hcp -l controller -d 'Congestion control: lfn (the default), cubic, or fixed:RATE for a path that is yours alone' -r
+complete -c hcp -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
+complete -c hcp -l state -d 'Directory of the identity key and the known hosts, for haul:// targets' -r -F
+complete -c hcp -s P -d 'Port of the ssh server' -r
+complete -c hcp -s i -d 'File with the private key to log in with' -r -F
+complete -c hcp -s J -d 'Log in by way of another host' -r
+complete -c hcp -s F -d 'Configuration file for ssh' -r -F
+complete -c hcp -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c hcp -s S -d 'Program to use in place of ssh' -r
+complete -c hcp -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c hcp -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
+complete -c hcp -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
+complete -c hcp -l update -d 'Skip files that the target already has with the same size and modification time'
+complete -c hcp -l no-verify -d 'Do not verify the written data against the source\'s BLAKE3 hash'
+complete -c hcp -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
+complete -c hcp -s q -l quiet -d 'Print nothing but errors'
+complete -c hcp -s v -l verbose -d 'Say more; twice, and ssh says more too'
+complete -c hcp -l json -d 'Print events as lines of JSON on standard output'
+complete -c hcp -s 4 -d 'Use IPv4 only'
+complete -c hcp -s 6 -d 'Use IPv6 only'
+complete -c hcp -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hcp -s V -l version -d 'Print version'

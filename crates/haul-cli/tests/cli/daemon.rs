@@ -1,0 +1,199 @@
+//! Copies to and from a daemon.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::thread;
+
+use rustix::process::Signal;
+
+use crate::support::{Bench, Daemon, Run, noise, signal};
+
+/// A daemon with a read-only root `pub` and a writable one `in`, and a client that may use it.
+fn pair() -> (Bench, Bench, Daemon) {
+    let (server, client) = (Bench::new(), Bench::new());
+    for name in ["pub", "in"] {
+        fs::create_dir(server.path(name)).unwrap();
+    }
+    let roots = [format!("pub={}", server.path("pub").display()), format!("in={}:rw", server.path("in").display())];
+    let daemon = Daemon::start(&server, &client, &roots);
+    (server, client, daemon)
+}
+
+fn cp(client: &Bench, args: &[&str]) -> Run {
+    client.haul([&["cp"], args].concat())
+}
+
+#[test]
+fn a_file_there_and_back() {
+    let (server, client, daemon) = pair();
+    let original = fs::read(server.file("pub/dir/file", 3_000_000)).unwrap();
+    cp(&client, &[&daemon.url("pub/dir/file"), "."]).expect(0).says(&["copied 1 file: 2.86 MiB", "; verified"]);
+    assert_eq!(fs::read(client.path("file")).unwrap(), original);
+    cp(&client, &["file", &daemon.url("in/renamed")]).expect(0);
+    assert_eq!(fs::read(server.path("in/renamed")).unwrap(), original);
+    daemon.logs("copied client=\"client\"");
+}
+
+#[test]
+fn a_tree_with_everything_in_it() {
+    let (server, client, daemon) = pair();
+    for name in ["tree/a", "tree/sub/b", "tree/sub/deeper/c"] {
+        client.file(name, 10_000);
+    }
+    fs::write(client.path("tree/empty"), "").unwrap();
+    std::os::unix::fs::symlink("../nowhere", client.path("tree/link")).unwrap();
+    cp(&client, &["-rp", "tree", &daemon.url("in/")]).expect(0).says(&["copied 4 files, 3 directories, 1 link"]);
+    let mut diff = std::process::Command::new("diff");
+    diff.args(["-r", "--no-dereference"]).args([client.path("tree"), server.path("in/tree")]);
+    assert_eq!(Run::from(diff.output().unwrap()).expect(0).text(), "");
+    cp(&client, &["-rp", "--update", "tree", &daemon.url("in/")]).expect(0).says(&["4 files skipped, there already"]);
+}
+
+#[test]
+fn standard_streams() {
+    let (server, client, daemon) = pair();
+    let data = noise(500_000);
+    client.haul_with_input(["cp", "-", &daemon.url("in/stream")], &data).expect(0);
+    assert_eq!(fs::read(server.path("in/stream")).unwrap(), data);
+    server.file("pub/x", 10);
+    let run = cp(&client, &[&daemon.url("in/stream"), &daemon.url("pub/x"), "-"]).expect(0);
+    assert_eq!(run.stdout, [data, noise(10)].concat());
+}
+
+#[test]
+fn problems_of_single_files_do_not_stop_the_others() {
+    let (server, client, daemon) = pair();
+    server.file("pub/good", 100);
+    server.file("pub/dir/inside", 100);
+    let urls = ["pub/missing", "pub/dir", "pub/good"].map(|path| daemon.url(path));
+    let run = cp(&client, &[&urls[0], &urls[1], &urls[2], "."]).expect(1);
+    run.says(&["missing: No such file", "is a directory: not copied without -r", "hint: -r copies directories", "copied 1 file"]);
+    assert!(client.path("good").exists() && !client.path("dir").exists());
+    daemon.logs("missing: No such file");
+}
+
+#[test]
+fn nothing_outside_the_roots_can_be_reached() {
+    let (server, client, daemon) = pair();
+    server.file("secret", 10);
+    std::os::unix::fs::symlink(server.path("secret"), server.path("pub/way-out")).unwrap();
+    for path in ["pub/../secret", "pub/%2e%2e/secret", "pub/way-out"] {
+        let run = cp(&client, &[&daemon.url(path), "out"]);
+        assert!(matches!(run.code, Some(1 | 2)), "{path}: {}", run.stderr);
+        assert!(!client.path("out").exists(), "{path}");
+    }
+    client.file("x", 10);
+    for path in ["in/../planted", "pub/planted"] {
+        let run = cp(&client, &["x", &daemon.url(path)]);
+        assert!(matches!(run.code, Some(1 | 2)), "{path}: {}", run.stderr);
+    }
+    assert!(!server.path("planted").exists() && !server.path("pub/planted").exists());
+}
+
+#[test]
+fn refusals_name_the_reason_and_the_way_out() {
+    let (_server, client, daemon) = pair();
+    client.file("x", 10);
+    cp(&client, &["x", &daemon.url("pub/x")]).expect(2).says(&["error: haul://127.0.0.1", "read-only", "hint: ", ":rw"]);
+    cp(&client, &[&daemon.url("nothing/x"), "."]).expect(2).says(&["nothing: no such root is exported", "hint: "]);
+    cp(&client, &["x", "x", &daemon.url("in/no/such/")]).says(&["error:"]);
+}
+
+#[test]
+fn a_stranger_is_turned_away_with_an_explanation_on_both_sides() {
+    let (server, stranger) = (Bench::new(), Bench::new());
+    let daemon = Daemon::start_unknown(&server, &[format!("pub={}", server.path("home").display())]);
+    let key = stranger.key();
+    // Not trusted yet: without a terminal nobody can be asked.
+    let unknown = cp(&stranger, &[&daemon.url("pub/x"), "."]).expect(2);
+    unknown.says(&["its key is not known", &daemon.key, &format!("hint: if `haul key show`"), "haul key trust 127.0.0.1"]);
+    stranger.haul(["key", "trust", &daemon.address, &daemon.key]).expect(0);
+    let refused = cp(&stranger, &[&daemon.url("pub/x"), "."]).expect(2);
+    refused.says(&["this user's key is not authorised there", &format!("haul key authorize {key}")]);
+    daemon.logs(&format!("turned away: this key is not authorised (`haul key authorize {key}`"));
+    // Authorised while the daemon runs.
+    server.file("home/x", 10);
+    server.haul(["key", "authorize", &key]).expect(0);
+    cp(&stranger, &[&daemon.url("pub/x"), "."]).expect(0);
+    server.haul(["key", "revoke", &key]).expect(0);
+    cp(&stranger, &[&daemon.url("pub/x"), "."]).expect(2).says(&["not authorised"]);
+}
+
+#[test]
+fn a_changed_key_is_refused_loudly() {
+    let (_server, client, daemon) = pair();
+    let other = Bench::new().key();
+    client.haul(["key", "trust", &daemon.address, &other, "--replace"]).expect(0);
+    let run = cp(&client, &[&daemon.url("pub/x"), "."]).expect(2);
+    run.says(&["THE KEY OF THIS HOST HAS CHANGED", &other, &daemon.key, "--replace"]);
+}
+
+#[test]
+fn many_clients_at_once() {
+    let (server, client, daemon) = pair();
+    let original = fs::read(server.file("pub/file", 2_000_000)).unwrap();
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let (client, source, target) = (&client, daemon.url("pub/file"), format!("copy{number}"));
+            scope.spawn(move || cp(client, &["-q", &source, &target]).expect(0));
+        }
+    });
+    assert!((0..8).all(|number| fs::read(client.path(&format!("copy{number}"))).unwrap() == original));
+}
+
+#[test]
+fn a_polite_end_on_sigterm() {
+    let (_server, _client, mut daemon) = pair();
+    signal(&daemon.child, Signal::TERM);
+    assert_eq!(daemon.child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn two_daemons_cannot_share_a_port() {
+    let (server, _client, daemon) = pair();
+    let run = server.haul(["serve", "--root", "x=.", "--listen", &daemon.address]).expect(2);
+    run.says(&[&daemon.address, "hint: ", "--listen"]);
+}
+
+#[test]
+fn silence_on_udp_is_noticed() {
+    let client = Bench::new();
+    // Bound and never answered.
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = silent.local_addr().unwrap();
+    let run = cp(&client, &[&format!("haul://{address}/pub/x"), "."]).expect(2);
+    run.says(&[&format!("error: no answer over UDP from {address}"), "hint: ", "haul serve"]);
+    cp(&client, &["haul://no-such-host.invalid/pub/x", "."]).expect(2).says(&["no such host"]);
+}
+
+#[test]
+fn quiet_says_nothing_and_json_says_everything() {
+    let (server, client, daemon) = pair();
+    server.file("pub/file", 100_000);
+    let quiet = cp(&client, &["-q", &daemon.url("pub/file"), "."]).expect(0);
+    assert_eq!((quiet.stderr.as_str(), quiet.stdout.as_slice()), ("", &b""[..]));
+    let run = cp(&client, &["--json", &daemon.url("pub/file"), &daemon.url("pub/missing"), "."]).expect(1);
+    let events: Vec<serde_json::Value> = run.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let kinds: Vec<_> = events.iter().map(|event| event["event"].as_str().unwrap()).collect();
+    assert_eq!((kinds.first(), kinds.last()), (Some(&"start"), Some(&"summary")));
+    assert!(kinds.contains(&"file") && kinds.contains(&"problem"), "{kinds:?}");
+    let summary = events.last().unwrap();
+    assert_eq!(
+        (summary["exit_status"].as_u64(), summary["files"].as_u64(), summary["bytes"].as_u64()),
+        (Some(1), Some(1), Some(100_000))
+    );
+    // A failure as a whole is an event too.
+    let run = cp(&client, &["--json", &daemon.url("nothing/x"), "."]).expect(2);
+    let last: serde_json::Value = serde_json::from_str(run.text().lines().last().unwrap()).unwrap();
+    assert!(last["error"].as_str().unwrap().contains("no such root"), "{last}");
+}
+
+#[test]
+fn names_that_are_not_text() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let (server, client, daemon) = pair();
+    let name = std::ffi::OsStr::from_bytes(b"odd \xff\n name");
+    fs::write(client.path("home").join(name), "x").unwrap();
+    cp(&client, &["-r", "home", &daemon.url("in")]).expect(0);
+    assert!(server.path("in/home").join(name).exists());
+}

@@ -1,0 +1,8 @@
+//! The real binary, as a user runs it: over loopback with a daemon, and through a stand-in for ssh that runs the far side on this machine.
+
+mod daemon;
+mod generated;
+mod interrupt;
+mod ssh;
+mod support;
+mod usage;

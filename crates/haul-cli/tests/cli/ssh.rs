@@ -1,0 +1,181 @@
+//! Copies through a stand-in for ssh, which runs the far side's command on this machine: everything of the bootstrap but the login.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::support::{Bench, HAUL, Run, noise};
+
+/// Takes ssh's arguments apart, answers `-G`, greets as a login shell may, and runs the command in the far side's home.
+const STAND_IN: &str = r#"
+printf '%s\n' "$*" >> "$0.calls"
+while [ "$1" != "--" ]; do [ "$1" = "-G" ] && explain=yes; shift; done
+host=$2; shift 2
+[ -n "$explain" ] && { echo "user me"; echo "hostname 127.0.0.1"; exit 0; }
+echo "Welcome to $host!"
+printf 'unfinished line'
+HOME=$(dirname "$0")/../$host; export HOME
+SSH_CONNECTION="127.0.0.1 50000 127.0.0.1 22"; export SSH_CONNECTION
+cd "$HOME" && exec /bin/sh -c "$*"
+"#;
+
+/// A place with the stand-in and the homes of two hosts.
+fn bench() -> Bench {
+    let bench = Bench::new();
+    for host in ["far", "other"] {
+        fs::create_dir(bench.path(host)).unwrap();
+    }
+    bench.script("ssh", STAND_IN);
+    bench
+}
+
+fn cp(bench: &Bench, args: &[&str]) -> Run {
+    let ssh = bench.path("bin/ssh");
+    bench.haul([&["cp", "-S", ssh.to_str().unwrap()], args].concat())
+}
+
+fn calls(bench: &Bench) -> String {
+    fs::read_to_string(bench.path("bin/ssh.calls")).unwrap()
+}
+
+#[test]
+fn up_and_down() {
+    let bench = bench();
+    let original = fs::read(bench.file("file", 2_000_000)).unwrap();
+    cp(&bench, &["file", "far:"]).expect(0).says(&["copied 1 file", "verified"]);
+    assert_eq!(fs::read(bench.path("far/file")).unwrap(), original);
+    cp(&bench, &["me@far:file", "back"]).expect(0);
+    assert_eq!(fs::read(bench.path("back")).unwrap(), original);
+    cp(&bench, &["scp://far:2222/file", "-"]).expect(0);
+    let absolute = format!("far:{}", bench.path("far/abs").display());
+    cp(&bench, &["file", &absolute]).expect(0);
+    assert!(bench.path("far/abs").exists());
+}
+
+#[test]
+fn trees_from_several_hosts() {
+    let bench = bench();
+    bench.file("far/tree/sub/a", 1000);
+    bench.file("other/b", 1000);
+    fs::create_dir(bench.path("here")).unwrap();
+    let run = cp(&bench, &["-r", "far:tree", "other:b", "far:tree/sub/a", "here"]).expect(0);
+    run.says(&["copied 3 files"]);
+    for name in ["here/tree/sub/a", "here/b", "here/a"] {
+        assert_eq!(fs::read(bench.path(name)).unwrap(), noise(1000), "{name}");
+    }
+    let logins = calls(&bench).lines().filter(|line| !line.contains(" -G ")).count();
+    assert_eq!(logins, 2, "one login a host");
+    // One host that does not answer: the other's files still come.
+    let run = cp(&bench, &["nobody:x", "other:b", "here"]).expect(1);
+    run.says(&["error: nobody:", "copied 1 file"]);
+}
+
+#[test]
+fn standard_streams() {
+    let bench = bench();
+    let ssh = bench.path("bin/ssh");
+    let data = noise(300_000);
+    bench.haul_with_input(["cp", "-S", ssh.to_str().unwrap(), "-", "far:stream"], &data).expect(0);
+    assert_eq!(fs::read(bench.path("far/stream")).unwrap(), data);
+    assert_eq!(cp(&bench, &["far:stream", "-"]).expect(0).stdout, data);
+    bench.haul_with_input(["cp", "-S", ssh.to_str().unwrap(), "-", "far:"], &data).says(&["needs a file name"]);
+}
+
+#[test]
+fn ssh_gets_its_options_and_no_secret() {
+    let bench = bench();
+    bench.file("x", 10);
+    let args = "-P 2222 -i key -J jump -F conf -o User=me -4 -q x you@far:";
+    cp(&bench, &args.split(' ').collect::<Vec<_>>()).expect(0);
+    let calls = calls(&bench);
+    let login = calls.lines().find(|line| !line.contains(" -G ")).unwrap();
+    assert!(login.ends_with("-F conf -i key -J jump -o User=me -p 2222 -l you -4 -q -- far haul remote"), "{login}");
+    assert!(!calls.contains("SHA256"), "{calls}");
+}
+
+#[test]
+fn ports_can_be_chosen_and_used_up() {
+    let bench = bench();
+    bench.file("x", 10);
+    let taken = UdpSocket::bind("[::]:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    cp(&bench, &["--udp-port", &port, "x", "far:"]).expect(2).says(&["error: far:", &port, "hint: on far:", "--udp-port"]);
+    drop(taken);
+    cp(&bench, &["--udp-port", &port, "x", "far:"]).expect(0);
+}
+
+#[test]
+fn a_far_side_without_haul() {
+    let bench = bench();
+    bench.file("x", 10);
+    cp(&bench, &["--remote-haul", "/no/such/haul", "x", "far:"])
+        .expect(2)
+        .says(&["error: far: haul not found there", "--remote-haul PATH"]);
+    // A name that needs quoting, and a home directory that the far side knows.
+    let odd = bench.path("far/my haul's");
+    fs::create_dir(&odd).unwrap();
+    std::os::unix::fs::symlink(HAUL, odd.join("haul")).unwrap();
+    cp(&bench, &["--remote-haul", odd.join("haul").to_str().unwrap(), "x", "far:"]).expect(0);
+    cp(&bench, &["--remote-haul", "~/my haul's/haul", "x", "far:"]).expect(0);
+    cp(&bench, &["--remote-haul", "/bin/true", "x", "far:"]).expect(2).says(&["ended without an answer", "haul --version"]);
+    cp(&bench, &["--remote-haul", "/bin/false", "x", "far:"]).expect(2).says(&["status 1"]);
+}
+
+#[test]
+fn ssh_itself_fails() {
+    let bench = bench();
+    bench.file("x", 10);
+    bench.haul(["cp", "-S", "/no/such/ssh", "x", "far:"]).expect(2).says(&["/no/such/ssh: No such file", "-S PROGRAM"]);
+    let refuses = bench.script("refuses", "echo 'Permission denied (publickey).' >&2; exit 255");
+    let run = bench.haul(["cp", "-S", refuses.to_str().unwrap(), "x", "far:"]).expect(2);
+    run.says(&["Permission denied (publickey).", "far: ssh could not log in", "hint: `ssh far true`"]);
+    let closed = bench.script("closed", "echo 'This account is closed.'; exit 1");
+    bench.haul(["cp", "-S", closed.to_str().unwrap(), "x", "far:"]).expect(2).says(&["(it printed: This account is closed.)"]);
+}
+
+#[test]
+fn udp_that_does_not_come_through_is_noticed() {
+    let bench = bench();
+    bench.file("x", 10);
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    // A far side that says it listens where nobody answers.
+    let key = bench.key();
+    let answer = format!(
+        r#"HAUL/1 {{"ready":{{"version":"0","port":{port},"server":"{key}","token":"AAAA","addresses":["127.0.0.1"]}}}}"#
+    );
+    let deaf = bench.script("deaf", &format!("echo '{answer}'; cat > /dev/null"));
+    let run = bench.haul(["cp", "-S", deaf.to_str().unwrap(), "x", "127.0.0.1:"]).expect(2);
+    run.says(&[&format!("error: no answer over UDP from 127.0.0.1:{port} within 5 s"), "hint: a firewall", "--udp-port RANGE"]);
+}
+
+#[test]
+fn another_version_at_the_far_side_is_named() {
+    let bench = bench();
+    bench.file("x", 10);
+    let later = bench.script("later", r#"echo 'HAUL/1 {"listening":1}'"#);
+    bench
+        .haul(["cp", "-S", later.to_str().unwrap(), "x", "far:"])
+        .expect(2)
+        .says(&["another version", "same version of haul on both hosts"]);
+    let mut remote = bench.command(["remote"]);
+    let mut child = remote.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"{\"bootstrap\":99,\"version\":\"9.9\",\"client\":\"x\"}\n")
+        .unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let answer = String::from_utf8(output.stdout).unwrap();
+    assert!(answer.contains("HAUL/1 {\"failed\"") && answer.contains("9.9"), "{answer}");
+}
+
+#[test]
+fn nothing_is_left_running_at_the_far_side() {
+    let bench = bench();
+    bench.file("x", 10);
+    // The far side tells its process id before it becomes haul.
+    let ssh = bench.script("marked", &STAND_IN.replace("exec /bin/sh -c", "echo $$ > \"$HOME/pid\"; exec /bin/sh -c"));
+    bench.haul(["cp", "-S", ssh.to_str().unwrap(), "x", "far:"]).expect(0);
+    let id = fs::read_to_string(bench.path("far/pid")).unwrap();
+    assert!(!Path::new("/proc").join(id.trim()).exists());
+}

@@ -1,0 +1,116 @@
+//! Wrong and right ways to call the program: exit status and messages.
+
+use std::process::Stdio;
+
+use crate::support::Bench;
+
+#[test]
+fn wrong_usage_is_status_2_and_says_what_is_wrong() {
+    let bench = Bench::new();
+    for (args, says) in [
+        ("", "Usage: haul"),
+        ("move a b", "unrecognized subcommand 'move'"),
+        ("cp", "SOURCE"),
+        ("cp a", "SOURCE... TARGET"),
+        ("cp -C a h:b", "unexpected argument '-C'"),
+        ("cp -P x a h:b", "invalid value 'x'"),
+        ("cp -l 10MB a h:b", "`10MB` is not a rate"),
+        ("cp --udp-port 9-1 a h:b", "for instance 7700 or 60000-60100"),
+        ("cp --controller reno a h:b", "write lfn, cubic or fixed:RATE"),
+        ("cp -4 -6 a h:b", "cannot be used with"),
+        ("cp a b", "both on this machine"),
+        ("cp h:a g:b", "both on other hosts"),
+        ("cp -- a -oProxyCommand=x:b", "not a host name"),
+        ("cp haul://h/ .", "no root named"),
+        ("cp haul://me@h/pub .", "keys, not users"),
+        ("cp sftp://h/a .", "only scp:// and haul://"),
+        ("cp --json h:a -", "both need standard output"),
+        ("cp - - h:a", "only once"),
+        ("serve", "--root"),
+        ("serve --root /srv", "write NAME=PATH"),
+        ("serve --root a/b=/srv", "no name for a root"),
+        ("serve --root x=/no/such/dir", "/no/such/dir: No such file"),
+        ("serve --root x=/etc/passwd", "not a directory"),
+        ("serve --root x=/tmp --root x=/", "named twice"),
+        ("serve --root x=/tmp --listen nowhere", "for instance 192.0.2.1:7700"),
+        ("key trust host nonsense", "not a fingerprint"),
+        ("key revoke nobody", "neither an authorised key nor a trusted host"),
+        ("perf -c host", "no `perf` command yet"),
+        ("completions tcsh", "invalid value 'tcsh'"),
+    ] {
+        bench.haul(args.split_whitespace()).expect(2).says(&[says, "error:"][..if args.is_empty() { 1 } else { 2 }]);
+    }
+}
+
+#[test]
+fn help_and_version_are_status_0() {
+    let bench = Bench::new();
+    for (args, says) in [
+        ("--help", "Commands:"),
+        ("cp --help", "Exit status: 0"),
+        ("serve --help", "read-only unless"),
+        ("key trust --help", "FINGERPRINT"),
+        ("--version", env!("CARGO_PKG_VERSION")),
+    ] {
+        let run = bench.haul(args.split(' ')).expect(0);
+        assert!(run.text().contains(says), "{args}: {}", run.text());
+        assert!(run.stderr.is_empty());
+    }
+    let help = bench.haul(["--help"]).expect(0).text();
+    assert!(!help.contains("perf") && !help.contains("remote"), "{help}");
+}
+
+#[test]
+fn acts_by_its_name() {
+    let bench = Bench::new();
+    for name in ["hcp", "hperf"] {
+        std::os::unix::fs::symlink(crate::support::HAUL, bench.path("bin").join(name)).unwrap();
+    }
+    let call = |name: &str, args: &[&str]| {
+        let mut command = std::process::Command::new(bench.path("bin").join(name));
+        crate::support::Run::from(command.args(args).output().unwrap())
+    };
+    call("hcp", &["a", "b"]).expect(2).says(&["both on this machine"]);
+    assert!(call("hcp", &["--help"]).expect(0).text().contains("Usage: hcp [OPTIONS] SOURCE... TARGET"));
+    call("hperf", &["-c", "host"]).expect(2).says(&["no `perf` command yet"]);
+}
+
+#[test]
+fn a_closed_standard_output_is_not_a_panic() {
+    let bench = Bench::new();
+    for args in [["completions", "bash"].as_slice(), &["man"], &["key", "show"], &["cp", "--help"]] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let output = bench.command(args).stdout(Stdio::from(writer)).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!stderr.contains("panicked"), "{args:?}: {stderr}");
+    }
+}
+
+#[test]
+fn keys_are_kept() {
+    let bench = Bench::new();
+    let key = bench.key();
+    assert_eq!(bench.key(), key, "made once");
+    assert!(key.starts_with("SHA256:") && key.len() == 50);
+    bench.haul(["key", "authorize", &key, "--name", "alice at home"]).expect(0);
+    bench.haul(["key", "trust", "haul://Far/pub", &key]).expect(0);
+    let list = bench.haul(["key", "list"]).expect(0).text();
+    assert_eq!(list, format!("trusted     {key}  haul://far:7700\nauthorised  {key}  alice at home\n"));
+    let other = Bench::new().key();
+    bench.haul(["key", "trust", "far:7700", &other]).expect(2).says(&["another key is trusted", "--replace"]);
+    bench.haul(["key", "trust", "far", &other, "--replace"]).expect(0);
+    bench.haul(["key", "revoke", &key]).expect(0);
+    bench.haul(["key", "revoke", "far"]).expect(0);
+    assert_eq!(bench.haul(["key", "list"]).expect(0).text(), "");
+}
+
+#[test]
+fn a_key_that_others_can_read_is_not_used() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let bench = Bench::new();
+    bench.key();
+    let path = bench.path("config/haul/identity");
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    bench.haul(["key", "show"]).expect(2).says(&["others may read this private key", "hint: chmod 600"]);
+}
