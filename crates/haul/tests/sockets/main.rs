@@ -1,0 +1,9 @@
+//! The library over real sockets on loopback: these tests read clocks and wait for the network.
+
+mod blocks;
+mod endings;
+mod handshake;
+mod network;
+mod relay;
+mod streams;
+mod support;
