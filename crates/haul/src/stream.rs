@@ -45,7 +45,7 @@ impl SendStream {
         self.connection.link().poll(cx, Wanted::Writable(self.id), |state, _| match state.connection.write(self.id, part) {
             Ok(written) => Poll::Ready(Ok(written)),
             Err(WriteError::Blocked) if state.closed.is_none() => Poll::Pending,
-            Err(error) => Poll::Ready(Err(write_error(error, state))),
+            Err(error) => Poll::Ready(Err(write_error(error, self.id, state))),
         })
     }
 
@@ -66,7 +66,9 @@ impl SendStream {
     /// Nothing more will be written: the peer reads the end after what was.
     pub fn finish(&mut self) -> Result<(), StreamError> {
         self.over = true;
-        self.connection.link().act(|state, _| state.connection.finish(self.id).map_err(|error| write_error(error, state)))
+        self.connection
+            .link()
+            .act(|state, _| state.connection.finish(self.id).map_err(|error| write_error(error, self.id, state)))
     }
 
     /// Waits until the peer has acknowledged everything, the end included; call [`SendStream::finish`] first. Acknowledged means that
@@ -108,6 +110,7 @@ impl Drop for SendStream {
         if !self.over {
             self.reset(0);
         }
+        self.connection.link().look(|state| state.stopped.remove(&self.id));
     }
 }
 
@@ -185,6 +188,9 @@ impl Drop for RecvStream {
 /// Ready when the peer has acknowledged everything on a finished stream.
 pub(crate) fn poll_acknowledged(connection: &Open, id: StreamId, cx: &Context<'_>) -> Poll<Result<(), StreamError>> {
     connection.link().poll(cx, Wanted::Acknowledged(id), |state, _| {
+        if let Some(&code) = state.stopped.get(&id) {
+            return Poll::Ready(Err(StreamError::Stopped { code }));
+        }
         if state.connection.unacknowledged(id).is_none_or(|bytes| bytes == 0) {
             return Poll::Ready(Ok(()));
         }
@@ -195,7 +201,11 @@ pub(crate) fn poll_acknowledged(connection: &Open, id: StreamId, cx: &Context<'_
     })
 }
 
-pub(crate) fn write_error(error: WriteError, state: &State) -> StreamError {
+pub(crate) fn write_error(error: WriteError, id: StreamId, state: &State) -> StreamError {
+    // The transport forgets a stopped stream before its handle is gone.
+    if let Some(&code) = state.stopped.get(&id) {
+        return StreamError::Stopped { code };
+    }
     match error {
         WriteError::Stopped(code) => StreamError::Stopped { code },
         WriteError::Blocked | WriteError::Closed | WriteError::Unknown | WriteError::BadBlock => closed(state),

@@ -35,6 +35,7 @@ impl Drop for Sending {
         if !self.finished.load(Ordering::Acquire) {
             self.connection.link().act(|state, _| state.connection.reset(self.id, 0));
         }
+        self.connection.link().look(|state| state.stopped.remove(&self.id));
     }
 }
 
@@ -108,7 +109,7 @@ impl BlockSender {
                     *block = Some(data);
                     return Poll::Pending;
                 }
-                Err((error, _)) => return Poll::Ready(Err(write_error(error, state))),
+                Err((error, _)) => return Poll::Ready(Err(write_error(error, *id, state))),
             }
             next.store(index + 1, Ordering::Relaxed);
             let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +132,7 @@ impl BlockSender {
     pub async fn finish_async(&self) -> Result<(), StreamError> {
         let Sending { connection, id, finished, .. } = &*self.inner;
         if !finished.swap(true, Ordering::AcqRel) {
-            connection.link().act(|state, _| state.connection.finish(*id).map_err(|error| write_error(error, state)))?;
+            connection.link().act(|state, _| state.connection.finish(*id).map_err(|error| write_error(error, *id, state)))?;
         }
         poll_fn(|cx| poll_acknowledged(connection, *id, cx)).await
     }

@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) closed: Option<ConnectionError>,
     /// Nothing is left to do: the connection can be forgotten.
     pub(super) drained: bool,
+    /// Codes with which the peer has stopped streams of ours whose handle is still there.
+    pub(crate) stopped: HashMap<StreamId, u64>,
     /// Queues of the incoming block streams, for those who accept them and to end them with the connection.
     pub(crate) queues: HashMap<StreamId, Arc<Queue>>,
     waiting: Waiting,
@@ -82,6 +84,7 @@ impl Link {
             incoming: false,
             closed: None,
             drained: false,
+            stopped: HashMap::new(),
             queues: HashMap::new(),
             waiting: Waiting::default(),
         };
@@ -202,7 +205,8 @@ impl State {
                 Event::Openable(kind) => self.waiting.openable[kind as usize].drain_into(&mut woken),
                 Event::Readable(id) => wake_stream(&mut self.waiting.readable, id, &mut woken),
                 Event::Acknowledged(id) => wake_stream(&mut self.waiting.acknowledged, id, &mut woken),
-                Event::Stopped(id, _) => {
+                Event::Stopped(id, code) => {
+                    self.stopped.insert(id, code);
                     wake_stream(&mut self.waiting.writable, id, &mut woken);
                     wake_stream(&mut self.waiting.acknowledged, id, &mut woken);
                     self.waiting.budget.drain_into(&mut woken);
