@@ -50,11 +50,12 @@ impl Missed {
 /// Runs a test at the rates and round-trip times that matter, and says all goals missed.
 fn each_path(mut test: impl FnMut(BitRate, Duration, &mut Missed)) {
     let mut missed = Missed::default();
-    for rate in [BitRate::mbps(100), BitRate::gbps(1), BitRate::gbps(10)] {
+    for rate in [BitRate::mbps(100), BitRate::gbps(1)] {
         for rtt in [ms(10), ms(100), ms(500)] {
             test(rate, rtt, &mut missed);
         }
     }
+    test(BitRate::gbps(10), ms(200), &mut missed);
     assert!(missed.0.is_empty(), "\n{}", missed.0.join("\n"));
 }
 
