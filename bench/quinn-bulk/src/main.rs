@@ -60,8 +60,8 @@ impl Plan {
             time: Duration::from_secs(3),
             total_bytes: u64::MAX,
             packet_bytes: 1472,
-            window_bytes: 8 << 20,
-            acks_every: None,
+            window_bytes: 2 << 20,
+            acks_every: Some(20),
         };
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
@@ -110,7 +110,7 @@ fn send(plan: Plan, to: SocketAddr, config: quinn::ClientConfig) -> Result<Outco
             packets: path.sent_packets,
             lost_packets: path.lost_packets,
             wall,
-            cpu: thread_cpu_time() - cpu_start,
+            cpu: thread_cpu_time().saturating_sub(cpu_start),
         };
         connection.close(VarInt::from_u32(0), b"done");
         endpoint.wait_idle().await;
@@ -129,7 +129,7 @@ fn serve(socket: UdpSocket, config: quinn::ServerConfig) -> Result<Outcome, Fail
         while let Some(chunk) = stream.read_chunk(usize::MAX, false).await? {
             bytes += chunk.bytes.len() as u64;
         }
-        let cpu = thread_cpu_time() - cpu_start;
+        let cpu = thread_cpu_time().saturating_sub(cpu_start);
         connection.closed().await;
         Ok(Outcome { bytes, cpu, ..Outcome::default() })
     })

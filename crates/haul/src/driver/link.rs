@@ -29,8 +29,11 @@ pub(crate) struct Link {
 /// The state under the lock.
 pub(crate) struct State {
     pub(crate) connection: Connection,
-    /// Our address that the peer talks to, where the socket has none of its own.
+    /// Our address that the peer has connected to, where the socket has none of its own; `None` too for connections that we began,
+    /// which leave it to the routing table.
     pub(super) answer_from: Option<IpAddr>,
+    /// The peer began the connection.
+    pub(super) accepted: bool,
     /// Until when the send thread sleeps; `None` while it is at work and will look at everything again before it sleeps.
     pub(super) asleep_until: Option<Time>,
     /// The handshake is complete.
@@ -79,6 +82,7 @@ impl Link {
         let state = State {
             connection,
             answer_from: None,
+            accepted: false,
             asleep_until: None,
             connected: false,
             incoming: false,
@@ -152,9 +156,15 @@ impl Link {
     /// Sends a train that the connection has made. The lock must not be held.
     pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>) {
         let Some(train) = train.get(..transmit.len) else { return };
-        let outgoing =
-            Outgoing { to: transmit.remote, from, ecn: super::ecn_to_bits(transmit.ecn), train, segment_bytes: transmit.segment };
-        match self.socket.send(&outgoing) {
+        let ecn = super::ecn_to_bits(transmit.ecn);
+        let outgoing = Outgoing { to: transmit.remote, from, ecn, train, segment_bytes: transmit.segment };
+        let mut sent = self.socket.send(&outgoing);
+        if from.is_some() && matches!(sent, Ok(Sent::Lost(_))) {
+            // The address that the peer talks to may be gone: any other will do until the peer is heard again.
+            self.lock().answer_from = None;
+            sent = self.socket.send(&Outgoing { from: None, ..outgoing });
+        }
+        match sent {
             Ok(Sent::Taken) => {}
             Ok(Sent::TooBig) => self.lock().connection.send_refused(transmit.segment),
             Ok(Sent::Lost(error)) => tracing::debug!(%error, to = %transmit.remote, "train lost on sending"),

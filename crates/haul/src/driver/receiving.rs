@@ -92,7 +92,7 @@ impl Receiver {
         let mut state = link.lock();
         let was_connected = state.connected;
         state.connection.handle_train(now, from, super::ecn_from_bits(ecn), train, segment_bytes);
-        if to.is_some() {
+        if state.accepted && to.is_some() {
             state.answer_from = self.shared.socket.answer_from(to);
         }
         self.shared.register_queues(&mut state);

@@ -41,7 +41,7 @@ struct Arrivals {
 }
 
 /// How a link starts.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Start {
     answer_from: Option<IpAddr>,
     incoming: bool,
@@ -131,7 +131,10 @@ impl Shared {
     fn run(&self, id: ConnectionId, connection: Connection, start: Start) -> io::Result<Arc<Link>> {
         let Some(myself) = self.myself.upgrade() else { return Err(io::Error::other("the endpoint is gone")) };
         let link = Link::new(id, connection, self.socket.clone());
-        link.look(|state| (state.answer_from, state.incoming) = (start.answer_from, start.incoming));
+        link.look(|state| {
+            state.answer_from = start.answer_from;
+            (state.accepted, state.incoming) = (start.incoming, start.incoming);
+        });
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
         links.insert(id, link.clone());
         if let Err(error) = sending::spawn(myself, link.clone()) {

@@ -65,7 +65,9 @@ fn several_threads_send_and_receive_on_one_stream() {
             thread::spawn(move || drain(&receiver).len())
         })
         .collect();
-    senders.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    for thread in senders {
+        thread.join().expect("no panic");
+    }
     sender.finish().expect("all arrive");
     let received: usize = receivers.into_iter().map(|thread| thread.join().expect("no panic")).sum();
     assert_eq!(received, 150);
