@@ -162,7 +162,13 @@ mod tests {
         let mut pieces = Vec::new();
         for (i, &length) in lengths.iter().enumerate() {
             let content = vec![i as u8; length];
-            pieces.push(Piece { file: i as u64, offset: 7 * i as u64, length: length as u32, whole: i % 2 == 0, hash: hash(&content, true) });
+            pieces.push(Piece {
+                file: i as u64,
+                offset: 7 * i as u64,
+                length: length as u32,
+                whole: i % 2 == 0,
+                hash: hash(&content, true),
+            });
             block.extend_from_slice(&content);
         }
         seal(&mut block, &pieces);

@@ -66,7 +66,12 @@ pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer,
 /// Answers one request of the client at the other end of `link`, a push or a pull.
 ///
 /// The caller has decided who the client is; `access` is what that client may do.
-pub fn serve<T: Transport>(link: Link<T>, access: &Access, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
+pub fn serve<T: Transport>(
+    link: Link<T>,
+    access: &Access,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
     run(link, observer, cancel, |session, incoming| {
         hello(session, incoming)?;
         let Message::Request(request) = incoming.next()? else {
@@ -145,7 +150,9 @@ fn special(path: &Path) -> Option<std::io::Result<File>> {
 fn job_id(direction: &[u8], sources: &[WirePath], destination: &WirePath) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     let directory = std::env::current_dir().unwrap_or_default();
-    for part in [direction, directory.as_os_str().as_bytes(), &destination.0].into_iter().chain(sources.iter().map(|path| &*path.0)) {
+    for part in
+        [direction, directory.as_os_str().as_bytes(), &destination.0].into_iter().chain(sources.iter().map(|path| &*path.0))
+    {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part);
     }

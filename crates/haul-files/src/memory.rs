@@ -28,7 +28,11 @@ impl Default for Conditions {
 
 /// Two ends of a connection in memory.
 pub fn pair(conditions: Conditions) -> (Link<Memory>, Link<Memory>) {
-    let shared = Arc::new(Shared { state: Mutex::new(State { random: conditions.seed | 1, ..State::default() }), changed: Condvar::new(), conditions });
+    let shared = Arc::new(Shared {
+        state: Mutex::new(State { random: conditions.seed | 1, ..State::default() }),
+        changed: Condvar::new(),
+        conditions,
+    });
     let pipe = |to: usize, from: usize| Link {
         control_in: Box::new(PipeEnd { shared: shared.clone(), pipe: from }),
         control_out: Box::new(PipeEnd { shared: shared.clone(), pipe: to }),

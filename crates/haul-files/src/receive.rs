@@ -104,7 +104,11 @@ struct Counts {
 }
 
 /// Receives all that the peer sends.
-pub(crate) fn receive<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming, job: ReceiveJob) -> Result<Report, CopyError> {
+pub(crate) fn receive<T: Transport>(
+    session: &Session<'_, T>,
+    incoming: &mut Incoming,
+    job: ReceiveJob,
+) -> Result<Report, CopyError> {
     let place = match job.target {
         Target::Stream(stream) => return in_order::receive(session, incoming, &stream, job.options),
         Target::Tree(place) => place,
@@ -147,7 +151,8 @@ impl<T: Transport> Receiver<'_, T> {
     fn run(&self, incoming: &mut Incoming) -> Result<Waits, CopyError> {
         let (ready, queue) = sync_channel(MAX_READY);
         let waits = std::thread::scope(|scope| {
-            scope.spawn(|| self.session.guard(|| commit::run(self, queue)));
+            // The queue closes after the failure of its thread was recorded: who finds it closed need not say why.
+            scope.spawn(move || self.session.guard(|| commit::run(self, &queue)));
             let blocks = ready.clone();
             scope.spawn(|| self.session.guard(|| write::run(self, blocks)));
             let waits = self.listen(incoming, ready);

@@ -65,7 +65,9 @@ impl Incoming {
             Ok(Some(Message::Stop(stop))) => Err(CopyError::Refused(stop)),
             Ok(Some(message)) => Ok(message),
             Ok(None) => Err(CopyError::Connection(io::ErrorKind::UnexpectedEof.into())),
-            Err(error) if error.kind() == io::ErrorKind::InvalidData => Err(CopyError::PeerMisbehaved("a malformed control frame")),
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                Err(CopyError::PeerMisbehaved("a malformed control frame"))
+            }
             Err(error) => Err(CopyError::Connection(error)),
         }
     }

@@ -50,7 +50,17 @@ impl Ready {
     pub(super) fn new(file: &Incomplete, part: u64, size: u64, fd: Option<Arc<OwnedFd>>) -> Self {
         let Incomplete { id, parent, linked, meta, .. } = *file;
         // A descriptor is kept for large files only: there may be very many small ones.
-        Self { id, part, parent, name: file.name.clone(), size, linked, meta, fd: fd.filter(|_| size > GROUP_BYTES / 32), kept: false }
+        Self {
+            id,
+            part,
+            parent,
+            name: file.name.clone(),
+            size,
+            linked,
+            meta,
+            fd: fd.filter(|_| size > GROUP_BYTES / 32),
+            kept: false,
+        }
     }
 
     /// A part file that an earlier run completed.
@@ -60,7 +70,7 @@ impl Ready {
 }
 
 /// Works off the queue until the writers are gone.
-pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, queue: Queue<Ready>) -> Result<(), CopyError> {
+pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, queue: &Queue<Ready>) -> Result<(), CopyError> {
     let mut waits = Waits::default();
     let (mut told_at, mut told) = (clock::now(), receiver.counts.progress());
     let mut group = Vec::new();

@@ -209,7 +209,9 @@ impl<T: Transport> Receiver<'_, T> {
 
     /// Whether the destination has this file already.
     fn is_kept(&self, file: &Incomplete, existing: Option<&Stat>, earlier: Option<&Earlier>) -> bool {
-        let Some(stat) = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) else { return false };
+        let Some(stat) = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) else {
+            return false;
+        };
         let unchanged = self.options.update && meta::size(stat) == file.size && meta::mtime(stat) == file.source.mtime;
         let made = earlier.and_then(|earlier| earlier.complete.as_ref());
         unchanged || made.is_some_and(|(made, _)| *made == meta::made(stat))

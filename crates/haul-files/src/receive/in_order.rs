@@ -5,7 +5,6 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::block::{self, Piece};
 use crate::clock::{self, timed};
@@ -51,12 +50,9 @@ pub(super) fn receive<T: Transport>(
         progress: Progress::default(),
         waits: Waits { threads: 1, ..Waits::default() },
     });
-    let all_sent = AtomicBool::new(false);
     let sender = std::thread::scope(|scope| {
         scope.spawn(|| session.guard(|| blocks(session, &line, options.verify)));
-        let result = listen(session, incoming, &line);
-        all_sent.store(true, Ordering::Relaxed);
-        result.map_err(|error| session.fail(error))
+        listen(session, incoming, &line).map_err(|error| session.fail(error))
     });
     session.check()?;
     let sender = sender.map_err(|()| CopyError::Cancelled)?;
@@ -106,7 +102,8 @@ fn blocks<T: Transport>(
     while let Some(block) = timed(&mut waits.transport, || rx.recv()).map_err(CopyError::Connection)? {
         session.check()?;
         let pieces = block::open(block.as_ref()).map_err(|_| CopyError::PeerMisbehaved("a malformed block"))?;
-        let good = timed(&mut waits.hash, || pieces.iter().all(|(piece, content)| !verify || block::hash(content, true) == piece.hash));
+        let good =
+            timed(&mut waits.hash, || pieces.iter().all(|(piece, content)| !verify || block::hash(content, true) == piece.hash));
         if !good {
             // What was written to a stream cannot be taken back.
             return Err(CopyError::Stopped(Stop::Destination { path: WirePath(b"-".to_vec()), why: Why::HashMismatch }));

@@ -236,7 +236,8 @@ impl Tree {
         };
         let open_mode = final_mode & 0o777;
         // Changing the owner takes the set-id bits away, so they are set after it.
-        let mode = (final_mode & !(0o777 & !self.umask) != 0 || owner.is_some() && final_mode & 0o6000 != 0).then_some(final_mode);
+        let mode =
+            (final_mode & !(0o777 & !self.umask) != 0 || owner.is_some() && final_mode & 0o6000 != 0).then_some(final_mode);
         let mtime = (self.options.preserve || self.options.update).then_some(entry.mtime);
         Meta { open_mode, mode, final_mode, mtime, owner }
     }
@@ -363,7 +364,8 @@ impl Tree {
     /// Modes, owners and times of directories, the deepest first. Gives those that failed.
     pub(super) fn finish_directories(&self, tops_only: bool) -> Vec<(WirePath, Why)> {
         let state = lock(&self.state);
-        let mut ids: Vec<u64> = state.infos.iter().filter(|(_, info)| info.usable && info.finish.any()).map(|(&id, _)| id).collect();
+        let mut ids: Vec<u64> =
+            state.infos.iter().filter(|(_, info)| info.usable && info.finish.any()).map(|(&id, _)| id).collect();
         ids.sort_unstable_by(|a, b| b.cmp(a));
         let mut failed = Vec::new();
         for id in ids {

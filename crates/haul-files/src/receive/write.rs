@@ -76,11 +76,13 @@ pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, ready: SyncSender<Re
     let rx = receiver.session.transport.accept_blocks().map_err(CopyError::Connection)?;
     std::thread::scope(|scope| {
         for _ in 1..WRITERS {
-            let ready = ready.clone();
-            scope.spawn(|| receiver.session.guard(|| Writer::new(receiver, ready).work(&rx)));
+            let (ready, rx) = (ready.clone(), &rx);
+            scope.spawn(move || receiver.session.guard(|| Writer::new(receiver, ready).work(rx)));
         }
-        Writer::new(receiver, ready.clone()).work(&rx)
-    })
+        // Recorded before the scope waits for the others, which look at it.
+        receiver.session.guard(|| Writer::new(receiver, ready).work(&rx));
+    });
+    Ok(())
 }
 
 struct Writer<'a, T: Transport> {

@@ -40,7 +40,8 @@ pub(super) fn run<T: Transport>(sender: &Sender<'_, T>) -> Result<(), CopyError>
             Origin::Stream(_) => {
                 let name = WirePath(b"stdin".to_vec());
                 let mtime = Stamp::default();
-                let entry = Entry { id: 0, parent: ROOT, name, mode: 0o666, mtime, uid: u32::MAX, gid: u32::MAX, kind: Kind::Stream };
+                let entry =
+                    Entry { id: 0, parent: ROOT, name, mode: 0o666, mtime, uid: u32::MAX, gid: u32::MAX, kind: Kind::Stream };
                 let state = crate::journal::Source { size: 0, mtime, version: 0 };
                 let entry = sender.announce(entry)?;
                 scan.keep(SourceFile { entry, state, top: Some(index), retried: false })?;

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use haul_files::memory::{Conditions, Memory, pair};
-use haul_files::{Access, Cancel, CopyError, Destination, Observer, Options, PullJob, PushJob, Report, Silent, SourceSpec, pull, push, serve};
+use haul_files::{
+    Access, Cancel, CopyError, Destination, Observer, Options, PullJob, PushJob, Report, Silent, SourceSpec, pull, push, serve,
+};
 
 /// How both sides ended, and the blocks and bytes that were sent.
 pub struct Outcome {
@@ -83,7 +85,13 @@ pub fn pull_paths(sources: &[&Path], destination: Destination, options: Options,
     run_pull(sources, destination, options, &account(), conditions)
 }
 
-pub fn run_pull(sources: &[&Path], destination: Destination, options: Options, access: &Access, conditions: Conditions) -> Outcome {
+pub fn run_pull(
+    sources: &[&Path],
+    destination: Destination,
+    options: Options,
+    access: &Access,
+    conditions: Conditions,
+) -> Outcome {
     let job = PullJob { sources: sources.iter().map(|path| path.to_path_buf()).collect(), destination, options };
     let (here, there) = pair(conditions);
     let transport = here.transport.clone();

@@ -1,0 +1,383 @@
+//! Peers that break the protocol: refused, and nothing lands outside the destination.
+
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use haul_files::block::{Hash, MAX_CONTENT, Piece, hash, seal};
+use haul_files::memory::{Conditions, Memory, pair};
+use haul_files::protocol::{
+    Entry, FileEnd, Hello, Kind, MAX_FRAME, Message, ROOT, Request, Stamp, VERSION, What, encode, read_frame,
+};
+use haul_files::{
+    Access, BlockTx, Cancel, CopyError, Destination, Link, Options, PullJob, Report, Silent, Stop, Transport, Waits, WirePath,
+    pull, serve,
+};
+use proptest::prelude::*;
+
+use crate::fixture::*;
+
+type Served = Result<Report, CopyError>;
+
+/// A hand-made peer.
+struct Peer {
+    link: Link<Memory>,
+}
+
+impl Peer {
+    fn say(&mut self, message: &Message) {
+        let mut frame = Vec::new();
+        encode(message, &mut frame).unwrap();
+        self.raw(&frame);
+    }
+
+    /// The other side may have hung up already.
+    fn raw(&mut self, bytes: &[u8]) {
+        let _ = self.link.control_out.write_all(bytes);
+    }
+
+    fn block(&mut self, pieces: &[Piece], content: &[u8]) {
+        let mut block = content.to_vec();
+        seal(&mut block, pieces);
+        let _ = self.link.transport.open_blocks().unwrap().send(block);
+    }
+
+    fn finish(&mut self) {
+        let _ = self.link.transport.open_blocks().unwrap().finish();
+        self.say(&Message::AllSent(Waits::default()));
+    }
+
+    /// Everything that the other side says until it hangs up.
+    fn listen(&mut self) -> Vec<Message> {
+        let mut said = Vec::new();
+        while let Ok(Some(message)) = read_frame(&mut *self.link.control_in, &mut Vec::new()) {
+            let over = matches!(message, Message::Stop(_) | Message::Finished(_));
+            said.push(message);
+            if over {
+                self.say(&Message::Bye);
+                break;
+            }
+        }
+        said
+    }
+}
+
+/// A client that pushes to a server which writes to `to`, and what the server made of it.
+fn pusher(to: &Path, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
+    let (here, there) = pair(Conditions { capacity: 10_000, ..Conditions::default() });
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));
+        let mut peer = Peer { link: here };
+        peer.say(&Message::Hello(Hello::ours()));
+        peer.say(&Message::Request(push_request(to)));
+        act(&mut peer);
+        let said = peer.listen();
+        let result = server.join().unwrap();
+        (result, said)
+    })
+}
+
+fn push_request(to: &Path) -> Request {
+    Request { what: What::Push { destination: to.into(), sources: 1, stream: false }, options: preserving(), job: [7; 32] }
+}
+
+fn entry(id: u64, parent: u64, name: &[u8], kind: Kind) -> Entry {
+    let (uid, gid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    Entry { id, parent, name: WirePath(name.to_vec()), mode: 0o755, mtime: Stamp { secs: 1, nanos: 2 }, uid, gid, kind }
+}
+
+fn file(id: u64, parent: u64, name: &[u8], size: u64) -> Entry {
+    entry(id, parent, name, Kind::File { size, data: size, version: 0, linked: false, replaces: None })
+}
+
+fn piece(file: u64, offset: u64, content: &[u8], whole: bool) -> Piece {
+    Piece { file, offset, length: content.len() as u32, whole, hash: hash(content, true) }
+}
+
+fn misbehaved(result: Served) -> &'static str {
+    match result {
+        Err(CopyError::PeerMisbehaved(what)) => what,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+#[test]
+fn the_hand_made_peer_can_be_honest() {
+    let p = places();
+    let (result, said) = pusher(&p.to, |peer| {
+        peer.block(&[piece(2, 0, b"content", true)], b"content");
+        peer.say(&Message::Entries(vec![entry(1, ROOT, b"dir", Kind::Directory), file(2, 1, b"file", 7)]));
+        peer.finish();
+    });
+    assert_eq!(result.unwrap().files, 1);
+    assert!(matches!(said.last(), Some(Message::Finished(_))));
+    assert_eq!(fs::read(p.to.join("dir/file")).unwrap(), b"content");
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    let long = vec![b'x'; 256];
+    for name in [&b"../evil"[..], b"..", b".", b"", b"/etc/evil", b"a/../../evil", b"a\0b", b"a/b", &long] {
+        for parent in [ROOT, 1] {
+            for kind in 0..4 {
+                let p = places();
+                let kind = match kind {
+                    0 => Kind::File { size: 0, data: 0, version: 0, linked: false, replaces: None },
+                    1 => Kind::Symlink { target: WirePath(b"/etc".to_vec()) },
+                    2 => Kind::HardLink { to: 1 },
+                    _ if name.is_empty() && parent == ROOT => continue,
+                    _ => Kind::Directory,
+                };
+                let (result, said) = pusher(&p.to, |peer| {
+                    peer.say(&Message::Entries(vec![entry(1, ROOT, b"dir", Kind::Directory), entry(2, parent, name, kind)]));
+                    peer.finish();
+                });
+                assert_eq!(misbehaved(result), "a name that is not plain");
+                assert!(matches!(said.last(), Some(Message::Stop(Stop::Misbehaved(_)))));
+                assert!(!p.from.join("../evil").exists());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_file_through_a_symlink_does_not_land_at_its_target() {
+    let p = places();
+    // One that was there, and one that the peer makes.
+    symlink(&p.from, p.to.join("was there")).unwrap();
+    for name in [&b"was there"[..], b"made"] {
+        let target = WirePath(p.from.as_os_str().as_encoded_bytes().to_vec());
+        let (result, _) = pusher(&p.to, |peer| {
+            let link = entry(1, ROOT, name, Kind::Symlink { target });
+            peer.say(&Message::Entries(vec![link, entry(2, ROOT, name, Kind::Directory), file(3, 2, b"evil", 4)]));
+            peer.block(&[piece(3, 0, b"evil", true)], b"evil");
+            peer.finish();
+        });
+        let report = result.unwrap();
+        assert_eq!((report.files, report.problem_count), (0, 1));
+        // And with the link itself as the parent.
+        let (result, _) = pusher(&p.to, |peer| {
+            let target = WirePath(b"/".to_vec());
+            peer.say(&Message::Entries(vec![entry(1, ROOT, b"l", Kind::Symlink { target }), file(2, 1, b"evil", 0)]));
+            peer.finish();
+        });
+        assert_eq!(misbehaved(result), "an entry in an unknown directory");
+    }
+    assert_eq!(fs::read_dir(&p.from).unwrap().count(), 0);
+}
+
+#[test]
+fn a_file_never_writes_through_a_link_of_its_name() {
+    let p = places();
+    write(p.from.join("victim"), "safe");
+    symlink(p.from.join("victim"), p.to.join("file")).unwrap();
+    let (result, _) = pusher(&p.to, |peer| {
+        peer.say(&Message::Entries(vec![file(1, ROOT, b"file", 4)]));
+        peer.block(&[piece(1, 0, b"evil", true)], b"evil");
+        peer.finish();
+    });
+    result.unwrap();
+    assert_eq!(fs::read(p.from.join("victim")).unwrap(), b"safe");
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), b"evil");
+}
+
+#[test]
+fn the_stage_is_not_a_name() {
+    let p = places();
+    let (result, _) = pusher(&p.to, |peer| {
+        peer.say(&Message::Entries(vec![entry(1, ROOT, b".haul-07070707", Kind::Directory), file(2, 1, b"journal", 0)]));
+        peer.finish();
+    });
+    assert_eq!(misbehaved(result), "a name that is not plain");
+}
+
+#[test]
+fn entries_and_content_that_cannot_be_are_refused() {
+    let dir = || entry(1, ROOT, b"d", Kind::Directory);
+    type Act = Box<dyn FnOnce(&mut Peer)>;
+    let entries = |list: Vec<Entry>| -> Act { Box::new(move |peer| peer.say(&Message::Entries(list))) };
+    let content = |size: u64, pieces: Vec<(u64, Vec<u8>, bool)>, end: Option<FileEnd>| -> Act {
+        Box::new(move |peer| {
+            peer.say(&Message::Entries(vec![file(1, ROOT, b"f", size)]));
+            for (offset, content, whole) in pieces {
+                peer.block(&[piece(1, offset, &content, whole)], &content);
+            }
+            if let Some(end) = end {
+                peer.say(&Message::FileEnd(end));
+            }
+            peer.finish();
+        })
+    };
+    let mib = || vec![1; MAX_CONTENT];
+    let sent = |size, bytes| Some(FileEnd::Sent { id: 1, size, bytes, sum: [0; 32] });
+    let mut late = file(2, 1, b"f", 1);
+    late.mtime.nanos = 1_000_000_000;
+    let cases: Vec<(&str, Act)> = vec![
+        ("an id that does not rise", entries(vec![dir(), entry(1, ROOT, b"e", Kind::Directory)])),
+        ("an id that does not rise", entries(vec![entry(0, ROOT, b"e", Kind::Directory)])),
+        ("an entry in an unknown directory", entries(vec![file(5, 99, b"f", 1)])),
+        ("an entry in an unknown directory", entries(vec![file(1, ROOT, b"f", 1), file(2, 1, b"f", 1)])),
+        ("a size or time that cannot be", entries(vec![file(1, ROOT, b"f", 1 << 63)])),
+        ("a size or time that cannot be", entries(vec![file(1, ROOT, b"f", u64::MAX)])),
+        ("a size or time that cannot be", entries(vec![dir(), late])),
+        ("a link to what comes later", entries(vec![entry(1, ROOT, b"l", Kind::HardLink { to: 1 })])),
+        ("a piece beyond the end of its file", content(10, vec![(5, b"sixsix".to_vec(), false)], None)),
+        ("a piece beyond the end of its file", content(10, vec![(1 << 62, b"x".to_vec(), false)], None)),
+        ("content that was sent before", content(2 << 20, vec![(0, mib(), false), (0, mib(), false)], None)),
+        ("content that was sent before", content(2 << 20, vec![(0, mib(), false), ((1 << 20) - 1, b"x".to_vec(), false)], None)),
+        ("a whole piece that is not the file", content(10, vec![(0, b"short".to_vec(), true)], None)),
+        ("a whole piece that is not the file", content(10, vec![(1, vec![0; 10], true)], None)),
+        ("an end that does not fit the file", content(2 << 20, vec![(0, mib(), false)], sent(1 << 20, 1 << 20))),
+        ("an end that does not fit the file", content(2 << 20, vec![(0, mib(), false)], sent(2 << 20, 5))),
+        ("files without an end", content(2 << 20, vec![(0, mib(), false)], None)),
+        ("files without an end", content(2 << 20, vec![], sent(2 << 20, 1 << 20))),
+        (
+            "content of a file that was not announced",
+            Box::new(|peer| {
+                peer.block(&[piece(9, 0, b"x", true)], b"x");
+                peer.say(&Message::AllSent(Waits::default()));
+            }),
+        ),
+        (
+            "a malformed block",
+            Box::new(|peer| {
+                let _ = peer.link.transport.open_blocks().unwrap().send(vec![0; 100]);
+            }),
+        ),
+        ("a message that no sender sends", Box::new(|peer| peer.say(&Message::Start { wants: true }))),
+        ("a malformed control frame", Box::new(|peer| peer.raw(&[0xff; 40]))),
+        ("a malformed control frame", Box::new(|peer| peer.raw(&(MAX_FRAME as u32 + 1).to_le_bytes()))),
+        ("a malformed control frame", Box::new(|peer| peer.raw(&[3, 0, 0, 0, 0xee, 0xee, 0xee]))),
+    ];
+    for (what, act) in cases {
+        let p = places();
+        assert_eq!(misbehaved(pusher(&p.to, act).0), what);
+        assert!(!p.to.join("f").exists());
+    }
+}
+
+#[test]
+fn content_that_is_not_what_was_read_is_not_kept() {
+    let wrong: Hash = [3; 32];
+    for whole in [true, false] {
+        let p = places();
+        write(p.to.join("f"), "old");
+        let (result, said) = pusher(&p.to, |peer| {
+            peer.say(&Message::Entries(vec![file(1, ROOT, b"f", 4), file(2, ROOT, b"g", 4)]));
+            peer.block(&[Piece { hash: wrong, ..piece(1, 0, b"evil", whole) }, piece(2, 0, b"good", true)], b"evilgood");
+            peer.finish();
+        });
+        let report = result.unwrap();
+        assert_eq!((report.files, report.problem_count), (1, 1));
+        assert!(said.contains(&Message::Unwanted(1)));
+        assert_eq!(fs::read(p.to.join("f")).unwrap(), b"old");
+        assert_eq!(fs::read(p.to.join("g")).unwrap(), b"good");
+        assert_nothing_left(&p.to);
+    }
+}
+
+/// A server that answers a pull of `asked` with these entries, and what the client made of it.
+fn puller(to: &Path, asked: &str, entries: Vec<Entry>) -> Served {
+    let (here, there) = pair(Conditions::default());
+    std::thread::scope(|scope| {
+        let job = PullJob { sources: vec![asked.into()], destination: Destination::Path(to.to_owned()), options: preserving() };
+        let client = scope.spawn(move || pull(here, &job, &Silent, &Cancel::new()));
+        let mut peer = Peer { link: there };
+        peer.say(&Message::Hello(Hello::ours()));
+        peer.say(&Message::Entries(entries));
+        peer.finish();
+        peer.listen();
+        client.join().unwrap()
+    })
+}
+
+#[test]
+fn a_server_gives_only_what_was_asked_for() {
+    let p = places();
+    assert_eq!(misbehaved(puller(&p.to, "wanted", vec![file(1, ROOT, b".bashrc", 0)])), "a source that was not asked for");
+    assert_eq!(
+        misbehaved(puller(&p.to, "wanted", vec![entry(1, ROOT, b"", Kind::Directory)])),
+        "a source that was not asked for"
+    );
+    let two = vec![file(1, ROOT, b"a", 0), file(2, ROOT, b"b", 0)];
+    assert_eq!(misbehaved(puller(&p.to.join("name"), "a", two)), "several sources for one name");
+    puller(&p.to, "x/wanted", vec![file(1, ROOT, b"wanted", 0)]).unwrap();
+    assert!(p.to.join("wanted").exists() && !p.to.join(".bashrc").exists());
+}
+
+#[test]
+fn another_version_is_refused_by_name() {
+    let (here, there) = pair(Conditions::default());
+    let mut peer = Peer { link: here };
+    peer.say(&Message::Hello(Hello { version: VERSION + 1, features: u64::MAX }));
+    let result = std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
+        let said = peer.listen();
+        assert!(matches!(said.last(), Some(Message::Stop(Stop::Version { speaks: VERSION }))));
+        server.join().unwrap()
+    });
+    assert!(matches!(result, Err(CopyError::PeerUnsupported { theirs, .. }) if theirs == VERSION + 1));
+}
+
+#[test]
+fn a_receiver_that_wants_nonsense_is_refused() {
+    use haul_files::protocol::{Needs, Want};
+    let p = places();
+    write(p.from.join("f"), noise(3 << 20, 1));
+    for needs in [
+        Needs::Ranges(vec![(0, (3 << 20) + 1)]),
+        Needs::Ranges(vec![(5, 5)]),
+        Needs::Ranges(vec![(10, 20), (15, 30)]),
+        Needs::Ranges(vec![(u64::MAX - 1, u64::MAX)]),
+    ] {
+        let (here, there) = pair(Conditions::default());
+        let result = std::thread::scope(|scope| {
+            let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
+            let mut peer = Peer { link: here };
+            let what = What::Pull { sources: vec![p.from.join("f").as_path().into()], in_order: false };
+            peer.say(&Message::Hello(Hello::ours()));
+            peer.say(&Message::Request(Request { what, options: Options::default(), job: [0; 32] }));
+            peer.say(&Message::Start { wants: true });
+            while let Ok(Some(message)) = read_frame(&mut *peer.link.control_in, &mut Vec::new()) {
+                if matches!(message, Message::Entries(_)) {
+                    break;
+                }
+            }
+            peer.say(&Message::Wants(vec![Want { id: 1, needs }]));
+            peer.listen();
+            server.join().unwrap()
+        });
+        assert_eq!(misbehaved(result), "it wants ranges that are not in the file");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_control_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = haul_files::protocol::decode(&bytes);
+        let _ = haul_files::journal::decode(&bytes);
+        let _ = read_frame(&mut &bytes[..], &mut Vec::new());
+    }
+
+    #[test]
+    fn messages_survive_the_wire(id in any::<u64>(), name in prop::collection::vec(any::<u8>(), 0..300), size in any::<u64>(), mode in any::<u32>()) {
+        let mut odd = file(id, id / 2, &name, size);
+        odd.mode = mode;
+        let messages = [
+            Message::Entries(vec![odd, entry(id, 0, &name, Kind::Symlink { target: WirePath(name.clone()) })]),
+            Message::FileEnd(FileEnd::Sent { id, size, bytes: size / 2, sum: [mode as u8; 32] }),
+            Message::Request(push_request(Path::new("x"))),
+            Message::Stop(Stop::Misbehaved("no".into())),
+        ];
+        let mut frames = Vec::new();
+        for message in &messages {
+            encode(message, &mut frames).unwrap();
+        }
+        let mut stream = &frames[..];
+        for message in messages {
+            prop_assert_eq!(read_frame(&mut stream, &mut Vec::new()).unwrap(), Some(message));
+        }
+        prop_assert_eq!(read_frame(&mut stream, &mut Vec::new()).unwrap(), None);
+    }
+}

@@ -27,9 +27,13 @@ fn destinations_are_scps() {
     one(flat, &[&file], &p.to).clean();
     one(recursive(), &[&tree], p.to.join("tree renamed")).clean();
     one(recursive(), &[&tree, &file], p.to.join("tree renamed")).clean();
-    for (path, content) in
-        [("renamed", "f"), ("file", "f"), ("tree renamed/in/it", "i"), ("tree renamed/tree/in/it", "i"), ("tree renamed/file", "f")]
-    {
+    for (path, content) in [
+        ("renamed", "f"),
+        ("file", "f"),
+        ("tree renamed/in/it", "i"),
+        ("tree renamed/tree/in/it", "i"),
+        ("tree renamed/file", "f"),
+    ] {
         assert_eq!(fs::read_to_string(p.to.join(path)).unwrap(), content, "{path}");
     }
     // The content of "." goes straight to the destination.
@@ -212,7 +216,10 @@ fn exports_are_jails() {
     assert!(root.join("secret").exists());
     for path in ["/data/up/x", "/data/up", "/data/../x", "/data/dir/out/x", "/data/leak"] {
         let refused = put(path, &access).client;
-        assert!(matches!(refused, Err(CopyError::Refused(Stop::Destination { why: Why::OutsideRoot, .. }))), "{path}: {refused:?}");
+        assert!(
+            matches!(refused, Err(CopyError::Refused(Stop::Destination { why: Why::OutsideRoot, .. }))),
+            "{path}: {refused:?}"
+        );
     }
     assert!(!p.from.join("x").exists());
     assert_eq!(fs::read_to_string(p.from.join("secret")).unwrap(), "secret");

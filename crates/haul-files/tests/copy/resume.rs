@@ -94,7 +94,8 @@ fn damage_to_a_part_file_is_found_and_sent_again() {
     let file = p.from.join("file");
     write(&file, noise(20 << 20, 1));
     assert!(push_paths(&[&file], &p.to, Options::default(), breaking(15, 1)).client.is_err());
-    let part = fs::read_dir(stage(&p.to)).unwrap().map(|entry| entry.unwrap().path()).find(|path| !path.ends_with("journal")).unwrap();
+    let part =
+        fs::read_dir(stage(&p.to)).unwrap().map(|entry| entry.unwrap().path()).find(|path| !path.ends_with("journal")).unwrap();
     let mut bytes = fs::read(&part).unwrap();
     // As a power failure leaves it: some pages were never written.
     for page in bytes.chunks_mut(4096).step_by(300) {

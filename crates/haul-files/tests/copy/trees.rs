@@ -132,7 +132,8 @@ fn a_whole_tree_of_a_file_system_of_100_gb_holes_is_quick() {
 fn deeper_than_a_path_can_be_long() {
     const DEPTH: usize = 1500;
     let p = places();
-    let open = |dir: &std::os::fd::OwnedFd, name: &str| rustix::fs::openat(dir, name, OFlags::DIRECTORY | OFlags::PATH, Mode::empty());
+    let open =
+        |dir: &std::os::fd::OwnedFd, name: &str| rustix::fs::openat(dir, name, OFlags::DIRECTORY | OFlags::PATH, Mode::empty());
     let top = |path: &Path| rustix::fs::open(path, OFlags::DIRECTORY | OFlags::PATH, Mode::empty()).unwrap();
     let mut dir = top(&p.from);
     for level in 0..DEPTH {
@@ -176,7 +177,8 @@ fn special_files_and_unreadable_ones_are_skipped_and_named() {
     rustix::fs::mknodat(rustix::fs::CWD, &tree.join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
     let report = push_paths(&[&tree, &p.from.join("missing")], &p.to, recursive(), shuffled(1)).partial();
     assert_eq!((report.files, report.problem_count), (2, 2));
-    let mut problems: Vec<_> = report.problems.iter().map(|problem| (problem.path.to_path(), problem.why.clone(), problem.fault)).collect();
+    let mut problems: Vec<_> =
+        report.problems.iter().map(|problem| (problem.path.to_path(), problem.why.clone(), problem.fault)).collect();
     problems.sort_by(|a, b| a.0.cmp(&b.0));
     assert_eq!(problems[0], (p.from.join("missing"), Why::Os(2), Fault::Source));
     assert_eq!(problems[1], (tree.join("pipe"), Why::Special, Fault::Source));

@@ -1,0 +1,34 @@
+//! Measures the engine alone: copies a path to an empty directory through the in-memory transport, and prints what the threads waited for.
+//!
+//! `cargo run --release --example copy_in_memory -- SOURCE DESTINATION [--no-verify]`
+
+use std::path::PathBuf;
+
+use haul_files::memory::{Conditions, pair};
+use haul_files::{Access, Cancel, Options, PushJob, Silent, SourceSpec, push, serve};
+
+fn main() {
+    let mut arguments = std::env::args_os().skip(1);
+    let (Some(source), Some(destination)) = (arguments.next(), arguments.next()) else {
+        eprintln!("usage: copy_in_memory SOURCE DESTINATION [--no-verify]");
+        std::process::exit(2);
+    };
+    let verify = arguments.next().is_none();
+    let options = Options { recursive: true, verify, ..Options::default() };
+    let job = PushJob { sources: vec![SourceSpec::Path(source.into())], destination: PathBuf::from(destination), options };
+    let (here, there) = pair(Conditions::default());
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));
+        push(here, &job, &Silent, &Cancel::new())
+    });
+    match report {
+        Ok(report) => println!(
+            "{} files, {} in {:?}\nsender   {:?}\nreceiver {:?}",
+            report.files, report.bytes, report.elapsed, report.sender, report.receiver
+        ),
+        Err(error) => {
+            eprintln!("error: {error}");
+            std::process::exit(2);
+        }
+    }
+}
