@@ -56,13 +56,14 @@ impl Daemon {
 }
 
 /// The fingerprint that `haul key show` prints on a host.
-fn own_key(lab: &Lab, host: &crate::Host) -> String {
+pub fn own_key(lab: &Lab, host: &crate::Host) -> String {
     let shown = key(lab, host, &["show"]);
     let found = shown.split_whitespace().find(|word| word.starts_with("SHA256:"));
     found.unwrap_or_else(|| panic!("no fingerprint in {shown}")).to_owned()
 }
 
-fn key(lab: &Lab, host: &crate::Host, args: &[&str]) -> String {
+/// Runs `haul key` on a host and returns what it printed.
+pub fn key(lab: &Lab, host: &crate::Host, args: &[&str]) -> String {
     let mut command = lab.haul(host);
     command.arg("key").args(args);
     let finished = Running::start(command).wait(Duration::from_secs(10)).expect(0);

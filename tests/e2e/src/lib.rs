@@ -18,7 +18,7 @@ mod tmpfs;
 pub mod tree;
 
 pub use clock::{Stopwatch, eventually, pause};
-pub use daemon::Daemon;
+pub use daemon::{Daemon, key, own_key};
 pub use lab::Lab;
 pub use net::Host;
 pub use program::{Finished, Running, haul_binary};
