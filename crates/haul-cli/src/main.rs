@@ -5,6 +5,7 @@
 //!   cp, serve, key, remote, generate      the commands
 //!   session     one copy over one connection: the file engine on the transport
 //!   ssh         reaching the far side
+//!   processor   how busy this side was
 //!   keys, state files of keys, and where they are
 //!   output      progress, summary, verdict
 //!   exit        exit status, error: and hint:
@@ -20,6 +21,7 @@ mod key;
 mod keys;
 mod logging;
 mod output;
+mod processor;
 mod remote;
 mod serve;
 mod session;

@@ -51,7 +51,7 @@ pub struct Export {
 /// An address and a port, or only one of them.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let whole = text.parse::<SocketAddr>().ok();
-    let port = || Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), text.trim_start_matches(':').parse().ok()?));
+    let port = || Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), text.strip_prefix(':').unwrap_or(text).parse().ok()?));
     let address = || Some(SocketAddr::new(text.trim_matches(['[', ']']).parse().ok()?, DAEMON_PORT));
     whole
         .or_else(port)

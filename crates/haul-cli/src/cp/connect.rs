@@ -2,6 +2,7 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -118,7 +119,7 @@ impl<'a> Connector<'a> {
         let config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
         let mut won = race(&addresses, &config);
         if let Some(key) = judge.refused() {
-            admit(host, key, known_hosts()?)?;
+            admit(host, key, known_hosts()?, self.args.state.as_deref())?;
             let judge = Judge::new(move |now| now == key);
             won = race(&addresses, &ClientConfig { trust: judge.trust(), ..config });
         }
@@ -257,8 +258,9 @@ fn tried(addresses: &[SocketAddr]) -> String {
 }
 
 /// What to do about a key that is not trusted: refuse a changed one, ask about a new one.
-fn admit(host: &DaemonHost, key: Fingerprint, mut known: KnownHosts) -> Result<(), Failure> {
-    let command = format!("haul key trust {host} {key}");
+fn admit(host: &DaemonHost, key: Fingerprint, mut known: KnownHosts, state: Option<&Path>) -> Result<(), Failure> {
+    let state = state.map(|dir| format!(" --state {}", dir.display())).unwrap_or_default();
+    let command = format!("haul key trust{state} {host} {key}");
     match known.look_up(host, key) {
         Known::Trusted => Ok(()),
         Known::Changed(trusted) => Err(Failure::new(format!(

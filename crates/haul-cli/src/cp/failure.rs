@@ -3,6 +3,7 @@
 use std::error::Error as _;
 
 use haul_files::{CopyError, FileProblem, Stop, Why};
+use rustix::io::Errno;
 
 use super::plan::Host;
 use crate::exit::Failure;
@@ -19,8 +20,8 @@ pub fn explain(host: &Host, error: &CopyError, no_resume: bool) -> Failure {
             Some(refusal) => Failure { message: format!("{host}: {refusal}"), hint: refusal.hint.clone() },
             None => Failure { message: format!("{host}: the connection failed: {}", chain(source)), hint: resume },
         },
-        CopyError::Refused(stop) => Failure { message: format!("{host}: {stop}"), hint: stop_hint(stop, host).or(resume) },
-        CopyError::Stopped(stop) => Failure { message: stop.to_string(), hint: stop_hint(stop, host).or(resume) },
+        CopyError::Refused(stop) => Failure { message: format!("{host}: {stop}"), hint: stop_hint(stop, host, resume) },
+        CopyError::Stopped(stop) => Failure { message: stop.to_string(), hint: stop_hint(stop, host, resume) },
         CopyError::PeerUnsupported { .. } => Failure {
             message: format!("{host}: {error}"),
             hint: Some("install the same version of haul on both hosts".to_owned()),
@@ -44,7 +45,7 @@ pub fn problems_hint(problems: &[FileProblem]) -> Option<&'static str> {
     any(|why| *why == Why::HashMismatch).then_some("memory or disk of one of the hosts may be faulty")
 }
 
-fn stop_hint(stop: &Stop, host: &Host) -> Option<String> {
+fn stop_hint(stop: &Stop, host: &Host, resume: Option<String>) -> Option<String> {
     let hint = match stop {
         Stop::DestinationFull { .. } => "make room there; the same command then goes on from where this one stopped",
         Stop::Busy { .. } => "wait for the other one to end",
@@ -54,7 +55,10 @@ fn stop_hint(stop: &Stop, host: &Host) -> Option<String> {
         Stop::ReadOnlyRoot { .. } => "the daemon must export it with :rw at the end of --root NAME=PATH",
         Stop::NeedsDirectory { .. } => "make the directory first",
         Stop::NeedsFileName { .. } => "add a file name to the target",
-        _ => return None,
+        Stop::Destination { why, .. } if *why == Why::from(Errno::NOENT) => "make the directory first",
+        Stop::Destination { why, .. } if *why == Why::from(Errno::ACCESS) => "choose a target that you may write to",
+        Stop::Destination { .. } => return None,
+        _ => return resume,
     };
     Some(hint.to_owned())
 }

@@ -20,6 +20,7 @@ use self::plan::{Host, Plan};
 use crate::args::CpArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally};
+use crate::processor::ProcessorWatch;
 use crate::session::{ClientSession, Job};
 use crate::{interrupt, logging};
 
@@ -98,20 +99,27 @@ impl<'a> Copy<'a> {
         let session = ClientSession::new(connected.connection.clone(), job);
         let monitor = Monitor::start(self.style, self.args.verbose > 0, Arc::clone(&self.tally), self.cancel.clone());
         monitor.watch_path(Box::new(session.path()));
+        let processor = ProcessorWatch::start();
         let result = session.run(job, self.limit(), &*self.tally, &self.cancel);
         monitor.finish();
-        let path = (session.path())().sender;
+        let (path, own_busiest) = ((session.path())(), processor.busiest());
         self.tally.next_copy();
         let report = result.map_err(|error| self.explained(host, &error, &mut connected))?;
-        self.account(&report, path.as_ref());
-        self.outcome.path = path;
+        let (sender_busiest, receiver_busiest) = match job {
+            Job::Push(_) => (own_busiest, path.server_busiest),
+            Job::Pull(_) => (path.server_busiest, own_busiest),
+        };
+        let conditions =
+            Conditions { report: &report, path: path.sender.as_ref(), limit: self.limit(), sender_busiest, receiver_busiest };
+        self.outcome.verdict = output::verdict(&conditions);
+        self.outcome.path = path.sender;
+        self.account(&report);
         connected.end();
         Ok(())
     }
 
-    fn account(&mut self, report: &Report, path: Option<&crate::session::PathReport>) {
+    fn account(&mut self, report: &Report) {
         self.outcome.add(report);
-        self.outcome.verdict = output::verdict(&Conditions { report, path, limit: self.limit() });
         let untold = report.problem_count.saturating_sub(report.problems.len() as u64);
         if untold > 0 {
             output::print_error(&format!(
@@ -161,7 +169,10 @@ impl<'a> Copy<'a> {
             self.advice.iter().for_each(|advice| output::print_hint(advice));
         }
         if self.outcome.problems > 0 {
-            output::print_error(&format!("{} of the files, links and directories were not copied", self.outcome.problems));
+            output::print_error(&match self.outcome.problems {
+                1 => "1 file, link or directory was not copied".to_owned(),
+                many => format!("{many} files, links or directories were not copied"),
+            });
         }
     }
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haul_files::{Destination, Options, PullJob, PushJob, SourceSpec};
 
@@ -97,8 +97,15 @@ impl Plan {
     fn push(host: Host, sources: Vec<Operand>, destination: OsString) -> Result<Self, Failure> {
         match sources.iter().find(|source| source.is_remote()) {
             None => Ok(Self::Push { host, sources, destination }),
-            Some(source) => Err(Failure::new(format!("{source}: source and target are both on other hosts"))
-                .hint("run haul on one of the two, or copy to this machine first")),
+            Some(source) => {
+                let failure = Failure::new(format!("{source}: source and target are both on other hosts"));
+                let spelled = source.to_string();
+                Err(if Path::new(&spelled).exists() {
+                    failure.hint(format!("a file here has this name: write ./{spelled} if you mean it"))
+                } else {
+                    failure.hint("run haul on one of the two, or copy to this machine first")
+                })
+            }
         }
     }
 

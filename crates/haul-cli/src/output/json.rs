@@ -82,7 +82,7 @@ mod tests {
     fn a_progress_event_tells_what_has_arrived() {
         let counts = Counts { found: Bytes(100), arrived: Bytes(40), kept: Bytes(10), complete: true, ..Counts::default() };
         let sender = PathReport { loss: 0.5, ..PathReport::default() };
-        let path = Some(PathView { rtt_us: 1500, sender: Some(sender) });
+        let path = Some(PathView { rtt_us: 1500, sender: Some(sender), server_busiest: 0.0 });
         let look = Look { counts, path, rate: BitRate::from_bps(8), elapsed: Duration::from_secs(2), active: None };
         let event = progress(&look);
         assert_eq!((event["bytes_arrived"].as_u64(), event["bytes_kept"].as_u64()), (Some(40), Some(10)));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_files::Report;
-use haul_units::{BitRate, Bytes, Ratio};
+use haul_units::{BitRate, Bytes};
 use serde_json::{Value, json};
 
 use super::lines::milliseconds;
@@ -103,20 +103,29 @@ pub fn summary(outcome: &Outcome) -> Vec<String> {
     if outcome.links > 0 {
         done.push(counted(outcome.links, "link"));
     }
+    if outcome.files + outcome.directories + outcome.links == 0 {
+        return vec![[vec!["nothing copied".to_owned()], skipped(outcome)].concat().join("; ")];
+    }
     let rate = if outcome.bytes > Bytes::ZERO { format!(", {}", outcome.rate()) } else { String::new() };
     let mut first = vec![format!("copied {}: {} in {}{rate}", done.join(", "), outcome.bytes, seconds(outcome.elapsed))];
     first.push(if outcome.verified { "verified" } else { "not verified" }.to_owned());
     if outcome.resumed > Bytes::ZERO {
         first.push(format!("{} were there from an interrupted copy", outcome.resumed));
     }
-    if outcome.skipped_files > 0 {
-        first.push(format!("{} skipped, there already", counted(outcome.skipped_files, "file")));
-    }
+    first.extend(skipped(outcome));
     let mut lines = vec![first.join("; ")];
     if !outcome.verdict.is_empty() {
         lines.push(outcome.verdict.clone());
     }
     lines
+}
+
+fn skipped(outcome: &Outcome) -> Vec<String> {
+    if outcome.skipped_files == 0 {
+        Vec::new()
+    } else {
+        vec![format!("{} skipped, there already", counted(outcome.skipped_files, "file"))]
+    }
 }
 
 /// The path in one line, for `-v`.
@@ -127,7 +136,7 @@ pub fn path_line(path: &PathReport) -> String {
         milliseconds(path.min_rtt_us),
         path.sent_pkts,
         path.lost_pkts,
-        Ratio::new(path.loss),
+        path.lost(),
         Bytes(path.retransmitted_bytes),
         seconds(Duration::from_micros(path.wait_application_us)),
         seconds(Duration::from_micros(path.wait_window_us)),
@@ -172,6 +181,12 @@ mod tests {
                 "because"
             ]
         );
+    }
+
+    #[test]
+    fn nothing_is_said_plainly() {
+        assert_eq!(summary(&Outcome::new()), ["nothing copied"]);
+        assert_eq!(summary(&Outcome { skipped_files: 1, ..Outcome::new() }), ["nothing copied; 1 file skipped, there already"]);
     }
 
     #[test]

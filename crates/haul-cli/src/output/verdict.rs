@@ -22,6 +22,8 @@ const SHORT: Duration = Duration::from_millis(500);
 const SMALL: Bytes = Bytes::mib(4);
 /// A wait for less of the time than this is nobody's fault.
 const NOTABLE: f64 = 0.3;
+/// A thread that is busy for more of the time than this is the limit.
+const SATURATED: f64 = 0.85;
 /// A rate this near to the limit is limited by it.
 const NEAR: f64 = 0.85;
 
@@ -34,6 +36,10 @@ pub struct Conditions<'a> {
     pub path: Option<&'a PathReport>,
     /// The limit that the user set.
     pub limit: Option<BitRate>,
+    /// The part of the time that the sender's busiest thread was busy.
+    pub sender_busiest: f64,
+    /// The same of the receiver.
+    pub receiver_busiest: f64,
 }
 
 /// One line: what limited the speed, with the numbers that say so; empty where too little was sent to tell.
@@ -46,21 +52,20 @@ pub fn verdict(conditions: &Conditions<'_>) -> String {
     if let Some(limit) = conditions.limit.filter(|&limit| rate.ratio_to(limit).as_f64() >= NEAR) {
         return format!("limited by the rate limit of {limit}");
     }
+    if let Some(processor) = processor(conditions) {
+        return format!("limited by {processor}");
+    }
     let Some(path) = conditions.path else { return format!("limited by {}", ends(report)) };
     let share = |us: u64| us as f64 / report.elapsed.as_micros().max(1) as f64;
     let (idle, credit) = (share(path.wait_application_us), share(path.wait_credit_us));
     let network = share(path.wait_window_us) + share(path.wait_pacing_us);
     if idle.max(credit).max(network) < NOTABLE {
         let busy = Ratio::new(1.0 - idle - credit - network);
-        return format!("limited by the processor: the sender's transport was busy {busy} of the time");
+        return format!("limited by the source's processor: its transport was busy {busy} of the time");
     }
     if network >= idle && network >= credit {
-        format!(
-            "limited by the path: {} kept full {} of the time, {}",
-            delivery(path),
-            Ratio::new(network.min(1.0)),
-            losses(path)
-        )
+        let (rtt, share) = (milliseconds(path.rtt_us), Ratio::new(network.min(1.0)));
+        format!("limited by the path: kept full {share} of the time at {rate}, RTT {rtt}, {}", losses(path))
     } else if credit >= idle {
         format!("limited by {}: the sender waited for credit {} of the time", receiver(report), Ratio::new(credit.min(1.0)))
     } else {
@@ -68,20 +73,24 @@ pub fn verdict(conditions: &Conditions<'_>) -> String {
     }
 }
 
-fn delivery(path: &PathReport) -> String {
-    format!("{} at RTT {}", BitRate::from_bps(path.delivery_bps), milliseconds(path.rtt_us))
+/// A thread that never rests, at either end.
+fn processor(conditions: &Conditions<'_>) -> Option<String> {
+    let (sender, receiver) = (conditions.sender_busiest, conditions.receiver_busiest);
+    let (end, busiest) = if sender >= receiver { ("source", sender) } else { ("target", receiver) };
+    (busiest > SATURATED)
+        .then(|| format!("the {end}'s processor: its busiest thread was busy {} of the time", Ratio::new(busiest)))
 }
 
 /// Loss, and whether a queue stood: a queue means that the path was really full.
 fn losses(path: &PathReport) -> String {
     let queue_us = path.rtt_us.saturating_sub(path.min_rtt_us);
     let congested = queue_us > path.min_rtt_us / 4 && queue_us > 1000;
-    let kind = match (congested, path.lost_pkts) {
+    let kind = match (congested, path.lost().as_f64() > 1e-4) {
         (true, _) => format!("congestion: {} of queue", milliseconds(queue_us)),
-        (false, 0) => "no queue".to_owned(),
-        (false, _) => "no queue, so the loss was not congestion".to_owned(),
+        (false, false) => "no queue".to_owned(),
+        (false, true) => "no queue, so the loss was not congestion".to_owned(),
     };
-    format!("loss {} ({kind})", Ratio::new(path.loss))
+    format!("loss {} ({kind})", path.lost())
 }
 
 /// The part of one thread's time that a sum over threads stands for.
@@ -144,7 +153,7 @@ mod tests {
     }
 
     fn told(report: &Report, path: PathReport, limit: Option<BitRate>) -> String {
-        verdict(&Conditions { report, path: Some(&path), limit })
+        verdict(&Conditions { report, path: Some(&path), limit, sender_busiest: 0.5, receiver_busiest: 0.5 })
     }
 
     #[test]
@@ -160,15 +169,14 @@ mod tests {
             wait_window_us: 900_000,
             rtt_us: 100_000,
             min_rtt_us: 99_000,
-            lost_pkts: 5,
-            loss: 0.001,
-            delivery_bps: 900_000_000,
+            sent_pkts: 1000,
+            lost_pkts: 1,
             ..PathReport::default()
         };
         let text = told(&report(), path, None);
         assert_eq!(
             text,
-            "limited by the path: 900 Mbit/s at RTT 100 ms kept full 90.0 % of the time, loss 0.10 % (no queue, so the loss was not congestion)"
+            "limited by the path: kept full 90.0 % of the time at 839 Mbit/s, RTT 100 ms, loss 0.10 % (no queue, so the loss was not congestion)"
         );
         assert!(told(&report(), PathReport { rtt_us: 200_000, ..path }, None).contains("congestion: 101 ms of queue"));
     }
@@ -194,8 +202,17 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_never_rests() {
+        let path = PathReport { wait_pacing_us: 900_000, ..PathReport::default() };
+        let report = report();
+        let conditions =
+            Conditions { report: &report, path: Some(&path), limit: None, sender_busiest: 0.5, receiver_busiest: 0.97 };
+        assert_eq!(verdict(&conditions), "limited by the target's processor: its busiest thread was busy 97.0 % of the time");
+    }
+
+    #[test]
     fn the_limit_and_the_processor() {
         assert_eq!(told(&report(), PathReport::default(), Some(BitRate::mbps(900))), "limited by the rate limit of 900 Mbit/s");
-        assert!(told(&report(), PathReport::default(), Some(BitRate::gbps(9))).contains("the processor"));
+        assert!(told(&report(), PathReport::default(), Some(BitRate::gbps(9))).contains("the source's processor"));
     }
 }

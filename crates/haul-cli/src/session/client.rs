@@ -11,7 +11,7 @@ use haul_units::BitRate;
 
 use super::adapter::{ConnectionTransport, ControlOut};
 use super::greeting::{Opening, RepliedStream, to_line};
-use super::telemetry::{PathReport, PathView, follow};
+use super::telemetry::{PathReport, PathView, ServerReport, follow};
 use super::{CLOSE_ABORTED, CLOSE_DONE};
 
 /// How long to wait for the server's last report on the path, once everything has arrived.
@@ -29,8 +29,8 @@ pub enum Job {
 /// A connection to a server, ready for one copy.
 pub struct ClientSession {
     connection: Connection,
-    /// The server's reports, on a download.
-    reported: Arc<Mutex<Option<PathReport>>>,
+    /// What the server last said.
+    reported: Arc<Mutex<Option<ServerReport>>>,
     receiving: bool,
 }
 
@@ -45,11 +45,10 @@ impl ClientSession {
         let (connection, reported, receiving) = (self.connection.clone(), Arc::clone(&self.reported), self.receiving);
         move || {
             let own = PathReport::from(&connection.stats());
-            if !receiving {
-                return PathView { rtt_us: own.rtt_us, sender: Some(own) };
-            }
-            let sender = *reported.lock().unwrap_or_else(PoisonError::into_inner);
-            PathView { rtt_us: sender.map_or(own.rtt_us, |sender| sender.rtt_us), sender }
+            let server = *reported.lock().unwrap_or_else(PoisonError::into_inner);
+            let sender = if receiving { server.map(|server| server.path) } else { Some(own) };
+            let server_busiest = server.map_or(0.0, |server| server.busiest);
+            PathView { rtt_us: sender.map_or(own.rtt_us, |sender| sender.rtt_us), sender, server_busiest }
         }
     }
 
@@ -59,10 +58,10 @@ impl ClientSession {
         let opening = Opening {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             limit_bps: limit.filter(|_| self.receiving).map(BitRate::as_bps),
-            telemetry: self.receiving,
+            telemetry: true,
         };
         send.write_all(&to_line(&opening)).map_err(CopyError::Connection)?;
-        let reports = self.receiving.then(|| self.follow_telemetry());
+        let reports = self.follow_telemetry();
         let control = ControlOut::new(send);
         let link = Link {
             control_in: Box::new(RepliedStream::new(receive)),
@@ -77,9 +76,7 @@ impl ClientSession {
             Ok(_) => {
                 // The copy is complete whether or not the server hears of it.
                 let _ = control.see_off();
-                if let Some(reports) = reports {
-                    let _ = reports.recv_timeout(LAST_REPORT);
-                }
+                let _ = reports.recv_timeout(LAST_REPORT);
                 self.connection.close(CLOSE_DONE, "done");
             }
             Err(error) => self.connection.close(CLOSE_ABORTED, &error.to_string()),

@@ -19,7 +19,7 @@ pub struct Opening {
     /// What the server may send at most, in bits per second.
     #[serde(default)]
     pub limit_bps: Option<u64>,
-    /// Whether the client wants to see the path with the server's eyes.
+    /// Whether the client wants to hear how the server sees the path.
     #[serde(default)]
     pub telemetry: bool,
 }

@@ -5,7 +5,7 @@
 //!   control stream   --- opening line ------>              (version, rate limit)
 //!                    <-- reply line ---------              (served, or refused and why)
 //!                    === the engine's own protocol, with a stream of blocks ===
-//!   telemetry stream <-- a line a second ----              (the sender's view of the path; downloads only)
+//!   telemetry stream <-- a line a second ----              (the server's view of the path, and how busy it is)
 //! ```
 
 mod adapter;

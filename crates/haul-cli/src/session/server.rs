@@ -12,8 +12,9 @@ use haul_units::BitRate;
 
 use super::adapter::{ConnectionTransport, ControlOut};
 use super::greeting::{Opening, Refusal, Reply, from_line, to_line};
-use super::telemetry::{self, PathReport};
+use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED};
+use crate::processor::ProcessorWatch;
 
 /// How long a client may take to close after the last word.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -110,14 +111,16 @@ impl Telemetry {
     fn start(connection: Connection) -> Self {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
+            let processor = ProcessorWatch::start();
+            let report = || ServerReport { path: PathReport::from(&connection.stats()), busiest: processor.busiest() };
             let Ok(mut stream) = connection.open_uni() else { return };
             while stopped.recv_timeout(telemetry::INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                if !PathReport::from(&connection.stats()).write_to(&mut stream) {
+                if !report().write_to(&mut stream) {
                     return;
                 }
             }
             // The last one is about the whole copy.
-            PathReport::from(&connection.stats()).write_to(&mut stream);
+            report().write_to(&mut stream);
             let _ = stream.finish();
         });
         Self { stop: Some(stop), thread: Some(thread) }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use haul::Stats;
+use haul::{Ratio, Stats};
 use serde::{Deserialize, Serialize};
 
 /// How often the server reports.
@@ -22,16 +22,14 @@ pub struct PathReport {
     pub rtt_us: u64,
     /// Shortest round-trip time of late.
     pub min_rtt_us: u64,
-    /// Part of the packets that was lost.
+    /// Part of the packets that was lost of late.
     pub loss: f64,
     /// Packets sent, retransmissions included.
     pub sent_pkts: u64,
-    /// Packets lost.
+    /// Packets lost, those that turned up after all not counted.
     pub lost_pkts: u64,
     /// Payload bytes sent again.
     pub retransmitted_bytes: u64,
-    /// Rate at which packets arrive, in bits per second.
-    pub delivery_bps: u64,
     /// Time in which there was nothing to send.
     pub wait_application_us: u64,
     /// Time in which the congestion window was full.
@@ -42,13 +40,25 @@ pub struct PathReport {
     pub wait_pacing_us: u64,
 }
 
-/// What the client knows of the path.
+/// What the server tells the client now and then.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ServerReport {
+    /// The path as the server sees it.
+    pub path: PathReport,
+    /// The part of the time that the server's busiest thread was busy.
+    pub busiest: f64,
+}
+
+/// What the client knows of the path and of the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PathView {
     /// Round-trip time, from whoever measured one.
     pub rtt_us: u64,
     /// The sender's figures; on a download, none before the first report.
     pub sender: Option<PathReport>,
+    /// The part of the time that the server's busiest thread was busy; 0 before the first report.
+    pub server_busiest: f64,
 }
 
 impl From<&Stats> for PathReport {
@@ -59,9 +69,8 @@ impl From<&Stats> for PathReport {
             min_rtt_us: micros(stats.min_rtt),
             loss: stats.loss.as_f64(),
             sent_pkts: stats.sent_pkts,
-            lost_pkts: stats.lost_pkts,
+            lost_pkts: stats.lost_pkts.saturating_sub(stats.spurious_pkts),
             retransmitted_bytes: stats.retransmitted.as_u64(),
-            delivery_bps: stats.delivery_rate.as_bps(),
             wait_application_us: micros(stats.waits.application),
             wait_window_us: micros(stats.waits.window),
             wait_credit_us: micros(stats.waits.credit),
@@ -71,6 +80,13 @@ impl From<&Stats> for PathReport {
 }
 
 impl PathReport {
+    /// The part of all packets that was lost.
+    pub fn lost(&self) -> Ratio {
+        Ratio::new(self.lost_pkts as f64 / self.sent_pkts.max(1) as f64)
+    }
+}
+
+impl ServerReport {
     /// Sends one report; false once the peer no longer listens.
     pub fn write_to(&self, stream: &mut impl Write) -> bool {
         let line = serde_json::to_vec(self).map(|mut line| {
@@ -82,7 +98,7 @@ impl PathReport {
 }
 
 /// Reads reports into `latest` until the stream ends.
-pub fn follow(stream: impl Read, latest: &Mutex<Option<PathReport>>) {
+pub fn follow(stream: impl Read, latest: &Mutex<Option<ServerReport>>) {
     let mut lines = BufReader::new(stream);
     let mut line = Vec::new();
     loop {
@@ -104,17 +120,18 @@ mod tests {
     fn the_latest_report_is_kept() {
         let mut bytes = Vec::new();
         for rtt_us in [1, 2] {
-            assert!(PathReport { rtt_us, ..PathReport::default() }.write_to(&mut bytes));
+            let path = PathReport { rtt_us, ..PathReport::default() };
+            assert!(ServerReport { path, busiest: 0.5 }.write_to(&mut bytes));
         }
         let latest = Mutex::new(None);
         follow(&bytes[..], &latest);
-        assert_eq!(latest.into_inner().unwrap().map(|report| report.rtt_us), Some(2));
+        assert_eq!(latest.into_inner().unwrap().map(|report| report.path.rtt_us), Some(2));
     }
 
     #[test]
     fn nonsense_ends_it_and_harms_nothing() {
         let latest = Mutex::new(None);
-        follow(&b"{\"rtt_us\":-1}\n{}\n"[..], &latest);
+        follow(&b"{\"busiest\":\"very\"}\n{}\n"[..], &latest);
         assert_eq!(latest.into_inner().unwrap(), None);
     }
 }

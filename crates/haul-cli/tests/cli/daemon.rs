@@ -106,7 +106,7 @@ fn a_stranger_is_turned_away_with_an_explanation_on_both_sides() {
     let key = stranger.key();
     // Not trusted yet: without a terminal nobody can be asked.
     let unknown = cp(&stranger, &[&daemon.url("pub/x"), "."]).expect(2);
-    unknown.says(&["its key is not known", &daemon.key, &format!("hint: if `haul key show`"), "haul key trust 127.0.0.1"]);
+    unknown.says(&["its key is not known", &daemon.key, "hint: if `haul key show`", "haul key trust 127.0.0.1"]);
     stranger.haul(["key", "trust", &daemon.address, &daemon.key]).expect(0);
     let refused = cp(&stranger, &[&daemon.url("pub/x"), "."]).expect(2);
     refused.says(&["this user's key is not authorised there", &format!("haul key authorize {key}")]);

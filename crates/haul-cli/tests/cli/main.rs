@@ -1,5 +1,7 @@
 //! The real binary, as a user runs it: over loopback with a daemon, and through a stand-in for ssh that runs the far side on this machine.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
 mod daemon;
 mod generated;
 mod interrupt;
