@@ -11,6 +11,26 @@
 //!   pull(link, job, ..)    is the same with the roles of sender and receiver exchanged
 //! ```
 //!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use haul_files::{Access, Cancel, Options, PushJob, Silent, memory, push, serve};
+//!
+//! let (from, to) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! std::fs::write(from.path().join("a"), "content")?;
+//! let sources = vec![from.path().join("a").into()];
+//! let job = PushJob { sources, destination: to.path().into(), options: Options::default() };
+//!
+//! let (client, server) = memory::pair(memory::Conditions::default());
+//! let report = std::thread::scope(|scope| {
+//!     scope.spawn(|| serve(server, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));
+//!     push(client, &job, &Silent, &Cancel::new())
+//! })?;
+//! assert_eq!(report.files, 1);
+//! assert_eq!(std::fs::read(to.path().join("a"))?, b"content");
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The control messages are in [`protocol`], the blocks in [`block`], what survives a kill in [`journal`].
 
 pub mod block;

@@ -7,7 +7,7 @@ use crate::protocol::Stamp;
 
 /// Modification time.
 pub(crate) fn mtime(stat: &Stat) -> Stamp {
-    Stamp { secs: stat.st_mtime as i64, nanos: stat.st_mtime_nsec as u32 }
+    Stamp { secs: stat.st_mtime, nanos: stat.st_mtime_nsec as u32 }
 }
 
 /// Length in bytes.
@@ -23,21 +23,21 @@ pub(crate) fn data(stat: &Stat) -> u64 {
 /// The state of a source file: differs when its content may.
 pub(crate) fn source(stat: &Stat) -> Source {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(&(stat.st_ino as u64).to_le_bytes());
-    hasher.update(&(stat.st_ctime as i64).to_le_bytes());
-    hasher.update(&(stat.st_ctime_nsec as u64).to_le_bytes());
+    hasher.update(&stat.st_ino.to_le_bytes());
+    hasher.update(&stat.st_ctime.to_le_bytes());
+    hasher.update(&stat.st_ctime_nsec.to_le_bytes());
     let version = hasher.finalize().as_bytes().first_chunk::<8>().map_or(0, |bytes| u64::from_le_bytes(*bytes));
     Source { size: size(stat), mtime: mtime(stat), version }
 }
 
 /// What tells a file that this copy made.
 pub(crate) fn made(stat: &Stat) -> Made {
-    Made { inode: stat.st_ino as u64, size: size(stat), mtime: mtime(stat) }
+    Made { inode: stat.st_ino, size: size(stat), mtime: mtime(stat) }
 }
 
 /// Permission bits, with set-user-id, set-group-id and sticky.
 pub(crate) fn mode_bits(stat: &Stat) -> u32 {
-    stat.st_mode as u32 & 0o7777
+    stat.st_mode & 0o7777
 }
 
 /// For `utimensat`: this modification time, access time untouched.

@@ -31,8 +31,8 @@ use crate::observe::Waits;
 pub const VERSION: u16 = 1;
 /// Features of this program, one bit each; none is defined yet.
 pub const FEATURES: u64 = 0;
-/// Largest frame in bytes, the length left out.
-pub const MAX_FRAME: usize = 1 << 20;
+/// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
+pub const MAX_FRAME: usize = 4 << 20;
 /// Longest name of one directory entry in bytes.
 pub const MAX_NAME: usize = 255;
 /// Longest target of a symbolic link in bytes.

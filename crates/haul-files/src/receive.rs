@@ -155,7 +155,8 @@ impl<T: Transport> Receiver<'_, T> {
             scope.spawn(move || self.session.guard(|| commit::run(self, &queue)));
             let blocks = ready.clone();
             scope.spawn(|| self.session.guard(|| write::run(self, blocks)));
-            let waits = self.listen(incoming, ready);
+            let waits = self.listen(incoming, &ready);
+            drop(ready);
             lock(&self.files).ended = true;
             self.announced.notify_all();
             waits.map_err(|error| self.session.fail(error))
@@ -166,16 +167,16 @@ impl<T: Transport> Receiver<'_, T> {
     }
 
     /// Takes what the sender says until all was sent.
-    fn listen(&self, incoming: &mut Incoming, ready: SyncSender<Ready>) -> Result<Waits, CopyError> {
+    fn listen(&self, incoming: &mut Incoming, ready: &SyncSender<Ready>) -> Result<Waits, CopyError> {
         let mut found = entries::Found::default();
         loop {
             match incoming.next()? {
-                Message::Entries(entries) => self.entries(entries, &ready, &mut found)?,
+                Message::Entries(entries) => self.entries(entries, ready, &mut found)?,
                 Message::ScanDone => found.tell(self.session.observer, true),
                 Message::FileEnd(FileEnd::Failed { id }) => self.forget(id),
                 Message::FileEnd(FileEnd::Sent { id, size, bytes, sum }) => {
                     if let Some(done) = self.ended(id, write::End { size, bytes, sum })? {
-                        self.hand_over(&ready, done)?;
+                        hand_over(ready, done)?;
                     }
                 }
                 Message::Problem(problem) => self.session.note(problem),
@@ -183,11 +184,6 @@ impl<T: Transport> Receiver<'_, T> {
                 _ => return Err(CopyError::PeerMisbehaved("a message that no sender sends")),
             }
         }
-    }
-
-    fn hand_over(&self, ready: &SyncSender<Ready>, done: Ready) -> Result<(), CopyError> {
-        // The queue closes only where its thread has failed.
-        ready.send(done).map_err(|_| CopyError::Cancelled)
     }
 
     /// Links, directories, and the stage: what comes when every file has its name.
@@ -256,6 +252,12 @@ impl<T: Transport> Receiver<'_, T> {
             self.tree.stage.discard(part);
         }
     }
+}
+
+/// Passes a finished part file on to get its name.
+fn hand_over(ready: &SyncSender<Ready>, done: Ready) -> Result<(), CopyError> {
+    // The queue closes only where its thread has failed.
+    ready.send(done).map_err(|_| CopyError::Cancelled)
 }
 
 impl Counts {

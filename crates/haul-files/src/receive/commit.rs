@@ -3,8 +3,6 @@
 //! It works in groups: one `syncfs` for many files, an `fsync` each for few. A file gets its name only after its content is on disk, so a
 //! power failure too leaves the old file or the new one.
 
-use std::os::fd::OwnedFd;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver as Queue, RecvTimeoutError};
 use std::time::Duration;
@@ -41,31 +39,19 @@ pub(super) struct Ready {
     size: u64,
     linked: bool,
     meta: Meta,
-    fd: Option<Arc<OwnedFd>>,
     /// An earlier run has counted and journalled it.
     kept: bool,
 }
 
 impl Ready {
-    pub(super) fn new(file: &Incomplete, part: u64, size: u64, fd: Option<Arc<OwnedFd>>) -> Self {
+    pub(super) fn new(file: &Incomplete, part: u64, size: u64) -> Self {
         let Incomplete { id, parent, linked, meta, .. } = *file;
-        // A descriptor is kept for large files only: there may be very many small ones.
-        Self {
-            id,
-            part,
-            parent,
-            name: file.name.clone(),
-            size,
-            linked,
-            meta,
-            fd: fd.filter(|_| size > GROUP_BYTES / 32),
-            kept: false,
-        }
+        Self { id, part, parent, name: file.name.clone(), size, linked, meta, kept: false }
     }
 
     /// A part file that an earlier run completed.
     pub(super) fn kept(file: &Incomplete, part: u64) -> Self {
-        Self { kept: true, ..Self::new(file, part, file.size, None) }
+        Self { kept: true, ..Self::new(file, part, file.size) }
     }
 }
 
@@ -153,10 +139,7 @@ fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, wait
 fn sync<T: Transport>(receiver: &Receiver<'_, T>, group: &[Ready]) -> Result<(), CopyError> {
     let stage = &receiver.tree.stage;
     if group.len() <= FEW {
-        let each = group.iter().try_for_each(|ready| match &ready.fd {
-            Some(fd) => rustix::fs::fsync(&**fd),
-            None => stage.reopen(ready.part, OFlags::RDONLY).and_then(rustix::fs::fsync),
-        });
+        let each = group.iter().try_for_each(|ready| stage.reopen(ready.part, OFlags::RDONLY).and_then(rustix::fs::fsync));
         // A file that its owner may not read cannot be opened again: all of the file system then.
         if each.is_ok() {
             return Ok(());

@@ -10,7 +10,7 @@ use rustix::fs::{FileType, OFlags, Stat};
 use super::commit::Ready;
 use super::stage::{Earlier, Stage};
 use super::write::{End, Part, State};
-use super::{Incomplete, Receiver};
+use super::{Incomplete, Receiver, hand_over};
 use crate::error::{CopyError, Why};
 use crate::journal::Source;
 use crate::meta;
@@ -61,7 +61,6 @@ impl<T: Transport> Receiver<'_, T> {
                 }
                 files.last_id = id;
             }
-            self.announced.notify_all();
             if !is_file {
                 continue;
             }
@@ -71,6 +70,7 @@ impl<T: Transport> Receiver<'_, T> {
                 _ => {}
             }
         }
+        self.announced.notify_all();
         found.tell(self.session.observer, false);
         if wants.is_empty() { Ok(()) } else { self.answer(wants) }
     }
@@ -200,7 +200,7 @@ impl<T: Transport> Receiver<'_, T> {
             if let Some(done) = self.write_whole(&file, &[], [0; 32])? {
                 let (record, done) = *done;
                 self.tree.stage.append(&[record]).map_err(|errno| self.broken(errno))?;
-                self.hand_over(ready, done)?;
+                hand_over(ready, done)?;
             }
             return Ok((None, Needs::Nothing));
         }
@@ -238,7 +238,7 @@ impl<T: Transport> Receiver<'_, T> {
             && self.has_all(&part, earlier, hash.as_ref(), file.size, &mut buffer)
         {
             self.keep(file);
-            self.hand_over(ready, Ready::kept(file, earlier.part))?;
+            hand_over(ready, Ready::kept(file, earlier.part))?;
             return Ok(Needs::Nothing);
         }
         if meta::size(&stat) != file.size || earlier.ranges.is_empty() {
@@ -266,7 +266,7 @@ impl<T: Transport> Receiver<'_, T> {
         if missing.is_empty() {
             // Killed between the last write and the end.
             if let Some(done) = self.complete_now(file, End { size: file.size, bytes: 0, sum: [0; 32] })? {
-                self.hand_over(ready, done)?;
+                hand_over(ready, done)?;
             }
             return Ok(Needs::Nothing);
         }

@@ -137,7 +137,7 @@ impl Stage {
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             match rustix::fs::openat(&self.dir, &*part_name(part), flags, Mode::from_raw_mode(mode & 0o777)) {
                 // Left by a run whose journal lost its end.
-                Err(Errno::EXIST) => continue,
+                Err(Errno::EXIST) => {}
                 result => return Ok((part, result?)),
             }
         }

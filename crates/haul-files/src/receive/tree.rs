@@ -34,13 +34,16 @@ pub(super) struct Tree {
     state: Mutex<State>,
 }
 
+/// A directory and a name in it.
+type Location = (u64, Vec<u8>);
+
 #[derive(Default)]
 struct State {
     infos: HashMap<u64, DirInfo>,
     tops: usize,
     links: Vec<Entry>,
     /// Where files are that other entries may be links to.
-    named: HashMap<u64, (u64, Vec<u8>)>,
+    named: HashMap<u64, Location>,
     /// Files that changed while they were read: the later entry of each.
     replaced: HashMap<u64, u64>,
     /// Directories in which names were made, no more than are synced one by one.
@@ -299,7 +302,7 @@ impl Tree {
     }
 
     /// The hard links, to be made when all files have their names: entry, name, and where its file is.
-    pub(super) fn links(&self) -> Vec<(Entry, Option<(u64, Vec<u8>)>)> {
+    pub(super) fn links(&self) -> Vec<(Entry, Option<Location>)> {
         let mut state = lock(&self.state);
         let links = std::mem::take(&mut state.links);
         let find = |entry: &Entry| {
@@ -314,7 +317,7 @@ impl Tree {
     }
 
     /// Makes a hard link to the file `at`, in the place of anything but a directory.
-    pub(super) fn link(&self, entry: &Entry, at: &(u64, Vec<u8>)) -> Result<(), Why> {
+    pub(super) fn link(&self, entry: &Entry, at: &Location) -> Result<(), Why> {
         let from = self.dirs.open(at.0)?;
         let to = self.dirs.open(entry.parent)?;
         let name = &*entry.name.0;

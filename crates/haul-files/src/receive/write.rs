@@ -13,7 +13,7 @@ use rustix::io::Errno;
 
 use super::commit::Ready;
 use super::tree::Tree;
-use super::{Incomplete, Receiver, WRITERS};
+use super::{Incomplete, Receiver, WRITERS, hand_over};
 use crate::block::{self, Hash, Piece, PieceSum};
 use crate::clock::timed;
 use crate::error::{CopyError, Why};
@@ -143,7 +143,7 @@ impl<'a, T: Transport> Writer<'a, T> {
         }
         receiver.tree.stage.append(&records).map_err(|errno| receiver.broken(errno))?;
         for done in done {
-            receiver.hand_over(&self.ready, done)?;
+            hand_over(&self.ready, done)?;
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl<T: Transport> Receiver<'_, T> {
         self.counts.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
         lock(&self.files).open.remove(&file.id);
         let record = Record::Complete { part, path: file.key, source: file.source, made: meta::made(&stat), hash: Some(hash) };
-        Ok(Some(Box::new((record, Ready::new(file, part, file.size, None)))))
+        Ok(Some(Box::new((record, Ready::new(file, part, file.size)))))
     }
 
     fn write_piece(&self, file: &Incomplete, piece: &Piece, content: &[u8]) -> Result<Option<Ready>, CopyError> {
@@ -305,7 +305,7 @@ impl<T: Transport> Receiver<'_, T> {
                 Record::Complete { part: part.number, path: file.key, source: file.source, made: meta::made(&stat), hash: None };
             self.tree.stage.append(&[record]).map_err(|errno| self.broken(errno))?;
         }
-        Ok(Some(Ready::new(file, part.number, meta::size(&stat), Some(part.fd))))
+        Ok(Some(Ready::new(file, part.number, meta::size(&stat))))
     }
 
     fn started(&self, file: &Incomplete) {

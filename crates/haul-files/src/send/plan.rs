@@ -241,13 +241,11 @@ impl Cut {
         loop {
             let &(mut start, end) = self.ranges.front()?;
             if self.sparse && start >= self.data_until {
-                match self.data_after(start) {
-                    Some((data, hole)) => (start, self.data_until) = (data, hole),
-                    None => {
-                        self.ranges.clear();
-                        return None;
-                    }
-                }
+                let Some(run) = self.data_after(start) else {
+                    self.ranges.clear();
+                    return None;
+                };
+                (start, self.data_until) = run;
             }
             if start >= end {
                 self.ranges.pop_front();

@@ -45,7 +45,7 @@ struct Reader<'a, T: Transport> {
 /// A file failed: by its own fault, or because it is another one than the scan saw.
 enum Failed {
     Why(Why),
-    Changed(Option<Stat>),
+    Changed(Option<Box<Stat>>),
 }
 
 impl From<Errno> for Failed {
@@ -118,7 +118,7 @@ impl<T: Transport> Reader<'_, T> {
         let opened = timed(&mut self.waits.read, || {
             let fd = self.sender.open(&file)?;
             let stat = rustix::fs::fstat(&fd)?;
-            if meta::source(&stat) == file.state { Ok((fd, stat)) } else { Err(Failed::Changed(Some(stat))) }
+            if meta::source(&stat) == file.state { Ok((fd, stat)) } else { Err(Failed::Changed(Some(Box::new(stat)))) }
         });
         match opened {
             Ok((fd, stat)) => {
@@ -158,7 +158,7 @@ impl<T: Transport> Reader<'_, T> {
     fn end(&mut self, large: &Arc<Large>) -> Result<(), CopyError> {
         let stat = rustix::fs::fstat(&large.fd).ok();
         if stat.as_ref().map(meta::source) != Some(large.file.state) {
-            return self.failed(&large.file, Failed::Changed(stat));
+            return self.failed(&large.file, Failed::Changed(stat.map(Box::new)));
         }
         if large.given_up.load(Ordering::Relaxed) {
             // Reported where it was given up, here or at the receiver.
@@ -271,9 +271,9 @@ impl<T: Transport> Sender<'_, T> {
         let read = read_at(&fd, block, 0, size);
         let stat = rustix::fs::fstat(&fd)?;
         if meta::source(&stat) != file.state {
-            return Err(Failed::Changed(Some(stat)));
+            return Err(Failed::Changed(Some(Box::new(stat))));
         }
-        if read? == size { Ok(()) } else { Err(Failed::Changed(Some(stat))) }
+        if read? == size { Ok(()) } else { Err(Failed::Changed(Some(Box::new(stat)))) }
     }
 }
 

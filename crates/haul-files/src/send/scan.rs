@@ -162,7 +162,7 @@ impl<T: Transport> Scan<'_, T> {
 
     fn file(&mut self, parent: u64, name: &[u8], stat: &Stat, top: Option<usize>) -> Result<(), CopyError> {
         let linked = stat.st_nlink > 1;
-        let inode = (stat.st_dev as u64, stat.st_ino as u64);
+        let inode = (stat.st_dev, stat.st_ino);
         if let Some(&to) = self.links.get(&inode).filter(|_| linked && !self.sender.job.in_order) {
             return self.announce(entry_of(parent, name, stat, Kind::HardLink { to })).map(drop);
         }

@@ -82,6 +82,70 @@ fn a_source_that_changed_between_runs_starts_again() {
     assert_nothing_left(&p.to);
 }
 
+/// Kills this process, and so both sides of the copy, at one of the events that either side tells.
+struct Deadly(std::sync::atomic::AtomicU64);
+
+impl Observer for Deadly {
+    fn event(&self, _event: Event<'_>) {
+        if self.0.fetch_sub(1, std::sync::atomic::Ordering::SeqCst) == 1 {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+        }
+    }
+    fn wants_files(&self) -> bool {
+        true
+    }
+}
+
+/// Not a test by itself: what [`killed_anywhere_and_run_again_it_ends_complete`] runs and kills.
+#[test]
+fn victim() {
+    let Ok(arguments) = std::env::var("HAUL_TEST_VICTIM") else { return };
+    let mut arguments = arguments.split('|');
+    let (from, to, events) = (arguments.next().unwrap(), arguments.next().unwrap(), arguments.next().unwrap());
+    let observer = Deadly(events.parse::<u64>().unwrap().into());
+    let sources = vec![std::path::PathBuf::from(from).into()];
+    let job = PushJob { sources, destination: to.into(), options: preserving() };
+    let (here, there) = haul_files::memory::pair(shuffled(1));
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| haul_files::serve(there, &account(), &observer, &haul_files::Cancel::new()));
+        haul_files::push(here, &job, &observer, &haul_files::Cancel::new()).unwrap();
+        server.join().unwrap().unwrap();
+    });
+}
+
+#[test]
+fn killed_anywhere_and_run_again_it_ends_complete() {
+    let p = places();
+    let source = p.from.join("tree");
+    tree(&source);
+    write(p.to.join("tree/d3/3"), "old");
+    write(p.to.join("tree/large"), "old");
+    let mut kills = 0;
+    for turn in 0..40_u64 {
+        let events = 3 + turn * 29 % 90;
+        let victim = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "resume::victim"])
+            .env("HAUL_TEST_VICTIM", format!("{}|{}|{events}", source.display(), p.to.display()))
+            .output()
+            .unwrap();
+        if victim.status.success() {
+            break;
+        }
+        kills += 1;
+        assert_eq!(
+            std::os::unix::process::ExitStatusExt::signal(&victim.status),
+            Some(9),
+            "{}",
+            String::from_utf8_lossy(&victim.stdout)
+        );
+        assert_old_or_new(&source, &p.to.join("tree"), b"old");
+    }
+    assert!(kills > 3, "{kills} kills");
+    push_paths(&[&source], &p.to, preserving(), shuffled(1)).clean();
+    assert_same(&source, &p.to.join("tree"));
+    assert_nothing_left(&p.to);
+}
+
 /// The stage of the only copy in a directory.
 fn stage(directory: &Path) -> std::path::PathBuf {
     let mut entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());

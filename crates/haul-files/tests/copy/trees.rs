@@ -174,7 +174,7 @@ fn special_files_and_unreadable_ones_are_skipped_and_named() {
     let tree = p.from.join("tree");
     write(tree.join("a"), "a");
     write(tree.join("b"), "b");
-    rustix::fs::mknodat(rustix::fs::CWD, &tree.join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, tree.join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
     let report = push_paths(&[&tree, &p.from.join("missing")], &p.to, recursive(), shuffled(1)).partial();
     assert_eq!((report.files, report.problem_count), (2, 2));
     let mut problems: Vec<_> =
