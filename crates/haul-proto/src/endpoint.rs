@@ -95,7 +95,9 @@ impl Endpoint {
         let seed = config.seed.iter().fold(0u64, |seed, &byte| seed.rotate_left(7) ^ u64::from(byte));
         let server = config
             .server
-            .map(|config| ServerTls::new(&config.identity, &config.trust, config.protocols.clone()).map(|tls| Server { config, tls }))
+            .map(|config| {
+                ServerTls::new(&config.identity, &config.trust, config.protocols.clone()).map(|tls| Server { config, tls })
+            })
             .transpose()?;
         Ok(Self {
             acceptor: Acceptor::new(CookieJar::new(&key(1))),
@@ -116,7 +118,12 @@ impl Endpoint {
     }
 
     /// Begins a connection.
-    pub fn connect(&mut self, now: Time, remote: SocketAddr, config: ClientConfig) -> Result<(ConnectionId, Connection), BeginError> {
+    pub fn connect(
+        &mut self,
+        now: Time,
+        remote: SocketAddr,
+        config: ClientConfig,
+    ) -> Result<(ConnectionId, Connection), BeginError> {
         let tls = ClientTls::new(config.identity.as_ref(), &config.trust, config.protocols)?;
         let local = self.new_id();
         let params = Connection::params(&config.transport, reset_token(&self.reset_key, local.0));
@@ -126,8 +133,7 @@ impl Endpoint {
             ..ClientParams::new(tls, params, local.0, self.rng.next_u64())
         };
         let handshake = Handshake::client(now, params)?;
-        let arrival =
-            Arrival { side: Side::Client, local, remote, config: config.transport, seed: self.rng.next_u64() };
+        let arrival = Arrival { side: Side::Client, local, remote, config: config.transport, seed: self.rng.next_u64() };
         self.connections.insert(local, None);
         Ok((local, Connection::new(now, arrival, handshake)))
     }

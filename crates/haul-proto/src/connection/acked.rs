@@ -122,7 +122,7 @@ impl Connection {
             );
         }
         self.requeue(lost, frames);
-        if self.streams.schedule.is_empty() && self.control.is_empty() {
+        if self.streams.is_idle() && self.control.is_empty() {
             self.control.push_back(Frame::Ping);
         }
     }

@@ -69,13 +69,7 @@ impl Connection {
         }
     }
 
-    fn handle_data(
-        &mut self,
-        origin: Origin,
-        header: &Header,
-        run: DataRun,
-        packet: &[u8],
-    ) -> Result<(), ProtocolViolation> {
+    fn handle_data(&mut self, origin: Origin, header: &Header, run: DataRun, packet: &[u8]) -> Result<(), ProtocolViolation> {
         let (head, body) = packet.split_at(DATA_HEADER_BYTES);
         let Some(len) = body.len().checked_sub(TAG_BYTES) else { return Ok(()) };
         let Some(keys) = self.keys.as_mut() else { return Ok(()) };
@@ -177,6 +171,10 @@ impl Connection {
             path.reporter.want_report(now);
         }
         self.heard_at = now;
+        if let Some(mut handshake) = self.handshake.take() {
+            // The peer has the keys, so it has had all of our handshake.
+            handshake.confirm();
+        }
     }
 
     fn handle_control(&mut self, origin: Origin, header: &Header, packet: &mut [u8]) -> Result<(), ProtocolViolation> {

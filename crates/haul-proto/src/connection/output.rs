@@ -139,13 +139,8 @@ impl Connection {
         let path = self.paths.get_mut(usize::from(path))?;
         let keys = self.keys.as_mut()?;
         let number = path.next_number;
-        let header = Header {
-            destination: self.remote,
-            path: path.id,
-            epoch: keys.sealer.epoch(),
-            number,
-            kind: PacketKind::Control,
-        };
+        let header =
+            Header { destination: self.remote, path: path.id, epoch: keys.sealer.epoch(), number, kind: PacketKind::Control };
         let len = CONTROL_HEADER_BYTES + self.encoded.len() + TAG_BYTES;
         let packet = train.get_mut(..len)?;
         header.encode(packet);
@@ -153,7 +148,8 @@ impl Connection {
         keys.sealer.seal_into(path.id, number, head, &self.encoded, body).ok()?;
         path.next_number += 1;
         let size = len as u16;
-        let runs = content.into_iter().map(|content| SentRun { first: number, count: 1, content, packet: size, last_packet: size });
+        let runs =
+            content.into_iter().map(|content| SentRun { first: number, count: 1, content, packet: size, last_packet: size });
         let mut runs = runs.peekable();
         if runs.peek().is_some() {
             path.on_sent(now, len as u64, 1, false, runs);

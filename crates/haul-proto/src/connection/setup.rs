@@ -103,7 +103,10 @@ impl Connection {
         if let Some(established) = self.handshake.as_mut().and_then(|handshake| handshake.take_complete()) {
             self.establish(now, established);
         }
-        if self.is_established() && self.handshake.as_ref().is_some_and(|handshake| handshake.is_settled()) && self.side == Side::Client {
+        if self.is_established()
+            && self.handshake.as_ref().is_some_and(|handshake| handshake.is_settled())
+            && self.side == Side::Client
+        {
             self.handshake = None;
         }
     }

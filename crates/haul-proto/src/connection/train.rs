@@ -4,8 +4,6 @@
 //! each encrypted from where it lies straight into its packet. The pacer decides when a train may go and how long it may be; the window
 //! bounds it; after a probe timeout a few packets go regardless.
 
-use std::collections::VecDeque;
-
 use haul_cc::quantum;
 use haul_units::{BitRate, Bytes, Time};
 
@@ -15,8 +13,8 @@ use crate::ConnectionId;
 use crate::crypto::DataKeys;
 use crate::path::{Path, SentRun};
 use crate::recovery::Content;
-use crate::streams::{SendRun, StreamId, Streams};
-use crate::wire::{DATA_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
+use crate::streams::SendRun;
+use crate::wire::{DATA_HEADER_BYTES, Header, PacketKind, TAG_BYTES};
 
 /// What a data packet carries besides its bytes.
 pub const DATA_OVERHEAD: usize = DATA_HEADER_BYTES + TAG_BYTES;
@@ -27,7 +25,7 @@ impl Connection {
     pub(super) fn poll_data(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
         self.paced_until = Time::NEVER;
         let path = self.paths.first_mut()?;
-        if self.streams.schedule.is_empty() {
+        if self.streams.is_idle() {
             path.sampler.on_app_limited();
             self.wait(now, Wait::Application);
             return None;
@@ -67,10 +65,12 @@ impl Connection {
         let mut sealer = Sealing { keys, path, remote: self.remote, payload };
         let mut is_open = true;
         while is_open && filled.packets < packets {
-            let Some(id) = self.streams.schedule.pop() else { break };
-            let credit = usize::try_from(self.streams.credit.left()).unwrap_or(usize::MAX);
+            let Some(turn) = self.streams.next_turn() else { break };
+            let id = turn.stream;
+            let credit = if turn.again { 0 } else { usize::try_from(self.streams.credit.left()).unwrap_or(usize::MAX) };
             let Some(send) = self.streams.sender(id) else { continue };
             let mut fresh = 0;
+            let before = filled.packets;
             while filled.packets < packets {
                 let room = (packets - filled.packets) * payload;
                 let Some(run) = send.next_run(room, credit - fresh, tail) else { break };
@@ -92,9 +92,10 @@ impl Connection {
             }
             self.streams.credit.spend(fresh as u64);
             self.streams.unsent = self.streams.unsent.saturating_sub(fresh as u64);
-            let stuck = filled.packets == 0;
-            after_turn(&mut self.streams, &mut self.control, id, stuck);
-            if stuck && self.streams.credit.left() == 0 {
+            let stuck = filled.packets == before;
+            self.streams.end_turn(turn, &mut self.control);
+            if stuck && !turn.again && self.streams.credit.left() == 0 {
+                // Who waits for credit waits for the connection's: nobody else has more.
                 break;
             }
         }
@@ -103,38 +104,17 @@ impl Connection {
 
     /// Books a filled train.
     fn remember(&mut self, now: Time, filled: Filled) -> Option<Transmit> {
-        let app_limited = self.streams.schedule.is_empty();
+        let app_limited = self.streams.is_idle();
         let path = self.paths.first_mut()?;
         path.probes_due = path.probes_due.saturating_sub(filled.packets as u32);
         let bytes = filled.bytes as u64;
         path.pacer.on_sent(now, Bytes(bytes));
+        path.on_sent(now, bytes, filled.packets as u64, app_limited, self.runs.drain(..));
         if app_limited {
             path.sampler.on_app_limited();
         }
-        path.on_sent(now, bytes, filled.packets as u64, app_limited, self.runs.drain(..));
         let remote = path.peer.current();
         Some(Transmit { remote, len: filled.bytes, segment: filled.packet.min(filled.bytes), ecn: path.ecn.mark() })
-    }
-}
-
-/// A stream has had its turn: back into the schedule if it has more. `stuck`: it could send nothing although it wanted to.
-fn after_turn(streams: &mut Streams, control: &mut VecDeque<Frame>, id: StreamId, stuck: bool) {
-    let credit_left = streams.credit.left() > 0;
-    let Some(send) = streams.sender(id) else { return };
-    send.queued = false;
-    if let Some(total) = send.take_placed_fin() {
-        control.push_back(Frame::PlacedFin { stream: id, total });
-    }
-    let priority = send.priority;
-    if !send.has_lost() && !send.has_fresh() {
-        return;
-    }
-    send.queued = true;
-    if stuck && !credit_left {
-        // Its turn is kept until credit comes.
-        streams.schedule.push_front(priority, id);
-    } else {
-        streams.schedule.push(priority, id);
     }
 }
 
@@ -190,8 +170,7 @@ impl Sealing<'_> {
                 fin: run.fin && is_last,
                 end: run.end && is_last,
             };
-            let header =
-                Header { destination: self.remote, path: self.path.id, epoch: self.keys.sealer.epoch(), number, kind };
+            let header = Header { destination: self.remote, path: self.path.id, epoch: self.keys.sealer.epoch(), number, kind };
             let len = DATA_OVERHEAD + plain.len();
             let (head, body) = train[at..at + len].split_at_mut(DATA_HEADER_BYTES);
             header.encode(head);

@@ -21,7 +21,7 @@ pub use mtu::{BASE_BYTES, MtuDiscovery};
 
 use crate::config::TransportConfig;
 use crate::receive::Reporter;
-use crate::recovery::{AckOutcome, Content, Lost, LossDetector, Run, SentRing};
+use crate::recovery::{AckOutcome, Content, LossDetector, Lost, Run, SentRing};
 use crate::streams::StreamId;
 use crate::wire::Frame;
 use crate::wire::ack::Ack;
@@ -108,7 +108,15 @@ pub struct PathOutcome {
 
 impl Path {
     /// A path whose address the handshake has proved.
-    pub fn new(id: u8, now: Time, remote: SocketAddr, rtt: Option<Duration>, max_packet: u16, config: &TransportConfig, seed: u64) -> Self {
+    pub fn new(
+        id: u8,
+        now: Time,
+        remote: SocketAddr,
+        rtt: Option<Duration>,
+        max_packet: u16,
+        config: &TransportConfig,
+        seed: u64,
+    ) -> Self {
         let mut estimator = RttEstimator::new(INITIAL_RTT);
         if let Some(sample) = rtt {
             estimator.on_sample(now, sample, Duration::ZERO);

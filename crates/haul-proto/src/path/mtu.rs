@@ -26,6 +26,8 @@ const BLACK_HOLE_PACKETS: u64 = 16;
 #[derive(Debug)]
 pub struct MtuDiscovery {
     current: u16,
+    /// The largest size that the user and the peer allow.
+    max: u16,
     /// Sizes of this and above are ruled out.
     ceiling: u16,
     probing: Option<u16>,
@@ -40,6 +42,7 @@ impl MtuDiscovery {
     pub fn new(max: u16) -> Self {
         Self {
             current: BASE_BYTES,
+            max: max.max(BASE_BYTES),
             ceiling: max.max(BASE_BYTES).saturating_add(1),
             probing: None,
             losses: 0,
@@ -68,16 +71,8 @@ impl MtuDiscovery {
     }
 
     fn next_size(&self) -> Option<u16> {
-        let possible = |size: u16| size > self.current && size < self.ceiling;
-        if possible(LIKELY) {
-            return Some(LIKELY);
-        }
-        let top = self.ceiling - 1;
-        // The very top first; once it is ruled out, the known sizes below.
-        if top > self.current && !SIZES.contains(&self.ceiling) && self.losses == 0 && top > LIKELY {
-            return Some(top);
-        }
-        SIZES.into_iter().find(|&size| possible(size)).or_else(|| possible(top).then_some(top))
+        let first = [LIKELY, self.max].into_iter();
+        first.chain(SIZES).find(|&size| size > self.current && size < self.ceiling)
     }
 
     /// A probe of `size` has arrived. Returns true if packets grow.

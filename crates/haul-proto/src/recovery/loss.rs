@@ -135,11 +135,7 @@ impl LossDetector {
     }
 }
 
-fn collect(
-    ring: &mut SentRing,
-    is_late: impl Fn(Time) -> bool,
-    on_data: impl FnMut(StreamId, u64, u64, bool),
-) -> Lost {
+fn collect(ring: &mut SentRing, is_late: impl Fn(Time) -> bool, on_data: impl FnMut(StreamId, u64, u64, bool)) -> Lost {
     let mut lost = Lost::default();
     ring.mark_lost(
         |run| is_late(run.sent_at()),

@@ -103,8 +103,8 @@ impl Run {
             let low = rest.trailing_zeros();
             let len = (!(rest >> low)).trailing_zeros();
             let with_last = low + len == u32::from(self.count);
-            let bytes = u64::from(len - u32::from(with_last)) * u64::from(payload)
-                + if with_last { u64::from(last_payload) } else { 0 };
+            let bytes =
+                u64::from(len - u32::from(with_last)) * u64::from(payload) + if with_last { u64::from(last_payload) } else { 0 };
             each(stream, offset + u64::from(low) * u64::from(payload), bytes, with_last && fin);
             rest &= !mask_of(low, len);
         }
@@ -258,8 +258,7 @@ impl SentRing {
 
     /// Forgets settled runs: those acknowledged at once, those with losses once they left before `before`, when a late acknowledgement is no longer expected.
     pub fn forget(&mut self, before: Time) {
-        while self.scan > 0
-            && self.runs.front().is_some_and(|run| run.is_acked() || (run.is_settled() && run.sent_at() < before))
+        while self.scan > 0 && self.runs.front().is_some_and(|run| run.is_acked() || (run.is_settled() && run.sent_at() < before))
         {
             self.runs.pop_front();
             self.scan -= 1;
@@ -335,8 +334,7 @@ mod tests {
     }
 
     fn run(first: u64, count: u8, at_ms: u64) -> Run {
-        let content =
-            Content::Data { stream: StreamId(4), offset: first * 100, payload: 100, last_payload: 100, fin: false };
+        let content = Content::Data { stream: StreamId(4), offset: first * 100, payload: 100, last_payload: 100, fin: false };
         Run::new(first, count, content, 144, 144, state(at_ms))
     }
 

@@ -17,4 +17,4 @@ pub use ranges::RangeSet;
 pub use receive::{ChunkPool, ReadOutcome, ReceiveHalf, StreamViolation};
 pub use send::{SendHalf, SendRun};
 pub use sink::{Sink, SinkFactory};
-pub use table::{Limits, Receiver, Stream, Streams};
+pub use table::{Limits, Receiver, Stream, Streams, Turn};

@@ -42,6 +42,7 @@ impl RangeSet {
         // What is new usually lies behind everything that is there.
         match self.ranges.last() {
             None => true,
+            _ if range.is_empty() => true,
             Some(last) if range.start >= last.end => true,
             _ => {
                 let first = self.ranges.partition_point(|r| r.end <= range.start);

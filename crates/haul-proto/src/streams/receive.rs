@@ -349,7 +349,7 @@ mod tests {
             }
             let total = offset;
             let mut state = order | 1;
-            packets.sort_by_key(|_| { state = state.wrapping_mul(6364136223846793005).wrapping_add(1); state >> 33 });
+            packets.sort_by_cached_key(|_| { state = state.wrapping_mul(6364136223846793005).wrapping_add(1); state >> 33 });
             let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 1 << 30), ChunkPool::default());
             let (mut read, mut out) = (0u64, [0; 5000]);
             for (offset, len) in packets {

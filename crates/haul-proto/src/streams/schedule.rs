@@ -29,14 +29,6 @@ impl Schedule {
         self.queues.iter_mut().find_map(|(_, queue)| queue.pop_front())
     }
 
-    /// Puts a stream back that has not had its turn.
-    pub fn push_front(&mut self, priority: u8, id: StreamId) {
-        match self.queues.binary_search_by(|(other, _)| priority.cmp(other)) {
-            Ok(index) => self.queues[index].1.push_front(id),
-            Err(_) => self.push(priority, id),
-        }
-    }
-
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.queues.iter().all(|(_, queue)| queue.is_empty())

@@ -80,8 +80,10 @@ pub struct SendHalf {
     placed: bool,
     /// Higher is sooner; 128 is ordinary.
     pub(crate) priority: u8,
-    /// It stands in its connection's queue of streams with something to send.
+    /// It stands in its connection's schedule of streams with something new to send.
     pub(crate) queued: bool,
+    /// It stands in its connection's queue of streams with something to send again.
+    pub(crate) queued_again: bool,
     chunks: VecDeque<Chunk>,
     /// Chunks before this index have been sent whole.
     cursor_chunk: usize,
@@ -109,6 +111,7 @@ impl SendHalf {
             placed: id.kind() == Some(StreamKind::Placed),
             priority: 128,
             queued: false,
+            queued_again: false,
             chunks: VecDeque::new(),
             cursor_chunk: 0,
             cursor_byte: 0,
@@ -200,7 +203,7 @@ impl SendHalf {
 
     /// Everything has been acknowledged, the end included, or the stream was reset.
     pub const fn is_done(&self) -> bool {
-        matches!(self.fin, Fin::Acknowledged)
+        matches!(self.fin, Fin::Acknowledged) && self.acked >= self.written
     }
 
     /// Bytes written and not yet acknowledged; the end counts one.
@@ -449,6 +452,18 @@ mod tests {
         assert_eq!(stream.on_acked(0, 10, false, &mut released), 10);
         assert!(!stream.is_done());
         stream.on_acked(10, 0, true, &mut released);
+        assert!(stream.is_done());
+    }
+
+    #[test]
+    fn the_end_may_arrive_before_the_rest() {
+        let mut stream = ordered();
+        stream.write(&[1; 1000]);
+        stream.finish();
+        while stream.next_run(500, usize::MAX, false).is_some() {}
+        stream.on_acked(500, 500, true, &mut Vec::new());
+        assert!(!stream.is_done());
+        stream.on_acked(0, 500, false, &mut Vec::new());
         assert!(stream.is_done());
     }
 

@@ -49,6 +49,15 @@ pub struct Stream {
     pub receive: Option<Receiver>,
 }
 
+/// A stream whose turn it is to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn {
+    /// Which stream.
+    pub stream: StreamId,
+    /// It has lost bytes to send again.
+    pub again: bool,
+}
+
 /// Stream numbers are small and bounded by our own limits: nobody can aim collisions at them.
 #[derive(Debug, Default)]
 struct IdHasher(u64);
@@ -86,8 +95,10 @@ pub struct Streams {
     granted: [u32; 3],
     waiting: [VecDeque<StreamId>; 3],
     peer_stream_credit: u64,
-    /// Who sends next.
-    pub schedule: Schedule,
+    /// Who sends new bytes next.
+    schedule: Schedule,
+    /// Who sends lost bytes again: before anything new, for no credit holds them back, and credit may wait for them.
+    again: VecDeque<StreamId>,
     /// The connection's credit for sending.
     pub credit: SendCredit,
     /// Memory for reassembly.
@@ -116,6 +127,7 @@ impl Streams {
             waiting: Default::default(),
             peer_stream_credit: 0,
             schedule: Schedule::default(),
+            again: VecDeque::new(),
             credit: SendCredit::new(0),
             pool: ChunkPool::default(),
             released: Vec::new(),
@@ -144,8 +156,8 @@ impl Streams {
             StreamKind::Placed => u64::MAX,
             _ => self.peer_stream_credit,
         };
-        let receive = (kind == StreamKind::Bidirectional)
-            .then(|| Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window())));
+        let receive =
+            (kind == StreamKind::Bidirectional).then(|| Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window())));
         self.map.insert(id, Stream { send: Some(SendHalf::new(id, credit)), receive });
         Some(id)
     }
@@ -234,15 +246,44 @@ impl Streams {
         self.map.iter_mut().map(|(&id, stream)| (id, stream))
     }
 
-    /// Puts a stream into the schedule if it has something to send.
+    /// Puts a stream where its turn comes, if it has something to send.
     pub fn schedule(&mut self, id: StreamId) {
-        if let Some(send) = self.map.get_mut(&id).and_then(|stream| stream.send.as_mut())
-            && !send.queued
-            && (send.has_lost() || send.has_fresh())
-        {
+        let Some(send) = self.map.get_mut(&id).and_then(|stream| stream.send.as_mut()) else { return };
+        if !send.queued_again && send.has_lost() {
+            send.queued_again = true;
+            self.again.push_back(id);
+        }
+        if !send.queued && send.has_fresh() {
             send.queued = true;
             self.schedule.push(send.priority, id);
         }
+    }
+
+    /// Whether no stream has anything to send.
+    pub fn is_idle(&self) -> bool {
+        self.again.is_empty() && self.schedule.is_empty()
+    }
+
+    /// The stream whose turn it is, to be given back with [`Self::end_turn`].
+    pub fn next_turn(&mut self) -> Option<Turn> {
+        match self.again.pop_front() {
+            Some(stream) => Some(Turn { stream, again: true }),
+            None => self.schedule.pop().map(|stream| Turn { stream, again: false }),
+        }
+    }
+
+    /// A stream has had its turn: it goes behind the others if it has more; the end of a placed stream that has sent everything goes to `control`.
+    pub fn end_turn(&mut self, turn: Turn, control: &mut VecDeque<Frame>) {
+        let Some(send) = self.map.get_mut(&turn.stream).and_then(|stream| stream.send.as_mut()) else { return };
+        if turn.again {
+            send.queued_again = false;
+        } else {
+            send.queued = false;
+        }
+        if let Some(total) = send.take_placed_fin() {
+            control.push_back(Frame::PlacedFin { stream: turn.stream, total });
+        }
+        self.schedule(turn.stream);
     }
 
     /// Drops halves that are over, and the stream with its last half; then the peer may open another one. Returns the frame that tells so.

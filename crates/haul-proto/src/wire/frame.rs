@@ -181,20 +181,16 @@ impl Frame {
             PADDING => return Ok(None),
             PING => Self::Ping,
             ACK => Self::Ack(Ack::decode(reader)?),
-            ACK_FLOOR => Self::AckFloor {
-                path: reader.u8()?,
-                floor: reader.varint()?,
-                rtt: Duration::from_micros(reader.varint()?),
-            },
+            ACK_FLOOR => {
+                Self::AckFloor { path: reader.u8()?, floor: reader.varint()?, rtt: Duration::from_micros(reader.varint()?) }
+            }
             MAX_DATA => Self::MaxData(reader.varint()?),
             MAX_STREAM_DATA => Self::MaxStreamData { stream: stream_id(reader)?, max: reader.varint()? },
             MAX_STREAMS => {
                 let kind = u8::try_from(reader.varint()?).ok().and_then(StreamKind::from_bits).ok_or(DecodeError::Overflow)?;
                 Self::MaxStreams { kind, max: reader.varint_u32()? }
             }
-            RESET_STREAM => {
-                Self::ResetStream { stream: stream_id(reader)?, code: reader.varint()?, total: reader.varint()? }
-            }
+            RESET_STREAM => Self::ResetStream { stream: stream_id(reader)?, code: reader.varint()?, total: reader.varint()? },
             STOP_SENDING => Self::StopSending { stream: stream_id(reader)?, code: reader.varint()? },
             PLACED_FIN => Self::PlacedFin { stream: stream_id(reader)?, total: reader.varint()? },
             PATH_CHALLENGE => Self::PathChallenge(reader.u64()?),
@@ -239,14 +235,19 @@ mod tests {
         let stream = any::<u32>().prop_map(StreamId);
         prop_oneof![
             Just(Frame::Ping),
-            (any::<u8>(), any::<u64>(), any::<u32>())
-                .prop_map(|(path, floor, us)| Frame::AckFloor { path, floor, rtt: Duration::from_micros(us.into()) }),
+            (any::<u8>(), any::<u64>(), any::<u32>()).prop_map(|(path, floor, us)| Frame::AckFloor {
+                path,
+                floor,
+                rtt: Duration::from_micros(us.into())
+            }),
             any::<u64>().prop_map(Frame::MaxData),
             (stream.clone(), any::<u64>()).prop_map(|(stream, max)| Frame::MaxStreamData { stream, max }),
-            (0..3u8, any::<u32>())
-                .prop_map(|(kind, max)| Frame::MaxStreams { kind: StreamKind::from_bits(kind).unwrap(), max }),
-            (stream.clone(), any::<u64>(), any::<u64>())
-                .prop_map(|(stream, code, total)| Frame::ResetStream { stream, code, total }),
+            (0..3u8, any::<u32>()).prop_map(|(kind, max)| Frame::MaxStreams { kind: StreamKind::from_bits(kind).unwrap(), max }),
+            (stream.clone(), any::<u64>(), any::<u64>()).prop_map(|(stream, code, total)| Frame::ResetStream {
+                stream,
+                code,
+                total
+            }),
             (stream.clone(), any::<u64>()).prop_map(|(stream, code)| Frame::StopSending { stream, code }),
             (stream, any::<u64>()).prop_map(|(stream, total)| Frame::PlacedFin { stream, total }),
             any::<u64>().prop_map(Frame::PathChallenge),

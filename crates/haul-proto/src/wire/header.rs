@@ -149,9 +149,8 @@ mod tests {
     fn any_kind() -> impl Strategy<Value = PacketKind> {
         prop_oneof![
             Just(PacketKind::Control),
-            (any::<u32>(), any::<u64>(), any::<bool>(), any::<bool>()).prop_map(|(stream, offset, fin, end)| {
-                PacketKind::Data { stream: StreamId(stream), offset, fin, end }
-            }),
+            (any::<u32>(), any::<u64>(), any::<bool>(), any::<bool>())
+                .prop_map(|(stream, offset, fin, end)| { PacketKind::Data { stream: StreamId(stream), offset, fin, end } }),
         ]
     }
 

@@ -1,0 +1,115 @@
+//! Bulk transfers: everything arrives once and right, in the time that the path allows.
+
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_proto::TransportConfig;
+use haul_units::BitRate;
+
+use crate::harness::{CLIENT, Path, SERVER, connected, ms, pair, upload};
+
+fn fixed(rate: BitRate) -> TransportConfig {
+    TransportConfig { controller: ControllerChoice::Fixed(rate.scaled(0.99)), max_packet: 1472, ..TransportConfig::default() }
+}
+
+fn plain() -> TransportConfig {
+    TransportConfig { max_packet: 1472, ..TransportConfig::default() }
+}
+
+/// Uploads at a fixed rate and checks the time against the path's own.
+fn completes(path: Path, bytes: u64, factor: f64, rtts: u32) {
+    let mut network = pair(path, &fixed(path.rate));
+    let ideal = path.ideal(bytes, 1472);
+    let took = upload(&mut network, bytes, ideal * 10 + path.rtt * 50);
+    let now = network.now();
+    let stats = network.endpoint_mut(CLIENT).connection().stats(now).unwrap();
+    assert!(took <= ideal.mul_f64(factor) + path.rtt * rtts, "{path:?}: took {took:?}, ideal {ideal:?}; {stats:?}");
+}
+
+#[test]
+fn a_clean_path_is_filled() {
+    completes(Path::new(BitRate::mbps(1000), ms(100)), 50 << 20, 1.04, 2);
+}
+
+#[test]
+fn loss_costs_what_is_lost_and_little_more() {
+    for (loss, factor) in [(0.001, 1.05), (0.01, 1.06), (0.05, 1.08), (0.10, 1.10)] {
+        completes(Path::new(BitRate::mbps(1000), ms(100)).loss(loss), 50 << 20, factor, 5);
+    }
+}
+
+#[test]
+fn reordering_does_not_look_like_loss_for_long() {
+    let path = Path { reorder: 0.02, ..Path::new(BitRate::mbps(500), ms(50)) };
+    let mut network = pair(path, &fixed(path.rate));
+    upload(&mut network, 40 << 20, Duration::from_secs(60));
+    let now = network.now();
+    let stats = network.endpoint_mut(CLIENT).connection().stats(now).unwrap();
+    assert!(stats.spurious_pkts * 1000 < stats.sent_pkts * 5, "{stats:?}");
+}
+
+#[test]
+fn duplicates_and_corruption_do_no_harm() {
+    let path = Path { duplicate: 0.05, corrupt: 0.02, reorder: 0.01, ..Path::new(BitRate::mbps(200), ms(40)).loss(0.01) };
+    completes(path, 20 << 20, 1.15, 6);
+}
+
+#[test]
+fn the_default_controller_fills_long_fat_lossy_paths() {
+    for (rate, rtt, loss, bytes) in [
+        (1000, 100, 0.0, 200u64 << 20),
+        (1000, 100, 0.01, 200 << 20),
+        (1000, 50, 0.05, 200 << 20),
+    ] {
+        let path = Path::new(BitRate::mbps(rate), ms(rtt)).loss(loss);
+        let mut network = pair(path, &plain());
+        let ideal = path.ideal(bytes, 1472);
+        let took = upload(&mut network, bytes, ideal * 10);
+        // The start takes its round trips.
+        assert!(took <= ideal.mul_f64(1.2) + path.rtt * 14, "{path:?}: took {took:?}, ideal {ideal:?}");
+    }
+}
+
+#[test]
+fn an_ordered_stream_fills_the_path_too() {
+    let path = Path::new(BitRate::mbps(500), ms(100)).loss(0.005);
+    let mut network = pair(path, &fixed(path.rate));
+    let start = connected(&mut network);
+    let bytes = 40u64 << 20;
+    let stream = network.endpoint_mut(CLIENT).start_bulk(bytes, true);
+    let done = network.run_until(start + Duration::from_secs(60), |network| {
+        network.endpoint(SERVER).read.iter().any(|&(id, at, ended)| id == stream && at == bytes && ended)
+    });
+    assert!(done, "{:?}", network.endpoint(SERVER).read);
+    assert_eq!(network.endpoint(SERVER).wrong, 0);
+    let took = network.now() - start;
+    assert!(took <= path.ideal(bytes, 1472).mul_f64(1.1) + path.rtt * 5, "{took:?}");
+}
+
+#[test]
+fn little_memory_limits_the_rate_and_nothing_else() {
+    let path = Path::new(BitRate::mbps(1000), ms(100));
+    let transport = TransportConfig { memory: haul_units::Bytes::mib(4), ..fixed(path.rate) };
+    let mut network = pair(path, &transport);
+    let bytes = 20u64 << 20;
+    let took = upload(&mut network, bytes, Duration::from_secs(30));
+    assert!(took < Duration::from_secs(2), "{took:?}: about a memory a round trip");
+    assert!(took > Duration::from_millis(400), "{took:?}: faster than its memory");
+}
+
+#[test]
+fn keys_change_on_the_way() {
+    let path = Path { reorder: 0.01, ..Path::new(BitRate::mbps(500), ms(20)).loss(0.01) };
+    let transport = TransportConfig { packets_per_key: 500, ..fixed(path.rate) };
+    let mut network = pair(path, &transport);
+    upload(&mut network, 20 << 20, Duration::from_secs(30));
+}
+
+#[test]
+fn jumbo_packets_are_found() {
+    let path = Path::new(BitRate::mbps(1000), ms(20));
+    let mut network = pair(path, &TransportConfig { max_packet: 8972, ..fixed(path.rate) });
+    upload(&mut network, 40 << 20, Duration::from_secs(30));
+    let now = network.now();
+    assert_eq!(network.endpoint_mut(CLIENT).connection().stats(now).unwrap().packet_size.as_u64(), 8972);
+}

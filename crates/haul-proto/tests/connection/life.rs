@@ -1,0 +1,163 @@
+//! The life of a connection besides bulk: addresses, outages, resets, ends.
+
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_proto::{CloseReason, Event, StreamKind, TransportConfig};
+use haul_sim::LossModel;
+use haul_units::{BitRate, Ratio};
+
+use crate::harness::{CLIENT, Path, SERVER, connected, ms, pair, upload};
+
+const RATE: BitRate = BitRate::mbps(200);
+
+fn path() -> Path {
+    Path::new(RATE, ms(50))
+}
+
+fn transport() -> TransportConfig {
+    TransportConfig { controller: ControllerChoice::Fixed(RATE.scaled(0.9)), max_packet: 1472, ..TransportConfig::default() }
+}
+
+#[test]
+fn the_handshake_takes_two_round_trips_with_the_cookie() {
+    let mut network = pair(path(), &transport());
+    let at = connected(&mut network);
+    assert!(at.as_nanos() < 140_000_000, "{at}");
+}
+
+#[test]
+fn a_changed_address_is_followed() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    network.endpoint_mut(SERVER).start_bulk(10 << 20, false);
+    network.run(start + ms(300));
+    let new = "10.9.9.9:999".parse().unwrap();
+    network.endpoint_mut(CLIENT).address = new;
+    // The client only receives: its acknowledgements show the new address.
+    let done = network.run_until(start + Duration::from_secs(20), |network| {
+        network.endpoint(CLIENT).placed.lock().unwrap().bytes == 10 << 20
+    });
+    assert!(done);
+    assert_eq!(network.endpoint_mut(SERVER).connection().remote(), new);
+}
+
+#[test]
+fn an_outage_is_survived() {
+    for outage_s in [2, 60] {
+        let mut network = pair(path(), &transport());
+        let start = connected(&mut network);
+        network.endpoint_mut(CLIENT).start_bulk(20 << 20, false);
+        network.run(start + ms(400));
+        let (there, back) = (haul_sim::LinkId(0), haul_sim::LinkId(1));
+        for link in [there, back] {
+            let now = network.now();
+            network.link_mut(link).set_loss(now, LossModel::Random(Ratio::ONE));
+        }
+        let restored = network.now() + Duration::from_secs(outage_s);
+        network.run(restored);
+        for link in [there, back] {
+            network.link_mut(link).set_loss(restored, LossModel::None);
+        }
+        let done = network.run_until(restored + Duration::from_secs(6), |network| {
+            network.endpoint(SERVER).placed.lock().unwrap().finished == Some(20 << 20)
+        });
+        assert!(done, "outage of {outage_s} s: {:?}", network.endpoint(CLIENT).closed);
+        assert_eq!(network.endpoint(SERVER).placed.lock().unwrap().wrong, 0);
+    }
+}
+
+#[test]
+fn silence_ends_a_connection() {
+    let mut network = pair(path(), &TransportConfig { idle_timeout: Duration::from_secs(10), ..transport() });
+    let start = connected(&mut network);
+    network.run(start + Duration::from_secs(25));
+    assert_eq!(network.endpoint(CLIENT).closed, None, "keep-alives hold it open");
+    let now = network.now();
+    network.link_mut(haul_sim::LinkId(0)).set_loss(now, LossModel::Random(Ratio::ONE));
+    network.run(now + Duration::from_secs(30));
+    assert_eq!(network.endpoint(SERVER).closed, Some(CloseReason::TimedOut(Duration::from_secs(10))));
+}
+
+#[test]
+fn a_close_tells_code_and_reason() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    network.endpoint_mut(CLIENT).connection().close(start, 7, b"done here");
+    network.run(start + Duration::from_secs(5));
+    assert_eq!(network.endpoint(CLIENT).closed, Some(CloseReason::Local));
+    assert_eq!(network.endpoint(SERVER).closed, Some(CloseReason::Peer { code: 7, reason: "done here".into() }));
+    assert!(network.endpoint(SERVER).events.contains(&Event::Drained) && network.endpoint(CLIENT).events.contains(&Event::Drained));
+}
+
+#[test]
+fn a_peer_that_restarted_says_so() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    let server = network.endpoint_mut(SERVER);
+    let id = server.id.take().unwrap();
+    server.connection = None;
+    server.endpoint.forget(id);
+    network.endpoint_mut(CLIENT).start_bulk(1 << 20, false);
+    network.run(start + Duration::from_secs(2));
+    assert_eq!(network.endpoint(CLIENT).closed, Some(CloseReason::Reset));
+}
+
+#[test]
+fn streams_stop_reset_and_half_close() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    let client = network.endpoint_mut(CLIENT).connection();
+    let (reset, half) = (client.open(StreamKind::Unidirectional).unwrap(), client.open(StreamKind::Bidirectional).unwrap());
+    client.write(reset, &[0; 5000]).unwrap();
+    client.write(half, &[]).unwrap();
+    client.finish(half).unwrap();
+    network.run(start + ms(200));
+    network.endpoint_mut(CLIENT).connection().reset(reset, 42);
+    network.run(start + ms(400));
+    let server = network.endpoint(SERVER);
+    assert!(server.read.iter().any(|&(id, at, ended)| id == half && at == 0 && ended));
+    assert!(server.read.iter().any(|&(id, _, ended)| id == reset && !ended));
+    assert!(server.events.contains(&Event::Opened(StreamKind::Unidirectional)));
+    // The other way of the half-closed stream still works.
+    let mut word = [0; 16];
+    let server = network.endpoint_mut(SERVER).connection();
+    server.write(half, b"\x00\x01\x02").unwrap();
+    server.finish(half).unwrap();
+    network.run(start + ms(600));
+    let client = network.endpoint_mut(CLIENT).connection();
+    assert_eq!(client.read(half, &mut word), Ok(3));
+    assert_eq!(client.read(half, &mut word), Ok(0));
+    assert_eq!(client.unacknowledged(half), None);
+}
+
+#[test]
+fn stop_reaches_the_sender() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    let stream = network.endpoint_mut(CLIENT).start_bulk(100 << 20, true);
+    network.run(start + ms(200));
+    network.endpoint_mut(SERVER).connection().stop(stream, 9);
+    network.run(start + ms(400));
+    assert!(network.endpoint(CLIENT).events.contains(&Event::Stopped(stream, 9)));
+    // What was dropped costs no credit: another transfer goes through whole.
+    upload(&mut network, 30 << 20, Duration::from_secs(10));
+}
+
+#[test]
+fn thousands_of_streams() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    let client = network.endpoint_mut(CLIENT).connection();
+    for _ in 0..3000 {
+        let id = client.open(StreamKind::Unidirectional).unwrap();
+        client.write(id, &[0, 1, 2, 3]).unwrap();
+        client.finish(id).unwrap();
+    }
+    network.run(start + Duration::from_secs(3));
+    let server = network.endpoint(SERVER);
+    assert_eq!(server.read.iter().filter(|&&(_, at, ended)| at == 4 && ended).count(), 3000);
+    assert_eq!(server.wrong, 0);
+    let now = network.now();
+    assert_eq!(network.endpoint_mut(SERVER).connection().stats(now).unwrap().streams, 0, "read to the end and gone");
+}
