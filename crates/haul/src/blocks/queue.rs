@@ -96,6 +96,12 @@ impl Queue {
         Some(buffer)
     }
 
+    /// Whether all blocks of the stream have arrived.
+    pub(super) fn is_complete(&self) -> bool {
+        let inner = self.inner();
+        inner.total_bytes == Some(inner.complete_bytes)
+    }
+
     /// The next complete block; `None` if the stream has ended.
     pub(super) fn poll_take(&self, cx: &Context<'_>) -> Poll<Result<Option<Complete>, End>> {
         let mut inner = self.inner();

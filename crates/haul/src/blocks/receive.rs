@@ -29,7 +29,10 @@ impl Drop for Receiving {
     fn drop(&mut self) {
         self.connection.link().act(|state, _| {
             state.queues.remove(&self.id);
-            state.connection.stop(self.id, 0);
+            // A sender whose blocks have all arrived is not told to stop: it would take that for a failure.
+            if !self.queue.is_complete() {
+                state.connection.stop(self.id, 0);
+            }
         });
     }
 }

@@ -149,6 +149,22 @@ fn a_receiver_dropped_stops_the_sender() {
 }
 
 #[test]
+fn a_receiver_that_goes_after_the_end_is_no_failure() {
+    let pair = pair();
+    let receiving = thread::spawn({
+        let far = pair.far.clone();
+        move || (0..300).for_each(|_| assert_eq!(drain(&far.accept_blocks().expect("a stream")).len(), 2))
+    });
+    for i in 0..300 {
+        let sender = pair.near.open_blocks().expect("a stream");
+        sender.send(vec![1; 20_000]).expect("sends");
+        sender.send(vec![2; 3]).expect("sends");
+        assert_eq!(sender.finish(), Ok(()), "stream {i}");
+    }
+    receiving.join().expect("no panic");
+}
+
+#[test]
 fn without_offloads_the_same_blocks_arrive() {
     let options = Options { segment_offload: false, receive_offload: false };
     let pair = pair_with("127.0.0.1:0", options, |_, _| ());
