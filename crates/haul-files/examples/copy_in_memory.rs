@@ -1,6 +1,6 @@
 //! Measures the engine alone: copies a path to an empty directory through the in-memory transport, and prints what the threads waited for.
 //!
-//! `cargo run --release --example copy_in_memory -- SOURCE DESTINATION [--no-verify]`
+//! `cargo run --release --example copy_in_memory -- SOURCE DESTINATION [--no-verify] [--preserve]`
 
 use std::path::PathBuf;
 
@@ -10,11 +10,12 @@ use haul_files::{Access, Cancel, Options, PushJob, Silent, SourceSpec, push, ser
 fn main() {
     let mut arguments = std::env::args_os().skip(1);
     let (Some(source), Some(destination)) = (arguments.next(), arguments.next()) else {
-        eprintln!("usage: copy_in_memory SOURCE DESTINATION [--no-verify]");
+        eprintln!("usage: copy_in_memory SOURCE DESTINATION [--no-verify] [--preserve]");
         std::process::exit(2);
     };
-    let verify = arguments.next().is_none();
-    let options = Options { recursive: true, verify, ..Options::default() };
+    let flags: Vec<_> = arguments.collect();
+    let given = |flag: &str| flags.iter().any(|given| given == flag);
+    let options = Options { recursive: true, verify: !given("--no-verify"), preserve: given("--preserve"), ..Options::default() };
     let job = PushJob { sources: vec![SourceSpec::Path(source.into())], destination: PathBuf::from(destination), options };
     let (here, there) = pair(Conditions::default());
     let report = std::thread::scope(|scope| {

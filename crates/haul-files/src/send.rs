@@ -96,7 +96,8 @@ pub(crate) fn send<T: Transport>(session: &Session<'_, T>, incoming: &mut Incomi
     });
     session.check()?;
     let finished = finished.map_err(|()| CopyError::Cancelled)?;
-    session.send(&Message::Bye)?;
+    // All is in place there: that a farewell is lost changes nothing.
+    let _ = session.send(&Message::Bye);
     let waits = *lock(&sender.waits);
     Ok(report(&finished, waits, verified))
 }
