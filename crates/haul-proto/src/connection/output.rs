@@ -90,7 +90,7 @@ impl Connection {
         if floor_due {
             let rtt = path.rtt.smoothed();
             let floor = path.sent.floor().unwrap_or(path.next_number);
-            path.floor_due = now + rtt / 4;
+            path.floor_due = now + path.floor_interval();
             Frame::AckFloor { path: path.id, floor, rtt }.encode(&mut self.encoded);
         }
         let mut kept = Vec::new();

@@ -30,6 +30,8 @@ use crate::wire::ack::Ack;
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// The longest an acknowledgement waits at the receiver.
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
+/// The floor of reports is told no more often, however short the round trip.
+const FLOOR_INTERVAL_MIN: Duration = Duration::from_millis(2);
 /// Highest packet number: leaves room for arithmetic.
 pub const NUMBER_MAX: u64 = 1 << 62;
 
@@ -154,6 +156,11 @@ impl Path {
         self.rtt.probe_timeout(ACK_DELAY_MAX)
     }
 
+    /// How often the peer is told which reports have come.
+    pub fn floor_interval(&self) -> Duration {
+        (self.rtt.smoothed() / 4).max(FLOOR_INTERVAL_MIN)
+    }
+
     /// The reordering window in force.
     fn reordering_window(&self) -> Duration {
         self.loss.window(self.rtt.min(), self.rtt.smoothed())
@@ -172,7 +179,7 @@ impl Path {
     pub fn on_sent(&mut self, now: Time, bytes: u64, packets: u64, app_limited: bool, runs: impl Iterator<Item = SentRun>) {
         if self.sent.in_flight() == 0 {
             self.controller.on_idle(now);
-            self.floor_due = self.floor_due.min(now + self.rtt.smoothed() / 4);
+            self.floor_due = self.floor_due.min(now + self.floor_interval());
         }
         let in_flight = Bytes(self.sent.in_flight() + bytes);
         let state = self.sampler.on_sent(now, Bytes(bytes), in_flight);

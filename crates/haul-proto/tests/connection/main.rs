@@ -3,3 +3,4 @@
 mod bulk;
 mod harness;
 mod life;
+mod random;
