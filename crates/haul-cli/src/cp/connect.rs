@@ -39,19 +39,20 @@ pub struct Connected {
     /// Advice on the systems of both sides.
     pub advice: Vec<String>,
     _endpoint: Endpoint,
-    ssh: Option<SshSession>,
+    ssh: Option<Arc<Mutex<SshSession>>>,
 }
 
 impl Connected {
-    /// Whether what the connection depends on still runs.
-    pub fn is_alive(&mut self) -> bool {
-        self.ssh.as_mut().is_none_or(SshSession::is_alive)
+    /// Something that tells whether what the connection depends on still runs.
+    pub fn lifeline(&self) -> impl Fn() -> bool + Send + 'static {
+        let ssh = self.ssh.clone();
+        move || ssh.as_ref().is_none_or(|ssh| ssh.lock().unwrap_or_else(PoisonError::into_inner).is_alive())
     }
 
     /// Lets the far side end, and waits for it.
-    pub fn end(mut self) {
-        if let Some(ssh) = &mut self.ssh {
-            ssh.end();
+    pub fn end(self) {
+        if let Some(ssh) = &self.ssh {
+            ssh.lock().unwrap_or_else(PoisonError::into_inner).end();
         }
     }
 }
@@ -103,7 +104,7 @@ impl<'a> Connector<'a> {
         })?;
         let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
         advice.extend(remote.advice.map(|advice| format!("on {host}: {advice}")));
-        Ok(Connected { connection, advice, _endpoint: endpoint, ssh: Some(ssh) })
+        Ok(Connected { connection, advice, _endpoint: endpoint, ssh: Some(Arc::new(Mutex::new(ssh))) })
     }
 
     fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Failure> {

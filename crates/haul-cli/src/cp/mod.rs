@@ -19,7 +19,7 @@ use self::connect::{Connected, Connector};
 use self::plan::{Host, Plan};
 use crate::args::CpArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally};
+use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally, Watched};
 use crate::processor::ProcessorWatch;
 use crate::session::{ClientSession, Job};
 use crate::{interrupt, logging};
@@ -47,7 +47,6 @@ struct Copy<'a> {
     style: Style,
     connector: Connector<'a>,
     tally: Arc<Tally>,
-    cancel: Cancel,
     outcome: Outcome,
     /// Hosts whose copy failed as a whole, and how.
     failures: Vec<Failure>,
@@ -63,7 +62,6 @@ impl<'a> Copy<'a> {
             style,
             connector: Connector::new(args),
             tally: Arc::new(Tally::new(names)),
-            cancel: Cancel::new(),
             outcome: Outcome::new(),
             failures: Vec::new(),
             advice: Vec::new(),
@@ -97,14 +95,20 @@ impl<'a> Copy<'a> {
         let mut connected = self.connector.connect(host)?;
         self.advice.append(&mut connected.advice);
         let session = ClientSession::new(connected.connection.clone(), job);
-        let monitor = Monitor::start(self.style, self.args.verbose > 0, Arc::clone(&self.tally), self.cancel.clone());
-        monitor.watch_path(Box::new(session.path()));
+        let cancel = Cancel::new();
+        let watched = Watched {
+            tally: Arc::clone(&self.tally),
+            path: Box::new(session.path()),
+            alive: Box::new(connected.lifeline()),
+            cancel: cancel.clone(),
+        };
+        let monitor = Monitor::start(self.style, self.args.verbose > 0, watched);
         let processor = ProcessorWatch::start();
-        let result = session.run(job, self.limit(), &*self.tally, &self.cancel);
+        let result = session.run(job, self.limit(), &*self.tally, &cancel);
         monitor.finish();
         let (path, own_busiest) = ((session.path())(), processor.busiest());
         self.tally.next_copy();
-        let report = result.map_err(|error| self.explained(host, &error, &mut connected))?;
+        let report = result.map_err(|error| self.explained(host, &error, &connected))?;
         let (sender_busiest, receiver_busiest) = match job {
             Job::Push(_) => (own_busiest, path.server_busiest),
             Job::Pull(_) => (path.server_busiest, own_busiest),
@@ -134,11 +138,12 @@ impl<'a> Copy<'a> {
     }
 
     /// The engine's error with the host's name; ssh's end explains others.
-    fn explained(&self, host: &Host, error: &CopyError, connected: &mut Connected) -> Failure {
-        if !connected.is_alive() && !matches!(error, CopyError::Cancelled) {
-            return Failure::new(format!("{host}: ssh ended in the middle of the copy")).hint(failure::RESUME);
+    fn explained(&self, host: &Host, error: &CopyError, connected: &Connected) -> Failure {
+        if (connected.lifeline())() || matches!(error, CopyError::Stopped(_)) {
+            return failure::explain(host, error, self.args.no_resume);
         }
-        failure::explain(host, error, self.args.no_resume)
+        let failure = Failure::new(format!("{host}: ssh ended in the middle of the copy"));
+        if self.args.no_resume { failure } else { failure.hint(failure::RESUME) }
     }
 
     fn conclude(self, exit: Exit) -> Exit {

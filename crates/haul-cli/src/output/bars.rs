@@ -7,7 +7,7 @@ use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::colours;
-use super::lines::path_parts;
+use super::lines::{path_parts, time_left};
 use super::monitor::Look;
 
 /// Time before anything is drawn: a short copy draws nothing.
@@ -64,18 +64,20 @@ fn total_line(look: &Look, part: f64) -> String {
     let counts = &look.counts;
     let share = if counts.complete { format!("{:3.0} %", part * 100.0) } else { "scanning".to_owned() };
     let mut parts = vec![share, format!("{} of {}", counts.present(), counts.found), look.rate.to_string()];
-    parts.extend(path_parts(look));
+    parts.extend(time_left(look));
     parts.join("  ")
 }
 
 fn file_line(look: &Look) -> String {
     let counts = &look.counts;
-    let files = format!("{}/{} files", counts.present_files(), counts.found_files);
-    let Some((file, others)) = &look.active else { return files };
+    let mut parts = path_parts(&look.path);
+    parts.push(format!("{}/{} files", counts.present_files(), counts.found_files));
+    let start = parts.join("  ");
+    let Some((file, others)) = &look.active else { return start };
     let name = WirePath::from(file.path.as_path());
     let size = if file.size == Bytes::ZERO { String::new() } else { format!(" ({})", file.size) };
     let more = if *others == 0 { String::new() } else { format!(" and {others} more") };
-    format!("{files}  {name}{size}{more}")
+    format!("{start}  {name}{size}{more}")
 }
 
 #[cfg(test)]
@@ -84,13 +86,20 @@ mod tests {
 
     use super::super::tally::{ActiveFile, Counts};
     use super::*;
+    use crate::session::PathView;
 
     #[test]
     fn lines_name_the_file_and_the_total() {
         let counts = Counts { found_files: 2, found: Bytes::mib(4), complete: true, arrived: Bytes::mib(1), ..Counts::default() };
         let file = ActiveFile { path: "a\x1b[2Jb".into(), size: Bytes::mib(3) };
-        let look = Look { counts, path: None, rate: BitRate::mbps(100), elapsed: Duration::ZERO, active: Some((file, 1)) };
-        assert_eq!(file_line(&look), "0/2 files  a\\u{1b}[2Jb (3.00 MiB) and 1 more");
+        let look = Look {
+            counts,
+            path: PathView::default(),
+            rate: BitRate::mbps(100),
+            elapsed: Duration::ZERO,
+            active: Some((file, 1)),
+        };
+        assert_eq!(file_line(&look), "RTT 0.00 ms  0/2 files  a\\u{1b}[2Jb (3.00 MiB) and 1 more");
         assert_eq!(total_line(&look, 0.25), " 25 %  1.00 MiB of 4.00 MiB  100 Mbit/s  1 s left");
     }
 }

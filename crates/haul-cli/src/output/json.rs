@@ -52,7 +52,7 @@ pub fn print(event: &Value) {
 }
 
 fn progress(look: &Look) -> Value {
-    let sender = look.path.and_then(|path| path.sender);
+    let sender = look.path.sender;
     json!({
         "event": "progress",
         "elapsed_s": look.elapsed.as_secs_f64(),
@@ -65,7 +65,7 @@ fn progress(look: &Look) -> Value {
         "bytes_kept": look.counts.kept.as_u64(),
         "rate_bps": look.rate.as_bps(),
         "left_s": look.left().map(|left| left.as_secs_f64()),
-        "rtt_ms": look.path.map(|path| path.rtt_us as f64 / 1000.0),
+        "rtt_ms": look.path.rtt_us as f64 / 1000.0,
         "loss": sender.map(|sender| sender.loss),
     })
 }
@@ -82,7 +82,7 @@ mod tests {
     fn a_progress_event_tells_what_has_arrived() {
         let counts = Counts { found: Bytes(100), arrived: Bytes(40), kept: Bytes(10), complete: true, ..Counts::default() };
         let sender = PathReport { loss: 0.5, ..PathReport::default() };
-        let path = Some(PathView { rtt_us: 1500, sender: Some(sender), server_busiest: 0.0 });
+        let path = PathView { rtt_us: 1500, sender: Some(sender), server_busiest: 0.0 };
         let look = Look { counts, path, rate: BitRate::from_bps(8), elapsed: Duration::from_secs(2), active: None };
         let event = progress(&look);
         assert_eq!((event["bytes_arrived"].as_u64(), event["bytes_kept"].as_u64()), (Some(40), Some(10)));

@@ -6,6 +6,7 @@ use haul_units::Ratio;
 
 use super::monitor::Look;
 use super::print_line;
+use crate::session::PathView;
 
 /// Time between lines.
 const EVERY: Duration = Duration::from_secs(5);
@@ -36,18 +37,20 @@ fn line(look: &Look) -> String {
     parts.push(format!("{} of {}{more}", counts.present(), counts.found));
     parts.push(look.rate.to_string());
     parts.push(format!("files {}/{}{more}", counts.present_files(), counts.found_files));
-    parts.extend(path_parts(look));
+    parts.extend(time_left(look));
+    parts.extend(path_parts(&look.path));
     parts.join("  ")
 }
 
-/// Time left, round-trip time and loss, as far as they are known.
-pub fn path_parts(look: &Look) -> Vec<String> {
-    let mut parts = Vec::new();
-    parts.extend(look.left().map(|left| format!("{} left", short_duration(left))));
-    if let Some(path) = look.path {
-        parts.push(format!("RTT {}", milliseconds(path.rtt_us)));
-        parts.extend(path.sender.map(|sender| format!("loss {}", Ratio::new(sender.loss))));
-    }
+/// Time left, if that can be said.
+pub fn time_left(look: &Look) -> Option<String> {
+    look.left().map(|left| format!("{} left", short_duration(left)))
+}
+
+/// Round-trip time and loss, as far as they are known.
+pub fn path_parts(path: &PathView) -> Vec<String> {
+    let mut parts = vec![format!("RTT {}", milliseconds(path.rtt_us))];
+    parts.extend(path.sender.map(|sender| format!("loss {}", Ratio::new(sender.loss))));
     parts
 }
 
@@ -74,7 +77,7 @@ mod tests {
 
     use super::super::tally::Counts;
     use super::*;
-    use crate::session::{PathReport, PathView};
+    use crate::session::PathReport;
 
     #[test]
     fn a_line_has_all_a_log_needs() {
@@ -87,12 +90,12 @@ mod tests {
             ..Counts::default()
         };
         let sender = PathReport { loss: 0.001, ..PathReport::default() };
-        let path = Some(PathView { rtt_us: 150_200, sender: Some(sender), server_busiest: 0.0 });
+        let path = PathView { rtt_us: 150_200, sender: Some(sender), server_busiest: 0.0 };
         let mut look = Look { counts, path, rate: BitRate::gbps(1), elapsed: Duration::from_secs(9), active: None };
         assert_eq!(line(&look), "25.0 %  1.00 GiB of 4.00 GiB  1.00 Gbit/s  files 3/12  26 s left  RTT 150 ms  loss 0.10 %");
         look.counts.complete = false;
-        look.path = None;
-        assert_eq!(line(&look), "1.00 GiB of 4.00 GiB+  1.00 Gbit/s  files 3/12+");
+        look.path.sender = None;
+        assert_eq!(line(&look), "1.00 GiB of 4.00 GiB+  1.00 Gbit/s  files 3/12+  RTT 150 ms");
     }
 
     #[test]

@@ -14,7 +14,7 @@ mod verdict;
 use std::io::{self, IsTerminal as _, Write as _};
 
 pub use json::print as print_event;
-pub use monitor::Monitor;
+pub use monitor::{Monitor, Watched};
 pub use summary::{Outcome, path_line, summary};
 pub use tally::Tally;
 pub use verdict::{Conditions, verdict};

@@ -1,7 +1,7 @@
 //! The thread that looks at a copy ten times a second, shows how it goes, and passes an interrupt on.
 
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,14 +20,25 @@ const TICK: Duration = Duration::from_millis(100);
 /// Time that the shown rate is averaged over.
 const RATE_OVER: Duration = Duration::from_secs(5);
 
-/// Reads how the path does.
-pub type PathSource = Box<dyn Fn() -> PathView + Send + Sync>;
+/// The far side's process may end a little before the copy here does: that long it does not matter.
+const ORPHANED: Duration = Duration::from_secs(3);
+
+/// What is looked at.
+pub struct Watched {
+    /// Counts.
+    pub tally: Arc<Tally>,
+    /// How the path does.
+    pub path: Box<dyn Fn() -> PathView + Send>,
+    /// Whether what the connection depends on (ssh) still runs.
+    pub alive: Box<dyn Fn() -> bool + Send>,
+    /// Stops the copy.
+    pub cancel: Cancel,
+}
 
 /// The watching thread, until [`Monitor::finish`].
 pub struct Monitor {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
-    path: Arc<Mutex<Option<PathSource>>>,
 }
 
 /// One look.
@@ -35,8 +46,8 @@ pub struct Monitor {
 pub struct Look {
     /// Totals.
     pub counts: Counts,
-    /// The path, while there is a connection.
-    pub path: Option<PathView>,
+    /// The path.
+    pub path: PathView,
     /// Rate at which bytes have arrived of late.
     pub rate: BitRate,
     /// Since the start.
@@ -55,24 +66,18 @@ impl Look {
 
 impl Monitor {
     /// Starts to watch. `verbose`: also name every finished file.
-    pub fn start(style: Style, verbose: bool, tally: Arc<Tally>, cancel: Cancel) -> Self {
+    pub fn start(style: Style, verbose: bool, watched: Watched) -> Self {
         let (stop, stopped) = mpsc::channel();
-        let path: Arc<Mutex<Option<PathSource>>> = Arc::default();
-        let source = Arc::clone(&path);
         let thread = thread::spawn(move || {
-            let mut watch = Watch { view: View::new(style), verbose, tally, cancel, rates: Rates::start(), told: false };
+            let mut watch =
+                Watch { view: View::new(style), verbose, watched, rates: Rates::start(), told: false, last_alive: clock::now() };
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                watch.tick(source.lock().unwrap_or_else(PoisonError::into_inner).as_deref());
+                watch.tick();
             }
-            watch.tick(source.lock().unwrap_or_else(PoisonError::into_inner).as_deref());
+            watch.tick();
             watch.view.end();
         });
-        Self { stop: Some(stop), thread: Some(thread), path }
-    }
-
-    /// From now on the path is read there.
-    pub fn watch_path(&self, source: PathSource) {
-        *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(source);
+        Self { stop: Some(stop), thread: Some(thread) }
     }
 
     /// Shows what is left to show, and ends.
@@ -98,38 +103,57 @@ impl Drop for Monitor {
 struct Watch {
     view: View,
     verbose: bool,
-    tally: Arc<Tally>,
-    cancel: Cancel,
+    watched: Watched,
     rates: Rates,
     /// Whether the user has been told that the interrupt was heard.
     told: bool,
+    last_alive: Instant,
 }
 
 impl Watch {
-    fn tick(&mut self, path: Option<&(dyn Fn() -> PathView + Send + Sync)>) {
-        for problem in self.tally.take_problems() {
+    fn tick(&mut self) {
+        let now = clock::now();
+        self.report();
+        self.stop_if_asked();
+        self.stop_if_orphaned(now);
+        let tally = &self.watched.tally;
+        let counts = tally.counts();
+        let look = Look {
+            counts,
+            path: (self.watched.path)(),
+            rate: self.rates.add(now, counts.arrived),
+            elapsed: now - self.rates.begun,
+            active: tally.active(),
+        };
+        self.view.show(&look);
+    }
+
+    fn report(&self) {
+        for problem in self.watched.tally.take_problems() {
             self.view.problem(&problem);
         }
-        for file in self.tally.take_finished() {
+        for file in self.watched.tally.take_finished() {
             if self.verbose || matches!(self.view, View::Json(_)) {
                 self.view.finished(&file);
             }
         }
+    }
+
+    fn stop_if_asked(&mut self) {
         if interrupt::requested() && !self.told {
             self.told = true;
             self.view.note("stopping, and keeping what has arrived; interrupt again to end at once");
-            self.cancel.cancel();
+            self.watched.cancel.cancel();
         }
-        let counts = self.tally.counts();
-        let now = clock::now();
-        let look = Look {
-            counts,
-            path: path.map(|path| path()),
-            rate: self.rates.add(now, counts.arrived),
-            elapsed: now - self.rates.begun,
-            active: self.tally.active(),
-        };
-        self.view.show(&look);
+    }
+
+    /// The transport would notice too, but only after its idle timeout.
+    fn stop_if_orphaned(&mut self, now: Instant) {
+        if (self.watched.alive)() {
+            self.last_alive = now;
+        } else if now - self.last_alive > ORPHANED {
+            self.watched.cancel.cancel();
+        }
     }
 }
 
@@ -238,7 +262,7 @@ mod tests {
     #[test]
     fn time_left_is_not_guessed() {
         let counts = Counts { found: Bytes(2_000_000), arrived: Bytes(500_000), kept: Bytes(500_000), ..Counts::default() };
-        let mut look = Look { counts, path: None, rate: BitRate::mbps(8), elapsed: Duration::ZERO, active: None };
+        let mut look = Look { counts, path: PathView::default(), rate: BitRate::mbps(8), elapsed: Duration::ZERO, active: None };
         assert_eq!(look.left(), None);
         look.counts.complete = true;
         assert_eq!(look.left(), Some(Duration::from_secs(1)));

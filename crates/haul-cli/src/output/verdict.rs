@@ -99,36 +99,55 @@ fn part(time: Duration, waits: &Waits, elapsed: Duration) -> f64 {
     time.as_secs_f64() / threads / elapsed.as_secs_f64().max(1e-9)
 }
 
-fn sender(report: &Report) -> String {
+/// What the ends spent their time on: the share, and how it reads.
+struct Work {
+    share: f64,
+    text: String,
+}
+
+fn sender_work(report: &Report) -> [Work; 3] {
     let waits = &report.sender;
     let of = |time| part(time, waits, report.elapsed);
     let (read, hash, plan) = (of(waits.read), of(waits.hash), of(waits.plan));
-    match () {
-        () if read >= hash && read >= plan && read > 0.0 => {
-            format!("the source's disk (reading took {} of its threads' time)", Ratio::new(read))
-        }
-        () if hash >= plan && hash > 0.0 => {
-            format!("the source's processor (hashing took {} of its threads' time)", Ratio::new(hash))
-        }
-        () if plan > 0.0 => format!("the number of files (finding out what to send took {} of the time)", Ratio::new(plan)),
-        () => "the source".to_owned(),
-    }
+    [
+        Work { share: read, text: format!("the source's disk (reading took {} of its threads' time)", Ratio::new(read)) },
+        Work { share: hash, text: format!("the source's processor (hashing took {} of its threads' time)", Ratio::new(hash)) },
+        Work {
+            share: plan,
+            text: format!("the number of files (finding out what to send took {} of the time)", Ratio::new(plan)),
+        },
+    ]
 }
 
-fn receiver(report: &Report) -> String {
+fn receiver_work(report: &Report) -> [Work; 3] {
     let waits = &report.receiver;
     let of = |time| part(time, waits, report.elapsed);
     // Syncing and renaming are one thread's.
     let alone = |time: Duration| time.as_secs_f64() / report.elapsed.as_secs_f64().max(1e-9);
     let (write, hash, sync) = (of(waits.write), of(waits.hash), alone(waits.sync + waits.rename));
-    match () {
-        () if write.max(sync) < NOTABLE && hash < NOTABLE => "memory for data under way (credit)".to_owned(),
-        () if sync >= write && sync >= hash => {
-            format!("the target's disk (making files durable took {} of the time)", Ratio::new(sync))
-        }
-        () if write >= hash => format!("the target's disk (writing took {} of its threads' time)", Ratio::new(write)),
-        () => format!("the target's processor (hashing took {} of its threads' time)", Ratio::new(hash)),
-    }
+    [
+        Work { share: write, text: format!("the target's disk (writing took {} of its threads' time)", Ratio::new(write)) },
+        Work { share: hash, text: format!("the target's processor (hashing took {} of its threads' time)", Ratio::new(hash)) },
+        Work { share: sync, text: format!("the target's disk (making files durable took {} of the time)", Ratio::new(sync)) },
+    ]
+}
+
+/// The work that took most, if it took a notable part of the time.
+fn most(work: impl IntoIterator<Item = Work>) -> Option<String> {
+    let most = work.into_iter().max_by(|one, other| one.share.total_cmp(&other.share))?;
+    (most.share >= NOTABLE).then_some(most.text)
+}
+
+/// Nothing to send: the source's fault, or the end of a copy that is over but for the target's disk.
+fn sender(report: &Report) -> String {
+    let both = || most(sender_work(report).into_iter().chain(receiver_work(report)));
+    most(sender_work(report))
+        .or_else(both)
+        .unwrap_or_else(|| "no single thing (neither disks nor processors were busy)".to_owned())
+}
+
+fn receiver(report: &Report) -> String {
+    most(receiver_work(report)).unwrap_or_else(|| "memory for data under way (credit)".to_owned())
 }
 
 /// Without a word from the sender's transport, the busier end is named.
@@ -195,6 +214,7 @@ mod tests {
         assert!(told(&busy, idle, None).contains("the source's processor"));
         busy.sender.plan = 3 * SECOND;
         assert!(told(&busy, idle, None).contains("the number of files"));
+        assert!(told(&report(), idle, None).contains("no single thing"));
         let starved = PathReport { wait_credit_us: 800_000, ..PathReport::default() };
         assert!(told(&busy, starved, None).contains("memory for data"));
         busy.receiver.write = SECOND;

@@ -1,6 +1,7 @@
 //! Copies through a stand-in for ssh, which runs the far side's command on this machine: everything of the bootstrap but the login.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
 use std::path::Path;
 use std::process::Stdio;
@@ -167,6 +168,26 @@ fn another_version_at_the_far_side_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let answer = String::from_utf8(output.stdout).unwrap();
     assert!(answer.contains("HAUL/1 {\"failed\"") && answer.contains("9.9"), "{answer}");
+}
+
+#[test]
+fn a_far_side_that_dies_is_noticed_soon() {
+    let bench = bench();
+    bench.file("far/file", 12 << 20);
+    let ssh = bench.script("marked", &STAND_IN.replace("exec /bin/sh -c", "echo $$ > \"$HOME/pid\"; exec /bin/sh -c"));
+    let args = ["cp", "--json", "-l", "16M", "-S", ssh.to_str().unwrap(), "far:file", "copy"];
+    let mut child = bench.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let arrived = |line: String| serde_json::from_str::<serde_json::Value>(&line).unwrap()["bytes_arrived"].as_u64();
+    assert!(lines.any(|line| arrived(line).is_some_and(|bytes| bytes > 0)));
+    let id = fs::read_to_string(bench.path("far/pid")).unwrap().trim().parse().unwrap();
+    rustix::process::kill_process(rustix::process::Pid::from_raw(id).unwrap(), rustix::process::Signal::KILL).unwrap();
+    let last: serde_json::Value = serde_json::from_str(&lines.last().unwrap()).unwrap();
+    assert_eq!(last["exit_status"], 2);
+    Run::from(child.wait_with_output().unwrap())
+        .expect(2)
+        .says(&["far: ssh ended in the middle of the copy", "hint: the same command goes on"]);
+    cp(&bench, &["far:file", "copy"]).expect(0).says(&["were there from an interrupted copy"]);
 }
 
 #[test]
