@@ -3,15 +3,17 @@
 use std::path::Path;
 use std::time::Duration;
 
-use crate::clock::eventually;
+use rustix::process::Signal;
+
+use crate::clock::{eventually, pause};
 use crate::lab::Lab;
-use crate::program::Running;
+use crate::program::{Finished, Running};
 
 const PORT: u16 = 7700;
 
-/// The daemon; ends with this value.
+/// The daemon; ends with this value, and prints what it said if that is because a test fails.
 pub struct Daemon {
-    running: Running,
+    running: Option<Running>,
     host: String,
 }
 
@@ -29,7 +31,7 @@ impl Daemon {
         let mut command = lab.haul(&lab.far);
         command.args(["serve", "--root"]).arg(export).args(["--listen", &format!("{host}:{PORT}")]);
         let running = Running::start(command);
-        let daemon = Self { running, host };
+        let daemon = Self { running: Some(running), host };
         let listens = || {
             let output = lab.far.command("ss").args(["-Hlun", &format!("sport = :{PORT}")]).output();
             output.is_ok_and(|output| !output.stdout.is_empty())
@@ -43,15 +45,28 @@ impl Daemon {
         format!("haul://{}/data/{path}", self.host)
     }
 
-    /// The process.
-    pub fn running(&mut self) -> &mut Running {
-        &mut self.running
+    /// Ends the daemon and returns what it printed.
+    pub fn stop(mut self) -> Finished {
+        self.terminate().expect("it was started")
     }
 
-    /// Ends the daemon and returns what it printed.
-    pub fn stop(self) -> crate::Finished {
-        self.running.signal(rustix::process::Signal::TERM);
-        self.running.wait(Duration::from_secs(10))
+    fn terminate(&mut self) -> Option<Finished> {
+        let running = self.running.take()?;
+        running.signal(Signal::TERM);
+        Some(running.wait(Duration::from_secs(10)))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        let Some(running) = self.running.take() else { return };
+        running.signal(Signal::TERM);
+        pause(Duration::from_millis(500));
+        running.signal(Signal::KILL);
+        println!("the daemon: {}", running.wait(Duration::from_secs(5)));
     }
 }
 

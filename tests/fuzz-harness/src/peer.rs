@@ -42,7 +42,7 @@ pub fn authenticated_peer(data: &[u8]) {
         }
         peer.operation();
     }
-    peer.world.settle(Duration::from_secs(90), |_| false);
+    peer.world.settle(Duration::from_secs(3), |_| false);
 }
 
 /// Does the client's part by hand, to get at the keys.
