@@ -20,7 +20,7 @@ use super::{Limit, PortRange};
 #[command(override_usage = "haul cp [OPTIONS] SOURCE... TARGET", after_help = CP_AFTER_HELP)]
 pub struct CpArgs {
     /// What to copy (one or more), then where to
-    #[arg(value_names = ["SOURCE", "TARGET"], num_args = 2.., required = true, value_hint = clap::ValueHint::AnyPath)]
+    #[arg(value_names = ["SOURCE", "TARGET"], num_args = 1.., required = true, value_hint = clap::ValueHint::AnyPath)]
     pub operands: Vec<OsString>,
     /// Copy directories with everything in them; symbolic links are copied as links
     #[arg(short, long)]

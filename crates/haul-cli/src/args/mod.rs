@@ -9,6 +9,7 @@ mod serve;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::error::ErrorKind;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -72,10 +73,24 @@ pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
     match args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str()) {
         Some("hcp") => {
             let matches = hcp().try_get_matches_from(args)?;
-            Ok(Command::Cp(Box::new(CpArgs::from_arg_matches(&matches)?)))
+            complete(Command::Cp(Box::new(CpArgs::from_arg_matches(&matches)?)), hcp)
         }
         Some("hperf") => Ok(Command::Perf { rest: args }),
-        _ => Cli::try_parse_from(args).map(|cli| cli.command),
+        _ => complete(Cli::try_parse_from(args)?.command, || {
+            let mut haul = haul();
+            haul.build();
+            haul.find_subcommand("cp").cloned().unwrap_or(haul)
+        }),
+    }
+}
+
+/// Options may stand between the operands, so these are counted when all are there.
+fn complete(command: Command, definition: impl FnOnce() -> clap::Command) -> Result<Command, clap::Error> {
+    match &command {
+        Command::Cp(args) if args.operands.len() < 2 => {
+            Err(definition().error(ErrorKind::TooFewValues, "one or more sources are needed, then the target"))
+        }
+        _ => Ok(command),
     }
 }
 
@@ -125,6 +140,12 @@ mod tests {
         assert_eq!(args.ssh.option, ["A=b", "C=d"]);
         assert_eq!(args.limit.map(|limit| limit.0.as_bps()), Some(1_000_000));
         assert_eq!(args.operands, ["-a", "b:c"]);
+    }
+
+    #[test]
+    fn options_may_stand_between_operands() {
+        let Ok(Command::Cp(args)) = parsed("haul cp a -r b -q c:") else { panic!("refused") };
+        assert!(args.recursive && args.quiet && args.operands == ["a", "b", "c:"]);
     }
 
     #[test]

@@ -24,6 +24,8 @@ use crate::{clock, interrupt};
 
 /// Without any answer over UDP for so long, it counts as blocked.
 const NO_ANSWER: Duration = Duration::from_secs(5);
+/// How often to look for an interrupt meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
 /// Head start of each address over the next one.
 const HEAD_START: Duration = Duration::from_millis(300);
 
@@ -195,26 +197,27 @@ fn race(addresses: &[SocketAddr], config: &ClientConfig) -> Result<(Connection, 
     let deadline = clock::now() + NO_ANSWER;
     let (report, results) = mpsc::channel();
     let mut waiting = addresses.iter();
+    let mut next_start = clock::now();
     let mut running = 0;
     let mut lost = Lost::NoAddress;
     loop {
-        if let Some(&address) = waiting.next() {
-            let left = deadline.saturating_duration_since(clock::now());
+        let now = clock::now();
+        if (running == 0 || now >= next_start)
+            && let Some(&address) = waiting.next()
+        {
+            let left = deadline.saturating_duration_since(now);
             let (config, report) = (ClientConfig { connect_timeout: left, ..config.clone() }, report.clone());
             thread::spawn(move || report.send(attempt(address, config)));
-            running += 1;
-        } else if running == 0 {
+            (running, next_start) = (running + 1, now + HEAD_START);
+        }
+        if running == 0 {
             return Err(lost);
         }
-        let patience = if waiting.len() > 0 { HEAD_START } else { NO_ANSWER };
-        match results.recv_timeout(patience) {
+        match results.recv_timeout(LOOK) {
             Ok(Ok(won)) => return Ok(won),
-            Ok(Err(error)) => {
-                running -= 1;
-                lost = worse(lost, error);
-            }
+            Ok(Err(error)) => (running, lost) = (running - 1, worse(lost, error)),
             Err(_) if interrupt::requested() => return Err(Lost::Interrupted),
-            Err(_) if clock::now() >= deadline => return Err(worse(lost, Lost::NoAnswer)),
+            Err(_) if now >= deadline => return Err(worse(lost, Lost::NoAnswer)),
             Err(_) => {}
         }
     }

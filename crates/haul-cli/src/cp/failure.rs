@@ -20,6 +20,7 @@ pub fn explain(host: &Host, error: &CopyError, no_resume: bool) -> Failure {
             Some(refusal) => Failure { message: format!("{host}: {refusal}"), hint: refusal.hint.clone() },
             None => Failure { message: format!("{host}: the connection failed: {}", chain(source)), hint: resume },
         },
+        CopyError::Refused(Stop::Interrupted) => Failure { message: format!("{host}: stopped at the other end"), hint: resume },
         CopyError::Refused(stop) => Failure { message: format!("{host}: {stop}"), hint: stop_hint(stop, host, resume) },
         CopyError::Stopped(stop) => Failure { message: stop.to_string(), hint: stop_hint(stop, host, resume) },
         CopyError::PeerUnsupported { .. } => Failure {

@@ -136,9 +136,11 @@ fn serve_one(connection: Connection, cancel: &Cancel) -> bool {
     let Ok(session) = ServerSession::accept(connection) else { return false };
     let home = env::var_os("HOME").map(PathBuf::from).or_else(|| env::current_dir().ok());
     let access = Access::Account { home: home.unwrap_or_else(|| PathBuf::from("/")) };
-    if let Err(error) = session.serve(&access, None, &Silent, cancel) {
+    let (result, farewell) = session.serve(&access, None, &Silent, cancel);
+    if let Err(error) = result {
         tracing::debug!(%error, "the copy failed");
     }
+    farewell.part(cancel);
     true
 }
 

@@ -82,11 +82,13 @@ impl Clients {
         };
         info!(client = name, version = session.opening.version, "connected");
         let observer = Log { span: Span::current() };
-        match session.serve(&self.access, self.limit, &observer, cancel) {
+        let (result, farewell) = session.serve(&self.access, self.limit, &observer, cancel);
+        match result {
             Ok(report) => log_report(&name, &report),
             Err(CopyError::Cancelled) => info!(client = name, "stopped"),
             Err(error) => error!(client = name, %error, "the copy failed"),
         }
+        farewell.part(cancel);
     }
 
     /// The name of an authorised client, or why it is not let in.

@@ -14,10 +14,13 @@ use super::adapter::{ConnectionTransport, ControlOut};
 use super::greeting::{Opening, Refusal, Reply, from_line, to_line};
 use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED};
+use crate::clock;
 use crate::processor::ProcessorWatch;
 
-/// How long a client may take to close after the last word.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long a client may take to hear the last word and to close.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often to look whether there is no time for that.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A client that has opened its control stream.
 pub struct ServerSession {
@@ -36,49 +39,46 @@ impl ServerSession {
         Ok(Self { connection, control_in, control_out: ControlOut::new(send), opening })
     }
 
-    /// Serves the client's one request; `limit` is this side's own.
+    /// Serves the client's one request; `limit` is this side's own. What is left to do then is to part.
     pub fn serve(
         mut self,
         access: &Access,
         limit: Option<BitRate>,
         observer: &dyn Observer,
         cancel: &Cancel,
-    ) -> Result<Report, CopyError> {
+    ) -> (Result<Report, CopyError>, Farewell) {
         let asked = self.opening.limit_bps.map(BitRate::from_bps).filter(|&rate| rate > BitRate::ZERO);
         if let Some(lower) = [limit, asked].into_iter().flatten().min() {
             self.connection.set_rate_limit(Some(lower));
         }
         let reply = to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").to_owned() });
-        self.control_out.write_all(&reply).map_err(CopyError::Connection)?;
-        let reports = self.opening.telemetry.then(|| Telemetry::start(self.connection.clone()));
-        let link = Link {
-            control_in: Box::new(self.control_in),
-            control_out: Box::new(self.control_out.clone()),
-            transport: Arc::new(ConnectionTransport(self.connection.clone())),
+        let replied = self.control_out.write_all(&reply);
+        let (connection, control_out) = (self.connection, self.control_out);
+        let result = replied.map_err(CopyError::Connection).and_then(|()| {
+            let reports = self.opening.telemetry.then(|| Telemetry::start(connection.clone()));
+            let link = Link {
+                control_in: Box::new(self.control_in),
+                control_out: Box::new(control_out.clone()),
+                transport: Arc::new(ConnectionTransport(connection.clone())),
+            };
+            let result = haul_files::serve(link, access, observer, cancel);
+            drop(reports);
+            result
+        });
+        // Where it failed, the engine has told the client why, if it could: that too is to arrive.
+        let (code, reason) = match &result {
+            Ok(_) => (CLOSE_DONE, "done".to_owned()),
+            Err(error) => (CLOSE_ABORTED, error.to_string()),
         };
-        let result = haul_files::serve(link, access, observer, cancel);
-        drop(reports);
-        match &result {
-            Ok(_) => {
-                let _ = self.control_out.see_off();
-                close_after_client(&self.connection, CLOSE_DONE, "done");
-            }
-            Err(error) => {
-                // The engine has told the client why, where it could.
-                let _ = self.control_out.see_off();
-                close_after_client(&self.connection, CLOSE_ABORTED, &error.to_string());
-            }
-        }
-        result
+        (result, Farewell { connection, control_out, code, reason })
     }
 
     /// Tells the client why it is not served.
     pub fn refuse(mut self, refusal: &Refusal) {
-        let reply = to_line(&Reply::Refused(refusal.clone()));
-        if self.control_out.write_all(&reply).is_ok() {
-            let _ = self.control_out.see_off();
-        }
-        close_after_client(&self.connection, CLOSE_REFUSED, &refusal.error);
+        // A client that has gone needs no reply.
+        let _ = self.control_out.write_all(&to_line(&Reply::Refused(refusal.clone())));
+        let Self { connection, control_out, .. } = self;
+        Farewell { connection, control_out, code: CLOSE_REFUSED, reason: refusal.error.clone() }.part(&Cancel::new());
     }
 }
 
@@ -89,16 +89,32 @@ pub fn refuse(connection: Connection, refusal: &Refusal) {
     }
 }
 
-/// The client closes when it has read everything; one that does not is cut off.
-fn close_after_client(connection: &Connection, code: u64, reason: &str) {
-    let (closed, when_closed) = mpsc::channel();
-    let waiting = connection.clone();
-    thread::spawn(move || {
-        waiting.closed();
-        let _ = closed.send(());
-    });
-    let _ = when_closed.recv_timeout(FAREWELL);
-    connection.close(code, reason);
+/// The end of a session: the last words are to arrive, then the client closes.
+pub struct Farewell {
+    connection: Connection,
+    control_out: ControlOut,
+    code: u64,
+    reason: String,
+}
+
+impl Farewell {
+    /// Waits for the client to close; one that does not is cut off, and so are all when there is no time left.
+    pub fn part(self, hurry: &Cancel) {
+        let (parted, when_parted) = mpsc::channel();
+        let (connection, control_out) = (self.connection.clone(), self.control_out.clone());
+        thread::spawn(move || {
+            let _ = control_out.see_off();
+            connection.closed();
+            let _ = parted.send(());
+        });
+        let deadline = clock::now() + PATIENCE;
+        while when_parted.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+            if hurry.is_cancelled() || clock::now() > deadline {
+                break;
+            }
+        }
+        self.connection.close(self.code, &self.reason);
+    }
 }
 
 /// Sends reports until dropped.
