@@ -4,6 +4,8 @@
 //! brings the link up to the time given, which must not go back. The cost of a packet is constant, with reordering logarithmic.
 //! Invariants: `sent + duplicated = delivered + dropped + lost + waiting + travelling`; the queue never holds more than its bound.
 
+mod live;
+
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
 use std::time::Duration;
@@ -11,7 +13,9 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes, Time};
 
 use crate::config::LossState;
-use crate::{LinkConfig, LossModel, Rng};
+use crate::discipline::{CoDelState, RedState};
+use crate::policer::Bucket;
+use crate::{Change, Discipline, LinkConfig, LossModel, Rng};
 
 /// One direction of a link, carrying packets of type `P`.
 #[derive(Debug, Clone)]
@@ -20,9 +24,16 @@ pub struct Link<P> {
     rng: Rng,
     loss: LossState,
     jitter: Jitter,
+    red: RedState,
+    codel: CoDelState,
+    bucket: Option<Bucket>,
+    down: bool,
+    /// Changes to come, the next one first.
+    changes: VecDeque<(Time, Change)>,
+    next_change: Time,
     waiting: VecDeque<Waiting<P>>,
     waiting_bytes: Bytes,
-    /// When the first packet waiting has left; meaningless while none waits.
+    /// When the first packet waiting has left; when the last one did while none waits.
     head_leaves: Time,
     /// What the last departure fell short of a whole nanosecond, in units of 1/rate: keeps the rate exact.
     remainder: u128,
@@ -62,8 +73,12 @@ pub struct LinkStats {
     pub sent_pkts: u64,
     /// Taken from it.
     pub delivered_pkts: u64,
-    /// Found the queue full.
+    /// Dropped before the wire: by a full queue, a queue discipline or the policer.
     pub dropped_pkts: u64,
+    /// Of these, by RED or CoDel.
+    pub early_dropped_pkts: u64,
+    /// Of these, by the policer.
+    pub policed_pkts: u64,
     /// Lost on the wire.
     pub lost_pkts: u64,
     /// Made twice.
@@ -72,13 +87,17 @@ pub struct LinkStats {
     pub marked_pkts: u64,
     /// Largest filling of the queue.
     pub max_queued: Bytes,
+    /// What has left the queue for the wire.
+    pub carried: Bytes,
 }
 
 #[derive(Debug, Clone)]
 struct Waiting<P> {
     packet: P,
+    since: Time,
     bytes: u32,
     ce: bool,
+    ect: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -98,6 +117,12 @@ impl<P: Clone> Link<P> {
             rng: Rng::new(config.seed),
             loss: LossState::new(config.loss),
             jitter: Jitter::new(config.jitter),
+            red: RedState::default(),
+            codel: CoDelState::default(),
+            bucket: config.policer.map(Bucket::new),
+            down: false,
+            changes: VecDeque::new(),
+            next_change: Time::NEVER,
             config,
             waiting: VecDeque::new(),
             waiting_bytes: Bytes::ZERO,
@@ -110,26 +135,50 @@ impl<P: Clone> Link<P> {
         }
     }
 
-    /// Hands over a packet that takes `bytes` on the wire (below 4 GiB).
+    /// Hands over a packet that takes `bytes` on the wire (below 4 GiB). The queue may mark it.
     pub fn send(&mut self, now: Time, packet: P, bytes: Bytes) -> Verdict {
+        self.send_ecn(now, packet, bytes, true)
+    }
+
+    /// Like [`Self::send`]; `ect`: the packet can be marked. One that cannot is dropped where a discipline would mark it (RFC 3168 5).
+    pub fn send_ecn(&mut self, now: Time, packet: P, bytes: Bytes, ect: bool) -> Verdict {
         self.advance(now);
         self.stats.sent_pkts += 1;
-        if self.waiting_bytes + bytes > self.config.queue && self.config.rate != BitRate::MAX {
-            self.stats.dropped_pkts += 1;
-            return Verdict::Dropped;
+        if self.bucket.as_mut().is_some_and(|bucket| !bucket.admits(now, bytes)) {
+            self.stats.policed_pkts += 1;
+            return self.drop_arrival();
         }
-        let ce = self.config.ecn_threshold.is_some_and(|threshold| self.waiting_bytes > threshold);
+        let mut ce = ect && self.config.ecn_threshold.is_some_and(|threshold| self.waiting_bytes > threshold);
+        if let Discipline::Red(red) = self.config.discipline {
+            let idle = if self.waiting.is_empty() { now.since(self.head_leaves) } else { Duration::ZERO };
+            if self.red.hits(&red, self.waiting_bytes, idle, self.config.rate, &mut self.rng) {
+                if !(red.ecn && ect) {
+                    self.stats.early_dropped_pkts += 1;
+                    return self.drop_arrival();
+                }
+                ce = true;
+            }
+        }
+        if self.waiting_bytes + bytes > self.config.queue && self.config.rate != BitRate::MAX {
+            return self.drop_arrival();
+        }
         self.stats.marked_pkts += u64::from(ce);
         self.waiting_bytes += bytes;
         self.stats.max_queued = self.stats.max_queued.max(self.waiting_bytes);
-        self.waiting.push_back(Waiting { packet, bytes: u32::try_from(bytes.as_u64()).unwrap_or(u32::MAX), ce });
+        let bytes = u32::try_from(bytes.as_u64()).unwrap_or(u32::MAX);
+        self.waiting.push_back(Waiting { packet, since: now, bytes, ce, ect });
         if self.waiting.len() == 1 {
             self.remainder = 0;
             self.head_leaves = now;
             self.serve_head();
-            self.advance(now);
+            self.depart(now);
         }
         Verdict::Queued
+    }
+
+    fn drop_arrival(&mut self) -> Verdict {
+        self.stats.dropped_pkts += 1;
+        Verdict::Dropped
     }
 
     /// When to call [`Self::pop`] next: an arrival, or the earliest one possible. None while the link is empty.
@@ -139,10 +188,12 @@ impl<P: Clone> Link<P> {
             (a, b) => a.or(b).map(|packet| packet.at),
         };
         let head = (!self.waiting.is_empty()).then(|| self.head_leaves + self.config.delay);
-        match (arrival, head) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let next = match (arrival, head) {
+            (Some(a), Some(b)) => a.min(b),
+            (a, b) => a.or(b)?,
+        };
+        // What waits may leave earlier after a change; what travels is not concerned.
+        Some(if self.waiting.is_empty() { next } else { next.min(self.next_change) })
     }
 
     /// Takes the next packet that has arrived by `now`, in order of arrival.
@@ -190,44 +241,108 @@ impl<P: Clone> Link<P> {
         &self.config
     }
 
+    /// Changes to come, each at its time; in addition to those already known. The link makes them itself.
+    pub fn schedule(&mut self, changes: impl IntoIterator<Item = (Time, Change)>) {
+        self.changes.extend(changes);
+        self.changes.make_contiguous().sort_by_key(|(at, _)| *at);
+        self.next_change = self.changes.front().map_or(Time::NEVER, |(at, _)| *at);
+    }
+
+    /// Changes the link at this point.
+    pub fn change(&mut self, now: Time, change: Change) {
+        self.advance(now);
+        self.apply(now, change);
+    }
+
     /// Changes the rate; the packet being sent is started again.
     pub fn set_rate(&mut self, now: Time, rate: BitRate) {
-        self.advance(now);
-        self.config.rate = rate;
-        if !self.waiting.is_empty() {
-            self.remainder = 0;
-            self.head_leaves = now;
-            self.serve_head();
-            self.advance(now);
-        }
+        self.change(now, Change::Rate(rate));
     }
 
     /// Changes the propagation delay of packets that have not left the queue yet. A shorter one lets them overtake.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
-        self.advance(now);
-        self.config.delay = delay;
+        self.change(now, Change::Delay(delay));
     }
 
     /// Changes the loss on the wire.
     pub fn set_loss(&mut self, now: Time, loss: LossModel) {
-        self.advance(now);
-        self.config.loss = loss;
-        self.loss = LossState::new(loss);
+        self.change(now, Change::Loss(loss));
+    }
+
+    fn apply(&mut self, now: Time, change: Change) {
+        match change {
+            Change::Rate(rate) => {
+                self.config.rate = rate;
+                if !self.waiting.is_empty() {
+                    self.remainder = 0;
+                    self.head_leaves = now;
+                    self.start_head();
+                    self.depart(now);
+                }
+            }
+            Change::Delay(delay) => self.config.delay = delay,
+            Change::Jitter(jitter) => {
+                self.config.jitter = jitter;
+                self.jitter = Jitter::new(jitter);
+            }
+            Change::Loss(loss) => {
+                self.config.loss = loss;
+                self.loss = LossState::new(loss);
+            }
+            Change::Queue(queue) => self.config.queue = queue,
+            Change::Down => self.down = true,
+            Change::Up => self.down = false,
+        }
+    }
+
+    /// Brings the link up to `now`, with the changes due on the way.
+    fn advance(&mut self, now: Time) {
+        while self.next_change <= now {
+            let Some((at, change)) = self.changes.pop_front() else { break };
+            self.depart(at);
+            self.apply(at, change);
+            self.next_change = self.changes.front().map_or(Time::NEVER, |(at, _)| *at);
+        }
+        self.depart(now);
     }
 
     /// Moves what has left the queue by `now` onto the wire.
-    fn advance(&mut self, now: Time) {
+    fn depart(&mut self, now: Time) {
         while self.head_leaves <= now {
             let Some(head) = self.waiting.pop_front() else { return };
-            self.waiting_bytes = self.waiting_bytes.saturating_sub(Bytes(u64::from(head.bytes)));
+            let bytes = Bytes(u64::from(head.bytes));
+            self.waiting_bytes = self.waiting_bytes.saturating_sub(bytes);
+            self.stats.carried += bytes;
             let left = self.head_leaves;
             self.serve_head();
             self.launch(left, head);
         }
     }
 
-    /// Starts the transmission of the first packet waiting at `head_leaves`, where its predecessor left.
+    /// Lets CoDel judge who may go next, and starts it.
     fn serve_head(&mut self) {
+        if let Discipline::CoDel(codel) = self.config.discipline {
+            while let Some(head) = self.waiting.front_mut() {
+                let behind = self.waiting_bytes.saturating_sub(Bytes(u64::from(head.bytes)));
+                if !self.codel.hits(&codel, self.head_leaves, self.head_leaves.since(head.since), behind) {
+                    break;
+                }
+                if codel.ecn && head.ect {
+                    self.stats.marked_pkts += u64::from(!head.ce);
+                    head.ce = true;
+                    break;
+                }
+                self.waiting.pop_front();
+                self.waiting_bytes = behind;
+                self.stats.dropped_pkts += 1;
+                self.stats.early_dropped_pkts += 1;
+            }
+        }
+        self.start_head();
+    }
+
+    /// Starts the transmission of the first packet waiting at `head_leaves`, where its predecessor left.
+    fn start_head(&mut self) {
         let Some(head) = self.waiting.front() else { return };
         let rate = u128::from(self.config.rate.as_bps());
         if rate == 0 {
@@ -240,7 +355,7 @@ impl<P: Clone> Link<P> {
     }
 
     fn launch(&mut self, left: Time, head: Waiting<P>) {
-        if self.loss.next(&mut self.rng) {
+        if self.loss.next(&mut self.rng) || self.down {
             self.stats.lost_pkts += 1;
             return;
         }
