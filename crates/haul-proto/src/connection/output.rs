@@ -161,7 +161,7 @@ impl Connection {
     }
 
     /// Tells the peer of new credit.
-    fn renew_credit(&mut self) {
+    pub(super) fn renew_credit(&mut self) {
         if let Some(max) = self.credit.frame_due() {
             self.control.push_back(Frame::MaxData(max));
         }
@@ -181,6 +181,7 @@ impl Connection {
         for id in reaped {
             self.reap(id);
         }
+        self.renew_credit();
     }
 
     /// Notes why nothing leaves.

@@ -78,8 +78,8 @@ impl Connection {
             return Err(WriteError::Unknown);
         }
         let len = data.len().min(room);
-        let Some(send) = self.streams.sender(id) else { return Err(WriteError::Unknown) };
-        send.write(&data[..len]);
+        let Some((send, released)) = self.streams.sender_and_released(id) else { return Err(WriteError::Unknown) };
+        send.write(&data[..len], released);
         self.note_written(id, len as u64);
         Ok(len)
     }
@@ -159,6 +159,7 @@ impl Connection {
         match outcome {
             ReadOutcome::Bytes(len) => {
                 self.credit.on_consumed(len as u64);
+                self.renew_credit();
                 Ok(len)
             }
             ReadOutcome::Blocked if closed => Err(ReadError::Closed),

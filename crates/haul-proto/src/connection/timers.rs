@@ -19,6 +19,9 @@ impl Connection {
     }
 
     fn established_timer(&self) -> Time {
+        if !self.control.is_empty() || !self.responses.is_empty() {
+            return Time::ZERO;
+        }
         let mut next = (self.heard_at + self.idle_timeout).min(self.keep_alive_due());
         for path in &self.paths {
             next = next.min(path.recovery_timer()).min(path.reporter.due()).min(path.peer.timer());

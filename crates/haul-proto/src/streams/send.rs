@@ -15,6 +15,8 @@ use super::ranges::RangeSet;
 
 /// Ordered streams cut their data into chunks of this size: small enough to be freed soon, large enough for whole trains.
 const ORDERED_CHUNK: usize = 256 << 10;
+/// Buffers kept for reuse.
+const RELEASED_MAX: usize = 64;
 
 /// One run of bytes to send: a slice of one chunk, cut by the caller into packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -127,8 +129,8 @@ impl SendHalf {
         }
     }
 
-    /// Copies `data` behind what was written; the caller has bounded it.
-    pub fn write(&mut self, mut data: &[u8]) {
+    /// Copies `data` behind what was written; the caller has bounded it. Memory comes from `released` where there is some.
+    pub fn write(&mut self, mut data: &[u8], released: &mut Vec<Vec<u8>>) {
         debug_assert!(!self.placed && self.is_writable());
         self.written += data.len() as u64;
         while !data.is_empty() {
@@ -138,7 +140,7 @@ impl SendHalf {
             if room == 0 {
                 self.chunks.push_back(Chunk {
                     offset: self.end,
-                    data: Vec::with_capacity(data.len().clamp(4096, ORDERED_CHUNK)),
+                    data: chunk_memory(data.len(), released),
                     len: 0,
                     acked: RangeSet::default(),
                     acked_bytes: 0,
@@ -355,7 +357,7 @@ impl SendHalf {
             newly += u64::from(new);
             at = chunk.offset + u64::from(upto);
             if chunk.acked_bytes == chunk.len && new > 0 {
-                released.push(std::mem::take(&mut chunk.data));
+                release(std::mem::take(&mut chunk.data), released);
             }
         }
         self.acked += newly;
@@ -393,7 +395,7 @@ impl SendHalf {
             if let Some(chunk) = self.chunks.pop_front()
                 && chunk.data.capacity() > 0
             {
-                released.push(chunk.data);
+                release(chunk.data, released);
             }
             if self.cursor_chunk > 0 {
                 self.cursor_chunk -= 1;
@@ -412,6 +414,25 @@ impl SendHalf {
     /// Its name.
     pub const fn id(&self) -> StreamId {
         self.id
+    }
+}
+
+/// Memory for a chunk of an ordered stream: small for small writes, else one that comes back.
+fn chunk_memory(wanted: usize, released: &mut Vec<Vec<u8>>) -> Vec<u8> {
+    if wanted >= ORDERED_CHUNK / 4
+        && let Some(mut memory) = released.pop_if(|memory| memory.capacity() >= ORDERED_CHUNK)
+    {
+        memory.clear();
+        return memory;
+    }
+    // Twice as much as asked for, so that a stream of middling writes gets whole chunks soon.
+    Vec::with_capacity((wanted * 2).clamp(4096, ORDERED_CHUNK))
+}
+
+/// Keeps memory that is done with for reuse, within bounds.
+fn release(memory: Vec<u8>, released: &mut Vec<Vec<u8>>) {
+    if released.len() < RELEASED_MAX {
+        released.push(memory);
     }
 }
 
@@ -435,13 +456,13 @@ mod tests {
     #[test]
     fn the_end_goes_with_the_last_byte_or_alone() {
         let mut stream = ordered();
-        stream.write(&[1; 1000]);
+        stream.write(&[1; 1000], &mut Vec::new());
         stream.finish();
         assert_eq!(sent(&mut stream, 600), Some((0, 600, false, false)));
         assert_eq!(sent(&mut stream, 600), Some((600, 400, true, false)));
         assert_eq!(sent(&mut stream, 600), None);
         let mut stream = ordered();
-        stream.write(&[1; 10]);
+        stream.write(&[1; 10], &mut Vec::new());
         assert_eq!(sent(&mut stream, 600), Some((0, 10, false, false)));
         stream.finish();
         assert!(stream.has_fresh());
@@ -458,7 +479,7 @@ mod tests {
     #[test]
     fn the_end_may_arrive_before_the_rest() {
         let mut stream = ordered();
-        stream.write(&[1; 1000]);
+        stream.write(&[1; 1000], &mut Vec::new());
         stream.finish();
         while stream.next_run(500, usize::MAX, false).is_some() {}
         stream.on_acked(500, 500, true, &mut Vec::new());
@@ -508,7 +529,7 @@ mod tests {
     #[test]
     fn credit_bounds_what_is_new() {
         let mut stream = SendHalf::new(StreamId(0), 100);
-        stream.write(&[0; 300]);
+        stream.write(&[0; 300], &mut Vec::new());
         assert_eq!(sent(&mut stream, 1000), Some((0, 100, false, false)));
         assert!(!stream.has_fresh() && stream.is_blocked());
         assert!(stream.raise_credit(250));
@@ -521,7 +542,7 @@ mod tests {
         let mut released = Vec::new();
         let mut offset = 0;
         for _ in 0..200 {
-            stream.write(&[9; 50_000]);
+            stream.write(&[9; 50_000], &mut Vec::new());
             while let Some((at, len, ..)) = sent(&mut stream, 1400) {
                 assert_eq!(at, offset);
                 offset += len as u64;
