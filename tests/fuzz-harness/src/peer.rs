@@ -138,7 +138,7 @@ impl Peer<'_> {
             return self.streams[usize::from(pick) % self.streams.len()];
         }
         let kind = StreamKind::from_bits(pick % 3).unwrap_or(StreamKind::Bidirectional);
-        let opener = if pick / 4 % 4 == 0 { Side::Server } else { Side::Client };
+        let opener = if (pick / 4).is_multiple_of(4) { Side::Server } else { Side::Client };
         if pick == 127 { StreamId(self.feed.u64() as u32) } else { StreamId::new(opener, kind, u32::from(pick / 16)) }
     }
 

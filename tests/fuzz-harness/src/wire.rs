@@ -19,7 +19,9 @@ pub fn packet_header(data: &[u8]) {
 pub fn frames(data: &[u8]) {
     let decoded: Vec<Frame> = Frame::decode_all(data).map_while(Result::ok).collect();
     let mut encoded = Vec::new();
-    decoded.iter().for_each(|frame| frame.encode(&mut encoded));
+    for frame in &decoded {
+        frame.encode(&mut encoded);
+    }
     let again: Result<Vec<Frame>, _> = Frame::decode_all(&encoded).collect();
     assert_eq!(again, Ok(decoded));
 }
