@@ -123,7 +123,7 @@ impl Link {
         let (mut wake_sender, mut woken) = (false, Vec::new());
         if result.is_ready() {
             woken = state.dispatch();
-            wake_sender = state.asleep_until.take().is_some();
+            wake_sender = state.wakes_sender(wanted);
         } else {
             state.waiting.of(wanted).add(cx);
         }
@@ -135,7 +135,11 @@ impl Link {
     /// Blocks have been given back; the credit that this makes is worth telling the peer before long.
     pub(crate) fn note_consumed(&self) {
         if !self.consumed.swap(true, Ordering::AcqRel) {
-            self.act(|_, _| ());
+            let mut state = self.lock();
+            self.renew_credit(&mut state);
+            let wake_sender = state.wakes_sender(Wanted::Closed);
+            drop(state);
+            self.wake(wake_sender, Vec::new());
         }
     }
 
@@ -232,6 +236,18 @@ impl State {
             }
         }
         woken
+    }
+
+    /// Whether the send thread sleeps and must not after something was done that somebody `wanted` to be possible. If so it counts as
+    /// woken from now on.
+    fn wakes_sender(&mut self, wanted: Wanted) -> bool {
+        let due = match wanted {
+            // There are bytes to send.
+            Wanted::Writable(_) | Wanted::Budget => true,
+            // There may be credit to tell, and seldom enough there is.
+            _ => self.asleep_until.is_some_and(|until| self.connection.poll_timeout() < until),
+        };
+        due && self.asleep_until.take().is_some()
     }
 
     /// The connection is over: everybody is woken to see it.
