@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A real copy, with scp beside it. As root: two hosts made of network namespaces, a real sshd on one of them. Otherwise: a daemon on loopback.
-# Everything it makes is in a directory and in namespaces of its own, and goes when it ends.
+# Everything it makes is in a directory and in namespaces of its own, and goes when it ends. HAUL_BIN: a program built before, to use instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,9 +9,12 @@ tree_files=${DEMO_TREE_FILES:-5000}
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
 
-say "Building haul"
-cargo build --release --locked -p haul-cli
-haul="$(scripts/target-dir.sh)/release/haul"
+haul=${HAUL_BIN:-}
+if [ -z "$haul" ]; then
+    say "Building haul"
+    cargo build --release --locked -p haul-cli
+    haul="$(scripts/target-dir.sh)/release/haul"
+fi
 
 # In memory where there is room for the source and two copies: a slow disk would hide the network.
 need_kb=$((file_mb * 1024 * 4))
