@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Ratio};
 
-use crate::Rng;
+use crate::{Discipline, Policer, Rng};
 
 /// One direction of a link.
 ///
 /// ```text
-/// send -> [queue, tail drop, CE marks] -> rate -> loss -> delay + jitter + reordering -> duplicate, corrupt -> pop
+/// send -> policer -> [queue: tail drop, RED or CoDel, marks] -> rate -> loss -> delay + jitter + reordering -> duplicate, corrupt -> pop
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkConfig {
@@ -31,8 +31,31 @@ pub struct LinkConfig {
     pub corrupt: Ratio,
     /// A packet that finds more than this in the queue is marked.
     pub ecn_threshold: Option<Bytes>,
+    /// What the queue does besides dropping what does not fit.
+    pub discipline: Discipline,
+    /// Drops what exceeds a rate, before the queue.
+    pub policer: Option<Policer>,
     /// Seed of all chance on this link.
     pub seed: u64,
+}
+
+/// A change of a link while it runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// Another rate; the packet being sent is started again.
+    Rate(BitRate),
+    /// Another propagation delay, for packets that have not left the queue yet. A shorter one lets them overtake.
+    Delay(Duration),
+    /// Another amplitude of jitter.
+    Jitter(Duration),
+    /// Another loss on the wire.
+    Loss(LossModel),
+    /// Another bound of the queue; what it holds already stays.
+    Queue(Bytes),
+    /// An outage: all that leaves the queue is lost, until [`Change::Up`].
+    Down,
+    /// The end of an outage.
+    Up,
 }
 
 impl Default for LinkConfig {
@@ -48,6 +71,8 @@ impl Default for LinkConfig {
             duplicate: Ratio::ZERO,
             corrupt: Ratio::ZERO,
             ecn_threshold: None,
+            discipline: Discipline::TailDrop,
+            policer: None,
             seed: 1,
         }
     }
@@ -67,6 +92,19 @@ pub enum LossModel {
         /// Mean length of a burst in packets, at least 1.
         mean_pkts: f64,
     },
+    /// In two states with a loss of their own each (Elliott's model): in the good one few are lost, in the bad one many.
+    TwoStates {
+        /// Chance of a packet to turn a good link bad.
+        enter_bad: Ratio,
+        /// Chance of a packet to turn a bad link good.
+        leave_bad: Ratio,
+        /// Lost in the good state.
+        good: Ratio,
+        /// Lost in the bad state.
+        bad: Ratio,
+    },
+    /// Every nth, and no chance in it: what the textbooks' formulae assume. None for zero.
+    Every(u64),
     /// All are: an outage.
     All,
 }
@@ -85,12 +123,13 @@ pub struct Reorder {
 pub struct LossState {
     model: LossModel,
     bad: bool,
+    count: u64,
 }
 
 impl LossState {
     /// A link in its good state.
     pub fn new(model: LossModel) -> Self {
-        Self { model, bad: false }
+        Self { model, bad: false, count: 0 }
     }
 
     /// Whether the next packet is lost.
@@ -106,6 +145,14 @@ impl LossState {
                 let change = if self.bad { leave_bad } else { enter_bad };
                 self.bad ^= rng.unit() < change;
                 self.bad
+            }
+            LossModel::TwoStates { enter_bad, leave_bad, good, bad } => {
+                self.bad ^= rng.chance(if self.bad { leave_bad } else { enter_bad });
+                rng.chance(if self.bad { bad } else { good })
+            }
+            LossModel::Every(n) => {
+                self.count += 1;
+                n > 0 && self.count.is_multiple_of(n)
             }
         }
     }
@@ -129,5 +176,26 @@ mod tests {
         assert!((15_000..25_000).contains(&lost), "{lost}");
         let mean = f64::from(lost) / f64::from(bursts);
         assert!((17.0..23.0).contains(&mean), "{mean}");
+    }
+
+    #[test]
+    fn two_states_lose_what_their_balance_says() {
+        let model = LossModel::TwoStates {
+            enter_bad: Ratio::new(0.01),
+            leave_bad: Ratio::new(0.04),
+            good: Ratio::new(0.001),
+            bad: Ratio::new(0.3),
+        };
+        let (mut state, mut rng) = (LossState::new(model), Rng::new(5));
+        let lost = (0..1_000_000).filter(|_| state.next(&mut rng)).count();
+        // A fifth of the time in the bad state: 0.8 * 0.001 + 0.2 * 0.3
+        assert!((57_000..65_000).contains(&lost), "{lost}");
+    }
+
+    #[test]
+    fn every_nth_is_every_nth() {
+        let (mut state, mut rng) = (LossState::new(LossModel::Every(4)), Rng::new(5));
+        let lost: Vec<usize> = (1..=12).filter(|_| state.next(&mut rng)).collect();
+        assert_eq!(lost, [4, 8, 12]);
     }
 }
