@@ -97,11 +97,8 @@ impl FromStr for Bytes {
 
     /// `4096`, `64K`, `64KiB` (1024 each), `1.5G`; with `B` after a decimal prefix, as in `1GB`, powers of 1000.
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
-        let error = || ParseQuantityError {
-            text: text.to_owned(),
-            wanted: "a size",
-            example: "for instance 4096, 64K, 16MiB or 1GB",
-        };
+        let error =
+            || ParseQuantityError { text: text.to_owned(), wanted: "a size", example: "for instance 4096, 64K, 16MiB or 1GB" };
         let (number, suffix) = number_and_suffix(text).ok_or_else(error)?;
         let factor = match suffix.to_ascii_lowercase().as_str() {
             "" | "b" => 1.0,

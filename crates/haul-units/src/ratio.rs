@@ -35,7 +35,7 @@ impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let percent = self.0 * 100.0;
         let decimals = match percent {
-            p if p == 0.0 => 0,
+            0.0 => 0,
             p if p < 0.01 => 4,
             p if p < 10.0 => 2,
             _ => 1,
@@ -49,8 +49,7 @@ impl FromStr for Ratio {
 
     /// `0.1%`, `5 %`, or a plain number from 0 to 1.
     fn from_str(text: &str) -> Result<Self, ParseQuantityError> {
-        let error =
-            || ParseQuantityError { text: text.to_owned(), wanted: "a ratio", example: "for instance 0.1% or 0.001" };
+        let error = || ParseQuantityError { text: text.to_owned(), wanted: "a ratio", example: "for instance 0.1% or 0.001" };
         let (number, suffix) = number_and_suffix(text).ok_or_else(error)?;
         match suffix {
             "%" => Ok(Self::percent(number)),

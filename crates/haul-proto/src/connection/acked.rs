@@ -3,6 +3,7 @@
 use haul_units::Time;
 
 use super::{Connection, Event, ProtocolViolation};
+use crate::path::Path;
 use crate::streams::StreamId;
 use crate::wire::Frame;
 use crate::wire::ack::Ack;
@@ -81,7 +82,7 @@ impl Connection {
 
     /// Queues what is to be sent again.
     pub(super) fn requeue(&mut self, lost: Vec<LostRange>, frames: Vec<Frame>) {
-        let loss = self.paths.first().map_or(0.0, |path| path.loss_ratio());
+        let loss = self.paths.first().map_or(0.0, Path::loss_ratio);
         let copies = u8::from(loss > COPY_LOSS) + u8::from(loss > COPY_TWICE_LOSS);
         for LostRange { stream, offset, len, fin } in lost {
             if let Some(send) = self.streams.sender(stream) {

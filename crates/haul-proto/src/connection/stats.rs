@@ -148,7 +148,7 @@ impl Connection {
             loss: Ratio::new(path.loss_ratio()),
             buffered: Bytes(self.streams.unacknowledged),
             held: Bytes(self.credit.held()),
-            streams: self.streams.len(),
+            streams: self.streams.count(),
             waits: self.waits.read(now),
             controller: path.controller.snapshot(),
         })

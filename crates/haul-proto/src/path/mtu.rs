@@ -12,8 +12,11 @@ use haul_units::Time;
 pub const BASE_BYTES: u16 = 1200;
 /// Losses of a size before it is ruled out. // RFC 8899 5.1.2: MAX_PROBES
 const MAX_PROBES: u8 = 3;
-/// Time until a larger size is tried again. // RFC 8899 5.1.1: PMTU_RAISE_TIMER
-const RAISE_AFTER: Duration = Duration::from_secs(600);
+/// Time until sizes that were ruled out are tried again, at first and at most. // RFC 8899 5.1.1: PMTU_RAISE_TIMER
+// DEVIATION: RFC 8899 waits 600 s at once. A probe may have been lost to a full queue, and a bulk transfer at 1200 bytes is slow: the first wait is short, each one after it four times
+// as long.
+const RAISE_AFTER_MIN: Duration = Duration::from_secs(1);
+const RAISE_AFTER_MAX: Duration = Duration::from_secs(600);
 /// Payloads worth a probe: 9000 and 1500 bytes of Ethernet less IPv4 and IPv6 headers, FDDI, and what tunnels leave.
 const SIZES: [u16; 9] = [8972, 8952, 4324, 1472, 1452, 1432, 1392, 1352, 1280];
 /// The size that most paths have: tried first.
@@ -33,6 +36,7 @@ pub struct MtuDiscovery {
     probing: Option<u16>,
     losses: u8,
     next_search: Time,
+    raise_after: Duration,
     hole_events: u8,
     hole_packets: u64,
 }
@@ -47,6 +51,7 @@ impl MtuDiscovery {
             probing: None,
             losses: 0,
             next_search: Time::ZERO,
+            raise_after: RAISE_AFTER_MIN,
             hole_events: 0,
             hole_packets: 0,
         }
@@ -64,7 +69,9 @@ impl MtuDiscovery {
         }
         let size = self.next_size();
         if size.is_none() {
-            self.next_search = now + RAISE_AFTER;
+            self.next_search = now + self.raise_after;
+            self.raise_after = (self.raise_after * 4).min(RAISE_AFTER_MAX);
+            self.ceiling = self.max.saturating_add(1);
         }
         self.probing = size;
         size
@@ -185,6 +192,19 @@ mod tests {
         assert_eq!(search(1472, 65507), (1472, 1));
         assert_eq!(search(1460, 65507).0, 1460);
         assert_eq!(search(1200, 65507), (1200, 0));
+    }
+
+    #[test]
+    fn a_size_lost_to_a_full_queue_gets_another_chance() {
+        let mut mtu = MtuDiscovery::new(1472);
+        while let Some(size) = mtu.poll_probe(Time::ZERO) {
+            mtu.on_probe_lost(size);
+        }
+        assert_eq!(mtu.current(), BASE_BYTES);
+        let later = Time::ZERO + RAISE_AFTER_MIN;
+        assert_eq!(mtu.poll_probe(later), Some(1472));
+        assert!(mtu.on_probe_acked(1472));
+        assert_eq!(mtu.poll_probe(later), None);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::wire::Frame;
 /// Round trips without a spurious loss after which the reordering window returns. // RFC 8985 6.2 step 4
 const CALM_ROUNDS: u32 = 16;
 /// The reordering window is at least this: acknowledgement and timer granularity.
-const WINDOW_MIN: Duration = Duration::from_micros(1000);
+const WINDOW_MIN: Duration = Duration::from_millis(1);
 /// Probe timeouts in a row after which everything in flight is lost.
 const PERSISTENT_PROBES: u32 = 3;
 /// The longest time between two probes, unless the probe timeout itself is longer.

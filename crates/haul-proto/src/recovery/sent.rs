@@ -243,7 +243,7 @@ impl SentRing {
         for run in self.runs.iter().skip(self.scan).filter(|run| !run.is_settled()) {
             let mut mask = run.all() & !run.acked & !run.lost;
             while mask.count_ones() > packets {
-                mask &= !(1 << (63 - mask.leading_zeros()));
+                mask &= !(1 << mask.ilog2());
             }
             run.data_of(mask, &mut on_data);
             if let Content::Control(frames) = &run.content {
@@ -311,7 +311,7 @@ fn apply(run: &mut Run, mask: u64, outcome: &mut AckOutcome) {
     run.lost &= !mask;
     outcome.acked_bytes += run.bytes_of(mask);
     outcome.acked_pkts += u64::from(mask.count_ones());
-    let number = run.first + u64::from(63 - mask.leading_zeros());
+    let number = run.first + u64::from(mask.ilog2());
     if outcome.newest.is_none_or(|(newest, _)| number > newest) {
         outcome.newest = Some((number, run.state));
     }

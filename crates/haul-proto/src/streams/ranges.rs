@@ -81,7 +81,7 @@ impl RangeSet {
     }
 
     /// Bytes in the set.
-    pub fn len(&self) -> u32 {
+    pub fn bytes(&self) -> u32 {
         self.ranges.iter().map(|r| r.len() as u32).sum()
     }
 
@@ -117,7 +117,7 @@ mod tests {
             let missing: Vec<u32> = set.missing_in(probe.clone()).flatten().collect();
             prop_assert_eq!(missing, probe.filter(|&i| !flags[i as usize]).collect::<Vec<_>>());
             prop_assert_eq!(set.prefix() as usize, flags.iter().take_while(|&&f| f).count());
-            prop_assert_eq!(set.len() as usize, flags.iter().filter(|&&f| f).count());
+            prop_assert_eq!(set.bytes() as usize, flags.iter().filter(|&&f| f).count());
         }
     }
 }

@@ -419,11 +419,14 @@ impl SendHalf {
 
 /// Memory for a chunk of an ordered stream: small for small writes, else one that comes back.
 fn chunk_memory(wanted: usize, released: &mut Vec<Vec<u8>>) -> Vec<u8> {
-    if wanted >= ORDERED_CHUNK / 4
-        && let Some(mut memory) = released.pop_if(|memory| memory.capacity() >= ORDERED_CHUNK)
+    while wanted >= ORDERED_CHUNK / 4
+        && let Some(mut memory) = released.pop()
     {
-        memory.clear();
-        return memory;
+        // What is too small for a chunk only stands in the way of what is not.
+        if memory.capacity() >= ORDERED_CHUNK {
+            memory.clear();
+            return memory;
+        }
     }
     // Twice as much as asked for, so that a stream of middling writes gets whole chunks soon.
     Vec::with_capacity((wanted * 2).clamp(4096, ORDERED_CHUNK))
@@ -542,7 +545,7 @@ mod tests {
         let mut released = Vec::new();
         let mut offset = 0;
         for _ in 0..200 {
-            stream.write(&[9; 50_000], &mut Vec::new());
+            stream.write(&vec![9; 50_000], &mut Vec::new());
             while let Some((at, len, ..)) = sent(&mut stream, 1400) {
                 assert_eq!(at, offset);
                 offset += len as u64;
@@ -552,5 +555,20 @@ mod tests {
         }
         assert_eq!(offset, 10_000_000);
         assert_eq!(stream.unacknowledged(), 1);
+    }
+
+    #[test]
+    fn acknowledged_memory_is_kept_within_bounds_and_used_again() {
+        let mut stream = SendHalf::new(StreamId(0), u64::MAX);
+        let mut released = Vec::new();
+        let chunk = vec![1; ORDERED_CHUNK];
+        for _ in 0..3 * RELEASED_MAX {
+            stream.write(&chunk, &mut Vec::new());
+        }
+        while stream.next_run(ORDERED_CHUNK, usize::MAX, false).is_some() {}
+        stream.on_acked(0, (3 * RELEASED_MAX * ORDERED_CHUNK) as u64, false, &mut released);
+        assert_eq!(released.len(), RELEASED_MAX);
+        stream.write(&chunk, &mut released);
+        assert_eq!(released.len(), RELEASED_MAX - 1);
     }
 }

@@ -319,7 +319,7 @@ impl Streams {
     }
 
     /// Streams open.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.map.len()
     }
 }

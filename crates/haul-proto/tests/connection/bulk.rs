@@ -56,11 +56,7 @@ fn duplicates_and_corruption_do_no_harm() {
 
 #[test]
 fn the_default_controller_fills_long_fat_lossy_paths() {
-    for (rate, rtt, loss, bytes) in [
-        (1000, 100, 0.0, 200u64 << 20),
-        (1000, 100, 0.01, 200 << 20),
-        (1000, 50, 0.05, 200 << 20),
-    ] {
+    for (rate, rtt, loss, bytes) in [(1000, 100, 0.0, 200u64 << 20), (1000, 100, 0.01, 200 << 20), (1000, 50, 0.05, 200 << 20)] {
         let path = Path::new(BitRate::mbps(rate), ms(rtt)).loss(loss);
         let mut network = pair(path, &plain());
         let ideal = path.ideal(bytes, 1472);

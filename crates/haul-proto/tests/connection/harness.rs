@@ -211,7 +211,8 @@ impl End {
         let mut buffer = [0; 8192];
         for (stream, at, ended) in &mut self.read {
             while let Ok(len) = connection.read(*stream, &mut buffer) {
-                self.wrong += buffer[..len].iter().enumerate().filter(|&(i, &byte)| byte != pattern(*at + i as u64)).count() as u64;
+                self.wrong +=
+                    buffer[..len].iter().enumerate().filter(|&(i, &byte)| byte != pattern(*at + i as u64)).count() as u64;
                 *at += len as u64;
                 if len == 0 {
                     *ended = true;
@@ -325,7 +326,8 @@ pub fn pair(path: Path, transport: &TransportConfig) -> Network<End> {
     let identity = Identity::generate();
     let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
     let server = ServerConfig { transport: transport.clone(), ..ServerConfig::new(identity, PeerTrust::Anyone) };
-    let client = ClientConfig { transport: transport.clone(), connect_timeout: Duration::from_secs(60), ..ClientConfig::new(trust) };
+    let client =
+        ClientConfig { transport: transport.clone(), connect_timeout: Duration::from_secs(60), ..ClientConfig::new(trust) };
     pair_of(path, client, server)
 }
 
@@ -389,6 +391,13 @@ pub fn upload(network: &mut Network<End>, bytes: u64, limit: Duration) -> Durati
     let (now, placed) = (network.now(), network.endpoint(SERVER).placed.clone());
     let placed = placed.lock().unwrap();
     assert_eq!(placed.wrong, 0, "wrong or repeated bytes");
-    assert!(done, "{:?} after {:?}: {:?}; {:?}", *placed, limit, network.endpoint_mut(CLIENT).connection().stats(now), network.endpoint(CLIENT).closed);
+    assert!(
+        done,
+        "{:?} after {:?}: {:?}; {:?}",
+        *placed,
+        limit,
+        network.endpoint_mut(CLIENT).connection().stats(now),
+        network.endpoint(CLIENT).closed
+    );
     now - start
 }

@@ -35,9 +35,8 @@ fn a_changed_address_is_followed() {
     let new = "10.9.9.9:999".parse().unwrap();
     network.endpoint_mut(CLIENT).address = new;
     // The client only receives: its acknowledgements show the new address.
-    let done = network.run_until(start + Duration::from_secs(20), |network| {
-        network.endpoint(CLIENT).placed.lock().unwrap().bytes == 10 << 20
-    });
+    let done = network
+        .run_until(start + Duration::from_secs(20), |network| network.endpoint(CLIENT).placed.lock().unwrap().bytes == 10 << 20);
     assert!(done);
     assert_eq!(network.endpoint_mut(SERVER).connection().remote(), new);
 }
@@ -87,7 +86,9 @@ fn a_close_tells_code_and_reason() {
     network.run(start + Duration::from_secs(5));
     assert_eq!(network.endpoint(CLIENT).closed, Some(CloseReason::Local));
     assert_eq!(network.endpoint(SERVER).closed, Some(CloseReason::Peer { code: 7, reason: "done here".into() }));
-    assert!(network.endpoint(SERVER).events.contains(&Event::Drained) && network.endpoint(CLIENT).events.contains(&Event::Drained));
+    assert!(
+        network.endpoint(SERVER).events.contains(&Event::Drained) && network.endpoint(CLIENT).events.contains(&Event::Drained)
+    );
 }
 
 #[test]

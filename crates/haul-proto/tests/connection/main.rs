@@ -1,5 +1,7 @@
 //! Whole connections in a simulated network: real handshakes, real encryption, virtual time. A failure names its seed and replays from it.
 
+#![allow(clippy::unwrap_used, reason = "a test says what went wrong by failing")]
+
 mod bulk;
 mod harness;
 mod life;
