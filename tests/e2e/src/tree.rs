@@ -78,14 +78,11 @@ pub fn hash(path: &Path) -> blake3::Hash {
     hasher.finalize()
 }
 
-/// Bytes of all regular files.
-pub fn total_bytes(root: &Path) -> u64 {
-    walk(root)
-        .iter()
-        .filter_map(|path| fs::symlink_metadata(path).ok())
-        .filter(fs::Metadata::is_file)
-        .map(|meta| meta.len())
-        .sum()
+/// Bytes of data in all regular files: holes left out, hard links counted once.
+pub fn data_bytes(root: &Path) -> u64 {
+    let metas = walk(root).into_iter().filter_map(|path| fs::symlink_metadata(path).ok()).filter(fs::Metadata::is_file);
+    let data: BTreeMap<u64, u64> = metas.map(|meta| (meta.ino(), meta.len().min(meta.blocks() * 512))).collect();
+    data.values().sum()
 }
 
 /// Writes a file of random bytes.
