@@ -1,0 +1,83 @@
+//! Network namespaces without names: one lives as long as somebody holds it, and leaves nothing behind.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::thread::UnshareFlags;
+
+/// A network namespace.
+#[derive(Debug)]
+pub struct Namespace {
+    fd: OwnedFd,
+}
+
+/// Why there is no namespace, or not as it was to be.
+#[derive(Debug, thiserror::Error)]
+pub enum NamespaceError {
+    /// The system refuses to make one.
+    #[error("cannot make a network namespace: {0}")]
+    Create(Errno),
+    /// It cannot be held.
+    #[error("cannot open the network namespace just made: {0}")]
+    Open(Errno),
+    /// The thread that was to make it ended early.
+    #[error("the thread that makes a network namespace failed")]
+    Thread,
+    /// No iproute2.
+    #[error("cannot run `ip`: {0}")]
+    NoIp(io::Error),
+    /// It says what it did not do.
+    #[error("`ip` failed: {0}")]
+    Ip(String),
+}
+
+impl Namespace {
+    /// Makes one, and calls `inside` in a thread that is in it.
+    pub fn make<T: Send, E: Send + From<NamespaceError>>(inside: impl FnOnce() -> Result<T, E> + Send) -> Result<(Self, T), E> {
+        let body = || {
+            // SAFETY: a new network namespace takes nothing away that memory depends on; it concerns this thread only, which ends soon.
+            unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }.map_err(NamespaceError::Create)?;
+            let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+            let fd = rustix::fs::open("/proc/thread-self/ns/net", flags, Mode::empty()).map_err(NamespaceError::Open)?;
+            Ok((Self { fd }, inside()?))
+        };
+        std::thread::scope(|scope| scope.spawn(body).join().unwrap_or_else(|_| Err(NamespaceError::Thread.into())))
+    }
+}
+
+impl AsFd for Namespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Runs lines of `ip -batch` in the namespace of this thread.
+pub fn ip(lines: &str) -> Result<(), NamespaceError> {
+    let mut command = Command::new("ip");
+    command.args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(NamespaceError::NoIp)?;
+    if let Some(mut input) = child.stdin.take() {
+        // Where it ends early, its status tells.
+        let _ = input.write_all(lines.as_bytes());
+    }
+    let output = child.wait_with_output().map_err(NamespaceError::NoIp)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(NamespaceError::Ip(said.lines().next().unwrap_or("it does not say why").to_owned()))
+}
+
+/// Sets a variable below `/proc/sys/net` in the namespace of this thread, where the kernel has it and lets us.
+pub fn set(variable: &str, value: &str) {
+    let _ = fs::write(format!("/proc/sys/net/{variable}"), value);
+}
+
+/// A variable below `/proc/sys/net`.
+pub fn value(variable: &str) -> Option<String> {
+    fs::read_to_string(format!("/proc/sys/net/{variable}")).ok().map(|text| text.trim().to_owned())
+}

@@ -1,0 +1,260 @@
+//! Hosts, their devices, and the directions between them.
+//!
+//! ```text
+//!   a (or a1, a2, ..)   wan0 10.80.0.1  fd80::1:1   --- link 0 ---   wan0 10.80.128.1  fd80::2:1   b (or b1, b2, ..)
+//!                       wan1 10.81.0.1  fd81::1:1   --- link 1 ---   wan1 10.81.128.1  fd81::2:1
+//! ```
+//!
+//! All hosts of a side share each link, as behind one router.
+
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use crate::control::DirectionStats;
+use crate::direction::Direction;
+use crate::namespace::{Namespace, NamespaceError, ip, set, value};
+use crate::options::LinkOptions;
+use crate::tun::{Tun, TunError, TunPorts};
+
+/// What to build.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WanSpec {
+    /// The link between the sides.
+    pub link: LinkOptions,
+    /// Links like it, each with its own queue.
+    pub links: u8,
+    /// Hosts on side a, and on side b.
+    pub hosts: [u8; 2],
+    /// Largest IP packet.
+    pub mtu: u16,
+    /// TCP congestion control of the hosts, if not the machine's.
+    pub tcp: Option<String>,
+}
+
+impl Default for WanSpec {
+    /// One host on each side, one link, packets of 1500 bytes.
+    fn default() -> Self {
+        Self { link: LinkOptions::default(), links: 1, hosts: [1, 1], mtu: 1500, tcp: None }
+    }
+}
+
+/// The sides of a WAN.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Where `a` is.
+    A,
+    /// Where `b` is.
+    B,
+}
+
+/// A host: a network namespace with a device on each link.
+#[derive(Debug)]
+pub struct Host {
+    /// `a`, or `a1` where there are several.
+    pub name: String,
+    /// Where it is.
+    pub side: Side,
+    /// Its addresses on each link.
+    pub addresses: Vec<Address>,
+    namespace: Namespace,
+    /// The namespace's counts of its devices.
+    counts: File,
+}
+
+/// The addresses of a host on a link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Address {
+    /// IPv4.
+    pub v4: Ipv4Addr,
+    /// IPv6, where packets are long enough for it.
+    pub v6: Ipv6Addr,
+}
+
+/// A WAN that is up; it goes with this value.
+#[derive(Debug)]
+pub struct Wan {
+    spec: WanSpec,
+    hosts: Vec<Host>,
+    /// Of each link: from a to b, from b to a.
+    links: Vec<[Direction; 2]>,
+}
+
+/// Why there is no WAN.
+#[derive(Debug, thiserror::Error)]
+pub enum WanError {
+    /// A namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// A device.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+    /// The kernel does not have this congestion control.
+    #[error("this kernel has no TCP congestion control `{name}`; it has: {available}")]
+    NoSuchTcp {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        available: String,
+    },
+    /// No thread, no event, no handle.
+    #[error("cannot start the emulator: {0}")]
+    Start(#[from] io::Error),
+}
+
+impl Wan {
+    /// Makes the hosts and starts the emulation.
+    pub fn up(spec: WanSpec) -> Result<Self, WanError> {
+        let mut made = Vec::new();
+        for (side, count) in [(Side::A, spec.hosts[0]), (Side::B, spec.hosts[1])] {
+            for index in 0..count {
+                made.push(make_host(&spec, side, index, count)?);
+            }
+        }
+        let links = (0..usize::from(spec.links)).map(|link| start_link(&spec, link, &made)).collect::<Result<_, WanError>>()?;
+        Ok(Self { spec, hosts: made.into_iter().map(|(host, _)| host).collect(), links })
+    }
+
+    /// What it is like at this point.
+    pub fn spec(&self) -> &WanSpec {
+        &self.spec
+    }
+
+    /// All hosts, side a first.
+    pub fn hosts(&self) -> &[Host] {
+        &self.hosts
+    }
+
+    /// The host of a name; `a` is also the first of several on its side.
+    pub fn host(&self, name: &str) -> Option<&Host> {
+        let first = self.hosts.iter().find(|host| host.name == name || host.name.strip_suffix('1') == Some(name));
+        self.hosts.iter().find(|host| host.name == name).or(first)
+    }
+
+    /// Gives all links other properties.
+    pub fn set(&mut self, link: LinkOptions) {
+        for (number, directions) in self.links.iter().enumerate() {
+            for (direction, config) in directions.iter().zip(seeded(&link, number).links()) {
+                direction.set(config);
+            }
+        }
+        self.spec.link = link;
+    }
+
+    /// Of each link: from a to b, from b to a.
+    pub fn stats(&self) -> Vec<[DirectionStats; 2]> {
+        self.links.iter().map(|directions| [directions[0].stats(), directions[1].stats()]).collect()
+    }
+}
+
+impl Host {
+    /// Packets that the kernel could not hand to the emulator, because too many were waiting.
+    pub fn device_drops(&mut self) -> u64 {
+        let mut text = String::new();
+        if self.counts.rewind().is_err() || self.counts.read_to_string(&mut text).is_err() {
+            return 0;
+        }
+        let devices = text.lines().filter_map(|line| line.trim().strip_prefix("wan"));
+        // After the name: eight counts of receiving, then of sending: bytes, packets, errors, drops.
+        devices.filter_map(|line| line.split_whitespace().nth(12)?.parse::<u64>().ok()).sum()
+    }
+}
+
+impl Wan {
+    /// See [`Host::device_drops`], over all hosts of a side.
+    pub fn device_drops(&mut self, side: Side) -> u64 {
+        self.hosts.iter_mut().filter(|host| host.side == side).map(Host::device_drops).sum()
+    }
+}
+
+impl AsFd for Host {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.namespace.as_fd()
+    }
+}
+
+impl Address {
+    fn of(side: Side, index: u8, link: usize) -> Self {
+        let (net, number) = (80 + link as u8, index + 1);
+        let (half, side) = if side == Side::A { (0, 1) } else { (128, 2) };
+        let prefix = 0xfd00 | (net / 10 * 16 + net % 10) as u16;
+        Self {
+            v4: Ipv4Addr::new(10, net, half, number),
+            v6: Ipv6Addr::new(prefix, 0, 0, 0, 0, 0, side, u16::from(number)),
+        }
+    }
+}
+
+fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, Vec<Tun>), WanError> {
+    let letter = if side == Side::A { "a" } else { "b" };
+    let name = if count == 1 { letter.to_owned() } else { format!("{letter}{}", index + 1) };
+    let addresses: Vec<_> = (0..usize::from(spec.links)).map(|link| Address::of(side, index, link)).collect();
+    let (namespace, (tuns, counts)) = Namespace::make(|| {
+        settings(spec)?;
+        let tuns = (0..spec.links).map(|link| Tun::create(&format!("wan{link}"))).collect::<Result<Vec<_>, _>>()?;
+        let lines: String = addresses.iter().enumerate().map(|(link, address)| device_lines(spec, link, *address)).collect();
+        ip(&format!("link set lo up\n{lines}"))?;
+        Ok::<_, WanError>((tuns, File::open("/proc/thread-self/net/dev")?))
+    })?;
+    Ok((Host { name, side, addresses, namespace, counts }, tuns))
+}
+
+fn device_lines(spec: &WanSpec, link: usize, address: Address) -> String {
+    let (mtu, Address { v4, v6 }) = (spec.mtu, address);
+    // IPv6 needs packets of 1280 bytes (RFC 8200 5).
+    let v6 = if mtu >= 1280 { format!("address add {v6}/64 dev wan{link} nodad\n") } else { String::new() };
+    format!("link set wan{link} mtu {mtu} txqueuelen {QUEUE_PKTS} up\naddress add {v4}/16 dev wan{link}\n{v6}")
+}
+
+/// What the hosts of a WAN need, in the namespace of this thread.
+fn settings(spec: &WanSpec) -> Result<(), WanError> {
+    for (variable, value) in [
+        // Nothing that the user did not send is to cross the links.
+        ("ipv6/conf/default/accept_ra", "0"),
+        ("ipv6/conf/default/router_solicitations", "0"),
+        ("ipv6/conf/default/addr_gen_mode", "1"),
+        // Windows of a path with 10 Gbit/s and a second.
+        ("ipv4/tcp_rmem", "4096 131072 2147483647"),
+        ("ipv4/tcp_wmem", "4096 131072 2147483647"),
+        ("core/rmem_max", "2147483647"),
+        ("core/wmem_max", "2147483647"),
+        // A transfer starts like the first one, whatever came before it.
+        ("ipv4/tcp_no_metrics_save", "1"),
+        ("ipv4/ping_group_range", "0 2147483647"),
+    ] {
+        set(variable, value);
+    }
+    let Some(name) = &spec.tcp else { return Ok(()) };
+    set("ipv4/tcp_congestion_control", name);
+    if value("ipv4/tcp_congestion_control").as_deref() == Some(name) {
+        return Ok(());
+    }
+    let available = value("ipv4/tcp_available_congestion_control").unwrap_or_default();
+    Err(WanError::NoSuchTcp { name: name.clone(), available })
+}
+
+fn start_link(spec: &WanSpec, link: usize, hosts: &[(Host, Vec<Tun>)]) -> Result<[Direction; 2], WanError> {
+    let side = |side: Side| hosts.iter().filter(move |(host, _)| host.side == side);
+    let tuns = |of: Side| side(of).filter_map(|(_, tuns)| Some(tuns.get(link)?.try_clone())).collect::<io::Result<Vec<_>>>();
+    let routes = |to: Side| {
+        let of = |(output, (host, _)): (usize, &(Host, _))| {
+            let address = host.addresses[link];
+            [(IpAddr::V4(address.v4), output as u32), (IpAddr::V6(address.v6), output as u32)]
+        };
+        side(to).enumerate().flat_map(of).collect::<Vec<_>>()
+    };
+    let [there, back] = seeded(&spec.link, link).links();
+    let there = Direction::start("a to b", there, TunPorts::new(tuns(Side::A)?, tuns(Side::B)?, routes(Side::B)))?;
+    let back = Direction::start("b to a", back, TunPorts::new(tuns(Side::B)?, tuns(Side::A)?, routes(Side::A)))?;
+    Ok([there, back])
+}
+
+/// Links between the same hosts have different chances.
+fn seeded(options: &LinkOptions, link: usize) -> LinkOptions {
+    LinkOptions { seed: options.seed.wrapping_add(2 * link as u64), ..options.clone() }
+}
+
+/// Packets and super-packets that wait for the emulator before the kernel drops them: for when something else has the processor.
+const QUEUE_PKTS: u32 = 16384;
+
