@@ -199,31 +199,34 @@ impl<T: Transport> Session<'_, T> {
             self.fail(CopyError::Cancelled);
         }
         let stop = lock(&self.failure).as_ref().and_then(stop_for);
-        if let Some(stop) = stop {
-            self.farewell(&Message::Stop(stop));
-        }
-        self.transport.abort("the copy stopped");
+        std::thread::scope(|scope| {
+            if let Some(stop) = stop {
+                // Not on this thread: if the peer is gone, the write may wait for room until the connection is aborted.
+                scope.spawn(move || self.tell(&Message::Stop(stop)));
+                self.wait_until_over(FAREWELL);
+            }
+            self.transport.abort("the copy stopped");
+        });
     }
 
-    /// Tells the peer, without waiting for a thread that is stuck in the control stream, and waits for it to close.
-    fn farewell(&self, message: &Message) {
-        let deadline = clock::now() + FAREWELL;
-        let mut told = false;
+    /// Waits until the copy is over, for `time` at most.
+    fn wait_until_over(&self, time: Duration) {
+        let deadline = clock::now() + time;
         let mut state = lock(&self.alarm.state);
         while !state.1 && clock::now() < deadline {
-            if !told {
-                drop(state);
-                told = match self.out.try_lock() {
-                    Ok(mut out) => out.send(message).is_ok(),
-                    Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner().send(message).is_ok(),
-                    Err(TryLockError::WouldBlock) => false,
-                };
-                state = lock(&self.alarm.state);
-                if state.1 {
-                    break;
-                }
-            }
             state = self.alarm.changed.wait_timeout(state, POLL).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Tells the peer, unless a thread stays stuck in the control stream until nobody waits any more.
+    fn tell(&self, message: &Message) {
+        let deadline = clock::now() + FAREWELL;
+        while clock::now() < deadline {
+            match self.out.try_lock() {
+                Ok(mut out) => return drop(out.send(message)),
+                Err(TryLockError::Poisoned(poisoned)) => return drop(poisoned.into_inner().send(message)),
+                Err(TryLockError::WouldBlock) => self.wait_until_over(POLL),
+            }
         }
     }
 }

@@ -6,6 +6,8 @@ use crate::wire::Frame;
 
 /// The least worth buffering for sending.
 const BUDGET_MIN: u64 = 8 << 20;
+/// What every ordered stream may have unacknowledged whatever the others have: words of control get through beside bulk data.
+const STREAM_RESERVE: u64 = 64 << 10;
 /// The code with which streams that nobody here can take are refused.
 pub const REFUSED: u64 = 0;
 
@@ -111,7 +113,9 @@ impl Connection {
         if !send.is_writable() {
             return Err(WriteError::Closed);
         }
-        match usize::try_from(budget.saturating_sub(buffered)) {
+        let reserve =
+            if id.kind() == Some(StreamKind::Placed) { 0 } else { STREAM_RESERVE.saturating_sub(send.unacknowledged()) };
+        match usize::try_from(budget.saturating_sub(buffered).max(reserve)) {
             Ok(0) => Err(WriteError::Blocked),
             Ok(room) => Ok(room),
             Err(_) => Ok(usize::MAX),
