@@ -1,0 +1,357 @@
+//! The sending end: what is where, what is lost, what goes next.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use haul_units::Time;
+
+use super::ranges::Ranges;
+use super::window::Window;
+use super::{Kind, Segment, TcpConfig, TcpStats};
+use crate::{EndpointId, Transmit};
+
+#[derive(Debug)]
+pub(super) struct Sender {
+    config: TcpConfig,
+    peer: EndpointId,
+    start: Time,
+    total_pkts: u32,
+    phase: Phase,
+    /// Packets from the first that is not acknowledged to the last one sent.
+    sent: VecDeque<Sent>,
+    first: u32,
+    sacked: Ranges,
+    /// What is below has been judged lost or not by what arrived above it.
+    judged: u32,
+    /// To be sent again; those that have arrived after all are skipped.
+    lost: VecDeque<u32>,
+    /// Sent again, in order of time.
+    resent: VecDeque<(u32, Time)>,
+    in_flight: u32,
+    recovery: Option<Recovery>,
+    window: Window,
+    /// When the newest packet that has arrived left.
+    newest_arrived: Time,
+    rtt: Rtt,
+    timeout_at: Option<Time>,
+    backoff: u32,
+    /// A round of HyStart ends when this is acknowledged; no second cut for marks before this is.
+    round_end: u32,
+    cut_end: u32,
+    stats: TcpStats,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Connecting,
+    Open,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sent {
+    at: Time,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    InFlight,
+    Arrived,
+    Lost,
+}
+
+/// From a loss until all that was in flight then is acknowledged.
+#[derive(Debug, Clone, Copy)]
+struct Recovery {
+    end: u32,
+    after_timeout: bool,
+}
+
+/// RFC 6298 2.
+#[derive(Debug, Clone, Copy, Default)]
+struct Rtt {
+    smoothed: Option<Duration>,
+    variation: Duration,
+    least: Option<Duration>,
+}
+
+impl Sender {
+    pub(super) fn new(config: TcpConfig, peer: EndpointId, start: Time, total_pkts: u32) -> Self {
+        Self {
+            window: Window::new(&config),
+            config,
+            peer,
+            start,
+            total_pkts,
+            phase: Phase::Waiting,
+            sent: VecDeque::new(),
+            first: 0,
+            sacked: Ranges::default(),
+            judged: 0,
+            lost: VecDeque::new(),
+            resent: VecDeque::new(),
+            in_flight: 0,
+            recovery: None,
+            newest_arrived: Time::ZERO,
+            rtt: Rtt::default(),
+            timeout_at: None,
+            backoff: 0,
+            round_end: 0,
+            cut_end: 0,
+            stats: TcpStats::default(),
+        }
+    }
+
+    pub(super) fn stats(&self) -> TcpStats {
+        TcpStats { window_pkts: self.window.pkts(), rtt: self.rtt.smoothed.unwrap_or_default(), ..self.stats }
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Time> {
+        if self.phase == Phase::Waiting { Some(self.start) } else { self.timeout_at }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Time) {
+        if self.timeout_at.is_none_or(|at| at > now) {
+            return;
+        }
+        self.timeout_at = None;
+        match self.phase {
+            Phase::Waiting => {}
+            Phase::Connecting => {
+                self.phase = Phase::Waiting;
+                self.backoff += 1;
+            }
+            Phase::Open => self.on_timeout(now),
+        }
+    }
+
+    pub(super) fn handle(&mut self, now: Time, segment: &Segment) {
+        match (segment.kind, self.phase) {
+            (Kind::SynAck, Phase::Connecting) => {
+                self.phase = Phase::Open;
+                self.timeout_at = None;
+                self.backoff = 0;
+                self.rtt.on_sample(now - segment.echo);
+            }
+            (Kind::Ack, Phase::Open) => self.on_ack(now, segment),
+            _ => {}
+        }
+    }
+
+    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Segment>> {
+        match self.phase {
+            Phase::Waiting if now >= self.start => {
+                self.phase = Phase::Connecting;
+                self.timeout_at = Some(now + Duration::from_secs(1) * (1 << self.backoff.min(6)));
+                return Some(self.transmit(Segment::new(Kind::Syn, now)));
+            }
+            Phase::Waiting | Phase::Connecting => return None,
+            Phase::Open => {}
+        }
+        if f64::from(self.in_flight) + 1.0 > self.window.pkts().max(1.0) {
+            return None;
+        }
+        let number = self.next_lost().or_else(|| self.next_new())?;
+        let index = (number - self.first) as usize;
+        let sent = Sent { at: now, place: Place::InFlight };
+        if let Some(old) = self.sent.get_mut(index) {
+            *old = sent;
+            self.resent.push_back((number, now));
+            self.stats.resent_pkts += 1;
+            if number == self.first {
+                self.timeout_at = None;
+            }
+        } else {
+            self.sent.push_back(sent);
+        }
+        self.in_flight += 1;
+        self.stats.sent_pkts += 1;
+        self.timeout_at.get_or_insert(now + self.timeout());
+        Some(self.transmit(Segment { number, ect: self.config.ecn, ..Segment::new(Kind::Data, now) }))
+    }
+
+    fn transmit(&self, packet: Segment) -> Transmit<Segment> {
+        Transmit { to: self.peer, packet, bytes: packet.bytes(self.config.payload) }
+    }
+
+    fn end(&self) -> u32 {
+        self.first + self.sent.len() as u32
+    }
+
+    fn next_lost(&mut self) -> Option<u32> {
+        while let Some(number) = self.lost.pop_front() {
+            let sent = number.checked_sub(self.first).and_then(|index| self.sent.get(index as usize));
+            if sent.is_some_and(|sent| sent.place == Place::Lost) {
+                return Some(number);
+            }
+        }
+        None
+    }
+
+    fn next_new(&self) -> Option<u32> {
+        let next = self.end();
+        (next < self.total_pkts && (self.sent.len() as u32) < self.config.max_window_pkts).then_some(next)
+    }
+
+    fn timeout(&self) -> Duration {
+        let plain = self.rtt.timeout(self.config.min_timeout);
+        (plain * (1 << self.backoff.min(10))).min(MAX_TIMEOUT)
+    }
+
+    fn on_ack(&mut self, now: Time, ack: &Segment) {
+        let full = f64::from(self.in_flight) + 1.0 > self.window.pkts() || self.window.in_slow_start();
+        let used = full && f64::from(self.in_flight) * 2.0 >= self.window.pkts();
+        let mut arrived_pkts = 0;
+        let advanced = ack.acknowledged > self.first;
+        if advanced {
+            arrived_pkts += self.acknowledge(ack.acknowledged);
+            self.backoff = 0;
+            let rtt = now - ack.echo;
+            self.rtt.on_sample(rtt);
+            let round_start = self.first > self.round_end;
+            if round_start {
+                self.round_end = self.end();
+            }
+            self.window.on_rtt(rtt, round_start);
+            self.timeout_at = (!self.sent.is_empty()).then(|| now + self.timeout());
+        }
+        for (start, end) in ack.sacked {
+            arrived_pkts += self.note_sacked(start.max(self.first), end.min(self.end()));
+        }
+        self.find_lost();
+        self.find_lost_again();
+        if self.recovery.is_some_and(|recovery| self.first >= recovery.end) {
+            self.recovery = None;
+        }
+        if !self.lost.is_empty() && self.recovery.is_none() {
+            self.recovery = Some(Recovery { end: self.end(), after_timeout: false });
+            self.cut();
+        }
+        if ack.ece && self.recovery.is_none() && self.first >= self.cut_end {
+            self.cut();
+        }
+        let growing = self.recovery.is_none_or(|recovery| recovery.after_timeout);
+        if growing && used && arrived_pkts > 0 {
+            self.window.on_ack(now, f64::from(arrived_pkts), self.rtt.smoothed.unwrap_or_default());
+        }
+    }
+
+    fn cut(&mut self) {
+        self.cut_end = self.end();
+        self.window.on_loss();
+        self.stats.cuts += 1;
+    }
+
+    /// All below a number have arrived; gives how many of them that is news of.
+    fn acknowledge(&mut self, below: u32) -> u32 {
+        let mut news = 0;
+        while self.first < below {
+            let Some(sent) = self.sent.pop_front() else { break };
+            self.first += 1;
+            if sent.place != Place::Arrived {
+                news += 1;
+                self.in_flight -= u32::from(sent.place == Place::InFlight);
+                self.newest_arrived = self.newest_arrived.max(sent.at);
+            }
+        }
+        self.sacked.remove_below(self.first);
+        self.judged = self.judged.max(self.first);
+        news
+    }
+
+    fn note_sacked(&mut self, start: u32, end: u32) -> u32 {
+        if start >= end {
+            return 0;
+        }
+        let mut news = 0;
+        let Self { sent, first, in_flight, newest_arrived, .. } = self;
+        self.sacked.insert(start..end, |fresh| {
+            for number in fresh {
+                let Some(sent) = sent.get_mut((number - *first) as usize) else { continue };
+                *in_flight -= u32::from(sent.place == Place::InFlight);
+                *newest_arrived = (*newest_arrived).max(sent.at);
+                sent.place = Place::Arrived;
+                news += 1;
+            }
+        });
+        news
+    }
+
+    /// RFC 6675 4, IsLost: three that left later have arrived.
+    fn find_lost(&mut self) {
+        let Some(below) = self.sacked.nth_largest(DUPLICATE_THRESHOLD) else { return };
+        while self.judged < below {
+            let number = self.judged;
+            self.judged += 1;
+            self.lose(number);
+        }
+    }
+
+    /// RFC 8985 6.2, step 5: something that left a reordering window after the retransmission has arrived.
+    fn find_lost_again(&mut self) {
+        let window = self.rtt.least.unwrap_or_default() / 4;
+        while let Some(&(number, at)) = self.resent.front() {
+            let index = number.checked_sub(self.first).map(|index| index as usize);
+            let there =
+                index.and_then(|index| self.sent.get(index)).is_some_and(|sent| sent.at == at && sent.place == Place::InFlight);
+            if there && at + window >= self.newest_arrived {
+                return;
+            }
+            self.resent.pop_front();
+            if there {
+                self.lose(number);
+            }
+        }
+    }
+
+    fn lose(&mut self, number: u32) {
+        let Some(sent) = number.checked_sub(self.first).and_then(|index| self.sent.get_mut(index as usize)) else { return };
+        if sent.place == Place::InFlight {
+            sent.place = Place::Lost;
+            self.in_flight -= 1;
+            self.lost.push_back(number);
+        }
+    }
+
+    /// RFC 5681 3.1, RFC 6298 5: all is lost, and starts again slowly.
+    fn on_timeout(&mut self, now: Time) {
+        self.stats.timeouts += 1;
+        let first = self.backoff == 0;
+        self.backoff += 1;
+        self.window.on_timeout(first);
+        self.recovery = Some(Recovery { end: self.end(), after_timeout: true });
+        self.judged = self.end();
+        self.cut_end = self.end();
+        self.resent.clear();
+        self.lost.clear();
+        self.in_flight = 0;
+        for (index, sent) in self.sent.iter_mut().enumerate() {
+            if sent.place != Place::Arrived {
+                sent.place = Place::Lost;
+                self.lost.push_back(self.first + index as u32);
+            }
+        }
+        self.timeout_at = Some(now + self.timeout());
+    }
+}
+
+impl Rtt {
+    fn on_sample(&mut self, rtt: Duration) {
+        self.least = Some(self.least.map_or(rtt, |least| least.min(rtt)));
+        let Some(smoothed) = self.smoothed else {
+            (self.smoothed, self.variation) = (Some(rtt), rtt / 2);
+            return;
+        };
+        self.variation = self.variation * 3 / 4 + smoothed.abs_diff(rtt) / 4;
+        self.smoothed = Some(smoothed * 7 / 8 + rtt / 8);
+    }
+
+    /// The minimum is that of the variation's part, as in Linux: where the delay is steady the timeout must not be the round-trip time.
+    fn timeout(&self, least: Duration) -> Duration {
+        self.smoothed.map_or(Duration::from_secs(1), |smoothed| smoothed + (self.variation * 4).max(least))
+    }
+}
+
+const DUPLICATE_THRESHOLD: u32 = 3;
+const MAX_TIMEOUT: Duration = Duration::from_secs(60);

@@ -1,0 +1,154 @@
+//! The congestion window: slow start, Reno, CUBIC. In packets.
+
+use std::time::Duration;
+
+use haul_units::Time;
+
+use super::{TcpConfig, TcpControl};
+
+#[derive(Debug)]
+pub(super) struct Window {
+    control: TcpControl,
+    pkts: f64,
+    threshold: f64,
+    cubic: Cubic,
+    hystart: Option<HyStart>,
+}
+
+#[derive(Debug, Default)]
+struct Cubic {
+    /// Window before the last cut; `None` after a timeout: where avoidance starts.
+    w_max: Option<f64>,
+    epoch: Option<Epoch>,
+}
+
+#[derive(Debug)]
+struct Epoch {
+    start: Time,
+    k_seconds: f64,
+    w_max: f64,
+    w_est: f64,
+    /// Window before the cut, at which Reno's estimate grows as fast as Reno.
+    prior: f64,
+}
+
+/// Slow start until the delay rises: the smallest of the first samples of a round against the smallest of all.
+/// Source: Ha and Rhee, "Hybrid slow start" (2011), 4.2, with the bounds of RFC 9406.
+#[derive(Debug)]
+struct HyStart {
+    least: Duration,
+    round_least: Duration,
+    samples: u32,
+}
+
+impl Window {
+    pub(super) fn new(config: &TcpConfig) -> Self {
+        let hystart = HyStart { least: Duration::MAX, round_least: Duration::MAX, samples: 0 };
+        Self {
+            control: config.control,
+            pkts: f64::from(config.initial_window_pkts),
+            threshold: f64::INFINITY,
+            cubic: Cubic::default(),
+            hystart: config.hystart.then_some(hystart),
+        }
+    }
+
+    pub(super) fn pkts(&self) -> f64 {
+        self.pkts
+    }
+
+    pub(super) fn in_slow_start(&self) -> bool {
+        self.pkts < self.threshold
+    }
+
+    /// So many packets have arrived, while the window was in use and nothing was being recovered.
+    pub(super) fn on_ack(&mut self, now: Time, mut acked_pkts: f64, rtt: Duration) {
+        if self.in_slow_start() {
+            let room = self.threshold - self.pkts;
+            let step = acked_pkts.min(room);
+            self.pkts += step;
+            acked_pkts -= step;
+        }
+        if acked_pkts > 0.0 {
+            match self.control {
+                TcpControl::Reno => self.pkts += acked_pkts / self.pkts,
+                TcpControl::Cubic => self.pkts = self.cubic.grown(now, self.pkts, acked_pkts, rtt),
+            }
+        }
+    }
+
+    /// A round-trip time; `round_start`: the first of a round.
+    pub(super) fn on_rtt(&mut self, rtt: Duration, round_start: bool) {
+        let slow_start = self.in_slow_start();
+        let Some(hystart) = &mut self.hystart else { return };
+        if slow_start && hystart.rises(rtt, round_start) && self.pkts >= HYSTART_LEAST_PKTS {
+            self.threshold = self.pkts;
+        }
+    }
+
+    /// Something was lost or marked, once for all that was in flight then.
+    pub(super) fn on_loss(&mut self) {
+        self.threshold = self.cut();
+        self.pkts = self.threshold;
+    }
+
+    /// Nothing has arrived for long.
+    pub(super) fn on_timeout(&mut self, first: bool) {
+        if first {
+            self.threshold = self.cut();
+        }
+        self.cubic.w_max = None;
+        self.pkts = 1.0;
+    }
+
+    fn cut(&mut self) -> f64 {
+        match self.control {
+            TcpControl::Reno => (self.pkts / 2.0).max(2.0),
+            TcpControl::Cubic => {
+                // RFC 9438 4.7, fast convergence
+                let shrinks = self.cubic.w_max.is_some_and(|w_max| self.pkts < w_max);
+                self.cubic.w_max = Some(if shrinks { self.pkts * (1.0 + BETA) / 2.0 } else { self.pkts });
+                self.cubic.epoch = None;
+                (self.pkts * BETA).max(2.0)
+            }
+        }
+    }
+}
+
+impl Cubic {
+    fn grown(&mut self, now: Time, pkts: f64, acked_pkts: f64, rtt: Duration) -> f64 {
+        let epoch = self.epoch.get_or_insert_with(|| {
+            // RFC 9438 4.8: after a timeout, or without any loss before, K = 0 and W_max = cwnd
+            let w_max = self.w_max.unwrap_or(pkts).max(pkts);
+            // RFC 9438 4.2 Eq. 2: K = cbrt((W_max - cwnd_epoch) / C)
+            Epoch { start: now, k_seconds: ((w_max - pkts) / C).cbrt(), w_max, w_est: pkts, prior: w_max }
+        });
+        // RFC 9438 4.3 Eq. 4
+        let alpha = if epoch.w_est >= epoch.prior { 1.0 } else { 3.0 * (1.0 - BETA) / (1.0 + BETA) };
+        epoch.w_est += alpha * acked_pkts / pkts;
+        // RFC 9438 4.2 Eq. 1: W_cubic(t) = C*(t-K)^3 + W_max, one round trip ahead
+        let t = (now.since(epoch.start) + rtt).as_secs_f64() - epoch.k_seconds;
+        let target = (C * t.powi(3) + epoch.w_max).clamp(pkts, 1.5 * pkts);
+        (pkts + (target - pkts) / pkts * acked_pkts).max(epoch.w_est)
+    }
+}
+
+impl HyStart {
+    fn rises(&mut self, rtt: Duration, round_start: bool) -> bool {
+        if round_start {
+            (self.round_least, self.samples) = (Duration::MAX, 0);
+        }
+        self.least = self.least.min(rtt);
+        self.samples += 1;
+        if self.samples <= HYSTART_SAMPLES {
+            self.round_least = self.round_least.min(rtt);
+        }
+        let margin = (self.least / 8).clamp(Duration::from_millis(4), Duration::from_millis(16));
+        self.samples == HYSTART_SAMPLES && self.round_least >= self.least + margin
+    }
+}
+
+const C: f64 = 0.4;
+const BETA: f64 = 0.7;
+const HYSTART_SAMPLES: u32 = 8;
+const HYSTART_LEAST_PKTS: f64 = 16.0;
