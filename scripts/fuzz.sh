@@ -29,13 +29,13 @@ for target in "${targets[@]}"; do
     mkdir -p "corpus/$target" "artifacts/$target"
     grown=$(mktemp -d)
     cp -r "corpus/$target/." "$grown"
-    if ! "$built/$target" "$grown" -max_total_time="$seconds" -max_len=65536 -len_control=20 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
+    if ! "$built/$target" "$grown" -max_total_time="$seconds" -max_len=2048 -len_control=10 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
         -artifact_prefix="artifacts/$target/" -verbosity=0 2>"artifacts/$target/log"; then
         failed+=("$target")
     fi
     grep -E '^(stat::number_of_executed_units|stat::peak_rss_mb|SUMMARY|.*panicked at)' "artifacts/$target/log" || true
     # Keeps what the old corpus does not cover, nothing twice.
-    "$built/$target" -merge=1 -verbosity=0 -timeout=10 "corpus/$target" "$grown" >/dev/null 2>&1 || true
+    "$built/$target" -merge=1 -verbosity=0 -timeout=10 -max_len=2048 "corpus/$target" "$grown" >/dev/null 2>&1 || true
     rm -rf "$grown"
 done
 if [ ${#failed[@]} -gt 0 ]; then

@@ -125,7 +125,7 @@ impl Peer<'_> {
         match near % 8 {
             0..=2 => near / 8,
             3 => self.seen.saturating_sub(near / 8),
-            4 => self.seen + near / 8,
+            4 => self.seen.saturating_add(near / 8),
             5 => (1 << (near / 8)) - 1,
             6 => u64::MAX - near / 8,
             _ => self.feed.u64(),
@@ -145,7 +145,7 @@ impl Peer<'_> {
     fn next_number(&mut self) -> u64 {
         let jump = self.feed.u8();
         match jump {
-            0..=239 => self.number += 1,
+            0..=239 => self.number = self.number.wrapping_add(1),
             240..=247 => self.number = self.number.wrapping_add(self.value()),
             // An old or repeated number: for this packet only.
             _ => return self.number.saturating_sub(u64::from(jump - 247)),
