@@ -34,7 +34,7 @@ pub mod wire;
 
 pub use config::{ClientConfig, ServerConfig, TransportConfig};
 pub use connection::{
-    CloseReason, Connection, Event, OpenError, ProtocolViolation, ReadError, Stats, Transmit, Waits, WriteError,
+    CloseReason, Connection, Event, OpenError, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit, Waits, WriteError,
 };
 pub use endpoint::{BeginError, Endpoint, EndpointConfig, Handled};
 pub use receive::Ecn;

@@ -33,6 +33,7 @@ use std::time::Duration;
 use haul_units::{BitRate, Time};
 
 pub use close::{CloseReason, ProtocolViolation};
+pub use output::TRAIN_BYTES;
 pub use setup::Arrival;
 pub use stats::{Stats, Waits};
 pub use streams::{OpenError, ReadError, WriteError};

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use haul_proto::{Connection, ConnectionId, Event, StreamId, StreamKind, Transmit};
+use haul_proto::{Connection, ConnectionId, Event, StreamId, StreamKind, TRAIN_BYTES, Transmit};
 use haul_units::Time;
 
 use crate::blocks::Queue;
@@ -178,20 +178,22 @@ impl Link {
 
     /// Closes the connection and sends the reason from the calling thread, so that a process that ends at once has still said it.
     pub(crate) fn close(&self, code: u64, reason: &[u8]) {
-        let mut train = vec![0; 4096];
-        let mut woken = Vec::new();
-        self.act(|state, now| {
-            woken = state.end(ConnectionError::ClosedHere);
-            state.connection.close(now, code, reason);
-        });
-        self.wake(false, woken);
-        for _ in 0..4 {
-            let mut state = self.lock();
-            let Some(transmit) = state.connection.poll_transmit(clock::now(), &mut train) else { break };
-            let from = state.answer_from;
-            drop(state);
+        let mut train = vec![0; TRAIN_BYTES];
+        let mut state = self.lock();
+        let now = clock::now();
+        let woken = state.end(ConnectionError::ClosedHere);
+        state.connection.close(now, code, reason);
+        // Taken under the same lock as the closing itself: the send thread might not get to send before the process ends.
+        let farewell = state.connection.poll_transmit(now, &mut train);
+        let from = state.answer_from;
+        let also = state.dispatch();
+        let wake_sender = state.asleep_until.take().is_some();
+        drop(state);
+        if let Some(transmit) = farewell {
             self.send(&transmit, &train, from);
         }
+        self.wake(wake_sender, woken);
+        self.wake(false, also);
     }
 
     /// Ends the connection because this side can no longer receive.

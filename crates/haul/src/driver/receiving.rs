@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Weak};
 use std::thread;
 
-use haul_proto::{ConnectionId, Handled, data_destination};
+use haul_proto::{ConnectionId, Handled, TRAIN_BYTES, data_destination};
 use haul_units::Time;
 
 use super::link::Link;
@@ -139,9 +139,6 @@ impl Receiver {
 
 /// Trains taken from the kernel at once.
 const BATCH_TRAINS: usize = 8;
-
-/// Room for one train.
-const TRAIN_BYTES: usize = 65_536;
 
 /// A train of at most this size is taken for acknowledgements: nothing follows it.
 const SMALL_TRAIN_BYTES: usize = 2 * 1472;

@@ -4,6 +4,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use haul_proto::TRAIN_BYTES;
 use haul_units::Time;
 
 use super::link::{Link, State};
@@ -72,6 +73,3 @@ fn sharpen_timers() {
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds) };
     }
 }
-
-/// Room for one train.
-const TRAIN_BYTES: usize = 65_536;
