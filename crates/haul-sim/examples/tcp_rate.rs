@@ -40,9 +40,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         length,
         checks: &[],
     };
-    let mut scene = plan.build(|flow| {
-        (Tcp::sender(*flow.kind, flow.receiver, flow.start, flow.size), Tcp::receiver(*flow.kind, flow.size))
-    });
+    let mut scene =
+        plan.build(|flow| (Tcp::sender(*flow.kind, flow.receiver, flow.start, flow.size), Tcp::receiver(*flow.kind, flow.size)));
     let outcome = plan.play(&mut scene);
     for (number, received) in outcome.received.iter().enumerate() {
         let stats = scene.network.endpoint(haul_sim::EndpointId(number * 2)).stats();

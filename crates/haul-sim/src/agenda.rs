@@ -52,23 +52,19 @@ impl Agenda {
 mod tests {
     use super::*;
 
-    const fn at(nanos: u64) -> Option<Time> {
-        Some(Time::from_nanos(nanos))
-    }
-
     #[test]
     fn earlier_times_replace_later_ones_and_order_is_by_time_then_number() {
         let mut agenda = Agenda::default();
         agenda.grow(3);
-        agenda.put(2, at(5));
-        agenda.put(0, at(9));
-        agenda.put(1, at(5));
-        agenda.put(0, at(3));
-        agenda.put(1, at(7));
+        agenda.put(2, Some(Time::from_nanos(5)));
+        agenda.put(0, Some(Time::from_nanos(9)));
+        agenda.put(1, Some(Time::from_nanos(5)));
+        agenda.put(0, Some(Time::from_nanos(3)));
+        agenda.put(1, Some(Time::from_nanos(7)));
         let due: Vec<usize> = std::iter::from_fn(|| agenda.due(Time::from_nanos(6))).collect();
         assert_eq!(due, [0, 1, 2]);
         assert_eq!(agenda.due(Time::NEVER), None, "the old entry of 0 is out of date");
-        agenda.put(0, at(10));
+        agenda.put(0, Some(Time::from_nanos(10)));
         assert_eq!(agenda.next(), Time::from_nanos(10));
     }
 }

@@ -135,6 +135,7 @@ impl Path {
 
 /// The shape of a network.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "data of a scenario: a few of them exist")]
 pub enum Topology {
     /// Hosts `0..pairs` on the left, `pairs..2 * pairs` on the right, one path between. Their own links are not felt.
     Dumbbell {

@@ -261,7 +261,7 @@ fn load(discipline: Discipline, part: f64) -> (Link<Time>, f64) {
     let gap = MS.div_f64(part);
     let mut now = Time::ZERO;
     while now < Time::ZERO + MS * 10_000 {
-        waits.extend(std::iter::from_fn(|| link.pop(now)).map(|p| (p.packet, p.at - p.packet - MS * 11)));
+        waits.extend(std::iter::from_fn(|| link.pop(now)).map(|p| (p.packet, p.at - (p.packet + MS * 11))));
         link.send(now, now, Bytes(1_000));
         now += gap;
     }
