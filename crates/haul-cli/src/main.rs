@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, serve, key, remote, generate      the commands
+//!   cp, serve, key, lab, remote, generate the commands
 //!   session     one copy over one connection: the file engine on the transport
 //!   ssh         reaching the far side
 //!   processor   how busy this side was
@@ -19,6 +19,7 @@ mod generate;
 mod interrupt;
 mod key;
 mod keys;
+mod lab;
 mod logging;
 mod output;
 mod processor;
@@ -55,6 +56,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Cp(args) => cp::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Key(args) => key::run(&args),
+        Command::Lab(args) => lab::run(&args),
         Command::Remote => remote::run(),
         Command::Man { dir } => generate::man(dir.as_deref()),
         Command::Completions { shell, name } => Ok(generate::completions(shell, &name)),

@@ -1,0 +1,145 @@
+//! How commands reach a running emulator: a Unix socket with an abstract name, so that no file is left behind by a kill.
+//!
+//! A request is one line of JSON, and so is the answer; `Enter` brings namespaces along. The name is looked up in the network
+//! namespace of whoever asks, so the emulator listens in each of its hosts too.
+
+use std::io::{self, IoSlice, IoSliceMut, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::time::Duration;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::exit::Failure;
+
+/// What is asked of the emulator.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+pub enum Request {
+    /// The namespaces of a host, or of the machine with the emulator's processes: network, processes, mounts.
+    Enter { host: Option<String> },
+    /// Other properties, as arguments.
+    Set { options: Vec<String> },
+    /// All counts.
+    Status,
+    /// The end.
+    Down,
+}
+
+/// The answer: a value, or what is wrong.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    Done(Value),
+    Failed(String),
+}
+
+/// The namespaces that a process enters.
+#[derive(Debug)]
+pub struct Namespaces {
+    pub net: OwnedFd,
+    pub pid: OwnedFd,
+    pub mnt: OwnedFd,
+}
+
+/// The longest line of either kind.
+const LINE_BYTES: usize = 1 << 20;
+/// An emulator that takes longer to answer is stuck.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Listens in the network namespace of the calling thread.
+pub fn listen(name: &str) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind_addr(&address(name)?)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Asks the emulator of that name.
+pub fn ask(name: &str, request: &Request) -> Result<(Value, Option<Namespaces>), Failure> {
+    let lost = |error: io::Error| Failure::new(format!("the emulator of the WAN `{name}` does not answer: {error}"));
+    let mut stream = address(name).and_then(|address| UnixStream::connect_addr(&address)).map_err(|error| match error.kind() {
+        io::ErrorKind::ConnectionRefused => {
+            Failure::new(format!("there is no WAN of the name `{name}`")).hint("`haul lab wan up` makes one")
+        }
+        _ => lost(error),
+    })?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(lost)?;
+    let mut line = serde_json::to_vec(request).map_err(|error| lost(error.into()))?;
+    line.push(b'\n');
+    stream.write_all(&line).map_err(lost)?;
+    let (line, mut fds) = read_line(&stream).map_err(lost)?;
+    match serde_json::from_slice(&line).map_err(|error| lost(error.into()))? {
+        Answer::Failed(message) => Err(Failure::new(message)),
+        Answer::Done(value) => {
+            let namespaces = match (fds.pop(), fds.pop(), fds.pop()) {
+                (Some(mnt), Some(pid), Some(net)) => Some(Namespaces { net, pid, mnt }),
+                _ => None,
+            };
+            Ok((value, namespaces))
+        }
+    }
+}
+
+/// The emulator's side: answers one connection, whose peer must be the same user.
+pub fn serve(
+    stream: &UnixStream,
+    answer: impl FnOnce(Request) -> Result<(Value, Option<[OwnedFd; 3]>), String>,
+) -> io::Result<()> {
+    stream.set_nonblocking(false)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let peer = rustix::net::sockopt::socket_peercred(stream)?;
+    let (answer, fds) = if peer.uid == rustix::process::geteuid() {
+        let (line, _) = read_line(stream)?;
+        match serde_json::from_slice(&line).map_err(|error| error.to_string()).and_then(answer) {
+            Ok((value, fds)) => (Answer::Done(value), fds),
+            Err(message) => (Answer::Failed(message), None),
+        }
+    } else {
+        (Answer::Failed("the WAN belongs to another user".to_owned()), None)
+    };
+    let mut line = serde_json::to_vec(&answer)?;
+    line.push(b'\n');
+    send_line(stream, &line, fds.as_ref().map_or(&[], |fds| fds.as_slice()))
+}
+
+fn address(name: &str) -> io::Result<SocketAddr> {
+    SocketAddr::from_abstract_name(format!("haul-lab/{name}"))
+}
+
+fn send_line(stream: &UnixStream, line: &[u8], fds: &[OwnedFd]) -> io::Result<()> {
+    let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    if !fds.is_empty() {
+        control.push(SendAncillaryMessage::ScmRights(&fds));
+    }
+    let sent = sendmsg(stream, &[IoSlice::new(line)], &mut control, SendFlags::NOSIGNAL)?;
+    let mut stream = stream;
+    stream.write_all(line.get(sent..).unwrap_or_default())
+}
+
+fn read_line(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
+    let (mut line, mut fds) = (Vec::new(), Vec::new());
+    let mut room = [0; 16 << 10];
+    while line.last() != Some(&b'\n') {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let read = recvmsg(stream, &mut [IoSliceMut::new(&mut room)], &mut control, RecvFlags::CMSG_CLOEXEC)?;
+        for message in control.drain() {
+            if let RecvAncillaryMessage::ScmRights(received) = message {
+                fds.extend(received);
+            }
+        }
+        if read.bytes == 0 || line.len() > LINE_BYTES {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        line.extend_from_slice(room.get(..read.bytes).unwrap_or_default());
+    }
+    Ok((line, fds))
+}

@@ -1,0 +1,118 @@
+//! Running a command on a host: in its network namespace, among the emulator's processes.
+
+use std::env;
+use std::ffi::{CString, OsString};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use super::control::Namespaces;
+use crate::exit::Failure;
+
+/// The process that gets the signals sent to this one, and the one that is killed by a second one; 0 for none.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+static KILL_AT_SECOND: AtomicI32 = AtomicI32::new(0);
+static SIGNALS: AtomicU32 = AtomicU32::new(0);
+
+/// Runs a command in these namespaces to its end. `emulator` is killed, and the command with it, when a second signal asks this process to
+/// end.
+pub fn run(
+    namespaces: &Namespaces,
+    command: &[OsString],
+    environment: &[(String, String)],
+    emulator: Option<i32>,
+) -> Result<ExitStatus, Failure> {
+    KILL_AT_SECOND.store(emulator.unwrap_or(0), Ordering::Relaxed);
+    pass_signals_on();
+    let mut child = spawn(namespaces, command, environment)?;
+    CHILD.store(child.id() as i32, Ordering::Relaxed);
+    let status = child.wait().map_err(|error| Failure::new(format!("cannot wait for the command: {error}")));
+    CHILD.store(0, Ordering::Relaxed);
+    status
+}
+
+/// The status that the shell would show.
+pub fn code(status: ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}
+
+/// Whether somebody asked this process to end.
+pub fn interrupted() -> bool {
+    SIGNALS.load(Ordering::Relaxed) > 0
+}
+
+/// A command in these namespaces, not started yet.
+pub fn command(namespaces: &Namespaces, command: &[OsString]) -> Result<Command, Failure> {
+    let failed = |error: io::Error| Failure::new(format!("cannot enter the WAN's namespaces: {error}"));
+    let (program, args) = command.split_first().ok_or_else(|| Failure::new("no command to run"))?;
+    // SAFETY: concerns only the children of this process.
+    if unsafe { libc::setns(namespaces.pid.as_raw_fd(), libc::CLONE_NEWPID) } < 0 {
+        return Err(failed(io::Error::last_os_error()));
+    }
+    let here = env::current_dir().unwrap_or_else(|_| "/".into());
+    let here = CString::new(here.into_os_string().into_vec()).map_err(|error| failed(error.into()))?;
+    let (mnt, net) = (namespaces.mnt.as_raw_fd(), namespaces.net.as_raw_fd());
+    let enter = move || {
+        // SAFETY: system calls on descriptors and memory that outlive them. Entering mounts goes to their root, from where the way
+        // back is by name.
+        let entered = unsafe {
+            libc::setns(mnt, libc::CLONE_NEWNS) == 0
+                && libc::setns(net, libc::CLONE_NEWNET) == 0
+                && libc::chdir(here.as_ptr()) == 0
+                && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) == 0
+        };
+        if entered { Ok(()) } else { Err(io::Error::last_os_error()) }
+    };
+    let mut command = Command::new(program);
+    command.args(args);
+    // SAFETY: between fork and exec the closure makes only async-signal-safe system calls.
+    unsafe { command.pre_exec(enter) };
+    Ok(command)
+}
+
+fn spawn(namespaces: &Namespaces, words: &[OsString], environment: &[(String, String)]) -> Result<Child, Failure> {
+    let mut command = command(namespaces, words)?;
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
+    command.spawn().map_err(|error| {
+        let program = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
+        Failure::new(format!("cannot run {program}: {error}"))
+    })
+}
+
+fn pass_signals_on() {
+    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+        // SAFETY: `on_signal` touches atomics and makes async-signal-safe calls only; the struct is zeroed, which is a valid sigaction.
+        // The handler is gone in the command, which becomes another program.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_signal;
+            action.sa_sigaction = handler as libc::sighandler_t;
+            action.sa_flags = libc::SA_RESTART | libc::SA_SIGINFO;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+    }
+}
+
+
+extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    let child = CHILD.load(Ordering::Relaxed);
+    let emulator = KILL_AT_SECOND.load(Ordering::Relaxed);
+    let before = SIGNALS.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the kernel gives a valid `info` to a handler set with SA_SIGINFO; `kill` is async-signal-safe, and a positive number
+    // names a process that this one has started and not waited for yet. What the terminal sends, the command gets from there.
+    unsafe {
+        let from_terminal = !info.is_null() && (*info).si_code == SI_KERNEL;
+        if child > 0 && !from_terminal {
+            libc::kill(child, signal);
+        }
+        if emulator > 0 && before > 0 {
+            libc::kill(emulator, libc::SIGKILL);
+        }
+    }
+}
+
+/// The kernel itself sent the signal, for instance for a key on the terminal.
+const SI_KERNEL: libc::c_int = 0x80;
