@@ -18,6 +18,10 @@ use crate::state::StateDir;
 const MOST: usize = 512;
 /// How long copies may take to save their state when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(10);
+/// A client that is there is heard at least every 5 s. One that has been silent for longer, while the same key's holder talks to the daemon on another connection, was killed.
+const SILENCE: Duration = Duration::from_secs(6);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// All clients of one daemon.
 pub struct Clients {
@@ -31,7 +35,13 @@ pub struct Clients {
 #[derive(Default)]
 struct Present {
     next: u64,
-    copies: HashMap<u64, Cancel>,
+    copies: HashMap<u64, Copy>,
+}
+
+/// A client's session.
+struct Copy {
+    cancel: Cancel,
+    connection: Connection,
 }
 
 impl Clients {
@@ -47,13 +57,13 @@ impl Clients {
             let mut present = self.lock();
             present.next += 1;
             let number = present.next;
-            present.copies.insert(number, cancel.clone());
+            present.copies.insert(number, Copy { cancel: cancel.clone(), connection: connection.clone() });
             (number, present.copies.len() > MOST)
         };
         let clients = Arc::clone(self);
         thread::spawn(move || {
             let client = info_span!("client", number, address = %connection.remote_addr());
-            client.in_scope(|| clients.serve(connection, &cancel, full));
+            client.in_scope(|| clients.serve(number, connection, &cancel, full));
             clients.lock().copies.remove(&number);
             clients.left.notify_all();
         });
@@ -62,11 +72,11 @@ impl Clients {
     /// Stops all copies and waits for them.
     pub fn dismiss(&self) {
         let present = self.lock();
-        present.copies.values().for_each(Cancel::cancel);
+        present.copies.values().for_each(|copy| copy.cancel.cancel());
         let _ = self.left.wait_timeout_while(present, FAREWELL, |present| !present.copies.is_empty());
     }
 
-    fn serve(&self, connection: Connection, cancel: &Cancel, full: bool) {
+    fn serve(self: &Arc<Self>, number: u64, connection: Connection, cancel: &Cancel, full: bool) {
         if full {
             warn!(most = MOST, "turned away: too many clients");
             let hint = Some("try again later".to_owned());
@@ -81,6 +91,7 @@ impl Clients {
             Err(error) => return info!(client = name, %error, "left without asking for anything"),
         };
         info!(client = name, version = session.opening.version, "connected");
+        self.part_from_the_dead(number);
         let observer = Log { span: Span::current() };
         let (result, farewell) = session.serve(&self.access, self.limit, &observer, cancel);
         match result {
@@ -89,6 +100,41 @@ impl Clients {
             Err(error) => error!(client = name, %error, "the copy failed"),
         }
         farewell.part(cancel);
+    }
+
+    /// Ends older copies of the same client that was killed: it has come again, and they hold its destination.
+    fn part_from_the_dead(self: &Arc<Self>, newcomer: u64) {
+        let clients = Arc::clone(self);
+        let span = Span::current();
+        thread::spawn(move || {
+            for _ in 0..=SILENCE.as_millis() / LOOK.as_millis() {
+                if clients.end_silent_twins(newcomer, &span) == 0 {
+                    return;
+                }
+                thread::park_timeout(LOOK);
+            }
+        });
+    }
+
+    /// Cancels copies of the newcomer's key that have been silent for too long. Returns how many others of its copies are still there.
+    fn end_silent_twins(&self, newcomer: u64, span: &Span) -> usize {
+        let present = self.lock();
+        let Some(key) = present.copies.get(&newcomer).and_then(|copy| copy.connection.peer_key()) else { return 0 };
+        let twins = present
+            .copies
+            .iter()
+            .filter(|(number, copy)| **number < newcomer && copy.connection.peer_key().as_ref() == Some(&key));
+        twins
+            .inspect(|(number, copy)| {
+                let silence = copy.connection.stats().silence;
+                if silence >= SILENCE {
+                    span.in_scope(|| {
+                        info!(older = number, silent_s = silence.as_secs(), "its older copy is silent: taken for killed")
+                    });
+                    copy.cancel.cancel();
+                }
+            })
+            .count()
     }
 
     /// The name of an authorised client, or why it is not let in.

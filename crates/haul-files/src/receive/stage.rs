@@ -10,16 +10,21 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
 
 use rustix::fs::{AtFlags, Dir, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::block::Hash;
+use crate::clock;
 use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Made, PathKey, Record, Source};
-use crate::session::lock;
+use crate::session::{POLL, lock};
 
 const JOURNAL: &str = "journal";
+/// How long a copy waits for another one of the same job: longer than a daemon takes to miss a client that was killed.
+const LOCK_WAIT: Duration = Duration::from_secs(12);
 
 pub(super) struct Stage {
     pub(super) dir: OwnedFd,
@@ -41,12 +46,15 @@ pub(super) struct Earlier {
 }
 
 impl Stage {
-    /// Makes or takes over the stage of `job` in `root`.
+    /// Makes or takes over the stage of `job` in `root`. If another copy holds it, waits a while: a run that was killed a moment ago may not have been missed yet.
     pub(super) fn open(root: &OwnedFd, spelled: &WirePath, job: &[u8; 32], resume: bool) -> Result<Self, Stop> {
         let fail = |errno: Errno| Stop::Destination { path: spelled.clone(), why: Why::from(errno) };
         let name = stage_name(job);
+        let deadline = clock::now() + LOCK_WAIT;
         // A run that ends removes its stage: after losing that race, the next turn makes a new one.
-        for _ in 0..16 {
+        let mut turns = 0;
+        while turns < 16 {
+            turns += 1;
             match rustix::fs::mkdirat(root, &*name, Mode::RWXU) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => return Err(fail(errno)),
@@ -66,7 +74,12 @@ impl Stage {
                 result => result.map_err(fail)?,
             };
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) => return Err(Stop::Busy { path: spelled.clone() }),
+                Err(Errno::WOULDBLOCK) if clock::now() < deadline => {
+                    thread::park_timeout(POLL);
+                    turns -= 1;
+                    continue;
+                }
+                Err(Errno::WOULDBLOCK) => break,
                 result => result.map_err(fail)?,
             }
             let ours = rustix::fs::fstat(&file).map_err(fail)?.st_ino;

@@ -114,6 +114,8 @@ pub struct Stats {
     pub held: Bytes,
     /// Streams open.
     pub streams: usize,
+    /// Time since something authentic came from the peer.
+    pub silence: Duration,
     /// Why sending waited, and how long.
     pub waits: Waits,
     /// The congestion controller's own view.
@@ -149,6 +151,7 @@ impl Connection {
             buffered: Bytes(self.streams.unacknowledged),
             held: Bytes(self.credit.held()),
             streams: self.streams.count(),
+            silence: now.since(self.heard_at),
             waits: self.waits.read(now),
             controller: path.controller.snapshot(),
         })
