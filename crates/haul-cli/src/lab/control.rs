@@ -5,7 +5,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut, Write as _};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
@@ -93,8 +93,7 @@ pub fn serve(
 ) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let peer = rustix::net::sockopt::socket_peercred(stream)?;
-    let (answer, fds) = if peer.uid == rustix::process::geteuid() {
+    let (answer, fds) = if peer_uid(stream)? == rustix::process::geteuid().as_raw() {
         let (line, _) = read_line(stream)?;
         match serde_json::from_slice(&line).map_err(|error| error.to_string()).and_then(answer) {
             Ok((value, fds)) => (Answer::Done(value), fds),
@@ -110,6 +109,17 @@ pub fn serve(
 
 fn address(name: &str) -> io::Result<SocketAddr> {
     SocketAddr::from_abstract_name(format!("haul-lab/{name}"))
+}
+
+/// The user at the other end. Not by rustix, which has no place for a process outside this process namespace: its number is 0 here.
+fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
+    let mut peer = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: SO_PEERCRED fills one `ucred`, which outlives the call, as does its length.
+    let result = unsafe {
+        libc::getsockopt(stream.as_raw_fd(), libc::SOL_SOCKET, libc::SO_PEERCRED, (&raw mut peer).cast(), &raw mut len)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(peer.uid) }
 }
 
 fn send_line(stream: &UnixStream, line: &[u8], fds: &[OwnedFd]) -> io::Result<()> {
