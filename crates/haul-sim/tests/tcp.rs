@@ -178,7 +178,8 @@ proptest! {
             seed,
             ..LinkConfig::default()
         };
-        let size = Some(Bytes(pkts * 1448 - 7));
+        let bytes = Bytes(pkts * 1448 - 7);
+        let size = Some(bytes);
         let (sender, receiver) = (Tcp::sender(config, EndpointId(1), Time::ZERO, size), Tcp::receiver(config, size));
         let mut network = Network::pair(sender, receiver, there, LinkConfig { seed: seed ^ 1, ..there });
         // A burst counts packets, so that it may last for many timeouts of a minute.
@@ -186,7 +187,7 @@ proptest! {
             haul_sim::FlowEnd::completed_at(network.endpoint(EndpointId(1))).is_some()
         });
         prop_assert!(done, "{:?}", network.endpoint(EndpointId(0)));
-        prop_assert_eq!(haul_sim::FlowEnd::received(network.endpoint(EndpointId(1))), size.expect("some"));
+        prop_assert_eq!(haul_sim::FlowEnd::received(network.endpoint(EndpointId(1))), bytes);
         let stats = network.endpoint(EndpointId(0)).stats();
         prop_assert!(stats.sent_pkts - stats.resent_pkts == pkts);
     }

@@ -14,12 +14,12 @@ fn tree(k: usize) -> Topology {
     Topology::FatTree { k, host: LEAF, aggregation: LEAF, core: LEAF }
 }
 
-fn run(topology: Topology, flows: Vec<Flow<TcpConfig>>, length: Duration) -> Outcome {
-    let plan = Plan { name: "topology", seed: 3, topology, flows: Cow::Owned(flows), length, checks: &[] };
+fn run(topology: &Topology, flows: Vec<Flow<TcpConfig>>, length: Duration) -> Outcome {
+    let plan = Plan { name: "topology", seed: 3, topology: *topology, flows: Cow::Owned(flows), length, checks: &[] };
     plan.run(|flow| (Tcp::sender(*flow.kind, flow.receiver, flow.start, flow.size), Tcp::receiver(*flow.kind, flow.size)))
 }
 
-fn built(topology: Topology) -> Fabric {
+fn built(topology: &Topology) -> Fabric {
     let mut network: Network<Tcp> = Network::new();
     topology.build(&mut network, 1)
 }
@@ -28,7 +28,7 @@ proptest! {
     #[test]
     fn ways_through_a_fat_tree(half in 1usize..6, from: prop::sample::Index, to: prop::sample::Index, flow: u64) {
         let k = half * 2;
-        let fabric = built(tree(k));
+        let fabric = built(&tree(k));
         let hosts = fabric.topology().hosts();
         prop_assert_eq!(hosts, k * k * k / 4);
         prop_assert_eq!(fabric.links().count(), hosts * 6);
@@ -52,7 +52,7 @@ proptest! {
 
 #[test]
 fn flows_choose_among_all_cores() {
-    let fabric = built(tree(8));
+    let fabric = built(&tree(8));
     let last = fabric.topology().hosts() - 1;
     let wires: HashSet<usize> = (0..500).map(|flow| fabric.path(0, last, flow)[2].0).collect();
     assert_eq!(wires.len(), 16);
@@ -62,7 +62,7 @@ fn flows_choose_among_all_cores() {
 fn every_pair_of_a_small_tree_is_connected() {
     let pairs = (0..16).flat_map(|from| (0..16).map(move |to| (from, to))).filter(|(from, to)| from != to);
     let flows = pairs.map(|(from, to)| Flow::bulk(TcpConfig::CUBIC, from, to, Bytes(20_000))).collect();
-    let outcome = run(tree(4), flows, Duration::from_secs(5));
+    let outcome = run(&tree(4), flows, Duration::from_secs(5));
     assert!(outcome.completed.iter().all(Option::is_some), "{:?}", outcome.completed);
 }
 
@@ -75,7 +75,7 @@ fn a_parking_lot_favours_short_ways() {
         Flow::endless(TcpConfig::RENO, 1, 2),
         Flow::endless(TcpConfig::RENO, 2, 3),
     ];
-    let outcome = run(Topology::ParkingLot { segments: 3, path }, flows, Duration::from_secs(120));
+    let outcome = run(&Topology::ParkingLot { segments: 3, path }, flows, Duration::from_secs(120));
     let mbps = |flow: usize| outcome.rates[flow].as_bps() / 1_000_000;
     for flow in 1..4 {
         assert!((mbps(0) + mbps(flow)) > 44 && mbps(flow) > 2 * mbps(0), "{:?}", outcome.rates);
@@ -87,7 +87,7 @@ fn a_parking_lot_favours_short_ways() {
 fn many_servers_share_the_link_of_one_client() {
     let path = Path::new(BitRate::mbps(100), Duration::from_millis(4));
     let flows = (0..20).map(|server| Flow::bulk(TcpConfig::CUBIC, server, 20, Bytes(500_000))).collect();
-    let outcome = run(Topology::Star { hosts: 21, path }, flows, Duration::from_secs(30));
+    let outcome = run(&Topology::Star { hosts: 21, path }, flows, Duration::from_secs(30));
     let last = outcome.completion(1.0).expect("all complete");
     // 10 MB at 100 Mbit/s take 0.83 s with headers; some lose their last packets and wait for a timeout.
     assert!((0.82..2.5).contains(&last.as_secs_f64()), "{last:?}");
@@ -98,7 +98,7 @@ fn farther_hosts_get_less() {
     let path = Path::new(BitRate::mbps(50), Duration::from_millis(10));
     let far = Flow { extra_rtt: Duration::from_millis(90), ..Flow::endless(TcpConfig::RENO, 0, 1) };
     let flows = vec![Flow::endless(TcpConfig::RENO, 0, 1), far];
-    let outcome = run(Topology::Dumbbell { pairs: 1, path }, flows, Duration::from_secs(120));
+    let outcome = run(&Topology::Dumbbell { pairs: 1, path }, flows, Duration::from_secs(120));
     assert!(outcome.share(1) < 0.3 && outcome.share(1) > 0.01, "{:?}", outcome.rates);
 }
 
@@ -109,7 +109,7 @@ fn the_same_seed_gives_the_same_outcome() {
             Path { jitter: Duration::from_millis(3), reorder: 0.01, ..Path::new(BitRate::mbps(50), Duration::from_millis(20)) };
         let topology = Topology::Dumbbell { pairs: 2, path: path.loss(0.01) };
         let flows = (0..20).map(|n| Flow::bulk(TcpConfig::CUBIC, n % 2, 2 + n % 2, Bytes(300_000))).collect();
-        run(topology, flows, Duration::from_secs(30))
+        run(&topology, flows, Duration::from_secs(30))
     };
     assert_eq!(again(), again());
 }

@@ -1,0 +1,79 @@
+//! Several flows on one bottleneck: connections among themselves, and beside TCP.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use haul_cc::ControllerChoice::{Cubic, Lfn};
+use haul_sim::{CoDel, Discipline, Flow, Path, Plan, Queue, TcpConfig, Topology};
+use haul_units::BitRate;
+
+use crate::golden::{compare, seed};
+use crate::{Kind, measure};
+
+const LFN: Kind = Kind::Haul(Lfn);
+const CUBIC: Kind = Kind::Haul(Cubic);
+const TCP: Kind = Kind::Tcp(TcpConfig::CUBIC);
+const RENO: Kind = Kind::Tcp(TcpConfig::RENO);
+const RTT: Duration = Duration::from_millis(50);
+const PATH: Path = Path::new(BitRate::mbps(100), RTT);
+
+#[test]
+fn sharing() {
+    let mut table = String::from(HEADER);
+    let long = PATH.queue(Queue::Bdp(4.0));
+    let short = PATH.queue(Queue::Bdp(0.25));
+    let codel = long.discipline(Discipline::CoDel(CoDel::DEFAULT));
+    for (name, kinds, apart, path) in [
+        ("2 lfn, together", vec![LFN; 2], 0, PATH),
+        ("2 lfn, 5 s apart", vec![LFN; 2], 5, PATH),
+        ("4 lfn, 3 s apart", vec![LFN; 4], 3, PATH),
+        ("2 haul cubic, 5 s apart", vec![CUBIC; 2], 5, PATH),
+        ("4 haul cubic, 3 s apart", vec![CUBIC; 4], 3, PATH),
+        ("2 TCP cubic, 5 s apart", vec![TCP; 2], 5, PATH),
+        ("lfn, TCP cubic 5 s later", vec![LFN, TCP], 5, PATH),
+        ("TCP cubic, lfn 5 s later", vec![TCP, LFN], 5, PATH),
+        ("TCP cubic, lfn; short queue", vec![TCP, LFN], 5, short),
+        ("TCP cubic, lfn; long queue", vec![TCP, LFN], 5, long),
+        ("TCP cubic, lfn; CoDel", vec![TCP, LFN], 5, codel),
+        ("TCP reno, lfn", vec![RENO, LFN], 5, PATH),
+        ("TCP cubic, haul cubic", vec![TCP, CUBIC], 5, PATH),
+        ("4 TCP cubic, lfn", vec![TCP, TCP, TCP, TCP, LFN], 1, PATH),
+    ] {
+        table += &row(name, &kinds, apart, path);
+    }
+    compare("sharing.txt", &table);
+}
+
+fn row(name: &'static str, kinds: &[Kind], apart: u64, path: Path) -> String {
+    let flow = |(n, kind): (usize, &Kind)| Flow { start: Duration::from_secs(apart * n as u64), ..Flow::endless(*kind, 0, 1) };
+    let plan = Plan {
+        name,
+        seed: seed(1),
+        topology: Topology::Dumbbell { pairs: 1, path },
+        flows: Cow::Owned(kinds.iter().enumerate().map(flow).collect()),
+        length: Duration::from_secs(60),
+        checks: &[],
+    };
+    let outcome = measure(&plan);
+    let each: Vec<String> = (0..kinds.len()).map(|flow| format!("{:.0}", outcome.share(flow) * 100.0)).collect();
+    let mut text = String::new();
+    writeln!(
+        text,
+        "{name:>29} | {:>5.3} {:>6.1} {:>6.2} {:>8.2}  {}",
+        outcome.jain(),
+        outcome.utilisation * 100.0,
+        outcome.queue_p95.as_secs_f64() / RTT.as_secs_f64(),
+        outcome.dropped * 100.0,
+        each.join(" ")
+    )
+    .expect("a string takes anything");
+    text
+}
+
+const HEADER: &str = "\
+# Flows on 100 Mbit/s, 50 ms, a queue of 1 bandwidth-delay product (short: 0.25; long and CoDel: 4) over 60 s; the second half counts.
+# Jain: index of fairness. Used: the link's bytes in per cent. Queue: 95th percentile of the wait in round trips. Dropped: by the queue in
+# per cent. Each: share of the payload in per cent, in order of start.
+#                             |  jain   used  queue  dropped  each
+";
