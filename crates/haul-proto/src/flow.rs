@@ -34,7 +34,7 @@ impl ReceiveCredit {
 
     /// New bytes have arrived; false if the peer had no credit for them.
     pub fn on_received(&mut self, new: u64) -> bool {
-        self.received += new;
+        self.received = self.received.saturating_add(new);
         self.received <= self.granted
     }
 

@@ -137,9 +137,10 @@ impl<'a> Copy<'a> {
         }
     }
 
-    /// The engine's error with the host's name; ssh's end explains others.
+    /// The engine's error with the host's name; ssh's end explains a connection that broke, never a reason that the far side gave.
     fn explained(&self, host: &Host, error: &CopyError, connected: &Connected) -> Failure {
-        if (connected.lifeline())() || matches!(error, CopyError::Stopped(_)) {
+        let unexplained = matches!(error, CopyError::Connection(_) | CopyError::Cancelled);
+        if (connected.lifeline())() || !unexplained {
             return failure::explain(host, error, self.args.no_resume);
         }
         let failure = Failure::new(format!("{host}: ssh ended in the middle of the copy"));
