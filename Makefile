@@ -29,12 +29,20 @@ fuzz: setup
 build: setup
 	cargo build --release --locked -p haul-cli
 
-## make install  haul, hcp and hperf into PREFIX/bin (default /usr/local)
+## make install  haul, hcp and hperf with manual pages and completions below PREFIX (default /usr/local)
 PREFIX ?= /usr/local
 install: build
-	install -D -m 755 target/release/haul $(DESTDIR)$(PREFIX)/bin/haul
-	ln -sf haul $(DESTDIR)$(PREFIX)/bin/hcp
-	ln -sf haul $(DESTDIR)$(PREFIX)/bin/hperf
+	set -e; haul="$$(scripts/target-dir.sh)/release/haul"; to="$(DESTDIR)$(PREFIX)"; \
+	install -D -m 755 "$$haul" "$$to/bin/haul"; \
+	ln -sf haul "$$to/bin/hcp"; \
+	ln -sf haul "$$to/bin/hperf"; \
+	mkdir -p "$$to"/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}; \
+	"$$haul" man "$$to/share/man/man1"; \
+	for name in haul hcp; do \
+		"$$haul" completions bash --name $$name >"$$to/share/bash-completion/completions/$$name"; \
+		"$$haul" completions zsh --name $$name >"$$to/share/zsh/site-functions/_$$name"; \
+		"$$haul" completions fish --name $$name >"$$to/share/fish/vendor_completions.d/$$name.fish"; \
+	done
 
 ## make setup    what the others need, installed where it is missing
 setup:

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io::Write as _;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,9 +13,10 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::clock::eventually;
-use crate::net::{Host, Net};
+use crate::net::{Host, Net, PREFIX, is_orphan};
 use crate::program::{Finished, Running, haul_binary};
 use crate::sshd::Sshd;
+use crate::tmpfs::Tmpfs;
 
 /// Two hosts, a router between them, a place for files. Dereferences to the net.
 pub struct Lab {
@@ -44,7 +45,8 @@ impl Lab {
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         haul_binary();
         let id = format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let scratch = tempfile::Builder::new().prefix("haul-e2e-").tempdir().expect("a scratch directory");
+        sweep_scratch();
+        let scratch = tempfile::Builder::new().prefix(&format!("{PREFIX}{id}-")).tempdir().expect("a scratch directory");
         Some(Self { sshd: OnceCell::new(), net: Net::make(&id), scratch, places: Cell::new(0), _turn: turn })
     }
 
@@ -124,6 +126,16 @@ impl Deref for Lab {
 impl DerefMut for Lab {
     fn deref_mut(&mut self) -> &mut Net {
         &mut self.net
+    }
+}
+
+/// Removes the scratch directories of tests that were killed.
+fn sweep_scratch() {
+    let Ok(entries) = std::fs::read_dir(std::env::temp_dir()) else { return };
+    for entry in entries.flatten().filter(|entry| is_orphan(&entry.file_name().to_string_lossy())) {
+        let disk = Tmpfs::place(&entry.path());
+        let _ = Command::new("umount").arg("-lq").arg(disk).stderr(Stdio::null()).status();
+        let _ = std::fs::remove_dir_all(entry.path());
     }
 }
 

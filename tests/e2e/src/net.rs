@@ -10,7 +10,8 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-const PREFIX: &str = "haul-e2e-";
+/// What the names of namespaces and scratch directories begin with; the process id follows.
+pub const PREFIX: &str = "haul-e2e-";
 const NETNS_DIR: &str = "/run/netns";
 
 /// A host: a network namespace and the address under which the others know it.
@@ -152,12 +153,16 @@ impl Host {
 fn sweep() {
     let Ok(entries) = fs::read_dir(NETNS_DIR) else { return };
     for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
-        let Some(owner) = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse().ok()) else { continue };
-        let alive = Pid::from_raw(owner).is_some_and(|pid| test_kill_process(pid).is_ok());
-        if !alive {
+        if is_orphan(&name) {
             remove(&name);
         }
     }
+}
+
+/// Whether a name carries the process id of a test that is gone.
+pub fn is_orphan(name: &str) -> bool {
+    let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.split('-').next()?.parse().ok()).and_then(Pid::from_raw);
+    owner.is_some_and(|pid| test_kill_process(pid).is_err())
 }
 
 /// Ends what runs in a namespace and removes it. Must not panic: it runs while a test does.

@@ -8,8 +8,14 @@ use std::process::Command;
 pub struct Tmpfs(PathBuf);
 
 impl Tmpfs {
-    /// Mounts it at `dir`, which is made. Size as mount(8) takes it.
-    pub fn mount(dir: &Path, size: &str) -> Self {
+    /// Where a lab's disk is, below its scratch directory.
+    pub fn place(scratch: &Path) -> PathBuf {
+        scratch.join("disk")
+    }
+
+    /// Mounts it in a scratch directory. Size as mount(8) takes it.
+    pub fn mount(scratch: &Path, size: &str) -> Self {
+        let dir = &Self::place(scratch);
         std::fs::create_dir_all(dir).expect("making the mount point");
         let options = format!("size={size},nodev,nosuid");
         let status = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "haul-e2e"]).arg(dir).status();

@@ -23,7 +23,7 @@ fn a_full_disk_stops_the_copy_which_goes_on_when_there_is_room() {
     let mut random = Random::seeded(70);
     tree::make_many(&source, 100, &mut random);
     tree::write_random(&source.join("large"), 40 << 20, &mut random);
-    let disk = Tmpfs::mount(&lab.scratch().join("disk"), "16m");
+    let disk = Tmpfs::mount(lab.scratch(), "16m");
     let args: [OsString; 3] = ["-r".into(), source.clone().into(), far(disk.path())];
     let finished = lab.run_cp(&args);
     assert!(matches!(finished.code, Some(1 | 2)), "{finished}");
