@@ -106,6 +106,7 @@ pub enum WanError {
 impl Wan {
     /// Makes the hosts and starts the emulation.
     pub fn up(spec: WanSpec) -> Result<Self, WanError> {
+        let _widened = spec.tcp.as_deref().and_then(Widened::allow);
         let mut made = Vec::new();
         for (side, count) in [(Side::A, spec.hosts[0]), (Side::B, spec.hosts[1])] {
             for index in 0..count {
@@ -233,6 +234,31 @@ fn settings(spec: &WanSpec) -> Result<(), WanError> {
     let available = value("ipv4/tcp_available_congestion_control").unwrap_or_default();
     Err(WanError::NoSuchTcp { name: name.clone(), available })
 }
+
+/// A namespace other than the first may be given only what the first one allows everybody: allows more, as long as it lives.
+struct Widened {
+    before: String,
+}
+
+impl Widened {
+    fn allow(name: &str) -> Option<Self> {
+        let before = value(ALLOWED)?;
+        let is_there = |list: &str| list.split_whitespace().any(|known| known == name);
+        if is_there(&before) || !is_there(&value("ipv4/tcp_available_congestion_control")?) {
+            return None;
+        }
+        set(ALLOWED, &format!("{before} {name}"));
+        Some(Self { before })
+    }
+}
+
+impl Drop for Widened {
+    fn drop(&mut self) {
+        set(ALLOWED, &self.before);
+    }
+}
+
+const ALLOWED: &str = "ipv4/tcp_allowed_congestion_control";
 
 fn start_link(spec: &WanSpec, link: usize, hosts: &[(Host, Vec<Tun>)]) -> Result<[Direction; 2], WanError> {
     let side = |side: Side| hosts.iter().filter(move |(host, _)| host.side == side);

@@ -24,6 +24,7 @@ use crate::exit::{Exit, Failure};
 /// Runs until it is told to end.
 pub fn run(args: &UpArgs) -> Result<Exit, Failure> {
     let name = wan_name(&args.name);
+    let _ = rustix::thread::set_name(c"haul-lab");
     let (mut wan, listeners) = match start(&name, args) {
         Ok(started) => started,
         Err(failure) => {
@@ -167,6 +168,7 @@ fn answer(name: &str, wan: &mut Wan, request: Request, down: &mut bool) -> Answe
         Request::Status => Ok((status_json(name, wan), None)),
         Request::Down => {
             *down = true;
+            end_everything();
             Ok((Value::Null, None))
         }
     }
@@ -252,6 +254,15 @@ fn direction_json(stats: &DirectionStats) -> Value {
         "cpu_s": stats.cpu.as_secs_f64(),
         "memory_bytes": stats.memory.as_u64(),
     })
+}
+
+/// Kills every process of this process namespace but this one, and waits until they are gone.
+fn end_everything() {
+    // SAFETY: plain system calls. With SIGCHLD ignored, `wait` returns when no child is left.
+    unsafe {
+        libc::kill(-1, libc::SIGKILL);
+        while libc::wait(std::ptr::null_mut()) > 0 || *libc::__errno_location() == libc::EINTR {}
+    }
 }
 
 extern "C" fn end(_signal: libc::c_int) {
