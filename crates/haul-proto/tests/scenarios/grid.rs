@@ -5,29 +5,35 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_sim::{Flow, Outcome, Path, Plan, Queue, Topology};
-use haul_units::BitRate;
+use haul_sim::{Flow, Outcome, Path, Plan, Queue, TcpConfig, Topology};
+use haul_units::{BitRate, Bytes};
 
 use crate::golden::{compare, seed};
 use crate::{Kind, measure};
 
 #[test]
 fn grid_lfn() {
-    grid("grid-lfn.txt", |_| ControllerChoice::Lfn);
+    grid("grid-lfn.txt", |_| Kind::Haul(ControllerChoice::Lfn));
 }
 
 #[test]
 fn grid_cubic() {
-    grid("grid-cubic.txt", |_| ControllerChoice::Cubic);
+    grid("grid-cubic.txt", |_| Kind::Haul(ControllerChoice::Cubic));
+}
+
+/// What the same links give a TCP.
+#[test]
+fn grid_tcp() {
+    grid("grid-tcp-cubic.txt", |_| Kind::Tcp(TcpConfig::CUBIC));
 }
 
 /// At 98 % of what the link carries: packets count without their 28 bytes of IP and UDP.
 #[test]
 fn grid_fixed() {
-    grid("grid-fixed.txt", |rate| ControllerChoice::Fixed(rate.scaled(0.98 * 1472.0 / 1500.0)));
+    grid("grid-fixed.txt", |rate| Kind::Haul(ControllerChoice::Fixed(rate.scaled(0.98 * 1472.0 / 1500.0))));
 }
 
-fn grid(name: &str, controller: impl Fn(BitRate) -> ControllerChoice) {
+fn grid(name: &str, kind: impl Fn(BitRate) -> Kind) {
     let mut table = String::from(HEADER);
     for rate in [BitRate::mbps(100), BitRate::gbps(1)] {
         for rtt in [10, 100, 200].map(Duration::from_millis) {
@@ -36,7 +42,7 @@ fn grid(name: &str, controller: impl Fn(BitRate) -> ControllerChoice) {
             for queue in [0.25, 1.0] {
                 for percent in [0.0, 0.1, 1.0, 5.0] {
                     let path = Path::new(rate, rtt).loss(percent / 100.0).queue(Queue::Bdp(queue));
-                    table += &row(path, length, controller(rate), queue, percent);
+                    table += &row(path, length, kind(rate), queue, percent);
                 }
             }
         }
@@ -44,17 +50,18 @@ fn grid(name: &str, controller: impl Fn(BitRate) -> ControllerChoice) {
     compare(name, &table);
 }
 
-fn row(path: Path, length: Duration, controller: ControllerChoice, queue: f64, percent: f64) -> String {
+fn row(path: Path, length: Duration, kind: Kind, queue: f64, percent: f64) -> String {
     let plan = Plan {
         name: "grid",
         seed: seed(1),
         topology: Topology::Dumbbell { pairs: 1, path },
-        flows: Cow::Owned(vec![Flow::endless(Kind::Haul(controller), 0, 1)]),
+        flows: Cow::Owned(vec![Flow::endless(kind, 0, 1)]),
         length,
         checks: &[],
     };
     let outcome = measure(&plan);
-    let best = path.rate.scaled((1.0 - percent / 100.0) * PAYLOAD);
+    let payload = if let Kind::Tcp(config) = kind { config.payload } else { PAYLOAD };
+    let best = path.rate.scaled((1.0 - percent / 100.0) * payload.as_u64() as f64 / 1500.0);
     let whole = BitRate::of(outcome.received[0], outcome.length).ratio_to(best).as_f64();
     let used = outcome.rates[0].ratio_to(best).as_f64();
     let wait = outcome.queue_p95.as_secs_f64() / path.rtt.as_secs_f64();
@@ -86,7 +93,7 @@ fn start(outcome: &Outcome, best: BitRate, rtt: Duration) -> String {
 }
 
 /// Payload of a full packet of 1500 bytes.
-const PAYLOAD: f64 = 1428.0 / 1500.0;
+const PAYLOAD: Bytes = Bytes(1428);
 
 const HEADER: &str = "\
 # One flow from its handshake on, loss both ways. Arrived: part of the payload that rate x (1 - loss) carries, in per cent, whole run and

@@ -28,6 +28,7 @@ fn sharing() {
         ("2 lfn, together", vec![LFN; 2], 0, PATH),
         ("2 lfn, 5 s apart", vec![LFN; 2], 5, PATH),
         ("4 lfn, 3 s apart", vec![LFN; 4], 3, PATH),
+        ("8 lfn, 1 s apart", vec![LFN; 8], 1, PATH),
         ("2 haul cubic, 5 s apart", vec![CUBIC; 2], 5, PATH),
         ("4 haul cubic, 3 s apart", vec![CUBIC; 4], 3, PATH),
         ("2 TCP cubic, 5 s apart", vec![TCP; 2], 5, PATH),
@@ -40,13 +41,22 @@ fn sharing() {
         ("TCP cubic, haul cubic", vec![TCP, CUBIC], 5, PATH),
         ("4 TCP cubic, lfn", vec![TCP, TCP, TCP, TCP, LFN], 1, PATH),
     ] {
-        table += &row(name, &kinds, apart, path);
+        table += &row(name, &kinds, apart, path, Duration::ZERO);
+    }
+    let near = Path { rtt: Duration::from_millis(20), queue: Queue::Bytes(PATH.bdp()), ..PATH };
+    for (name, kind) in [("lfn 20 ms, lfn 200 ms", LFN), ("TCP 20 ms, TCP 200 ms", TCP)] {
+        table += &row(name, &[kind; 2], 5, near, Duration::from_millis(180));
     }
     compare("sharing.txt", &table);
 }
 
-fn row(name: &'static str, kinds: &[Kind], apart: u64, path: Path) -> String {
-    let flow = |(n, kind): (usize, &Kind)| Flow { start: Duration::from_secs(apart * n as u64), ..Flow::endless(*kind, 0, 1) };
+fn row(name: &'static str, kinds: &[Kind], apart: u64, path: Path, extra_rtt: Duration) -> String {
+    // The first is near.
+    let flow = |(n, kind): (usize, &Kind)| Flow {
+        start: Duration::from_secs(apart * n as u64),
+        extra_rtt: if n == 0 { Duration::ZERO } else { extra_rtt },
+        ..Flow::endless(*kind, 0, 1)
+    };
     let plan = Plan {
         name,
         seed: seed(1),
