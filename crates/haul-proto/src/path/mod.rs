@@ -309,7 +309,7 @@ impl Path {
         if lost.packets > 0 {
             self.meter.lost_bytes += lost.bytes.as_u64();
             self.meter.lost_pkts += lost.packets;
-            if lost.full_sized && self.mtu.on_data_lost(now, lost.packets) {
+            if lost.large_pkts > 0 && self.mtu.on_data_lost(now, lost.large_pkts, self.rtt.smoothed()) {
                 self.controller.on_mtu(Bytes(self.mtu.current().into()));
             }
             self.controller.on_loss(&LossSample {

@@ -2,7 +2,7 @@
 //!
 //! Packets start at 1200 bytes of UDP payload. Probes (a padded ping each, no data at risk) try the size that Ethernet gives, then the largest the
 //! user allows, then sizes that common tunnels leave; an acknowledged probe raises the packet size, a probe lost three times rules its size
-//! out. Three losses of nothing but full-sized packets in a row mean a black hole: back to 1200, and the search starts again. Source: RFC 8899.
+//! out. Large packets lost for two round trips, and none arriving, mean a black hole: back to 1200, and the search starts again. Source: RFC 8899.
 
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub struct MtuDiscovery {
     raise_after: Duration,
     hole_events: u8,
     hole_packets: u64,
+    /// When the first of these losses was noticed.
+    hole_since: Time,
 }
 
 impl MtuDiscovery {
@@ -54,6 +56,7 @@ impl MtuDiscovery {
             raise_after: RAISE_AFTER_MIN,
             hole_events: 0,
             hole_packets: 0,
+            hole_since: Time::ZERO,
         }
     }
 
@@ -124,14 +127,19 @@ impl MtuDiscovery {
         }
     }
 
-    /// Full-sized data packets are lost. Returns true if that makes a black hole and packets shrink.
-    pub fn on_data_lost(&mut self, now: Time, packets: u64) -> bool {
+    /// Large data packets are lost. Returns true if that makes a black hole and packets shrink: not one has arrived for two round trips, for a full queue loses
+    /// whole bursts between two acknowledgements.
+    pub fn on_data_lost(&mut self, now: Time, packets: u64, rtt: Duration) -> bool {
         if self.current == BASE_BYTES {
             return false;
         }
+        if self.hole_events == 0 {
+            self.hole_since = now;
+        }
         self.hole_events = self.hole_events.saturating_add(1);
         self.hole_packets += packets;
-        let hole = self.hole_events >= BLACK_HOLE_EVENTS && self.hole_packets >= BLACK_HOLE_PACKETS;
+        let lasting = now.since(self.hole_since) >= rtt * 2;
+        let hole = lasting && self.hole_events >= BLACK_HOLE_EVENTS && self.hole_packets >= BLACK_HOLE_PACKETS;
         if hole {
             self.on_silence(now);
         }
@@ -212,13 +220,14 @@ mod tests {
         let mut mtu = MtuDiscovery::new(1472);
         let size = mtu.poll_probe(Time::ZERO).unwrap();
         assert!(mtu.on_probe_acked(size));
-        assert!(!mtu.on_data_lost(Time::ZERO, 10));
+        let (rtt, later) = (Duration::from_millis(100), Time::ZERO + Duration::from_millis(200));
+        assert!(!mtu.on_data_lost(Time::ZERO, 10, rtt));
         mtu.on_data_acked(1472);
-        assert!(!mtu.on_data_lost(Time::ZERO, 10) && !mtu.on_data_lost(Time::ZERO, 10));
-        assert!(mtu.on_data_lost(Time::ZERO, 10));
+        assert!((0..10).all(|_| !mtu.on_data_lost(Time::ZERO, 10, rtt)), "a burst is no hole");
+        assert!(mtu.on_data_lost(later, 10, rtt));
         assert_eq!(mtu.current(), BASE_BYTES);
-        assert_eq!(mtu.poll_probe(Time::ZERO), None);
-        assert_eq!(mtu.poll_probe(Time::ZERO + Duration::from_secs(2)), Some(1472));
+        assert_eq!(mtu.poll_probe(later), None);
+        assert_eq!(mtu.poll_probe(later + Duration::from_secs(2)), Some(1472));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::time::Duration;
 use haul_units::{Bytes, Time};
 
 use super::sent::{AckOutcome, SentRing};
+use crate::path::BASE_BYTES;
 use crate::streams::StreamId;
 use crate::wire::Frame;
 
@@ -39,8 +40,8 @@ pub struct Lost {
     pub frames: Vec<Frame>,
     /// Sizes of MTU probes lost: no sign of congestion, and not counted above.
     pub mtu_probes: Vec<u16>,
-    /// A full-sized data packet is among them.
-    pub full_sized: bool,
+    /// Data packets among them that were larger than what every path carries.
+    pub large_pkts: u64,
 }
 
 /// Decides which packets of a path are lost, and when to probe.
@@ -144,7 +145,8 @@ fn collect(ring: &mut SentRing, is_late: impl Fn(Time) -> bool, on_data: impl Fn
             match &run.content {
                 super::Content::MtuProbe(size) => return lost.mtu_probes.push(*size),
                 super::Content::Control(frames) => lost.frames.extend(frames.iter().cloned()),
-                super::Content::Data { .. } => lost.full_sized = true,
+                super::Content::Data { .. } if run.packet > BASE_BYTES => lost.large_pkts += packets,
+                super::Content::Data { .. } => {}
             }
             lost.bytes += Bytes(bytes);
             lost.packets += packets;

@@ -109,3 +109,19 @@ fn jumbo_packets_are_found() {
     let now = network.now();
     assert_eq!(network.endpoint_mut(CLIENT).connection().stats(now).unwrap().packet_size.as_u64(), 8972);
 }
+
+#[test]
+fn random_loss_is_no_black_hole() {
+    // Larger packets begin while many small ones are in flight, and are lost: the size must stay.
+    let path = Path::new(BitRate::mbps(1000), ms(100)).loss(0.02);
+    let mut network = pair(path, &plain());
+    let start = connected(&mut network);
+    network.endpoint_mut(CLIENT).start_bulk(100 << 20, false);
+    let mut sizes = Vec::new();
+    for tick in 1..40 {
+        network.run(start + ms(tick * 25));
+        let now = network.now();
+        sizes.push(network.endpoint_mut(CLIENT).connection().stats(now).unwrap().packet_size.as_u64());
+    }
+    assert!(sizes.is_sorted() && sizes.last() == Some(&1472), "{sizes:?}");
+}
