@@ -13,6 +13,7 @@ use rustix::io::Errno;
 
 use crate::journal::PathKey;
 use crate::protocol::ROOT;
+use crate::resolve::Top;
 
 /// Descriptors kept open; beyond it the least recently used half is closed. Well below the usual limit of 1024 a process.
 const MAX_OPEN: usize = 256;
@@ -33,8 +34,17 @@ struct Node {
     parent: u64,
     name: Box<[u8]>,
     key: PathKey,
-    /// Never closed: the tops, which have no parent to be opened from.
-    pinned: Option<Arc<OwnedFd>>,
+    anchor: Anchor,
+}
+
+/// What a directory is opened from.
+enum Anchor {
+    /// Its parent and its name.
+    Parent,
+    /// A source as the user spelled it.
+    Source(Top),
+    /// Open, and never closed.
+    Open(Arc<OwnedFd>),
 }
 
 impl Dirs {
@@ -47,14 +57,22 @@ impl Dirs {
     pub(crate) fn pin(&self, id: u64, parent: u64, display: &[u8], fd: Arc<OwnedFd>) {
         let mut inner = self.lock();
         let key = if id == ROOT { [0; 16] } else { inner.child_key(parent, display) };
-        inner.nodes.insert(id, Node { parent, name: display.into(), key, pinned: Some(fd) });
+        inner.nodes.insert(id, Node { parent, name: display.into(), key, anchor: Anchor::Open(fd) });
+    }
+
+    /// Adds a directory that is a source.
+    pub(crate) fn add_source(&self, id: u64, top: &Top) {
+        let mut inner = self.lock();
+        let name = &*top.spelled.0;
+        let key = inner.child_key(ROOT, name);
+        inner.nodes.insert(id, Node { parent: ROOT, name: name.into(), key, anchor: Anchor::Source(top.clone()) });
     }
 
     /// Adds the directory `name` in `parent`.
     pub(crate) fn add(&self, id: u64, parent: u64, name: &[u8]) {
         let mut inner = self.lock();
         let key = inner.child_key(parent, name);
-        inner.nodes.insert(id, Node { parent, name: name.into(), key, pinned: None });
+        inner.nodes.insert(id, Node { parent, name: name.into(), key, anchor: Anchor::Parent });
     }
 
     /// Names the file `name` in `parent` for the journal.
@@ -72,8 +90,14 @@ impl Dirs {
             if let Some(fd) = inner.get(at) {
                 break fd;
             }
+            let node = inner.nodes.get(&at).ok_or(Errno::NOENT)?;
+            if let Anchor::Source(top) = &node.anchor {
+                let fd = Arc::new(top.open(OFlags::PATH | OFlags::DIRECTORY).map_err(|why| why.errno())?);
+                inner.keep(at, fd.clone());
+                break fd;
+            }
             closed.push(at);
-            at = inner.nodes.get(&at).ok_or(Errno::NOENT)?.parent;
+            at = node.parent;
             // A loop cannot be made by `add` (parents are known first), but a bound costs nothing.
             if closed.len() > inner.nodes.len() {
                 return Err(Errno::LOOP);
@@ -117,7 +141,7 @@ impl Dirs {
 
 impl Inner {
     fn get(&mut self, id: u64) -> Option<Arc<OwnedFd>> {
-        if let Some(Node { pinned: Some(fd), .. }) = self.nodes.get(&id) {
+        if let Some(Node { anchor: Anchor::Open(fd), .. }) = self.nodes.get(&id) {
             return Some(fd.clone());
         }
         self.uses += 1;

@@ -1,6 +1,5 @@
 //! The entry points: client and server, sender and receiver.
 
-use std::collections::HashSet;
 use std::fs::{File, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
@@ -8,17 +7,16 @@ use std::path::Path;
 
 use crate::cancel::Cancel;
 use crate::error::{CopyError, Stop, WirePath};
+use crate::expand::{Expanded, MAX_SOURCES, expand};
 use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Observer, Report};
-use crate::protocol::{Hello, Message, Request, VERSION, What};
-use crate::receive::{ReceiveJob, Target, receive};
-use crate::resolve::{Top, base_name, local_destination, requested_destination};
+use crate::pattern::is_pattern;
+use crate::protocol::{Hello, Message, PATTERNS, Request, VERSION, What};
+use crate::receive::{Expected, ReceiveJob, Target, receive};
+use crate::resolve::{Requests, Top, local_destination, requested_destination};
 use crate::send::{Origin, SendJob, send};
 use crate::session::{Incoming, Session, run};
 use crate::transport::{Link, Transport};
-
-/// Most sources in one request.
-const MAX_SOURCES: usize = 1 << 20;
 
 /// Sends files from here to the server at the other end of `link`.
 ///
@@ -57,8 +55,22 @@ pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer,
         // Directories have no place in a stream.
         let options = Options { recursive: job.options.recursive && !in_order, ..job.options };
         let id = job_id(b"pull", &sources, &spelled);
-        let expected = sources.iter().map(|source| base_name(&source.0)).collect::<HashSet<_>>();
-        greet(session, incoming, Request { what: What::Pull { sources, in_order }, options, job: id })?;
+        let patterns = sources.iter().any(|source| is_pattern(&source.0));
+        let mut expected = Expected::plain(&sources);
+        let request = Request { what: What::Pull { sources: sources.clone(), in_order }, options, job: id };
+        greet(session, incoming, request)?;
+        if patterns && session.peer_has(PATTERNS) {
+            let Message::Matched(count) = incoming.next()? else {
+                return Err(CopyError::PeerMisbehaved("no word on the patterns"));
+            };
+            expected.add_patterns(&sources);
+            if let Target::Tree(place) = &target
+                && place.rename.is_some()
+                && count > 1
+            {
+                return Err(CopyError::Stopped(Stop::NeedsDirectory { path: spelled }));
+            }
+        }
         receive(session, incoming, ReceiveJob { target, options, job: id, expected: Some(expected) })
     })
 }
@@ -91,30 +103,49 @@ pub fn serve<T: Transport>(
                 if sources.len() > MAX_SOURCES {
                     return Err(CopyError::PeerMisbehaved("too many sources"));
                 }
-                let tops = sources.iter().map(|source| Top::requested(access, source).map(Origin::Named));
-                let tops = tops.collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
+                let Expanded { tops, problems } = requested(session, access, &sources)?;
+                for problem in problems {
+                    session.problem(problem)?;
+                }
+                let tops = tops.into_iter().map(Origin::Named).collect();
                 send(session, incoming, SendJob { tops, options, in_order })
             }
         }
     })
 }
 
+/// What a client asks for, and how many that is where it cannot know.
+fn requested<T: Transport>(session: &Session<'_, T>, access: &Access, sources: &[WirePath]) -> Result<Expanded, CopyError> {
+    let mut requests = Requests::new(access);
+    if !session.peer_has(PATTERNS) || !sources.iter().any(|source| is_pattern(&source.0)) {
+        let tops = sources.iter().map(|source| requests.source(source));
+        let tops = tops.collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
+        return Ok(Expanded { tops, problems: Vec::new() });
+    }
+    let expanded = expand(&mut requests, sources, || session.check())?;
+    session.send(&Message::Matched(expanded.tops.len() as u32))?;
+    Ok(expanded)
+}
+
 /// The client's first words, and the server's answer.
 fn greet<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming, request: Request) -> Result<(), CopyError> {
     session.send(&Message::Hello(Hello::ours()))?;
     session.send(&Message::Request(request))?;
-    check_hello(incoming.next())
+    check_hello(session, incoming.next())
 }
 
 /// The server's first words.
 fn hello<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming) -> Result<(), CopyError> {
-    check_hello(incoming.next())?;
+    check_hello(session, incoming.next())?;
     session.send(&Message::Hello(Hello::ours()))
 }
 
-fn check_hello(message: Result<Message, CopyError>) -> Result<(), CopyError> {
+fn check_hello<T: Transport>(session: &Session<'_, T>, message: Result<Message, CopyError>) -> Result<(), CopyError> {
     match message {
-        Ok(Message::Hello(hello)) if hello.version == VERSION => Ok(()),
+        Ok(Message::Hello(hello)) if hello.version == VERSION => {
+            session.meet(hello.features);
+            Ok(())
+        }
         Ok(Message::Hello(Hello { version: theirs, .. })) | Err(CopyError::Refused(Stop::Version { speaks: theirs })) => {
             Err(CopyError::PeerUnsupported { ours: VERSION, theirs })
         }

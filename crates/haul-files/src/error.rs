@@ -208,12 +208,19 @@ pub enum Why {
     NotForStdout,
     /// The destination's name ends with `/`, so it must be a directory.
     NeedsDirectory,
+    /// Nothing has a name that the pattern matches; only told to a peer with [`PATTERNS`](crate::protocol::PATTERNS).
+    NoMatch,
 }
 
 impl Why {
     /// The reason in an error of the system.
     pub fn from_io(error: &io::Error) -> Self {
         Self::Os(error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error()))
+    }
+
+    /// The nearest error of the system.
+    pub(crate) fn errno(&self) -> rustix::io::Errno {
+        if let Self::Os(number) = self { rustix::io::Errno::from_raw_os_error(*number) } else { rustix::io::Errno::PERM }
     }
 }
 
@@ -242,6 +249,7 @@ impl fmt::Display for Why {
             Self::OutsideRoot => "leads outside the exported root, or through a symbolic link",
             Self::NotForStdout => "only files can go to standard output",
             Self::NeedsDirectory => "the destination is not a directory",
+            Self::NoMatch => "no match",
         })
     }
 }

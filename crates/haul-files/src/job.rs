@@ -121,7 +121,8 @@ pub struct PushJob {
 /// From the server to here.
 #[derive(Debug, Clone)]
 pub struct PullJob {
-    /// Paths at the server; at least one.
+    /// Paths at the server; at least one. One that is not there is read as a pattern of a shell (`*`, `?`, `[..]`, `\` before what means
+    /// itself), which the server expands.
     pub sources: Vec<PathBuf>,
     /// Where to.
     pub destination: Destination,

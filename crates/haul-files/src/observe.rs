@@ -1,6 +1,6 @@
 //! What a copy tells while it runs ([`Observer`]) and when it is over ([`Report`]).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use haul_units::Bytes;
@@ -12,7 +12,7 @@ use crate::error::FileProblem;
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn event(&self, event: Event<'_>);
-    /// Whether [`Event::FileStarted`] and [`Event::FileFinished`] are wanted; they cost a path each.
+    /// Whether [`Event::FileStarted`], [`Event::FileFinished`] and [`Event::UnderWay`] are wanted; they cost a path each.
     fn wants_files(&self) -> bool {
         false
     }
@@ -69,6 +69,22 @@ pub enum Event<'a> {
     },
     /// Something was not copied; the rest goes on.
     Problem(&'a FileProblem),
+    /// The files of more than a block that have arrived in part, the earliest first, a few of them: takes the place of what this event said
+    /// before. About 5 times a second while it changes, if [`wants_files`](Observer::wants_files); never from a peer that cannot tell.
+    UnderWay(&'a [FileUnderWay]),
+    /// This run goes on from what an earlier one left.
+    Resumed,
+}
+
+/// A file that has arrived in part.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileUnderWay {
+    /// As the user would name it.
+    pub path: PathBuf,
+    /// Its size; zero where it is not known.
+    pub size: Bytes,
+    /// Bytes of it that are at the destination.
+    pub arrived: Bytes,
 }
 
 /// What a copy did, both sides together.

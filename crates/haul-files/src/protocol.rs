@@ -5,7 +5,7 @@
 //! ```text
 //!   client            server
 //!   Hello, Request -->
-//!                 <-- Hello, then Start (it receives) or Entries (it sends)
+//!                 <-- Hello, Matched (for patterns), then Start (it receives) or Entries (it sends)
 //!   sender            receiver
 //!                 <-- Start { wants }
 //!   Entries.., FileEnd.., Problem..      -->
@@ -29,8 +29,12 @@ use crate::observe::Waits;
 
 /// Version of the protocol; a peer with another one is refused.
 pub const VERSION: u16 = 1;
-/// Features of this program, one bit each; none is defined yet.
-pub const FEATURES: u64 = 0;
+/// Feature: sources of a [`What::Pull`] may be patterns. If both sides have it and one is, the server says [`Message::Matched`] after its hello.
+pub const PATTERNS: u64 = 1 << 0;
+/// Feature: understands [`Message::UnderWay`].
+pub const UNDER_WAY: u64 = 1 << 1;
+/// Features of this program, one bit each.
+pub const FEATURES: u64 = PATTERNS | UNDER_WAY;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest name of one directory entry in bytes.
@@ -72,6 +76,10 @@ pub enum Message {
     Bye,
     /// Either: the copy ends here, and why.
     Stop(Stop),
+    /// Server, see [`PATTERNS`]: how many sources the patterns and plain names of the request come to.
+    Matched(u32),
+    /// Receiver, to a peer with [`UNDER_WAY`]: the files of several pieces that have arrived in part, a few of them, about 5 times a second.
+    UnderWay(Vec<Part>),
 }
 
 /// The first frame of each side.
@@ -115,7 +123,7 @@ pub enum What {
     },
     /// The client receives.
     Pull {
-        /// From where, as the user spelled it.
+        /// From where, as the user spelled it: names, or patterns where nothing has that name.
         sources: Vec<WirePath>,
         /// Blocks in the order of the files and their content, holes filled: for standard output.
         in_order: bool,
@@ -246,6 +254,15 @@ pub struct Progress {
     pub kept_files: u64,
     /// Bytes that were there already.
     pub kept_bytes: u64,
+}
+
+/// How much of a file has arrived.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The file.
+    pub id: u64,
+    /// Bytes of it that are written, those of an earlier run included.
+    pub arrived: u64,
 }
 
 /// The receiver's part of the report.

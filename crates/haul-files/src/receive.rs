@@ -12,6 +12,7 @@ mod entries;
 mod in_order;
 mod stage;
 mod tree;
+mod under_way;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -25,14 +26,16 @@ use crate::clock;
 use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 use crate::job::{Options, Stream};
 use crate::journal::{PathKey, Source};
-use crate::observe::{Report, Waits};
+use crate::observe::{Event, Report, Waits};
+use crate::pattern::{Pattern, is_pattern};
 use crate::protocol::{FileEnd, Finished, Message, Progress};
-use crate::resolve::Place;
+use crate::resolve::{Place, base_name};
 use crate::session::{Incoming, Session, lock};
 use crate::transport::Transport;
 use commit::Ready;
 use stage::Stage;
 use tree::{Meta, Tree};
+use under_way::UnderWay;
 
 /// Threads that check and write.
 const WRITERS: u32 = 2;
@@ -44,8 +47,31 @@ pub(crate) struct ReceiveJob {
     pub(crate) target: Target,
     pub(crate) options: Options,
     pub(crate) job: [u8; 32],
-    /// Names that may stand at the top; none: any. Who asks for `a` is not given `b`.
-    pub(crate) expected: Option<HashSet<Vec<u8>>>,
+    /// What may stand at the top; none: anything.
+    pub(crate) expected: Option<Expected>,
+}
+
+/// Names that were asked for: who asks for `a` is not given `b`.
+pub(crate) struct Expected {
+    names: HashSet<Vec<u8>>,
+    patterns: Vec<Pattern>,
+}
+
+impl Expected {
+    /// The names of these sources.
+    pub(crate) fn plain(sources: &[WirePath]) -> Self {
+        Self { names: sources.iter().map(|source| base_name(&source.0)).collect(), patterns: Vec::new() }
+    }
+
+    /// The names that these sources, read as patterns, match.
+    pub(crate) fn add_patterns(&mut self, sources: &[WirePath]) {
+        let names = sources.iter().map(|source| base_name(&source.0));
+        self.patterns = names.filter(|name| is_pattern(name)).map(|name| Pattern::new(&name)).collect();
+    }
+
+    fn contains(&self, name: &[u8]) -> bool {
+        self.names.contains(name) || self.patterns.iter().any(|pattern| pattern.matches(name))
+    }
 }
 
 /// Where it goes.
@@ -63,6 +89,7 @@ struct Receiver<'a, T: Transport> {
     files: Mutex<Files>,
     announced: Condvar,
     counts: Counts,
+    under_way: UnderWay,
     waits: Mutex<Waits>,
 }
 
@@ -114,6 +141,9 @@ pub(crate) fn receive<T: Transport>(
         Target::Tree(place) => place,
     };
     let stage = Stage::open(&place.root, &place.spelled, &job.job, job.options.resume).map_err(CopyError::Stopped)?;
+    if stage.has_earlier() {
+        session.observer.event(Event::Resumed);
+    }
     let wants = job.options.update || stage.has_earlier();
     let receiver = Receiver {
         session,
@@ -123,6 +153,7 @@ pub(crate) fn receive<T: Transport>(
         files: Mutex::default(),
         announced: Condvar::new(),
         counts: Counts::default(),
+        under_way: UnderWay::default(),
         waits: Mutex::default(),
     };
     session.send(&Message::Start { wants })?;

@@ -3,6 +3,7 @@
 //! In an exported root nothing that a client names leads outside: `openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, or where the kernel
 //! lacks it one component at a time without following links. An account's paths follow links as its shell would.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -58,22 +59,6 @@ impl Top {
         Self { spelled: path.into(), name: base_name(path.as_os_str().as_bytes()), opener: Opener::Free(path.to_owned()) }
     }
 
-    /// A source that a client names.
-    pub(crate) fn requested(access: &Access, spelled: &WirePath) -> Result<Self, Stop> {
-        let name = base_name(&spelled.0);
-        let opener = match access {
-            Access::Account { home } => Opener::Free(at_home(home, spelled)),
-            Access::Exports(exports) => {
-                let (export, rest) = exported(exports, spelled)?;
-                match beneath_path(rest) {
-                    Ok(path) => Opener::Beneath { root: open_root(export)?, path },
-                    Err(why) => Opener::Never(why),
-                }
-            }
-        };
-        Ok(Self { spelled: spelled.clone(), name, opener })
-    }
-
     /// Opens it.
     pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, Why> {
         match &self.opener {
@@ -81,6 +66,43 @@ impl Top {
             Opener::Beneath { root, path } => open_beneath(root, path, flags),
             Opener::Never(why) => Err(why.clone()),
         }
+    }
+}
+
+/// What one client may read; each root is opened once.
+pub(crate) struct Requests<'a> {
+    access: &'a Access,
+    roots: HashMap<&'a str, Arc<OwnedFd>>,
+}
+
+impl<'a> Requests<'a> {
+    pub(crate) fn new(access: &'a Access) -> Self {
+        Self { access, roots: HashMap::new() }
+    }
+
+    /// A source that a client names.
+    pub(crate) fn source(&mut self, spelled: &WirePath) -> Result<Top, Stop> {
+        let name = base_name(&spelled.0);
+        let opener = match self.access {
+            Access::Account { home } => Opener::Free(at_home(home, spelled)),
+            Access::Exports(exports) => {
+                let (export, rest) = exported(exports, spelled)?;
+                match beneath_path(rest) {
+                    Ok(path) => Opener::Beneath { root: self.root(export)?, path },
+                    Err(why) => Opener::Never(why),
+                }
+            }
+        };
+        Ok(Top { spelled: spelled.clone(), name, opener })
+    }
+
+    fn root(&mut self, export: &'a Export) -> Result<Arc<OwnedFd>, Stop> {
+        if let Some(root) = self.roots.get(&*export.name) {
+            return Ok(root.clone());
+        }
+        let root = open_root(export)?;
+        self.roots.insert(&export.name, root.clone());
+        Ok(root)
     }
 }
 

@@ -14,7 +14,8 @@ mod plan;
 mod read;
 mod scan;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use haul_units::Bytes;
@@ -23,8 +24,8 @@ use crate::dirs::Dirs;
 use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
 use crate::job::{Options, Stream};
 use crate::journal::Source;
-use crate::observe::{Report, Waits};
-use crate::protocol::{Entry, Finished, Message, ROOT};
+use crate::observe::{Event, FileUnderWay, Report, Waits};
+use crate::protocol::{Entry, Finished, Message, Part, ROOT};
 use crate::resolve::Top;
 use crate::session::{Incoming, Session, lock};
 use crate::transport::{BlockTx, Transport};
@@ -65,6 +66,8 @@ struct Sender<'a, T: Transport> {
     dirs: Dirs,
     plan: Plan,
     announcer: Mutex<Announcer>,
+    /// The large files that were opened, by id: their names, for progress. Empty if nobody wants names.
+    opened: Mutex<BTreeMap<u64, (PathBuf, Bytes)>>,
     waits: Mutex<Waits>,
 }
 
@@ -81,12 +84,16 @@ pub(crate) fn send<T: Transport>(session: &Session<'_, T>, incoming: &mut Incomi
         return Err(CopyError::PeerMisbehaved("no start"));
     };
     let verified = job.options.verify;
+    if wants && !job.options.update {
+        session.observer.event(Event::Resumed);
+    }
     let sender = Sender {
         session,
         job,
         dirs: Dirs::new(),
         plan: Plan::new(wants),
         announcer: Mutex::new(Announcer { last_id: ROOT, batch: Vec::new(), batch_bytes: 0 }),
+        opened: Mutex::default(),
         waits: Mutex::default(),
     };
     let finished = std::thread::scope(|scope| {
@@ -131,6 +138,7 @@ impl<T: Transport> Sender<'_, T> {
                 Message::Unwanted(id) => self.plan.unwanted(id),
                 Message::Problem(problem) => self.session.note(problem),
                 Message::Progress(progress) => self.session.progress(&progress),
+                Message::UnderWay(parts) => self.under_way(&parts),
                 Message::Finished(finished) => {
                     self.session.progress(&finished.progress);
                     return Ok(finished);
@@ -138,6 +146,24 @@ impl<T: Transport> Sender<'_, T> {
                 _ => return Err(CopyError::PeerMisbehaved("a message that no receiver sends")),
             }
         }
+    }
+
+    /// Tells the observer how much of the large files has arrived.
+    fn under_way(&self, parts: &[Part]) {
+        if !self.session.observer.wants_files() {
+            return;
+        }
+        let mut opened = lock(&self.opened);
+        if let Some(earliest) = parts.iter().map(|part| part.id).min() {
+            // Those before it are over; a file that is not only loses its bar.
+            *opened = opened.split_off(&earliest);
+        }
+        let known = parts.iter().filter_map(|part| Some((part, opened.get(&part.id)?)));
+        let files =
+            known.map(|(part, (path, size))| FileUnderWay { path: path.clone(), size: *size, arrived: Bytes(part.arrived) });
+        let files: Vec<_> = files.collect();
+        drop(opened);
+        self.session.observer.event(Event::UnderWay(&files));
     }
 
     /// Gives the entry its id and adds it to the batch.

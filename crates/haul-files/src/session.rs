@@ -4,7 +4,7 @@
 //! thread that waits in the transport; after that it ends the connection itself. Waits inside this process look at the failure at least every [`POLL`].
 
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
@@ -34,6 +34,8 @@ pub(crate) struct Session<'a, T> {
     out: Mutex<Out>,
     alarm: Arc<Alarm>,
     cancel: &'a Cancel,
+    /// What the peer's hello named.
+    features: AtomicU64,
     failure: Mutex<Option<CopyError>>,
     problems: Mutex<(u64, Vec<FileProblem>)>,
     started: Instant,
@@ -87,6 +89,7 @@ pub(crate) fn run<T: Transport>(
         out: Mutex::new(Out { stream: link.control_out, frames: Vec::new() }),
         alarm: alarm.clone(),
         cancel,
+        features: AtomicU64::new(0),
         failure: Mutex::default(),
         problems: Mutex::default(),
         started: clock::now(),
@@ -114,6 +117,16 @@ impl<T: Transport> Session<'_, T> {
     /// Sends one message and flushes it.
     pub(crate) fn send(&self, message: &Message) -> Result<(), CopyError> {
         lock(&self.out).send(message).map_err(CopyError::Connection)
+    }
+
+    /// Takes the features of the peer's hello.
+    pub(crate) fn meet(&self, features: u64) {
+        self.features.store(features, Ordering::Relaxed);
+    }
+
+    /// Whether the peer has a feature.
+    pub(crate) fn peer_has(&self, feature: u64) -> bool {
+        self.features.load(Ordering::Relaxed) & feature != 0
     }
 
     /// Records the first failure and wakes the watchdog.
@@ -203,6 +216,9 @@ impl<T: Transport> Session<'_, T> {
             if let Some(stop) = stop {
                 // Not on this thread: if the peer is gone, the write may wait for room until the connection is aborted.
                 scope.spawn(move || self.tell(&Message::Stop(stop)));
+                self.wait_until_over(FAREWELL);
+            } else if matches!(*lock(&self.failure), Some(CopyError::Connection(_))) {
+                // A peer that gave up has closed its streams, and its reason is still on the way.
                 self.wait_until_over(FAREWELL);
             }
             self.transport.abort("the copy stopped");

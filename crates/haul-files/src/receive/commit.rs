@@ -105,7 +105,8 @@ fn tell<T: Transport>(
     }
     *told = progress;
     receiver.session.progress(&progress);
-    receiver.session.send(&Message::Progress(progress))
+    receiver.session.send(&Message::Progress(progress))?;
+    receiver.tell_parts()
 }
 
 fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, waits: &mut Waits) -> Result<(), CopyError> {

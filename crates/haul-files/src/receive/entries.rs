@@ -263,6 +263,7 @@ impl<T: Transport> Receiver<'_, T> {
         self.counts.kept_bytes.fetch_add(kept, Ordering::Relaxed);
         let missing = have.missing(file.size);
         file.state = Mutex::new(State::Open(Part::resumed(earlier.part, part.into(), have)));
+        self.under_way.add(file.id);
         if missing.is_empty() {
             // Killed between the last write and the end.
             if let Some(done) = self.complete_now(file, End { size: file.size, bytes: 0, sum: [0; 32] })? {

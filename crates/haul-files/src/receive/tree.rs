@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::Expected;
 use super::commit::FEW;
 use super::stage::{Stage, part_name};
 use crate::dirs::Dirs;
@@ -27,8 +28,8 @@ pub(super) struct Tree {
     pub(super) options: Options,
     pub(super) stage: Stage,
     pub(super) dirs: Dirs,
-    /// Names that may stand at the top; none: any.
-    pub(super) expected: Option<HashSet<Vec<u8>>>,
+    /// What may stand at the top; none: anything.
+    pub(super) expected: Option<Expected>,
     umask: u32,
     euid: u32,
     state: Mutex<State>,
@@ -80,7 +81,7 @@ pub(super) struct Meta {
 }
 
 impl Tree {
-    pub(super) fn new(place: Place, stage: Stage, options: Options, expected: Option<HashSet<Vec<u8>>>) -> Self {
+    pub(super) fn new(place: Place, stage: Stage, options: Options, expected: Option<Expected>) -> Self {
         let dirs = Dirs::new();
         let mut display = place.spelled.0.clone();
         if place.rename.is_some() {

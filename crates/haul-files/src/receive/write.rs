@@ -56,6 +56,11 @@ pub(super) struct End {
 }
 
 impl State {
+    /// Bytes that are at the destination, if some but not all are.
+    pub(super) fn arrived(&self) -> Option<u64> {
+        if let Self::Open(part) = self { Some(part.taken.total()) } else { None }
+    }
+
     /// Ends it; the part file that it leaves.
     pub(super) fn give_up(&mut self) -> Option<u64> {
         match std::mem::replace(self, Self::Over) {
@@ -250,6 +255,7 @@ impl<T: Transport> Receiver<'_, T> {
             if let State::Open(part) = &*state {
                 rustix::fs::ftruncate(&*part.fd, file.size)?;
             }
+            self.under_way.add(file.id);
             if !file.stream {
                 self.tree.stage.append(&[Record::Part { part: number, path: file.key, source: file.source }])?;
             }

@@ -19,7 +19,7 @@ use crate::clock::timed;
 use crate::error::{CopyError, Why};
 use crate::meta;
 use crate::observe::{Event, Waits};
-use crate::protocol::{FileEnd, Message};
+use crate::protocol::{FileEnd, Message, UNDER_WAY};
 use crate::resolve::path_of;
 use crate::session::lock;
 use crate::transport::{BlockTx, Transport};
@@ -115,6 +115,7 @@ impl<T: Transport> Reader<'_, T> {
 
     fn open_large(&mut self, file: Arc<SourceFile>, wanted: Wanted) -> Result<(), CopyError> {
         self.started(&file);
+        self.named(&file);
         let opened = timed(&mut self.waits.read, || {
             let fd = self.sender.open(&file)?;
             let stat = rustix::fs::fstat(&fd)?;
@@ -172,6 +173,7 @@ impl<T: Transport> Reader<'_, T> {
     fn stream(&mut self, file: &Arc<SourceFile>) -> Result<(), CopyError> {
         let Some(Origin::Stream(stream)) = file.top.and_then(|index| self.sender.job.tops.get(index)) else { return Ok(()) };
         self.started(file);
+        self.named(file);
         let mut stream = stream.lock();
         let (mut offset, mut sum) = (0, PieceSum::default());
         loop {
@@ -235,6 +237,14 @@ impl<T: Transport> Reader<'_, T> {
 
     fn started(&self, file: &SourceFile) {
         self.tell(file, |path, size| Event::FileStarted { path, size });
+    }
+
+    /// The receiver will tell how much of this file has arrived, by its id.
+    fn named(&self, file: &SourceFile) {
+        if self.sender.session.observer.wants_files() && self.sender.session.peer_has(UNDER_WAY) {
+            let name = (path_of(self.sender.display(file).0), haul_units::Bytes(file.state.size));
+            lock(&self.sender.opened).insert(file.entry.id, name);
+        }
     }
 
     fn finished(&self, file: &SourceFile) {

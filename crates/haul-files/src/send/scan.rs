@@ -81,7 +81,7 @@ impl<T: Transport> Scan<'_, T> {
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory if self.sender.job.options.recursive => {
                 let entry = self.announce(entry_of(ROOT, &top.name, &stat, Kind::Directory))?;
-                self.sender.dirs.pin(entry.id, ROOT, &top.spelled.0, Arc::new(fd));
+                self.sender.dirs.add_source(entry.id, top);
                 self.walk(entry.id)
             }
             FileType::Directory => fail(Why::DirectoryWithoutRecursive),

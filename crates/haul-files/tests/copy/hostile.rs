@@ -279,12 +279,16 @@ fn content_that_is_not_what_was_read_is_not_kept() {
 
 /// A server that answers a pull of `asked` with these entries, and what the client made of it.
 fn puller(to: &Path, asked: &str, entries: Vec<Entry>) -> Served {
+    puller_with(to, asked, &[Message::Hello(Hello::ours())], entries)
+}
+
+fn puller_with(to: &Path, asked: &str, greeting: &[Message], entries: Vec<Entry>) -> Served {
     let (here, there) = pair(Conditions::default());
     std::thread::scope(|scope| {
         let job = PullJob { sources: vec![asked.into()], destination: Destination::Path(to.to_owned()), options: preserving() };
         let client = scope.spawn(move || pull(here, &job, &Silent, &Cancel::new()));
         let mut peer = Peer { link: there };
-        peer.say(&Message::Hello(Hello::ours()));
+        greeting.iter().for_each(|message| peer.say(message));
         peer.say(&Message::Entries(entries));
         peer.finish();
         peer.listen();
@@ -304,6 +308,80 @@ fn a_server_gives_only_what_was_asked_for() {
     assert_eq!(misbehaved(puller(&p.to.join("name"), "a", two)), "several sources for one name");
     puller(&p.to, "x/wanted", vec![file(1, ROOT, b"wanted", 0)]).unwrap();
     assert!(p.to.join("wanted").exists() && !p.to.join(".bashrc").exists());
+}
+
+#[test]
+fn a_server_gives_only_what_a_pattern_matches() {
+    let p = places();
+    let asked = |greeting: &[Message], name: &[u8]| puller_with(&p.to, "x/*.log", greeting, vec![file(1, ROOT, name, 0)]);
+    let greeting = [Message::Hello(Hello::ours()), Message::Matched(1)];
+    for name in [&b".bashrc"[..], b"a.txt", b".a.log", b"../a.log", b""] {
+        assert_eq!(misbehaved(asked(&greeting, name)), "a source that was not asked for");
+    }
+    // It matches, but is not a name.
+    assert_eq!(misbehaved(asked(&greeting, b"x/../a.log")), "a name that is not plain");
+    asked(&greeting, b"a.log").unwrap();
+    assert!(p.to.join("a.log").exists());
+    // The count is a promise, and a server that cannot expand gives the very name or nothing.
+    assert_eq!(misbehaved(asked(&greeting[..1], b"a.log")), "no word on the patterns");
+    let old = [Message::Hello(Hello { version: VERSION, features: 0 })];
+    assert_eq!(misbehaved(asked(&old, b"a.log")), "a source that was not asked for");
+    asked(&old, b"*.log").unwrap();
+}
+
+/// Everything that a server says to a client with these features.
+fn served_to(features: u64, what: What) -> Vec<Message> {
+    let (here, there) = pair(Conditions { capacity: 10_000, ..Conditions::default() });
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
+        let mut peer = Peer { link: here };
+        peer.say(&Message::Hello(Hello { version: VERSION, features }));
+        peer.say(&Message::Request(Request { what, options: Options::default(), job: [7; 32] }));
+        peer.say(&Message::Start { wants: false });
+        let mut said = Vec::new();
+        while let Ok(Some(message)) = read_frame(&mut *peer.link.control_in, &mut Vec::new()) {
+            let over = matches!(message, Message::ScanDone | Message::Stop(_));
+            said.push(message);
+            if over {
+                break;
+            }
+        }
+        peer.link.transport.kill();
+        said
+    })
+}
+
+#[test]
+fn an_older_client_hears_nothing_that_it_does_not_know() {
+    let p = places();
+    write(p.from.join("a"), "x");
+    let pull = |pattern: &str| What::Pull { sources: vec![p.from.join(pattern).as_path().into()], in_order: false };
+    let said = served_to(0, pull("*"));
+    assert!(!said.iter().any(|message| matches!(message, Message::Matched(_) | Message::Entries(_))), "{said:?}");
+    let missing = |message: &Message| matches!(message, Message::Problem(problem) if problem.why == haul_files::Why::Os(2));
+    assert!(said.iter().any(missing), "{said:?}");
+    let said = served_to(u64::MAX, pull("*"));
+    assert!(matches!(&said[1..], [Message::Matched(1), Message::Entries(_), ..]), "{said:?}");
+    assert!(matches!(&served_to(u64::MAX, pull("b*"))[1..], [Message::Matched(0), Message::Problem(_), ..]));
+    // A plain name needs no count.
+    assert!(matches!(&served_to(u64::MAX, pull("a"))[1..], [Message::Entries(_), ..]));
+}
+
+#[test]
+fn patterns_that_would_take_for_ever_do_not() {
+    let p = places();
+    for i in 0..30 {
+        write(p.from.join(format!("{}{i}/x", "a".repeat(200))), "x");
+    }
+    let pattern = p.from.join(format!("{}/{}", "*a".repeat(100) + "b", "*".repeat(1000)));
+    let sources = vec![pattern.as_path().into(); 1000];
+    let said = served_to(u64::MAX, What::Pull { sources, in_order: false });
+    assert!(matches!(said[1], Message::Matched(0)), "{:?}", said[1]);
+    // Up and down again and again: 30^9 ways.
+    let pattern = p.from.join("*/../".repeat(9));
+    let said = served_to(u64::MAX, What::Pull { sources: vec![pattern.as_path().into()], in_order: false });
+    let too_many = |message: &Message| matches!(message, Message::Problem(problem) if problem.why == haul_files::Why::Os(7));
+    assert!(said.iter().any(too_many), "{said:?}");
 }
 
 #[test]

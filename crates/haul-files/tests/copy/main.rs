@@ -4,5 +4,7 @@
 mod fixture;
 mod hostile;
 mod options;
+mod patterns;
+mod progress;
 mod resume;
 mod trees;
