@@ -1,88 +1,75 @@
 #!/usr/bin/env bash
-# A real copy, with scp beside it. As root: two hosts made of network namespaces, a real sshd on one of them. Otherwise: a daemon on loopback.
+# The same files by scp and by haul over a WAN of 10 Gbit/s, 100 ms and 0.1 % loss that is emulated on this machine. As root: two hosts made of
+# network namespaces, a real sshd on the far one. Otherwise: a daemon behind a relay that plays the same link, and no scp to compare with.
 # Everything it makes is in a directory and in namespaces of its own, and goes when it ends. HAUL_BIN: a program built before, to use instead.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-file_mb=${DEMO_FILE_MB:-1000}
+file_mb=${DEMO_FILE_MB:-2000}
 tree_files=${DEMO_TREE_FILES:-5000}
+# scp gets this long for each copy; what it would need for the rest is computed from its pace.
+patience_s=${DEMO_SCP_SECONDS:-12}
+link=(--rate 10G --rtt 100ms --loss 0.1%)
+# Of 10 Gbit/s: what the headers of 1500-byte packets and the loss leave, in MB a second.
+ideal_mb_s=1186
 
 say() { printf '\n\033[1m%s\033[0m\n' "$*"; }
+seconds() { awk "BEGIN {printf \"%.1f\", $1}"; }
+bytes_in() { find "$1" -type f -printf '%s\n' 2>/dev/null | awk '{sum += $1} END {print sum + 0}'; }
+hash_of() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16); }
 
-haul=${HAUL_BIN:-}
-if [ -z "$haul" ]; then
-    say "Building haul"
-    cargo build --release --locked -p haul-cli
-    haul="$(scripts/target-dir.sh)/release/haul"
-fi
-
-# In memory where there is room for the source and two copies: a slow disk would hide the network.
-need_kb=$((file_mb * 1024 * 4))
-place=${TMPDIR:-/tmp}
-if [ "$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $4}')" -gt "$need_kb" ] 2>/dev/null; then
-    place=/dev/shm
-fi
-work=$(mktemp -d "$place/haul-demo.XXXXXX")
-id=haul-demo-$$
-near=$id-near
-far=$id-far
-daemon=
+main() {
+    haul=${HAUL_BIN:-}
+    if [ -z "$haul" ]; then
+        say "Building haul"
+        cargo build --release --locked -p haul-cli
+        haul="$(scripts/target-dir.sh)/release/haul"
+    fi
+    # In memory where there is room for the source and two copies: a slow disk would hide the network.
+    local place=${TMPDIR:-/tmp} need_kb=$((file_mb * 1024 * 4))
+    if [ "$(df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 {print $4}')" -gt "$need_kb" ] 2>/dev/null; then
+        place=/dev/shm
+    fi
+    work=$(mktemp -d "$place/haul-demo.XXXXXX")
+    helpers=()
+    trap clean EXIT
+    trap 'exit 130' INT TERM
+    make_files
+    export haul work
+    if [ "$(id -u)" = 0 ] && command -v ssh >/dev/null && PATH="$PATH:/usr/sbin" command -v sshd >/dev/null; then
+        say "A WAN of 10 Gbit/s, 100 ms, 0.1 % loss; TCP there is CUBIC, as on most machines"
+        "$haul" lab wan run "${link[@]}" --tcp cubic -- "$PWD/scripts/demo.sh" over-wan
+    else
+        say "No root, or no sshd: a daemon behind a relay of 10 Gbit/s, 100 ms, 0.1 % loss, and no scp to compare with"
+        over_relay
+    fi
+}
 
 clean() {
     local status=$?
-    [ -z "$daemon" ] || kill "$daemon" 2>/dev/null || true
-    if [ -e "/run/netns/$far" ]; then
-        ip netns pids "$far" | xargs -r kill 2>/dev/null || true
-    fi
-    for namespace in "$near" "$far"; do
-        [ ! -e "/run/netns/$namespace" ] || ip netns del "$namespace"
-    done
+    [ ${#helpers[@]} = 0 ] || kill "${helpers[@]}" 2>/dev/null || true
     rm -rf "$work"
     exit "$status"
 }
-trap clean EXIT
-trap 'exit 130' INT TERM
 
-say "Making a file of $file_mb MB and a tree of $tree_files real files"
-mkdir -p "$work/source/tree" "$work/scp" "$work/haul"
-head -c "${file_mb}000000" /dev/urandom >"$work/source/file"
-# A broken pipe is how `head` says that it has enough.
-{ find /usr/share /usr/include /usr/lib -xdev -type f -size -1000k -readable 2>/dev/null || true; } | head -n "$tree_files" >"$work/list" || true
-tar -cf - -T "$work/list" 2>/dev/null | tar -xf - -C "$work/source/tree"
-echo "$(find "$work/source/tree" -type f | wc -l) files, $(du -sm "$work/source/tree" | cut -f1) MB"
-
-hash_of() { (cd "$1" && find . -type f -print0 | sort -z | xargs -0 sha256sum | sha256sum | cut -c1-16); }
-
-# Runs a command, quietly, and leaves the time it took, in seconds, in `took`. What it prints is shown where it fails.
-timed() {
-    local start end
-    start=$(date +%s%N)
-    if ! "$@" >"$work/output" 2>&1; then
-        cat "$work/output" >&2
-        echo "demo: error: failed: $*" >&2
-        exit 1
-    fi
-    end=$(date +%s%N)
-    took=$(awk "BEGIN {printf \"%.2f\", ($end - $start) / 1e9}")
+make_files() {
+    say "Making a file of $file_mb MB and a tree of $tree_files real files"
+    mkdir -p "$work/source/tree" "$work/scp" "$work/haul"
+    head -c "${file_mb}000000" /dev/urandom >"$work/source/file"
+    # A broken pipe is how `head` says that it has enough.
+    { find /usr/share /usr/include /usr/lib -xdev -type f -size -1000k -readable 2>/dev/null || true; } | head -n "$tree_files" >"$work/list" || true
+    tar -cf - -T "$work/list" 2>/dev/null | tar -xf - -C "$work/source/tree"
+    echo "$(find "$work/source/tree" -type f | wc -l) files, $(du -sm "$work/source/tree" | cut -f1) MB"
 }
 
-make_hosts() {
-    ip netns add "$near"
-    ip netns add "$far"
-    ip link add wan netns "$near" type veth peer name wan netns "$far"
-    local namespace last=1
-    for namespace in "$near" "$far"; do
-        ip -n "$namespace" address add "10.78.0.$last/24" dev wan
-        ip -n "$namespace" link set lo up
-        ip -n "$namespace" link set wan up
-        last=2
-    done
+# Inside `haul lab wan run`: sshd on host b, copies from host a.
+over_wan() {
     ssh-keygen -q -t ed25519 -N '' -f "$work/host_key"
     ssh-keygen -q -t ed25519 -N '' -f "$work/user_key"
     mkdir -p /run/sshd
     cat >"$work/sshd_config" <<CONFIG
 Port 2222
-ListenAddress 10.78.0.2
+ListenAddress $HAUL_LAB_B_ADDRESS
 HostKey $work/host_key
 AuthorizedKeysFile $work/user_key.pub
 StrictModes no
@@ -93,10 +80,10 @@ PasswordAuthentication no
 UseDNS no
 Subsystem sftp internal-sftp
 CONFIG
-    echo "[10.78.0.2]:2222 $(cat "$work/host_key.pub")" >"$work/known_hosts"
+    echo "[$HAUL_LAB_B_ADDRESS]:2222 $(cat "$work/host_key.pub")" >"$work/known_hosts"
     cat >"$work/ssh_config" <<CONFIG
 Host far
-  HostName 10.78.0.2
+  HostName $HAUL_LAB_B_ADDRESS
   Port 2222
   User $(id -un)
   IdentityFile $work/user_key
@@ -106,61 +93,79 @@ Host far
   StrictHostKeyChecking yes
   BatchMode yes
 CONFIG
-    ip netns exec "$far" "$(PATH="$PATH:/usr/sbin" command -v sshd)" -f "$work/sshd_config"
+    "$haul" lab wan exec b -- "$(PATH="$PATH:/usr/sbin" command -v sshd)" -f "$work/sshd_config"
+    on_near=("$haul" lab wan exec a --)
+    copy_scp() { timeout "$patience_s" "${on_near[@]}" scp -r -p -F "$work/ssh_config" "$1" "far:$work/scp/"; }
+    copy_haul() { "${on_near[@]}" "$haul" cp -r -p -F "$work/ssh_config" --remote-haul "$haul" "$1" "far:$work/haul/"; }
+    compare scp
+    say "What the WAN saw"
+    "$haul" lab wan status
 }
 
-if [ "$(id -u)" = 0 ] && command -v ip >/dev/null && command -v ssh >/dev/null && PATH="$PATH:/usr/sbin" command -v sshd >/dev/null; then
-    say "Two hosts: network namespaces joined by a link, sshd on the far one"
-    make_hosts
-    on_near=(ip netns exec "$near")
-    copy_scp() { "${on_near[@]}" scp -q -r -p -F "$work/ssh_config" "$1" "far:$work/scp/"; }
-    copy_haul() { "${on_near[@]}" "$haul" cp -r -p -F "$work/ssh_config" --remote-haul "$haul" "$1" "far:$work/haul/"; }
-    with_scp=yes
-else
-    say "No root, or no sshd: a daemon on loopback, and no scp to compare with"
+over_relay() {
     export XDG_CONFIG_HOME="$work/config"
-    "$haul" serve --state "$work/daemon" --root "demo=$work/haul:rw" --listen 127.0.0.1:17700 2>"$work/daemon.log" &
-    daemon=$!
+    local port=17700 relay=17701 client server
+    "$haul" serve --state "$work/daemon" --root "demo=$work/haul:rw" --listen "127.0.0.1:$port" 2>"$work/daemon.log" &
+    helpers+=($!)
+    "$haul" lab relay --listen "127.0.0.1:$relay" --to "127.0.0.1:$port" "${link[@]}" >/dev/null &
+    helpers+=($!)
     client=$("$haul" key show | grep -o 'SHA256:[A-Za-z0-9+/]*' | head -1)
     for _ in $(seq 50); do [ -e "$work/daemon/identity" ] && break; sleep 0.1; done
     server=$("$haul" key --state "$work/daemon" show | grep -o 'SHA256:[A-Za-z0-9+/]*' | head -1)
     "$haul" key --state "$work/daemon" authorize "$client" >/dev/null
-    "$haul" key trust 127.0.0.1:17700 "$server" >/dev/null
-    copy_haul() { "$haul" cp -r -p "$1" "haul://127.0.0.1:17700/demo/"; }
-    with_scp=
-fi
+    "$haul" key trust "127.0.0.1:$relay" "$server" >/dev/null
+    copy_haul() { "$haul" cp -r -p "$1" "haul://127.0.0.1:$relay/demo/"; }
+    compare
+}
 
-expected=$(hash_of "$work/source")
-results=()
-for what in file tree; do
-    say "Copying the $what"
-    scp_took=-
-    if [ -n "$with_scp" ]; then
-        timed copy_scp "$work/source/$what"
-        scp_took=$took
-        echo "scp      $scp_took s"
-    fi
-    timed copy_haul "$work/source/$what"
-    echo "haul cp  $took s"
-    sed 's/^/         /' "$work/output"
-    results+=("$what $scp_took $took")
-done
-
-say "Result"
-printf '%-28s %10s %10s\n' '' scp 'haul cp'
-for result in "${results[@]}"; do
-    read -r what scp_took haul_took <<<"$result"
-    case $what in
-        file) what="one file of $file_mb MB" ;;
-        tree) what="a tree of $tree_files files" ;;
-    esac
-    printf '%-28s %8s s %8s s\n' "$what" "$scp_took" "$haul_took"
-done
-for copy in ${with_scp:+scp} haul; do
-    found=$(hash_of "$work/$copy")
+# Copies both, by scp too if it is named, and says what it took.
+compare() {
+    local rows=() what size count all scp_took haul_took start found expected
+    for what in file tree; do
+        size=$(bytes_in "$work/source/$what")
+        scp_took=-
+        if [ "${1:-}" = scp ]; then
+            say "scp, the $what (for $patience_s s at most)"
+            start=$(date +%s%N)
+            if copy_scp "$work/source/$what" >"$work/output" 2>&1; then
+                scp_took="$(seconds "($(date +%s%N) - $start) / 1e9") s"
+                echo "done in $scp_took"
+            else
+                found=$(bytes_in "$work/scp/$what")
+                if [ "$found" = 0 ]; then
+                    cat "$work/output" >&2
+                    echo "demo: error: scp copied nothing" >&2
+                    exit 1
+                fi
+                # Small files cost round trips, large ones bytes: what is nearer to its end counts, to scp's favour.
+                count=$(find "$work/scp/$what" -type f | wc -l) all=$(find "$work/source/$what" -type f | wc -l)
+                [ "$all" -gt 1 ] || count=0
+                scp_took=$(awk "BEGIN {a = $found / $size; b = $count / $all; s = $patience_s / (a > b ? a : b)
+                    if (s < 300) printf \"%.0f s *\", s; else printf \"%.0f min *\", s / 60}")
+                echo "stopped: $(seconds "$found / 1e6") of $(seconds "$size / 1e6") MB arrived in $patience_s s"
+            fi
+        fi
+        say "haul cp, the $what"
+        start=$(date +%s%N)
+        copy_haul "$work/source/$what"
+        haul_took=$(seconds "($(date +%s%N) - $start) / 1e9")
+        rows+=("$what ($(seconds "$size / 1e6") MB)|$scp_took|$haul_took s|$(seconds "$size / 1e6 / $ideal_mb_s") s")
+    done
+    say "Result"
+    printf '%-24s %12s %12s %12s\n' '' scp 'haul cp' ideal
+    for what in "${rows[@]}"; do
+        IFS='|' read -r what scp_took haul_took found <<<"$what"
+        printf '%-24s %12s %12s %12s\n' "$what" "$scp_took" "$haul_took" "$found"
+    done
+    echo "ideal: the bytes at the line's rate, without logging in (1.6 s at 100 ms) and without starting"
+    [ "${1:-}" != scp ] || echo "*: at the pace of its first $patience_s s"
+    expected=$(hash_of "$work/source")
+    found=$(hash_of "$work/haul")
     if [ "$found" != "$expected" ]; then
-        echo "demo: error: what $copy copied is not what was sent: $found, not $expected" >&2
+        echo "demo: error: what haul copied is not what was sent: $found, not $expected" >&2
         exit 1
     fi
-    echo "$copy: SHA-256 over every file is the same at both ends ($found)"
-done
+    echo "haul: SHA-256 over every file is the same at both ends ($found)"
+}
+
+if [ "${1:-}" = over-wan ]; then over_wan; else main; fi

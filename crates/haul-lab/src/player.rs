@@ -88,7 +88,8 @@ impl Player {
         let rate = self.link.config().rate;
         if let Some(run) = &self.open {
             let complete = run.arrived.1 + time_for(&run.layout, run.first.index + run.count, rate);
-            return Some(complete.min(run.arrived.0 + LONGEST_HOLD));
+            let next = self.link.next_event().unwrap_or(complete);
+            return Some(complete.max(next).min(run.arrived.0 + LONGEST_HOLD));
         }
         let next = self.link.next_event()?;
         let segment = self.link.next_packet()?;
@@ -162,4 +163,113 @@ impl Run {
 fn time_for(layout: &Layout, from: u16, rate: BitRate) -> Duration {
     let left = u64::from(layout.segments.saturating_sub(from));
     if rate == BitRate::MAX || left == 0 { Duration::ZERO } else { rate.time_for(Bytes(left * layout.link_bytes(0))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_sim::{LossModel, Reorder};
+    use haul_units::Ratio;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::store::{Packet, Store};
+
+    /// What happened to a packet: which one it is, its mark, whether its bytes changed.
+    type Fate = (u64, u16, bool, bool);
+
+    fn keep(store: &mut Store, number: u64, layout: Layout) -> Segment {
+        let kept = store.keep(|room| {
+            room[..8].copy_from_slice(&number.to_be_bytes());
+            Ok::<_, ()>(Some((60_000, Packet { layout, to: 0 })))
+        });
+        kept.unwrap().unwrap().0
+    }
+
+    fn number(segment: &Segment) -> u64 {
+        segment.with_bytes(|_, bytes| u64::from_be_bytes(bytes[..8].try_into().unwrap()))
+    }
+
+    fn config() -> impl Strategy<Value = LinkConfig> {
+        let ratio = || prop_oneof![Just(0.0), 0.0..0.2].prop_map(Ratio::new);
+        let rate = prop_oneof![Just(10_000), Just(1_000), Just(100)].prop_map(BitRate::mbps);
+        ((rate, ratio(), ratio(), ratio(), ratio()), (0u64..3000, 20_000u64..2_000_000, any::<bool>(), any::<u64>())).prop_map(
+            |((rate, loss, reorder, duplicate, corrupt), (jitter, queue, marks, seed))| LinkConfig {
+                rate,
+                delay: Duration::from_millis(3),
+                jitter: Duration::from_micros(jitter),
+                queue: Bytes(queue),
+                loss: LossModel::Random(loss),
+                reorder: Reorder { ratio: reorder, extra: Duration::from_micros(200) },
+                duplicate,
+                corrupt,
+                ecn_threshold: marks.then_some(Bytes(queue / 4)),
+                seed,
+                ..LinkConfig::default()
+            },
+        )
+    }
+
+    proptest! {
+        /// The runs are, packet by packet, what the link does to single packets, and none waits for longer than it may.
+        #[test]
+        fn runs_are_the_packets(config in config(), gaps_us in proptest::collection::vec(0u64..400, 1..60), segments in 1u16..40) {
+            let layout = Layout::datagrams(usize::from(segments) * 1472, 1472, 28);
+            let mut store = Store::new();
+            let mut player = Player::new(config);
+            let mut single: Link<(u64, u16)> = Link::new(config);
+            let (mut now, mut runs, mut packets) = (Time::ZERO, Vec::new(), Vec::new());
+            let mut take = |player: &mut Player, now: Time| {
+                while let Some(run) = player.next_run(now) {
+                    let late = now.since(run.arrived.0);
+                    assert!(late <= LONGEST_HOLD, "{late:?}");
+                    let indices = run.first.index..run.first.index + run.count;
+                    runs.extend(indices.map(|index| (number(&run.first), index, run.ce, run.corrupted)));
+                }
+            };
+            for (n, gap) in gaps_us.iter().enumerate() {
+                let until = now + Duration::from_micros(*gap);
+                while let Some(at) = player.wake_at().filter(|at| *at <= until) {
+                    now = now.max(at);
+                    take(&mut player, now);
+                }
+                now = until;
+                let first = keep(&mut store, n as u64, layout);
+                player.offer(now, &first, &layout);
+                for index in 0..segments {
+                    single.send(now, (n as u64, index), Bytes(layout.link_bytes(index)));
+                }
+                take(&mut player, now);
+            }
+            while let Some(at) = player.wake_at() {
+                now = now.max(at);
+                take(&mut player, now);
+            }
+            let end = now + Duration::from_secs(10);
+            while let Some(packet) = single.pop(end) {
+                packets.push((packet.packet.0, packet.packet.1, packet.ce, packet.corrupted));
+            }
+            let fates: Vec<Fate> = runs;
+            prop_assert_eq!(fates, packets);
+            prop_assert_eq!(player.stats().delivered_pkts, single.stats().delivered_pkts);
+        }
+    }
+
+    #[test]
+    fn what_nothing_happens_to_stays_whole() {
+        let layout = Layout::datagrams(44 * 1472, 1472, 28);
+        let mut store = Store::new();
+        let mut player = Player::new(LinkConfig { rate: BitRate::gbps(10), queue: Bytes(10_000_000), ..LinkConfig::default() });
+        for n in 0..100 {
+            let first = keep(&mut store, n, layout);
+            player.offer(Time::ZERO, &first, &layout);
+        }
+        let mut runs = 0;
+        while let Some(at) = player.wake_at() {
+            while let Some(run) = player.next_run(at) {
+                assert!(run.is_whole());
+                runs += 1;
+            }
+        }
+        assert_eq!(runs, 100);
+    }
 }

@@ -1,0 +1,218 @@
+//! `haul lab` as a user runs it: a WAN between network namespaces, what crosses it, and that nothing is left of it, however it ends.
+//!
+//! Needs root, ping and iproute2; says so where they are missing, and fails there if `CI` is set.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const HAUL: &str = env!("CARGO_BIN_EXE_haul");
+
+#[test]
+fn packets_take_the_time_and_the_losses_that_were_asked_for() {
+    let Some(()) = possible() else { return };
+    let script = format!(
+        "{HAUL} lab wan exec a -- ping -q -c 400 -i 0.005 $HAUL_LAB_B_ADDRESS; {HAUL} lab wan set --loss 0 --rtt 60ms; \
+         {HAUL} lab wan exec a -- ping -q -c 20 -i 0.01 $HAUL_LAB_B_ADDRESS6; {HAUL} lab wan status --json; exit 7"
+    );
+    let output = haul(&["lab", "wan", "run", "--rate=1G", "--rtt=20ms", "--loss=10%", "--", "sh", "-c", &script]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(output.status.code(), Some(7), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let lines = |prefix: &str| text.lines().filter_map(|line| line.strip_prefix(prefix)).collect::<Vec<_>>();
+    let smallest: Vec<f64> =
+        lines("rtt ").iter().map(|line| line.split(" = ").nth(1).unwrap().split('/').next().unwrap().parse().unwrap()).collect();
+    assert!((20.0..21.0).contains(&smallest[0]) && (60.0..61.0).contains(&smallest[1]), "{text}");
+    // There and back: 1 - 0.9^2 = 19 %; four standard deviations of 400 pings are 8 %.
+    let lost: f64 = text.split("% packet loss").next().unwrap().rsplit(' ').next().unwrap().parse().unwrap();
+    assert!((11.0..27.0).contains(&lost), "{text}");
+    let status: serde_json::Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+    let there = &status["directions"][0];
+    assert_eq!(there["sent_pkts"], 420, "{status}");
+    assert_eq!(there["lost_pkts"].as_u64().unwrap() + there["delivered_pkts"].as_u64().unwrap(), 420, "{status}");
+    assert_eq!((&there["queue_drops_pkts"], &there["unroutable_pkts"], &there["failed_writes"]), (&0.into(), &0.into(), &0.into()));
+}
+
+#[test]
+fn bytes_of_tcp_arrive_unharmed_through_everything_that_a_link_can_do() {
+    let Some(()) = possible() else { return };
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let content: Vec<u8> = (0..8_000_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).take(20_000_000).collect();
+    fs::write(path("sent"), &content).unwrap();
+    for (mtu, address) in [("1500", "10.80.128.1"), ("9000", "fd80::2:1")] {
+        let script = format!(
+            "{HAUL} lab wan exec b -- bash -c 'exec python3 -c \"{SERVER}\" {} {}' & {HAUL} lab wan exec a -- python3 -c \"{CLIENT}\" {address} {}; wait",
+            path("received"),
+            path("ready"),
+            path("sent"),
+        );
+        let options = ["--rate=2G", "--rtt=4ms", "--loss=0.3%", "--reorder=1%", "--duplicate=1%", "--corrupt=0.1%", "--ecn=0.1bdp"];
+        let words = [&["lab", "wan", "run", "--mtu", mtu], &options[..], &["--", "bash", "-c", &script]].concat();
+        let output = haul(&words);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(fs::read(path("received")).unwrap() == content, "other bytes arrived");
+        fs::remove_file(path("received")).unwrap();
+    }
+}
+
+const SERVER: &str = "import socket,sys
+s=socket.create_server(('',5000),family=socket.AF_INET6,dualstack_ipv6=True)
+c=s.accept()[0]; f=open(sys.argv[1],'wb')
+while True:
+    d=c.recv(1<<20)
+    if not d: break
+    f.write(d)";
+const CLIENT: &str = "import socket,sys
+while True:
+    try: s=socket.create_connection((sys.argv[1],5000)); break
+    except ConnectionRefusedError: pass
+s.sendall(open(sys.argv[2],'rb').read())";
+
+#[test]
+fn nothing_is_left_when_the_runner_is_killed() {
+    let Some(()) = possible() else { return };
+    let mut lab = Running::start("nothing_is_left_when_the_runner_is_killed");
+    lab.child.kill().unwrap();
+    lab.child.wait().unwrap();
+    lab.assert_gone();
+}
+
+#[test]
+fn nothing_is_left_when_the_emulator_is_killed() {
+    let Some(()) = possible() else { return };
+    let mut lab = Running::start("nothing_is_left_when_the_emulator_is_killed");
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", lab.child.id())).unwrap();
+    let is_emulator = |pid: &&str| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap().contains("emulate");
+    let emulator: i32 = children.split_whitespace().find(is_emulator).unwrap().parse().unwrap();
+    kill_process(Pid::from_raw(emulator).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(lab.child.wait().unwrap().code(), Some(2));
+    lab.assert_gone();
+}
+
+#[test]
+fn nothing_is_left_when_the_runner_is_interrupted() {
+    let Some(()) = possible() else { return };
+    for signal in [Signal::INT, Signal::TERM] {
+        let mut lab = Running::start("nothing_is_left_when_the_runner_is_interrupted");
+        kill_process(Pid::from_child(&lab.child), signal).unwrap();
+        assert_eq!(lab.child.wait().unwrap().code(), Some(128 + signal.as_raw()));
+        lab.assert_gone();
+    }
+}
+
+#[test]
+fn up_and_down_by_name() {
+    let Some(()) = possible() else { return };
+    let name = format!("test-{}", std::process::id());
+    let wan = |words: &[&str]| haul(&[&["lab", "wan", words[0], "--name", &name], &words[1..]].concat());
+    assert_eq!(wan(&["exec", "a", "--", "true"]).status.code(), Some(2));
+    assert!(wan(&["up", "--rate=1G", "--rtt=2ms", "--hosts=2:1", "--links=2"]).status.success());
+    assert!(String::from_utf8_lossy(&wan(&["up"]).stderr).contains("already"));
+    for address in ["10.80.128.1", "10.81.128.1", "fd81::2:1"] {
+        let output = wan(&["exec", "a2", "--", "ping", "-c", "2", "-i", "0.01", address]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    }
+    assert_eq!(wan(&["exec", "b", "--", "sh", "-c", "exit 3"]).status.code(), Some(3));
+    let no_host = wan(&["exec", "c", "--", "true"]);
+    assert!(String::from_utf8_lossy(&no_host.stderr).contains("a1, a2, b"));
+    let marker = format!("1{}", std::process::id());
+    assert!(wan(&["exec", "b", "--", "sh", "-c", &format!("setsid sleep {marker} >/dev/null 2>&1 &")]).status.success());
+    assert!(!processes_with(&marker).is_empty());
+    assert!(wan(&["down"]).status.success());
+    assert_eq!(processes_with(&marker), Vec::<String>::new());
+    assert_eq!(wan(&["status"]).status.code(), Some(2));
+}
+
+/// A `haul lab wan run` whose command runs on, and has left a process on a host that nobody waits for.
+struct Running {
+    child: Child,
+    marker: String,
+    namespace: String,
+    _output: BufReader<ChildStdout>,
+}
+
+impl Running {
+    fn start(test: &str) -> Self {
+        let marker = format!("9{}{}", std::process::id(), test.len());
+        let script = format!(
+            "{HAUL} lab wan exec b -- sh -c 'setsid sleep {marker} >/dev/null 2>&1 & readlink /proc/self/ns/net'; echo ready; sleep {marker}"
+        );
+        let mut command = Command::new(HAUL);
+        command.args(["lab", "wan", "run", "--rtt=1ms", "--", "bash", "-c", &script]);
+        // bash waits for the command it runs before it ends by a signal; a group of its own is not needed for the kernel to kill it.
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = || {
+            let mut line = String::new();
+            output.read_line(&mut line).unwrap();
+            line.trim().to_owned()
+        };
+        let namespace = line();
+        assert!(namespace.starts_with("net:["), "{namespace}");
+        assert_eq!(line(), "ready");
+        assert!(!processes_with(&marker).is_empty() && !processes_in(&namespace).is_empty());
+        Self { child, marker, namespace, _output: output }
+    }
+
+    #[track_caller]
+    fn assert_gone(&self) {
+        let left = || [processes_with(&self.marker), processes_in(&self.namespace)].concat();
+        let limit = now() + Duration::from_secs(5);
+        while !left().is_empty() && now() < limit {}
+        assert_eq!(left(), Vec::<String>::new());
+        assert!(!fs::read_to_string("/proc/mounts").unwrap().contains("haul"), "a mount is left");
+    }
+}
+
+/// Command lines that contain a text, this process's apart.
+fn processes_with(text: &str) -> Vec<String> {
+    let line = |pid: &Path| fs::read(pid.join("cmdline")).ok().map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    pids().iter().filter_map(|pid| line(pid)).filter(|line| line.contains(text)).collect()
+}
+
+/// Processes in a network namespace.
+fn processes_in(namespace: &str) -> Vec<String> {
+    let is_in = |pid: &&std::path::PathBuf| fs::read_link(pid.join("ns/net")).is_ok_and(|link| link.as_os_str() == namespace);
+    pids().iter().filter(is_in).map(|pid| pid.display().to_string()).collect()
+}
+
+fn pids() -> Vec<std::path::PathBuf> {
+    let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let is_pid = |name: &str| name.bytes().all(|byte| byte.is_ascii_digit());
+    entries.filter(|entry| entry.file_name().to_str().is_some_and(is_pid)).map(|entry| entry.path()).collect()
+}
+
+fn haul(words: &[&str]) -> Output {
+    Command::new(HAUL).args(words).env_remove("HAUL_LAB_NAME").stdin(Stdio::null()).output().unwrap()
+}
+
+/// Nothing where these tests cannot run.
+fn possible() -> Option<()> {
+    let runs = |program: &str, arg: &str| Command::new(program).arg(arg).output().is_ok();
+    let missing = if !rustix::process::geteuid().is_root() {
+        "root"
+    } else if !Path::new("/dev/net/tun").exists() {
+        "/dev/net/tun"
+    } else if !runs("ip", "-V") {
+        "iproute2"
+    } else if !runs("ping", "-V") {
+        "ping"
+    } else {
+        return Some(());
+    };
+    assert!(std::env::var_os("CI").is_none(), "tests of the lab are required in CI, but there is no {missing}");
+    // Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran.
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: no {missing}", std::thread::current().name().unwrap_or("test"));
+    None
+}
+
+#[expect(clippy::disallowed_methods, reason = "these tests watch real processes")]
+fn now() -> Instant {
+    Instant::now()
+}
