@@ -134,6 +134,20 @@ impl Dirs {
         path
     }
 
+    /// The path of `name` in `parent`, from the root of the tree.
+    pub(crate) fn relative(&self, parent: u64, name: &[u8]) -> Vec<u8> {
+        let inner = self.lock();
+        let mut parts = vec![name];
+        let mut at = parent;
+        while let Some(node) = inner.nodes.get(&at).filter(|_| at != ROOT) {
+            parts.push(&node.name);
+            at = node.parent;
+        }
+        parts.reverse();
+        parts.retain(|part| !part.is_empty());
+        parts.join(&b'/')
+    }
+
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

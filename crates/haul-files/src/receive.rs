@@ -7,6 +7,7 @@
 //!
 //! A file is made in the stage and gets its name when it is complete, checked and on disk. A kill at any moment leaves the old file or the new one.
 
+mod beside;
 mod commit;
 mod entries;
 mod in_order;

@@ -232,7 +232,8 @@ fn beneath_path(spelled: &[u8]) -> Result<Vec<u8>, Why> {
     Ok(if parts.is_empty() { b".".to_vec() } else { parts.join(&b'/') })
 }
 
-fn open_beneath(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Why> {
+/// Opens a path of plain components without leaving `root` and without following a link.
+pub(crate) fn open_beneath(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Why> {
     let flags = flags | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     // EAGAIN: a rename elsewhere raced with the look-up.

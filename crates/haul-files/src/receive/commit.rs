@@ -10,9 +10,10 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 
 use super::tree::Meta;
-use super::{Incomplete, Receiver};
+use super::{Incomplete, Receiver, is_full};
 use crate::clock::{self, timed};
 use crate::error::CopyError;
+use crate::journal::{PathKey, Record, Source};
 use crate::observe::{Event, Waits};
 use crate::protocol::Message;
 use crate::resolve::path_of;
@@ -39,14 +40,16 @@ pub(super) struct Ready {
     size: u64,
     linked: bool,
     meta: Meta,
+    key: PathKey,
+    source: Source,
     /// An earlier run has counted and journalled it.
     kept: bool,
 }
 
 impl Ready {
     pub(super) fn new(file: &Incomplete, part: u64, size: u64) -> Self {
-        let Incomplete { id, parent, linked, meta, .. } = *file;
-        Self { id, part, parent, name: file.name.clone(), size, linked, meta, kept: false }
+        let Incomplete { id, parent, linked, meta, key, source, .. } = *file;
+        Self { id, part, parent, name: file.name.clone(), size, linked, meta, key, source, kept: false }
     }
 
     /// A part file that an earlier run completed.
@@ -116,10 +119,23 @@ fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, wait
     timed(&mut waits.sync, || sync(receiver, group))?;
     for ready in group.drain(..) {
         let renamed = timed(&mut waits.rename, || receiver.tree.rename(ready.part, ready.parent, &ready.name, &ready.meta));
-        if let Err(why) = renamed {
-            receiver.tree.stage.discard(ready.part);
-            receiver.problem(receiver.tree.display(ready.parent, &ready.name), why)?;
-            continue;
+        match renamed {
+            Ok(None) => {}
+            Ok(Some(made)) => {
+                // The next run is to know the file by what it is there.
+                let Ready { part, key: path, source, .. } = ready;
+                let record = Record::Complete { part, path, source, made, hash: None };
+                receiver.tree.stage.append(&[record]).map_err(|errno| receiver.broken(errno))?;
+                receiver.tree.stage.discard(part);
+            }
+            Err(why) => {
+                // Where only room is missing, the part waits for it.
+                if !is_full(&why) {
+                    receiver.tree.stage.discard(ready.part);
+                }
+                receiver.problem(receiver.tree.display(ready.parent, &ready.name), why)?;
+                continue;
+            }
         }
         receiver.tree.touched(ready.parent);
         if ready.linked {

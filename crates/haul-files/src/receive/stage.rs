@@ -1,7 +1,8 @@
 //! The stage: a hidden directory beside the destination where files are made before they get their names.
 //!
-//! `.haul-` and 8 hexadecimal digits of the job; it holds the journal (locked while a copy runs) and one part file `p<number>` for each file that is not
-//! finished. It belongs to this user alone (mode 0700): nobody can exchange what is in it. A copy that succeeds removes it.
+//! `.haul-` and 8 hexadecimal digits of the job; it holds the journal (locked while a copy runs), one part file `p<number>` for each file that is not
+//! finished, and a note `n<number>` (a symbolic link) for each file that is being made outside. It belongs to this user alone (mode 0700): nobody
+//! can exchange what is in it. A copy that succeeds removes it.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,6 +21,7 @@ use crate::block::Hash;
 use crate::clock;
 use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Made, PathKey, Record, Source};
+use crate::resolve::open_beneath;
 use crate::session::{POLL, lock};
 
 const JOURNAL: &str = "journal";
@@ -84,6 +86,7 @@ impl Stage {
             }
             let ours = rustix::fs::fstat(&file).map_err(fail)?.st_ino;
             if rustix::fs::statat(&dir, JOURNAL, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|stat| stat.st_ino == ours) {
+                sweep(root, &dir, &name).map_err(fail)?;
                 return Self::take_over(dir, name, File::from(file), job, resume).map_err(fail);
             }
         }
@@ -172,6 +175,20 @@ impl Stage {
         let _ = rustix::fs::unlinkat(&self.dir, &*part_name(part), AtFlags::empty());
     }
 
+    /// Notes that a file is being made at `path`, outside the stage: should this run be killed, the next one removes it. Gives the note's number.
+    pub(super) fn note(&self, path: impl FnOnce(&str) -> Vec<u8>) -> (u64, String) {
+        let number = self.next_part.fetch_add(1, Ordering::Relaxed);
+        let beside = format!("{}.{number}", self.name);
+        // Without a note (a path too long for one) a kill may leave that file; the copy itself is not harmed.
+        let _ = rustix::fs::symlinkat(path(&beside), &self.dir, note_name(number));
+        (number, beside)
+    }
+
+    /// What was noted is over.
+    pub(super) fn forget_note(&self, number: u64) {
+        let _ = rustix::fs::unlinkat(&self.dir, note_name(number), AtFlags::empty());
+    }
+
     /// Removes the stage with all that is in it.
     pub(super) fn remove(&self, root: &OwnedFd) -> Result<(), Errno> {
         remove_parts(&self.dir)?;
@@ -196,6 +213,34 @@ pub(super) fn stage_name(job: &[u8; 32]) -> String {
 
 pub(super) fn part_name(part: u64) -> String {
     format!("p{part}")
+}
+
+fn note_name(number: u64) -> String {
+    format!("n{number}")
+}
+
+/// Removes what a killed run was making outside its stage, as its notes say.
+fn sweep(root: &OwnedFd, dir: &OwnedFd, stage: &str) -> Result<(), Errno> {
+    for entry in Dir::read_from(dir.as_fd())? {
+        let entry = entry?;
+        if !entry.file_name().to_bytes().starts_with(b"n") {
+            continue;
+        }
+        if let Ok(path) = rustix::fs::readlinkat(dir, entry.file_name(), Vec::new()) {
+            let path = path.as_bytes();
+            let cut = path.iter().rposition(|&b| b == b'/');
+            let (parent, name) = cut.and_then(|at| path.split_at_checked(at)).unwrap_or((b".", path));
+            let name = name.strip_prefix(b"/").unwrap_or(name);
+            let ours = name.strip_prefix(stage.as_bytes()).is_some_and(|rest| rest.starts_with(b"."));
+            if let Ok(parent) = open_beneath(root, parent, OFlags::PATH | OFlags::DIRECTORY)
+                && ours
+            {
+                let _ = rustix::fs::unlinkat(parent, name, AtFlags::empty());
+            }
+        }
+        rustix::fs::unlinkat(dir, entry.file_name(), AtFlags::empty())?;
+    }
+    Ok(())
 }
 
 fn part_of(record: &Record) -> u64 {
@@ -237,7 +282,7 @@ fn remove_parts(dir: &OwnedFd) -> Result<(), Errno> {
     for entry in Dir::read_from(dir.as_fd())? {
         let entry = entry?;
         let name = entry.file_name();
-        if name.to_bytes().starts_with(b"p") {
+        if name.to_bytes().starts_with(b"p") || name.to_bytes().starts_with(b"n") {
             rustix::fs::unlinkat(dir, name, AtFlags::empty())?;
         }
     }

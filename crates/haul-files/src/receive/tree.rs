@@ -15,6 +15,7 @@ use super::stage::{Stage, part_name};
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
 use crate::job::Options;
+use crate::journal::Made;
 use crate::meta;
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
 use crate::resolve::{Place, is_plain_name};
@@ -49,6 +50,8 @@ struct State {
     replaced: HashMap<u64, u64>,
     /// Directories in which names were made, no more than are synced one by one.
     touched: HashSet<u64>,
+    /// A directory on each other file system that is mounted in the tree, by device.
+    foreign: HashMap<u64, u64>,
 }
 
 #[derive(Clone, Copy)]
@@ -76,8 +79,8 @@ pub(super) struct Meta {
     pub(super) mode: Option<u32>,
     /// The mode as it shall be.
     pub(super) final_mode: u32,
-    mtime: Option<Stamp>,
-    owner: Option<(u32, u32)>,
+    pub(super) mtime: Option<Stamp>,
+    pub(super) owner: Option<(u32, u32)>,
 }
 
 impl Tree {
@@ -166,9 +169,16 @@ impl Tree {
     pub(super) fn sync(&self) -> Result<(), Errno> {
         let touched: Vec<u64> = lock(&self.state).touched.iter().copied().collect();
         if touched.len() > FEW {
-            return rustix::fs::syncfs(&self.stage.dir);
+            rustix::fs::syncfs(&self.stage.dir)?;
+            let foreign: Vec<u64> = lock(&self.state).foreign.values().copied().collect();
+            return foreign.into_iter().try_for_each(|id| rustix::fs::syncfs(self.open_to_read(id)?));
         }
         touched.into_iter().try_for_each(|id| rustix::fs::fsync(self.open_to_read(id)?))
+    }
+
+    /// Names were made in a directory that is on another file system than the stage.
+    pub(super) fn is_foreign(&self, device: u64, id: u64) {
+        lock(&self.state).foreign.insert(device, id);
     }
 
     fn open_to_read(&self, id: u64) -> Result<OwnedFd, Errno> {
@@ -268,23 +278,29 @@ impl Tree {
         }
         let dir = self.dirs.open(entry.parent)?;
         let fresh = self.stage.fresh_name();
-        rustix::fs::symlinkat(target, &self.stage.dir, &*fresh)?;
-        let result = (|| {
-            if let Some((uid, gid)) = self.owner(entry) {
-                let (uid, gid) = meta::owner(uid, gid);
-                rustix::fs::chownat(&self.stage.dir, &*fresh, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-            }
-            if self.options.preserve {
-                let times = meta::timestamps(entry.mtime);
-                rustix::fs::utimensat(&self.stage.dir, &*fresh, &times, AtFlags::SYMLINK_NOFOLLOW)?;
-            }
-            rustix::fs::renameat(&self.stage.dir, &*fresh, &*dir, name)
-        })();
+        let result = self
+            .make_symlink(entry, target, &self.stage.dir, &fresh)
+            .and_then(|()| rustix::fs::renameat(&self.stage.dir, &*fresh, &*dir, name));
         if result.is_err() {
             let _ = rustix::fs::unlinkat(&self.stage.dir, &*fresh, AtFlags::empty());
         }
         self.touched(entry.parent);
-        result.map_err(in_the_way)
+        match result {
+            Err(Errno::XDEV) => self.beside(entry.parent, name, |dir, beside| self.make_symlink(entry, target, dir, beside)),
+            result => result.map_err(in_the_way),
+        }
+    }
+
+    fn make_symlink(&self, entry: &Entry, target: &[u8], dir: &OwnedFd, name: &str) -> Result<(), Errno> {
+        rustix::fs::symlinkat(target, dir, name)?;
+        if let Some((uid, gid)) = self.owner(entry) {
+            let (uid, gid) = meta::owner(uid, gid);
+            rustix::fs::chownat(dir, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        if self.options.preserve {
+            rustix::fs::utimensat(dir, name, &meta::timestamps(entry.mtime), AtFlags::SYMLINK_NOFOLLOW)?;
+        }
+        Ok(())
     }
 
     /// Remembers a hard link for [`links`](Self::links).
@@ -325,44 +341,34 @@ impl Tree {
         self.touched(entry.parent);
         let existing = rustix::fs::statat(&*to, name, AtFlags::SYMLINK_NOFOLLOW);
         let Ok(existing) = existing else {
-            return Ok(rustix::fs::linkat(&*from, &*at.1, &*to, name, AtFlags::empty())?);
+            return match rustix::fs::linkat(&*from, &*at.1, &*to, name, AtFlags::empty()) {
+                Err(Errno::XDEV) => self.link_over(&from, &at.1, entry.parent, name),
+                result => Ok(result?),
+            };
         };
         let target = rustix::fs::statat(&*from, &*at.1, AtFlags::SYMLINK_NOFOLLOW)?;
         if (existing.st_dev, existing.st_ino) == (target.st_dev, target.st_ino) {
             return Ok(());
         }
         let fresh = self.stage.fresh_name();
-        rustix::fs::linkat(&*from, &*at.1, &self.stage.dir, &*fresh, AtFlags::empty())?;
-        rustix::fs::renameat(&self.stage.dir, &*fresh, &*to, name).map_err(in_the_way)
-    }
-
-    /// Gives a finished part file its name.
-    pub(super) fn rename(&self, part: u64, parent: u64, name: &[u8], meta: &Meta) -> Result<(), Why> {
-        let dir = self.dirs.open(parent)?;
-        match rustix::fs::renameat(&self.stage.dir, &*part_name(part), &*dir, name) {
-            Err(Errno::XDEV) => self.copy_over(part, &dir, name, meta),
+        let linked = rustix::fs::linkat(&*from, &*at.1, &self.stage.dir, &*fresh, AtFlags::empty());
+        let result = linked.and_then(|()| rustix::fs::renameat(&self.stage.dir, &*fresh, &*to, name));
+        if result.is_err() {
+            let _ = rustix::fs::unlinkat(&self.stage.dir, &*fresh, AtFlags::empty());
+        }
+        match result {
+            Err(Errno::XDEV) => self.link_over(&from, &at.1, entry.parent, name),
             result => result.map_err(in_the_way),
         }
     }
 
-    /// Another file system is mounted in the tree: the file is copied to a temporary name beside its place.
-    fn copy_over(&self, part: u64, dir: &Arc<OwnedFd>, name: &[u8], meta: &Meta) -> Result<(), Why> {
-        let from = self.stage.reopen(part, OFlags::RDONLY)?;
-        let beside = format!("{}.{part}", self.stage.name);
-        let _ = rustix::fs::unlinkat(&**dir, &*beside, AtFlags::empty());
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let to = rustix::fs::openat(&**dir, &*beside, flags, Mode::RUSR | Mode::WUSR)?;
-        let result = copy_data(&from, &to).and_then(|()| {
-            Self::apply(&to, meta, Some(meta.final_mode))?;
-            rustix::fs::fsync(&to)?;
-            rustix::fs::renameat(&**dir, &*beside, &**dir, name)
-        });
-        if result.is_err() {
-            let _ = rustix::fs::unlinkat(&**dir, &*beside, AtFlags::empty());
-        } else {
-            self.stage.discard(part);
+    /// Gives a finished part file its name. What was made, if it is another file than the part.
+    pub(super) fn rename(&self, part: u64, parent: u64, name: &[u8], meta: &Meta) -> Result<Option<Made>, Why> {
+        let dir = self.dirs.open(parent)?;
+        match rustix::fs::renameat(&self.stage.dir, &*part_name(part), &*dir, name) {
+            Err(Errno::XDEV) => self.copy_over(part, parent, name, meta).map(Some),
+            result => result.map(|()| None).map_err(in_the_way),
         }
-        result.map_err(in_the_way)
     }
 
     /// Modes, owners and times of directories, the deepest first. Gives those that failed.
@@ -397,40 +403,6 @@ impl Finish {
     }
 }
 
-fn in_the_way(errno: Errno) -> Why {
+pub(super) fn in_the_way(errno: Errno) -> Why {
     if matches!(errno, Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) { Why::InTheWay } else { errno.into() }
-}
-
-/// Copies data and leaves holes.
-fn copy_data(from: &std::fs::File, to: &OwnedFd) -> Result<(), Errno> {
-    use rustix::fs::SeekFrom;
-    let size = meta::size(&rustix::fs::fstat(from)?);
-    rustix::fs::ftruncate(to, size)?;
-    let mut at = 0;
-    while at < size {
-        let data = match rustix::fs::seek(from, SeekFrom::Data(at)) {
-            Ok(data) => data,
-            Err(Errno::NXIO) => break,
-            Err(_) => at,
-        };
-        let end = rustix::fs::seek(from, SeekFrom::Hole(data)).unwrap_or(size).min(size);
-        let (mut read_at, mut write_at) = (data, data);
-        while read_at < end {
-            let length = usize::try_from(end - read_at).unwrap_or(usize::MAX).min(1 << 30);
-            match rustix::fs::copy_file_range(from, Some(&mut read_at), to, Some(&mut write_at), length) {
-                Ok(0) => return Err(Errno::IO),
-                Ok(_) => {}
-                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                    let mut buffer = vec![0; length.min(1 << 20)];
-                    let n = rustix::io::pread(from, &mut buffer, read_at)?;
-                    let content = buffer.get(..n).filter(|content| !content.is_empty()).ok_or(Errno::IO)?;
-                    let written = rustix::io::pwrite(to, content, write_at)? as u64;
-                    (read_at, write_at) = (read_at + written, write_at + written);
-                }
-                Err(errno) => return Err(errno),
-            }
-        }
-        at = end;
-    }
-    Ok(())
 }

@@ -209,3 +209,24 @@ pub fn temporary() -> tempfile::TempDir {
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
+
+/// A file system in memory, until dropped.
+pub struct Mounted(PathBuf);
+
+impl Mounted {
+    /// None, and a word on it, where this user may not mount.
+    pub fn tmpfs(at: &Path, options: &str) -> Option<Self> {
+        let mounted = std::process::Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(at).output();
+        let mounted = mounted.is_ok_and(|output| output.status.success());
+        if !mounted {
+            eprintln!("SKIPPED: this test needs a mount, and this user may not mount");
+        }
+        mounted.then(|| Self(at.to_owned()))
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(&self.0).status();
+    }
+}

@@ -3,6 +3,7 @@
 
 mod fixture;
 mod hostile;
+mod mounted;
 mod options;
 mod patterns;
 mod progress;

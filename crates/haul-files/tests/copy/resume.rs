@@ -147,7 +147,7 @@ fn killed_anywhere_and_run_again_it_ends_complete() {
 }
 
 /// The stage of the only copy in a directory.
-fn stage(directory: &Path) -> std::path::PathBuf {
+pub fn stage(directory: &Path) -> std::path::PathBuf {
     let mut entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries.find(|path| path.file_name().unwrap().as_encoded_bytes().starts_with(b".haul-")).expect("a stage")
 }
@@ -235,18 +235,7 @@ fn the_same_copy_twice_at_once_is_refused() {
 #[test]
 fn a_full_disk_stops_clearly_and_resumes_when_there_is_room() {
     let p = places();
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=8m", "none"]).arg(&p.to).output();
-    if !mounted.as_ref().is_ok_and(|output| output.status.success()) {
-        eprintln!("SKIPPED: a full disk needs a mount, and this user may not mount");
-        return;
-    }
-    struct Mounted<'a>(&'a Path);
-    impl Drop for Mounted<'_> {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").arg(self.0).status();
-        }
-    }
-    let _mounted = Mounted(&p.to);
+    let Some(_mounted) = Mounted::tmpfs(&p.to, "size=8m") else { return };
     write(p.from.join("file"), noise(12 << 20, 1));
     let outcome = push_paths(&[&p.from.join("file")], &p.to, Options::default(), shuffled(1));
     assert!(matches!(outcome.client, Err(CopyError::Refused(Stop::DestinationFull { .. }))), "{:?}", outcome.client);

@@ -1,0 +1,103 @@
+//! Another file system is mounted in the destination: a name there cannot come from the stage by a rename.
+//!
+//! What gets such a name is made beside its place, under `.haul-xxxxxxxx.<number>`, and then renamed; a note in the stage lets the run after
+//! a kill remove it. A hard link to a file on another file system becomes a copy of that file.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+
+use super::tree::{Meta, Tree, in_the_way};
+use crate::error::Why;
+use crate::journal::Made;
+use crate::meta;
+
+impl Tree {
+    /// Makes something beside its place and renames it.
+    pub(super) fn beside<R>(
+        &self,
+        parent: u64,
+        name: &[u8],
+        make: impl FnOnce(&OwnedFd, &str) -> Result<R, Errno>,
+    ) -> Result<R, Why> {
+        let dir = self.dirs.open(parent)?;
+        self.is_foreign(rustix::fs::fstat(&*dir)?.st_dev, parent);
+        let (note, beside) = self.stage.note(|beside| self.dirs.relative(parent, beside.as_bytes()));
+        let result = make(&dir, &beside).and_then(|made| {
+            rustix::fs::renameat(&*dir, &*beside, &*dir, name)?;
+            Ok(made)
+        });
+        if result.is_err() {
+            let _ = rustix::fs::unlinkat(&*dir, &*beside, AtFlags::empty());
+        }
+        self.stage.forget_note(note);
+        result.map_err(in_the_way)
+    }
+
+    /// Copies a finished part file to its place.
+    pub(super) fn copy_over(&self, part: u64, parent: u64, name: &[u8], meta: &Meta) -> Result<Made, Why> {
+        let from = self.stage.reopen(part, OFlags::RDONLY)?;
+        self.beside(parent, name, |dir, beside| copy(&from, dir, beside, meta))
+    }
+
+    /// Makes a hard link where the stage cannot help, or a copy where there can be no link.
+    pub(super) fn link_over(&self, from: &OwnedFd, at: &[u8], parent: u64, name: &[u8]) -> Result<(), Why> {
+        self.beside(parent, name, |dir, beside| match rustix::fs::linkat(from, at, dir, beside, AtFlags::empty()) {
+            Err(Errno::XDEV) => {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let file = File::from(rustix::fs::openat(from, at, flags, Mode::empty())?);
+                let stat = rustix::fs::fstat(&file)?;
+                let owner = rustix::process::geteuid().is_root().then_some((stat.st_uid, stat.st_gid));
+                let final_mode = meta::mode_bits(&stat);
+                let meta = Meta { open_mode: 0o600, mode: None, final_mode, mtime: Some(meta::mtime(&stat)), owner };
+                copy(&file, dir, beside, &meta).map(drop)
+            }
+            result => result,
+        })
+    }
+}
+
+/// A durable copy of a file, with all its metadata.
+fn copy(from: &File, dir: &OwnedFd, name: &str, meta: &Meta) -> Result<Made, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let to = rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+    copy_data(from, &to)?;
+    Tree::apply(&to, meta, Some(meta.final_mode))?;
+    rustix::fs::fsync(&to)?;
+    Ok(meta::made(&rustix::fs::fstat(&to)?))
+}
+
+/// Copies data and leaves holes.
+fn copy_data(from: &File, to: &OwnedFd) -> Result<(), Errno> {
+    let size = meta::size(&rustix::fs::fstat(from)?);
+    rustix::fs::ftruncate(to, size)?;
+    let mut at = 0;
+    while at < size {
+        let data = match rustix::fs::seek(from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => break,
+            Err(_) => at,
+        };
+        let end = rustix::fs::seek(from, SeekFrom::Hole(data)).unwrap_or(size).min(size);
+        let (mut read_at, mut write_at) = (data, data);
+        while read_at < end {
+            let length = usize::try_from(end - read_at).unwrap_or(usize::MAX).min(1 << 30);
+            match rustix::fs::copy_file_range(from, Some(&mut read_at), to, Some(&mut write_at), length) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(_) => {}
+                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    let mut buffer = vec![0; length.min(1 << 20)];
+                    let n = rustix::io::pread(from, &mut buffer, read_at)?;
+                    let content = buffer.get(..n).filter(|content| !content.is_empty()).ok_or(Errno::IO)?;
+                    let written = rustix::io::pwrite(to, content, write_at)? as u64;
+                    (read_at, write_at) = (read_at + written, write_at + written);
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+        at = end;
+    }
+    Ok(())
+}
