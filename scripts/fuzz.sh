@@ -35,7 +35,7 @@ for target in "${targets[@]}"; do
     fi
     grep -E '^(stat::number_of_executed_units|stat::peak_rss_mb|SUMMARY|.*panicked at)' "artifacts/$target/log" || true
     # Keeps what the old corpus does not cover, nothing twice.
-    "$built/$target" -merge=1 -verbosity=0 -timeout=10 -max_len=2048 "corpus/$target" "$grown" >/dev/null 2>&1 || true
+    "$built/$target" -merge=1 -set_cover_merge=1 -use_counters=0 -verbosity=0 -timeout=10 -max_len=2048 "corpus/$target" "$grown" >/dev/null 2>&1 || true
     rm -rf "$grown"
 done
 if [ ${#failed[@]} -gt 0 ]; then
