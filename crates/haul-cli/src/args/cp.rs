@@ -14,8 +14,15 @@ use super::{Limit, PortRange};
 /// UDP, encrypted, directly between the two machines. `haul://host[:port]/root/path` is a root that a daemon exports (see haul-serve(1)).
 /// Anything else is a local path; one that contains a `:` needs `./` before it. `-` is standard input or standard output.
 ///
+/// A remote source may be a pattern: `*`, `?` and `[a-z]` in any part of its path are expanded over there (quote it, or the shell here tries
+/// first). A name that exists as it is spelled wins over its reading as a pattern; a leading dot is matched by a dot only.
+///
 /// Every byte is verified with BLAKE3. A file appears under its name only when it is complete; an interrupted copy goes on where it was
-/// when the same command is given again.
+/// when the same command is given again, from the same directory.
+///
+/// Until then what has arrived waits in a hidden directory in the target, `.haul-` and eight hexadecimal digits, one for each command. Other
+/// copies into the same target leave it alone. To give up an interrupted copy, remove that directory: `rm -r TARGET/.haul-????????`, while no
+/// copy is running.
 #[derive(Debug, Args)]
 #[command(override_usage = "haul cp [OPTIONS] SOURCE... TARGET", after_help = CP_AFTER_HELP)]
 pub struct CpArgs {
@@ -100,6 +107,7 @@ const CP_AFTER_HELP: &str = "\
 Examples:
   haul cp big.tar host:/data/             one file to another machine
   haul cp -r host:results ./              a tree from there
+  haul cp 'host:logs/*.log' .             what matches there
   haul cp -rp --update photos nas:        again later: only what changed
   tar c dir | haul cp - host:dir.tar      from standard input
   haul cp haul://host/pub/big.tar .       from a daemon

@@ -1,12 +1,14 @@
 //! Events for programs: one JSON object a line, on standard output.
 //!
-//! Every object has `event`: `start`, `progress`, `file`, `problem`, `summary`. Sizes are in bytes, rates in bits per second, times in
+//! Every object has `event`: `start`, `resume`, `progress`, `file`, `problem`, `summary`. `file` in a `progress` event is the current file:
+//! `name`, `size`, and `arrived`, which is null where it is not told (small files, an older version at the other end). Sizes are in bytes, rates in bits per second, times in
 //! seconds, unless the name says otherwise. Paths that are not UTF-8 are shown with replacement characters.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
 
 use haul_files::FileProblem;
+use haul_units::Bytes;
 use serde_json::{Value, json};
 
 use super::monitor::Look;
@@ -51,6 +53,14 @@ pub fn print(event: &Value) {
     let _ = writeln!(io::stdout().lock(), "{event}");
 }
 
+fn current(file: &ActiveFile) -> Value {
+    json!({
+        "name": file.path.to_string_lossy(),
+        "arrived": file.arrived.map(Bytes::as_u64),
+        "size": file.size.as_u64(),
+    })
+}
+
 fn progress(look: &Look) -> Value {
     let sender = look.path.sender;
     json!({
@@ -67,12 +77,13 @@ fn progress(look: &Look) -> Value {
         "left_s": look.left().map(|left| left.as_secs_f64()),
         "rtt_ms": look.path.rtt_us as f64 / 1000.0,
         "loss": sender.map(|sender| sender.loss),
+        "file": look.active.as_ref().map(|(file, _)| current(file)),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use haul_units::{BitRate, Bytes};
+    use haul_units::BitRate;
 
     use super::super::tally::Counts;
     use super::*;
@@ -83,9 +94,12 @@ mod tests {
         let counts = Counts { found: Bytes(100), arrived: Bytes(40), kept: Bytes(10), complete: true, ..Counts::default() };
         let sender = PathReport { loss: 0.5, ..PathReport::default() };
         let path = PathView { rtt_us: 1500, sender: Some(sender), server_busiest: 0.0 };
-        let look = Look { counts, path, rate: BitRate::from_bps(8), elapsed: Duration::from_secs(2), active: None };
+        let file = ActiveFile { path: "big".into(), size: Bytes(9), arrived: Some(Bytes(4)) };
+        let (rate, elapsed, active) = (BitRate::from_bps(8), Duration::from_secs(2), Some((file, 0)));
+        let look = Look { counts, path, rate, elapsed, active };
         let event = progress(&look);
         assert_eq!((event["bytes_arrived"].as_u64(), event["bytes_kept"].as_u64()), (Some(40), Some(10)));
+        assert_eq!(event["file"], json!({ "name": "big", "arrived": 4, "size": 9 }));
         assert_eq!(
             (event["rtt_ms"].as_f64(), event["loss"].as_f64(), event["left_s"].as_f64()),
             (Some(1.5), Some(0.5), Some(50.0))

@@ -129,6 +129,9 @@ impl Watch {
     }
 
     fn report(&self) {
+        if self.watched.tally.take_resumed() {
+            self.view.resumed();
+        }
         for problem in self.watched.tally.take_problems() {
             self.view.problem(&problem);
         }
@@ -202,6 +205,14 @@ impl View {
             Self::Json(_) => json::file(file),
             Self::Quiet => {}
             Self::Lines(_) => line(),
+        }
+    }
+
+    fn resumed(&self) {
+        if let Self::Json(_) = self {
+            super::print_event(&serde_json::json!({ "event": "resume" }));
+        } else {
+            self.note("going on with a copy that was interrupted");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use haul_files::{Event, FileProblem, Observer};
+use haul_files::{Event, FileProblem, FileUnderWay, Observer};
 use haul_units::Bytes;
 
 /// How many names of files under way are kept.
@@ -26,6 +26,10 @@ struct Inner {
     /// Of the copy under way.
     current: Counts,
     active: Vec<ActiveFile>,
+    /// Large files that have arrived in part, as the receiver tells them.
+    under_way: Vec<ActiveFile>,
+    /// A copy goes on from an earlier one, and nobody has said so yet.
+    resumed: bool,
     finished: Vec<ActiveFile>,
     problems: Vec<FileProblem>,
 }
@@ -50,12 +54,14 @@ pub struct Counts {
 }
 
 /// A file and its size.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ActiveFile {
     /// Its name.
     pub path: PathBuf,
     /// Its size, zero where it is not known.
     pub size: Bytes,
+    /// How much of it is at the destination, where that is told: of small files it is not.
+    pub arrived: Option<Bytes>,
 }
 
 impl Counts {
@@ -94,10 +100,19 @@ impl Tally {
         inner.before.plus(inner.current)
     }
 
-    /// The file that was started last and is not finished, and how many others there are.
+    /// The current file, and how many others are under way: the first of the large files that have arrived in part; where there is none, the
+    /// one that was started last and is not finished.
     pub fn active(&self) -> Option<(ActiveFile, usize)> {
         let inner = self.lock();
+        if let Some(first) = inner.under_way.first() {
+            return Some((first.clone(), inner.under_way.len() - 1));
+        }
         inner.active.last().map(|last| (last.clone(), inner.active.len() - 1))
+    }
+
+    /// Whether a copy goes on from an earlier one; said once.
+    pub fn take_resumed(&self) -> bool {
+        std::mem::take(&mut self.lock().resumed)
     }
 
     /// Files finished since the last call.
@@ -116,6 +131,7 @@ impl Tally {
         inner.before = inner.before.plus(inner.current);
         inner.current = Counts::default();
         inner.active.clear();
+        inner.under_way.clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -135,6 +151,8 @@ impl Observer for Tally {
             Event::Kept { files, bytes } => (inner.current.kept_files, inner.current.kept) = (files, bytes),
             Event::FileStarted { path, size } => inner.start(path, size),
             Event::FileFinished { path, size } => inner.finish(path, size),
+            Event::UnderWay(files) => inner.under_way = files.iter().map(ActiveFile::from).collect(),
+            Event::Resumed => inner.resumed = true,
             Event::Problem(problem) => inner.problems.push(problem.clone()),
             _ => {}
         }
@@ -145,18 +163,24 @@ impl Observer for Tally {
     }
 }
 
+impl From<&FileUnderWay> for ActiveFile {
+    fn from(file: &FileUnderWay) -> Self {
+        Self { path: file.path.clone(), size: file.size, arrived: Some(file.arrived) }
+    }
+}
+
 impl Inner {
     fn start(&mut self, path: &Path, size: Bytes) {
         if self.active.len() == NAMES {
             self.active.remove(0);
         }
-        self.active.push(ActiveFile { path: path.to_owned(), size });
+        self.active.push(ActiveFile { path: path.to_owned(), size, arrived: None });
     }
 
     fn finish(&mut self, path: &Path, size: Bytes) {
         self.active.retain(|file| file.path != path);
         if self.finished.len() < FINISHED {
-            self.finished.push(ActiveFile { path: path.to_owned(), size });
+            self.finished.push(ActiveFile { path: path.to_owned(), size, arrived: None });
         }
     }
 }
@@ -189,5 +213,24 @@ mod tests {
         assert_eq!(tally.active().map(|(file, others)| (file.path, others)), Some((a.to_owned(), 0)));
         assert_eq!(tally.take_finished().len(), 1);
         assert!(tally.take_finished().is_empty());
+    }
+
+    #[test]
+    fn a_large_file_that_arrives_is_the_current_one() {
+        let tally = Tally::new(true);
+        let large = FileUnderWay { path: "large".into(), size: Bytes(9), arrived: Bytes(4) };
+        tally.event(Event::FileStarted { path: Path::new("small"), size: Bytes(1) });
+        tally.event(Event::UnderWay(&[large.clone(), FileUnderWay { path: "later".into(), ..large }]));
+        let (file, others) = tally.active().unwrap();
+        assert_eq!((file.path, file.arrived, others), ("large".into(), Some(Bytes(4)), 1));
+        tally.event(Event::UnderWay(&[]));
+        assert_eq!(tally.active().map(|(file, _)| (file.path, file.arrived)), Some(("small".into(), None)));
+    }
+
+    #[test]
+    fn going_on_is_said_once() {
+        let tally = Tally::new(false);
+        tally.event(Event::Resumed);
+        assert!(tally.take_resumed() && !tally.take_resumed());
     }
 }

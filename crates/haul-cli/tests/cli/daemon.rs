@@ -91,6 +91,23 @@ fn nothing_outside_the_roots_can_be_reached() {
 }
 
 #[test]
+fn patterns_are_expanded_inside_the_root() {
+    let (server, client, daemon) = pair();
+    for name in ["pub/dir/a.csv", "pub/dir/b.csv", "pub/dir/.c.csv", "pub/dir/d.txt", "secret/e.csv"] {
+        server.file(name, 100);
+    }
+    std::os::unix::fs::symlink("../secret", server.path("pub/out")).unwrap();
+    fs::create_dir(client.path("here")).unwrap();
+    cp(&client, &[&daemon.url("pub/dir/*.csv"), "here"]).expect(0).says(&["copied 2 files"]);
+    cp(&client, &[&daemon.url("pub/o*/*.csv"), "here"]).expect(1);
+    cp(&client, &[&daemon.url("pub/*.none"), "here"]).expect(1).says(&["pub/*.none: no match"]);
+    cp(&client, &[&daemon.url("pub/dir/[ab].csv"), "new"]).expect(2).says(&["new: is not a directory", "hint: "]);
+    let mut names: Vec<_> = fs::read_dir(client.path("here")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["a.csv", "b.csv"]);
+}
+
+#[test]
 fn refusals_name_the_reason_and_the_way_out() {
     let (_server, client, daemon) = pair();
     client.file("x", 10);

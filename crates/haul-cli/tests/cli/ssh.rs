@@ -55,6 +55,41 @@ fn up_and_down() {
 }
 
 #[test]
+fn paths_start_at_home_and_patterns_are_expanded_there() {
+    let bench = bench();
+    for name in ["far/a.log", "far/b.log", "far/[x].log", "far/dir/c.log", "far/dir/.d.log"] {
+        bench.file(name, 100);
+    }
+    fs::create_dir(bench.path("here")).unwrap();
+    let names = || {
+        let entries = fs::read_dir(bench.path("here")).unwrap().map(|entry| entry.unwrap());
+        let mut names: Vec<_> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
+        fs::remove_dir_all(bench.path("here")).unwrap();
+        fs::create_dir(bench.path("here")).unwrap();
+        names.sort();
+        names
+    };
+    for (sources, expected) in [
+        (&["far:*.log"][..], &["[x].log", "a.log", "b.log"][..]),
+        (&["far:~/a.log"], &["a.log"]),
+        (&["far:~/d*/?.log", "far:b.*"], &["b.log", "c.log"]),
+        (&["far:[x].log"], &["[x].log"]),
+    ] {
+        cp(&bench, &[sources, &["here"]].concat()).expect(0);
+        assert_eq!(names(), expected, "{sources:?}");
+    }
+    cp(&bench, &["far:*.none", "far:a.log", "here"]).expect(1).says(&["*.none: no match", "copied 1 file"]);
+    // The home itself, as a source and as a target.
+    cp(&bench, &["far:", "here"]).expect(1).says(&["is a directory: not copied without -r"]);
+    bench.file("x", 10);
+    for (target, place) in [("far:", "far/x"), ("far:~", "far/x"), ("far:~/dir", "far/dir/x"), ("far:~/y", "far/y")] {
+        let _ = fs::remove_file(bench.path(place));
+        cp(&bench, &["x", target]).expect(0);
+        assert!(bench.path(place).exists(), "{target}");
+    }
+}
+
+#[test]
 fn trees_from_several_hosts() {
     let bench = bench();
     bench.file("far/tree/sub/a", 1000);
