@@ -23,7 +23,7 @@ impl Tree {
         make: impl FnOnce(&OwnedFd, &str) -> Result<R, Errno>,
     ) -> Result<R, Why> {
         let dir = self.dirs.open(parent)?;
-        self.is_foreign(rustix::fs::fstat(&*dir)?.st_dev, parent);
+        self.note_foreign(rustix::fs::fstat(&*dir)?.st_dev, parent);
         let (note, beside) = self.stage.note(|beside| self.dirs.relative(parent, beside.as_bytes()));
         let result = make(&dir, &beside).and_then(|made| {
             rustix::fs::renameat(&*dir, &*beside, &*dir, name)?;

@@ -177,7 +177,7 @@ impl Tree {
     }
 
     /// Names were made in a directory that is on another file system than the stage.
-    pub(super) fn is_foreign(&self, device: u64, id: u64) {
+    pub(super) fn note_foreign(&self, device: u64, id: u64) {
         lock(&self.state).foreign.insert(device, id);
     }
 

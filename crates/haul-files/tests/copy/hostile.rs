@@ -288,7 +288,9 @@ fn puller_with(to: &Path, asked: &str, greeting: &[Message], entries: Vec<Entry>
         let job = PullJob { sources: vec![asked.into()], destination: Destination::Path(to.to_owned()), options: preserving() };
         let client = scope.spawn(move || pull(here, &job, &Silent, &Cancel::new()));
         let mut peer = Peer { link: there };
-        greeting.iter().for_each(|message| peer.say(message));
+        for message in greeting {
+            peer.say(message);
+        }
         peer.say(&Message::Entries(entries));
         peer.finish();
         peer.listen();
