@@ -163,7 +163,7 @@ impl Watch {
 /// Where looks go.
 enum View {
     Quiet,
-    Bars(Bars),
+    Bars(Box<Bars>),
     Lines(Lines),
     Json(json::Events),
 }
@@ -172,7 +172,7 @@ impl View {
     fn new(style: Style) -> Self {
         match style {
             Style::Quiet => Self::Quiet,
-            Style::Bars => Self::Bars(Bars::new()),
+            Style::Bars => Self::Bars(Box::new(Bars::new())),
             Style::Lines => Self::Lines(Lines::default()),
             Style::Json => Self::Json(json::Events::default()),
         }
