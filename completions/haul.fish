@@ -29,6 +29,7 @@ complete -c haul -n "__fish_haul_needs_command" -s V -l version -d 'Print versio
 complete -c haul -n "__fish_haul_needs_command" -f -a "cp" -d 'Copy files and trees between hosts'
 complete -c haul -n "__fish_haul_needs_command" -f -a "serve" -d 'Run the daemon: export directories to those whose keys are authorised'
 complete -c haul -n "__fish_haul_needs_command" -f -a "key" -d 'Show and manage keys: this machine\'s own, trusted hosts, authorised users'
+complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide area network on this machine'
 complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
 complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a copy, started through ssh'
@@ -81,6 +82,34 @@ complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l state -d 'Directory of the keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -f -a "wan" -d 'A WAN between network namespaces of this machine'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -f -a "relay" -d 'The same link between UDP sockets, for haul alone and without root'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "up" -d 'Make a WAN and leave it up'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "exec" -d 'Run a command on one of its hosts'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "set" -d 'Change the link while it carries traffic'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "status" -d 'Packets, bytes, drops by cause, queue and rates of each direction'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "down" -d 'End the WAN and whatever runs on its hosts'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "run" -d 'Make a WAN, run a command, clean up whatever happens'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "check" -d 'Compare what is configured with what ping and iperf3 measure'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "emulate" -d 'The emulator itself'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l listen -d 'Address and port to listen on' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l to -d 'Address and port of the server' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l rate -d 'Rate of IP bytes, from a to b and back [default: 10G]' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l asymmetric -d 'Another rate from b to a' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l rtt -d 'Round-trip time without queues; each direction takes half [default: 100ms]' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l jitter -d 'Delay on top in each direction, wandering between zero and this' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l queue -d 'Queue of each direction: bandwidth-delay products, bytes or time [default: 1bdp]' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l loss -d 'Packets lost in each direction' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l burst-loss -d 'Lose them in bursts of this mean length (Gilbert-Elliott); 1 is back to one by one' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l reorder -d 'Packets that arrive later than those sent after them' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l reorder-by -d 'By how much later [default: 1ms]' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l duplicate -d 'Packets that arrive twice' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l corrupt -d 'Packets that arrive with other bytes; their checksum tells' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l ecn -d 'Mark packets (ECN) that find more than this in the queue' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l seed -d 'Seed of all chance [default: 1]' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand man" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand completions" -l name -d 'The name that the program is installed under' -r -f -a "haul\t''
 hcp\t''"

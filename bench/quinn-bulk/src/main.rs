@@ -147,7 +147,7 @@ fn socket() -> std::io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-fn transport(plan: Plan) -> Result<Arc<TransportConfig>, Failure> {
+fn transport(plan: Plan) -> Arc<TransportConfig> {
     let mut config = TransportConfig::default();
     config
         .stream_receive_window(plan.window_bytes.into())
@@ -165,7 +165,7 @@ fn transport(plan: Plan) -> Result<Arc<TransportConfig>, Failure> {
         acks.ack_eliciting_threshold(VarInt::from_u32(every));
         config.ack_frequency_config(Some(acks));
     }
-    Ok(Arc::new(config))
+    Arc::new(config)
 }
 
 fn endpoint_provider() -> Arc<rustls::crypto::CryptoProvider> {
@@ -184,7 +184,7 @@ fn server_config(
         .with_no_client_auth()
         .with_single_cert(vec![certificate], key.into())?;
     let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(transport(plan)?);
+    config.transport_config(transport(plan));
     Ok(config)
 }
 
@@ -196,7 +196,7 @@ fn client_config(plan: Plan, certificate: CertificateDer<'static>) -> Result<qui
         .with_root_certificates(roots)
         .with_no_client_auth();
     let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    config.transport_config(transport(plan)?);
+    config.transport_config(transport(plan));
     Ok(config)
 }
 

@@ -35,7 +35,10 @@ fn packets_take_the_time_and_the_losses_that_were_asked_for() {
     let there = &status["directions"][0];
     assert_eq!(there["sent_pkts"], 420, "{status}");
     assert_eq!(there["lost_pkts"].as_u64().unwrap() + there["delivered_pkts"].as_u64().unwrap(), 420, "{status}");
-    assert_eq!((&there["queue_drops_pkts"], &there["unroutable_pkts"], &there["failed_writes"]), (&0.into(), &0.into(), &0.into()));
+    assert_eq!(
+        (&there["queue_drops_pkts"], &there["unroutable_pkts"], &there["failed_writes"]),
+        (&0.into(), &0.into(), &0.into())
+    );
 }
 
 #[test]
@@ -52,7 +55,8 @@ fn bytes_of_tcp_arrive_unharmed_through_everything_that_a_link_can_do() {
             path("ready"),
             path("sent"),
         );
-        let options = ["--rate=2G", "--rtt=4ms", "--loss=0.3%", "--reorder=1%", "--duplicate=1%", "--corrupt=0.1%", "--ecn=0.1bdp"];
+        let options =
+            ["--rate=2G", "--rtt=4ms", "--loss=0.3%", "--reorder=1%", "--duplicate=1%", "--corrupt=0.1%", "--ecn=0.1bdp"];
         let words = [&["lab", "wan", "run", "--mtu", mtu], &options[..], &["--", "bash", "-c", &script]].concat();
         let output = haul(&words);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

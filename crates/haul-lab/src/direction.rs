@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use haul_sim::LinkConfig;
 use crate::clock::{now, thread_cpu};
 use crate::control::{Control, DirectionStats, Request};
 use crate::packet::Which;
 use crate::player::{Player, Run};
 use crate::store::{Packet, Store};
+use haul_sim::LinkConfig;
 
 /// Where packets come from and go to.
 pub trait Ports: Send + 'static {
@@ -228,4 +228,3 @@ fn be_prompt() {
         libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const parameters);
     }
 }
-

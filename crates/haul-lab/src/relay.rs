@@ -55,7 +55,8 @@ impl Relay {
         let [there, back] = link.links();
         let ports = There { socket: Arc::clone(&socket), clients: Arc::clone(&clients), known: Vec::new() };
         let there = Direction::start("to server", there, ports)?;
-        let back = Direction::start("to client", back, Back { socket, clients, known: Vec::new(), turn: 0, scratch: Vec::new() })?;
+        let back =
+            Direction::start("to client", back, Back { socket, clients, known: Vec::new(), turn: 0, scratch: Vec::new() })?;
         Ok(Self { listens, there, back })
     }
 

@@ -180,10 +180,7 @@ impl Address {
         let (net, number) = (80 + link as u8, index + 1);
         let (half, side) = if side == Side::A { (0, 1) } else { (128, 2) };
         let prefix = 0xfd00 | (net / 10 * 16 + net % 10) as u16;
-        Self {
-            v4: Ipv4Addr::new(10, net, half, number),
-            v6: Ipv6Addr::new(prefix, 0, 0, 0, 0, 0, side, u16::from(number)),
-        }
+        Self { v4: Ipv4Addr::new(10, net, half, number), v6: Ipv6Addr::new(prefix, 0, 0, 0, 0, 0, side, u16::from(number)) }
     }
 }
 
@@ -283,4 +280,3 @@ fn seeded(options: &LinkOptions, link: usize) -> LinkOptions {
 
 /// Packets and super-packets that wait for the emulator before the kernel drops them: for when something else has the processor.
 const QUEUE_PKTS: u32 = 16384;
-

@@ -25,7 +25,7 @@ pub enum KeyCommand {
     Show,
     /// Trust a daemon's key
     Trust {
-        /// The daemon's host, as in haul://HOST[:PORT]/
+        /// The daemon's host, as in `haul://HOST[:PORT]/`
         #[arg(value_name = "HOST[:PORT]")]
         host: String,
         /// What `haul key show` prints there

@@ -42,7 +42,7 @@ pub enum Command {
     Cp(Box<CpArgs>),
     Serve(ServeArgs),
     Key(KeyArgs),
-    Lab(crate::lab::args::LabArgs),
+    Lab(Box<crate::lab::args::LabArgs>),
     /// Write the manual pages
     #[command(hide = true)]
     Man {

@@ -26,7 +26,7 @@ pub enum LabCommand {
     #[command(subcommand)]
     Wan(Box<WanCommand>),
     /// The same link between UDP sockets, for haul alone and without root
-    Relay(RelayArgs),
+    Relay(Box<RelayArgs>),
 }
 
 /// What to do with a WAN.

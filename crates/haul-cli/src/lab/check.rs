@@ -42,17 +42,42 @@ const CHECKS: &[Check] = &[
     Check { what: "added delay, idle", link: &["--rate=1G", "--rtt=10ms"], configured: "0, each way", measure: added_idle },
     Check { what: "added delay, loaded", link: &["--rate=1G", "--rtt=10ms"], configured: "0, each way", measure: added_loaded },
     Check { what: "rate, TCP", link: &["--rate=10G", "--rtt=20ms"], configured: "9.65 Gbit/s of payload", measure: tcp },
-    Check { what: "rate, TCP, MTU 9000", link: &["--rate=10G", "--rtt=20ms", "--mtu=9000"], configured: "9.94 Gbit/s", measure: tcp },
+    Check {
+        what: "rate, TCP, MTU 9000",
+        link: &["--rate=10G", "--rtt=20ms", "--mtu=9000"],
+        configured: "9.94 Gbit/s",
+        measure: tcp,
+    },
     Check { what: "rate, TCP", link: &["--rate=1G", "--rtt=100ms"], configured: "965 Mbit/s", measure: tcp },
     Check { what: "rate, TCP, IPv6", link: &["--rate=100M", "--rtt=20ms"], configured: "95.2 Mbit/s", measure: tcp6 },
-    Check { what: "rate, UDP overload", link: &["--rate=100M", "--rtt=20ms"], configured: "98.1 Mbit/s, 33 % dropped", measure: udp_overload },
+    Check {
+        what: "rate, UDP overload",
+        link: &["--rate=100M", "--rtt=20ms"],
+        configured: "98.1 Mbit/s, 33 % dropped",
+        measure: udp_overload,
+    },
     Check { what: "queue, full", link: &["--rate=100M", "--rtt=20ms", "--queue=1bdp"], configured: "RTT 40 ms", measure: queue },
-    Check { what: "queue, half", link: &["--rate=100M", "--rtt=20ms", "--queue=0.5bdp"], configured: "RTT 30 ms", measure: queue },
+    Check {
+        what: "queue, half",
+        link: &["--rate=100M", "--rtt=20ms", "--queue=0.5bdp"],
+        configured: "RTT 30 ms",
+        measure: queue,
+    },
     Check { what: "loss", link: &["--rate=1G", "--rtt=20ms", "--loss=0.1%"], configured: "0.1 %", measure: udp_loss },
     Check { what: "loss", link: &["--rate=1G", "--rtt=20ms", "--loss=5%"], configured: "5 %", measure: udp_loss },
-    Check { what: "loss in bursts of 8", link: &["--rate=1G", "--rtt=20ms", "--loss=2%", "--burst-loss=8"], configured: "2 %", measure: udp_loss },
+    Check {
+        what: "loss in bursts of 8",
+        link: &["--rate=1G", "--rtt=20ms", "--loss=2%", "--burst-loss=8"],
+        configured: "2 %",
+        measure: udp_loss,
+    },
     Check { what: "reordering", link: &["--rate=1G", "--rtt=20ms", "--reorder=1%"], configured: "1 %", measure: udp_reordered },
-    Check { what: "duplicates", link: &["--rate=1G", "--rtt=20ms", "--duplicate=10%"], configured: "19 % (two ways)", measure: duplicates },
+    Check {
+        what: "duplicates",
+        link: &["--rate=1G", "--rtt=20ms", "--duplicate=10%"],
+        configured: "19 % (two ways)",
+        measure: duplicates,
+    },
     Check { what: "jitter", link: &["--rate=1G", "--rtt=20ms", "--jitter=5ms"], configured: "20 to 30 ms", measure: ping_range },
 ];
 
@@ -97,9 +122,9 @@ impl Lab {
     }
 
     /// iperf3 from a to b: its JSON.
-    fn iperf(&self, options: &[&str]) -> Result<Value, Failure> {
+    fn iperf(&self, address: &str, options: &[&str]) -> Result<Value, Failure> {
         let time = self.seconds.to_string();
-        let words = [&["iperf3", "--json", "--time", &time, "--client"], options].concat();
+        let words = [&["iperf3", "--json", "--time", &time, "--client", address], options].concat();
         let text = self.on("a", &words)?;
         let value: Value = serde_json::from_str(&text).map_err(|_| Failure::new(format!("iperf3 says: {}", text.trim())))?;
         match value["error"].as_str() {
@@ -156,7 +181,7 @@ fn added_idle(lab: &Lab) -> Result<String, Failure> {
 }
 
 fn added_loaded(lab: &Lab) -> Result<String, Failure> {
-    let end = lab.iperf(&[B])?;
+    let end = lab.iperf(B, &[])?;
     let status = lab.status()?;
     let mean = number(&status[0], "added_delay_mean_us");
     Ok(format!("{mean:.0} us, at {} of TCP", megabits(&end["sum_received"])))
@@ -171,7 +196,7 @@ fn tcp6(lab: &Lab) -> Result<String, Failure> {
 }
 
 fn tcp_to(lab: &Lab, address: &str) -> Result<String, Failure> {
-    let end = lab.iperf(&["--omit", "2", address])?;
+    let end = lab.iperf(address, &["--omit", "2"])?;
     let status = lab.status()?;
     let seconds = f64::from(lab.seconds) + 2.0;
     let cpu = |direction: usize| number(&status[direction], "cpu_s") / seconds * 100.0;
@@ -180,19 +205,19 @@ fn tcp_to(lab: &Lab, address: &str) -> Result<String, Failure> {
 }
 
 fn udp_overload(lab: &Lab) -> Result<String, Failure> {
-    let sum = lab.iperf(&["--udp", "--bitrate", "147M", "--length", "1472", "--omit", "1", B])?["sum"].clone();
+    let sum = lab.iperf(B, &["--udp", "--bitrate", "147M", "--length", "1472", "--omit", "1"])?["sum"].clone();
     let received = number(&sum, "bits_per_second") * (1.0 - number(&sum, "lost_percent") / 100.0);
     Ok(format!("{:.1} Mbit/s, {:.1} % dropped", received / 1e6, number(&sum, "lost_percent")))
 }
 
 fn udp_loss(lab: &Lab) -> Result<String, Failure> {
-    let end = lab.iperf(&["--udp", "--bitrate", "200M", "--length", "1472", B])?;
+    let end = lab.iperf(B, &["--udp", "--bitrate", "200M", "--length", "1472"])?;
     let sum = &end["sum"];
     Ok(format!("{:.3} % of {} datagrams", number(sum, "lost_percent"), sum["packets"]))
 }
 
 fn udp_reordered(lab: &Lab) -> Result<String, Failure> {
-    let end = lab.iperf(&["--udp", "--bitrate", "200M", "--length", "1472", B])?;
+    let end = lab.iperf(B, &["--udp", "--bitrate", "200M", "--length", "1472"])?;
     let stream = &end["streams"][0]["udp"];
     let ratio = number(stream, "out_of_order") / number(stream, "packets").max(1.0) * 100.0;
     Ok(format!("{ratio:.2} % of {} datagrams", stream["packets"]))

@@ -63,12 +63,13 @@ pub fn listen(name: &str) -> io::Result<UnixListener> {
 /// Asks the emulator of that name.
 pub fn ask(name: &str, request: &Request) -> Result<(Value, Option<Namespaces>), Failure> {
     let lost = |error: io::Error| Failure::new(format!("the emulator of the WAN `{name}` does not answer: {error}"));
-    let mut stream = address(name).and_then(|address| UnixStream::connect_addr(&address)).map_err(|error| match error.kind() {
-        io::ErrorKind::ConnectionRefused => {
-            Failure::new(format!("there is no WAN of the name `{name}`")).hint("`haul lab wan up` makes one")
-        }
-        _ => lost(error),
-    })?;
+    let mut stream =
+        address(name).and_then(|address| UnixStream::connect_addr(&address)).map_err(|error| match error.kind() {
+            io::ErrorKind::ConnectionRefused => {
+                Failure::new(format!("there is no WAN of the name `{name}`")).hint("`haul lab wan up` makes one")
+            }
+            _ => lost(error),
+        })?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(lost)?;
     let mut line = serde_json::to_vec(request).map_err(|error| lost(error.into()))?;
     line.push(b'\n');

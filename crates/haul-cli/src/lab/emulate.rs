@@ -22,7 +22,7 @@ use super::wan_name;
 use crate::exit::{Exit, Failure};
 
 /// Runs until it is told to end.
-pub fn run(args: &UpArgs) -> Result<Exit, Failure> {
+pub fn run(args: &UpArgs) -> Exit {
     let name = wan_name(&args.name);
     let _ = rustix::thread::set_name(c"haul-lab");
     let (mut wan, listeners) = match start(&name, args) {
@@ -30,7 +30,7 @@ pub fn run(args: &UpArgs) -> Result<Exit, Failure> {
         Err(failure) => {
             let message = json!([failure.message, failure.hint]).to_string();
             report(&Answer::Failed(message));
-            return Ok(Exit::Failed);
+            return Exit::Failed;
         }
     };
     // SAFETY: dispositions of this process: `end` only calls _exit, which may be called from a handler. Orphans of the hosts become
@@ -44,7 +44,7 @@ pub fn run(args: &UpArgs) -> Result<Exit, Failure> {
         silence();
     }
     serve_until_down(&name, &mut wan, &listeners, args.with_parent);
-    Ok(Exit::Done)
+    Exit::Done
 }
 
 fn start(name: &str, args: &UpArgs) -> Result<(Wan, Vec<UnixListener>), Failure> {

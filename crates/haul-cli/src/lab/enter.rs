@@ -96,7 +96,6 @@ fn pass_signals_on() {
     }
 }
 
-
 extern "C" fn on_signal(signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     let child = CHILD.load(Ordering::Relaxed);
     let emulator = KILL_AT_SECOND.load(Ordering::Relaxed);

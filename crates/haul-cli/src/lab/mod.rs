@@ -19,6 +19,7 @@ mod start;
 mod status;
 
 use std::env;
+use std::fmt::Write as _;
 use std::io::{self, Write as _};
 
 use serde_json::Value;
@@ -40,7 +41,7 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
             WanCommand::Down(args) => down(args),
             WanCommand::Run(args) => run_command(args),
             WanCommand::Check(args) => check::run(args),
-            WanCommand::Emulate(args) => emulate::run(args),
+            WanCommand::Emulate(args) => Ok(emulate::run(args)),
         },
     }
 }
@@ -53,9 +54,9 @@ fn up(args: &UpArgs) -> Result<Exit, Failure> {
     let option = if name == DEFAULT_NAME { String::new() } else { format!(" --name {name}") };
     let mut text = format!("The WAN `{name}` is up:\n");
     for (host, v4, v6) in hosts_of(&emulator.hosts).flat_map(addresses_of) {
-        text.push_str(&format!("  {host:<4} {v4:<16} {v6}\n"));
+        let _ = writeln!(text, "  {host:<4} {v4:<16} {v6}");
     }
-    text.push_str(&format!("Run programs by `haul lab wan exec{option} a -- CMD`, end it by `haul lab wan down{option}`.\n"));
+    let _ = writeln!(text, "Run programs by `haul lab wan exec{option} a -- CMD`, end it by `haul lab wan down{option}`.");
     print(&text)
 }
 
@@ -123,9 +124,11 @@ fn hosts_of(hosts: &Value) -> impl Iterator<Item = &Value> {
 /// A host's name, IPv4 and IPv6 address on each link.
 fn addresses_of(host: &Value) -> impl Iterator<Item = (&str, &str, &str)> {
     let name = host["name"].as_str().unwrap_or_default();
-    host["addresses"].as_array().into_iter().flatten().map(move |address| {
-        (name, address["v4"].as_str().unwrap_or_default(), address["v6"].as_str().unwrap_or_default())
-    })
+    host["addresses"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(move |address| (name, address["v4"].as_str().unwrap_or_default(), address["v6"].as_str().unwrap_or_default()))
 }
 
 fn wan_name(args: &NameArgs) -> String {

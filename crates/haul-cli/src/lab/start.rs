@@ -56,7 +56,8 @@ impl Emulator {
         };
         let (answers, output) = pipe_with(PipeFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
         let pid = spawn(&args, &input, &output, life).map_err(|error| {
-            failed(error).hint("it needs a process namespace and a mount namespace of its own: root in a container may not make them")
+            failed(error)
+                .hint("it needs a process namespace and a mount namespace of its own: root in a container may not make them")
         })?;
         drop((input, output));
         let mut line = String::new();

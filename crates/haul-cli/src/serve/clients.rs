@@ -129,7 +129,7 @@ impl Clients {
                 let silence = copy.connection.stats().silence;
                 if silence >= SILENCE {
                     span.in_scope(|| {
-                        info!(older = number, silent_s = silence.as_secs(), "its older copy is silent: taken for killed")
+                        info!(older = number, silent_s = silence.as_secs(), "its older copy is silent: taken for killed");
                     });
                     copy.cancel.cancel();
                 }

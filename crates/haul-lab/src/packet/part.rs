@@ -69,19 +69,16 @@ impl Part {
         self.headers[..VNET_BYTES].copy_from_slice(&vnet.to_bytes());
         let ip = &mut self.headers[VNET_BYTES..];
         let l4_len = headers - l4 + payload;
-        let protocol = match layout.kind {
-            Kind::Tcp => {
-                let before = u32::from(which.first).wrapping_mul(layout.segment);
-                add_u32(&mut ip[l4 + 4..l4 + 8], before);
-                // What ends a burst belongs to its last segment, what answers a mark to its first.
-                ip[l4 + 13] &= if last { 0xff } else { !(TCP_FIN | TCP_PSH) };
-                ip[l4 + 13] &= if which.first == 0 { 0xff } else { !TCP_CWR };
-                6
-            }
-            _ => {
-                ip[l4 + 4..l4 + 6].copy_from_slice(&(l4_len as u16).to_be_bytes());
-                17
-            }
+        let protocol = if layout.kind == Kind::Tcp {
+            let before = u32::from(which.first).wrapping_mul(layout.segment);
+            add_u32(&mut ip[l4 + 4..l4 + 8], before);
+            // What ends a burst belongs to its last segment, what answers a mark to its first.
+            ip[l4 + 13] &= if last { 0xff } else { !(TCP_FIN | TCP_PSH) };
+            ip[l4 + 13] &= if which.first == 0 { 0xff } else { !TCP_CWR };
+            6
+        } else {
+            ip[l4 + 4..l4 + 6].copy_from_slice(&(l4_len as u16).to_be_bytes());
+            17
         };
         let addresses = if ip[0] >> 4 == 4 {
             ip[2..4].copy_from_slice(&((headers + payload) as u16).to_be_bytes());

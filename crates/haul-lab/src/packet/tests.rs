@@ -96,7 +96,7 @@ impl Burst {
         packet.extend([0x12, 0x34, 0x56, 0x78]);
         if self.tcp {
             packet.extend(sequence.to_be_bytes());
-            packet.extend([9, 9, 9, 9, (l4 / 4 << 4) as u8, flags, 1, 2, pseudo[0], pseudo[1], 0, 0]);
+            packet.extend([9, 9, 9, 9, ((l4 / 4) << 4) as u8, flags, 1, 2, pseudo[0], pseudo[1], 0, 0]);
             packet.extend(vec![1; self.options]);
         } else {
             packet.extend((len as u16).to_be_bytes());
@@ -123,9 +123,8 @@ fn verifies(packet: &[u8], ipv6: bool) -> bool {
 }
 
 fn bursts() -> impl Strategy<Value = Burst> {
-    let flags = (any::<(bool, bool, bool)>()).prop_map(|(fin, psh, cwr)| {
-        ACK | u8::from(fin) * FIN | u8::from(psh) * PSH | u8::from(cwr) * CWR
-    });
+    let flags = (any::<(bool, bool, bool)>())
+        .prop_map(|(fin, psh, cwr)| ACK | (u8::from(fin) * FIN) | (u8::from(psh) * PSH) | (u8::from(cwr) * CWR));
     let payload = (1usize..1500, 1usize..40, any::<u8>()).prop_flat_map(|(segment, segments, fill)| {
         let longest = (segment * segments).min(65000);
         (Just(segment), (1..=longest), Just(fill))
