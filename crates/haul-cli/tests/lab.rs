@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -48,13 +49,12 @@ fn bytes_of_tcp_arrive_unharmed_through_everything_that_a_link_can_do() {
     let path = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
     let content: Vec<u8> = (0..8_000_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).take(20_000_000).collect();
     fs::write(path("sent"), &content).unwrap();
-    for (mtu, address) in [("1500", "10.80.128.1"), ("9000", "fd80::2:1")] {
-        let script = format!(
-            "{HAUL} lab wan exec b -- bash -c 'exec python3 -c \"{SERVER}\" {} {}' & {HAUL} lab wan exec a -- python3 -c \"{CLIENT}\" {address} {}; wait",
-            path("received"),
-            path("ready"),
-            path("sent"),
-        );
+    let this = std::env::current_exe().unwrap();
+    let end = format!("env {END}=$0 {} --exact an_end_of_a_connection --nocapture", this.display());
+    for (mtu, address) in [("1500", "10.80.128.1"), ("9000", "[fd80::2:1]")] {
+        let server = end.replace("$0", &format!("listen={}", path("received")));
+        let client = end.replace("$0", &format!("{address}:5000={}", path("sent")));
+        let script = format!("{HAUL} lab wan exec b -- {server} & {HAUL} lab wan exec a -- {client} && wait $!");
         let options =
             ["--rate=2G", "--rtt=4ms", "--loss=0.3%", "--reorder=1%", "--duplicate=1%", "--corrupt=0.1%", "--ecn=0.1bdp"];
         let words = [&["lab", "wan", "run", "--mtu", mtu], &options[..], &["--", "bash", "-c", &script]].concat();
@@ -65,18 +65,30 @@ fn bytes_of_tcp_arrive_unharmed_through_everything_that_a_link_can_do() {
     }
 }
 
-const SERVER: &str = "import socket,sys
-s=socket.create_server(('',5000),family=socket.AF_INET6,dualstack_ipv6=True)
-c=s.accept()[0]; f=open(sys.argv[1],'wb')
-while True:
-    d=c.recv(1<<20)
-    if not d: break
-    f.write(d)";
-const CLIENT: &str = "import socket,sys
-while True:
-    try: s=socket.create_connection((sys.argv[1],5000)); break
-    except ConnectionRefusedError: pass
-s.sendall(open(sys.argv[2],'rb').read())";
+/// Makes of this program an end of a connection: the next test does nothing else.
+const END: &str = "HAUL_LAB_TEST_END";
+
+#[test]
+fn an_end_of_a_connection() {
+    let Ok(role) = std::env::var(END) else { return };
+    match role.split_once('=').unwrap() {
+        ("listen", file) => {
+            let listener = TcpListener::bind("[::]:5000").unwrap();
+            std::io::copy(&mut listener.accept().unwrap().0, &mut fs::File::create(file).unwrap()).unwrap();
+        }
+        (address, file) => {
+            let limit = now() + Duration::from_secs(20);
+            let mut stream = loop {
+                match TcpStream::connect(address) {
+                    Ok(stream) => break stream,
+                    // The other end is still starting.
+                    Err(error) => assert!(now() < limit, "{error}"),
+                }
+            };
+            std::io::copy(&mut fs::File::open(file).unwrap(), &mut stream).unwrap();
+        }
+    }
+}
 
 #[test]
 fn nothing_is_left_when_the_runner_is_killed() {

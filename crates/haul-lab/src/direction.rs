@@ -12,6 +12,7 @@ use crate::packet::Which;
 use crate::player::{Player, Run};
 use crate::store::{Packet, Store};
 use haul_sim::LinkConfig;
+use haul_units::Time;
 
 /// Where packets come from and go to.
 pub trait Ports: Send + 'static {
@@ -60,6 +61,9 @@ pub struct Direction {
 
 /// Reads at a time, so that what is due does not wait for long.
 const READS_IN_A_ROW: usize = 16;
+/// While packets come and go all the time, the thread looks after them this often: being woken for each one would cost more than all
+/// else, and take processor time from the programs that are to be watched. What comes after a pause is looked after at once.
+const TICK: Duration = Duration::from_micros(80);
 
 impl Direction {
     /// Starts the thread.
@@ -108,7 +112,10 @@ struct Worker<P> {
 
 impl<P: Ports> Worker<P> {
     fn run(&mut self) {
+        let mut busy_at = Time::ZERO;
         loop {
+            let turn = now();
+            let done = (self.stats.reads, self.stats.writes);
             if let Some(request) = self.control.take() {
                 if request.stop {
                     return;
@@ -117,8 +124,12 @@ impl<P: Ports> Worker<P> {
             }
             let more = self.read();
             self.write();
+            let was_busy = turn.since(busy_at) < 2 * TICK;
+            if done != (self.stats.reads, self.stats.writes) {
+                busy_at = turn;
+            }
             if !more {
-                self.sleep();
+                self.sleep((was_busy && busy_at == turn).then(|| turn + TICK));
             }
         }
     }
@@ -174,15 +185,18 @@ impl<P: Ports> Worker<P> {
         run.first.with_bytes(|packet, bytes| self.ports.deliver(packet, bytes, run.which(), kind))
     }
 
-    fn sleep(&mut self) {
+    /// Until something is due or comes, or until the `tick`, whatever comes.
+    fn sleep(&mut self, tick: Option<Time>) {
         let time = now();
-        let wake_at = self.player.wake_at();
+        let wake_at = tick.or_else(|| self.player.wake_at());
         if wake_at.is_some_and(|at| at <= time) {
             return;
         }
         self.inputs.0.clear();
         self.inputs.add(self.control.wake_fd());
-        self.ports.inputs(&mut self.inputs);
+        if tick.is_none() {
+            self.ports.inputs(&mut self.inputs);
+        }
         self.inputs.wait(wake_at.map(|at| at.since(time)));
     }
 

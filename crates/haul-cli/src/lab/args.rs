@@ -179,7 +179,7 @@ pub struct RunArgs {
 #[derive(Debug, Args)]
 pub struct CheckArgs {
     /// Seconds of each measurement
-    #[arg(long, value_name = "SECONDS", default_value = "8", value_parser = clap::value_parser!(u32).range(2..=600))]
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(2..=600))]
     pub time: u32,
     /// Write the table as Markdown
     #[arg(long)]

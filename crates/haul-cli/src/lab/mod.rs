@@ -91,7 +91,8 @@ fn run_command(args: &RunArgs) -> Result<Exit, Failure> {
     let namespaces = enter_host(&name, None)?;
     let environment = environment(&name, &emulator.hosts);
     let status = enter::run(&namespaces, &args.command, &environment, Some(emulator.pid().as_raw_nonzero().get()));
-    let ended_early = emulator.has_ended() && !enter::interrupted();
+    // Its socket closes before the processes of its hosts are killed.
+    let ended_early = !enter::interrupted() && ask(&name, &Request::Status).is_err();
     emulator.end();
     if ended_early {
         return Err(Failure::new("the emulator ended before the command did, and the command with it"));

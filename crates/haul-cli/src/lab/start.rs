@@ -72,11 +72,6 @@ impl Emulator {
         }
     }
 
-    /// Whether it has ended by itself.
-    pub fn has_ended(&self) -> bool {
-        matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(Some(_)) | Err(_))
-    }
-
     /// Ends it and everything on its hosts, and waits until they are gone.
     pub fn end(self) -> Option<WaitStatus> {
         // It may have ended already.
