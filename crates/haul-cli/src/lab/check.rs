@@ -75,7 +75,7 @@ const CHECKS: &[Check] = &[
     Check {
         what: "duplicates",
         link: &["--rate=1G", "--rtt=20ms", "--duplicate=10%"],
-        configured: "19 % (two ways)",
+        configured: "21 % (both ways)",
         measure: duplicates,
     },
     Check { what: "jitter", link: &["--rate=1G", "--rtt=20ms", "--jitter=5ms"], configured: "20 to 30 ms", measure: ping_range },
