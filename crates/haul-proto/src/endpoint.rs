@@ -12,13 +12,14 @@ use haul_units::Time;
 use crate::ConnectionId;
 use crate::config::{ClientConfig, ServerConfig};
 use crate::connection::{Arrival, Connection};
+use crate::handshake::wire::is_handshake;
 use crate::handshake::{
     Accept, Acceptor, ClientParams, ClientTls, CookieJar, Handshake, HandshakeError, ParsedInitial, ServerParams, ServerTls,
     TlsConfigError, reset_token,
 };
 use crate::rng::Rng;
 use crate::streams::Side;
-use crate::wire::{RESET_BYTES, data_destination, encode_reset, is_handshake, parse_reset};
+use crate::wire::{RESET_BYTES, data_destination, encode_reset, parse_reset};
 
 /// How long an admission token is good for.
 const ADMISSION_LIFETIME: Duration = Duration::from_secs(60);

@@ -1,6 +1,7 @@
 //! Decoders of the data phase.
 
-use haul_proto::wire::{Frame, Header, data_destination, is_handshake, parse_reset};
+use haul_proto::handshake::wire::is_handshake;
+use haul_proto::wire::{Frame, Header, data_destination, parse_reset};
 
 use crate::feed::Feed;
 

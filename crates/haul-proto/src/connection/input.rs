@@ -9,10 +9,11 @@ use haul_units::Time;
 
 use super::{Connection, Event, Phase, ProtocolViolation};
 use crate::crypto::OpenError;
+use crate::handshake::wire::is_handshake;
 use crate::path::NUMBER_MAX;
 use crate::receive::Ecn;
 use crate::streams::{Receiver, StreamId, StreamViolation};
-use crate::wire::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES, is_handshake, parse_reset};
+use crate::wire::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES, parse_reset};
 
 /// Where a packet came from.
 #[derive(Debug, Clone, Copy)]

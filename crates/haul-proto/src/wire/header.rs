@@ -111,11 +111,6 @@ pub fn data_destination(datagram: &[u8]) -> Option<ConnectionId> {
     (head[0] < RESET).then(|| ConnectionId(be_u32(&head[4..8])))
 }
 
-/// Whether the datagram belongs to the handshake.
-pub fn is_handshake(datagram: &[u8]) -> bool {
-    datagram.first().is_some_and(|first| first & 0x80 != 0)
-}
-
 /// A stateless reset: tells the peer that its connection id names nothing here.
 pub fn encode_reset(destination: ConnectionId, token: &[u8; 16]) -> [u8; RESET_BYTES] {
     let mut out = [0; RESET_BYTES];

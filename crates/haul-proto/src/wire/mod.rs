@@ -18,7 +18,7 @@ mod header;
 mod varint;
 
 pub use frame::{DecodeError, Frame};
-pub use header::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Header, PacketKind, data_destination, is_handshake};
+pub use header::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Header, PacketKind, data_destination};
 pub use header::{RESET_BYTES, encode_reset, parse_reset};
 
 /// Bytes that the AEAD adds to each packet.
