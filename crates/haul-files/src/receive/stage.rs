@@ -108,13 +108,13 @@ impl Stage {
         }
         rustix::fs::ftruncate(&file, valid as u64)?;
         let lock_file = file.try_clone().map_err(io)?;
-        let last = records.iter().map(part_of).max().unwrap_or(0);
+        let last = records.iter().map(part_of).chain([highest_number(&dir)?]).max().unwrap_or(0);
         let stage = Self {
             dir,
             name,
             journal: resume.then_some(file),
             lock_file,
-            next_part: AtomicU64::new(last + 1),
+            next_part: AtomicU64::new(last.saturating_add(1)),
             earlier: Mutex::new(earlier(&records)),
         };
         if records.is_empty() {
@@ -276,6 +276,18 @@ fn earlier(records: &[Record]) -> HashMap<PathKey, Earlier> {
         }
     }
     files
+}
+
+/// The highest number among the names in the stage. A killed run leaves some that its journal does not tell of: a link that had no place yet, a part file
+/// whose record was not written.
+fn highest_number(dir: &OwnedFd) -> Result<u64, Errno> {
+    let mut highest = 0;
+    for entry in Dir::read_from(dir.as_fd())? {
+        let entry = entry?;
+        let digits = entry.file_name().to_bytes().get(1..).and_then(|rest| std::str::from_utf8(rest).ok());
+        highest = highest.max(digits.and_then(|digits| digits.parse().ok()).unwrap_or(0));
+    }
+    Ok(highest)
 }
 
 fn remove_parts(dir: &OwnedFd) -> Result<(), Errno> {

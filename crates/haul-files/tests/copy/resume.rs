@@ -170,6 +170,26 @@ fn damage_to_a_part_file_is_found_and_sent_again() {
     assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(20 << 20, 1));
 }
 
+/// A kill between the making of a link and its rename leaves it in the stage, and the journal knows nothing of it.
+#[test]
+fn links_that_a_killed_run_left_are_not_in_the_way() {
+    let p = places();
+    let tree = p.from.join("tree");
+    write(tree.join("large"), noise(20 << 20, 1));
+    fs::hard_link(tree.join("large"), tree.join("the same")).unwrap();
+    for i in 0..20 {
+        std::os::unix::fs::symlink("large", tree.join(format!("link{i}"))).unwrap();
+    }
+    assert!(push_paths(&[&tree], &p.to, recursive(), breaking(15, 1)).client.is_err());
+    let stage = stage(&p.to);
+    for number in 1..200 {
+        let _ = std::os::unix::fs::symlink("anywhere", stage.join(format!("p{number}")));
+    }
+    push_paths(&[&tree], &p.to, recursive(), shuffled(1)).clean();
+    assert_same_content(&tree, &p.to.join("tree"));
+    assert_nothing_left(&p.to);
+}
+
 #[test]
 fn no_resume_ignores_and_removes_what_was_left() {
     let p = places();
