@@ -5,16 +5,22 @@ use std::str::FromStr;
 
 use haul_units::{BitRate, Bytes, Time};
 
-use crate::{Controller, Cubic, Fixed, Lfn};
+use crate::{Controller, Cubic, Fixed, Lfn, Mode};
 
-/// A controller by name: `lfn`, `cubic`, `fixed:10G`.
+/// A controller by name: `fair`, `cubic`, `fixed:10G`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ControllerChoice {
-    /// For long fat networks: finds the rate of the path and does not take random loss for congestion. The default, for it is what
-    /// haul is for.
+    /// For long fat networks: finds the rate of the path, does not take random loss for congestion, and shares with others. The default,
+    /// for it is what haul is for.
     #[default]
-    Lfn,
+    Fair,
+    /// As fair, with a start that measures the path by its first packets.
+    Quickstart,
+    /// Takes what others leave, keeps the queue short and the rate steady.
+    Modest,
+    /// Takes what it can get.
+    Aggressive,
     /// CUBIC with HyStart++, as most TCP traffic: any loss is congestion.
     Cubic,
     /// A rate that is known and reserved: loss is ignored.
@@ -33,30 +39,53 @@ pub struct PathStart {
 }
 
 impl ControllerChoice {
+    /// All but `fixed`, which needs a rate.
+    pub const NAMED: &'static [Self] = &[Self::Fair, Self::Quickstart, Self::Modest, Self::Aggressive, Self::Cubic];
+
     /// The controller for a new path.
     pub fn build(self, start: &PathStart) -> Box<dyn Controller> {
         match self {
-            Self::Lfn => Box::new(Lfn::new(start)),
+            Self::Fair => Box::new(Lfn::new(Mode::Fair, start)),
+            Self::Quickstart => Box::new(Lfn::new(Mode::Quickstart, start)),
+            Self::Modest => Box::new(Lfn::new(Mode::Modest, start)),
+            Self::Aggressive => Box::new(Lfn::new(Mode::Aggressive, start)),
             Self::Cubic => Box::new(Cubic::new(start)),
             Self::Fixed(rate) => Box::new(Fixed::new(rate, start)),
         }
+    }
+
+    /// The name; without the rate for `fixed`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fair => Mode::Fair.name(),
+            Self::Quickstart => Mode::Quickstart.name(),
+            Self::Modest => Mode::Modest.name(),
+            Self::Aggressive => Mode::Aggressive.name(),
+            Self::Cubic => "cubic",
+            Self::Fixed(_) => "fixed",
+        }
+    }
+
+    /// What may be written, as a sentence has it: "fair, cubic or fixed:RATE".
+    pub fn names() -> String {
+        let named: Vec<&str> = Self::NAMED.iter().map(|choice| choice.name()).collect();
+        format!("{} or fixed:RATE", named.join(", "))
     }
 }
 
 impl fmt::Display for ControllerChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Lfn => f.pad("lfn"),
-            Self::Cubic => f.pad("cubic"),
             // In full, so that it parses back to the same rate.
             Self::Fixed(rate) => f.pad(&format!("fixed:{}", rate.as_bps())),
+            named => f.pad(named.name()),
         }
     }
 }
 
 /// A text that names no controller.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a controller: write lfn, cubic or fixed:RATE, for instance fixed:10G")]
+#[error("`{0}` is not a mode: write {names}, for instance fixed:10G", names = ControllerChoice::names())]
 pub struct ParseControllerError(String);
 
 impl FromStr for ControllerChoice {
@@ -64,14 +93,12 @@ impl FromStr for ControllerChoice {
 
     fn from_str(text: &str) -> Result<Self, ParseControllerError> {
         let error = || ParseControllerError(text.to_owned());
-        match text.trim() {
-            "lfn" => Ok(Self::Lfn),
-            "cubic" => Ok(Self::Cubic),
-            other => {
-                let rate: BitRate = other.strip_prefix("fixed:").ok_or_else(error)?.parse().map_err(|_| error())?;
-                if rate == BitRate::ZERO { Err(error()) } else { Ok(Self::Fixed(rate)) }
-            }
+        let text = text.trim();
+        if let Some(named) = Self::NAMED.iter().find(|choice| choice.name() == text) {
+            return Ok(*named);
         }
+        let rate: BitRate = text.strip_prefix("fixed:").ok_or_else(error)?.parse().map_err(|_| error())?;
+        if rate == BitRate::ZERO { Err(error()) } else { Ok(Self::Fixed(rate)) }
     }
 }
 
@@ -83,11 +110,20 @@ mod tests {
     fn names_parse_and_print() {
         let fixed = ControllerChoice::Fixed(BitRate::gbps(10));
         assert_eq!("fixed:10G".parse(), Ok(fixed));
-        for choice in [ControllerChoice::Lfn, ControllerChoice::Cubic, fixed] {
+        for choice in ControllerChoice::NAMED.iter().copied().chain([fixed]) {
             assert_eq!(choice.to_string().parse(), Ok(choice));
         }
-        for wrong in ["", "reno2", "fixed", "fixed:", "fixed:fast", "fixed:0"] {
-            assert!(wrong.parse::<ControllerChoice>().is_err(), "{wrong}");
+        for wrong in ["", "reno2", "lfn", "fixed", "fixed:", "fixed:fast", "fixed:0"] {
+            let error = wrong.parse::<ControllerChoice>().expect_err(wrong).to_string();
+            assert!(error.contains("write fair, "), "{error}");
+        }
+    }
+
+    #[test]
+    fn each_name_builds_the_controller_it_names() {
+        let start = PathStart { now: Time::ZERO, packet: Bytes(1472), seed: 1 };
+        for choice in ControllerChoice::NAMED {
+            assert_eq!(choice.build(&start).snapshot().algorithm, choice.name());
         }
     }
 }

@@ -20,7 +20,7 @@ pub use choice::{ControllerChoice, ParseControllerError, PathStart};
 pub use controller::{AckSample, Controller, EcnSample, LossSample, RateSample, SentSample, Snapshot};
 pub use cubic::Cubic;
 pub use fixed::Fixed;
-pub use lfn::Lfn;
+pub use lfn::{Lfn, Mode};
 pub use one_way::OneWayDelay;
 pub use pacer::{Pacer, quantum};
 pub use rate_sampler::{AckReport, RateSampler, SentState};

@@ -82,7 +82,7 @@ fn events() -> impl Strategy<Value = Vec<(Duration, Event)>> {
 }
 
 fn choices() -> impl Strategy<Value = ControllerChoice> {
-    prop_oneof![Just(ControllerChoice::Lfn), Just(ControllerChoice::Cubic), Just(ControllerChoice::Fixed(BitRate::gbps(10)))]
+    prop_oneof![9 => prop::sample::select(ControllerChoice::NAMED), 1 => Just(ControllerChoice::Fixed(BitRate::gbps(10)))]
 }
 
 proptest! {

@@ -11,7 +11,7 @@ use crate::streams::SinkFactory;
 /// How a connection behaves. Nothing here must be set: the path's rate and round-trip time are measured.
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
-    /// The congestion controller. Default: [`ControllerChoice::Lfn`], made for what haul is made for.
+    /// The congestion controller. Default: [`ControllerChoice::Fair`], made for what haul is made for.
     pub controller: ControllerChoice,
     /// Bound on bytes buffered in each direction. Default: 1 GiB, two bandwidth-delay products of 10 Gbit/s at 400 ms.
     pub memory: Bytes,

@@ -1,4 +1,4 @@
-//! lfn: the controller for long fat networks, and the default.
+//! The controller for long fat networks, in four modes; `fair` is the default.
 //!
 //! A model of the path decides, not single losses: the bandwidth that reaches the receiver, the smallest round-trip time, the part of the
 //! packets that the path loses whatever the rate (base loss), and the queueing delay, by the receiver's clock. It has the phases of BBR:
@@ -15,6 +15,7 @@
 //! every round trip loses something, and a window that grows by packets never gets there.
 
 mod epoch;
+mod mode;
 mod path;
 mod phase;
 mod startup;
@@ -24,6 +25,7 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+pub use self::mode::Mode;
 use self::path::PathModel;
 use self::phase::{Phase, Turn};
 use self::startup::Startup;
@@ -34,6 +36,7 @@ use crate::{AckSample, Controller, EcnSample, LossSample, PathStart, SentSample,
 /// The controller for long fat networks.
 #[derive(Debug, Clone)]
 pub struct Lfn {
+    mode: Mode,
     packet: Bytes,
     path: PathModel,
     phase: Phase,
@@ -44,10 +47,11 @@ pub struct Lfn {
 
 impl Lfn {
     /// A controller in startup.
-    pub fn new(start: &PathStart) -> Self {
+    pub fn new(mode: Mode, start: &PathStart) -> Self {
         Self {
+            mode,
             packet: start.packet,
-            path: PathModel::new(start.packet),
+            path: PathModel::new(mode, start.packet),
             phase: Phase::Startup(Startup::new()),
             seed: start.seed,
             next_probe: start.now,
@@ -128,7 +132,7 @@ impl Controller for Lfn {
     }
 
     fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(&PathStart { now, packet: self.packet, seed: self.seed });
+        *self = Self::new(self.mode, &PathStart { now, packet: self.packet, seed: self.seed });
     }
 
     fn window(&self) -> Bytes {
@@ -145,7 +149,7 @@ impl Controller for Lfn {
 
     fn snapshot(&self) -> Snapshot {
         Snapshot {
-            algorithm: "lfn",
+            algorithm: self.mode.name(),
             phase: self.phase.name(),
             bandwidth: Some(self.path.bandwidth()),
             base_loss: Some(self.path.base_loss()),

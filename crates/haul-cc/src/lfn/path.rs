@@ -9,12 +9,14 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes, Time};
 
 use super::epoch::{Epoch, Summary};
+use super::mode::Mode;
 use super::phase::Phase;
 use crate::AckSample;
 
 /// The model of a path.
 #[derive(Debug, Clone)]
 pub(super) struct PathModel {
+    mode: Mode,
     packet: Bytes,
     /// Delivered, bits per second; 0 while unknown.
     bandwidth_bps: f64,
@@ -45,8 +47,9 @@ pub(super) struct PathModel {
 }
 
 impl PathModel {
-    pub(super) fn new(packet: Bytes) -> Self {
+    pub(super) fn new(mode: Mode, packet: Bytes) -> Self {
         Self {
+            mode,
             packet,
             bandwidth_bps: 0.0,
             before_up_bps: 0.0,
@@ -159,6 +162,9 @@ impl PathModel {
             self.settle();
             return;
         }
+        if !self.mode.drains() {
+            return;
+        }
         // Drains the queue within some four epochs; harder if that does not help.
         let proportional = standing.as_secs_f64() / (4.0 * summary.length.as_secs_f64());
         self.cruise_gain = 1.0 - proportional.clamp(0.02, 0.25) - 0.05 * f64::from(self.stuck_epochs);
@@ -205,6 +211,10 @@ impl PathModel {
     /// Forgets the smallest round-trip time: the next samples, with hardly a queue, set it anew.
     pub(super) fn forget_min_rtt(&mut self) {
         self.min_rtt_known = false;
+    }
+
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
     }
 
     pub(super) fn set_packet(&mut self, packet: Bytes) {

@@ -33,7 +33,7 @@ impl Up {
 
     pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &mut PathModel) -> Turn {
         self.delay = self.delay.min(path.queue_delay());
-        if path.queue_delay() > self.delay + path.queue_threshold(16).max(path.jitter() * 2) {
+        if path.queue_delay() > self.delay + path.queue_threshold(path.mode().up_part()).max(path.jitter() * 2) {
             return Turn::Down;
         }
         let Some(summary) = summary else { return Turn::Stay };

@@ -1,4 +1,4 @@
-//! The golden table: one lfn flow over the grid of rates, round-trip times, loss and queues.
+//! The golden table: one fair flow over the grid of rates, round-trip times, loss and queues.
 //!
 //! A change of behaviour is a change of the table. `HAUL_GOLDEN=write cargo test -p haul-cc` writes it anew; read the difference.
 
@@ -17,7 +17,7 @@ struct Row {
 }
 
 #[test]
-fn lfn_fills_the_grid() {
+fn fair_fills_the_grid() {
     let mut table = String::from(HEADER);
     let mut failures = Vec::new();
     for rate in [BitRate::mbps(100), BitRate::gbps(1), BitRate::gbps(10)] {
@@ -35,7 +35,7 @@ fn lfn_fills_the_grid() {
     for failure in &failures {
         println!("{failure}");
     }
-    compare("lfn-grid.txt", &table);
+    compare("fair-grid.txt", &table);
     assert!(failures.is_empty(), "{} goals missed", failures.len());
 }
 
@@ -95,7 +95,7 @@ pub fn compare(name: &str, table: &str) {
 }
 
 const HEADER: &str = "\
-# One lfn flow. Used: part of rate x (1 - loss) that arrived, in per cent, whole run and second half. Queue: 95th percentile of the
+# One fair flow. Used: part of rate x (1 - loss) that arrived, in per cent, whole run and second half. Queue: 95th percentile of the
 # queueing delay in the second half, in round trips. Dropped: packets the queue had no room for, in per cent. Start: time until 80 %
 # arrived over a round trip, in round trips.
 #      rate      rtt queue     loss |  whole   half     queue  dropped    start

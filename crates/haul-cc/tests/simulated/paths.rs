@@ -170,7 +170,7 @@ fn very_short_and_very_long_queues() {
 #[test]
 fn marks_keep_the_queue_short() {
     each_path(|rate, rtt, missed| {
-        let flows = vec![FlowPlan::bulk(ControllerChoice::Lfn); 2];
+        let flows = vec![FlowPlan::bulk(ControllerChoice::Fair); 2];
         let scenario = Scenario { flows, queue_bdp: 4.0, mark_bdp: Some(0.1), length: s(40), ..Scenario::new(rate, rtt) };
         let outcome = scenario.run();
         let used: f64 = (0..2).map(|flow| outcome.rate(flow, s(20), s(40)).ratio_to(rate).as_f64()).sum();
@@ -184,7 +184,7 @@ fn marks_keep_the_queue_short() {
 fn pauses_of_the_application_do_not_destroy_the_estimate() {
     each_path(|rate, rtt, missed| {
         let limited = Some((at(15), at(27), rate.scaled(0.05)));
-        let flows = vec![FlowPlan { limited, ..FlowPlan::bulk(ControllerChoice::Lfn) }];
+        let flows = vec![FlowPlan { limited, ..FlowPlan::bulk(ControllerChoice::Fair) }];
         let scenario = Scenario { flows, length: s(35), ..Scenario::new(rate, rtt) };
         let outcome = scenario.run();
         missed.used(&scenario, &outcome, s(27) + rtt * 3, rate, 0.95);

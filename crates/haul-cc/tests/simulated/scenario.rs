@@ -46,7 +46,7 @@ impl Scenario {
             loss: LossModel::None,
             jitter: Duration::ZERO,
             ack_hold: Duration::ZERO,
-            flows: vec![FlowPlan::bulk(ControllerChoice::Lfn)],
+            flows: vec![FlowPlan::bulk(ControllerChoice::Fair)],
             changes: Vec::new(),
             length: Duration::from_secs(10) + rtt * 50,
             seed: 1,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use haul_cc::ControllerChoice::{self, Cubic, Lfn};
+use haul_cc::ControllerChoice::{self, Cubic, Fair};
 use haul_units::{BitRate, Time};
 
 use crate::flow::FlowPlan;
@@ -56,14 +56,14 @@ fn flows_share_a_bottleneck() {
     let mut goals = Vec::new();
     let secs = Duration::from_secs;
     for (name, controllers, apart, queue, least_jain) in [
-        ("2 lfn", vec![Lfn; 2], secs(0), 1.0, 0.9),
-        ("2 lfn, 10 s apart", vec![Lfn; 2], secs(10), 1.0, 0.9),
-        ("2 lfn, short queue", vec![Lfn; 2], secs(5), 0.25, 0.9),
-        ("4 lfn, 3 s apart", vec![Lfn; 4], secs(3), 1.0, 0.9),
-        ("8 lfn, 1 s apart", vec![Lfn; 8], secs(1), 1.0, 0.85),
+        ("2 fair", vec![Fair; 2], secs(0), 1.0, 0.9),
+        ("2 fair, 10 s apart", vec![Fair; 2], secs(10), 1.0, 0.9),
+        ("2 fair, short queue", vec![Fair; 2], secs(5), 0.25, 0.9),
+        ("4 fair, 3 s apart", vec![Fair; 4], secs(3), 1.0, 0.9),
+        ("8 fair, 1 s apart", vec![Fair; 8], secs(1), 1.0, 0.85),
         ("2 cubic, 5 s apart", vec![Cubic; 2], secs(5), 1.0, 0.9),
-        ("lfn beside cubic", vec![Cubic, Lfn], secs(5), 1.0, 0.0),
-        ("lfn beside cubic, long queue", vec![Cubic, Lfn], secs(5), 4.0, 0.0),
+        ("fair beside cubic", vec![Cubic, Fair], secs(5), 1.0, 0.0),
+        ("fair beside cubic, long queue", vec![Cubic, Fair], secs(5), 4.0, 0.0),
     ] {
         let shares = share(&controllers, apart, queue);
         let each: Vec<String> = shares.each.iter().map(|share| format!("{:.0}", share * 100.0)).collect();

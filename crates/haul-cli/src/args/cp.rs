@@ -47,9 +47,8 @@ pub struct CpArgs {
     /// Limit the rate; a bare number is in Kbit/s, as with scp
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
-    /// Congestion control: lfn (the default), cubic, or fixed:RATE for a path that is yours alone
-    #[arg(long, value_name = "NAME", default_value = "lfn", hide_default_value = true)]
-    pub controller: ControllerChoice,
+    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    pub mode: ControllerChoice,
     /// UDP port or ports that the far side may use, where a firewall opens only those
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
@@ -68,6 +67,11 @@ pub struct CpArgs {
     /// How to reach the far side.
     #[command(flatten)]
     pub ssh: SshArgs,
+}
+
+/// Help of the option `--mode`.
+fn mode_help() -> String {
+    format!("How to share the path with others: {}. The default is {}", ControllerChoice::names(), ControllerChoice::default())
 }
 
 /// What is handed to ssh.

@@ -83,7 +83,7 @@ impl<'a> Connector<'a> {
             client: identity.public_key().fingerprint().to_string(),
             family: self.family(),
             udp_ports: args.udp_port.map(PortRange::ends),
-            controller: (args.controller != ControllerChoice::default()).then(|| args.controller.to_string()),
+            controller: (args.mode != ControllerChoice::default()).then(|| args.mode.to_string()),
         };
         let (ssh, remote) = SshSession::start(&command, &host.to_string(), &hello)?;
         let unclear = || Failure::new(format!("{host}: the far side's answer makes no sense"));
@@ -143,7 +143,7 @@ impl<'a> Connector<'a> {
 
     fn config(&self, judge: &Judge) -> ClientConfig {
         let transport = TransportConfig {
-            controller: self.args.controller,
+            controller: self.args.mode,
             rate_limit: self.args.limit.map(|limit| limit.0),
             ..TransportConfig::default()
         };

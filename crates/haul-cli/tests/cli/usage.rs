@@ -16,7 +16,7 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("cp -P x a h:b", "invalid value 'x'"),
         ("cp -l 10MB a h:b", "`10MB` is not a rate"),
         ("cp --udp-port 9-1 a h:b", "for instance 7700 or 60000-60100"),
-        ("cp --controller reno a h:b", "write lfn, cubic or fixed:RATE"),
+        ("cp --mode vegas a h:b", "write fair, quickstart, modest, aggressive, "),
         ("cp -4 -6 a h:b", "cannot be used with"),
         ("cp a b", "both on this machine"),
         ("cp h:a g:b", "both on other hosts"),

@@ -12,8 +12,8 @@ use crate::golden::{compare, seed};
 use crate::{Kind, measure};
 
 #[test]
-fn grid_lfn() {
-    grid("grid-lfn.txt", |_| Kind::Haul(ControllerChoice::Lfn));
+fn grid_fair() {
+    grid("grid-fair.txt", |_| Kind::Haul(ControllerChoice::Fair));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use haul_cc::ControllerChoice::{Cubic, Lfn};
+use haul_cc::ControllerChoice::{Cubic, Fair};
 use haul_sim::{Change, Check, Flow, LossModel, Path, Plan, Policer, Queue, TcpConfig, Topology};
 use haul_units::{BitRate, Bytes};
 
@@ -17,7 +17,7 @@ const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-const LFN: Kind = Kind::Haul(Lfn);
+const FAIR: Kind = Kind::Haul(Fair);
 
 /// One flow on one path.
 const fn bulk(
@@ -35,7 +35,7 @@ const fn bulk(
 const QUARTER_BDP_QUEUE: Plan<Kind> = bulk(
     "quarter_bdp_queue",
     Path::new(BitRate::gbps(1), ms(80)).queue(Queue::Bdp(0.25)),
-    &[Flow::bulk(LFN, 0, 1, Bytes(100_000_000))],
+    &[Flow::bulk(FAIR, 0, 1, Bytes(100_000_000))],
     secs(10),
     &[Check::CompletesWithin(ms(1500))],
 );
@@ -48,7 +48,7 @@ fn quarter_bdp_queue() {
 const BURSTS_OF_LOSS: Plan<Kind> = bulk(
     "bursts_of_loss",
     Path { loss: 0.02, burst_pkts: 20.0, ..Path::new(BitRate::mbps(200), ms(100)) },
-    &[Flow::endless(LFN, 0, 1)],
+    &[Flow::endless(FAIR, 0, 1)],
     secs(15),
     &[Check::UtilisationAtLeast(0.93)],
 );
@@ -61,7 +61,7 @@ fn bursts_of_loss() {
 const OUTAGE: Plan<Kind> = bulk(
     "outage",
     Path { changes: &[(secs(3), Change::Down), (secs(5), Change::Up)], ..Path::new(BitRate::mbps(100), ms(50)) },
-    &[Flow::endless(LFN, 0, 1)],
+    &[Flow::endless(FAIR, 0, 1)],
     secs(14),
     &[Check::UtilisationAtLeast(0.95)],
 );
@@ -74,7 +74,7 @@ fn outage() {
 const A_TENTH_OF_THE_RATE: Plan<Kind> = bulk(
     "a_tenth_of_the_rate",
     Path { changes: &[(secs(5), Change::Rate(BitRate::mbps(10)))], ..Path::new(BitRate::mbps(100), ms(50)) },
-    &[Flow::endless(LFN, 0, 1)],
+    &[Flow::endless(FAIR, 0, 1)],
     secs(30),
     &[Check::UtilisationAtLeast(0.95), Check::QueueDelayP95AtMost(ms(60))],
 );
@@ -87,7 +87,7 @@ fn a_tenth_of_the_rate() {
 const POLICED: Plan<Kind> = bulk(
     "policed",
     Path { policer: Some(Policer { rate: BitRate::mbps(50), bucket: Bytes(200_000) }), ..Path::new(BitRate::mbps(500), ms(50)) },
-    &[Flow::endless(LFN, 0, 1)],
+    &[Flow::endless(FAIR, 0, 1)],
     secs(30),
     // Of 50 Mbit/s.
     &[Check::UtilisationAtLeast(0.09), Check::DroppedAtMost(0.15)],
@@ -103,10 +103,10 @@ const FOUR_SERVERS_ONE_CLIENT: Plan<Kind> = Plan {
     seed: 1,
     topology: Topology::Star { hosts: 5, path: Path::new(BitRate::mbps(200), ms(10)) },
     flows: Cow::Borrowed(&[
-        Flow::bulk(LFN, 0, 4, Bytes(10_000_000)),
-        Flow::bulk(LFN, 1, 4, Bytes(10_000_000)),
-        Flow::bulk(LFN, 2, 4, Bytes(10_000_000)),
-        Flow::bulk(LFN, 3, 4, Bytes(10_000_000)),
+        Flow::bulk(FAIR, 0, 4, Bytes(10_000_000)),
+        Flow::bulk(FAIR, 1, 4, Bytes(10_000_000)),
+        Flow::bulk(FAIR, 2, 4, Bytes(10_000_000)),
+        Flow::bulk(FAIR, 3, 4, Bytes(10_000_000)),
     ]),
     length: secs(20),
     // 1.68 s of payload and headers.
@@ -123,10 +123,10 @@ const THROUGH_A_FAT_TREE: Plan<Kind> = Plan {
     seed: 1,
     topology: Topology::FatTree { k: 4, host: LEAF, aggregation: LEAF, core: LEAF },
     flows: Cow::Borrowed(&[
-        Flow::bulk(LFN, 0, 15, Bytes(5_000_000)),
+        Flow::bulk(FAIR, 0, 15, Bytes(5_000_000)),
         Flow::bulk(Kind::Haul(Cubic), 1, 14, Bytes(5_000_000)),
         Flow::bulk(Kind::Tcp(TcpConfig::CUBIC), 2, 13, Bytes(5_000_000)),
-        Flow::bulk(LFN, 12, 3, Bytes(5_000_000)),
+        Flow::bulk(FAIR, 12, 3, Bytes(5_000_000)),
     ]),
     length: secs(10),
     checks: &[Check::CompletesWithin(ms(1000))],
@@ -143,7 +143,7 @@ fn through_a_fat_tree() {
 #[test]
 fn repeatable() {
     const FLOWS: &[Flow<Kind>] = &[
-        Flow::bulk(LFN, 0, 1, Bytes(5_000_000)),
+        Flow::bulk(FAIR, 0, 1, Bytes(5_000_000)),
         Flow::endless(Kind::Haul(Cubic), 0, 1),
         Flow::endless(Kind::Tcp(TcpConfig::RENO), 0, 1),
     ];

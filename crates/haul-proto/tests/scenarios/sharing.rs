@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use haul_cc::ControllerChoice::{Cubic, Lfn};
+use haul_cc::ControllerChoice::{Cubic, Fair};
 use haul_sim::{CoDel, Discipline, Flow, Path, Plan, Queue, TcpConfig, Topology};
 use haul_units::BitRate;
 
 use crate::golden::{compare, seed};
 use crate::{Kind, measure};
 
-const LFN: Kind = Kind::Haul(Lfn);
+const FAIR: Kind = Kind::Haul(Fair);
 const CUBIC: Kind = Kind::Haul(Cubic);
 const TCP: Kind = Kind::Tcp(TcpConfig::CUBIC);
 const RENO: Kind = Kind::Tcp(TcpConfig::RENO);
@@ -25,26 +25,26 @@ fn sharing() {
     let short = PATH.queue(Queue::Bdp(0.25));
     let codel = long.discipline(Discipline::CoDel(CoDel::DEFAULT));
     for (name, kinds, apart, path) in [
-        ("2 lfn, together", vec![LFN; 2], 0, PATH),
-        ("2 lfn, 5 s apart", vec![LFN; 2], 5, PATH),
-        ("4 lfn, 3 s apart", vec![LFN; 4], 3, PATH),
-        ("8 lfn, 1 s apart", vec![LFN; 8], 1, PATH),
+        ("2 fair, together", vec![FAIR; 2], 0, PATH),
+        ("2 fair, 5 s apart", vec![FAIR; 2], 5, PATH),
+        ("4 fair, 3 s apart", vec![FAIR; 4], 3, PATH),
+        ("8 fair, 1 s apart", vec![FAIR; 8], 1, PATH),
         ("2 haul cubic, 5 s apart", vec![CUBIC; 2], 5, PATH),
         ("4 haul cubic, 3 s apart", vec![CUBIC; 4], 3, PATH),
         ("2 TCP cubic, 5 s apart", vec![TCP; 2], 5, PATH),
-        ("lfn, TCP cubic 5 s later", vec![LFN, TCP], 5, PATH),
-        ("TCP cubic, lfn 5 s later", vec![TCP, LFN], 5, PATH),
-        ("TCP cubic, lfn; short queue", vec![TCP, LFN], 5, short),
-        ("TCP cubic, lfn; long queue", vec![TCP, LFN], 5, long),
-        ("TCP cubic, lfn; CoDel", vec![TCP, LFN], 5, codel),
-        ("TCP reno, lfn", vec![RENO, LFN], 5, PATH),
+        ("fair, TCP cubic 5 s later", vec![FAIR, TCP], 5, PATH),
+        ("TCP cubic, fair 5 s later", vec![TCP, FAIR], 5, PATH),
+        ("TCP cubic, fair; short queue", vec![TCP, FAIR], 5, short),
+        ("TCP cubic, fair; long queue", vec![TCP, FAIR], 5, long),
+        ("TCP cubic, fair; CoDel", vec![TCP, FAIR], 5, codel),
+        ("TCP reno, fair", vec![RENO, FAIR], 5, PATH),
         ("TCP cubic, haul cubic", vec![TCP, CUBIC], 5, PATH),
-        ("4 TCP cubic, lfn", vec![TCP, TCP, TCP, TCP, LFN], 1, PATH),
+        ("4 TCP cubic, fair", vec![TCP, TCP, TCP, TCP, FAIR], 1, PATH),
     ] {
         table += &row(name, &kinds, apart, path, Duration::ZERO);
     }
     let near = Path { rtt: Duration::from_millis(20), queue: Queue::Bytes(PATH.bdp()), ..PATH };
-    for (name, kind) in [("lfn 20 ms, lfn 200 ms", LFN), ("TCP 20 ms, TCP 200 ms", TCP)] {
+    for (name, kind) in [("fair 20 ms, fair 200 ms", FAIR), ("TCP 20 ms, TCP 200 ms", TCP)] {
         table += &row(name, &[kind; 2], 5, near, Duration::from_millis(180));
     }
     compare("sharing.txt", &table);
