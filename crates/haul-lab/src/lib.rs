@@ -20,7 +20,9 @@
 //! | `direction` | the thread around a player |
 //! | `tun`, `namespace`, `wan` | devices, hosts, all together |
 //! | `relay` | the same between UDP sockets |
+//! | `bench` | haul beside other tools, over all this |
 
+pub mod bench;
 mod clock;
 mod control;
 mod direction;

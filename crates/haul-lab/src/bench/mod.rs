@@ -1,0 +1,34 @@
+//! haul beside other tools, over the emulated WAN.
+//!
+//! A [`Grid`] is rows: a path, some work, and the tools that do it. Running one makes a WAN of its own for each single measurement, so that
+//! nothing of one is left for the next, and lets the tools of a row take turns, several times: what drifts on the machine drifts for all.
+//!
+//! ```text
+//!   Grid { rows } ----> run ----> Row, repeat, Tool: Cell ----> WAN up, tool's server on b, tool's client on a ----> Measurement
+//!                        |                                                                                             |
+//!                    Observer (progress)                                              Results (JSON, CSV, table, charts)
+//! ```
+//!
+//! What counts is what arrives: figures of work in memory are the receiver's own, each 0.1 s or as fine as it tells them; files count as copied
+//! when the program has ended and their hash at the other end is right.
+//!
+//! | module | idea |
+//! |---|---|
+//! | `plan` | what is measured: paths, work, rows, grids |
+//! | `tool` | the tools, and how they are called |
+//! | `series` | bytes over time, and the figures made of them |
+//! | `measurement` | what came out, of one tool and of all |
+//! | `site` | where programs run: given by the command line, which has the emulator's process |
+
+mod measurement;
+mod plan;
+mod quantities;
+mod series;
+mod site;
+mod tool;
+
+pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
+pub use plan::{Bar, Cell, Contestant, FileSet, Grid, Path, Row, Work};
+pub use series::{Interval, Series};
+pub use site::{Observer, Site, Sites};
+pub use tool::{Kind, ParseToolError, Tool};

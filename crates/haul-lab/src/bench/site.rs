@@ -1,0 +1,41 @@
+//! Where programs run, and who watches.
+
+use std::ffi::OsStr;
+use std::net::IpAddr;
+use std::process::Command;
+
+use haul_units::Bytes;
+
+use super::measurement::Measurement;
+use super::plan::Cell;
+use crate::wan::{Side, WanSpec};
+
+/// Makes WANs.
+pub trait Sites {
+    /// One that is up until the value is dropped, and all programs on it are killed then, or when this process is.
+    fn up(&self, spec: &WanSpec) -> Result<Box<dyn Site>, String>;
+}
+
+/// Two hosts with a WAN between them, and mounts of their own that they share.
+pub trait Site {
+    /// A program on a host, not started yet.
+    fn command(&self, side: Side, program: &OsStr) -> Command;
+
+    /// A host's address.
+    fn address(&self, side: Side) -> IpAddr;
+
+    /// IP bytes that have come through to side b so far.
+    fn delivered(&self) -> Option<Bytes>;
+}
+
+/// Watches a grid being measured.
+pub trait Observer {
+    /// A turn begins.
+    fn begins(&mut self, cell: &Cell);
+
+    /// A turn is over.
+    fn measured(&mut self, cell: &Cell, measurement: &Measurement);
+
+    /// Whether to go on; where not, the turn under way is given up and the results so far are returned.
+    fn go_on(&self) -> bool;
+}

@@ -1,0 +1,153 @@
+//! The tools that are measured.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// A program, or one way to use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Tool {
+    /// haul, memory to memory.
+    Haul,
+    /// The kernel's TCP with CUBIC, by iperf3.
+    Cubic,
+    /// The kernel's TCP with BBR, by iperf3.
+    Bbr,
+    /// The kernel's TCP with Reno, by iperf3.
+    Reno,
+    /// UDT 4.
+    Udt,
+    /// SRT in its file mode.
+    Srt,
+    /// QUIC by quinn, with its CUBIC.
+    QuicCubic,
+    /// QUIC by quinn, with its BBR.
+    QuicBbr,
+    /// `haul cp` over ssh.
+    HaulCp,
+    /// scp.
+    Scp,
+    /// rsync over ssh.
+    Rsync,
+    /// tar, piped through ssh into tar.
+    Tar,
+    /// sftp, with more requests under way than it has by itself.
+    Sftp,
+    /// GridFTP with parallel streams of CUBIC, in clear text and without login.
+    Gridftp,
+    /// GridFTP with parallel streams of BBR, in clear text and without login.
+    GridftpBbr,
+}
+
+/// What a tool moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Bytes, from memory to memory.
+    Memory,
+    /// Files, from RAM disk to RAM disk.
+    Files,
+}
+
+/// How each is called on the command line, and what a person reads.
+const NAMES: &[(Tool, &str, &str)] = &[
+    (Tool::Haul, "haul", "haul"),
+    (Tool::Cubic, "cubic", "TCP CUBIC"),
+    (Tool::Bbr, "bbr", "TCP BBR"),
+    (Tool::Reno, "reno", "TCP Reno"),
+    (Tool::Udt, "udt", "UDT 4"),
+    (Tool::Srt, "srt", "SRT, file mode"),
+    (Tool::QuicCubic, "quic-cubic", "QUIC (quinn), CUBIC"),
+    (Tool::QuicBbr, "quic-bbr", "QUIC (quinn), BBR"),
+    (Tool::HaulCp, "haul-cp", "haul cp"),
+    (Tool::Scp, "scp", "scp"),
+    (Tool::Rsync, "rsync", "rsync over ssh"),
+    (Tool::Tar, "tar", "tar over ssh"),
+    (Tool::Sftp, "sftp", "sftp"),
+    (Tool::Gridftp, "gridftp", "GridFTP, CUBIC streams"),
+    (Tool::GridftpBbr, "gridftp-bbr", "GridFTP, BBR streams"),
+];
+
+impl Tool {
+    /// Every tool, haul first.
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMES.iter().map(|&(tool, ..)| tool)
+    }
+
+    /// Every tool of a kind, haul first.
+    pub fn of(kind: Kind) -> impl Iterator<Item = Self> {
+        Self::all().filter(move |tool| tool.kind() == kind)
+    }
+
+    /// What it moves.
+    pub const fn kind(self) -> Kind {
+        match self {
+            Self::Haul | Self::Cubic | Self::Bbr | Self::Reno | Self::Udt | Self::Srt | Self::QuicCubic | Self::QuicBbr => {
+                Kind::Memory
+            }
+            Self::HaulCp | Self::Scp | Self::Rsync | Self::Tar | Self::Sftp | Self::Gridftp | Self::GridftpBbr => Kind::Files,
+        }
+    }
+
+    /// Whether it is haul, beside which the others are measured.
+    pub const fn is_haul(self) -> bool {
+        matches!(self, Self::Haul | Self::HaulCp)
+    }
+
+    /// As on the command line and in files: `quic-bbr`.
+    pub fn name(self) -> &'static str {
+        self.names().0
+    }
+
+    /// As in tables and charts: `QUIC (quinn), BBR`.
+    pub fn title(self) -> &'static str {
+        self.names().1
+    }
+
+    fn names(self) -> (&'static str, &'static str) {
+        NAMES.iter().find(|(tool, ..)| *tool == self).map_or(("", ""), |&(_, name, title)| (name, title))
+    }
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name that no tool has.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no tool `{name}`: there are {known}")]
+pub struct ParseToolError {
+    name: String,
+    known: String,
+}
+
+impl FromStr for Tool {
+    type Err = ParseToolError;
+
+    fn from_str(name: &str) -> Result<Self, ParseToolError> {
+        let known = || NAMES.iter().map(|&(_, name, _)| name).collect::<Vec<_>>().join(", ");
+        let found = NAMES.iter().find(|(_, known, _)| *known == name).map(|&(tool, ..)| tool);
+        found.ok_or_else(|| ParseToolError { name: name.to_owned(), known: known() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_has_a_name_that_is_understood_and_stored() {
+        for tool in Tool::all() {
+            assert_eq!(tool.name().parse(), Ok(tool));
+            assert_eq!(serde_json::to_string(&tool).ok(), Some(format!("\"{tool}\"")));
+            assert!(!tool.title().is_empty());
+        }
+        assert_eq!(Tool::of(Kind::Memory).count() + Tool::of(Kind::Files).count(), NAMES.len());
+        let error = "ftp".parse::<Tool>().map_err(|error| error.to_string());
+        assert!(error.is_err_and(|error| error.contains("`ftp`") && error.contains("rsync")));
+    }
+}
