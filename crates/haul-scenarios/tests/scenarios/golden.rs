@@ -1,6 +1,6 @@
 //! Tables in git: a change of behaviour is a difference that a person can read.
 //!
-//! `HAUL_GOLDEN=write cargo test -p haul-proto --test scenarios` writes them anew.
+//! `HAUL_GOLDEN=write cargo test -p haul-scenarios --test scenarios` writes them anew.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,7 +28,7 @@ pub fn compare(name: &str, table: &str) {
     let header: Vec<&&str> = new.iter().filter(|row| row.starts_with('#')).collect();
     assert!(
         difference.is_empty(),
-        "{} differs:\n{}\n{difference}rewrite it by HAUL_GOLDEN=write cargo test -p haul-proto --test scenarios",
+        "{} differs:\n{}\n{difference}rewrite it by HAUL_GOLDEN=write cargo test -p haul-scenarios --test scenarios",
         path.display(),
         header.last().map_or("", |row| **row)
     );

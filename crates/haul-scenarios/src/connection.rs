@@ -74,6 +74,7 @@ struct Bulk {
     finished: bool,
 }
 
+/// One datagram of either side.
 #[derive(Debug, Clone)]
 pub struct Datagram {
     bytes: Vec<u8>,

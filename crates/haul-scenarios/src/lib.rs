@@ -1,13 +1,15 @@
-//! Scenarios: real connections and the TCP model on simulated networks, in virtual time. A failure names its seed and its command.
+//! The haul transport on simulated networks, in virtual time: real handshakes, real encryption, real recovery and control, beside the
+//! TCP model of haul-sim.
+//!
+//! A plan of haul-sim with flows of a [`Kind`] is [`measure`]d; the same plans serve the golden tables (`tests/`) and the experiments of
+//! `haul lab`. The bytes sent are all zero, the keys are the process's own: nothing random shows in an outcome but the plan's seed.
 
 mod connection;
-mod golden;
-mod grid;
-mod plans;
-mod sharing;
 
 use haul_cc::ControllerChoice;
 use haul_sim::{Mixed, Outcome, Plan, Tcp, TcpConfig};
+
+pub use connection::{Datagram, End, ends};
 
 /// What a flow is made of.
 #[derive(Debug, Clone, Copy)]
@@ -18,20 +20,11 @@ pub enum Kind {
     Tcp(TcpConfig),
 }
 
-/// Runs a plan, and panics if a check fails.
-pub fn run(plan: &Plan<Kind>) -> Outcome {
-    let plan = Plan { seed: golden::seed(plan.seed), ..plan.clone() };
-    let outcome = measure(&plan);
-    let command = format!("cargo test -p haul-proto --test scenarios {}", plan.name);
-    plan.check(&outcome, &command).unwrap_or_else(|failure| panic!("{failure}\n{outcome:?}"));
-    outcome
-}
-
 /// Runs a plan.
 pub fn measure(plan: &Plan<Kind>) -> Outcome {
     plan.run(|flow| match *flow.kind {
         Kind::Haul(controller) => {
-            let (sender, receiver) = connection::ends(flow, controller);
+            let (sender, receiver) = ends(flow, controller);
             (Mixed::First(sender), Mixed::First(receiver))
         }
         Kind::Tcp(config) => {
