@@ -4,7 +4,7 @@
 //!   args        the command line, its help, its manual pages
 //!   cp, serve, key, lab, remote, generate the commands
 //!   session     one copy over one connection: the file engine on the transport
-//!   ssh         reaching the far side
+//!   reach, ssh  from a host's name to a connection
 //!   processor   how busy this side was
 //!   keys, state files of keys, and where they are
 //!   output      progress, summary, verdict
@@ -23,6 +23,7 @@ mod lab;
 mod logging;
 mod output;
 mod processor;
+mod reach;
 mod remote;
 mod serve;
 mod session;

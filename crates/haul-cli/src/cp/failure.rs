@@ -5,8 +5,8 @@ use std::error::Error as _;
 use haul_files::{CopyError, FileProblem, Stop, Why};
 use rustix::io::Errno;
 
-use super::plan::Host;
-use crate::exit::Failure;
+use crate::exit::{Failure, chain};
+use crate::reach::Host;
 use crate::session::Refusal;
 
 /// After anything that leaves a resumable state.
@@ -62,20 +62,6 @@ fn stop_hint(stop: &Stop, host: &Host, resume: Option<String>) -> Option<String>
         _ => return resume,
     };
     Some(hint.to_owned())
-}
-
-/// An error and its causes, each said once.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -4,24 +4,24 @@
 //!   operands -> plan -> for each host: connect (ssh or daemon) -> session (the engine) -> outcome -> exit status
 //! ```
 
-mod connect;
 mod failure;
 pub mod operand;
 mod plan;
 
 use std::sync::Arc;
 
+use haul::TransportConfig;
 use haul_files::{Cancel, CopyError, Options, Report};
 use haul_units::BitRate;
 use serde_json::json;
 
-use self::connect::{Connected, Connector};
-use self::plan::{Host, Plan};
+use self::plan::Plan;
 use crate::args::CpArgs;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally, Watched};
 use crate::processor::ProcessorWatch;
-use crate::session::{ClientSession, Job};
+use crate::reach::{Connected, Connector, Host};
+use crate::session::{ClientSession, Job, PROTOCOL};
 use crate::{interrupt, logging};
 
 /// Runs the command.
@@ -60,7 +60,7 @@ impl<'a> Copy<'a> {
         Self {
             args,
             style,
-            connector: Connector::new(args),
+            connector: new_connector(args),
             tally: Arc::new(Tally::new(names)),
             outcome: Outcome::new(),
             failures: Vec::new(),
@@ -194,6 +194,22 @@ impl<'a> Copy<'a> {
 
     fn limit(&self) -> Option<BitRate> {
         self.args.limit.map(|limit| limit.0)
+    }
+}
+
+fn new_connector(args: &CpArgs) -> Connector<'_> {
+    Connector {
+        service: PROTOCOL,
+        ssh: &args.ssh,
+        udp_port: args.udp_port,
+        state: args.state.as_deref(),
+        transport: TransportConfig {
+            controller: args.mode,
+            rate_limit: args.limit.map(|limit| limit.0),
+            ..TransportConfig::default()
+        },
+        quiet: args.quiet,
+        verbose: args.verbose > 1,
     }
 }
 

@@ -1,34 +1,16 @@
 //! What the operands mean together: which host, which way, what.
 
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use haul_files::{Destination, Options, PullJob, PushJob, SourceSpec};
 
-use super::operand::{DaemonHost, Operand, OperandError, SshHost};
+use super::operand::{Operand, OperandError};
 use crate::exit::Failure;
+use crate::reach::Host;
 use crate::session::Job;
-
-/// The machine at the other end.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Host {
-    /// Behind ssh.
-    Ssh(SshHost),
-    /// Behind a daemon.
-    Daemon(DaemonHost),
-}
-
-impl fmt::Display for Host {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Ssh(host) => host.fmt(f),
-            Self::Daemon(host) => write!(f, "haul://{host}"),
-        }
-    }
-}
 
 /// All that one command has to do.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! From a host's name to a connection: through ssh, or to a daemon whose key is known.
 
+use std::fmt;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
@@ -11,13 +12,10 @@ use data_encoding::BASE64;
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 use haul_cc::ControllerChoice;
 
-use super::failure::chain;
-use super::operand::{DaemonHost, SshHost};
-use super::plan::Host;
-use crate::args::{CpArgs, PortRange};
-use crate::exit::Failure;
+use crate::args::{PortRange, SshArgs};
+use crate::cp::operand::{DaemonHost, SshHost};
+use crate::exit::{Failure, chain};
 use crate::keys::{self, Known, KnownHosts};
-use crate::session::PROTOCOL;
 use crate::ssh::{BOOTSTRAP, ClientHello, Family, SshCommand, SshSession, candidates, ssh_names};
 use crate::state::StateDir;
 use crate::{clock, interrupt};
@@ -29,9 +27,41 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Head start of each address over the next one.
 const HEAD_START: Duration = Duration::from_millis(300);
 
+/// The machine at the other end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// Behind ssh.
+    Ssh(SshHost),
+    /// Behind a daemon.
+    Daemon(DaemonHost),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ssh(host) => host.fmt(f),
+            Self::Daemon(host) => write!(f, "haul://{host}"),
+        }
+    }
+}
+
 /// Connects to hosts with the options of one command.
+#[derive(Debug)]
 pub struct Connector<'a> {
-    args: &'a CpArgs,
+    /// What is asked of the far side: an application protocol's name.
+    pub service: &'static [u8],
+    /// What is handed to ssh.
+    pub ssh: &'a SshArgs,
+    /// UDP ports that the far side may use.
+    pub udp_port: Option<PortRange>,
+    /// Directory of keys, where it is not the usual one.
+    pub state: Option<&'a Path>,
+    /// How the connection behaves; the far side of ssh is told to use the same controller.
+    pub transport: TransportConfig,
+    /// ssh is to print errors only.
+    pub quiet: bool,
+    /// ssh is to say more.
+    pub verbose: bool,
 }
 
 /// A connection, and what must live as long.
@@ -59,12 +89,7 @@ impl Connected {
     }
 }
 
-impl<'a> Connector<'a> {
-    /// For these options.
-    pub const fn new(args: &'a CpArgs) -> Self {
-        Self { args }
-    }
-
+impl Connector<'_> {
     /// Connects, by whatever way the host asks for.
     pub fn connect(&self, host: &Host) -> Result<Connected, Failure> {
         match host {
@@ -74,16 +99,16 @@ impl<'a> Connector<'a> {
     }
 
     fn through_ssh(&self, host: &SshHost) -> Result<Connected, Failure> {
-        let args = self.args;
-        let command = SshCommand::new(&args.ssh, host, args.quiet, args.verbose > 1);
+        let command = SshCommand::new(self.ssh, host, self.quiet, self.verbose);
+        let controller = self.transport.controller;
         let identity = Identity::generate();
         let hello = ClientHello {
             bootstrap: BOOTSTRAP,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             client: identity.public_key().fingerprint().to_string(),
             family: self.family(),
-            udp_ports: args.udp_port.map(PortRange::ends),
-            controller: (args.mode != ControllerChoice::default()).then(|| args.mode.to_string()),
+            udp_ports: self.udp_port.map(PortRange::ends),
+            controller: (controller != ControllerChoice::default()).then(|| controller.to_string()),
         };
         let (ssh, remote) = SshSession::start(&command, &host.to_string(), &hello)?;
         let unclear = || Failure::new(format!("{host}: the far side's answer makes no sense"));
@@ -100,7 +125,7 @@ impl<'a> Connector<'a> {
             Lost::NoAddress => {
                 Failure::new(format!("{host}: no address to reach it at over UDP")).hint("look at -4 and -6, and at the name")
             }
-            Lost::NoAnswer => no_answer(&what, &addresses, args.udp_port.is_some()),
+            Lost::NoAnswer => no_answer(&what, &addresses, self.udp_port.is_some()),
             Lost::Interrupted => Failure::new("interrupted"),
             Lost::Other(error) => Failure::new(format!("{what}: {}", chain(&error))),
         })?;
@@ -110,7 +135,7 @@ impl<'a> Connector<'a> {
     }
 
     fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Failure> {
-        let state = StateDir::find(self.args.state.as_deref())?;
+        let state = StateDir::find(self.state)?;
         let (identity, _) = keys::load_or_make(&state)?;
         let known_hosts = || {
             let path = state.known_hosts();
@@ -122,7 +147,7 @@ impl<'a> Connector<'a> {
         let config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
         let mut won = race(&addresses, &config);
         if let Some(key) = judge.refused() {
-            admit(host, key, known_hosts()?, self.args.state.as_deref())?;
+            admit(host, key, known_hosts()?, self.state)?;
             let judge = Judge::new(move |now| now == key);
             won = race(&addresses, &ClientConfig { trust: judge.trust(), ..config });
         }
@@ -138,18 +163,13 @@ impl<'a> Connector<'a> {
     }
 
     fn family(&self) -> Family {
-        Family::of(self.args.ssh.ipv4, self.args.ssh.ipv6)
+        Family::of(self.ssh.ipv4, self.ssh.ipv6)
     }
 
     fn config(&self, judge: &Judge) -> ClientConfig {
-        let transport = TransportConfig {
-            controller: self.args.mode,
-            rate_limit: self.args.limit.map(|limit| limit.0),
-            ..TransportConfig::default()
-        };
         ClientConfig {
-            protocols: vec![PROTOCOL.to_vec()],
-            transport,
+            protocols: vec![self.service.to_vec()],
+            transport: self.transport.clone(),
             connect_timeout: NO_ANSWER,
             ..ClientConfig::new(judge.trust())
         }
