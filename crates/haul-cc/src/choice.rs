@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
-use crate::{Controller, Cubic, Fixed, Lfn, Mode};
+use crate::{Controller, Cubic, Fixed, Learned, Lfn, Mode};
 
 /// A controller by name: `fair`, `cubic`, `fixed:10G`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -28,7 +29,7 @@ pub enum ControllerChoice {
 }
 
 /// What a controller is told about its path at the start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PathStart {
     /// When.
     pub now: Time,
@@ -36,6 +37,24 @@ pub struct PathStart {
     pub packet: Bytes,
     /// Seed of whatever the controller draws by chance.
     pub seed: u64,
+    /// Round-trip time of the handshake.
+    pub rtt: Option<Duration>,
+    /// What the controller before knew about this very path, when a live connection changes its controller: it holds.
+    pub learned: Option<Learned>,
+    /// What an earlier connection to the same host learned: it may no longer hold.
+    pub remembered: Option<Learned>,
+}
+
+impl PathStart {
+    /// A path about which nothing is known.
+    pub const fn new(now: Time, packet: Bytes, seed: u64) -> Self {
+        Self { now, packet, seed, rtt: None, learned: None, remembered: None }
+    }
+
+    /// The window that fills the path, if its controller before has found it: slow start has nothing to look for.
+    pub fn learned_window(&self) -> Option<Bytes> {
+        self.learned.map(|learned| learned.window().max(self.packet * 4))
+    }
 }
 
 impl ControllerChoice {
@@ -121,7 +140,7 @@ mod tests {
 
     #[test]
     fn each_name_builds_the_controller_it_names() {
-        let start = PathStart { now: Time::ZERO, packet: Bytes(1472), seed: 1 };
+        let start = PathStart::new(Time::ZERO, Bytes(1472), 1);
         for choice in ControllerChoice::NAMED {
             assert_eq!(choice.build(&start).snapshot().algorithm, choice.name());
         }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use crate::{DispersionSample, Learned};
+
 /// A congestion controller of one path.
 ///
 /// Call order: `on_sent` for every train that counts against the window; for every acknowledgement at most one `on_loss`, then at most one
@@ -35,6 +37,13 @@ pub trait Controller: Debug + Send {
     fn burst(&self) -> Bytes;
     /// The state for people and plots.
     fn snapshot(&self) -> Snapshot;
+    /// Packets that left together have arrived spread out.
+    fn on_dispersion(&mut self, _sample: &DispersionSample) {}
+    /// What it knows about the path, for the controller that takes its place and for the next connection to the same host. `None`: it
+    /// has no model of the path beyond its window.
+    fn learned(&self) -> Option<Learned> {
+        None
+    }
 }
 
 /// A train handed to the network.

@@ -18,7 +18,7 @@ pub struct Fixed {
 impl Fixed {
     /// A controller that sends at `rate`, UDP payload.
     pub fn new(rate: BitRate, start: &PathStart) -> Self {
-        Self { rate, packet: start.packet, round_trip: INITIAL_RTT }
+        Self { rate, packet: start.packet, round_trip: start.learned.map_or(INITIAL_RTT, |learned| learned.min_rtt) }
     }
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn the_rate_rules() {
-        let start = PathStart { now: Time::ZERO, packet: Bytes(1472), seed: 0 };
+        let start = PathStart::new(Time::ZERO, Bytes(1472), 0);
         let fixed = Fixed::new(BitRate::gbps(10), &start);
         assert_eq!(fixed.rate(), BitRate::gbps(10));
         assert!(fixed.window() >= fixed.rate().bytes_in(INITIAL_RTT * 2));

@@ -89,7 +89,7 @@ proptest! {
     #[test]
     fn controllers_always_leave_a_way_on(choice in choices(), events in events()) {
         let mut now = Time::ZERO;
-        let mut controller = choice.build(&PathStart { now, packet: PACKET, seed: 1 });
+        let mut controller = choice.build(&PathStart::new(now, PACKET, 1));
         let (mut delivered, mut lost_total, mut packet, mut round) = (Bytes::ZERO, Bytes::ZERO, PACKET, 0);
         for (wait, event) in events {
             now += wait;

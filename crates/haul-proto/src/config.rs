@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_cc::ControllerChoice;
+use haul_cc::{ControllerChoice, Learned};
 use haul_units::{BitRate, Bytes};
 
 use crate::identity::{Identity, PeerTrust};
@@ -13,6 +13,9 @@ use crate::streams::SinkFactory;
 pub struct TransportConfig {
     /// The congestion controller. Default: [`ControllerChoice::Fair`], made for what haul is made for.
     pub controller: ControllerChoice,
+    /// What an earlier connection to the same host learned ([`crate::Connection::learned`]), if it is not too old. Controllers that know how
+    /// to use it test it before they believe it. Default: nothing.
+    pub remembered: Option<Learned>,
     /// Bound on bytes buffered in each direction. Default: 1 GiB, two bandwidth-delay products of 10 Gbit/s at 400 ms.
     pub memory: Bytes,
     /// The largest packet to try, UDP payload. 1200..=65,507; default 8972, which 9000 bytes of Ethernet carry.
@@ -35,6 +38,7 @@ impl Default for TransportConfig {
     fn default() -> Self {
         Self {
             controller: ControllerChoice::default(),
+            remembered: None,
             memory: Bytes::gib(1),
             max_packet: 8972,
             idle_timeout: Duration::from_secs(90),

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
 
+use haul_cc::{ControllerChoice, Learned};
 use haul_proto::identity::PublicKey;
 use haul_proto::{OpenError, Stats, StreamId, StreamKind};
 use haul_units::BitRate;
@@ -193,6 +194,18 @@ impl Connection {
     /// Limits the rate at which this side sends; `None` lifts the limit.
     pub fn set_rate_limit(&self, limit: Option<BitRate>) {
         self.link().act(|state, _| state.connection.set_rate_limit(limit));
+    }
+
+    /// Changes the congestion controller while data flows. The new one begins with the bandwidth and round-trip time that the old one has
+    /// found. Only what this side sends is concerned.
+    pub fn set_controller(&self, choice: ControllerChoice) {
+        self.link().act(|state, now| state.connection.set_controller(now, choice));
+    }
+
+    /// What is known about the way to the peer, for [`crate::TransportConfig::remembered`] of the next connection to it; `None` as long as
+    /// it is little.
+    pub fn learned(&self) -> Option<Learned> {
+        self.link().look(|state| state.connection.learned())
     }
 
     /// Closes the connection at once and tells the peer why. What is not acknowledged may be lost: see

@@ -58,15 +58,15 @@ struct Undo {
 }
 
 impl Cubic {
-    /// A controller in slow start.
+    /// A controller in slow start; in congestion avoidance if the path is known.
     pub fn new(start: &PathStart) -> Self {
         Self {
             packet: start.packet,
-            curve: Curve::new(start.packet),
+            curve: Curve::new(start),
             hystart: HyStart::new(),
             last_cut: None,
             undo: None,
-            smoothed_rtt: None,
+            smoothed_rtt: start.learned.map(|learned| learned.min_rtt),
             used: [Bytes::ZERO; 2],
         }
     }
@@ -187,7 +187,7 @@ impl Controller for Cubic {
     }
 
     fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(&PathStart { now, packet: self.packet, seed: 0 });
+        *self = Self::new(&PathStart::new(now, self.packet, 0));
     }
 
     fn window(&self) -> Bytes {
@@ -217,7 +217,12 @@ impl Controller for Cubic {
 }
 
 impl Curve {
-    fn new(packet: Bytes) -> Self {
+    fn new(start: &PathStart) -> Self {
+        if let Some(window) = start.learned_window() {
+            let window = window.as_u64() as f64;
+            return Self { window, ssthresh: window, w_max: window, epoch: None };
+        }
+        let packet = start.packet;
         // RFC 9002 7.2: ten packets, at most the larger of 14,720 bytes and two packets.
         let window = (packet.as_u64() * 10).min(14_720.max(packet.as_u64() * 2)) as f64;
         Self { window, ssthresh: f64::INFINITY, w_max: 0.0, epoch: None }

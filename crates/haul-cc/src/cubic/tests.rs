@@ -51,7 +51,7 @@ fn loss(now: Time, sent_at: Time) -> LossSample {
 }
 
 fn started() -> Cubic {
-    Cubic::new(&PathStart { now: Time::ZERO, packet: PACKET, seed: 1 })
+    Cubic::new(&PathStart::new(Time::ZERO, PACKET, 1))
 }
 
 #[test]

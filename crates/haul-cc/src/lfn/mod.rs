@@ -31,7 +31,7 @@ use self::phase::{Phase, Turn};
 use self::startup::Startup;
 use self::up::Up;
 use crate::pacer::quantum;
-use crate::{AckSample, Controller, EcnSample, LossSample, PathStart, SentSample, Snapshot};
+use crate::{AckSample, Controller, EcnSample, Learned, LossSample, PathStart, SentSample, Snapshot};
 
 /// The controller for long fat networks.
 #[derive(Debug, Clone)]
@@ -46,16 +46,21 @@ pub struct Lfn {
 }
 
 impl Lfn {
-    /// A controller in startup.
+    /// A controller in startup; in cruise if the path is known.
     pub fn new(mode: Mode, start: &PathStart) -> Self {
-        Self {
+        let mut new = Self {
             mode,
             packet: start.packet,
             path: PathModel::new(mode, start.packet),
             phase: Phase::Startup(Startup::new()),
             seed: start.seed,
             next_probe: start.now,
+        };
+        if let Some(learned) = &start.learned {
+            new.path.take_over(start.now, learned);
+            new.turn(start.now, Turn::Cruise);
         }
+        new
     }
 
     /// Goes where the phase says; a phase that ends is left at once, so that the new gains hold from this acknowledgement on.
@@ -132,7 +137,7 @@ impl Controller for Lfn {
     }
 
     fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(self.mode, &PathStart { now, packet: self.packet, seed: self.seed });
+        *self = Self::new(self.mode, &PathStart::new(now, self.packet, self.seed));
     }
 
     fn window(&self) -> Bytes {
@@ -145,6 +150,10 @@ impl Controller for Lfn {
 
     fn burst(&self) -> Bytes {
         quantum(self.rate(), self.packet)
+    }
+
+    fn learned(&self) -> Option<Learned> {
+        self.path.learned()
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -11,7 +11,7 @@ use haul_units::{BitRate, Bytes, Time};
 use super::epoch::{Epoch, Summary};
 use super::mode::Mode;
 use super::phase::Phase;
-use crate::AckSample;
+use crate::{AckSample, Learned};
 
 /// The model of a path.
 #[derive(Debug, Clone)]
@@ -67,6 +67,24 @@ impl PathModel {
             cruise_gain: 1.0,
             stuck_epochs: 0,
         }
+    }
+
+    /// Begins with what the controller before knew.
+    pub(super) fn take_over(&mut self, now: Time, learned: &Learned) {
+        self.bandwidth_bps = learned.bandwidth.as_bps() as f64;
+        self.before_up_bps = self.bandwidth_bps;
+        self.min_rtt = Some(learned.min_rtt);
+        self.min_rtt_known = true;
+        self.min_rtt_at = now;
+        self.base_loss = learned.base_loss.clamp(0.0, MAX_BASE_LOSS);
+        self.loss_memory_pkts = LOSS_MEMORY_PKTS / 2.0;
+        self.epoch = Epoch::new(now);
+    }
+
+    /// What is known; nothing before the first round trip.
+    pub(super) fn learned(&self) -> Option<Learned> {
+        let min_rtt = self.min_rtt.filter(|_| self.bandwidth_bps > 0.0)?;
+        Some(Learned { bandwidth: self.bandwidth(), min_rtt, base_loss: self.base_loss })
     }
 
     /// Takes an acknowledgement in; the summary of the epoch if it ends one.

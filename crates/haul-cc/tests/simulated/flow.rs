@@ -98,7 +98,7 @@ pub struct Flow {
 
 impl Flow {
     pub fn new(index: usize, plan: FlowPlan, base_rtt: Duration, ack_hold: Duration) -> Self {
-        let start = PathStart { now: plan.start, packet: PACKET, seed: index as u64 + 1 };
+        let start = PathStart::new(plan.start, PACKET, index as u64 + 1);
         Self {
             index,
             plan,

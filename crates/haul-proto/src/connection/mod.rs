@@ -30,6 +30,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use haul_cc::{ControllerChoice, Learned};
 use haul_units::{BitRate, Time};
 
 pub use close::{CloseReason, ProtocolViolation};
@@ -189,6 +190,19 @@ impl Connection {
     /// Bounds the sending rate, or lifts the bound.
     pub const fn set_rate_limit(&mut self, limit: Option<BitRate>) {
         self.config.rate_limit = limit;
+    }
+
+    /// Another controller for every path. It begins with what the ones before have learned, not from nothing.
+    pub fn set_controller(&mut self, now: Time, choice: ControllerChoice) {
+        self.config.controller = choice;
+        for path in &mut self.paths {
+            path.set_controller(now, choice, self.rng.next_u64());
+        }
+    }
+
+    /// What is known about the way to the peer, for [`TransportConfig::remembered`] of the next connection; `None` as long as it is little.
+    pub fn learned(&self) -> Option<Learned> {
+        self.paths.first()?.learned()
     }
 
     /// What has happened, oldest first.

@@ -11,7 +11,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_cc::{
-    AckReport, AckSample, Controller, EcnSample, LossSample, OneWayDelay, Pacer, PathStart, RateSampler, RttEstimator, SentSample,
+    AckReport, AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, LossSample, OneWayDelay, Pacer,
+    PathStart, RateSampler, RttEstimator, SentSample,
 };
 use haul_units::{BitRate, Bytes, Time};
 
@@ -32,6 +33,8 @@ const INITIAL_RTT: Duration = Duration::from_millis(333);
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// The floor of reports is told no more often, however short the round trip.
 const FLOOR_INTERVAL_MIN: Duration = Duration::from_millis(2);
+/// Round trips after which a path is taken to be known.
+const LEARNING_ROUNDS: u64 = 4;
 /// Highest packet number: leaves room for arithmetic.
 pub const NUMBER_MAX: u64 = 1 << 62;
 
@@ -69,6 +72,7 @@ pub struct Path {
     /// Counters and samples for people.
     pub meter: Meter,
     one_way: OneWayDelay,
+    dispersion: DispersionMeter,
     round: u64,
     /// A round ends when this packet is acknowledged.
     round_end: u64,
@@ -123,7 +127,7 @@ impl Path {
         if let Some(sample) = rtt {
             estimator.on_sample(now, sample, Duration::ZERO);
         }
-        let start = PathStart { now, packet: Bytes(BASE_BYTES.into()), seed };
+        let start = PathStart { rtt, remembered: config.remembered, ..PathStart::new(now, Bytes(BASE_BYTES.into()), seed) };
         Self {
             id,
             peer: PeerAddress::new(remote),
@@ -141,6 +145,7 @@ impl Path {
             floor_due: Time::NEVER,
             meter: Meter::default(),
             one_way: OneWayDelay::new(),
+            dispersion: DispersionMeter::default(),
             round: 0,
             round_end: 0,
         }
@@ -252,6 +257,10 @@ impl Path {
             let delay = self.one_way.on_sample(now, state.sent_at, arrived, round_trip);
             self.meter.queue_delay = delay;
             queue_delay = Some(delay);
+            let dispersion = self.dispersion.on_report(&state, Bytes(ack.bytes), Time::from_nanos(ack.clock_ns));
+            if let Some(sample) = dispersion {
+                self.controller.on_dispersion(&sample);
+            }
         }
         let report = AckReport {
             now,
@@ -335,6 +344,26 @@ impl Path {
                 self.controller.on_mtu(Bytes(self.mtu.current().into()));
             }
         }
+    }
+
+    /// Another controller takes over, with what the last one has learned.
+    pub fn set_controller(&mut self, now: Time, choice: ControllerChoice, seed: u64) {
+        let rtt = self.rtt.is_measured().then(|| self.rtt.smoothed());
+        let packet = Bytes(self.mtu.current().into());
+        self.controller = choice.build(&PathStart { rtt, learned: self.learned(), ..PathStart::new(now, packet, seed) });
+    }
+
+    /// What is known about the path; nothing before data has made some round trips.
+    pub fn learned(&self) -> Option<Learned> {
+        if self.round < LEARNING_ROUNDS {
+            return None;
+        }
+        self.controller.learned().or_else(|| {
+            // A window without a model: what it lets through, as far as that has been seen to arrive.
+            let bandwidth = BitRate::of(self.controller.window(), self.rtt.smoothed());
+            let seen = self.meter.delivery_rate.scaled(2.0);
+            (seen > BitRate::ZERO).then(|| Learned { bandwidth: bandwidth.min(seen), min_rtt: self.rtt.min(), base_loss: 0.0 })
+        })
     }
 
     /// Loss so far, 0..=1.

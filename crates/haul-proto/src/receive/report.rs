@@ -2,7 +2,8 @@
 //!
 //! Timer-based: a report every clamp(RTT / 32, 0.25 ms, 5 ms) while packets that want one arrive; at once for what cannot wait. A report runs
 //! from the largest packet number down to the floor that the peer has confirmed, as far as one packet holds, so each packet's fate is told many times; when
-//! loss makes reports so long that one covers less than [`COVERAGE`] intervals, they are sent more often.
+//! loss makes reports so long that one covers less than [`COVERAGE`] intervals, they are sent more often. The first packets of a path are reported a few
+//! at a time, so that the sender sees how far they were spread.
 
 use std::time::Duration;
 
@@ -13,6 +14,10 @@ use crate::wire::ack::{Ack, FIXED_BYTES, varint_bytes};
 
 /// How many reports tell each packet's fate at least.
 const COVERAGE: u64 = 4;
+/// So many packets of a new path are reported in small groups,
+const START_PKTS: u64 = 512;
+/// each of this many.
+const START_GROUP: u64 = 4;
 /// Bounds of the acknowledgement interval.
 const INTERVAL_MIN: Duration = Duration::from_micros(250);
 const INTERVAL_MAX: Duration = Duration::from_millis(5);
@@ -64,7 +69,7 @@ impl Reporter {
             interval: interval_for(rtt),
             due: Time::NEVER,
             unreported: 0,
-            coverage_limit: u64::MAX,
+            coverage_limit: START_GROUP,
             newest_at: Time::ZERO,
             largest_at: Time::ZERO,
             bytes: 0,
@@ -163,6 +168,9 @@ impl Reporter {
         self.unreported = 0;
         // A report cut short must be followed soon enough for COVERAGE of them to overlap.
         self.coverage_limit = if lowest > floor { ((largest - lowest) / COVERAGE).max(1) } else { u64::MAX };
+        if self.packets < START_PKTS {
+            self.coverage_limit = self.coverage_limit.min(START_GROUP);
+        }
         Some(Ack {
             path,
             largest,
