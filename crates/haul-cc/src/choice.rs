@@ -73,6 +73,11 @@ impl ControllerChoice {
         }
     }
 
+    /// Whether its start is better if the receiver reports the first packets in small groups.
+    pub const fn measures_dispersion(self) -> bool {
+        matches!(self, Self::Quickstart)
+    }
+
     /// The name; without the rate for `fixed`.
     pub const fn name(self) -> &'static str {
         match self {

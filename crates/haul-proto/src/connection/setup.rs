@@ -10,7 +10,7 @@ use super::{CloseReason, Connection, Event, Phase};
 use crate::ConnectionId;
 use crate::config::TransportConfig;
 use crate::flow::ReceiveCredit;
-use crate::handshake::{Established, Handshake, HandshakeError, TransportParams};
+use crate::handshake::{Established, Handshake, HandshakeError, TransportParams, feature};
 use crate::path::{ACK_DELAY_MAX, Path};
 use crate::rng::Rng;
 use crate::streams::{Limits, Side, Streams};
@@ -82,6 +82,7 @@ impl Connection {
             max_packet_bytes: config.max_packet,
             ack_interval_max: ACK_DELAY_MAX,
             reset_token: Some(reset_token),
+            features: if config.controller.measures_dispersion() { feature::REPORT_THE_START } else { 0 },
             ..TransportParams::default()
         }
     }
@@ -127,7 +128,11 @@ impl Connection {
         );
         let max_packet = self.config.max_packet.min(peer_params.max_packet_bytes);
         let seed = self.rng.next_u64();
-        self.paths = vec![Path::new(0, now, self.handshake_peer, rtt, max_packet, &self.config, seed)];
+        let mut path = Path::new(0, now, self.handshake_peer, rtt, max_packet, &self.config, seed);
+        if peer_params.features & feature::REPORT_THE_START != 0 {
+            path.reporter.report_the_start();
+        }
+        self.paths = vec![path];
         self.phase = Phase::Established;
         self.heard_at = now;
         self.waits = WaitMeter::new(now);

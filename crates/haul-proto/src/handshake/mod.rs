@@ -32,6 +32,6 @@ pub use accept::{Accept, Acceptor, ParsedInitial};
 pub use cookie::{Bound, COOKIE_LIFETIME, CookieJar, Proof, reset_token};
 pub use error::{Fault, HandshakeError, Misbehaviour};
 pub use flight::{ClientParams, Established, Handshake, ServerParams};
-pub use params::{MIN_PACKET_BYTES, ParamsError, TransportParams};
+pub use params::{MIN_PACKET_BYTES, ParamsError, TransportParams, feature};
 pub use session::{Level, TlsSession};
 pub use tls::{ClientTls, ServerTls, TlsConfigError};

@@ -2,7 +2,7 @@
 //!
 //! A list of (tag: u16, length: u16, value), numbers in network order; TLS authenticates it. An unknown tag is skipped and a missing one
 //! has a default, so an old and a new haul understand each other; a tag that comes twice, a value of the wrong length or out of
-//! its range is refused. What both sides must do together is a feature bit: in effect are those that both have set.
+//! its range is refused. What a side can do or wishes beyond that is a feature bit ([`feature`]).
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ pub struct TransportParams {
     pub ack_interval_max: Duration,
     /// With which the sender, having lost the connection, tells the peer so. Client and server may each have one.
     pub reset_token: Option<[u8; 16]>,
-    /// Abilities, a bit each; in effect is the intersection of both sides.
+    /// Abilities and wishes, a bit each; who does not know a bit ignores it.
     pub features: u64,
 }
 
@@ -71,6 +71,12 @@ pub enum ParamsError {
     /// A value has the wrong length or is out of its range.
     #[error("value of tag {0} is not valid")]
     BadValue(u16),
+}
+
+/// Bits of [`TransportParams::features`].
+pub mod feature {
+    /// The sender of this bit measures the path by its first packets and wants them reported in small groups.
+    pub const REPORT_THE_START: u64 = 1;
 }
 
 mod tag {

@@ -2,8 +2,8 @@
 //!
 //! Timer-based: a report every clamp(RTT / 32, 0.25 ms, 5 ms) while packets that want one arrive; at once for what cannot wait. A report runs
 //! from the largest packet number down to the floor that the peer has confirmed, as far as one packet holds, so each packet's fate is told many times; when
-//! loss makes reports so long that one covers less than [`COVERAGE`] intervals, they are sent more often. The first packets of a path are reported a few
-//! at a time, so that the sender sees how far they were spread.
+//! loss makes reports so long that one covers less than [`COVERAGE`] intervals, they are sent more often. To a sender
+//! that asks for it the first packets of a path are reported a few at a time: it sees how far they were spread.
 
 use std::time::Duration;
 
@@ -35,6 +35,8 @@ pub struct Reporter {
     unreported: u64,
     /// Packets to receive before a report is due whatever the time.
     coverage_limit: u64,
+    /// Until so many have been received they are reported in small groups.
+    start_pkts: u64,
     /// Arrival of the newest packet.
     newest_at: Time,
     /// Arrival of the largest packet.
@@ -69,7 +71,8 @@ impl Reporter {
             interval: interval_for(rtt),
             due: Time::NEVER,
             unreported: 0,
-            coverage_limit: START_GROUP,
+            coverage_limit: u64::MAX,
+            start_pkts: 0,
             newest_at: Time::ZERO,
             largest_at: Time::ZERO,
             bytes: 0,
@@ -79,6 +82,12 @@ impl Reporter {
             ect1: 0,
             ce: 0,
         }
+    }
+
+    /// The peer measures the path by its first packets: they are reported in small groups.
+    pub const fn report_the_start(&mut self) {
+        self.start_pkts = START_PKTS;
+        self.coverage_limit = START_GROUP;
     }
 
     /// Whether a packet of this number has been received already.
@@ -168,7 +177,7 @@ impl Reporter {
         self.unreported = 0;
         // A report cut short must be followed soon enough for COVERAGE of them to overlap.
         self.coverage_limit = if lowest > floor { ((largest - lowest) / COVERAGE).max(1) } else { u64::MAX };
-        if self.packets < START_PKTS {
+        if self.packets < self.start_pkts {
             self.coverage_limit = self.coverage_limit.min(START_GROUP);
         }
         Some(Ack {
@@ -248,6 +257,21 @@ mod tests {
         let ack = reporter.report(ms(12), 0, 99, ROOM).unwrap();
         assert_eq!((ack.largest, ack.delay_us, ack.bytes, ack.runs), (1, 1000, 2944, vec![0..=1]));
         assert_eq!(reporter.due(), Time::NEVER);
+    }
+
+    #[test]
+    fn the_start_is_reported_in_groups() {
+        let mut reporter = Reporter::new(Duration::from_millis(64));
+        reporter.report_the_start();
+        for number in 0..START_PKTS {
+            receive(&mut reporter, ms(1), number);
+            assert_eq!(reporter.due() == ms(1), number % START_GROUP == START_GROUP - 1, "{number}");
+            if reporter.due() == ms(1) {
+                reporter.report(ms(1), 0, 0, ROOM);
+            }
+        }
+        (START_PKTS..START_PKTS + 20).for_each(|number| receive(&mut reporter, ms(2), number));
+        assert_eq!(reporter.due(), ms(4));
     }
 
     #[test]
