@@ -19,6 +19,12 @@ pub struct Learned {
 }
 
 impl Learned {
+    /// What a window without a model stands for: the rate that it lets through, as far as twice the newest delivery rate bears it out.
+    pub fn from_window(window: Bytes, smoothed_rtt: Duration, min_rtt: Duration, delivery_rate: BitRate) -> Option<Self> {
+        let bandwidth = BitRate::of(window, smoothed_rtt).min(delivery_rate.scaled(2.0));
+        (bandwidth > BitRate::ZERO).then_some(Self { bandwidth, min_rtt, base_loss: 0.0 })
+    }
+
     /// Bytes that fill the path without a queue.
     pub fn window(&self) -> Bytes {
         self.bandwidth.bytes_in(self.min_rtt)

@@ -18,6 +18,7 @@ mod epoch;
 mod mode;
 mod path;
 mod phase;
+mod quick;
 mod startup;
 mod up;
 
@@ -28,10 +29,11 @@ use haul_units::{BitRate, Bytes, Time};
 pub use self::mode::Mode;
 use self::path::PathModel;
 use self::phase::{Phase, Turn};
+use self::quick::Quick;
 use self::startup::Startup;
 use self::up::Up;
 use crate::pacer::quantum;
-use crate::{AckSample, Controller, EcnSample, Learned, LossSample, PathStart, SentSample, Snapshot};
+use crate::{AckSample, Controller, DispersionSample, EcnSample, Learned, LossSample, PathStart, SentSample, Snapshot};
 
 /// The controller for long fat networks.
 #[derive(Debug, Clone)]
@@ -52,7 +54,11 @@ impl Lfn {
             mode,
             packet: start.packet,
             path: PathModel::new(mode, start.packet),
-            phase: Phase::Startup(Startup::new()),
+            phase: if mode == Mode::Quickstart {
+                Phase::Quick(Box::new(Quick::new(start)))
+            } else {
+                Phase::Startup(Startup::new())
+            },
             seed: start.seed,
             next_probe: start.now,
         };
@@ -68,6 +74,7 @@ impl Lfn {
         let min_rtt = self.path.min_rtt();
         match turn {
             Turn::Stay => {}
+            Turn::Startup => self.phase = Phase::Startup(Startup::new()),
             Turn::Drain => self.phase = Phase::Drain { since: now },
             Turn::Cruise => {
                 // Where much was gained there may be more, and the estimate that startup left may be low.
@@ -99,7 +106,11 @@ impl Lfn {
 }
 
 impl Controller for Lfn {
-    fn on_sent(&mut self, _sent: &SentSample) {}
+    fn on_sent(&mut self, sent: &SentSample) {
+        if let Phase::Quick(quick) = &mut self.phase {
+            quick.on_sent(sent.bytes);
+        }
+    }
 
     fn on_ack(&mut self, ack: &AckSample) {
         let summary = self.path.on_ack(ack, &self.phase);
@@ -111,8 +122,10 @@ impl Controller for Lfn {
         if loss.persistent {
             // After an outage: somewhat less than before, and from there an attempt at more. In startup it stays startup.
             self.path.on_outage();
-            if !matches!(self.phase, Phase::Startup(_)) {
-                self.turn(loss.now, Turn::Up);
+            match self.phase {
+                Phase::Startup(_) => {}
+                Phase::Quick(_) => self.turn(loss.now, Turn::Startup),
+                _ => self.turn(loss.now, Turn::Up),
             }
         }
     }
@@ -134,6 +147,9 @@ impl Controller for Lfn {
     fn on_mtu(&mut self, packet: Bytes) {
         self.packet = packet;
         self.path.set_packet(packet);
+        if let Phase::Quick(quick) = &mut self.phase {
+            quick.set_packet(packet);
+        }
     }
 
     fn on_path_change(&mut self, now: Time) {
@@ -141,15 +157,30 @@ impl Controller for Lfn {
     }
 
     fn window(&self) -> Bytes {
+        if let Phase::Quick(quick) = &self.phase {
+            return quick.window(&self.path);
+        }
         self.path.window(self.phase.window_gain()) + self.burst() * 3
     }
 
     fn rate(&self) -> BitRate {
+        if let Phase::Quick(quick) = &self.phase {
+            return quick.rate();
+        }
         self.path.pacing_rate(self.phase.pacing_gain(&self.path))
     }
 
     fn burst(&self) -> Bytes {
+        if let Phase::Quick(quick) = &self.phase {
+            return quick.burst();
+        }
         quantum(self.rate(), self.packet)
+    }
+
+    fn on_dispersion(&mut self, sample: &DispersionSample) {
+        if let Phase::Quick(quick) = &mut self.phase {
+            quick.on_dispersion(sample);
+        }
     }
 
     fn learned(&self) -> Option<Learned> {

@@ -47,6 +47,9 @@ pub(super) struct PathModel {
 }
 
 impl PathModel {
+    /// Acknowledgements that [`PathModel::queue_delay`] looks at.
+    pub(super) const RECENT_DELAYS: u32 = RECENT as u32;
+
     pub(super) fn new(mode: Mode, packet: Bytes) -> Self {
         Self {
             mode,
@@ -94,7 +97,7 @@ impl PathModel {
             self.recent_delays.rotate_left(1);
             self.recent_delays[RECENT - 1] = delay;
         }
-        if let (Phase::Startup(_) | Phase::Drain { .. }, Some(sample)) = (phase, ack.rate) {
+        if let (Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. }, Some(sample)) = (phase, ack.rate) {
             self.bandwidth_bps = self.bandwidth_bps.max(sample.rate.as_bps() as f64);
         }
         if matches!(phase, Phase::Startup(_) | Phase::Up(_)) {
@@ -108,7 +111,7 @@ impl PathModel {
         };
         let summary = self.epoch.on_ack(ack, length)?;
         match phase {
-            Phase::Startup(_) => self.learn_base_loss(&summary),
+            Phase::Quick(_) | Phase::Startup(_) => self.learn_base_loss(&summary),
             Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
             Phase::Up(_) | Phase::Down { .. } => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
             Phase::Cruise => {
@@ -237,6 +240,11 @@ impl PathModel {
 
     pub(super) fn set_packet(&mut self, packet: Bytes) {
         self.packet = packet;
+    }
+
+    /// What the quick start has seen arrive.
+    pub(super) fn raise_bandwidth(&mut self, arrived_bps: f64) {
+        self.bandwidth_bps = self.bandwidth_bps.max(arrived_bps);
     }
 
     /// Cuts the estimate to what arrives.

@@ -6,6 +6,7 @@ use haul_units::Time;
 
 use super::epoch::Summary;
 use super::path::PathModel;
+use super::quick::{Quick, Verdict};
 use super::startup::{STARTUP_GAIN, Startup};
 use super::up::Up;
 use crate::AckSample;
@@ -13,6 +14,8 @@ use crate::AckSample;
 /// What the controller is up to.
 #[derive(Debug, Clone)]
 pub(super) enum Phase {
+    /// Measuring the bandwidth by the first packets.
+    Quick(Box<Quick>),
     /// Looking for the bandwidth.
     Startup(Startup),
     /// Emptying the queue that startup has built.
@@ -31,6 +34,7 @@ pub(super) enum Phase {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
     Stay,
+    Startup,
     Drain,
     Cruise,
     Up,
@@ -43,6 +47,7 @@ impl Phase {
     pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &mut PathModel, next_probe: Time) -> Turn {
         let stale = ack.now.since(path.min_rtt_at()) > MIN_RTT_LIFETIME;
         match self {
+            Self::Quick(quick) => on_verdict(quick.on_ack(ack, path), path),
             Self::Startup(startup) => {
                 if startup.on_ack(ack, summary, path) {
                     Turn::Drain
@@ -72,7 +77,7 @@ impl Phase {
     /// The network marks many packets.
     pub(super) fn on_marks(&self, path: &mut PathModel) -> Turn {
         match self {
-            Self::Startup(_) => Turn::Drain,
+            Self::Quick(_) | Self::Startup(_) => Turn::Drain,
             Self::Up(_) => Turn::Down,
             Self::Cruise => {
                 path.hold_back();
@@ -85,7 +90,7 @@ impl Phase {
     /// Part of the bandwidth to send at.
     pub(super) fn pacing_gain(&self, path: &PathModel) -> f64 {
         match self {
-            Self::Startup(_) => STARTUP_GAIN,
+            Self::Quick(_) | Self::Startup(_) => STARTUP_GAIN,
             Self::Drain { .. } => DRAIN_GAIN,
             Self::Cruise => path.cruise_gain(),
             Self::Up(up) => up.gain(),
@@ -96,7 +101,7 @@ impl Phase {
     /// Products of bandwidth and round-trip time that may be in flight.
     pub(super) fn window_gain(&self) -> f64 {
         match self {
-            Self::Startup(_) | Self::Drain { .. } => 3.5,
+            Self::Quick(_) | Self::Startup(_) | Self::Drain { .. } => 3.5,
             Self::Cruise | Self::Down { .. } => 2.0,
             Self::Up(up) => 1.0 + up.gain(),
             Self::ProbeRtt { .. } => 0.75,
@@ -105,6 +110,7 @@ impl Phase {
 
     pub(super) fn name(&self) -> &'static str {
         match self {
+            Self::Quick(quick) => quick.name(),
             Self::Startup(_) => "startup",
             Self::Drain { .. } => "drain",
             Self::Cruise => "cruise",
@@ -112,6 +118,22 @@ impl Phase {
             Self::Down { .. } => "down",
             Self::ProbeRtt { .. } => "probe rtt",
         }
+    }
+}
+
+/// What the quick start has found becomes the estimate.
+fn on_verdict(verdict: Verdict, path: &mut PathModel) -> Turn {
+    match verdict {
+        Verdict::Continue => Turn::Stay,
+        Verdict::Full(bps) => {
+            path.raise_bandwidth(bps);
+            Turn::Drain
+        }
+        Verdict::Search(bps) => {
+            path.raise_bandwidth(bps);
+            Turn::Startup
+        }
+        Verdict::Unknown => Turn::Startup,
     }
 }
 

@@ -7,10 +7,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use haul_cc::{
-    AckReport, AckSample, Controller, ControllerChoice, EcnSample, LossSample, OneWayDelay, Pacer, PathStart, RateSampler,
-    RttEstimator, SentSample, SentState,
+    AckReport, AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, LossSample, OneWayDelay, Pacer,
+    PathStart, RateSampler, RttEstimator, SentSample, SentState,
 };
 use haul_units::{BitRate, Bytes, Time};
+
+use crate::scenario::Scenario;
 
 pub const PACKET: Bytes = Bytes(1472);
 
@@ -19,13 +21,16 @@ pub const PACKET: Bytes = Bytes(1472);
 pub struct FlowPlan {
     pub controller: ControllerChoice,
     pub start: Time,
+    pub remembered: Option<Learned>,
+    /// The controller changes at that time.
+    pub change: Option<(Time, ControllerChoice)>,
     /// From, to: the application gives no more than this rate in that time.
     pub limited: Option<(Time, Time, BitRate)>,
 }
 
 impl FlowPlan {
     pub fn bulk(controller: ControllerChoice) -> Self {
-        Self { controller, start: Time::ZERO, limited: None }
+        Self { controller, start: Time::ZERO, remembered: None, change: None, limited: None }
     }
 }
 
@@ -37,6 +42,8 @@ pub struct Parcel {
     pub pkts: u32,
     /// Marked by the queue.
     pub ce: bool,
+    /// Its packets are reported in small groups.
+    pub grouped: bool,
 }
 
 #[derive(Debug)]
@@ -73,16 +80,19 @@ pub struct Flow {
     plan: FlowPlan,
     base_rtt: Duration,
     ack_hold: Duration,
+    receive_batch: Duration,
     pub controller: Box<dyn Controller>,
     pacer: Pacer,
     sampler: RateSampler,
     rtt: RttEstimator,
     one_way: OneWayDelay,
+    dispersion: DispersionMeter,
     trains: VecDeque<Train>,
     first_train: u64,
     in_flight: Bytes,
     delivered: Bytes,
     lost_total: Bytes,
+    delivery_rate: BitRate,
     round: u64,
     round_ends: u64,
     wake: Option<Time>,
@@ -97,23 +107,31 @@ pub struct Flow {
 }
 
 impl Flow {
-    pub fn new(index: usize, plan: FlowPlan, base_rtt: Duration, ack_hold: Duration) -> Self {
-        let start = PathStart::new(plan.start, PACKET, index as u64 + 1);
+    pub fn new(index: usize, plan: FlowPlan, scenario: &Scenario) -> Self {
+        let Scenario { rtt: base_rtt, ack_hold, receive_batch, .. } = *scenario;
+        let start = PathStart {
+            rtt: Some(base_rtt),
+            remembered: plan.remembered,
+            ..PathStart::new(plan.start, PACKET, index as u64 + 1)
+        };
         Self {
             index,
             plan,
             base_rtt,
             ack_hold,
+            receive_batch,
             controller: plan.controller.build(&start),
             pacer: Pacer::new(plan.start),
             sampler: RateSampler::new(plan.start),
             rtt: RttEstimator::default(),
             one_way: OneWayDelay::new(),
+            dispersion: DispersionMeter::default(),
             trains: VecDeque::new(),
             first_train: 0,
             in_flight: Bytes::ZERO,
             delivered: Bytes::ZERO,
             lost_total: Bytes::ZERO,
+            delivery_rate: BitRate::ZERO,
             round: 0,
             round_ends: 0,
             wake: Some(plan.start),
@@ -130,7 +148,7 @@ impl Flow {
 
     pub fn next_event(&self) -> Time {
         let ack = self.acks.front().map_or(Time::NEVER, |ack| ack.arrives);
-        let wake = self.wake.unwrap_or(Time::NEVER);
+        let wake = self.wake.unwrap_or(Time::NEVER).min(self.plan.change.map_or(Time::NEVER, |(at, _)| at));
         ack.min(wake).min(self.receiver.due.unwrap_or(Time::NEVER)).min(self.probe_at())
     }
 
@@ -146,14 +164,26 @@ impl Flow {
         if self.probe_at() <= now {
             self.probe(now, out);
         }
+        if let Some((_, choice)) = self.plan.change.take_if(|(at, _)| *at <= now) {
+            self.change(now, choice);
+        }
         if now >= self.plan.start {
             self.send(now, out);
         }
     }
 
+    /// Another controller takes over.
+    fn change(&mut self, now: Time, choice: ControllerChoice) {
+        let known = Learned::from_window(self.controller.window(), self.rtt.smoothed(), self.rtt.min(), self.delivery_rate);
+        let learned = self.controller.learned().or(known);
+        self.controller = choice.build(&PathStart { learned, ..PathStart::new(now, PACKET, self.index as u64 + 1) });
+    }
+
     /// Packets of a train arrive.
     pub fn receive(&mut self, at: Time, parcel: Parcel) {
-        let Parcel { train, pkts, ce, .. } = parcel;
+        let Parcel { train, pkts, ce, grouped, .. } = parcel;
+        // The receiver looks at its socket now and then.
+        let at = round_up(at, self.receive_batch);
         let receiver = &mut self.receiver;
         receiver.marked_pkts += u64::from(pkts) * u64::from(ce);
         receiver.bytes += PACKET * u64::from(pkts);
@@ -161,7 +191,10 @@ impl Flow {
         receiver.pending.push((train, pkts));
         self.received += PACKET * u64::from(pkts);
         let interval = (self.base_rtt / 32).clamp(Duration::from_micros(250), Duration::from_millis(5));
-        receiver.due.get_or_insert((receiver.last_sent + interval).max(at));
+        let due = receiver.due.get_or_insert((receiver.last_sent + interval).max(at));
+        if grouped {
+            *due = at;
+        }
     }
 
     fn send_ack(&mut self, now: Time) {
@@ -169,10 +202,8 @@ impl Flow {
         receiver.due = None;
         receiver.last_sent = now;
         let arrives = now + self.base_rtt / 2;
-        let hold = self.ack_hold.as_nanos() as u64;
-        let held = if hold == 0 { arrives } else { Time::from_nanos(arrives.as_nanos().next_multiple_of(hold)) };
         self.acks.push_back(Ack {
-            arrives: held,
+            arrives: round_up(arrives, self.ack_hold),
             delay: now - receiver.newest_at,
             received: std::mem::take(&mut receiver.pending),
             receiver_bytes: receiver.bytes,
@@ -220,6 +251,11 @@ impl Flow {
             self.round += 1;
             self.round_ends = self.first_train + self.trains.len() as u64;
         }
+        if let Some(sample) = self.dispersion.on_report(&state, ack.receiver_bytes, ack.newest_at) {
+            self.controller.on_dispersion(&sample);
+        }
+        let rate = self.sampler.on_ack(&state, &report);
+        self.delivery_rate = rate.map_or(self.delivery_rate, |sample| sample.rate);
         let sample = AckSample {
             now,
             acked,
@@ -229,7 +265,7 @@ impl Flow {
             smoothed_rtt: self.rtt.smoothed(),
             min_rtt: self.rtt.min(),
             queue_delay: Some(queue_delay),
-            rate: self.sampler.on_ack(&state, &report),
+            rate,
             round: self.round,
             round_start,
             lost_total: self.lost_total,
@@ -353,8 +389,17 @@ impl Flow {
         self.pacer.on_sent(now, bytes);
         self.controller.on_sent(&SentSample { now, bytes, in_flight: self.in_flight, app_limited });
         self.sent_pkts += u64::from(pkts);
-        out.push(Parcel { flow: self.index, train, pkts, ce: false });
+        let grouped = self.plan.controller.measures_dispersion() && self.sent_pkts <= GROUPED_PKTS;
+        out.push(Parcel { flow: self.index, train, pkts, ce: false, grouped });
     }
 }
 
+fn round_up(time: Time, step: Duration) -> Time {
+    let step = step.as_nanos() as u64;
+    if step == 0 { time } else { Time::from_nanos(time.as_nanos().next_multiple_of(step)) }
+}
+
 const PERSISTENT_TIMEOUTS: u32 = 3;
+/// As the transport does.
+const GROUPED_PKTS: u64 = 1024;
+pub const GROUP_PKTS: u32 = 4;

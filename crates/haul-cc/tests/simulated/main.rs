@@ -5,3 +5,4 @@ mod grid;
 mod paths;
 mod scenario;
 mod sharing;
+mod start;

@@ -6,7 +6,7 @@ use haul_cc::ControllerChoice;
 use haul_sim::{Link, LinkConfig, LossModel, LossState, Rng};
 use haul_units::{BitRate, Bytes, Time};
 
-use crate::flow::{Flow, FlowPlan, PACKET, Parcel};
+use crate::flow::{Flow, FlowPlan, GROUP_PKTS, PACKET, Parcel};
 
 /// A path, the flows on it, and what changes while they run.
 #[derive(Debug, Clone)]
@@ -22,6 +22,8 @@ pub struct Scenario {
     pub jitter: Duration,
     /// The way back lets acknowledgements through only at multiples of this time.
     pub ack_hold: Duration,
+    /// The receiver takes packets from its socket only at multiples of this time.
+    pub receive_batch: Duration,
     pub flows: Vec<FlowPlan>,
     pub changes: Vec<(Time, Change)>,
     pub length: Duration,
@@ -46,6 +48,7 @@ impl Scenario {
             loss: LossModel::None,
             jitter: Duration::ZERO,
             ack_hold: Duration::ZERO,
+            receive_batch: Duration::ZERO,
             flows: vec![FlowPlan::bulk(ControllerChoice::Fair)],
             changes: Vec::new(),
             length: Duration::from_secs(10) + rtt * 50,
@@ -68,6 +71,8 @@ pub struct Outcome {
     queue: Vec<Duration>,
     sent_pkts: u64,
     pub dropped_pkts: u64,
+    /// Dropped until the end of each bin.
+    dropped_until: Vec<u64>,
 }
 
 impl Outcome {
@@ -84,6 +89,11 @@ impl Outcome {
         delays[delays.len() * 95 / 100]
     }
 
+    /// The longest queueing delay seen.
+    pub fn longest_queue(&self) -> Duration {
+        self.queue.iter().max().copied().unwrap_or_default()
+    }
+
     /// When a flow first arrived at this rate for a whole `window`.
     pub fn time_to(&self, flow: usize, rate: BitRate, window: Duration) -> Option<Duration> {
         let bins = (window.as_nanos() / self.bin.as_nanos()).max(1) as usize;
@@ -95,6 +105,12 @@ impl Outcome {
     /// Part of the packets that the queue had no room for.
     pub fn dropped(&self) -> f64 {
         self.dropped_pkts as f64 / self.sent_pkts as f64
+    }
+
+    /// Packets dropped between two instants, of all flows.
+    pub fn dropped_between(&self, from: Duration, to: Duration) -> u64 {
+        let bins = self.bins(from, to);
+        self.dropped_until[bins.end - 1] - self.dropped_until[bins.start]
     }
 
     fn bins(&self, from: Duration, to: Duration) -> std::ops::Range<usize> {
@@ -130,8 +146,7 @@ impl<'a> Run<'a> {
         };
         let bin = (scenario.rtt / 4).min(Duration::from_millis(25));
         let bins = (scenario.length.as_nanos() / bin.as_nanos()) as usize;
-        let flows: Vec<Flow> =
-            scenario.flows.iter().enumerate().map(|(n, plan)| Flow::new(n, *plan, scenario.rtt, scenario.ack_hold)).collect();
+        let flows: Vec<Flow> = scenario.flows.iter().enumerate().map(|(n, plan)| Flow::new(n, *plan, scenario)).collect();
         Self {
             scenario,
             link: Link::new(config),
@@ -144,6 +159,7 @@ impl<'a> Run<'a> {
                 queue: Vec::with_capacity(bins),
                 sent_pkts: 0,
                 dropped_pkts: 0,
+                dropped_until: Vec::with_capacity(bins),
             },
             flows,
             trace: std::env::var_os("HAUL_CC_TRACE").is_some(),
@@ -194,7 +210,9 @@ impl<'a> Run<'a> {
         let room = queue_bytes.saturating_sub(link.queued(now)).0 / PACKET.0;
         let pkts = parcel.pkts.min(room as u32);
         *dropped += u64::from(parcel.pkts - pkts);
-        if pkts > 0 {
+        let group = if parcel.grouped { GROUP_PKTS } else { pkts.max(1) };
+        for first in (0..pkts).step_by(group as usize) {
+            let pkts = group.min(pkts - first);
             link.send(now, Parcel { pkts, ..parcel }, PACKET * u64::from(pkts));
         }
     }
@@ -219,6 +237,7 @@ impl<'a> Run<'a> {
                 return;
             }
             self.outcome.queue.push(self.link.queue_delay(at));
+            self.outcome.dropped_until.push(self.outcome.dropped_pkts);
             if self.trace {
                 self.print_trace(at);
             }

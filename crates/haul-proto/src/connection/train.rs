@@ -133,7 +133,9 @@ fn train_limit(path: &mut Path, now: Time, rate_limit: Option<BitRate>) -> Resul
         return Ok((u64::from(path.probes_due) * packet) as usize);
     }
     let rate = path.controller.rate().min(rate_limit.unwrap_or(BitRate::MAX));
-    let burst = path.controller.burst().min(quantum(rate, Bytes(packet))).max(Bytes(packet));
+    let burst =
+        if rate_limit.is_some() { path.controller.burst().min(quantum(rate, Bytes(packet))) } else { path.controller.burst() };
+    let burst = burst.max(Bytes(packet));
     let room = path.window_room();
     if room < packet {
         return Err((Wait::Window, Time::NEVER));

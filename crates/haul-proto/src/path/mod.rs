@@ -359,10 +359,7 @@ impl Path {
             return None;
         }
         self.controller.learned().or_else(|| {
-            // A window without a model: what it lets through, as far as that has been seen to arrive.
-            let bandwidth = BitRate::of(self.controller.window(), self.rtt.smoothed());
-            let seen = self.meter.delivery_rate.scaled(2.0);
-            (seen > BitRate::ZERO).then(|| Learned { bandwidth: bandwidth.min(seen), min_rtt: self.rtt.min(), base_loss: 0.0 })
+            Learned::from_window(self.controller.window(), self.rtt.smoothed(), self.rtt.min(), self.meter.delivery_rate)
         })
     }
 

@@ -15,7 +15,7 @@ use crate::wire::ack::{Ack, FIXED_BYTES, varint_bytes};
 /// How many reports tell each packet's fate at least.
 const COVERAGE: u64 = 4;
 /// So many packets of a new path are reported in small groups,
-const START_PKTS: u64 = 512;
+const START_PKTS: u64 = 1024;
 /// each of this many.
 const START_GROUP: u64 = 4;
 /// Bounds of the acknowledgement interval.

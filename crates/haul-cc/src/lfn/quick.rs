@@ -1,0 +1,318 @@
+//! The quick start: a measurement by the first packets, then a jump.
+//!
+//! ```text
+//! round trip  1  a few trains back to back; how far they are spread when they arrive tells what the bottleneck carries     reconnaissance
+//!             2  half of that, paced                                                                                       jump
+//!             3  all of it, once a sixteenth of a round trip of the jump has come through without a queue                  full
+//! ```
+//!
+//! Where the receiver's clock cannot tell how fast the trains came, the rate that an earlier connection found takes the place of the
+//! measurement, if the round-trip time fits: Careful Resume (RFC 9959: Reconnaissance, Unvalidated, Validating, Safe Retreat, Normal).
+//! What is wrong shows within the first acknowledgements of the jump, as a queue or as much loss: then what has arrived is the estimate,
+//! and the queue is emptied.
+//! DEVIATION from RFC 9959: one lost packet is no reason to retreat, for long paths lose packets whatever the rate; and the window grows
+//! beyond the jump before its last packet has been acknowledged, for the jump is paced and its first part tells whether a queue forms.
+
+use std::time::Duration;
+
+use haul_units::{BitRate, Bytes, Time};
+
+use super::path::PathModel;
+use crate::pacer::quantum;
+use crate::{AckSample, DispersionSample, Learned, PathStart};
+
+/// A start that measures.
+#[derive(Debug, Clone)]
+pub(super) struct Quick {
+    packet: Bytes,
+    /// Round-trip time of the handshake.
+    rtt: Option<Duration>,
+    remembered: Option<Learned>,
+    trains: Vec<DispersionSample>,
+    stage: Stage,
+    /// What is left to send of the train that is leaving.
+    train_left: Bytes,
+    /// Trains that leave from then on are not back to back.
+    jumped_at: Time,
+    gauge: Gauge,
+    /// Rounds in which the application gave enough and no train was measured.
+    blind_rounds: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Stage {
+    /// Trains are out.
+    Reconnaissance,
+    /// Half of the target is being sent.
+    Jump(Leg),
+    /// The target is being sent.
+    Full(Leg),
+}
+
+/// A stretch at one rate.
+#[derive(Debug, Clone, Copy)]
+struct Leg {
+    rate_bps: f64,
+    /// Bytes settled, delivered or lost, when the first packet of the leg is the next to be.
+    from: Bytes,
+    /// Lost in all at its beginning.
+    lost: Bytes,
+    /// Acknowledgements of the leg.
+    acks: u32,
+    /// When the first of them came, and what had been delivered then.
+    first: Option<(Time, Bytes)>,
+}
+
+/// What an acknowledgement means for the start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Verdict {
+    /// It goes on.
+    Continue,
+    /// The path is full at this rate, bits per second.
+    Full(f64),
+    /// The path bears this rate, bits per second, and may bear more.
+    Search(f64),
+    /// There is nothing to go by.
+    Unknown,
+}
+
+impl Quick {
+    pub(super) fn new(start: &PathStart) -> Self {
+        Self {
+            packet: start.packet,
+            rtt: start.rtt,
+            remembered: start.remembered,
+            trains: Vec::with_capacity(TRAINS),
+            stage: Stage::Reconnaissance,
+            train_left: Bytes::ZERO,
+            jumped_at: Time::NEVER,
+            gauge: Gauge::default(),
+            blind_rounds: 0,
+        }
+    }
+
+    pub(super) fn on_dispersion(&mut self, sample: &DispersionSample) {
+        if sample.bytes < self.packet * LEAST_PKTS || sample.sent_at >= self.jumped_at {
+            return;
+        }
+        if self.trains.last().is_some_and(|last| last.sent_at == sample.sent_at) {
+            self.trains.pop();
+        }
+        if self.trains.len() < TRAINS {
+            self.trains.push(*sample);
+        }
+    }
+
+    pub(super) fn on_sent(&mut self, bytes: Bytes) {
+        if self.train_left == Bytes::ZERO {
+            self.train_left = self.train();
+        }
+        self.train_left = self.train_left.saturating_sub(bytes);
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &AckSample, path: &PathModel) -> Verdict {
+        self.gauge.on_ack(ack, path.min_rtt());
+        match self.stage {
+            Stage::Reconnaissance => self.reconnoitre(ack, path),
+            Stage::Jump(leg) => self.validate(ack, path, leg),
+            Stage::Full(leg) => self.confirm(ack, path, leg),
+        }
+    }
+
+    fn reconnoitre(&mut self, ack: &AckSample, path: &PathModel) -> Verdict {
+        let Some((target_bps, _)) = self.target(path.min_rtt()) else {
+            self.blind_rounds += u32::from(ack.round_start && !ack.rate.is_some_and(|sample| sample.app_limited));
+            return if self.blind_rounds > BLIND_ROUNDS { Verdict::Unknown } else { Verdict::Continue };
+        };
+        // RFC 9959, Unvalidated Phase: at most half of what was saved.
+        self.stage = Stage::Jump(Leg::new(ack, target_bps * JUMP));
+        self.jumped_at = ack.now;
+        Verdict::Continue
+    }
+
+    fn validate(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> Verdict {
+        let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Verdict::Unknown };
+        let settled = leg.settled(ack);
+        let leg = leg.with(ack);
+        if settled == Bytes::ZERO {
+            // Trains that came later correct the first one.
+            self.stage = Stage::Jump(Leg { rate_bps: target_bps * JUMP, ..leg });
+            return Verdict::Continue;
+        }
+        if self.is_refused(ack, path, leg) {
+            return self.retreat(path, leg);
+        }
+        let enough = leg.rate().bytes_in(path.min_rtt() / 16).max(self.packet * 32);
+        self.stage = Stage::Jump(leg);
+        // Delays seen before the leg say nothing about it.
+        if settled < enough || leg.acks <= PathModel::RECENT_DELAYS {
+            return Verdict::Continue;
+        }
+        if leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
+            return self.retreat(path, leg);
+        }
+        if !known {
+            return Verdict::Search(leg.rate_bps);
+        }
+        self.stage = Stage::Full(Leg::new(ack, target_bps));
+        self.gauge.best_bps = 0.0;
+        Verdict::Continue
+    }
+
+    fn confirm(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> Verdict {
+        let settled = leg.settled(ack);
+        if settled == Bytes::ZERO {
+            return Verdict::Continue;
+        }
+        if self.is_refused(ack, path, leg) {
+            return self.retreat(path, leg);
+        }
+        if settled < leg.rate().bytes_in(path.min_rtt() / 2) {
+            return Verdict::Continue;
+        }
+        let arrived_bps = self.gauge.best_bps.clamp(leg.rate_bps / 2.0, leg.rate_bps);
+        Verdict::Full(arrived_bps)
+    }
+
+    /// A queue forms, or much is lost.
+    fn is_refused(&self, ack: &AckSample, path: &PathModel, leg: Leg) -> bool {
+        let settled = leg.settled(ack);
+        let lost = ack.lost_total.saturating_sub(leg.lost);
+        let base = self.remembered.map_or(0.0, |learned| learned.base_loss).max(path.base_loss());
+        let lossy = settled > self.packet * 64 && lost.as_u64() as f64 > settled.as_u64() as f64 * (base + REFUSED_LOSS);
+        lossy || path.queue_delay() > path.queue_threshold(8).max(path.jitter() * 2)
+    }
+
+    /// RFC 9959, Safe Retreat Phase: back to what is known to have come through.
+    fn retreat(&self, path: &PathModel, leg: Leg) -> Verdict {
+        let arrived_bps = self.gauge.best_bps.min(leg.rate_bps).max(path.bandwidth_bps());
+        // All that was sent has arrived: the delay was not of our making.
+        if arrived_bps >= leg.rate_bps * 0.95 { Verdict::Search(leg.rate_bps) } else { Verdict::Full(arrived_bps) }
+    }
+
+    /// The rate to go for, and whether it is more than a lower bound.
+    fn target(&self, rtt: Duration) -> Option<(f64, bool)> {
+        let remembered = self.remembered.filter(|learned| learned.fits(rtt)).map(|learned| learned.bandwidth.as_bps() as f64);
+        let mut trains: Vec<_> = self.trains.iter().map(|train| (train.rate(), train.is_exact())).collect();
+        trains.sort_unstable();
+        // The lower median: a train that others have stretched, or that the receiver has taken late, is not believed alone.
+        match trains.get(trains.len().saturating_sub(1) / 2) {
+            Some((rate, true)) => Some((rate.as_bps() as f64, true)),
+            Some((least, false)) => {
+                let least_bps = least.as_bps() as f64;
+                Some(remembered.filter(|bps| *bps > least_bps).map_or((least_bps, false), |bps| (bps, true)))
+            }
+            None => Some((remembered.filter(|_| self.blind_rounds > 0)?, true)),
+        }
+    }
+
+    pub(super) fn rate(&self) -> BitRate {
+        match self.stage {
+            Stage::Reconnaissance if self.train_left > Bytes::ZERO => BitRate::MAX,
+            // The pacer waits for what left last, which is one call's worth.
+            Stage::Reconnaissance => BitRate::of(self.burst(), self.rtt.map_or(UNKNOWN_GAP, |rtt| (rtt / 5).max(LEAST_GAP))),
+            Stage::Jump(leg) | Stage::Full(leg) => leg.rate(),
+        }
+    }
+
+    pub(super) fn window(&self, path: &PathModel) -> Bytes {
+        match self.stage {
+            Stage::Reconnaissance => self.train() * TRAINS as u64,
+            Stage::Jump(leg) | Stage::Full(leg) => leg.rate().bytes_in(path.min_rtt() * 2).max(self.train() * TRAINS as u64),
+        }
+    }
+
+    pub(super) fn burst(&self) -> Bytes {
+        match self.stage {
+            Stage::Reconnaissance => self.train().min(quantum(BitRate::MAX, self.packet)),
+            Stage::Jump(_) | Stage::Full(_) => quantum(self.rate(), self.packet),
+        }
+    }
+
+    pub(super) const fn name(&self) -> &'static str {
+        match self.stage {
+            Stage::Reconnaissance => "reconnaissance",
+            Stage::Jump(_) => "jump",
+            Stage::Full(_) => "validating",
+        }
+    }
+
+    pub(super) const fn set_packet(&mut self, packet: Bytes) {
+        self.packet = packet;
+    }
+
+    /// A train that a queue of a quarter of a round trip at 100 Mbit/s holds.
+    fn train(&self) -> Bytes {
+        let long = self.rtt.map_or(Bytes::ZERO, |rtt| BitRate::mbps(100).bytes_in(rtt / 5));
+        let packets = long.as_u64() / self.packet.as_u64().max(1);
+        self.packet * packets.clamp(LEAST_TRAIN_PKTS, MOST_TRAIN_PKTS)
+    }
+}
+
+impl Leg {
+    fn new(ack: &AckSample, rate_bps: f64) -> Self {
+        Self { rate_bps, from: ack.delivered + ack.lost_total + ack.in_flight, lost: ack.lost_total, acks: 0, first: None }
+    }
+
+    /// With one more acknowledgement, if it is of the leg.
+    fn with(self, ack: &AckSample) -> Self {
+        if self.settled(ack) == Bytes::ZERO {
+            return self;
+        }
+        Self { acks: self.acks + 1, first: self.first.or(Some((ack.now, ack.delivered))), ..self }
+    }
+
+    /// The rate at which the leg has arrived, by its acknowledgements.
+    fn arrived_bps(&self, ack: &AckSample) -> f64 {
+        self.first.map_or(0.0, |(since, delivered)| {
+            BitRate::of(ack.delivered.saturating_sub(delivered), ack.now.since(since)).as_bps() as f64
+        })
+    }
+
+    fn rate(&self) -> BitRate {
+        BitRate::from_bps(self.rate_bps as u64)
+    }
+
+    /// Bytes of the leg that have been delivered or lost.
+    fn settled(&self, ack: &AckSample) -> Bytes {
+        (ack.delivered + ack.lost_total).saturating_sub(self.from)
+    }
+}
+
+/// The rate at which acknowledgements come, over parts of a round trip: it tells of a leg long before a sample over a round trip does.
+#[derive(Debug, Clone, Copy, Default)]
+struct Gauge {
+    since: Option<(Time, Bytes)>,
+    /// The largest so far.
+    best_bps: f64,
+}
+
+impl Gauge {
+    fn on_ack(&mut self, ack: &AckSample, rtt: Duration) {
+        let (since, delivered) = *self.since.get_or_insert((ack.now, ack.delivered));
+        let passed = ack.now.since(since);
+        if passed >= (rtt / 8).max(Duration::from_micros(500)) {
+            let bps = BitRate::of(ack.delivered.saturating_sub(delivered), passed).as_bps() as f64;
+            self.best_bps = self.best_bps.max(bps);
+            self.since = Some((ack.now, ack.delivered));
+        }
+    }
+}
+
+/// Trains of the first flight.
+const TRAINS: usize = 3;
+const LEAST_TRAIN_PKTS: u64 = 16;
+/// 0.2 ms at 10 Gbit/s.
+const MOST_TRAIN_PKTS: u64 = 176;
+/// A shorter train is not measured.
+const LEAST_PKTS: u64 = 6;
+/// Between trains: a queue at 100 Mbit/s has sent the last one by then.
+const LEAST_GAP: Duration = Duration::from_millis(2);
+const UNKNOWN_GAP: Duration = Duration::from_millis(10);
+const BLIND_ROUNDS: u32 = 2;
+/// RFC 9959: the jump is at most half of what was saved.
+const JUMP: f64 = 0.5;
+/// Less of the jump than this, and it has met a limit.
+const LEAST_ARRIVED: f64 = 0.6;
+/// Beyond the path's own loss; a policer or a queue that overflows takes more.
+const REFUSED_LOSS: f64 = 0.2;
