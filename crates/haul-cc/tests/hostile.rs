@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use haul_cc::{
-    AckReport, AckSample, ControllerChoice, EcnSample, LossSample, OneWayDelay, PathStart, RateSample, RateSampler, RttEstimator,
-    SentSample,
+    AckReport, AckSample, ControllerChoice, DispersionSample, EcnSample, Learned, LossSample, OneWayDelay, PathStart, RateSample,
+    RateSampler, RttEstimator, SentSample,
 };
 use haul_units::{BitRate, Bytes, Time};
 use proptest::prelude::*;
@@ -53,6 +53,12 @@ enum Event {
     Idle,
     Mtu(u64),
     PathChange,
+    Dispersion {
+        bytes: Bytes,
+        time: Option<Duration>,
+        steps: u32,
+    },
+    TakeOver(ControllerChoice),
 }
 
 fn events() -> impl Strategy<Value = Vec<(Duration, Event)>> {
@@ -77,8 +83,19 @@ fn events() -> impl Strategy<Value = Vec<(Duration, Event)>> {
         1 => Just(Event::Idle),
         1 => (1200u64..9000).prop_map(Event::Mtu),
         1 => Just(Event::PathChange),
+        2 => (bytes(), prop::option::of(duration()), any::<u32>())
+            .prop_map(|(bytes, time, steps)| Event::Dispersion { bytes, time, steps }),
+        1 => choices().prop_map(Event::TakeOver),
     ];
     prop::collection::vec((duration(), event), 1..200)
+}
+
+fn learned() -> impl Strategy<Value = Learned> {
+    (any::<u64>(), duration(), 0.0f64..=1.0).prop_map(|(bps, min_rtt, base_loss)| Learned {
+        bandwidth: BitRate::from_bps(bps),
+        min_rtt,
+        base_loss,
+    })
 }
 
 fn choices() -> impl Strategy<Value = ControllerChoice> {
@@ -87,9 +104,14 @@ fn choices() -> impl Strategy<Value = ControllerChoice> {
 
 proptest! {
     #[test]
-    fn controllers_always_leave_a_way_on(choice in choices(), events in events()) {
+    fn controllers_always_leave_a_way_on(
+        choice in choices(),
+        rtt in prop::option::of(duration()),
+        remembered in prop::option::of(learned()),
+        events in events(),
+    ) {
         let mut now = Time::ZERO;
-        let mut controller = choice.build(&PathStart::new(now, PACKET, 1));
+        let mut controller = choice.build(&PathStart { rtt, remembered, ..PathStart::new(now, PACKET, 1) });
         let (mut delivered, mut lost_total, mut packet, mut round) = (Bytes::ZERO, Bytes::ZERO, PACKET, 0);
         for (wait, event) in events {
             now += wait;
@@ -149,6 +171,13 @@ proptest! {
                     controller.on_mtu(packet);
                 }
                 Event::PathChange => controller.on_path_change(now),
+                Event::Dispersion { bytes, time, steps } => {
+                    controller.on_dispersion(&DispersionSample { sent_at: now.before(wait), bytes, time, steps });
+                }
+                Event::TakeOver(choice) => {
+                    let learned = controller.learned();
+                    controller = choice.build(&PathStart { learned, ..PathStart::new(now, packet, 1) });
+                }
             }
             prop_assert!(controller.window() >= PACKET, "window {}", controller.window());
             prop_assert!(controller.rate() > BitRate::ZERO);
