@@ -29,11 +29,11 @@ complete -c haul -n "__fish_haul_needs_command" -s V -l version -d 'Print versio
 complete -c haul -n "__fish_haul_needs_command" -f -a "cp" -d 'Copy files and trees between hosts'
 complete -c haul -n "__fish_haul_needs_command" -f -a "serve" -d 'Run the daemon: export directories to those whose keys are authorised'
 complete -c haul -n "__fish_haul_needs_command" -f -a "key" -d 'Show and manage keys: this machine\'s own, trusted hosts, authorised users'
+complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path, memory to memory'
 complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide area network on this machine'
 complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
 complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a copy, started through ssh'
-complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, cubic or fixed:RATE. The default is fair' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
@@ -82,6 +82,44 @@ complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l state -d 'Directory of the keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand perf" -s c -l client -d 'Measure against a running server' -r -f -a "(__fish_print_hostnames)"
+complete -c haul -n "__fish_haul_using_subcommand perf" -s p -l port -d 'Port of the server: UDP, and TCP of the same number for --tcp' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s B -l bind -d 'Local address to listen on or to connect from' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s t -l time -d 'Measure for so long' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s n -l bytes -d 'Send so many bytes instead' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s O -l omit -d 'Leave out the first seconds' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s P -l parallel -d 'Streams in parallel: of one connection with haul, connections with --tcp' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s b -l bitrate -d 'What each stream sends at most; without it, or with 0, as much as the path bears' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s l -l length -d 'Bytes handed to the transport at once' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, cubic or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s T -l title -d 'Put this before every line' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l max-clients -d 'Clients at once' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l max-time -d 'The longest measurement' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l max-memory -d 'Memory for each client, at most' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l max-bitrate -d 'What is sent to each client at most' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l key -d 'Believe only the server with this key' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l ssh-port -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l jump -d 'Log in by way of another host (ssh\'s -J)' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand perf" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l udp-port -d 'Port or ports that the far side may use' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l state -d 'Directory of the identity key and the known hosts, for haul:// hosts' -r -F
+complete -c haul -n "__fish_haul_using_subcommand perf" -s s -l server -d 'Run a server, until it is interrupted'
+complete -c haul -n "__fish_haul_using_subcommand perf" -s R -l reverse -d 'The server sends'
+complete -c haul -n "__fish_haul_using_subcommand perf" -l bidir -d 'Both sides send at once'
+complete -c haul -n "__fish_haul_using_subcommand perf" -l tcp -d 'Measure the kernel\'s TCP instead'
+complete -c haul -n "__fish_haul_using_subcommand perf" -s J -l json -d 'Print one JSON document, in iperf3\'s form'
+complete -c haul -n "__fish_haul_using_subcommand perf" -l json-stream -d 'Print JSON as it comes, an event a line'
+complete -c haul -n "__fish_haul_using_subcommand perf" -l get-server-output -d 'Show the server\'s own output too'
+complete -c haul -n "__fish_haul_using_subcommand perf" -s v -l verbose -d 'Say more; twice, and ssh says more too'
+complete -c haul -n "__fish_haul_using_subcommand perf" -s 1 -l one-off -d 'Serve one client, then end'
+complete -c haul -n "__fish_haul_using_subcommand perf" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand perf" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand perf" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -f -a "wan" -d 'A WAN between network namespaces of this machine'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -f -a "relay" -d 'The same link between UDP sockets, for haul alone and without root'
@@ -112,6 +150,7 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand man" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand completions" -l name -d 'The name that the program is installed under' -r -f -a "haul\t''
-hcp\t''"
+hcp\t''
+hperf\t''"
 complete -c haul -n "__fish_haul_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand remote" -s h -l help -d 'Print help'

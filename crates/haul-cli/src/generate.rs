@@ -29,7 +29,11 @@ pub fn man(dir: Option<&Path>) -> Result<Exit, Failure> {
 
 /// `haul completions SHELL`.
 pub fn completions(shell: Shell, name: &str) -> Exit {
-    let mut command = if name == "hcp" { args::hcp() } else { args::haul() };
+    let mut command = match name {
+        "hcp" => args::hcp(),
+        "hperf" => args::hperf(),
+        _ => args::haul(),
+    };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
     let _ = io::stdout().lock().write_all(&script);
@@ -43,6 +47,7 @@ fn pages() -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut pages = Vec::new();
     add_pages(&haul, "haul", &mut pages)?;
     pages.push(("hcp.1".to_owned(), b".so man1/haul-cp.1\n".to_vec()));
+    pages.push(("hperf.1".to_owned(), b".so man1/haul-perf.1\n".to_vec()));
     Ok(pages)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, serve, key, lab, remote, generate the commands
+//!   cp, perf, serve, key, lab, remote, generate the commands
 //!   session     one copy over one connection: the file engine on the transport
 //!   reach, ssh  from a host's name to a connection
 //!   processor   how busy this side was
@@ -22,6 +22,7 @@ mod keys;
 mod lab;
 mod logging;
 mod output;
+mod perf;
 mod processor;
 mod reach;
 mod remote;
@@ -57,12 +58,10 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Cp(args) => cp::run(&args),
         Command::Serve(args) => serve::run(&args),
         Command::Key(args) => key::run(&args),
+        Command::Perf(args) => perf::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Remote => remote::run(),
         Command::Man { dir } => generate::man(dir.as_deref()),
         Command::Completions { shell, name } => Ok(generate::completions(shell, &name)),
-        Command::Perf { .. } => {
-            Err(Failure::new("this build of haul has no `perf` command yet").hint("`haul --help` lists the commands that it has"))
-        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
@@ -34,6 +34,8 @@ pub enum Host {
     Ssh(SshHost),
     /// Behind a daemon.
     Daemon(DaemonHost),
+    /// A server that lets anyone in; if a key is given, only the one that has it.
+    Open(DaemonHost, Option<Fingerprint>),
 }
 
 impl fmt::Display for Host {
@@ -41,6 +43,7 @@ impl fmt::Display for Host {
         match self {
             Self::Ssh(host) => host.fmt(f),
             Self::Daemon(host) => write!(f, "haul://{host}"),
+            Self::Open(host, _) => host.fmt(f),
         }
     }
 }
@@ -58,6 +61,8 @@ pub struct Connector<'a> {
     pub state: Option<&'a Path>,
     /// How the connection behaves; the far side of ssh is told to use the same controller.
     pub transport: TransportConfig,
+    /// Local address to connect from.
+    pub bind: Option<IpAddr>,
     /// ssh is to print errors only.
     pub quiet: bool,
     /// ssh is to say more.
@@ -70,11 +75,16 @@ pub struct Connected {
     pub connection: Connection,
     /// Advice on the systems of both sides.
     pub advice: Vec<String>,
-    _endpoint: Endpoint,
+    endpoint: Endpoint,
     ssh: Option<Arc<Mutex<SshSession>>>,
 }
 
 impl Connected {
+    /// Where the socket is bound to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.endpoint.local_addr()
+    }
+
     /// Something that tells whether what the connection depends on still runs.
     pub fn lifeline(&self) -> impl Fn() -> bool + Send + 'static {
         let ssh = self.ssh.clone();
@@ -95,6 +105,7 @@ impl Connector<'_> {
         match host {
             Host::Ssh(host) => self.through_ssh(host),
             Host::Daemon(host) => self.to_daemon(host),
+            Host::Open(host, key) => self.to_anyone(host, *key),
         }
     }
 
@@ -119,7 +130,7 @@ impl Connector<'_> {
         let name = ssh_names(&command, &host.host.to_string_lossy());
         let addresses = candidates(&name, &remote.addresses, remote.port, self.family());
         let what = format!("{}:{}", host.host.display(), remote.port);
-        let (connection, endpoint) = race(&addresses, &config).map_err(|lost| match lost {
+        let (connection, endpoint) = race(&addresses, self.bind, &config).map_err(|lost| match lost {
             _ if judge.refused().is_some() => Failure::new(format!("{what}: somebody else answers over UDP"))
                 .hint("does this address belong to another machine?"),
             Lost::NoAddress => {
@@ -131,7 +142,7 @@ impl Connector<'_> {
         })?;
         let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
         advice.extend(remote.advice.map(|advice| format!("on {host}: {advice}")));
-        Ok(Connected { connection, advice, _endpoint: endpoint, ssh: Some(Arc::new(Mutex::new(ssh))) })
+        Ok(Connected { connection, advice, endpoint, ssh: Some(Arc::new(Mutex::new(ssh))) })
     }
 
     fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Failure> {
@@ -145,11 +156,11 @@ impl Connector<'_> {
         let (known, looked_up) = (known_hosts()?, host.clone());
         let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
         let config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
-        let mut won = race(&addresses, &config);
+        let mut won = race(&addresses, self.bind, &config);
         if let Some(key) = judge.refused() {
             admit(host, key, known_hosts()?, self.state)?;
             let judge = Judge::new(move |now| now == key);
-            won = race(&addresses, &ClientConfig { trust: judge.trust(), ..config });
+            won = race(&addresses, self.bind, &ClientConfig { trust: judge.trust(), ..config });
         }
         let (connection, endpoint) = won.map_err(|lost| match lost {
             Lost::NoAddress => Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6"),
@@ -159,7 +170,26 @@ impl Connector<'_> {
             Lost::Other(error) => Failure::new(format!("haul://{host}: {}", chain(&error))),
         })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
-        Ok(Connected { connection, advice, _endpoint: endpoint, ssh: None })
+        Ok(Connected { connection, advice, endpoint, ssh: None })
+    }
+
+    fn to_anyone(&self, host: &DaemonHost, pinned: Option<Fingerprint>) -> Result<Connected, Failure> {
+        let addresses = candidates(&host.host, &[], host.port, self.family());
+        let judge = Judge::new(move |key| pinned.is_none_or(|pinned| pinned == key));
+        let won = race(&addresses, self.bind, &self.config(&judge));
+        let (connection, endpoint) = won.map_err(|lost| match lost {
+            Lost::NoAddress => Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6"),
+            Lost::NoAnswer => Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
+                .hint("is the server running there? A firewall may drop UDP to this port"),
+            Lost::Interrupted => Failure::new("interrupted"),
+            Lost::Other(error) => match judge.refused() {
+                Some(key) => Failure::new(format!("{host}: its key is not the one given, but {key}"))
+                    .hint("a server without a lasting key makes a new one at every start, and prints it"),
+                None => Failure::new(format!("{host}: {}", chain(&error))),
+            },
+        })?;
+        let advice = endpoint.buffer_warning().into_iter().collect();
+        Ok(Connected { connection, advice, endpoint, ssh: None })
     }
 
     fn family(&self) -> Family {
@@ -213,7 +243,7 @@ enum Lost {
 }
 
 /// Tries the addresses, each with a small head start over the next; the first connection wins.
-fn race(addresses: &[SocketAddr], config: &ClientConfig) -> Result<(Connection, Endpoint), Lost> {
+fn race(addresses: &[SocketAddr], bind: Option<IpAddr>, config: &ClientConfig) -> Result<(Connection, Endpoint), Lost> {
     let deadline = clock::now() + NO_ANSWER;
     let (report, results) = mpsc::channel();
     let mut waiting = addresses.iter();
@@ -227,7 +257,7 @@ fn race(addresses: &[SocketAddr], config: &ClientConfig) -> Result<(Connection, 
         {
             let left = deadline.saturating_duration_since(now);
             let (config, report) = (ClientConfig { connect_timeout: left, ..config.clone() }, report.clone());
-            thread::spawn(move || report.send(attempt(address, config)));
+            thread::spawn(move || report.send(attempt(address, bind, config)));
             (running, next_start) = (running + 1, now + HEAD_START);
         }
         if running == 0 {
@@ -243,10 +273,10 @@ fn race(addresses: &[SocketAddr], config: &ClientConfig) -> Result<(Connection, 
     }
 }
 
-fn attempt(address: SocketAddr, config: ClientConfig) -> Result<(Connection, Endpoint), Lost> {
-    let any = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+fn attempt(address: SocketAddr, bind: Option<IpAddr>, config: ClientConfig) -> Result<(Connection, Endpoint), Lost> {
+    let any: IpAddr = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     // A machine without this family cannot bind: as far from an answer as a silent peer.
-    let endpoint = Endpoint::bind(SocketAddr::new(any, 0)).map_err(|_| Lost::NoAnswer)?;
+    let endpoint = Endpoint::bind(SocketAddr::new(bind.unwrap_or(any), 0)).map_err(|_| Lost::NoAnswer)?;
     match endpoint.connect(address, config) {
         Ok(connection) => Ok((connection, endpoint)),
         Err(ConnectError::TimedOut { .. }) => Err(Lost::NoAnswer),

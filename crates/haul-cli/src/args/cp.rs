@@ -70,7 +70,7 @@ pub struct CpArgs {
 }
 
 /// Help of the option `--mode`.
-fn mode_help() -> String {
+pub fn mode_help() -> String {
     format!("How to share the path with others: {}. The default is {}", ControllerChoice::names(), ControllerChoice::default())
 }
 

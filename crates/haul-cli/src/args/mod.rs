@@ -2,6 +2,7 @@
 
 mod cp;
 mod key;
+mod perf;
 mod ports;
 mod rate;
 mod serve;
@@ -15,6 +16,7 @@ use clap_complete::Shell;
 
 pub use cp::{CpArgs, SshArgs};
 pub use key::{KeyArgs, KeyCommand};
+pub use perf::PerfArgs;
 pub use ports::PortRange;
 pub use rate::Limit;
 pub use serve::ServeArgs;
@@ -32,7 +34,7 @@ pub struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Installed under the name hcp, the program is `haul cp`.
+Installed under the name hcp, the program is `haul cp`; as hperf, `haul perf`.
 
 Exit status: 0 all done and verified, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
 
@@ -42,6 +44,7 @@ pub enum Command {
     Cp(Box<CpArgs>),
     Serve(ServeArgs),
     Key(KeyArgs),
+    Perf(Box<PerfArgs>),
     Lab(Box<crate::lab::args::LabArgs>),
     /// Write the manual pages
     #[command(hide = true)]
@@ -55,18 +58,12 @@ pub enum Command {
         /// The shell to print it for
         shell: Shell,
         /// The name that the program is installed under
-        #[arg(long, value_name = "NAME", default_value = "haul", value_parser = ["haul", "hcp"])]
+        #[arg(long, value_name = "NAME", default_value = "haul", value_parser = ["haul", "hcp", "hperf"])]
         name: String,
     },
     /// The far side of a copy, started through ssh
     #[command(hide = true)]
     Remote,
-    /// Measure a path
-    #[command(hide = true, disable_help_flag = true)]
-    Perf {
-        #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
-        rest: Vec<OsString>,
-    },
 }
 
 /// Parses the arguments, the program's name included: it may be a command's own name.
@@ -76,7 +73,10 @@ pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
             let matches = hcp().try_get_matches_from(args)?;
             complete(Command::Cp(Box::new(CpArgs::from_arg_matches(&matches)?)), hcp)
         }
-        Some("hperf") => Ok(Command::Perf { rest: args }),
+        Some("hperf") => {
+            let matches = hperf().try_get_matches_from(args)?;
+            Ok(Command::Perf(Box::new(PerfArgs::from_arg_matches(&matches)?)))
+        }
         _ => complete(Cli::try_parse_from(args)?.command, || {
             let mut haul = haul();
             haul.build();
@@ -108,6 +108,14 @@ pub fn hcp() -> clap::Command {
         .version(env!("CARGO_PKG_VERSION"))
 }
 
+/// The definition of `hperf`.
+pub fn hperf() -> clap::Command {
+    PerfArgs::augment_args(clap::Command::new("hperf"))
+        .bin_name("hperf")
+        .override_usage("hperf [OPTIONS] [USER@]HOST\n       hperf -s [OPTIONS]\n       hperf -c HOST[:PORT] [OPTIONS]")
+        .version(env!("CARGO_PKG_VERSION"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -120,14 +128,15 @@ mod tests {
     fn the_definition_is_sound() {
         haul().debug_assert();
         hcp().debug_assert();
+        hperf().debug_assert();
     }
 
     #[test]
     fn acts_by_the_name_it_was_called() {
         assert!(matches!(parsed("haul cp a b"), Ok(Command::Cp(_))));
         assert!(matches!(parsed("/usr/bin/hcp a b"), Ok(Command::Cp(_))));
-        assert!(matches!(parsed("hperf -c host"), Ok(Command::Perf { .. })));
-        assert!(matches!(parsed("haul perf -c host --help"), Ok(Command::Perf { .. })));
+        assert!(matches!(parsed("hperf -c host"), Ok(Command::Perf(_))));
+        assert!(matches!(parsed("haul perf me@host -R"), Ok(Command::Perf(_))));
         assert!(matches!(parsed("some-link key show"), Ok(Command::Key(_))));
     }
 
@@ -159,8 +168,8 @@ mod tests {
     }
 
     #[test]
-    fn perf_is_not_in_the_help() {
+    fn the_help_has_what_people_call_and_nothing_else() {
         let help = haul().render_long_help().to_string();
-        assert!(help.contains("serve") && !help.contains("perf") && !help.contains("remote"), "{help}");
+        assert!(help.contains("serve") && help.contains("perf") && !help.contains("remote"), "{help}");
     }
 }

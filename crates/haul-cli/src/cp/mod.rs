@@ -208,6 +208,7 @@ fn new_connector(args: &CpArgs) -> Connector<'_> {
             rate_limit: args.limit.map(|limit| limit.0),
             ..TransportConfig::default()
         },
+        bind: None,
         quiet: args.quiet,
         verbose: args.verbose > 1,
     }

@@ -1,4 +1,4 @@
-//! `haul remote`: the far side of a copy, started through ssh by `haul cp`.
+//! `haul remote`: the far side of a copy or a measurement, started through ssh by `haul cp` and `haul perf`.
 //!
 //! It reads a greeting from standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
 //! greeting names. When standard input ends, so does it: ssh has gone, or the copy is over.
@@ -6,6 +6,7 @@
 use std::env;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -18,10 +19,10 @@ use haul_cc::ControllerChoice;
 use haul_files::{Access, Cancel, Silent};
 
 use crate::args::PortRange;
-use crate::clock;
 use crate::exit::{Exit, Failure};
 use crate::session::{PROTOCOL, ServerSession};
 use crate::ssh::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello};
+use crate::{clock, perf};
 
 /// How long it waits for a connection before it gives up.
 const NOBODY: Duration = Duration::from_secs(30);
@@ -38,20 +39,20 @@ pub fn run() -> Result<Exit, Failure> {
         );
     }
     let (endpoint, answer) = match prepare() {
-        Ok((endpoint, hello)) => (Some(endpoint), RemoteAnswer::Ready(hello)),
+        Ok((endpoint, hello, ports)) => (Some((endpoint, ports)), RemoteAnswer::Ready(hello)),
         Err(Failure { message, hint }) => (None, RemoteAnswer::Failed { error: message, hint }),
     };
     let mut stdout = io::stdout().lock();
     let said = stdout.write_all(answer.to_line().as_bytes()).and_then(|()| stdout.flush());
     drop(stdout);
     match endpoint {
-        Some(endpoint) if said.is_ok() => Ok(serve(&endpoint)),
+        Some((endpoint, ports)) if said.is_ok() => Ok(serve(&endpoint, &ports)),
         _ => Ok(Exit::Failed),
     }
 }
 
 /// Everything up to the answer.
-fn prepare() -> Result<(Endpoint, RemoteHello), Failure> {
+fn prepare() -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
     let mut line = Vec::new();
     let read = io::stdin().lock().take(MAX_LINE).read_until(b'\n', &mut line);
     read.map_err(|error| Failure::new(format!("reading the greeting: {error}")))?;
@@ -67,7 +68,7 @@ fn prepare() -> Result<(Endpoint, RemoteHello), Failure> {
     let config = ServerConfig {
         identity,
         trust: PeerTrust::Pinned(vec![client]),
-        protocols: vec![PROTOCOL.to_vec()],
+        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec()],
         transport: TransportConfig { controller: controller.unwrap_or_default(), ..TransportConfig::default() },
     };
     let endpoint = listen(&hello, &config)?;
@@ -79,14 +80,19 @@ fn prepare() -> Result<(Endpoint, RemoteHello), Failure> {
         addresses: ssh_address(env::var("SSH_CONNECTION").ok().as_deref()).into_iter().collect(),
         advice: endpoint.buffer_warning(),
     };
-    Ok((endpoint, remote))
+    Ok((endpoint, remote, ports(&hello)?))
+}
+
+/// The ports that may be listened on; 0 is any.
+fn ports(hello: &ClientHello) -> Result<RangeInclusive<u16>, Failure> {
+    let ports =
+        hello.udp_ports.map(|(first, last)| PortRange::new(first, last).ok_or_else(|| Failure::new("no such range of ports")));
+    Ok(ports.transpose()?.map_or(0..=0, PortRange::range))
 }
 
 /// Listens on whatever the greeting allows; a machine without IPv6 serves IPv4 alone.
 fn listen(hello: &ClientHello, config: &ServerConfig) -> Result<Endpoint, Failure> {
-    let ports =
-        hello.udp_ports.map(|(first, last)| PortRange::new(first, last).ok_or_else(|| Failure::new("no such range of ports")));
-    let ports = ports.transpose()?.map_or(0..=0, PortRange::range);
+    let ports = ports(hello)?;
     let on = |ip: IpAddr| Endpoint::listen_in(ip, ports.clone(), config.clone());
     let (v4, v6) = (IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED));
     let bound = match hello.family {
@@ -105,7 +111,7 @@ fn ssh_address(connection: Option<&str>) -> Option<IpAddr> {
     connection?.split_whitespace().nth(2)?.parse().ok()
 }
 
-fn serve(endpoint: &Endpoint) -> Exit {
+fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
     let cancel = Cancel::new();
     let served = Arc::new(AtomicBool::new(false));
     let busy = Arc::new(AtomicUsize::new(0));
@@ -115,8 +121,11 @@ fn serve(endpoint: &Endpoint) -> Exit {
         if let Some(connection) = accepted {
             busy.fetch_add(1, Ordering::SeqCst);
             let (endpoint, cancel, served, busy) = (endpoint.clone(), cancel.clone(), Arc::clone(&served), Arc::clone(&busy));
+            let ports = ports.clone();
             thread::spawn(move || {
-                if serve_one(connection, &cancel) {
+                let measures = connection.protocol().is_some_and(|protocol| protocol == perf::PROTOCOL);
+                let one = if measures { measure_one(&connection, ports, &cancel) } else { serve_one(connection, &cancel) };
+                if one {
                     served.store(true, Ordering::SeqCst);
                     // There is only one copy to serve: this ends the loop.
                     endpoint.close();
@@ -142,6 +151,16 @@ fn serve_one(connection: Connection, cancel: &Cancel) -> bool {
     }
     farewell.part(cancel);
     true
+}
+
+/// As [`serve_one`], for `haul perf`.
+fn measure_one(connection: &Connection, tcp_ports: RangeInclusive<u16>, cancel: &Cancel) -> bool {
+    let (mut asked, cancel) = (false, cancel.clone());
+    let bounds = perf::Bounds::trusted(None, tcp_ports);
+    if let Err(error) = perf::serve(connection, &bounds, move || cancel.is_cancelled(), |_| asked = true) {
+        tracing::debug!(%error, "the measurement failed");
+    }
+    asked
 }
 
 /// Watches standard input: when it ends, the copy is stopped, in order if there is time.

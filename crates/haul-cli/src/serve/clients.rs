@@ -11,6 +11,7 @@ use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
 use crate::keys::AuthorizedKeys;
+use crate::perf;
 use crate::session::{Refusal, ServerSession, refuse};
 use crate::state::StateDir;
 
@@ -86,6 +87,9 @@ impl Clients {
             Ok(name) => name,
             Err(refusal) => return refuse(connection, &refusal),
         };
+        if connection.protocol().is_some_and(|protocol| protocol == perf::PROTOCOL) {
+            return self.measure(&name, &connection, cancel);
+        }
         let session = match ServerSession::accept(connection) {
             Ok(session) => session,
             Err(error) => return info!(client = name, %error, "left without asking for anything"),
@@ -100,6 +104,16 @@ impl Clients {
             Err(error) => error!(client = name, %error, "the copy failed"),
         }
         farewell.part(cancel);
+    }
+
+    /// A client that measures the path: it needs no root, only to be let in.
+    fn measure(&self, name: &str, connection: &Connection, cancel: &Cancel) {
+        let (bounds, cancel) = (perf::Bounds::trusted(self.limit, 0..=0), cancel.clone());
+        let asked = |ask: &perf::Ask| info!(client = name, version = ask.version, "measures");
+        match perf::serve(connection, &bounds, move || cancel.is_cancelled(), asked) {
+            Ok(measured) => perf::result_lines(&measured).iter().for_each(|line| info!(client = name, "{line}")),
+            Err(error) => info!(client = name, %error, "the measurement failed"),
+        }
     }
 
     /// Ends older copies of the same client that was killed: it has come again, and they hold its destination.

@@ -21,7 +21,7 @@ use crate::exit::{Exit, Failure};
 use crate::keys::{self, AuthorizedKeys};
 use crate::session::PROTOCOL;
 use crate::state::StateDir;
-use crate::{interrupt, logging};
+use crate::{interrupt, logging, perf};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(250);
@@ -82,7 +82,7 @@ fn listen(address: SocketAddr, identity: Identity) -> Result<Endpoint, Failure> 
         identity,
         // Every key may knock, so that a refusal can be explained; the file of authorised keys decides.
         trust: PeerTrust::Callback(Arc::new(|_| true)),
-        protocols: vec![PROTOCOL.to_vec()],
+        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec()],
         transport: TransportConfig::default(),
     };
     let bound = match Endpoint::listen(address, config.clone()) {

@@ -36,7 +36,7 @@ fn the_completions_are_up_to_date() {
     let bench = Bench::new();
     let kept = files(&kept("completions"));
     let mut seen = 0;
-    for name in ["haul", "hcp"] {
+    for name in ["haul", "hcp", "hperf"] {
         for (shell, file) in [("bash", format!("{name}.bash")), ("zsh", format!("_{name}")), ("fish", format!("{name}.fish"))] {
             let script = bench.haul(["completions", shell, "--name", name]).expect(0).text();
             assert!(

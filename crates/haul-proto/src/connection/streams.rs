@@ -239,6 +239,11 @@ impl Connection {
         self.streams.sender(id).map(|send| send.unacknowledged())
     }
 
+    /// Bytes of a stream that have left, each counted once however often it left; `None` once all of it is acknowledged, or for no such stream.
+    pub fn sent(&mut self, id: StreamId) -> Option<u64> {
+        self.streams.sender(id).map(|send| send.fresh())
+    }
+
     /// Drops what is over of a stream, and lets the peer open another one.
     pub(super) fn reap(&mut self, id: StreamId) {
         if let Some(frame) = self.streams.reap(id) {

@@ -16,6 +16,8 @@ pub(crate) struct Queue {
     inner: Mutex<Inner>,
     /// Bytes of the blocks that the application has dropped.
     consumed: AtomicU64,
+    /// Bytes that have arrived, each once.
+    received: AtomicU64,
 }
 
 #[derive(Default)]
@@ -82,6 +84,15 @@ impl Queue {
         self.change(|inner| {
             inner.end.get_or_insert(End::ConnectionClosed);
         });
+    }
+
+    /// Bytes have arrived. Only the sink calls it, so that an atomic addition is not needed.
+    pub(super) fn note_received(&self, bytes: usize) {
+        self.received.store(self.received.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
+    }
+
+    pub(super) fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
     }
 
     pub(super) fn consumed(&self) -> u64 {

@@ -53,6 +53,11 @@ impl BlockReceiver {
         self.inner.id
     }
 
+    /// Bytes that have arrived, each counted once, those of incomplete blocks included.
+    pub fn received(&self) -> u64 {
+        self.inner.queue.received()
+    }
+
     /// Waits for a block, whichever is complete next; `None` when the sender has finished and all blocks were taken.
     pub fn recv(&self) -> Result<Option<Block>, StreamError> {
         block_on(self.recv_async())

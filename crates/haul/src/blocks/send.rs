@@ -26,7 +26,7 @@ struct Sending {
     id: StreamId,
     next: AtomicU64,
     finished: AtomicBool,
-    /// Buffers that have come back.
+    /// Buffers that have come back, with what was in them.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -65,13 +65,16 @@ impl BlockSender {
 
     /// An empty buffer to build a block in: one whose block has been acknowledged if there is one, with its capacity.
     pub fn buffer(&self) -> Vec<u8> {
-        let spare = || self.inner.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(buffer) = spare().pop() {
-            return buffer;
-        }
-        let mut buffer = self.inner.connection.link().look(|state| state.connection.take_released()).unwrap_or_default();
+        let mut buffer = self.returned().unwrap_or_default();
         buffer.clear();
         buffer
+    }
+
+    /// A buffer whose block has been acknowledged, with what was in it: for a source that sends the same bytes over and over, as a
+    /// measurement does.
+    pub fn returned(&self) -> Option<Vec<u8>> {
+        let spare = self.inner.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        spare.or_else(|| self.inner.connection.link().look(|state| state.connection.take_released()))
     }
 
     /// Sends a block of 1 byte to [`MAX_BLOCK`], and returns its index: blocks are counted in the order of sending, from 0. Waits while as much
@@ -113,14 +116,18 @@ impl BlockSender {
             }
             next.store(index + 1, Ordering::Relaxed);
             let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
-            while let Some(mut buffer) = state.connection.take_released() {
-                buffer.clear();
+            while let Some(buffer) = state.connection.take_released() {
                 if spare.len() < MAX_SPARE {
                     spare.push(buffer);
                 }
             }
             Poll::Ready(Ok(index))
         })
+    }
+
+    /// Bytes that have left, each counted once however often it left; `None` once the peer has acknowledged the whole stream.
+    pub fn sent(&self) -> Option<u64> {
+        self.inner.connection.link().look(|state| state.connection.sent(self.inner.id))
     }
 
     /// Ends the stream and waits until the peer has acknowledged all blocks: its transport has them.

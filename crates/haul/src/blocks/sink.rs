@@ -117,6 +117,7 @@ impl Sink for BlockSink {
         if end {
             assembly.end_at(start + len);
         }
+        self.queue.note_received(len);
         self.finish_block();
     }
 
@@ -134,6 +135,7 @@ impl Sink for BlockSink {
         if end {
             assembly.end_at(start + bytes.len());
         }
+        self.queue.note_received(new);
         self.finish_block();
         new
     }

@@ -61,6 +61,7 @@ proptest! {
         }
         let total: usize = lens.iter().sum();
         prop_assert_eq!(new_bytes, total);
+        prop_assert_eq!(queue.received(), total as u64);
         sink.finish(total as u64);
         prop_assert!(matches!(queue.poll_take(&Context::from_waker(Waker::noop())), Poll::Ready(Ok(None))));
         out.sort_unstable();

@@ -1,0 +1,262 @@
+//! Arguments of `haul perf`.
+
+use std::ffi::OsString;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueHint};
+use haul::Fingerprint;
+use haul_cc::ControllerChoice;
+use haul_units::{BitRate, Bytes, parse_duration};
+
+use super::cp::mode_help;
+use super::{PortRange, SshArgs};
+
+/// The port that `haul perf -s` listens on unless told otherwise.
+pub const PERF_PORT: u16 = 7701;
+
+/// Measure a path, memory to memory
+///
+/// Like iperf3, whose letters mean the same here. Without a server: `haul perf [user@]host` starts the far side through ssh and ends it afterwards. With
+/// one: `haul perf -s` there and `haul perf -c host` here; a server takes many clients at once. A daemon (`haul serve`) is measured as
+/// `haul://host`, by clients whose keys it has authorised.
+///
+/// Rates and bytes of an interval are those that arrived: the receiver counts them. `--tcp` measures the kernel's TCP in the same way.
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "haul perf [OPTIONS] [USER@]HOST\n       haul perf -s [OPTIONS]\n       haul perf -c HOST[:PORT] [OPTIONS]",
+    after_help = PERF_AFTER_HELP,
+    disable_version_flag = true
+)]
+pub struct PerfArgs {
+    /// Host to reach through ssh, or haul://HOST[:PORT] of a daemon
+    #[arg(value_name = "HOST", value_hint = ValueHint::Hostname, conflicts_with_all = ["server", "client"], required_unless_present_any = ["server", "client"])]
+    pub host: Option<OsString>,
+    /// Run a server, until it is interrupted
+    #[arg(short, long, conflicts_with = "client")]
+    pub server: bool,
+    /// Measure against a running server
+    #[arg(short, long, value_name = "HOST[:PORT]", value_hint = ValueHint::Hostname)]
+    pub client: Option<String>,
+    /// Port of the server: UDP, and TCP of the same number for --tcp
+    #[arg(short, long, default_value_t = PERF_PORT)]
+    pub port: u16,
+    /// Local address to listen on or to connect from
+    #[arg(short = 'B', long, value_name = "ADDRESS")]
+    pub bind: Option<IpAddr>,
+    /// What to measure.
+    #[command(flatten)]
+    pub measure: MeasureArgs,
+    /// How to show it.
+    #[command(flatten)]
+    pub show: ShowArgs,
+    /// How to serve.
+    #[command(flatten)]
+    pub serve: PerfServeArgs,
+    /// How to reach the far side.
+    #[command(flatten)]
+    pub ssh: PerfSshArgs,
+}
+
+/// What is measured.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Measurement")]
+pub struct MeasureArgs {
+    /// Measure for so long
+    #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration, conflicts_with = "bytes", default_value = "10")]
+    pub time: Duration,
+    /// Send so many bytes instead
+    #[arg(short = 'n', long, value_name = "BYTES")]
+    pub bytes: Option<Bytes>,
+    /// Leave out the first seconds
+    #[arg(short = 'O', long, value_name = "SECONDS", value_parser = parse_duration, default_value = "0", hide_default_value = true)]
+    pub omit: Duration,
+    /// Streams in parallel: of one connection with haul, connections with --tcp
+    #[arg(short = 'P', long, value_name = "STREAMS", default_value_t = 1, hide_default_value = true)]
+    pub parallel: u16,
+    /// The server sends
+    #[arg(short = 'R', long, conflicts_with = "bidir")]
+    pub reverse: bool,
+    /// Both sides send at once
+    #[arg(long)]
+    pub bidir: bool,
+    /// What each stream sends at most; without it, or with 0, as much as the path bears
+    #[arg(short, long, value_name = "RATE")]
+    pub bitrate: Option<BitRate>,
+    /// Bytes handed to the transport at once
+    #[arg(short, long, value_name = "BYTES")]
+    pub length: Option<Bytes>,
+    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    pub mode: ControllerChoice,
+    /// Measure the kernel's TCP instead
+    #[arg(long)]
+    pub tcp: bool,
+    /// The kernel's congestion control for --tcp, for instance cubic or bbr
+    #[arg(long, value_name = "NAME", requires = "tcp")]
+    pub congestion: Option<String>,
+}
+
+/// How results are shown.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Output")]
+pub struct ShowArgs {
+    /// Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)
+    #[arg(short, long, value_name = "SECONDS", default_value = "1")]
+    pub interval: Vec<IntervalOrKey>,
+    /// Print one JSON document, in iperf3's form
+    #[arg(short = 'J', long)]
+    pub json: bool,
+    /// Print JSON as it comes, an event a line
+    #[arg(long)]
+    pub json_stream: bool,
+    /// Put this before every line
+    #[arg(short = 'T', long, value_name = "TEXT")]
+    pub title: Option<String>,
+    /// Show the server's own output too
+    #[arg(long)]
+    pub get_server_output: bool,
+    /// Say more; twice, and ssh says more too
+    #[arg(short, long, action = clap::ArgAction::Count)]
+    pub verbose: u8,
+}
+
+/// How a server serves.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Server")]
+pub struct PerfServeArgs {
+    /// Serve one client, then end
+    #[arg(short = '1', long)]
+    pub one_off: bool,
+    /// Clients at once
+    #[arg(long, value_name = "NUMBER", default_value_t = 64)]
+    pub max_clients: u16,
+    /// The longest measurement
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration, default_value = "1h")]
+    pub max_time: Duration,
+    /// Memory for each client, at most
+    #[arg(long, value_name = "SIZE", default_value = "256M")]
+    pub max_memory: Bytes,
+    /// What is sent to each client at most
+    #[arg(long, value_name = "RATE")]
+    pub max_bitrate: Option<BitRate>,
+}
+
+/// What is handed to ssh; its letters as far as iperf3 has no other use for them.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Reaching the far side")]
+pub struct PerfSshArgs {
+    /// Believe only the server with this key
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub key: Option<Fingerprint>,
+    /// Port of the ssh server
+    #[arg(long, value_name = "PORT")]
+    pub ssh_port: Option<u16>,
+    /// Log in by way of another host (ssh's -J)
+    #[arg(long, value_name = "JUMP")]
+    pub jump: Option<OsString>,
+    /// Configuration file for ssh
+    #[arg(short = 'F', value_name = "CONFIG")]
+    pub config: Option<PathBuf>,
+    /// Option in the form of ssh_config(5)
+    #[arg(short, value_name = "OPTION")]
+    pub option: Vec<OsString>,
+    /// Use IPv4 only
+    #[arg(short = '4', conflicts_with = "ipv6")]
+    pub ipv4: bool,
+    /// Use IPv6 only
+    #[arg(short = '6')]
+    pub ipv6: bool,
+    /// Program to use in place of ssh
+    #[arg(short = 'S', value_name = "PROGRAM")]
+    pub program: Option<OsString>,
+    /// haul's path on the far side, where its PATH does not have it
+    #[arg(long, value_name = "PATH")]
+    pub remote_haul: Option<OsString>,
+    /// Port or ports that the far side may use
+    #[arg(long, value_name = "PORT[-PORT]")]
+    pub udp_port: Option<PortRange>,
+    /// Directory of the identity key and the known hosts, for haul:// hosts
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+}
+
+/// What follows `-i`: iperf3's interval, or ssh's key.
+#[derive(Debug, Clone, PartialEq)]
+pub enum IntervalOrKey {
+    /// Time between two reports.
+    Interval(Duration),
+    /// File of a private key.
+    Key(PathBuf),
+}
+
+impl std::str::FromStr for IntervalOrKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match parse_duration(text) {
+            Ok(interval) => Ok(Self::Interval(interval)),
+            Err(_) if text.contains('/') || std::path::Path::new(text).exists() => Ok(Self::Key(text.into())),
+            Err(error) => Err(format!("{error}; nor is it the file of a key for ssh")),
+        }
+    }
+}
+
+impl ShowArgs {
+    /// Time between two reports: what was given last.
+    pub fn every(&self) -> Duration {
+        let given = self.interval.iter().rev().find_map(|given| match given {
+            IntervalOrKey::Interval(interval) => Some(*interval),
+            IntervalOrKey::Key(_) => None,
+        });
+        given.unwrap_or(Duration::from_secs(1))
+    }
+
+    fn keys(&self) -> Vec<PathBuf> {
+        let key = |given: &IntervalOrKey| match given {
+            IntervalOrKey::Key(path) => Some(path.clone()),
+            IntervalOrKey::Interval(_) => None,
+        };
+        self.interval.iter().filter_map(key).collect()
+    }
+}
+
+impl PerfArgs {
+    /// As `haul cp` has them.
+    pub fn ssh_args(&self) -> SshArgs {
+        let ssh = &self.ssh;
+        SshArgs {
+            port: ssh.ssh_port,
+            identity: self.show.keys(),
+            jump: ssh.jump.clone(),
+            config: ssh.config.clone(),
+            option: ssh.option.clone(),
+            ipv4: ssh.ipv4,
+            ipv6: ssh.ipv6,
+            program: ssh.program.clone(),
+            remote_haul: ssh.remote_haul.clone(),
+        }
+    }
+}
+
+const PERF_AFTER_HELP: &str = "\
+Examples:
+  haul perf host                          10 s to a machine that ssh reaches
+  haul perf host -R -t 30                 30 s from there
+  haul perf host --tcp --congestion cubic the kernel's TCP, for comparison
+  haul perf -s                            a server for anyone, until Ctrl-C
+  haul perf -c host -P 4 -i 0.1 -J        against it: 4 streams, JSON in iperf3's form
+
+Exit status: 0 measured, 1 measured in part, 2 wrong usage or failure, 130 interrupted.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_or_a_key() {
+        assert_eq!("0.1".parse(), Ok(IntervalOrKey::Interval(Duration::from_millis(100))));
+        assert_eq!("~/.ssh/id".parse(), Ok(IntervalOrKey::Key("~/.ssh/id".into())));
+        assert!("soon".parse::<IntervalOrKey>().is_err());
+    }
+}

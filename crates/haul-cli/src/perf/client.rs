@@ -1,0 +1,341 @@
+//! The client's side of one measurement: asks, plays its roles, and puts its counts and the server's together.
+
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::net::SocketAddr;
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::thread;
+use std::time::Duration;
+
+use haul::{Connection, SendStream};
+
+use super::door::knock;
+use super::flow::set_congestion;
+use super::plan::{Direction, Plan, Role};
+use super::roles::{Carrier, Roles, Told};
+use super::sample::{CpuUse, CpuWatch};
+use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Done, Interval, Message, Total, Welcome, receive, send};
+use crate::exit::Failure;
+use crate::{clock, interrupt};
+
+/// How often to look for an interrupt.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long the server may take to say its last word, beyond the measurement's own time.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Pings on the idle path, before anything is loaded.
+const IDLE_PINGS: u32 = 10;
+/// Time between two pings.
+const PING_INTERVAL: Duration = Duration::from_millis(20);
+/// Idle pings end after this, however few have come back.
+const IDLE_TIME: Duration = Duration::from_secs(2);
+
+/// One interval of one direction, from both ends.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Both {
+    /// Which flow.
+    pub direction: Direction,
+    /// The sender's view.
+    pub sender: Interval,
+    /// The receiver's view: its bytes are the result.
+    pub receiver: Interval,
+}
+
+/// All that came of a measurement.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Every interval, in the order of time.
+    pub intervals: Vec<Both>,
+    /// The totals.
+    pub totals: Vec<Total>,
+    /// This side's processor time.
+    pub cpu: CpuUse,
+    /// The server's last word.
+    pub done: Option<Done>,
+    /// The user ended it.
+    pub interrupted: bool,
+    /// Round-trip times of pings before the load, as the application sees them.
+    pub idle_pings: Vec<Duration>,
+}
+
+impl Outcome {
+    /// One end's total of a direction.
+    pub fn total(&self, direction: Direction, role: Role) -> Option<&Total> {
+        self.totals.iter().find(|total| total.direction == direction && total.role == role)
+    }
+}
+
+/// What happens while it runs.
+enum News {
+    Local(Told),
+    Remote(Message),
+    Gone(String),
+}
+
+/// A measurement that the server has agreed to.
+pub struct Client {
+    connection: Connection,
+    plan: Plan,
+    welcome: Welcome,
+    control: SendStream,
+    news: mpsc::Receiver<News>,
+    tell: Sender<News>,
+    idle_pings: Vec<Duration>,
+}
+
+impl Client {
+    /// Asks the server.
+    pub fn ask(connection: &Connection, ask: &Ask) -> Result<Self, Failure> {
+        let lost = |error: &dyn std::fmt::Display| Failure::new(format!("the connection failed: {error}"));
+        let (mut control, incoming) = connection.open_bi().map_err(|error| lost(&error))?;
+        control.set_priority(u8::MAX);
+        send(&mut control, ask).map_err(|error| lost(&error))?;
+        let mut incoming = BufReader::new(incoming);
+        let welcome = match receive::<Answer>(&mut incoming) {
+            Ok(Some(Answer::Welcome(welcome))) => welcome,
+            Ok(Some(Answer::Refused(refusal))) => return Err(Failure { message: refusal.error, hint: refusal.hint }),
+            Ok(None) => return Err(Failure::new("the server ended the connection without an answer")),
+            Err(error) => return Err(lost(&error)),
+        };
+        let (tell, news) = mpsc::channel();
+        let remote = tell.clone();
+        thread::spawn(move || {
+            loop {
+                let news = match receive(&mut incoming) {
+                    Ok(Some(message)) => News::Remote(message),
+                    Ok(None) => News::Gone("the server ended the connection".to_owned()),
+                    Err(error) => News::Gone(error.to_string()),
+                };
+                let over = matches!(news, News::Gone(_));
+                if remote.send(news).is_err() || over {
+                    return;
+                }
+            }
+        });
+        let (connection, plan) = (connection.clone(), ask.plan.clone());
+        Ok(Self { connection, plan, welcome, control, news, tell, idle_pings: Vec::new() })
+    }
+
+    /// The server's greeting.
+    pub const fn welcome(&self) -> &Welcome {
+        &self.welcome
+    }
+
+    /// Pings on the idle path: what a round trip takes without load.
+    pub fn ping_idle(&mut self) -> Result<(), Failure> {
+        let deadline = clock::now() + IDLE_TIME;
+        let mut sent_at = BTreeMap::new();
+        for number in 0..IDLE_PINGS {
+            sent_at.insert(number, clock::now());
+            self.say(&Message::Ping(number))?;
+            let next = clock::now() + PING_INTERVAL;
+            let until = if number + 1 == IDLE_PINGS { deadline } else { next };
+            while !sent_at.is_empty() {
+                match self.news.recv_timeout(until.saturating_duration_since(clock::now())) {
+                    Ok(News::Remote(Message::Pong(number))) => {
+                        let sent = sent_at.remove(&number);
+                        self.idle_pings.extend(sent.map(|sent| clock::now() - sent));
+                    }
+                    Ok(News::Gone(why)) => return Err(Failure::new(why)),
+                    Err(RecvTimeoutError::Timeout) => break,
+                    _ => {}
+                }
+            }
+            if clock::now() >= deadline || interrupt::requested() {
+                break;
+            }
+            clock::pause(next.saturating_duration_since(clock::now()));
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, message: &Message) -> Result<(), Failure> {
+        send(&mut self.control, message).map_err(|error| Failure::new(format!("the connection failed: {error}")))
+    }
+
+    /// Connects what the plan needs beside the connection itself.
+    fn carrier(&self) -> Result<Carrier, Failure> {
+        let Some(tcp) = &self.plan.tcp else { return Ok(Carrier::Haul) };
+        let port = self.welcome.tcp_port.ok_or_else(|| Failure::new("the server names no TCP port"))?;
+        let to = SocketAddr::new(self.connection.remote_addr().ip().to_canonical(), port);
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for &direction in self.plan.ways.directions() {
+            for stream in 0..self.plan.streams {
+                let connected = knock(to, &self.welcome.tcp_cookie, direction, stream).map_err(|error| {
+                    Failure::new(format!("TCP to {to}: {error}"))
+                        .hint("haul's own UDP gets through; a firewall may block this TCP port")
+                })?;
+                if let Some(name) = tcp.congestion.as_deref().filter(|_| direction == Direction::Up) {
+                    set_congestion(&connected, name)?;
+                }
+                (if direction == Direction::Up { &mut up } else { &mut down }).push(connected);
+            }
+        }
+        Ok(Carrier::Tcp { up, down })
+    }
+
+    /// Measures. `show` gets each interval when both ends have told theirs; `alive` says whether what the connection depends on still runs.
+    pub fn run(mut self, alive: impl Fn() -> bool, mut show: impl FnMut(&Both)) -> Result<Outcome, Failure> {
+        let mut carrier = self.carrier()?;
+        let mut roles = Roles::default();
+        let cpu = CpuWatch::start();
+        self.say(&Message::Go)?;
+        if self.plan.ways.contains(Direction::Up) {
+            self.play(&mut roles, &mut carrier, (Direction::Up, Role::Sender))?;
+        }
+        let mut state = State::new(&self.plan);
+        let mut deadline = self.plan.time().map(|time| clock::now() + self.plan.omit() + time + PATIENCE);
+        while !state.is_complete() {
+            match self.news.recv_timeout(LOOK) {
+                Ok(News::Remote(Message::Started)) => self.play(&mut roles, &mut carrier, (Direction::Down, Role::Receiver))?,
+                Ok(News::Remote(Message::Interval(interval)) | News::Local(Told::Interval(interval))) => {
+                    state.add(interval).iter().for_each(&mut show);
+                }
+                Ok(News::Remote(Message::Total(total)) | News::Local(Told::Total(total))) => state.totals.push(total),
+                Ok(News::Remote(Message::Done(done))) => state.done = Some(done),
+                Ok(News::Remote(Message::Failed(why))) => return Err(self.abort(Failure::new(format!("the server: {why}")))),
+                Ok(News::Remote(_)) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(News::Gone(why)) => return Err(self.abort(Failure::new(format!("the connection ended: {why}")))),
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::new("the measurement was given up")),
+            }
+            if interrupt::requested() && !state.interrupted {
+                state.interrupted = true;
+                roles.stop();
+                self.say(&Message::Stop)?;
+                deadline = Some(clock::now() + PATIENCE);
+            }
+            if deadline.is_some_and(|deadline| clock::now() > deadline) {
+                return Err(self.abort(Failure::new("the server has not told its results")));
+            }
+            if !alive() {
+                return Err(self.abort(Failure::new("ssh has ended, and the far side with it")));
+            }
+        }
+        state.flush().iter().for_each(&mut show);
+        let cpu = cpu.read();
+        // The measurement is complete whether or not the server hears of it.
+        let _ = send(&mut self.control, &Message::Results(state.totals.clone()));
+        let _ = self.control.finish().and_then(|()| self.control.wait_acknowledged());
+        self.connection.close(CLOSE_DONE, "done");
+        Ok(Outcome {
+            intervals: state.intervals,
+            totals: state.totals,
+            cpu,
+            done: state.done,
+            interrupted: state.interrupted,
+            idle_pings: self.idle_pings,
+        })
+    }
+
+    fn play(&self, roles: &mut Roles, carrier: &mut Carrier, which: (Direction, Role)) -> Result<(), Failure> {
+        let tell = self.tell.clone();
+        let started = roles.start(&self.connection, carrier, &self.plan, which, move |told| drop(tell.send(News::Local(told))));
+        started.map_err(|error| Failure::new(format!("the connection failed: {error}")))
+    }
+
+    fn abort(&self, failure: Failure) -> Failure {
+        self.connection.close(CLOSE_ABORTED, &failure.message);
+        failure
+    }
+}
+
+/// What has been told so far.
+struct State {
+    expected_totals: usize,
+    /// Intervals that only one end has told yet.
+    waiting: BTreeMap<(u32, Direction), Interval>,
+    intervals: Vec<Both>,
+    totals: Vec<Total>,
+    done: Option<Done>,
+    interrupted: bool,
+}
+
+impl State {
+    fn new(plan: &Plan) -> Self {
+        Self {
+            expected_totals: plan.ways.directions().len() * 2,
+            waiting: BTreeMap::new(),
+            intervals: Vec::new(),
+            totals: Vec::new(),
+            done: None,
+            interrupted: false,
+        }
+    }
+
+    fn is_complete(&self) -> bool {
+        self.totals.len() >= self.expected_totals && self.done.is_some()
+    }
+
+    /// Takes one end's interval; returns it with the other end's if that is there.
+    fn add(&mut self, interval: Interval) -> Option<Both> {
+        let key = (interval.index, interval.direction);
+        match self.waiting.remove(&key) {
+            None => {
+                self.waiting.insert(key, interval);
+                None
+            }
+            Some(other) => {
+                let direction = interval.direction;
+                let (sender, receiver) = if interval.role == Role::Sender { (interval, other) } else { (other, interval) };
+                let both = Both { direction, sender, receiver };
+                self.intervals.push(both.clone());
+                Some(both)
+            }
+        }
+    }
+
+    /// What only the receiver has told: its clock may run a little longer than the sender's. What only a sender has told nobody received.
+    fn flush(&mut self) -> Vec<Both> {
+        let left = std::mem::take(&mut self.waiting).into_values().filter(|interval| interval.role == Role::Receiver);
+        let alone: Vec<Both> = left
+            .map(|receiver| {
+                let bytes = vec![0; receiver.bytes.len()];
+                let sender = Interval { role: Role::Sender, bytes, paths: Vec::new(), ..receiver.clone() };
+                Both { direction: receiver.direction, sender, receiver }
+            })
+            .collect();
+        self.intervals.extend(alone.iter().cloned());
+        alone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::perf::plan::{Amount, Ways};
+
+    fn interval(role: Role, index: u32, bytes: u64) -> Interval {
+        Interval {
+            direction: Direction::Up,
+            role,
+            index,
+            start_us: 0,
+            end_us: 1,
+            omitted: false,
+            bytes: vec![bytes],
+            paths: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn intervals_of_both_ends_are_put_together_whoever_is_first() {
+        let plan = Plan {
+            ways: Ways::Up,
+            streams: 1,
+            block_bytes: 1,
+            amount: Amount::Time(1),
+            omit_us: 0,
+            interval_us: 1,
+            rate_bps: None,
+            mode: String::new(),
+            tcp: None,
+        };
+        let mut state = State::new(&plan);
+        assert_eq!(state.add(interval(Role::Sender, 0, 10)), None);
+        assert_eq!(state.add(interval(Role::Receiver, 1, 7)), None);
+        let first = state.add(interval(Role::Receiver, 0, 9)).expect("both are there");
+        assert_eq!((first.sender.bytes[0], first.receiver.bytes[0]), (10, 9));
+        let rest = state.flush();
+        assert_eq!((rest.len(), rest[0].receiver.bytes[0], rest[0].sender.bytes[0]), (1, 7, 0));
+        assert_eq!(state.intervals.len(), 2);
+    }
+}

@@ -1,0 +1,155 @@
+//! Flows over haul: streams of blocks of one connection.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use haul::{BlockReceiver, BlockSender, Connection, ConnectionError, StreamError};
+
+use super::throttle::Throttle;
+use super::{Event, Events, Flow, Quota, incompressible};
+use crate::clock;
+use crate::perf::plan::Plan;
+use crate::perf::sample::PathSample;
+
+/// Sends blocks.
+pub struct HaulSender {
+    connection: Connection,
+    streams: Vec<Arc<Outgoing>>,
+    stopped: Arc<AtomicBool>,
+}
+
+/// One stream.
+struct Outgoing {
+    blocks: BlockSender,
+    /// Bytes handed to the transport: all have left once the transport has forgotten the stream.
+    written: AtomicU64,
+}
+
+impl HaulSender {
+    /// Opens the streams and starts to send.
+    pub fn start(connection: &Connection, plan: &Plan, events: &Events) -> Result<Self, ConnectionError> {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let quota = Arc::new(Quota::new(plan));
+        let source = Arc::new(incompressible(plan.block()));
+        let mut streams = Vec::new();
+        for _ in 0..plan.streams {
+            streams.push(Arc::new(Outgoing { blocks: connection.open_blocks()?, written: AtomicU64::new(0) }));
+        }
+        for stream in &streams {
+            let (stream, quota, source) = (Arc::clone(stream), Arc::clone(&quota), Arc::clone(&source));
+            let (stopped, events) = (Arc::clone(&stopped), events.clone());
+            let throttle = Throttle::new(plan.rate(), clock::now());
+            thread::spawn(move || {
+                let sent = stream.send(&quota, &source, throttle, &stopped);
+                let event = match sent {
+                    Err(_) if stopped.load(Ordering::Acquire) => return,
+                    // A receiver that stops the stream has measured enough.
+                    Ok(()) | Err(StreamError::Stopped { .. }) => Event::StreamEnded,
+                    Err(error) => Event::Failed(error.to_string()),
+                };
+                let _ = events.send(event);
+            });
+        }
+        Ok(Self { connection: connection.clone(), streams, stopped })
+    }
+}
+
+impl Outgoing {
+    fn send(&self, quota: &Quota, source: &[u8], mut throttle: Throttle, stopped: &AtomicBool) -> Result<(), StreamError> {
+        while !stopped.load(Ordering::Acquire) {
+            let len = quota.take(source.len());
+            if len == 0 {
+                break;
+            }
+            let wait = throttle.wait(clock::now(), len);
+            if !wait.is_zero() {
+                clock::pause(wait);
+            }
+            // A buffer that comes back holds the source's bytes already.
+            let mut block = self.blocks.returned().filter(|block| block.len() >= len).unwrap_or_else(|| source.to_vec());
+            block.truncate(len);
+            self.blocks.send(block)?;
+            self.written.fetch_add(len as u64, Ordering::Relaxed);
+        }
+        if stopped.load(Ordering::Acquire) { Ok(()) } else { self.blocks.finish() }
+    }
+}
+
+impl Flow for HaulSender {
+    fn bytes(&self) -> Vec<u64> {
+        let sent = |stream: &Arc<Outgoing>| stream.blocks.sent().unwrap_or_else(|| stream.written.load(Ordering::Relaxed));
+        self.streams.iter().map(sent).collect()
+    }
+
+    fn paths(&self) -> Vec<PathSample> {
+        vec![PathSample::from(&self.connection.stats())]
+    }
+
+    fn congestion(&self) -> Option<String> {
+        Some(self.connection.stats().controller.algorithm.to_owned())
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.streams.iter().for_each(|stream| stream.blocks.reset(0));
+    }
+}
+
+/// Receives blocks and drops them.
+pub struct HaulReceiver {
+    streams: Arc<Mutex<Vec<Option<BlockReceiver>>>>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl HaulReceiver {
+    /// Waits for the streams, in threads of their own.
+    pub fn start(connection: &Connection, plan: &Plan, events: &Events) -> Self {
+        let streams = Arc::new(Mutex::new(vec![None; plan.streams.into()]));
+        let stopped = Arc::new(AtomicBool::new(false));
+        for _ in 0..plan.streams {
+            let (connection, events) = (connection.clone(), events.clone());
+            let (streams, stopped) = (Arc::clone(&streams), Arc::clone(&stopped));
+            thread::spawn(move || {
+                let received = receive(&connection, &streams);
+                if !stopped.load(Ordering::Acquire) {
+                    let _ = events.send(match received {
+                        // Whether a sender that gives up is a failure is for the sender to say.
+                        Ok(()) | Err(StreamError::Reset { .. }) => Event::StreamEnded,
+                        Err(error) => Event::Failed(error.to_string()),
+                    });
+                }
+            });
+        }
+        Self { streams, stopped }
+    }
+}
+
+fn receive(connection: &Connection, streams: &Mutex<Vec<Option<BlockReceiver>>>) -> Result<(), StreamError> {
+    let blocks = connection.accept_blocks()?;
+    if let Some(place) = streams.lock().unwrap_or_else(PoisonError::into_inner).get_mut(blocks.id().index() as usize) {
+        *place = Some(blocks.clone());
+    }
+    while blocks.recv()?.is_some() {}
+    Ok(())
+}
+
+impl Flow for HaulReceiver {
+    fn bytes(&self) -> Vec<u64> {
+        let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.iter().map(|stream| stream.as_ref().map_or(0, BlockReceiver::received)).collect()
+    }
+
+    fn paths(&self) -> Vec<PathSample> {
+        Vec::new()
+    }
+
+    fn congestion(&self) -> Option<String> {
+        None
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.streams.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}

@@ -1,0 +1,98 @@
+//! Data on its way, one direction, from memory to memory: over haul or over the kernel's TCP.
+//!
+//! A flow runs in threads of its own, one a stream; whoever measures reads its counters.
+
+mod haul_flow;
+mod info;
+mod tcp_flow;
+mod throttle;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc;
+
+pub use haul_flow::{HaulReceiver, HaulSender};
+pub use info::set_congestion;
+pub use tcp_flow::{TcpReceiver, TcpSender};
+
+use super::plan::Plan;
+use super::sample::PathSample;
+
+/// One end of the data of one direction.
+pub trait Flow: Send + Sync {
+    /// Bytes of each stream so far: those that have left, or those that have arrived, each once.
+    fn bytes(&self) -> Vec<u64>;
+    /// A sender's view of its paths.
+    fn paths(&self) -> Vec<PathSample>;
+    /// A sender's congestion control.
+    fn congestion(&self) -> Option<String>;
+    /// Ends it; what is still on its way is dropped.
+    fn stop(&self);
+}
+
+/// What a flow tells on its own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// One of its streams has ended: everything was sent and acknowledged, or received.
+    StreamEnded,
+    /// It cannot go on.
+    Failed(String),
+    /// Somebody wants it to end.
+    Stop,
+}
+
+/// Where a flow tells it.
+pub type Events = mpsc::Sender<Event>;
+
+/// Bytes that are still to be handed over, by all streams together.
+#[derive(Debug)]
+struct Quota(Option<AtomicU64>);
+
+impl Quota {
+    fn new(plan: &Plan) -> Self {
+        Self(plan.bytes().map(AtomicU64::new))
+    }
+
+    /// Takes up to `want` of them; 0 when there are none left.
+    fn take(&self, want: usize) -> usize {
+        let Some(left) = &self.0 else { return want };
+        let taken = |left: u64| left.min(want as u64);
+        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - taken(left)));
+        before.map_or(0, taken) as usize
+    }
+}
+
+/// Bytes that no middlebox and no file system could make less of. // Marsaglia, Xorshift RNGs (2003)
+fn incompressible(len: usize) -> Vec<u8> {
+    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut bytes = Vec::with_capacity(len + 8);
+    while bytes.len() < len {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        bytes.extend(state.to_le_bytes());
+    }
+    bytes.truncate(len);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_given_out_once() {
+        let quota = Quota(Some(AtomicU64::new(25)));
+        assert_eq!([quota.take(10), quota.take(10), quota.take(10), quota.take(10)], [10, 10, 5, 0]);
+        assert_eq!(Quota(None).take(7), 7);
+    }
+
+    #[test]
+    fn the_source_does_not_repeat_itself() {
+        let bytes = incompressible(4096);
+        assert_eq!(bytes.len(), 4096);
+        let mut words: Vec<_> = bytes.chunks(8).collect();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), 512);
+    }
+}

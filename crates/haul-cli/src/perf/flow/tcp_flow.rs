@@ -1,0 +1,169 @@
+//! Flows over the kernel's TCP: a connection a stream.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::sockopt;
+
+use super::info::{TcpInfo, congestion_of};
+use super::throttle::Throttle;
+use super::{Event, Events, Flow, Quota, incompressible};
+use crate::clock;
+use crate::perf::plan::Plan;
+use crate::perf::sample::PathSample;
+
+/// Sends on connections.
+pub struct TcpSender {
+    streams: Vec<Arc<TcpStream>>,
+    stopped: Arc<AtomicBool>,
+    started: Instant,
+}
+
+impl TcpSender {
+    /// Starts to send.
+    pub fn start(streams: Vec<TcpStream>, plan: &Plan, events: &Events) -> Self {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let quota = Arc::new(Quota::new(plan));
+        let source = Arc::new(incompressible(plan.block()));
+        let streams: Vec<_> = streams.into_iter().map(Arc::new).collect();
+        for stream in &streams {
+            let (stream, quota, source) = (Arc::clone(stream), Arc::clone(&quota), Arc::clone(&source));
+            let (stopped, events) = (Arc::clone(&stopped), events.clone());
+            let throttle = Throttle::new(plan.rate(), clock::now());
+            thread::spawn(move || {
+                let sent = send(&stream, &quota, &source, throttle, &stopped);
+                if !stopped.load(Ordering::Acquire) {
+                    let _ = events.send(match sent {
+                        Ok(()) => Event::StreamEnded,
+                        // The receiver has measured enough.
+                        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
+                            Event::StreamEnded
+                        }
+                        Err(error) => Event::Failed(format!("TCP: {error}")),
+                    });
+                }
+            });
+        }
+        Self { streams, stopped, started: clock::now() }
+    }
+}
+
+fn send(mut stream: &TcpStream, quota: &Quota, source: &[u8], mut throttle: Throttle, stopped: &AtomicBool) -> io::Result<()> {
+    while !stopped.load(Ordering::Acquire) {
+        let len = quota.take(source.len());
+        if len == 0 {
+            break;
+        }
+        let wait = throttle.wait(clock::now(), len);
+        if !wait.is_zero() {
+            clock::pause(wait);
+        }
+        stream.write_all(source.get(..len).unwrap_or(source))?;
+    }
+    if stopped.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    stream.shutdown(Shutdown::Write)?;
+    // The receiver closes its side when it has all.
+    io::copy(&mut stream, &mut io::sink()).map(drop)
+}
+
+impl Flow for TcpSender {
+    fn bytes(&self) -> Vec<u64> {
+        self.streams.iter().map(|stream| TcpInfo::of(stream).map_or(0, |info| info.sent_once())).collect()
+    }
+
+    fn paths(&self) -> Vec<PathSample> {
+        let elapsed = clock::now() - self.started;
+        self.streams.iter().map(|stream| TcpInfo::of(stream).map(|info| info.sample(elapsed)).unwrap_or_default()).collect()
+    }
+
+    fn congestion(&self) -> Option<String> {
+        self.streams.first().and_then(|stream| congestion_of(stream))
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        end_at_once(&self.streams);
+    }
+}
+
+/// Receives on connections and drops what comes.
+pub struct TcpReceiver {
+    streams: Vec<Arc<TcpStream>>,
+    counts: Vec<Arc<AtomicU64>>,
+    stopped: Arc<AtomicBool>,
+}
+
+impl TcpReceiver {
+    /// Starts to receive.
+    pub fn start(streams: Vec<TcpStream>, plan: &Plan, events: &Events) -> Self {
+        let stopped = Arc::new(AtomicBool::new(false));
+        let streams: Vec<_> = streams.into_iter().map(Arc::new).collect();
+        let counts: Vec<_> = streams.iter().map(|_| Arc::new(AtomicU64::new(0))).collect();
+        let buffer_bytes = (plan.block_bytes as usize).max(RECEIVE_BYTES);
+        for (stream, count) in streams.iter().zip(&counts) {
+            let (stream, count) = (Arc::clone(stream), Arc::clone(count));
+            let (stopped, events) = (Arc::clone(&stopped), events.clone());
+            thread::spawn(move || {
+                let received = receive(&stream, &count, buffer_bytes);
+                if !stopped.load(Ordering::Acquire) {
+                    let _ = events.send(match received {
+                        Ok(()) => Event::StreamEnded,
+                        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Event::StreamEnded,
+                        Err(error) => Event::Failed(format!("TCP: {error}")),
+                    });
+                }
+            });
+        }
+        Self { streams, counts, stopped }
+    }
+}
+
+fn receive(mut stream: &TcpStream, count: &AtomicU64, buffer_bytes: usize) -> io::Result<()> {
+    let mut buffer = vec![0; buffer_bytes];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return stream.shutdown(Shutdown::Both),
+            Ok(read) => {
+                count.fetch_add(read as u64, Ordering::Relaxed);
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+impl Flow for TcpReceiver {
+    fn bytes(&self) -> Vec<u64> {
+        self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
+    }
+
+    fn paths(&self) -> Vec<PathSample> {
+        Vec::new()
+    }
+
+    fn congestion(&self) -> Option<String> {
+        None
+    }
+
+    fn stop(&self) {
+        self.stopped.store(true, Ordering::Release);
+        end_at_once(&self.streams);
+    }
+}
+
+/// What is still in the buffers is dropped, so that it does not disturb whatever is measured next.
+fn end_at_once(streams: &[Arc<TcpStream>]) {
+    for stream in streams {
+        let _ = sockopt::set_socket_linger(stream, Some(Duration::ZERO));
+        let _ = stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// What is read at once, at least.
+const RECEIVE_BYTES: usize = 256 << 10;

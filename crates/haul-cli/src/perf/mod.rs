@@ -1,0 +1,321 @@
+//! `haul perf`: measures a path from memory to memory, as iperf3 does.
+//!
+//! ```text
+//!   args -> plan -> client: connect, ask, roles -+-> text, json
+//!           server: session, roles               |
+//!   role = flow (data over haul or TCP, in threads) + meter (reads its counters)
+//!   wire: the messages between the two sides
+//! ```
+
+mod client;
+mod door;
+mod flow;
+mod json;
+mod meter;
+mod plan;
+mod roles;
+mod sample;
+mod server;
+mod session;
+mod text;
+mod wire;
+
+pub use self::server::result_lines;
+pub use self::session::{Bounds, serve};
+pub use self::wire::{Ask, PROTOCOL};
+
+use std::io::Write as _;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use haul::{Connection, MAX_BLOCK, TransportConfig};
+use serde_json::{Value, json};
+
+use self::client::{Both, Client, Outcome};
+use self::json::Start;
+use self::plan::{Amount, Plan, TcpPlan, Ways};
+use crate::args::PerfArgs;
+use crate::cp::operand::{DAEMON_PORT, DaemonHost, SshHost};
+use crate::exit::{Exit, Failure};
+use crate::reach::{Connected, Connector, Host};
+use crate::{interrupt, logging, output};
+
+/// Runs the command.
+pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
+    logging::start(logging::Audience::Person, args.show.verbose.saturating_sub(1), false);
+    interrupt::watch();
+    if args.server { server::run(args) } else { measure(args) }
+}
+
+fn measure(args: &PerfArgs) -> Result<Exit, Failure> {
+    let report = Report { args, plan: plan(args)? };
+    let finished = connect(args).and_then(|(host, connected)| {
+        let result = one(&report, &host, &connected);
+        connected.end();
+        result
+    });
+    finished.inspect_err(|failure| report.failed(failure))
+}
+
+/// One measurement over a connection.
+fn one(report: &Report<'_>, host: &str, connected: &Connected) -> Result<Exit, Failure> {
+    let connection = &connected.connection;
+    let cookie = data_encoding::HEXLOWER.encode(&now_unix().to_be_bytes());
+    let ask = Ask {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        plan: report.plan.clone(),
+        server_output: report.args.show.get_server_output,
+        cookie,
+    };
+    let mut client = Client::ask(connection, &ask)
+        .map_err(|failure| Failure { message: format!("{host}: {}", failure.message), ..failure })?;
+    client.ping_idle()?;
+    let about = about(report, host, connected, &ask, &client);
+    report.started(&about);
+    let outcome = client.run(connected.lifeline(), |both| report.interval(both))?;
+    report.ended(&about, &outcome);
+    Ok(match (outcome.interrupted, json::first_error(&outcome)) {
+        (true, _) => Exit::Interrupted,
+        (false, Some(_)) => Exit::Partial,
+        (false, None) => Exit::Done,
+    })
+}
+
+/// What the arguments ask for.
+fn plan(args: &PerfArgs) -> Result<Plan, Failure> {
+    let measure = &args.measure;
+    /// As iperf3 has it for TCP.
+    const TCP_BLOCK: u64 = 128 << 10;
+    let default_block = if measure.tcp { TCP_BLOCK } else { 1 << 20 };
+    let length = measure.length.map_or(default_block, haul_units::Bytes::as_u64);
+    let every = args.show.every();
+    let plan = Plan {
+        ways: match (measure.reverse, measure.bidir) {
+            (_, true) => Ways::Both,
+            (true, false) => Ways::Down,
+            (false, false) => Ways::Up,
+        },
+        streams: measure.parallel,
+        block_bytes: u32::try_from(length)
+            .ok()
+            .filter(|&len| len as usize <= MAX_BLOCK)
+            .ok_or_else(|| Failure::new(format!("-l {length}: {MAX_BLOCK} bytes are possible at most")))?,
+        amount: measure.bytes.map_or(Amount::Time(sample::micros(measure.time)), |bytes| Amount::Bytes(bytes.as_u64())),
+        omit_us: sample::micros(measure.omit),
+        // iperf3's way to say: no reports but the last.
+        interval_us: sample::micros(if every.is_zero() { plan::MAX_TIME } else { every }),
+        rate_bps: measure.bitrate.map(haul::BitRate::as_bps).filter(|&bps| bps > 0),
+        mode: measure.mode.to_string(),
+        tcp: measure.tcp.then(|| TcpPlan { congestion: measure.congestion.clone() }),
+    };
+    plan.check(plan::MAX_TIME).map_err(|error| Failure::new(error).hint("`haul perf --help` tells what is possible"))?;
+    Ok(plan)
+}
+
+/// Connects by the way that the arguments name.
+fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
+    if let Some(ip) = args.bind {
+        std::net::UdpSocket::bind((ip, 0))
+            .map_err(|error| Failure::new(format!("-B {ip}: {error}")).hint("name an address of this machine"))?;
+    }
+    let ssh = args.ssh_args();
+    let connector = Connector {
+        service: PROTOCOL,
+        ssh: &ssh,
+        udp_port: args.ssh.udp_port,
+        state: args.ssh.state.as_deref(),
+        transport: TransportConfig { controller: args.measure.mode, ..TransportConfig::default() },
+        bind: args.bind,
+        quiet: false,
+        verbose: args.show.verbose > 1,
+    };
+    let host = host(args)?;
+    let connected = connector.connect(&host)?;
+    Ok((host.to_string(), connected))
+}
+
+/// The host that the arguments name, and the way to it.
+fn host(args: &PerfArgs) -> Result<Host, Failure> {
+    let text = match (&args.client, &args.host) {
+        (Some(client), _) => client.clone(),
+        (None, Some(host)) => host.to_string_lossy().into_owned(),
+        (None, None) => return Err(Failure::new("no host named")),
+    };
+    if let Some(daemon) = text.strip_prefix("haul://") {
+        return Ok(Host::Daemon(host_and_port(daemon.trim_end_matches('/'), DAEMON_PORT)?));
+    }
+    if args.client.is_some() {
+        return Ok(Host::Open(host_and_port(&text, args.port)?, args.ssh.key));
+    }
+    Ok(Host::Ssh(ssh_host(&text)?))
+}
+
+/// `host`, `host:port`, `[v6]:port`, `v6`.
+fn host_and_port(text: &str, port: u16) -> Result<DaemonHost, Failure> {
+    let wrong = || Failure::new(format!("{text}: not a host")).hint("write HOST, HOST:PORT or [ADDRESS]:PORT");
+    let number = |port: &str| port.parse::<u16>().ok().filter(|&port| port > 0).ok_or_else(wrong);
+    let (host, port) = match text.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']').ok_or_else(wrong)? {
+            (host, "") => (host, port),
+            (host, rest) => (host, number(rest.strip_prefix(':').ok_or_else(wrong)?)?),
+        },
+        None => match text.split_once(':') {
+            Some((host, rest)) if !rest.contains(':') => (host, number(rest)?),
+            _ => (text, port),
+        },
+    };
+    if host.is_empty() || host.starts_with('-') || host.contains(['@', '/', ' ']) {
+        return Err(wrong());
+    }
+    Ok(DaemonHost { host: host.to_owned(), port })
+}
+
+/// `[user@]host` or `[user@]host:port` of ssh.
+fn ssh_host(text: &str) -> Result<SshHost, Failure> {
+    let (user, host) = match text.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, text),
+    };
+    if host.is_empty() || host.starts_with('-') || user.is_some_and(str::is_empty) || host.contains('/') {
+        return Err(Failure::new(format!("{text}: not a host")).hint("write [USER@]HOST, or -c HOST for a running server"));
+    }
+    Ok(SshHost { user: user.map(Into::into), host: host.into(), port: None })
+}
+
+fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, client: &Client) -> Start {
+    let connection: &Connection = &connected.connection;
+    Start {
+        host: host.to_owned(),
+        addresses: [connected.local_addr(), connection.remote_addr()],
+        cookie: ask.cookie.clone(),
+        server_version: client.welcome().version.clone(),
+        systems: [system_info(), client.welcome().system.clone()],
+        server_key: connection.peer_key().map(|key| key.fingerprint().to_string()),
+        title: report.args.show.title.clone(),
+        timestamp: now_unix(),
+    }
+}
+
+/// What `uname -a` says, but for the date.
+pub fn system_info() -> String {
+    let name = rustix::system::uname();
+    let parts = [name.sysname(), name.nodename(), name.release(), name.version(), name.machine()];
+    parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
+}
+
+#[expect(clippy::disallowed_methods, reason = "a report says when it was made")]
+fn now_unix() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// Shows a measurement as the arguments want it.
+struct Report<'a> {
+    args: &'a PerfArgs,
+    plan: Plan,
+}
+
+impl Report<'_> {
+    fn is_text(&self) -> bool {
+        !self.args.show.json && !self.args.show.json_stream
+    }
+
+    fn started(&self, about: &Start) {
+        if self.args.show.json_stream {
+            return event("start", &json::start(&self.plan, about));
+        }
+        if self.is_text() {
+            let [local, remote] = about.addresses;
+            let key = about.server_key.as_ref().map(|key| format!(", key {key}")).unwrap_or_default();
+            self.line(&format!("Connected to {} at {remote} from port {}{key}", about.host, local.port()));
+            self.line(&text::header(&self.plan));
+        }
+    }
+
+    fn interval(&self, both: &Both) {
+        if self.args.show.json_stream {
+            event("interval", &json::interval(&self.plan, &[both]));
+        } else if self.is_text() {
+            self.lines(&text::interval(&self.plan, both));
+        }
+    }
+
+    fn ended(&self, about: &Start, outcome: &Outcome) {
+        if self.args.show.json_stream {
+            return event("end", &json::end(&self.plan, outcome));
+        }
+        if self.args.show.json {
+            return print(&pretty(&json::document(&self.plan, about, outcome)));
+        }
+        self.lines(&text::totals(&self.plan, outcome));
+        if let Some(server) = outcome.done.as_ref().and_then(|done| done.output.as_ref()) {
+            self.line("\nServer output:");
+            server.lines().for_each(|line| self.line(line));
+        }
+        if let Some(error) = json::first_error(outcome) {
+            output::print_error(&error);
+        }
+    }
+
+    /// iperf3 tells failures in the JSON too.
+    fn failed(&self, failure: &Failure) {
+        if self.args.show.json_stream {
+            event("error", &json!(failure.message));
+        } else if self.args.show.json {
+            print(&pretty(&json!({ "start": {}, "intervals": [], "end": {}, "error": failure.message })));
+        }
+    }
+
+    fn lines(&self, lines: &[String]) {
+        for line in lines {
+            self.line(line);
+        }
+    }
+
+    fn line(&self, text: &str) {
+        match &self.args.show.title {
+            Some(title) => print(&format!("{title}:  {text}")),
+            None => print(text),
+        }
+    }
+}
+
+/// One line of --json-stream.
+fn event(name: &str, data: &Value) {
+    print(&json!({ "event": name, "data": data }).to_string());
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// Prints a line at once; a closed standard output is noticed nowhere else, and the measurement goes on for the server's sake.
+fn print(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_with_and_without_a_port() {
+        let parsed = |text: &str| host_and_port(text, 9).map(|host| (host.host, host.port)).ok();
+        assert_eq!(parsed("far"), Some(("far".into(), 9)));
+        assert_eq!(parsed("far:70"), Some(("far".into(), 70)));
+        assert_eq!(parsed("[::1]:70"), Some(("::1".into(), 70)));
+        assert_eq!(parsed("[::1]"), Some(("::1".into(), 9)));
+        assert_eq!(parsed("fe80::1"), Some(("fe80::1".into(), 9)));
+        for wrong in ["", ":70", "far:", "far:0", "far:x", "far:70000", "-x", "me@far", "[::1", "[::1]x"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_ssh() {
+        let host = ssh_host("me@far").expect("a host");
+        assert_eq!((host.user, host.host), (Some("me".into()), "far".into()));
+        for wrong in ["", "@far", "me@", "-oProxyCommand=x", "a/b"] {
+            assert!(ssh_host(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Figures of a path from its sender, and of a process.
+//!
+//! The same for haul and for the kernel's TCP: counters count from one sample to the next, gauges are as they were at the end.
+
+use std::time::Duration;
+
+use haul::Stats;
+use serde::{Deserialize, Serialize};
+
+/// A path as its sender sees it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PathSample {
+    /// Round-trip time, smoothed.
+    pub rtt_us: u64,
+    /// Mean deviation of the round-trip time, where it is known.
+    pub rtt_var_us: u64,
+    /// Shortest round-trip time of late.
+    pub min_rtt_us: u64,
+    /// Queueing delay towards the receiver, where it is known.
+    pub queue_delay_us: u64,
+    /// Congestion window.
+    pub window_bytes: u64,
+    /// In flight.
+    pub in_flight_bytes: u64,
+    /// The receiver's window, where there is one.
+    pub receive_window_bytes: u64,
+    /// Packet size: UDP payload for haul, segment for TCP.
+    pub packet_bytes: u64,
+    /// Pacing rate; 0 without pacing.
+    pub pacing_bps: u64,
+    /// Rate at which what is sent arrives.
+    pub delivery_bps: u64,
+    /// Phase of the congestion control.
+    pub phase: String,
+    /// Counter: packets sent.
+    pub sent_pkts: u64,
+    /// Counter: packets lost or sent again.
+    pub lost_pkts: u64,
+    /// Counter: packets taken for lost that turned up.
+    pub spurious_pkts: u64,
+    /// Counter: packets that the network marked.
+    pub marked_pkts: u64,
+    /// Counter: payload sent again.
+    pub retransmitted_bytes: u64,
+    /// Counter: time without anything to send.
+    pub wait_application_us: u64,
+    /// Counter: time with a full congestion window.
+    pub wait_window_us: u64,
+    /// Counter: time in which the receiver took no more.
+    pub wait_credit_us: u64,
+    /// Counter: time in which the pacer held packets back.
+    pub wait_pacing_us: u64,
+}
+
+/// Whole microseconds.
+pub fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl From<&Stats> for PathSample {
+    fn from(stats: &Stats) -> Self {
+        Self {
+            rtt_us: micros(stats.rtt),
+            rtt_var_us: 0,
+            min_rtt_us: micros(stats.min_rtt),
+            queue_delay_us: micros(stats.queue_delay),
+            window_bytes: stats.window.as_u64(),
+            in_flight_bytes: stats.in_flight.as_u64(),
+            receive_window_bytes: 0,
+            packet_bytes: stats.packet_size.as_u64(),
+            pacing_bps: stats.pacing_rate.as_bps(),
+            delivery_bps: stats.delivery_rate.as_bps(),
+            phase: stats.controller.phase.to_owned(),
+            sent_pkts: stats.sent_pkts,
+            lost_pkts: stats.lost_pkts,
+            spurious_pkts: stats.spurious_pkts,
+            marked_pkts: stats.ecn_marked_pkts,
+            retransmitted_bytes: stats.retransmitted.as_u64(),
+            wait_application_us: micros(stats.waits.application),
+            wait_window_us: micros(stats.waits.window),
+            wait_credit_us: micros(stats.waits.credit),
+            wait_pacing_us: micros(stats.waits.pacing),
+        }
+    }
+}
+
+impl PathSample {
+    /// This sample with its counters from `earlier` on.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let counted = |get: fn(&Self) -> u64| get(self).saturating_sub(get(earlier));
+        Self {
+            sent_pkts: counted(|s| s.sent_pkts),
+            lost_pkts: counted(|s| s.lost_pkts),
+            spurious_pkts: counted(|s| s.spurious_pkts),
+            marked_pkts: counted(|s| s.marked_pkts),
+            retransmitted_bytes: counted(|s| s.retransmitted_bytes),
+            wait_application_us: counted(|s| s.wait_application_us),
+            wait_window_us: counted(|s| s.wait_window_us),
+            wait_credit_us: counted(|s| s.wait_credit_us),
+            wait_pacing_us: counted(|s| s.wait_pacing_us),
+            ..self.clone()
+        }
+    }
+
+    /// What sending waited for most.
+    pub fn limit(&self) -> &'static str {
+        let waits = [
+            (self.wait_application_us, "application"),
+            (self.wait_window_us, "window"),
+            (self.wait_credit_us, "receiver"),
+            (self.wait_pacing_us, "pacing"),
+        ];
+        waits.into_iter().filter(|(us, _)| *us > 0).max_by_key(|(us, _)| *us).map_or("none", |(_, name)| name)
+    }
+}
+
+/// Processor time as a part of the time that passed, in percent; two busy processors are 200.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// All of it.
+    pub total: f64,
+    /// In the program.
+    pub user: f64,
+    /// In the kernel on its behalf.
+    pub system: f64,
+}
+
+/// Watches the processor time of this process.
+#[derive(Debug)]
+pub struct CpuWatch {
+    started: std::time::Instant,
+    before: (Duration, Duration),
+}
+
+impl CpuWatch {
+    /// From now on.
+    pub fn start() -> Self {
+        Self { started: crate::clock::now(), before: used() }
+    }
+
+    /// Since the start.
+    pub fn read(&self) -> CpuUse {
+        let elapsed = (crate::clock::now() - self.started).as_secs_f64().max(1e-6);
+        let (user, system) = used();
+        let percent = |now: Duration, before: Duration| now.saturating_sub(before).as_secs_f64() / elapsed * 100.0;
+        let (user, system) = (percent(user, self.before.0), percent(system, self.before.1));
+        CpuUse { total: user + system, user, system }
+    }
+}
+
+/// Processor time of all threads so far: in the program, in the kernel.
+fn used() -> (Duration, Duration) {
+    // SAFETY: all zero is a valid rusage, which the call fills.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
+    };
+    let duration = |time: libc::timeval| Duration::new(time.tv_sec.max(0) as u64, time.tv_usec.max(0) as u32 * 1000);
+    (duration(usage.ru_utime), duration(usage.ru_stime))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_count_from_sample_to_sample_and_gauges_do_not() {
+        let early = PathSample { rtt_us: 9, lost_pkts: 5, wait_window_us: 100, ..PathSample::default() };
+        let late =
+            PathSample { rtt_us: 7, lost_pkts: 8, sent_pkts: 300, wait_window_us: 150, wait_pacing_us: 20, ..early.clone() };
+        let between = late.since(&early);
+        assert_eq!((between.rtt_us, between.lost_pkts, between.wait_window_us), (7, 3, 50));
+        assert_eq!(between.limit(), "window");
+        assert_eq!(PathSample::default().limit(), "none");
+    }
+}

@@ -1,0 +1,144 @@
+//! `haul perf -s`: a server that lets anyone measure, many at once.
+//!
+//! Its key is made at the start and printed; clients may pin it. Whoever comes may only measure, within bounds of time, clients and memory.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use haul::{Connection, Endpoint, Identity, PeerTrust, ServerConfig, TransportConfig};
+use haul_units::{BitRate, Bytes};
+
+use super::door::Door;
+use super::plan::Role;
+use super::session::{Bounds, Measured, serve};
+use super::wire::{Ask, CLOSE_ABORTED, PROTOCOL};
+use crate::args::PerfArgs;
+use crate::exit::{Exit, Failure, chain};
+use crate::interrupt;
+
+/// How often it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Runs the server.
+pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
+    let identity = Identity::generate();
+    let key = identity.public_key().fingerprint();
+    let config = ServerConfig {
+        identity,
+        trust: PeerTrust::Anyone,
+        protocols: vec![PROTOCOL.to_vec()],
+        transport: TransportConfig { memory: args.serve.max_memory, ..TransportConfig::default() },
+    };
+    let endpoint = listen(args, &config)?;
+    let address = endpoint.local_addr();
+    let door = Door::open(address, address.port()..=address.port());
+    say(&format!("Server listening on {} (UDP{})", address, if door.is_ok() { ", and TCP for --tcp" } else { "" }));
+    if let Err(error) = &door {
+        say(&format!("TCP port {}: {error}; --tcp will use ports of its own", address.port()));
+    }
+    say(&format!("Its key is {key}"));
+    if let Some(advice) = endpoint.buffer_warning() {
+        crate::output::print_hint(&advice);
+    }
+    let bounds = Bounds { longest: args.serve.max_time, rate: args.serve.max_bitrate, door: door.ok(), tcp_ports: 0..=0 };
+    let visitors = Visitors {
+        bounds: Arc::new(bounds),
+        present: Arc::default(),
+        served: Arc::default(),
+        most: args.serve.max_clients.into(),
+    };
+    let mut number = 0;
+    let enough = || args.serve.one_off && visitors.served.load(Ordering::Acquire) > 0;
+    while !interrupt::requested() && !enough() {
+        match endpoint.accept_timeout(LOOK) {
+            Ok(Some(connection)) => {
+                number += 1;
+                visitors.welcome(number, connection);
+            }
+            Ok(None) => {}
+            Err(error) => return Err(Failure::new(format!("the socket failed: {error}"))),
+        }
+    }
+    endpoint.close();
+    Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
+}
+
+fn listen(args: &PerfArgs, config: &ServerConfig) -> Result<Endpoint, Failure> {
+    let any = |ip: IpAddr| SocketAddr::new(ip, args.port);
+    let (v4, v6) = (any(Ipv4Addr::UNSPECIFIED.into()), any(Ipv6Addr::UNSPECIFIED.into()));
+    let bound = match (args.bind, args.ssh.ipv4) {
+        (Some(ip), _) => Endpoint::listen(any(ip), config.clone()),
+        (None, true) => Endpoint::listen(v4, config.clone()),
+        // A machine without IPv6 serves IPv4 alone.
+        (None, false) => Endpoint::listen(v6, config.clone()).or_else(|_| Endpoint::listen(v4, config.clone())),
+    };
+    bound.map_err(|error| {
+        Failure::new(chain(&error))
+            .hint("is another server running? Name another port with -p PORT, or an address of this machine with -B")
+    })
+}
+
+/// Those who are there.
+struct Visitors {
+    bounds: Arc<Bounds>,
+    present: Arc<AtomicUsize>,
+    served: Arc<AtomicUsize>,
+    most: usize,
+}
+
+impl Visitors {
+    /// Serves a client in a thread of its own.
+    fn welcome(&self, number: u64, connection: Connection) {
+        let present = self.present.fetch_add(1, Ordering::AcqRel) + 1;
+        let (count, served, bounds) = (Arc::clone(&self.present), Arc::clone(&self.served), Arc::clone(&self.bounds));
+        let most = self.most;
+        thread::spawn(move || {
+            let from = connection.remote_addr();
+            if present > most {
+                say(&format!("[{number}] {from}: turned away, {most} clients are being served"));
+                connection.close(CLOSE_ABORTED, "the server has as many clients as it takes: try again later");
+            } else {
+                match serve(&connection, &bounds, interrupt::requested, |ask| say(&format!("[{number}] {from}: {}", asked(ask))))
+                {
+                    Ok(measured) => result_lines(&measured).iter().for_each(|line| say(&format!("[{number}] {line}"))),
+                    Err(error) => say(&format!("[{number}] {from}: {error}")),
+                }
+                served.fetch_add(1, Ordering::AcqRel);
+            }
+            count.fetch_sub(1, Ordering::AcqRel);
+        });
+    }
+}
+
+/// What a client wants, in a line.
+fn asked(ask: &Ask) -> String {
+    let plan = &ask.plan;
+    let what = if plan.tcp.is_some() { "TCP".to_owned() } else { format!("haul {}", plan.mode) };
+    let amount = match (plan.time(), plan.bytes()) {
+        (Some(time), _) => format!("{} s", time.as_secs_f64()),
+        (None, bytes) => Bytes(bytes.unwrap_or_default()).to_string(),
+    };
+    let streams = if plan.streams == 1 { String::new() } else { format!(", {} streams", plan.streams) };
+    format!("{what}, {:?}, {amount}{streams}", plan.ways).to_lowercase()
+}
+
+/// What was measured, a line a role.
+pub fn result_lines(measured: &Measured) -> Vec<String> {
+    let line = |total: &super::wire::Total| {
+        let bytes = Bytes(total.bytes.iter().sum());
+        let verb = if total.role == Role::Sender { "sent" } else { "received" };
+        let error = total.error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
+        let time = Duration::from_micros(total.time_us);
+        format!("{verb} {bytes} in {:.2} s, {}{error}", time.as_secs_f64(), BitRate::of(bytes, time))
+    };
+    measured.totals.iter().map(line).collect()
+}
+
+/// Prints a line for whoever looks after the server; a closed standard output is nobody's loss.
+fn say(text: &str) {
+    use std::io::Write as _;
+    let _ = writeln!(std::io::stdout().lock(), "{text}");
+}

@@ -1,0 +1,281 @@
+//! The server's side of one measurement.
+//!
+//! A client may do nothing here but measure, and only within [`Bounds`]: what it asks for is checked, and a guard closes the connection of one that
+//! takes longer than its plan.
+
+use std::io::{self, BufReader};
+use std::net::{IpAddr, TcpStream};
+use std::ops::RangeInclusive;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use haul::{BitRate, Connection, ControllerChoice, RecvStream, SendStream};
+
+use super::door::{COOKIE_BYTES, Door};
+use super::flow::set_congestion;
+use super::plan::{Direction, MAX_TIME, Role};
+use super::roles::{Carrier, Roles, Told};
+use super::sample::CpuWatch;
+use super::text;
+use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Done, Message, Total, Welcome, receive, send};
+use crate::clock;
+use crate::exit::Failure;
+use crate::session::Refusal;
+
+/// How long a client may take to ask, to start, and to part.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How often to look at the time.
+const LOOK: Duration = Duration::from_millis(100);
+/// How long data may take to arrive where bytes decide, in a plan without a time.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// What a client may do at most.
+#[derive(Clone)]
+pub struct Bounds {
+    /// The longest measurement.
+    pub longest: Duration,
+    /// What the server sends at most.
+    pub rate: Option<BitRate>,
+    /// Where TCP connections are taken; without it, on a port of their own for each measurement.
+    pub door: Option<Door>,
+    /// The ports for that.
+    pub tcp_ports: RangeInclusive<u16>,
+}
+
+impl Bounds {
+    /// For clients that have proved who they are.
+    pub const fn trusted(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Self {
+        Self { longest: MAX_TIME, rate, door: None, tcp_ports }
+    }
+}
+
+/// One measurement that a client made.
+#[derive(Debug, Clone)]
+pub struct Measured {
+    /// What this side counted.
+    pub totals: Vec<Total>,
+}
+
+/// Serves the one measurement that a connection is for. `asked` hears of the plan when it is accepted; `ending` says when there is no more time.
+pub fn serve(
+    connection: &Connection,
+    bounds: &Bounds,
+    ending: impl Fn() -> bool + Send + 'static,
+    asked: impl FnOnce(&Ask),
+) -> io::Result<Measured> {
+    let guard = Guard::start(connection, PATIENCE, ending);
+    let (mut control, incoming) = connection.accept_bi()?;
+    control.set_priority(u8::MAX);
+    let mut incoming = BufReader::new(incoming);
+    let ask: Ask = receive(&mut incoming)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let session = match Session::prepare(connection, bounds, ask) {
+        Ok(session) => session,
+        Err(failure) => {
+            let refusal = Refusal { error: failure.message.clone(), hint: failure.hint };
+            send(&mut control, &Answer::Refused(refusal))?;
+            control.finish()?;
+            control.wait_acknowledged()?;
+            connection.closed();
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, failure.message));
+        }
+    };
+    asked(&session.ask);
+    send(&mut control, &Answer::Welcome(session.welcome()))?;
+    session.run(&guard, control, incoming)
+}
+
+/// A measurement that was agreed on.
+struct Session {
+    connection: Connection,
+    ask: Ask,
+    longest: Duration,
+    door: Option<Door>,
+    tcp_cookie: String,
+}
+
+impl Session {
+    fn prepare(connection: &Connection, bounds: &Bounds, ask: Ask) -> Result<Self, Failure> {
+        let plan = &ask.plan;
+        plan.check(bounds.longest).map_err(Failure::new)?;
+        let mode: ControllerChoice = plan.mode.parse().map_err(|error| Failure::new(format!("on the server: {error}")))?;
+        if plan.tcp.is_none() && plan.ways.contains(Direction::Down) {
+            connection.set_controller(mode);
+            connection.set_rate_limit(bounds.rate);
+        }
+        let (mut door, mut tcp_cookie) = (None, String::new());
+        if plan.tcp.is_some() {
+            let opened = match &bounds.door {
+                Some(door) => Ok(door.clone()),
+                None => Door::open((IpAddr::from([0_u16; 8]), 0).into(), bounds.tcp_ports.clone()),
+            };
+            door = Some(opened.map_err(|error| Failure::new(format!("the server cannot listen on TCP: {error}")))?);
+            tcp_cookie = cookie().map_err(|error| Failure::new(format!("the server: {error}")))?;
+        }
+        Ok(Self { connection: connection.clone(), longest: bounds.longest, ask, door, tcp_cookie })
+    }
+
+    fn welcome(&self) -> Welcome {
+        Welcome {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            system: super::system_info(),
+            tcp_port: self.door.as_ref().map(Door::port),
+            tcp_cookie: self.tcp_cookie.clone(),
+        }
+    }
+
+    /// The longest that the client's plan may take from its start.
+    fn allowed(&self) -> Duration {
+        let plan = &self.ask.plan;
+        plan.time().map_or(self.longest + DRAIN, |time| plan.omit() + time) + PATIENCE
+    }
+
+    fn run(self, guard: &Guard, control: SendStream, mut incoming: BufReader<RecvStream>) -> io::Result<Measured> {
+        let expected = self.door.as_ref().map(|door| door.expect(&self.tcp_cookie));
+        let control = Arc::new(Mutex::new(control));
+        let tell = |message: &Message| send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), message);
+        let mut played: Option<Played> = None;
+        while let Ok(Some(message)) = receive(&mut incoming) {
+            match message {
+                Message::Ping(number) => tell(&Message::Pong(number))?,
+                Message::Go if played.is_none() => {
+                    guard.extend(PATIENCE * 2);
+                    let carrier = match &expected {
+                        None => Ok(Carrier::Haul),
+                        Some(expected) => {
+                            let streams = expected.collect(self.ask.plan.ways.directions(), self.ask.plan.streams, PATIENCE);
+                            self.tcp_carrier(streams)
+                        }
+                    };
+                    guard.extend(self.allowed());
+                    match carrier {
+                        Ok(carrier) => played = Some(self.play(carrier, &control)?),
+                        Err(failure) => tell(&Message::Failed(failure.to_string()))?,
+                    }
+                }
+                Message::Stop => played.iter().for_each(Played::stop),
+                Message::Results(_) => break,
+                _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "an unexpected message")),
+            }
+        }
+        let totals = played.map(Played::end).unwrap_or_default();
+        let _ = control.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        self.connection.close(CLOSE_DONE, "done");
+        Ok(Measured { totals })
+    }
+
+    fn tcp_carrier(&self, streams: Option<Vec<(Direction, Vec<TcpStream>)>>) -> Result<Carrier, Failure> {
+        let streams = streams.ok_or_else(|| Failure::new("not all TCP connections arrived"))?;
+        let congestion = self.ask.plan.tcp.as_ref().and_then(|tcp| tcp.congestion.as_deref());
+        let (mut up, mut down) = (Vec::new(), Vec::new());
+        for (direction, streams) in streams {
+            if let Some(name) = congestion.filter(|_| direction == Direction::Down) {
+                streams.iter().try_for_each(|stream| set_congestion(stream, name))?;
+            }
+            *(if direction == Direction::Up { &mut up } else { &mut down }) = streams;
+        }
+        Ok(Carrier::Tcp { up, down })
+    }
+
+    /// Starts this side's roles; a thread waits for their end and says the last word.
+    fn play(&self, mut carrier: Carrier, control: &Arc<Mutex<SendStream>>) -> io::Result<Played> {
+        let cpu = CpuWatch::start();
+        let (roles, totals) = (Arc::new(Mutex::new(Roles::default())), Arc::<Mutex<Vec<Total>>>::default());
+        let output = Arc::new(Mutex::new(String::new()));
+        for &direction in self.ask.plan.ways.directions() {
+            let role = if direction == Direction::Up { Role::Receiver } else { Role::Sender };
+            if role == Role::Sender {
+                send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), &Message::Started)?;
+            }
+            let (control, totals, output) = (Arc::clone(control), Arc::clone(&totals), Arc::clone(&output));
+            let tell = move |told: Told| {
+                let line = text::server_line(&told);
+                output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&line);
+                let message = match told {
+                    Told::Interval(interval) => Message::Interval(interval),
+                    Told::Total(total) => {
+                        totals.lock().unwrap_or_else(PoisonError::into_inner).push(total.clone());
+                        Message::Total(total)
+                    }
+                };
+                // A client that is gone is noticed where its messages are read.
+                let _ = send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), &message);
+            };
+            let mut roles = roles.lock().unwrap_or_else(PoisonError::into_inner);
+            roles.start(&self.connection, &mut carrier, &self.ask.plan, (direction, role), tell)?;
+        }
+        let threads = roles.lock().unwrap_or_else(PoisonError::into_inner).take_threads();
+        let (control, wanted) = (Arc::clone(control), self.ask.server_output);
+        let waiter = thread::spawn(move || {
+            for thread in threads {
+                let _ = thread.join();
+            }
+            let output = wanted.then(|| std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner)));
+            let done = Message::Done(Done { cpu: cpu.read(), output });
+            let _ = send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), &done);
+        });
+        Ok(Played { roles, totals, waiter })
+    }
+}
+
+/// The roles of one session.
+struct Played {
+    roles: Arc<Mutex<Roles>>,
+    totals: Arc<Mutex<Vec<Total>>>,
+    waiter: thread::JoinHandle<()>,
+}
+
+impl Played {
+    fn stop(&self) {
+        self.roles.lock().unwrap_or_else(PoisonError::into_inner).stop();
+    }
+
+    fn end(self) -> Vec<Total> {
+        self.stop();
+        let _ = self.waiter.join();
+        std::mem::take(&mut *self.totals.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Closes a connection that stays too long, or when the server is to end.
+struct Guard {
+    extend: mpsc::Sender<Duration>,
+}
+
+impl Guard {
+    fn start(connection: &Connection, patience: Duration, ending: impl Fn() -> bool + Send + 'static) -> Self {
+        let (extend, extended) = mpsc::channel();
+        let connection = connection.clone();
+        thread::spawn(move || {
+            let mut deadline = clock::now() + patience;
+            loop {
+                match extended.recv_timeout(LOOK) {
+                    Ok(patience) => deadline = clock::now() + patience,
+                    Err(mpsc::RecvTimeoutError::Disconnected) => return,
+                    Err(mpsc::RecvTimeoutError::Timeout) if ending() => {
+                        return connection.close(CLOSE_ABORTED, "the server ends");
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) if clock::now() > deadline => {
+                        return connection.close(CLOSE_ABORTED, "the measurement takes too long");
+                    }
+                    Err(mpsc::RecvTimeoutError::Timeout) => {}
+                }
+            }
+        });
+        Self { extend }
+    }
+
+    /// From now on, so long.
+    fn extend(&self, patience: Duration) {
+        let _ = self.extend.send(patience);
+    }
+}
+
+/// A name that nobody guesses.
+fn cookie() -> io::Result<String> {
+    let mut bytes = [0_u8; COOKIE_BYTES / 2];
+    if rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())? < bytes.len() {
+        return Err(io::Error::other("the system has no randomness"));
+    }
+    Ok(data_encoding::HEXLOWER.encode(&bytes))
+}

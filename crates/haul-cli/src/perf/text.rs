@@ -1,0 +1,158 @@
+//! What people read of a measurement: a line an interval, and the totals.
+//!
+//! The layout is iperf3's, with what haul knows more at the end of the line. Rates and bytes are those that arrived.
+
+use std::time::Duration;
+
+use haul_units::{BitRate, Bytes};
+
+use super::client::{Both, Outcome};
+use super::plan::{Direction, Plan, Role, Ways};
+use super::roles::Told;
+use super::sample::PathSample;
+use super::wire::Total;
+
+/// The line above the intervals.
+pub fn header(plan: &Plan) -> String {
+    let tag = if plan.ways == Ways::Both { "[Dir]" } else { "" };
+    format!("[ ID]{tag} Interval           Transfer     Bitrate         Lost  RTT        Window       Limit")
+}
+
+/// The lines of one interval.
+pub fn interval(plan: &Plan, both: &Both) -> Vec<String> {
+    let (start, end) = (both.receiver.start_us, both.receiver.end_us);
+    let path = |stream: usize| both.sender.paths.get(stream);
+    let single = plan.streams == 1;
+    let mut lines: Vec<String> = both
+        .receiver
+        .bytes
+        .iter()
+        .enumerate()
+        .map(|(stream, &bytes)| {
+            let own = if single { path(0) } else { path(stream).filter(|_| plan.tcp.is_some()) };
+            line(&format!("{:3}", stream + 1), tag(plan, both.direction), (start, end), bytes, &path_columns(own))
+        })
+        .collect();
+    if !single {
+        let whole = if plan.tcp.is_some() { None } else { path(0) };
+        lines.push(line("SUM", tag(plan, both.direction), (start, end), both.receiver.bytes.iter().sum(), &path_columns(whole)));
+    }
+    if both.receiver.omitted {
+        for line in &mut lines {
+            line.push_str("  (omitted)");
+        }
+    }
+    lines
+}
+
+/// The totals, both ends of each direction.
+pub fn totals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
+    let tag_header = if plan.ways == Ways::Both { "[Dir]" } else { "" };
+    let mut lines = vec![
+        "- ".repeat(30).trim_end().to_owned(),
+        format!("[ ID]{tag_header} Interval           Transfer     Bitrate         Lost"),
+    ];
+    for &direction in plan.ways.directions() {
+        for role in [Role::Sender, Role::Receiver] {
+            let Some(total) = outcome.total(direction, role) else { continue };
+            lines.extend(total_lines(plan, total));
+        }
+    }
+    lines
+}
+
+fn total_lines(plan: &Plan, total: &Total) -> Vec<String> {
+    let role = if total.role == Role::Sender { "sender" } else { "receiver" };
+    let lost = |paths: &[PathSample]| {
+        if paths.is_empty() { " ".repeat(6) } else { format!("{:6}", paths.iter().map(|path| path.lost_pkts).sum::<u64>()) }
+    };
+    let span = (0, total.time_us);
+    let tag = tag(plan, total.direction);
+    let mut lines = Vec::new();
+    let single = total.bytes.len() == 1;
+    for (stream, &bytes) in total.bytes.iter().enumerate() {
+        let paths = if single {
+            &total.paths[..]
+        } else {
+            total.paths.get(stream..=stream).filter(|_| plan.tcp.is_some()).unwrap_or_default()
+        };
+        lines.push(line(&format!("{:3}", stream + 1), tag, span, bytes, &format!("{}  {role}", lost(paths))));
+    }
+    if !single {
+        lines.push(line("SUM", tag, span, total.bytes.iter().sum(), &format!("{}  {role}", lost(&total.paths))));
+    }
+    lines
+}
+
+/// One line of a server's own output.
+pub fn server_line(told: &Told) -> String {
+    match told {
+        Told::Interval(interval) => {
+            let columns = path_columns(interval.paths.first());
+            let bytes = interval.bytes.iter().sum();
+            format!("{}\n", line("SUM", arrow(interval.direction), (interval.start_us, interval.end_us), bytes, &columns))
+        }
+        Told::Total(total) => {
+            let role = if total.role == Role::Sender { "sender" } else { "receiver" };
+            format!("{}\n", line("SUM", arrow(total.direction), (0, total.time_us), total.bytes.iter().sum(), role))
+        }
+    }
+}
+
+const fn arrow(direction: Direction) -> &'static str {
+    match direction {
+        Direction::Up => "[RX]",
+        Direction::Down => "[TX]",
+    }
+}
+
+fn tag(plan: &Plan, direction: Direction) -> &'static str {
+    match (plan.ways, direction) {
+        (Ways::Both, Direction::Up) => "[TX]",
+        (Ways::Both, Direction::Down) => "[RX]",
+        _ => "",
+    }
+}
+
+fn line(id: &str, tag: &str, (start_us, end_us): (u64, u64), bytes: u64, rest: &str) -> String {
+    let seconds = |us: u64| us as f64 / 1e6;
+    let rate = BitRate::of(Bytes(bytes), Duration::from_micros(end_us.saturating_sub(start_us)));
+    let text = format!(
+        "[{id}]{tag} {:6.2}-{:<6.2} sec  {:>10}  {:>12}  {rest}",
+        seconds(start_us),
+        seconds(end_us),
+        Bytes(bytes).to_string(),
+        rate.to_string()
+    );
+    text.trim_end().to_owned()
+}
+
+fn path_columns(path: Option<&PathSample>) -> String {
+    let Some(path) = path else { return String::new() };
+    format!(
+        "{:6}  {:>9}  {:>10}  {}",
+        path.lost_pkts,
+        milliseconds(path.rtt_us),
+        Bytes(path.window_bytes).to_string(),
+        path.limit()
+    )
+}
+
+/// A round-trip time: `0.12 ms`, `153 ms`.
+pub fn milliseconds(us: u64) -> String {
+    let ms = us as f64 / 1000.0;
+    let decimals = if ms < 9.995 { 2 } else { usize::from(ms < 99.95) };
+    format!("{ms:.decimals$} ms")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_has_bytes_rate_and_what_the_path_did() {
+        let path = PathSample { lost_pkts: 3, rtt_us: 20_300, window_bytes: 5 << 20, wait_pacing_us: 9, ..PathSample::default() };
+        let text = line("  1", "", (1_000_000, 2_000_000), 125_000_000, &path_columns(Some(&path)));
+        assert_eq!(text, "[  1]   1.00-2.00   sec     119 MiB   1.00 Gbit/s       3    20.3 ms    5.00 MiB  pacing");
+    }
+}
