@@ -26,6 +26,6 @@ pub use fixed::Fixed;
 pub use learned::Learned;
 pub use lfn::{Lfn, Mode};
 pub use one_way::OneWayDelay;
-pub use pacer::{Pacer, quantum};
+pub use pacer::{GROUP_TIME, Pacer, quantum};
 pub use rate_sampler::{AckReport, RateSampler, SentState};
 pub use rtt::RttEstimator;

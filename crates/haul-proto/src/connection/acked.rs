@@ -4,7 +4,7 @@ use haul_units::Time;
 
 use super::{Connection, Event, ProtocolViolation};
 use crate::path::Path;
-use crate::streams::StreamId;
+use crate::streams::{StreamId, StreamKind};
 use crate::wire::Frame;
 use crate::wire::ack::Ack;
 
@@ -12,6 +12,9 @@ use crate::wire::ack::Ack;
 const COPY_LOSS: f64 = 0.0005;
 /// Loss from which on it is sent three times.
 const COPY_TWICE_LOSS: f64 = 0.02;
+
+/// Room that is worth waking a writer for, at most, in bytes.
+const WORTHWHILE_ROOM_MAX: u64 = 16 << 20;
 
 /// A range taken for lost.
 #[derive(Debug, Clone, Copy)]
@@ -59,11 +62,24 @@ impl Connection {
                 self.touched.push(id);
             }
         }
-        if outcome.acked_bytes > 0 {
-            self.events.push_back(Event::BudgetFree);
-        }
+        self.feed_the_starved();
         self.settle_touched();
         Ok(())
+    }
+
+    /// Writers that found no room hear of it once it is worth their while: waking them for each acknowledgement costs more than sending does.
+    fn feed_the_starved(&mut self) {
+        if !self.starved {
+            return;
+        }
+        let budget = self.send_budget();
+        let worthwhile = (budget / 8).min(WORTHWHILE_ROOM_MAX);
+        let has_room = self.streams.unacknowledged + worthwhile <= budget;
+        // Ordered streams have a reserve of their own.
+        if has_room || self.touched.iter().any(|id| id.kind() != Some(StreamKind::Placed)) {
+            self.starved = false;
+            self.events.push_back(Event::BudgetFree);
+        }
     }
 
     /// Streams whose bytes were acknowledged may be done, or have their end to tell.

@@ -67,7 +67,7 @@ pub enum Event {
     Acknowledged(StreamId),
     /// The peer wants no more of a stream that we send.
     Stopped(StreamId, u64),
-    /// Bytes have been acknowledged: there may be room to write more.
+    /// A write was refused for want of room, and now there is room for a good part of the budget.
     BudgetFree,
     /// The connection is over for the application.
     Closed(CloseReason),
@@ -135,6 +135,8 @@ pub struct Connection {
     protocol: Option<Vec<u8>>,
     peer_reset_token: Option<[u8; 16]>,
     waits: WaitMeter,
+    /// A write was refused for want of room.
+    starved: bool,
     retransmitted_bytes: u64,
     /// Where packets without a slot are decrypted to.
     scratch: Vec<u8>,

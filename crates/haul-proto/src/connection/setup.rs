@@ -61,6 +61,7 @@ impl Connection {
             protocol: None,
             peer_reset_token: None,
             waits: WaitMeter::new(now),
+            starved: false,
             retransmitted_bytes: 0,
             scratch: Vec::new(),
             encoded: Vec::new(),

@@ -123,6 +123,16 @@ pub struct Stats {
 }
 
 impl Connection {
+    /// Whether the last [`Connection::poll_transmit`] gave stream data: then more may follow at once.
+    pub fn has_more(&self) -> bool {
+        self.waits.current == Wait::Nothing
+    }
+
+    /// Whether sending waits for something to be written, or for credit, which what is written may not need; not for window or pacer.
+    pub fn wants_data(&self) -> bool {
+        !matches!(self.waits.current, Wait::Window | Wait::Pacing)
+    }
+
     /// State and counters; `None` until the handshake is complete.
     pub fn stats(&self, now: Time) -> Option<Stats> {
         let path = self.paths.first()?;

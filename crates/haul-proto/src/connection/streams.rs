@@ -116,7 +116,10 @@ impl Connection {
         let reserve =
             if id.kind() == Some(StreamKind::Placed) { 0 } else { STREAM_RESERVE.saturating_sub(send.unacknowledged()) };
         match usize::try_from(budget.saturating_sub(buffered).max(reserve)) {
-            Ok(0) => Err(WriteError::Blocked),
+            Ok(0) => {
+                self.starved = true;
+                Err(WriteError::Blocked)
+            }
             Ok(room) => Ok(room),
             Err(_) => Ok(usize::MAX),
         }

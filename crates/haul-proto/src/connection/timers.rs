@@ -9,6 +9,20 @@ impl Connection {
     /// When to call [`Connection::handle_timeout`] and [`Connection::poll_transmit`] next, if nothing happens before; [`Time::NEVER`] if there is
     /// nothing to wait for.
     pub fn poll_timeout(&self) -> Time {
+        self.poll_timeout_besides_report().min(self.report_due())
+    }
+
+    /// When the next report is due: [`Connection::poll_transmit`] then gives it. For a driver whose receiving thread sends them.
+    pub fn report_due(&self) -> Time {
+        if self.phase == Phase::Established {
+            self.paths.iter().map(|path| path.reporter.due()).min().unwrap_or(Time::NEVER)
+        } else {
+            Time::NEVER
+        }
+    }
+
+    /// As [`Connection::poll_timeout`], but for reports.
+    pub fn poll_timeout_besides_report(&self) -> Time {
         let handshake = self.handshake.as_ref().and_then(|handshake| handshake.poll_timeout()).unwrap_or(Time::NEVER);
         match self.phase {
             Phase::Handshaking => handshake,
@@ -24,7 +38,7 @@ impl Connection {
         }
         let mut next = (self.heard_at + self.idle_timeout).min(self.keep_alive_due());
         for path in &self.paths {
-            next = next.min(path.recovery_timer()).min(path.reporter.due()).min(path.peer.timer());
+            next = next.min(path.recovery_timer()).min(path.peer.timer());
             if path.sent.in_flight() > 0 {
                 next = next.min(path.floor_due);
             }

@@ -100,9 +100,6 @@ impl BlockSender {
             if let Some(error) = &state.closed {
                 return Poll::Ready(Err(error.clone().into()));
             }
-            if state.connection.buffered() >= state.connection.send_budget() {
-                return Poll::Pending;
-            }
             // Only changed under the connection's lock, which orders the blocks.
             let index = next.load(Ordering::Relaxed);
             let Some(data) = block.take() else { return Poll::Pending };

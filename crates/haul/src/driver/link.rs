@@ -36,6 +36,8 @@ pub(crate) struct State {
     pub(super) accepted: bool,
     /// Until when the send thread sleeps; `None` while it is at work and will look at everything again before it sleeps.
     pub(super) asleep_until: Option<Time>,
+    /// The receive thread comes back when a report is due: the send thread need not wake up for it.
+    pub(super) reports_by_receiver: bool,
     /// The handshake is complete.
     pub(crate) connected: bool,
     /// To be announced to those who accept, once connected.
@@ -84,6 +86,7 @@ impl Link {
             answer_from: None,
             accepted: false,
             asleep_until: None,
+            reports_by_receiver: false,
             connected: false,
             incoming: false,
             closed: None,
@@ -240,15 +243,17 @@ impl State {
         woken
     }
 
+    /// Until when the send thread may sleep.
+    pub(super) fn timeout(&self) -> Time {
+        if self.reports_by_receiver { self.connection.poll_timeout_besides_report() } else { self.connection.poll_timeout() }
+    }
+
     /// Whether the send thread sleeps and must not after something was done that somebody `wanted` to be possible. If so it counts as
     /// woken from now on.
     fn wakes_sender(&mut self, wanted: Wanted) -> bool {
-        let due = match wanted {
-            // There are bytes to send.
-            Wanted::Writable(_) | Wanted::Budget => true,
-            // There may be credit to tell, and seldom enough there is.
-            _ => self.asleep_until.is_some_and(|until| self.connection.poll_timeout() < until),
-        };
+        let has_bytes = matches!(wanted, Wanted::Writable(_) | Wanted::Budget) && self.connection.wants_data();
+        // Without bytes there may be credit to tell, and seldom enough there is.
+        let due = has_bytes || self.asleep_until.is_some_and(|until| self.timeout() < until);
         due && self.asleep_until.take().is_some()
     }
 

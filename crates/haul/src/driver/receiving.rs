@@ -1,13 +1,17 @@
 //! The receive thread of an endpoint.
+//!
+//! Besides receiving it sends what its input causes, as long as that is short: reports above all. While trains for a connection come in, its reports
+//! are this thread's business, and the connection's send thread is left to sleep; when trains for another one come, the send thread gets its
+//! reports back.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 use std::thread;
 
 use haul_proto::{ConnectionId, Handled, TRAIN_BYTES, data_destination};
 use haul_units::Time;
 
-use super::link::Link;
+use super::link::{Link, State};
 use super::shared::Shared;
 use crate::clock;
 use crate::udp::{Batch, Outgoing, Received};
@@ -24,19 +28,31 @@ struct Receiver {
     train: Vec<u8>,
     /// The connection that the last train was for: on a busy path the next one is for it too.
     last: Option<(ConnectionId, Weak<Link>)>,
+    /// The connection whose reports are sent here, and when the next one is due.
+    reporting: Option<(Weak<Link>, Time)>,
 }
 
 impl Receiver {
     fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, train: vec![0; TRAIN_BYTES], last: None }
+        Self { shared, train: vec![0; TRAIN_BYTES], last: None, reporting: None }
     }
 
     fn run(mut self) {
         let mut batch = Batch::new(BATCH_TRAINS);
         loop {
-            match self.shared.socket.receive(&mut batch) {
-                Ok(0) => return,
-                Ok(_) => {}
+            let received = match &self.reporting {
+                Some((_, due)) if *due != Time::NEVER => {
+                    self.shared.socket.receive_within(&mut batch, due.since(clock::now()))
+                }
+                _ => self.shared.socket.receive(&mut batch).map(Some),
+            };
+            match received {
+                Ok(Some(0)) => return,
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    self.report();
+                    continue;
+                }
                 Err(error) => {
                     tracing::error!(%error, "the endpoint can no longer receive");
                     self.shared.fail(&error);
@@ -86,10 +102,77 @@ impl Receiver {
         Some(link)
     }
 
+    /// Nothing has come for so long that a report may be due.
+    fn report(&mut self) {
+        let Some((link, due)) = &mut self.reporting else { return };
+        let Some(link) = link.upgrade() else {
+            self.reporting = None;
+            return;
+        };
+        let now = clock::now();
+        if now < *due {
+            return;
+        }
+        let state = link.lock();
+        self.answer(&link, state, now);
+    }
+
+    /// From now on the reports of `link` are sent here; the send thread of the last one gets its own back.
+    fn take_over_reports(&mut self, link: &Arc<Link>) {
+        if let Some((last, _)) = &self.reporting {
+            if last.as_ptr() == Arc::as_ptr(link) {
+                return;
+            }
+            if let Some(last) = last.upgrade() {
+                let mut state = last.lock();
+                state.reports_by_receiver = false;
+                let wake_sender = state.asleep_until.is_some_and(|until| state.timeout() < until);
+                if wake_sender {
+                    state.asleep_until = None;
+                }
+                drop(state);
+                last.wake(wake_sender, Vec::new());
+            }
+        }
+        self.reporting = Some((Arc::downgrade(link), Time::NEVER));
+    }
+
+    /// Sends what a connection has to say if its send thread sleeps: reports and frames; of a train of data the first, then the send thread
+    /// goes on.
+    fn answer(&mut self, link: &Arc<Link>, state: MutexGuard<'_, State>, now: Time) {
+        let mut state = state;
+        while let Some(deadline) = state.asleep_until {
+            let transmit = state.connection.poll_transmit(now, &mut self.train);
+            let is_data = transmit.is_some() && state.connection.has_more();
+            let wake_sender = is_data || state.drained || state.timeout() < deadline;
+            if wake_sender {
+                state.asleep_until = None;
+            }
+            let from = state.answer_from;
+            let Some(transmit) = transmit else {
+                if wake_sender {
+                    link.wake(true, Vec::new());
+                }
+                break;
+            };
+            drop(state);
+            link.wake(wake_sender, Vec::new());
+            link.send(&transmit, &self.train, from);
+            state = link.lock();
+        }
+        // A send thread that is awake looks after the reports when it goes to sleep.
+        state.reports_by_receiver = state.asleep_until.is_some();
+        if let Some((_, due)) = &mut self.reporting {
+            *due = if state.reports_by_receiver { state.connection.report_due() } else { Time::NEVER };
+        }
+    }
+
     /// Hands a train to its connection, then sends what that caused if the send thread sleeps.
     fn feed(&mut self, link: &Arc<Link>, now: Time, received: Received<'_>) {
         let Received { from, to, ecn, train, segment_bytes } = received;
+        self.take_over_reports(link);
         let mut state = link.lock();
+        state.reports_by_receiver = true;
         let was_connected = state.connected;
         state.connection.handle_train(now, from, super::ecn_from_bits(ecn), train, segment_bytes);
         if state.accepted && to.is_some() {
@@ -102,23 +185,8 @@ impl Receiver {
         let reset_token = state.connection.peer_reset_token();
         let announce = state.connected && std::mem::take(&mut state.incoming);
 
-        // A sleeping send thread is spared as long as one train says everything.
-        let mut transmit = None;
-        let mut wake_sender = false;
-        if let Some(deadline) = state.asleep_until {
-            transmit = state.connection.poll_transmit(now, &mut self.train);
-            let more = transmit.as_ref().is_some_and(|transmit| transmit.len > SMALL_TRAIN_BYTES);
-            wake_sender = more || state.drained || state.connection.poll_timeout() < deadline;
-            if wake_sender {
-                state.asleep_until = None;
-            }
-        }
-        let from = state.answer_from;
-        drop(state);
-        link.wake(wake_sender, woken);
-        if let Some(transmit) = transmit {
-            link.send(&transmit, &self.train, from);
-        }
+        self.answer(link, state, now);
+        link.wake(false, woken);
         if connected {
             self.shared.on_connected(link.id, reset_token);
         }
@@ -139,6 +207,3 @@ impl Receiver {
 
 /// Trains taken from the kernel at once.
 const BATCH_TRAINS: usize = 8;
-
-/// A train of at most this size is taken for acknowledgements: nothing follows it.
-const SMALL_TRAIN_BYTES: usize = 2 * 1472;

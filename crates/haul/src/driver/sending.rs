@@ -52,7 +52,7 @@ fn sleep<'a>(link: &'a Link, mut state: MutexGuard<'a, State>) -> MutexGuard<'a,
     if state.drained {
         return state;
     }
-    let deadline = state.connection.poll_timeout();
+    let deadline = state.timeout();
     state.asleep_until = Some(deadline);
     if deadline == Time::NEVER {
         return link.alarm.wait(state).unwrap_or_else(PoisonError::into_inner);

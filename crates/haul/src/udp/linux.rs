@@ -6,8 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use libc::{c_int, c_void};
+use libc::{c_int, c_long, c_void};
 use socket2::SockAddr;
 
 use super::control::{self, CONTROL_BYTES, Control, Sideband, Writer};
@@ -123,7 +124,23 @@ impl Socket {
         ready > 0
     }
 
-    pub(super) fn receive_trains(&self, batch: &mut Batch) -> io::Result<usize> {
+    /// Fills `batch`; waits for the first train, at most as long as `patience` where there is such a limit.
+    pub(super) fn receive_trains(&self, batch: &mut Batch, patience: Option<Duration>) -> io::Result<usize> {
+        let Some(patience) = patience else { return self.take_trains(batch, libc::MSG_WAITFORONE as _) };
+        // On a busy path something is there most often: no need to ask first.
+        match self.take_trains(batch, libc::MSG_DONTWAIT) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+        // recvmmsg has a timeout too, which it looks at only when something has come (recvmmsg(2), BUGS).
+        let mut poll = libc::pollfd { fd: self.fd(), events: libc::POLLIN, revents: 0 };
+        let timeout = libc::timespec { tv_sec: patience.as_secs() as _, tv_nsec: c_long::from(patience.subsec_nanos() as i32) };
+        // SAFETY: one valid pollfd, a valid timeout, and no signal mask.
+        let ready = unsafe { libc::ppoll(&raw mut poll, 1, &raw const timeout, ptr::null()) };
+        if ready > 0 { self.take_trains(batch, libc::MSG_DONTWAIT) } else { Ok(0) }
+    }
+
+    fn take_trains(&self, batch: &mut Batch, flags: c_int) -> io::Result<usize> {
         batch.count = 0;
         batch.prepare();
         // MSG_WAITFORONE: waits for the first train, then takes what else is there.
@@ -133,7 +150,7 @@ impl Socket {
                 self.fd(),
                 batch.headers.as_mut_ptr(),
                 batch.headers.len() as libc::c_uint,
-                libc::MSG_WAITFORONE as _,
+                flags as _,
                 ptr::null_mut(),
             )
         };

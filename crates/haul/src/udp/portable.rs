@@ -3,6 +3,7 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::socket::SEND_PATIENCE;
 use super::{Options, Outgoing, Received, SLOT_BYTES, Sent, Socket};
@@ -27,8 +28,10 @@ impl Socket {
         Ok(Sent::Taken)
     }
 
-    pub(super) fn receive_trains(&self, batch: &mut Batch) -> io::Result<usize> {
+    pub(super) fn receive_trains(&self, batch: &mut Batch, patience: Option<Duration>) -> io::Result<usize> {
         batch.from = None;
+        // A timeout of zero would mean none.
+        self.inner.set_read_timeout(patience.map(|patience| patience.max(Duration::from_micros(1))))?;
         // SAFETY: initialised bytes may be seen as possibly uninitialised ones, and `recv_from` only ever writes to them.
         let buffer = unsafe { &mut *(std::ptr::from_mut(batch.buffer.as_mut_slice()) as *mut [MaybeUninit<u8>]) };
         let (len, from) = self.inner.recv_from(buffer)?;

@@ -86,17 +86,31 @@ impl Socket {
     /// Waits for trains and fills `batch`. Returns how many there are; 0 means that [`Socket::stop`] was called.
     pub fn receive(&self, batch: &mut Batch) -> io::Result<usize> {
         loop {
-            if self.stopped.load(Ordering::Acquire) {
-                return Ok(0);
+            if let Some(count) = self.receive_once(batch, None)? {
+                return Ok(count);
             }
-            match self.receive_trains(batch) {
-                Ok(0) => {}
-                // A socket that was shut down gives empty messages without end.
-                Ok(_) if self.stopped.load(Ordering::Acquire) => {}
-                Ok(count) => return Ok(count),
-                Err(error) if is_passing(&error) => tracing::debug!(%error, "receive"),
-                Err(error) => return Err(error),
+        }
+    }
+
+    /// As [`Socket::receive`], but waits no longer than about `patience`: `None` then, and after a signal or the echo of an earlier send.
+    pub fn receive_within(&self, batch: &mut Batch, patience: Duration) -> io::Result<Option<usize>> {
+        self.receive_once(batch, Some(patience))
+    }
+
+    fn receive_once(&self, batch: &mut Batch, patience: Option<Duration>) -> io::Result<Option<usize>> {
+        if self.stopped.load(Ordering::Acquire) {
+            return Ok(Some(0));
+        }
+        match self.receive_trains(batch, patience) {
+            // A socket that was shut down gives empty messages without end.
+            Ok(_) if self.stopped.load(Ordering::Acquire) => Ok(Some(0)),
+            Ok(0) => Ok(None),
+            Ok(count) => Ok(Some(count)),
+            Err(error) if is_passing(&error) => {
+                tracing::trace!(%error, "receive");
+                Ok(None)
             }
+            Err(error) => Err(error),
         }
     }
 
