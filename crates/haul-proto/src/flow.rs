@@ -1,11 +1,15 @@
 //! Credit of the whole connection: how far the peer may send ahead of what is consumed here, and we ahead of the peer.
 //!
-//! Credit counts stream bytes sent for the first time, over all streams. The window grows by itself: what arrives in a round trip asks for three times as much,
-//! so that credit never limits a sender that doubles, within the memory that the user allows. It travels with every acknowledgement, and as a reliable
-//! frame each quarter of a window, so that a blocked sender cannot wait for a lost acknowledgement.
+//! Credit counts stream bytes sent for the first time, over all streams. The window follows what arrives in a round trip, within the memory that the user
+//! allows: twice that and [`START_WINDOW`], for what waits for a retransmission; while arrivals grow, as much as a sender that triples its rate each
+//! round trip can use. It travels with every acknowledgement, and as a reliable frame each quarter of a window, so that a blocked sender cannot wait
+//! for a lost acknowledgement. A window that shrinks takes no credit back: it gives none until the bytes beyond it are consumed.
 
 /// Window to start with, in bytes.
 const START_WINDOW: u64 = 64 << 20;
+/// Where arrivals grow by x a round trip, with x = 3: the window is told for the round trip after the one measured and used half a round trip
+/// later, so it must hold x^2 (x - 1) / ln x : (x - 1) / (x ln x) = x^2 times what arrived.
+const GROWTH_ROOM: u64 = 9;
 
 /// Credit that we give.
 #[derive(Debug)]
@@ -18,13 +22,15 @@ pub struct ReceiveCredit {
     /// Granted by a reliable frame.
     told: u64,
     round_mark: u64,
+    /// What arrived in the last round trip.
+    arrived: u64,
 }
 
 impl ReceiveCredit {
     /// Credit within `memory` bytes.
     pub fn new(memory: u64) -> Self {
         let window = START_WINDOW.min(memory);
-        Self { window, memory, received: 0, consumed: 0, granted: window, told: window, round_mark: 0 }
+        Self { window, memory, received: 0, consumed: 0, granted: window, told: window, round_mark: 0, arrived: 0 }
     }
 
     /// Credit to start with, for the handshake.
@@ -47,7 +53,10 @@ impl ReceiveCredit {
     pub fn on_round(&mut self) {
         let arrived = self.received - self.round_mark;
         self.round_mark = self.received;
-        self.window = self.window.max(arrived.saturating_mul(3)).min(self.memory);
+        let grows = arrived >= self.arrived + self.arrived / 2;
+        self.arrived = arrived;
+        let wanted = if grows { arrived.saturating_mul(GROWTH_ROOM) } else { arrived.saturating_mul(2) + START_WINDOW };
+        self.window = wanted.max(START_WINDOW).min(self.memory);
     }
 
     /// The credit to tell with an acknowledgement.
@@ -130,15 +139,22 @@ mod tests {
     fn the_window_follows_the_rate_within_memory() {
         let mut credit = ReceiveCredit::new(256 << 20);
         assert_eq!(credit.grant(), 64 << 20);
+        assert!(credit.on_received(20 << 20));
+        credit.on_consumed(20 << 20);
+        credit.on_round();
+        assert_eq!(credit.window(), 180 << 20, "arrivals grow");
+        assert_eq!(credit.grant(), 200 << 20);
         assert!(credit.on_received(60 << 20));
         credit.on_consumed(60 << 20);
         credit.on_round();
-        assert_eq!(credit.window(), 180 << 20);
-        assert_eq!(credit.grant(), 240 << 20);
-        assert!(credit.on_received(170 << 20));
+        assert_eq!(credit.window(), 256 << 20, "no more than the memory");
+        assert_eq!(credit.grant(), (80 + 256) << 20);
+        assert!(credit.on_received(60 << 20));
+        credit.on_consumed(60 << 20);
         credit.on_round();
-        assert_eq!(credit.window(), 256 << 20);
-        assert!(!credit.on_received(64 << 20), "beyond the credit");
+        assert_eq!(credit.window(), (120 + 64) << 20, "arrivals stay");
+        assert_eq!(credit.grant(), (80 + 256) << 20, "what was given is not taken back");
+        assert!(!credit.on_received(197 << 20), "beyond the credit");
     }
 
     #[test]

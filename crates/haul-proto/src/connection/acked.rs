@@ -13,9 +13,6 @@ const COPY_LOSS: f64 = 0.0005;
 /// Loss from which on it is sent three times.
 const COPY_TWICE_LOSS: f64 = 0.02;
 
-/// Room that is worth waking a writer for, at most, in bytes.
-const WORTHWHILE_ROOM_MAX: u64 = 16 << 20;
-
 /// A range taken for lost.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LostRange {
@@ -62,24 +59,10 @@ impl Connection {
                 self.touched.push(id);
             }
         }
-        self.feed_the_starved();
+        let ordered = self.touched.iter().any(|id| id.kind() != Some(StreamKind::Placed));
+        self.feed_the_starved(ordered);
         self.settle_touched();
         Ok(())
-    }
-
-    /// Writers that found no room hear of it once it is worth their while: waking them for each acknowledgement costs more than sending does.
-    fn feed_the_starved(&mut self) {
-        if !self.starved {
-            return;
-        }
-        let budget = self.send_budget();
-        let worthwhile = (budget / 8).min(WORTHWHILE_ROOM_MAX);
-        let has_room = self.streams.unacknowledged + worthwhile <= budget;
-        // Ordered streams have a reserve of their own.
-        if has_room || self.touched.iter().any(|id| id.kind() != Some(StreamKind::Placed)) {
-            self.starved = false;
-            self.events.push_back(Event::BudgetFree);
-        }
     }
 
     /// Streams whose bytes were acknowledged may be done, or have their end to tell.

@@ -104,6 +104,7 @@ impl Connection {
 
     /// Books a filled train.
     fn remember(&mut self, now: Time, filled: Filled) -> Option<Transmit> {
+        self.feed_the_starved(false);
         let app_limited = self.streams.is_idle();
         let path = self.paths.first_mut()?;
         path.probes_due = path.probes_due.saturating_sub(filled.packets as u32);

@@ -16,7 +16,7 @@ use super::ranges::RangeSet;
 /// Ordered streams cut their data into chunks of this size: small enough to be freed soon, large enough for whole trains.
 const ORDERED_CHUNK: usize = 256 << 10;
 /// Buffers kept for reuse.
-const RELEASED_MAX: usize = 64;
+const RELEASED_MAX: usize = 32;
 
 /// One run of bytes to send: a slice of one chunk, cut by the caller into packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

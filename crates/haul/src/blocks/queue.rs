@@ -170,4 +170,4 @@ impl Registry {
 }
 
 /// Buffers kept for the next blocks.
-const MAX_SPARE_BYTES: usize = 256 << 20;
+const MAX_SPARE_BYTES: usize = 48 << 20;

@@ -154,4 +154,4 @@ impl BlockSender {
 }
 
 /// Buffers kept for the next blocks.
-const MAX_SPARE: usize = 64;
+const MAX_SPARE: usize = 16;

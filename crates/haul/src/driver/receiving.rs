@@ -41,9 +41,7 @@ impl Receiver {
         let mut batch = Batch::new(BATCH_TRAINS);
         loop {
             let received = match &self.reporting {
-                Some((_, due)) if *due != Time::NEVER => {
-                    self.shared.socket.receive_within(&mut batch, due.since(clock::now()))
-                }
+                Some((_, due)) if *due != Time::NEVER => self.shared.socket.receive_within(&mut batch, due.since(clock::now())),
                 _ => self.shared.socket.receive(&mut batch).map(Some),
             };
             match received {
