@@ -179,6 +179,7 @@ fn send(plan: Plan, to: SocketAddr, trust: PeerTrust) -> Result<Outcome, Failure
 }
 
 /// Prints what the connection says of itself, until the transfer is over.
+#[expect(clippy::disallowed_methods, reason = "a sample at intervals")]
 fn trace(connection: &Connection, every: Duration, over: &AtomicBool) {
     let start = now();
     let mut last = connection.stats();
