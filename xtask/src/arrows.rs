@@ -28,7 +28,7 @@ const RULES: &[Rule] = &[
     rule("haul-scenarios", &["haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul", &["haul-proto", "haul-cc", "haul-units"], &[]),
     rule("haul-files", &["haul-units"], &[]),
-    rule("haul-lab", &["haul", "haul-scenarios", "haul-sim", "haul-cc", "haul-units"], &[]),
+    rule("haul-lab", &["haul", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul-cli", ALL, ALL),
     rule("e2e", ALL, ALL),
     rule("fuzz-harness", ALL, ALL),

@@ -21,15 +21,19 @@
 //! | `tun`, `namespace`, `wan` | devices, hosts, all together |
 //! | `relay` | the same between UDP sockets |
 //! | `bench` | haul beside other tools, over all this |
+//! | `experiment` | figures of the field, reproduced |
+//! | `plot` | charts as SVG and PNG |
 
 pub mod bench;
 mod clock;
 mod control;
 mod direction;
+pub mod experiment;
 mod namespace;
 mod options;
 mod packet;
 mod player;
+pub mod plot;
 mod relay;
 mod store;
 mod tun;

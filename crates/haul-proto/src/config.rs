@@ -28,6 +28,8 @@ pub struct TransportConfig {
     pub max_streams: u32,
     /// A bound on the sending rate. Default: none.
     pub rate_limit: Option<BitRate>,
+    /// Whether packets are spaced. Default: [`Pacing::On`].
+    pub pacing: Pacing,
     /// Makes the sinks of placed streams that the peer opens. Default: none, such streams are refused.
     pub sinks: Option<SinkFactory>,
     /// Data packets sealed with one key, at most. Default 2^22, half of what AES-GCM allows; tests set it small.
@@ -45,10 +47,22 @@ impl Default for TransportConfig {
             keep_alive: Some(Duration::from_secs(5)),
             max_streams: 1 << 14,
             rate_limit: None,
+            pacing: Pacing::On,
             sinks: None,
             packets_per_key: 1 << 22,
         }
     }
+}
+
+/// Whether packets are spaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pacing {
+    /// Trains leave at the controller's rate: queues on the way stay short, and others' packets find room.
+    #[default]
+    On,
+    /// Whatever the window lets go leaves at once, in bursts as large as what is acknowledged at once; only a rate limit spaces them. It
+    /// is there to be compared with.
+    Off,
 }
 
 /// What one end needs to connect.

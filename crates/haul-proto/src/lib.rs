@@ -32,7 +32,7 @@ mod rng;
 pub mod streams;
 pub mod wire;
 
-pub use config::{ClientConfig, ServerConfig, TransportConfig};
+pub use config::{ClientConfig, Pacing, ServerConfig, TransportConfig};
 pub use connection::{
     CloseReason, Connection, Event, OpenError, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit, Waits, WriteError,
 };

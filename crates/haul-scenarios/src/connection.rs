@@ -9,21 +9,21 @@ use std::time::Duration;
 use haul_cc::ControllerChoice;
 use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::{
-    ClientConfig, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, ServerConfig, Sink, SinkFactory,
-    StreamId, StreamKind, TransportConfig,
+    ClientConfig, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, Pacing, ServerConfig, Sink,
+    SinkFactory, StreamId, StreamKind, TransportConfig,
 };
 use haul_sim::{Delivered, EndpointId, FlowEnd, FlowSpec, Transmit};
 use haul_units::{Bytes, Time};
 
 /// The sender and the receiver of a flow, driven by a controller.
-pub fn ends<K>(flow: &FlowSpec<'_, K>, controller: ControllerChoice) -> (End, End) {
+pub fn ends<K>(flow: &FlowSpec<'_, K>, controller: ControllerChoice, pacing: Pacing) -> (End, End) {
     static IDENTITY: LazyLock<Vec<u8>> = LazyLock::new(|| Identity::generate().to_pkcs8().expect("it is ours").to_vec());
     let identity = Identity::from_pkcs8(&IDENTITY).expect("just made");
     let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
     let received = Arc::new(Received::default());
     let (shared, size) = (received.clone(), flow.size);
     let sinks = SinkFactory::new(move |_| Box::new(Counting { memory: Vec::new(), seen: Vec::new(), received: shared.clone() }));
-    let transport = TransportConfig { controller, max_packet: 1472, sinks: Some(sinks), ..TransportConfig::default() };
+    let transport = TransportConfig { controller, pacing, max_packet: 1472, sinks: Some(sinks), ..TransportConfig::default() };
     let server = ServerConfig { transport: transport.clone(), ..ServerConfig::new(identity, PeerTrust::Anyone) };
     let client = ClientConfig { transport, connect_timeout: Duration::from_secs(60), ..ClientConfig::new(trust) };
     let seed = |side: u8| {

@@ -1,5 +1,5 @@
-//! The haul transport on simulated networks, in virtual time: real handshakes, real encryption, real recovery and control, beside the
-//! TCP model of haul-sim.
+//! The haul transport on simulated networks, in virtual time: real handshakes, real encryption, real recovery and control, beside
+//! the TCP model and the constant flows of haul-sim.
 //!
 //! A plan of haul-sim with flows of a [`Kind`] is [`measure`]d; the same plans serve the golden tables (`tests/`) and the experiments of
 //! `haul lab`. The bytes sent are all zero, the keys are the process's own: nothing random shows in an outcome but the plan's seed.
@@ -7,7 +7,8 @@
 mod connection;
 
 use haul_cc::ControllerChoice;
-use haul_sim::{Mixed, Outcome, Plan, Tcp, TcpConfig};
+use haul_proto::Pacing;
+use haul_sim::{Cbr, CbrConfig, CbrMeter, EndpointId, FlowSpec, Mixed, Outcome, Plan, Tcp, TcpConfig};
 
 pub use connection::{Datagram, End, ends};
 
@@ -16,20 +17,49 @@ pub use connection::{Datagram, End, ends};
 pub enum Kind {
     /// A haul connection with this controller.
     Haul(ControllerChoice),
+    /// The same without pacing: whatever the window lets go, goes at once.
+    Unpaced(ControllerChoice),
     /// The TCP model.
     Tcp(TcpConfig),
+    /// Datagrams at a constant rate.
+    Cbr(CbrConfig),
 }
+
+/// An end of a flow of any kind.
+pub type AnyEnd = Mixed<End, Mixed<Tcp, Cbr>>;
 
 /// Runs a plan.
 pub fn measure(plan: &Plan<Kind>) -> Outcome {
-    plan.run(|flow| match *flow.kind {
-        Kind::Haul(controller) => {
-            let (sender, receiver) = ends(flow, controller);
-            (Mixed::First(sender), Mixed::First(receiver))
-        }
+    plan.run(any_ends)
+}
+
+/// Runs a plan; gives for each flow at a constant rate what its receiver has measured.
+pub fn measure_constant(plan: &Plan<Kind>) -> (Outcome, Vec<Option<CbrMeter>>) {
+    let mut scene = plan.build(any_ends);
+    let outcome = plan.play(&mut scene);
+    let meter = |flow| match scene.network.endpoint(EndpointId(flow * 2 + 1)) {
+        Mixed::Second(Mixed::Second(end)) => end.meter().cloned(),
+        _ => None,
+    };
+    (outcome, (0..plan.flows.len()).map(meter).collect())
+}
+
+fn any_ends(flow: &FlowSpec<'_, Kind>) -> (AnyEnd, AnyEnd) {
+    let haul = |controller, pacing| {
+        let (sender, receiver) = ends(flow, controller, pacing);
+        (Mixed::First(sender), Mixed::First(receiver))
+    };
+    match *flow.kind {
+        Kind::Haul(controller) => haul(controller, Pacing::On),
+        Kind::Unpaced(controller) => haul(controller, Pacing::Off),
         Kind::Tcp(config) => {
             let sender = Tcp::sender(config, flow.receiver, flow.start, flow.size);
-            (Mixed::Second(sender), Mixed::Second(Tcp::receiver(config, flow.size)))
+            let receiver = Tcp::receiver(config, flow.size);
+            (Mixed::Second(Mixed::First(sender)), Mixed::Second(Mixed::First(receiver)))
         }
-    })
+        Kind::Cbr(config) => {
+            let (sender, receiver) = (Cbr::sender(config, flow.receiver, flow.start), Cbr::receiver(config));
+            (Mixed::Second(Mixed::Second(sender)), Mixed::Second(Mixed::Second(receiver)))
+        }
+    }
 }

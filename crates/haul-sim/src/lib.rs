@@ -2,7 +2,7 @@
 //!
 //! A [`Link`] is one direction with a rate, a delay, a queue and everything that goes wrong on the way; it knows no clock and is driven
 //! by whoever owns it, in a simulation as well as in real time. A [`Network`] joins [`Endpoint`]s by links and runs them to a deadline;
-//! a [`Topology`] lays the links. [`Tcp`] is a model of TCP. A [`Plan`] says all that as data, with what must hold at the end.
+//! a [`Topology`] lays the links. [`Tcp`] is a model of TCP, [`Cbr`] a constant flow. A [`Plan`] says all that as data, with what must hold at the end.
 //! All chance comes from a seed: the same seed gives the same run.
 //!
 //! ```
@@ -29,6 +29,7 @@
 //! ```
 
 mod agenda;
+mod cbr;
 mod config;
 mod discipline;
 mod link;
@@ -40,6 +41,7 @@ mod scenario;
 mod tcp;
 mod topology;
 
+pub use cbr::{Cbr, CbrConfig, CbrInterval, CbrMeter, CbrPacket};
 pub use config::{Change, LinkConfig, LossModel, LossState, Reorder};
 pub use discipline::{CoDel, Discipline, Red};
 pub use link::{Delivered, Link, LinkStats, Verdict};

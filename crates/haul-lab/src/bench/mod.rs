@@ -22,7 +22,7 @@
 
 mod measurement;
 mod plan;
-mod quantities;
+pub(crate) mod quantities;
 mod series;
 mod site;
 mod tool;

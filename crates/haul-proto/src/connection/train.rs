@@ -10,6 +10,7 @@ use haul_units::{BitRate, Bytes, Time};
 use super::stats::Wait;
 use super::{Connection, Transmit};
 use crate::ConnectionId;
+use crate::config::{Pacing, TransportConfig};
 use crate::crypto::DataKeys;
 use crate::path::{Path, SentRun};
 use crate::recovery::Content;
@@ -31,7 +32,7 @@ impl Connection {
             return None;
         }
         let packet = usize::from(path.mtu.current());
-        let limit = match train_limit(path, now, self.config.rate_limit) {
+        let limit = match train_limit(path, now, &self.config) {
             Ok(limit) => limit,
             Err((wait, until)) => {
                 self.paced_until = until;
@@ -128,14 +129,18 @@ struct Filled {
 }
 
 /// How many bytes may leave at once, or why none and until when.
-fn train_limit(path: &mut Path, now: Time, rate_limit: Option<BitRate>) -> Result<usize, (Wait, Time)> {
+fn train_limit(path: &mut Path, now: Time, config: &TransportConfig) -> Result<usize, (Wait, Time)> {
     let packet = u64::from(path.mtu.current());
     if path.probes_due > 0 {
         return Ok((u64::from(path.probes_due) * packet) as usize);
     }
-    let rate = path.controller.rate().min(rate_limit.unwrap_or(BitRate::MAX));
-    let burst =
-        if rate_limit.is_some() { path.controller.burst().min(quantum(rate, Bytes(packet))) } else { path.controller.burst() };
+    let paced = match config.pacing {
+        Pacing::On => path.controller.rate(),
+        Pacing::Off => BitRate::MAX,
+    };
+    let rate = paced.min(config.rate_limit.unwrap_or(BitRate::MAX));
+    let burst = path.controller.burst();
+    let burst = if config.rate_limit.is_some() { burst.min(quantum(rate, Bytes(packet))) } else { burst };
     let burst = burst.max(Bytes(packet));
     let room = path.window_room();
     if room < packet {

@@ -1,0 +1,122 @@
+//! haul beside other tools on the same paths: what `loss`, `rtt` and `startup` share.
+//!
+//! Simulated and measured results have the same form, [`Points`], so that tables and charts are made once.
+
+use std::time::Duration;
+
+use haul_sim::{Flow, Path};
+use haul_units::BitRate;
+use serde::Serialize;
+
+use super::report::Table;
+use super::simulated::{CONTENDERS, limit, plan, run_all};
+use crate::bench::{Series, quantities};
+use crate::plot::{Line, Point, Value};
+
+/// One protocol on several paths.
+#[derive(Debug, Clone, Serialize)]
+pub struct Points {
+    /// Who.
+    pub title: String,
+    /// Look in charts.
+    pub look: usize,
+    /// Where on the horizontal axis, and what the turns gave there.
+    pub at: Vec<(f64, Vec<Turn>)>,
+}
+
+/// What one turn gave.
+#[derive(Debug, Clone, Serialize)]
+pub struct Turn {
+    /// Over the whole time, the start included.
+    #[serde(serialize_with = "quantities::bits_per_second::serialize", rename = "mean_bps")]
+    pub mean: BitRate,
+    /// Over the second half.
+    #[serde(serialize_with = "quantities::bits_per_second::serialize", rename = "second_half_bps")]
+    pub second_half: BitRate,
+    /// Until 80 % of what the path carries arrived over a round trip.
+    #[serde(serialize_with = "quantities::seconds::option::serialize", rename = "startup_s")]
+    pub startup: Option<Duration>,
+    /// What arrived when.
+    pub series: Series,
+}
+
+/// Lets everybody whom the simulator knows run over each path; the number is its place on the horizontal axis.
+pub fn simulate(paths: &[(f64, Path)], length: Duration) -> Vec<Points> {
+    let plans: Vec<_> = CONTENDERS
+        .iter()
+        .flat_map(|contender| paths.iter().map(|(_, path)| plan(*path, vec![Flow::endless(contender.kind, 0, 1)], length)))
+        .collect();
+    let mut runs = run_all(&plans).into_iter();
+    let mut points = Vec::new();
+    for contender in CONTENDERS {
+        let of_paths = paths.iter().zip(runs.by_ref());
+        let turns =
+            of_paths.map(|((x, path), run)| (*x, run.series.into_iter().map(|series| turn(series, path, length)).collect()));
+        points.push(Points { title: contender.title.to_owned(), look: contender.look, at: turns.collect() });
+    }
+    points
+}
+
+fn turn(series: Series, path: &Path, length: Duration) -> Turn {
+    Turn {
+        mean: series.mean(length),
+        second_half: series.second_half(length),
+        startup: series.time_to(limit(path).scaled(STARTED), path.rtt.max(SHORTEST_WINDOW)),
+        series,
+    }
+}
+
+impl Points {
+    /// A line through the means of some rate, in Mbit/s, with the spread of the turns.
+    pub fn line(&self, rate: impl Fn(&Turn) -> BitRate) -> Line {
+        let point = |(x, turns): &(f64, Vec<Turn>)| {
+            Value::of(turns.iter().map(|turn| mbps(rate(turn)))).map(|value| Point { x: *x, value })
+        };
+        Line {
+            name: self.title.clone(),
+            points: self.at.iter().filter_map(point).collect(),
+            markers: true,
+            look: Some(self.look),
+        }
+    }
+
+    /// Mean over the turns at one place.
+    pub fn mean_at(&self, index: usize, rate: impl Fn(&Turn) -> BitRate) -> Option<BitRate> {
+        let turns = &self.at.get(index)?.1;
+        let sum: u64 = turns.iter().map(|turn| rate(turn).as_bps()).sum();
+        (!turns.is_empty()).then(|| BitRate::from_bps(sum / turns.len() as u64))
+    }
+}
+
+/// A row for each place, a column for each protocol: the mean with the second half in brackets.
+pub fn rates_table(name: &str, title: &str, first: &str, all: &[Points], label: impl Fn(f64) -> String) -> Table {
+    let titles = all.iter().map(|points| points.title.clone());
+    let places: Vec<f64> = all.first().map(|points| points.at.iter().map(|(x, _)| *x).collect()).unwrap_or_default();
+    let cell = |points: &Points, index: usize| {
+        let mean = points.mean_at(index, |turn| turn.mean);
+        let half = points.mean_at(index, |turn| turn.second_half);
+        mean.zip(half).map_or_else(|| "-".to_owned(), |(mean, half)| format!("{} ({})", short(mbps(mean)), short(mbps(half))))
+    };
+    let row =
+        |(index, x): (usize, &f64)| std::iter::once(label(*x)).chain(all.iter().map(|points| cell(points, index))).collect();
+    let columns = std::iter::once(first.to_owned()).chain(titles).collect();
+    Table { name: name.to_owned(), title: title.to_owned(), columns, rows: places.iter().enumerate().map(row).collect() }
+}
+
+/// In Mbit/s.
+pub fn mbps(rate: BitRate) -> f64 {
+    rate.as_bps() as f64 / 1e6
+}
+
+/// Three digits, or all before the point.
+pub fn short(value: f64) -> String {
+    match value.abs() {
+        value if value >= 99.95 => format!("{value:.0}"),
+        value if value >= 9.995 => format!("{value:.1}"),
+        value => format!("{value:.2}"),
+    }
+}
+
+/// A start is over at this share of what the path carries, over a round trip.
+const STARTED: f64 = 0.8;
+const SHORTEST_WINDOW: Duration = Duration::from_millis(100);

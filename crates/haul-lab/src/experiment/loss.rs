@@ -1,0 +1,46 @@
+//! Throughput of each protocol against packet loss.
+
+use std::time::Duration;
+
+use haul_sim::Path;
+use haul_units::BitRate;
+
+use super::contest::{Points, mbps, rates_table, simulate};
+use super::{Experiment, Report, Scale};
+use crate::plot::{Axis, Chart, Figure};
+
+pub const LOSS: Experiment = Experiment {
+    name: "loss",
+    about: "Throughput of each protocol against packet loss",
+    reproduces: "HpFP and xTCP: the laboratory experiment, throughput of TCP, HpFP and xTCP over packet loss",
+    simulate: simulated,
+};
+
+fn simulated(scale: Scale) -> Report {
+    let path = Path::new(scale.pick(BitRate::mbps(100), BitRate::gbps(1)), Duration::from_millis(100));
+    let length = Duration::from_secs(scale.pick(4, 20));
+    let paths: Vec<_> = percents(scale).iter().map(|&percent| (percent, path.loss(percent / 100.0))).collect();
+    report("simulated", path.rate, path.rtt, length, &simulate(&paths, length))
+}
+
+/// In per cent of the packets.
+fn percents(scale: Scale) -> &'static [f64] {
+    scale.pick(&[0.0, 1.0], &[0.0, 0.001, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0])
+}
+
+fn report(how: &str, rate: BitRate, rtt: Duration, length: Duration, all: &[Points]) -> Report {
+    let conditions =
+        format!("{rate}, {} ms, queue of one bandwidth-delay product, {} s each, {how}", rtt.as_millis(), length.as_secs_f64());
+    let lines = all.iter().map(|points| points.line(|turn| turn.mean)).collect();
+    let axes =
+        (Axis::log_and_zero("packet loss, each way", "%"), Axis::log_and_zero("throughput from the first packet on", "Mbit/s"));
+    let chart = Chart::lines(axes.0, axes.1, lines).limit("rate of the link", mbps(rate));
+    let title = "Throughput [Mbit/s] against loss: mean of the whole run, second half in brackets";
+    Report {
+        heading: format!("Throughput against packet loss: {conditions}"),
+        tables: vec![rates_table("throughput", title, "loss %", all, |percent| percent.to_string())],
+        charts: vec![("throughput".to_owned(), Figure::single("Throughput against packet loss", conditions, chart))],
+        data: serde_json::json!(all),
+        ..Report::default()
+    }
+}

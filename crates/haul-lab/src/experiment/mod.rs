@@ -1,0 +1,110 @@
+//! Experiments: each reproduces a figure of the field, by itself, and says what came out.
+//!
+//! An [`Experiment`] is data: a name, what it shows, where it comes from, and two functions that make a [`Report`], one in simulation and one on
+//! real sockets over the emulated WAN. `haul lab list` prints the [`registry`], `haul lab run` runs what it is asked for. To add one: a
+//! module with a constant, and its name in [`registry`].
+//!
+//! | module | idea |
+//! |---|---|
+//! | `report` | tables, verdicts, charts, and how they are written |
+//! | `ground` | what an experiment on real sockets runs on |
+//! | `simulated` | plans run side by side, and what they give |
+//! | `contest` | haul beside other tools on the same paths: what loss, rtt and startup share |
+//! | `loss`, `rtt`, `startup` | throughput against loss and round-trip time, rate from the first packet on |
+//! | `sharing` | who gets how much of a path that is shared |
+//! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
+
+mod contest;
+mod loss;
+mod pacing;
+mod report;
+mod rtt;
+mod sharing;
+mod simulated;
+mod startup;
+
+#[cfg(test)]
+mod tests;
+
+use crate::plot::PlotError;
+
+pub use report::{Judged, Report, Table};
+
+/// A figure of the field, to be reproduced.
+#[derive(Debug, Clone, Copy)]
+pub struct Experiment {
+    /// As on the command line.
+    pub name: &'static str,
+    /// What it shows, in a line.
+    pub about: &'static str,
+    /// Whose figure it reproduces.
+    pub reproduces: &'static str,
+    /// Makes the report in simulation.
+    pub simulate: fn(Scale) -> Report,
+}
+
+/// How much of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    /// Enough to see that everything works, in seconds; the figures mean little.
+    Quick,
+    /// All of it.
+    Full,
+}
+
+impl Scale {
+    /// One thing or the other.
+    pub(crate) fn pick<T>(self, quick: T, full: T) -> T {
+        match self {
+            Self::Quick => quick,
+            Self::Full => full,
+        }
+    }
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+pub enum ExperimentError {
+    /// Nobody has this name.
+    #[error("no experiment `{name}`: there are {known}{}", nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?")))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+        /// The most similar name, if one is.
+        nearest: Option<&'static str>,
+    },
+    /// A chart cannot be drawn.
+    #[error(transparent)]
+    Plot(#[from] PlotError),
+    /// A file cannot be written.
+    #[error("cannot write {path}: {error}")]
+    Write {
+        /// Which.
+        path: std::path::PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// All experiments, in the order in which they are listed.
+pub const fn registry() -> &'static [Experiment] {
+    &[loss::LOSS, rtt::RTT, startup::STARTUP, sharing::SHARING, pacing::PACING]
+}
+
+/// The experiment of a name.
+pub fn find(name: &str) -> Result<&'static Experiment, ExperimentError> {
+    let names = || registry().iter().map(|experiment| experiment.name);
+    registry().iter().find(|experiment| experiment.name == name).ok_or_else(|| ExperimentError::Unknown {
+        name: name.to_owned(),
+        known: names().collect::<Vec<_>>().join(", "),
+        nearest: nearest(name, names()),
+    })
+}
+
+/// The most similar of some names, if it is similar at all.
+fn nearest(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    let similar = names.map(|known| (strsim::jaro_winkler(&name.to_lowercase(), known), known));
+    similar.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(similarity, _)| *similarity > 0.7).map(|(_, known)| known)
+}

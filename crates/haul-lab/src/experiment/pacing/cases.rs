@@ -1,0 +1,92 @@
+//! Who sends how.
+
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_proto::Pacing;
+use haul_units::{BitRate, Bytes};
+
+use super::algorithms;
+use crate::experiment::Scale;
+
+/// One or two flows, and perhaps a constant one.
+#[derive(Debug, Clone, Copy)]
+pub struct Case {
+    /// How the flows find their window.
+    pub algorithm: ControllerChoice,
+    /// Whether their packets are spaced.
+    pub pacing: Pacing,
+    /// How many there are.
+    pub flows: usize,
+    /// Rate of the constant flow.
+    pub cross: Option<BitRate>,
+    /// Of the path.
+    pub rtt: Duration,
+    /// Of the path.
+    pub rate: BitRate,
+}
+
+/// What differs between charts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Group {
+    /// A flow alone.
+    One,
+    /// Two flows.
+    Two,
+    /// A flow beside a constant one.
+    Cross,
+}
+
+impl Case {
+    /// Which group of charts shows it.
+    pub fn group(&self) -> Group {
+        match (self.cross, self.flows) {
+            (Some(_), _) => Group::Cross,
+            (None, 1) => Group::One,
+            _ => Group::Two,
+        }
+    }
+
+    /// What a chart of it is called; cases that differ in pacing alone share one.
+    pub fn title(&self) -> String {
+        let rtt = self.rtt.as_millis();
+        let name = self.algorithm;
+        match (self.group(), self.cross) {
+            (Group::Cross, Some(cross)) => format!("{name}, {rtt} ms, beside {cross} of UDP"),
+            (Group::Two, _) => format!("two {name}, {rtt} ms"),
+            _ => format!("{name}, {rtt} ms"),
+        }
+    }
+
+    /// The memory of a switch, not a product of bandwidth and delay: bursts must be able to overflow it. 8 ms of the path's rate.
+    pub fn queue(&self) -> Bytes {
+        self.rate.bytes_in(Duration::from_millis(8))
+    }
+}
+
+/// All cases, and what had to be left out.
+pub fn cases(scale: Scale) -> (Vec<Case>, Vec<String>) {
+    let (mut known, unknown) = algorithms();
+    let mut notes: Vec<String> = unknown.iter().map(|name| format!("{name}: left out, haul has no such controller")).collect();
+    if known.is_empty() {
+        notes.push("cubic stands in, so that there is something to see".to_owned());
+        known.push(ControllerChoice::Cubic);
+    }
+    let rate = scale.pick(BitRate::mbps(50), BitRate::gbps(1));
+    let round_trips: &[u64] = scale.pick(&[50], &[50, 100, 150, 200]);
+    let crosses: &[f64] = scale.pick(&[0.2], &[0.1, 0.2]);
+    let middle = Duration::from_millis(scale.pick(50, 100));
+    let mut cases = Vec::new();
+    for &algorithm in &known {
+        for pacing in [Pacing::On, Pacing::Off] {
+            let case = Case { algorithm, pacing, flows: 1, cross: None, rtt: middle, rate };
+            cases.extend(round_trips.iter().map(|&ms| Case { rtt: Duration::from_millis(ms), ..case }));
+            cases.push(Case { flows: 2, ..case });
+            cases.extend(crosses.iter().map(|&part| Case { cross: Some(rate.scaled(part)), ..case }));
+        }
+    }
+    (cases, notes)
+}
+
+/// Between the starts of two flows.
+pub const APART: Duration = Duration::from_secs(1);

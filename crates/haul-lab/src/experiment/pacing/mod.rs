@@ -1,0 +1,84 @@
+//! Window-based flows with and without pacing, alone, in pairs, and beside a constant flow.
+//!
+//! The path is that of the thesis: 1 Gbit/s, round-trip times of 50 to 200 ms, a switch with little memory; each flow lasts 300 s. Without pacing
+//! whatever the window lets go leaves at once. Pacing is by the controller's estimate, window over round-trip time, as IPG-aware
+//! scheduling has it.
+
+mod cases;
+mod show;
+
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_proto::Pacing;
+use haul_scenarios::Kind;
+use haul_sim::{CbrConfig, Flow, Path, Queue};
+
+use self::cases::{Case, cases};
+use super::simulated::{plan, run_all};
+use super::{Experiment, Report, Scale};
+use crate::bench::Series;
+
+pub const PACING: Experiment = Experiment {
+    name: "pacing",
+    about: "Reno and FAST at 50 to 200 ms, alone, in pairs and beside constant UDP traffic, with and without pacing",
+    reproduces: "PSPacer and IPG-aware packet scheduling on JGN2: throughput over time, loss and jitter of the cross traffic",
+    simulate: simulated,
+};
+
+/// A case that has been run.
+#[derive(Debug)]
+struct Seen {
+    case: Case,
+    /// What arrived when, by haul flow.
+    series: Vec<Series>,
+    /// What the constant flow met.
+    constant: Option<Constant>,
+}
+
+/// What a constant flow met.
+#[derive(Debug, Clone, Copy)]
+struct Constant {
+    /// Part of its packets lost.
+    loss: f64,
+    /// Mean interarrival jitter (RFC 3550).
+    jitter: Duration,
+}
+
+fn simulated(scale: Scale) -> Report {
+    let length = Duration::from_secs(scale.pick(5, 300));
+    let (cases, notes) = cases(scale);
+    let plans: Vec<_> = cases.iter().map(|case| plan(path(case), flows(case), length)).collect();
+    let seen = cases.into_iter().zip(run_all(&plans)).map(|(case, run)| Seen {
+        series: run.series.into_iter().take(case.flows).collect(),
+        constant: run.constant.iter().flatten().next().map(|meter| Constant { loss: meter.loss(), jitter: meter.mean_jitter() }),
+        case,
+    });
+    let mut report = show::report("simulated", length, &seen.collect::<Vec<_>>());
+    report.notes.extend(notes);
+    report
+}
+
+fn path(case: &Case) -> Path {
+    Path::new(case.rate, case.rtt).queue(Queue::Bytes(case.queue()))
+}
+
+fn flows(case: &Case) -> Vec<Flow<Kind>> {
+    let haul = match case.pacing {
+        Pacing::On => Kind::Haul(case.algorithm),
+        Pacing::Off => Kind::Unpaced(case.algorithm),
+    };
+    let flow = |number: usize| Flow { start: cases::APART * number as u32, ..Flow::endless(haul, 0, 1) };
+    let cross = case.cross.map(|rate| Flow::endless(Kind::Cbr(CbrConfig::new(rate)), 0, 1));
+    (0..case.flows).map(flow).chain(cross).collect()
+}
+
+/// The algorithms of the thesis that this build has; the others by name.
+fn algorithms() -> (Vec<ControllerChoice>, Vec<&'static str>) {
+    let (known, unknown): (Vec<_>, Vec<_>) =
+        WANTED.iter().map(|name| (*name, name.parse().ok())).partition(|(_, found)| found.is_some());
+    (known.into_iter().filter_map(|(_, found)| found).collect(), unknown.into_iter().map(|(name, _)| name).collect())
+}
+
+/// Standard TCP and FAST TCP.
+const WANTED: &[&str] = &["reno", "fast"];

@@ -1,0 +1,144 @@
+//! Who meets whom.
+
+use std::time::Duration;
+
+use haul_cc::ControllerChoice::{self, Aggressive, Fair, Modest, Quickstart};
+use haul_units::BitRate;
+
+/// Flows on a path, and what is wanted of them.
+#[derive(Debug)]
+pub struct Case {
+    /// What a person calls it.
+    pub name: &'static str,
+    /// Part of the packets lost, each way.
+    pub loss: f64,
+    /// In order of start.
+    pub parties: &'static [Party],
+    /// All of these.
+    pub goals: &'static [Goal],
+}
+
+/// A flow.
+#[derive(Debug, Clone, Copy)]
+pub struct Party {
+    /// Of whom.
+    pub who: Who,
+    /// When it starts, as a part of the whole time.
+    pub from: f64,
+    /// When it ends, about; none: with everything.
+    pub until: Option<f64>,
+    /// Its round-trip time.
+    pub rtt: Duration,
+}
+
+/// Who sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// haul in a mode.
+    Haul(ControllerChoice),
+    /// The kernel's CUBIC, or the model of it.
+    Cubic,
+    /// The kernel's BBR.
+    Bbr,
+}
+
+/// What is wanted.
+#[derive(Debug, Clone, Copy)]
+pub enum Goal {
+    /// Jain's index of fairness.
+    JainAtLeast(f64),
+    /// Part of what the path carries, all flows together.
+    UsedAtLeast(f64),
+    /// Part of everything that a flow got.
+    ShareWithin(usize, f64, f64),
+    /// The same, from above alone.
+    ShareAtMost(usize, f64),
+    /// The same, from below alone.
+    ShareAtLeast(usize, f64),
+    /// Variation of the first flow's rate a second: standard deviation by mean.
+    VariationAtMost(f64),
+    /// 95th percentile of the wait in the queue, in bandwidth-delay products.
+    QueueAtMost(f64),
+    /// The first flow has this part of the path again so soon after the second has ended.
+    BackAt(f64, Duration),
+}
+
+const fn party(who: Who) -> Party {
+    Party { who, from: 0.0, until: None, rtt: RTT }
+}
+
+const fn at(from: f64, who: Who) -> Party {
+    Party { from, ..party(who) }
+}
+
+const FAIR: Who = Who::Haul(Fair);
+const QUICK: Who = Who::Haul(Quickstart);
+const MODEST: Who = Who::Haul(Modest);
+const AGGRESSIVE: Who = Who::Haul(Aggressive);
+
+const AMONG_EQUALS: &[Goal] = &[Goal::JainAtLeast(0.95), Goal::UsedAtLeast(0.95)];
+const A_FAIR_SHARE: &[Goal] = &[Goal::ShareWithin(0, 0.35, 0.65)];
+
+/// All of them.
+pub const CASES: &[Case] = &[
+    Case { name: "2 fair", loss: 0.0, parties: &[party(FAIR), at(0.02, FAIR)], goals: AMONG_EQUALS },
+    Case {
+        name: "4 fair",
+        loss: 0.0,
+        parties: &[party(FAIR), at(0.02, FAIR), at(0.04, FAIR), at(0.06, FAIR)],
+        goals: AMONG_EQUALS,
+    },
+    Case {
+        name: "8 fair",
+        loss: 0.0,
+        parties: &[
+            party(FAIR),
+            at(0.02, FAIR),
+            at(0.04, FAIR),
+            at(0.06, FAIR),
+            at(0.08, FAIR),
+            at(0.10, FAIR),
+            at(0.12, FAIR),
+            at(0.14, FAIR),
+        ],
+        goals: AMONG_EQUALS,
+    },
+    Case { name: "fair, CUBIC", loss: 0.0, parties: &[party(FAIR), at(0.05, Who::Cubic)], goals: A_FAIR_SHARE },
+    Case { name: "fair, BBR", loss: 0.0, parties: &[party(FAIR), at(0.05, Who::Bbr)], goals: A_FAIR_SHARE },
+    Case { name: "2 quickstart", loss: 0.0, parties: &[party(QUICK), at(0.02, QUICK)], goals: AMONG_EQUALS },
+    Case { name: "quickstart, CUBIC", loss: 0.0, parties: &[party(QUICK), at(0.05, Who::Cubic)], goals: A_FAIR_SHARE },
+    Case {
+        name: "modest alone",
+        loss: 0.0,
+        parties: &[party(MODEST)],
+        goals: &[Goal::UsedAtLeast(0.9), Goal::VariationAtMost(0.05), Goal::QueueAtMost(0.25)],
+    },
+    // The guest's last packets arrive at about half of the time: its share is that of the first half.
+    Case {
+        name: "modest, CUBIC that leaves",
+        loss: 0.0,
+        parties: &[party(MODEST), Party { until: Some(0.5), ..at(0.05, Who::Cubic) }],
+        goals: &[Goal::ShareAtMost(0, 0.15), Goal::BackAt(0.9, Duration::from_secs(5))],
+    },
+    Case {
+        name: "aggressive, CUBIC",
+        loss: 0.0,
+        parties: &[party(AGGRESSIVE), at(0.05, Who::Cubic)],
+        goals: &[Goal::ShareAtLeast(0, 0.5)],
+    },
+    Case { name: "aggressive alone, 5 % loss", loss: 0.05, parties: &[party(AGGRESSIVE)], goals: &[Goal::UsedAtLeast(0.93)] },
+    Case {
+        name: "fair at 20 ms, fair at 200 ms",
+        loss: 0.0,
+        parties: &[
+            Party { rtt: Duration::from_millis(20), ..party(FAIR) },
+            Party { rtt: Duration::from_millis(200), ..at(0.05, FAIR) },
+        ],
+        goals: &[Goal::JainAtLeast(0.9)],
+    },
+];
+
+/// What they share.
+pub const RATE: BitRate = BitRate::mbps(100);
+/// Unless a party says otherwise.
+pub const RTT: Duration = Duration::from_millis(50);

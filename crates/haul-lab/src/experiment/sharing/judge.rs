@@ -1,0 +1,200 @@
+//! What was seen of a case, and whether its goals are met.
+
+use std::time::Duration;
+
+use haul_units::BitRate;
+
+use super::cases::{Case, Goal, RATE, RTT, Who};
+use crate::bench::Series;
+use crate::experiment::Judged;
+
+/// A case that has been run.
+#[derive(Debug)]
+pub struct Seen {
+    /// Which.
+    pub case: &'static Case,
+    /// How long.
+    pub length: Duration,
+    /// What arrived when, by flow, since the beginning of the case.
+    pub series: Vec<Series>,
+    /// When a flow that ends had arrived.
+    pub ended: Vec<Option<Duration>>,
+    /// 95th percentile of the wait in the second half, where it was seen.
+    pub queue_p95: Option<Duration>,
+}
+
+impl Seen {
+    /// When what counts begins and ends: the second half; beside a guest that leaves, the second half of its stay.
+    fn counts(&self) -> (Duration, Duration) {
+        let stay = self.case.parties.iter().zip(&self.ended).find(|(party, _)| party.until.is_some());
+        match stay {
+            Some((party, Some(ended))) => {
+                let from = self.length.mul_f64(party.from);
+                ((from + *ended) / 2, *ended)
+            }
+            _ => (self.length / 2, self.length),
+        }
+    }
+
+    /// A flow's rate while it counts.
+    pub fn rate(&self, flow: usize) -> BitRate {
+        let (from, to) = self.counts();
+        self.series.get(flow).map_or(BitRate::ZERO, |series| series.mean_between(from, to))
+    }
+
+    fn rates(&self) -> Vec<f64> {
+        (0..self.series.len()).map(|flow| self.rate(flow).as_bps() as f64).collect()
+    }
+
+    /// Jain's index of fairness: 1 when all rates are equal, 1/n when one has all.
+    pub fn jain(&self) -> f64 {
+        let rates = self.rates();
+        let (sum, squares): (f64, f64) = (rates.iter().sum(), rates.iter().map(|rate| rate * rate).sum());
+        if squares > 0.0 { sum * sum / squares / rates.len() as f64 } else { 0.0 }
+    }
+
+    /// Part of what the path carries of the flows' payload.
+    pub fn used(&self) -> f64 {
+        (0..self.series.len()).map(|flow| self.part_of_path(flow, self.rate(flow))).sum()
+    }
+
+    fn part_of_path(&self, flow: usize, rate: BitRate) -> f64 {
+        let payload = match self.case.parties[flow].who {
+            Who::Haul(_) => 1428.0,
+            Who::Cubic | Who::Bbr => 1448.0,
+        };
+        rate.as_bps() as f64 / (RATE.as_bps() as f64 * payload / 1500.0 * (1.0 - self.case.loss))
+    }
+
+    fn share(&self, flow: usize) -> f64 {
+        let rates = self.rates();
+        let all: f64 = rates.iter().sum();
+        if all > 0.0 { rates[flow] / all } else { 0.0 }
+    }
+
+    /// Standard deviation by mean of the first flow's rate a second.
+    fn variation(&self) -> Option<f64> {
+        let series = self.series.first()?;
+        let (from, to) = self.counts();
+        let second = Duration::from_secs(1);
+        let seconds = to.saturating_sub(from).as_secs() as u32;
+        let rates: Vec<f64> =
+            (0..seconds).map(|n| series.mean_between(from + second * n, from + second * (n + 1)).as_bps() as f64).collect();
+        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+        let squares = rates.iter().map(|rate| (rate - mean).powi(2)).sum::<f64>() / rates.len() as f64;
+        (mean > 0.0).then(|| squares.sqrt() / mean)
+    }
+
+    /// How long after the second flow's end the first had this part of the path, over a second.
+    fn back_at(&self, part: f64) -> Option<Duration> {
+        let ended = (*self.ended.get(1)?)?;
+        let series = self.series.first()?;
+        let second = Duration::from_secs(1);
+        let mut ends = series.intervals().iter().map(|interval| interval.end).filter(|end| *end >= ended + second);
+        let back = ends.find(|end| self.part_of_path(0, series.mean_between(end.saturating_sub(second), *end)) >= part)?;
+        Some(back.saturating_sub(ended))
+    }
+}
+
+/// Each goal with its value and verdict.
+pub fn judge(seen: &Seen) -> Vec<Judged> {
+    seen.case.goals.iter().map(|goal| judge_one(seen, *goal)).collect()
+}
+
+fn judge_one(seen: &Seen, goal: Goal) -> Judged {
+    let who = seen.case.name;
+    let percent = |value: f64| format!("{:.1} %", value * 100.0);
+    let index = |value: f64| format!("{value:.3}");
+    let ran = seen.rates().iter().sum::<f64>() > 0.0;
+    let value = |value: f64| ran.then_some(value);
+    match goal {
+        Goal::JainAtLeast(least) => Judged::at_least(who, "Jain's index", value(seen.jain()), least, index),
+        Goal::UsedAtLeast(least) => Judged::at_least(who, "used", value(seen.used()), least, percent),
+        Goal::ShareAtMost(flow, most) => Judged::at_most(who, "share", value(seen.share(flow)), most, percent),
+        Goal::ShareAtLeast(flow, least) => Judged::at_least(who, "share", value(seen.share(flow)), least, percent),
+        Goal::ShareWithin(flow, least, most) => {
+            let share = value(seen.share(flow));
+            let goal = format!("share {} to {}", percent(least), percent(most));
+            let text = share.map_or_else(|| "not measured".to_owned(), percent);
+            Judged { who: who.to_owned(), goal, value: text, met: share.map(|share| (least..=most).contains(&share)) }
+        }
+        Goal::VariationAtMost(most) => Judged::at_most(who, "variation of the rate per second", seen.variation(), most, percent),
+        Goal::QueueAtMost(most) => {
+            let queue = seen.queue_p95.map(|queue| queue.as_secs_f64() / RTT.as_secs_f64());
+            Judged::at_most(who, "standing queue (p95)", queue, most, |value| format!("{value:.2} BDP"))
+        }
+        Goal::BackAt(part, within) => {
+            let what = format!("back at {} after CUBIC has left in", percent(part));
+            let back = match seen.back_at(part) {
+                // It left, and the first never came back.
+                None if seen.ended.get(1).is_some_and(Option::is_some) => Some(f64::INFINITY),
+                back => back.map(|time| time.as_secs_f64()),
+            };
+            Judged::at_most(who, &what, back, within.as_secs_f64(), |value| {
+                if value.is_finite() { format!("{value:.1} s") } else { "never".to_owned() }
+            })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_units::Bytes;
+
+    use super::super::cases::CASES;
+    use super::*;
+
+    /// Rates in Mbit/s, each for a second.
+    fn series(rates: impl IntoIterator<Item = u64>) -> Series {
+        rates.into_iter().enumerate().map(|(n, rate)| (Duration::from_secs(n as u64 + 1), Bytes(rate * 125_000))).collect()
+    }
+
+    fn case(name: &str) -> &'static Case {
+        CASES.iter().find(|case| case.name == name).expect("there is such a case")
+    }
+
+    fn seen(name: &str, series: Vec<Series>, ended: Option<Duration>) -> Seen {
+        let ended = (0..series.len()).map(|flow| ended.filter(|_| flow == 1)).collect();
+        Seen { case: case(name), length: Duration::from_secs(10), ended, queue_p95: None, series }
+    }
+
+    fn met(seen: &Seen) -> Vec<Option<bool>> {
+        judge(seen).iter().map(|judged| judged.met).collect()
+    }
+
+    #[test]
+    fn only_the_second_half_counts() {
+        let (first, second) = ([90, 90, 90, 90, 90, 46, 46, 46, 46, 46], [0, 0, 0, 0, 0, 48, 48, 48, 48, 48]);
+        assert_eq!(met(&seen("2 fair", vec![series(first), series(second)], None)), [Some(true), Some(true)]);
+        let (greedy, poor) = ([80; 10], [12; 10]);
+        assert_eq!(met(&seen("2 fair", vec![series(greedy), series(poor)], None)), [Some(false), Some(true)]);
+        assert_eq!(met(&seen("fair, CUBIC", vec![series(greedy), series(poor)], None)), [Some(false)]);
+    }
+
+    #[test]
+    fn a_rate_that_swings_is_seen() {
+        let steady = seen("modest alone", vec![series([90; 10])], None);
+        assert_eq!(met(&steady), [Some(true), Some(true), None]);
+        let swinging = seen("modest alone", vec![series([90, 90, 90, 90, 90, 95, 80, 95, 80, 95])], None);
+        assert_eq!(met(&swinging), [Some(true), Some(false), None]);
+    }
+
+    #[test]
+    fn coming_back_is_timed_from_the_guests_end() {
+        let guest = series([85, 85, 85, 85, 0, 0, 0, 0, 0, 0]);
+        let at = Some(Duration::from_secs(4));
+        let back = seen("modest, CUBIC that leaves", vec![series([5, 5, 5, 5, 20, 50, 90, 92, 92, 92]), guest.clone()], at);
+        assert_eq!(back.back_at(0.9), Some(Duration::from_secs(3)));
+        assert_eq!(met(&back), [Some(true), Some(true)]);
+        let never = seen("modest, CUBIC that leaves", vec![series([5; 10]), guest.clone()], at);
+        assert_eq!(met(&never), [Some(true), Some(false)]);
+        assert_eq!(judge(&never)[1].value, "never");
+        let still_there = seen("modest, CUBIC that leaves", vec![series([30; 10]), guest], None);
+        assert_eq!(met(&still_there)[1], None);
+    }
+
+    #[test]
+    fn nothing_that_arrived_is_nothing_measured() {
+        assert_eq!(met(&seen("2 fair", vec![Series::default(), Series::default()], None)), [None, None]);
+    }
+}

@@ -1,0 +1,148 @@
+//! Who gets how much of a path that is shared: the goals of each mode, with their values and verdicts.
+//!
+//! The cases are data and know nothing of how they are run: in simulation and on real sockets the same cases give a [`Seen`] each, and the
+//! same rules judge it.
+
+mod cases;
+mod judge;
+
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_scenarios::Kind;
+use haul_sim::{Flow, Path, Queue, TcpConfig};
+use haul_units::Bytes;
+
+use self::cases::{CASES, Case, Party, Who};
+use self::judge::Seen;
+use super::contest::mbps;
+use super::simulated::{Run, plan, run_all};
+use super::{Experiment, Report, Scale, Table};
+use crate::plot::{Axis, Chart, Figure, Line};
+
+pub const SHARING: Experiment = Experiment {
+    name: "sharing",
+    about: "Every mode among its own kind, beside CUBIC and BBR, and alone: each goal with its value and verdict",
+    reproduces: "HpFP and xTCP: the modes aggressive, fair, fair with quick start, and modest",
+    simulate: simulated,
+};
+
+fn simulated(scale: Scale) -> Report {
+    let length = Duration::from_secs(scale.pick(6, 60));
+    let known = CASES.iter().filter_map(|case| Some((case, plan(path(case), flows(case, length)?, length))));
+    let (cases, plans): (Vec<_>, Vec<_>) = known.unzip();
+    let seen: Vec<Seen> = cases.iter().zip(run_all(&plans)).map(|(case, run)| seen(case, run, length)).collect();
+    let mut report = report("simulated", length, &seen);
+    let left_out = CASES.iter().filter(|case| flows(case, length).is_none());
+    report.notes.extend(left_out.map(|case| format!("{}: left out, the simulator has no BBR", case.name)));
+    report
+}
+
+/// The path in simulation; that with the long way is the short one, and the far flow has a way of its own besides.
+fn path(case: &Case) -> Path {
+    let near = case.parties.iter().map(|party| party.rtt).min().unwrap_or(cases::RTT);
+    let queue = Queue::Bytes(cases::RATE.bytes_in(cases::RTT));
+    Path::new(cases::RATE, near).loss(case.loss).queue(queue)
+}
+
+/// Nothing, where the simulator does not know somebody.
+fn flows(case: &Case, length: Duration) -> Option<Vec<Flow<Kind>>> {
+    let near = path(case).rtt;
+    let flow = |party: &Party| {
+        let size = party.until.map(|part| {
+            let time = length.mul_f64(part);
+            Bytes((cases::RATE.bytes_in(time).as_u64() as f64 * GUEST_SHARE) as u64)
+        });
+        let start = length.mul_f64(party.from);
+        Some(Flow { start, size, extra_rtt: party.rtt.saturating_sub(near), ..Flow::endless(kind(party.who)?, 0, 1) })
+    };
+    case.parties.iter().map(flow).collect()
+}
+
+fn kind(who: Who) -> Option<Kind> {
+    match who {
+        Who::Haul(mode) => Some(Kind::Haul(mode)),
+        Who::Cubic => Some(Kind::Tcp(TcpConfig::CUBIC)),
+        // haul's own stands in for the kernel's.
+        Who::Bbr => "bbr".parse::<ControllerChoice>().ok().map(Kind::Haul),
+    }
+}
+
+fn seen(case: &'static Case, run: Run, length: Duration) -> Seen {
+    let ended =
+        run.outcome.completed.iter().zip(case.parties).map(|(time, party)| time.map(|time| time + length.mul_f64(party.from)));
+    Seen { case, length, ended: ended.collect(), queue_p95: Some(run.outcome.queue_p95), series: run.series }
+}
+
+fn report(how: &str, length: Duration, seen: &[Seen]) -> Report {
+    let conditions = format!(
+        "{}, {} ms, queue of one bandwidth-delay product, {} s, the second half counts, {how}",
+        cases::RATE,
+        cases::RTT.as_millis(),
+        length.as_secs_f64()
+    );
+    Report {
+        heading: format!("Sharing a path: {conditions}"),
+        verdicts: seen.iter().flat_map(judge::judge).collect(),
+        tables: vec![table(seen)],
+        charts: vec![("rates".to_owned(), figure(seen, &conditions))],
+        data: seen.iter().map(|seen| serde_json::json!({ "case": seen.case.name, "series": seen.series })).collect(),
+        ..Report::default()
+    }
+}
+
+fn table(seen: &[Seen]) -> Table {
+    let columns = ["case", "Jain", "used %", "queue p95 ms", "rates Mbit/s, in order of start"];
+    let mut table = Table::new("shares", "Shares in the second half", &columns);
+    for seen in seen {
+        let rates: Vec<String> = (0..seen.series.len()).map(|flow| format!("{:.1}", mbps(seen.rate(flow)))).collect();
+        let queue = seen.queue_p95.map_or_else(|| "-".to_owned(), |queue| format!("{:.1}", queue.as_secs_f64() * 1e3));
+        table.rows.push(vec![
+            seen.case.name.to_owned(),
+            format!("{:.3}", seen.jain()),
+            format!("{:.1}", seen.used() * 100.0),
+            queue,
+            rates.join(" "),
+        ]);
+    }
+    table
+}
+
+fn figure(seen: &[Seen], conditions: &str) -> Figure {
+    let charts = seen.iter().map(chart).collect();
+    Figure { title: "Sharing a path".to_owned(), subtitle: conditions.to_owned(), charts, columns: 3 }
+}
+
+fn chart(seen: &Seen) -> Chart {
+    let mut looks = [0usize; 3];
+    let line = |(flow, series): (usize, &crate::bench::Series)| {
+        let who = seen.case.parties[flow].who;
+        let (class, title) = match who {
+            Who::Haul(_) => (0, "haul"),
+            Who::Cubic => (1, "TCP CUBIC"),
+            Who::Bbr => (2, "TCP BBR"),
+        };
+        looks[class] += 1;
+        let name = if looks[class] == 1 { title.to_owned() } else { format!("{title}, flow {}", looks[class]) };
+        // One look each for those who are alone of their kind; further flows of haul get what is left.
+        let look = if looks[class] == 1 { class } else { looks[class] + 1 };
+        let smooth = smoothed(series).map(|(end, rate)| (end.as_secs_f64(), rate));
+        Line::through(name, smooth).plain().look(look)
+    };
+    let lines = seen.series.iter().enumerate().map(line).filter(|line| !line.points.is_empty()).collect();
+    let axes = (
+        Axis::linear("time", "s").range(0.0, seen.length.as_secs_f64()),
+        Axis::linear("arriving", "Mbit/s").range(0.0, mbps(cases::RATE)),
+    );
+    Chart::lines(axes.0, axes.1, lines).titled(seen.case.name)
+}
+
+/// Means over half a second, in Mbit/s.
+fn smoothed(series: &crate::bench::Series) -> impl Iterator<Item = (Duration, f64)> {
+    let steps = (series.end().as_secs_f64() / SMOOTH.as_secs_f64()) as u32;
+    (1..=steps).map(|step| (SMOOTH * step, mbps(series.mean_between(SMOOTH * (step - 1), SMOOTH * step))))
+}
+
+/// What a guest that leaves is taken to get of the link, so that it leaves about when it should.
+const GUEST_SHARE: f64 = 0.85;
+const SMOOTH: Duration = Duration::from_millis(500);
