@@ -120,9 +120,11 @@ complete -c haul -n "__fish_haul_using_subcommand perf" -s 1 -l one-off -d 'Serv
 complete -c haul -n "__fish_haul_using_subcommand perf" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand perf" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand perf" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -f -a "wan" -d 'A WAN between network namespaces of this machine'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay" -f -a "relay" -d 'The same link between UDP sockets, for haul alone and without root'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench files" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench files" -f -a "wan" -d 'A WAN between network namespaces of this machine'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench files" -f -a "relay" -d 'The same link between UDP sockets, for haul alone and without root'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench files" -f -a "bench" -d 'haul beside other tools, over the emulated WAN'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench files" -f -a "files" -d 'Files of the bench'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "up" -d 'Make a WAN and leave it up'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "exec" -d 'Run a command on one of its hosts'
@@ -148,6 +150,25 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l ecn -d 'Mark packets (ECN) that find more than this in the queue' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l seed -d 'Seed of all chance [default: 1]' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l rate -d 'Rates of the links' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l rtt -d 'Round-trip times' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l loss -d 'Packets lost in each direction' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l queue -d 'Queue of each direction: bandwidth-delay products, bytes or time' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l tools -d 'Who takes part; by default everybody who can do the work' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l seconds -d 'How long each measurement in memory takes, or at most takes with --bytes [default: 10, or 60]' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l bytes -d 'Move this much in memory, and measure how long it takes' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l files -d 'Copy files from RAM disk to RAM disk: their number and size, for instance 1x1GB or 2000x8KiB' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l repeat -d 'How many turns each tool has in each row' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l goals -d 'Measure the rows of the project\'s goals instead' -r -f -a "memory\t'Memory to memory, one connection'
+files\t'Files from RAM disk to RAM disk, logging in included'"
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l out -d 'Directory of the results [default: bench/results/DATE-NAME in a checkout of haul, haul-bench-DATE elsewhere]' -r -F
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l quick -d 'Less time for each measurement of the goals, and a single turn'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l json -d 'Print the results as JSON instead of a table'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l count -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l size -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l seed -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand man" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand completions" -l name -d 'The name that the program is installed under' -r -f -a "haul\t''
 hcp\t''

@@ -4,7 +4,16 @@
 //! source block sent again and again. Everything that can be set is set for speed: windows far above what loopback needs, large socket
 //! buffers, segmentation offload, AES-128-GCM, a fixed packet size without discovery, no copy on writing, unordered reading.
 //!
-//!     quinn-bulk [--seconds N] [--bytes N] [--packet BYTES] [--window MIB] [--acks-every N]
+//!     quinn-bulk [--seconds N] [--bytes N] [--packet BYTES] [--window BYTES] [--acks-every N]
+//!
+//! Or one end alone, called like the drivers of UDT and SRT, over any path: with a window as large as is asked for, and a congestion control that
+//! starts as quinn has it.
+//!
+//!     quinn-bulk receive ADDRESS PORT --window BYTES --congestion cubic|bbr (--seconds N | --bytes N)
+//!     quinn-bulk send    ADDRESS PORT --window BYTES --congestion cubic|bbr [--bytes N]
+
+mod meter;
+mod transport;
 
 use std::error::Error;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -13,25 +22,30 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
-use quinn::{Endpoint, EndpointConfig, TokioRuntime, TransportConfig, VarInt};
-use rustls::crypto::aws_lc_rs::{self, cipher_suite};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
+use quinn::{Endpoint, EndpointConfig, TokioRuntime, VarInt};
 use tokio::runtime::{Builder, Runtime};
+
+use crate::meter::Meter;
+use crate::transport::{client_config, server_config, socket};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let plan = Plan::from_args()?;
-    let certified = rcgen::generate_simple_self_signed(vec!["localhost".into()])?;
-    let key = PrivatePkcs8KeyDer::from(certified.signing_key.serialize_der());
-    let certificate = CertificateDer::from(certified.cert);
+    match plan.role {
+        Role::Both => compare(plan),
+        Role::Receive(address) => receive(plan, address),
+        Role::Send(address) => deliver(plan, address),
+    }
+}
 
-    let socket = socket()?;
+/// Both ends, over loopback.
+fn compare(plan: Plan) -> Result<(), Failure> {
+    let socket = socket(LOOPBACK)?;
     let to = socket.local_addr()?;
-    let server_config = server_config(plan, certificate.clone(), key)?;
-    let server = thread::spawn(move || serve(socket, server_config));
-    let sent = send(plan, to, client_config(plan, certificate)?)?;
+    let server_config = server_config(plan)?;
+    let server = thread::spawn(move || serve(socket, server_config, None));
+    let sent = send(plan, to, client_config(plan)?)?;
     let received = server.join().map_err(|_| "the server panicked")??;
     println!(
         "quinn: {:.2} Gbit/s payload, {} packets of {} B, {} lost, cpu per packet: sender {:.0} ns, receiver {:.0} ns",
@@ -45,34 +59,76 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
+fn receive(plan: Plan, address: SocketAddr) -> Result<(), Failure> {
+    let socket = socket(address)?;
+    println!("listening");
+    serve(socket, server_config(plan)?, Some(plan)).map(drop)
+}
+
+/// Sends until the receiver goes away, or all bytes have arrived.
+fn deliver(plan: Plan, address: SocketAddr) -> Result<(), Failure> {
+    match send(plan, address, client_config(plan)?) {
+        Err(error) if error.is::<quinn::WriteError>() || error.is::<quinn::StoppedError>() => Ok(()),
+        result => result.map(drop),
+    }
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Plan {
+    role: Role,
     time: Duration,
     total_bytes: u64,
     packet_bytes: u16,
     window_bytes: u32,
     acks_every: Option<u32>,
+    congestion: Congestion,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Both,
+    Receive(SocketAddr),
+    Send(SocketAddr),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Congestion {
+    /// A window that is open from the start: there is nothing to find out on loopback.
+    Open,
+    Cubic,
+    Bbr,
 }
 
 impl Plan {
     fn from_args() -> Result<Self, Failure> {
+        let mut args = std::env::args().skip(1).peekable();
+        let role = args.next_if(|arg| !arg.starts_with('-'));
         let mut plan = Self {
+            role: Role::Both,
             time: Duration::from_secs(3),
             total_bytes: u64::MAX,
             packet_bytes: 1472,
             window_bytes: 2 << 20,
             acks_every: Some(20),
+            congestion: Congestion::Open,
         };
-        let mut args = std::env::args().skip(1);
+        if let Some(role) = role {
+            let mut word = || args.next().ok_or("an address and a port are missing");
+            let address = SocketAddr::new(word()?.parse()?, word()?.parse()?);
+            plan.role = if role == "receive" { Role::Receive(address) } else { Role::Send(address) };
+            (plan.time, plan.acks_every, plan.congestion) = (FOREVER, Some(10), Congestion::Cubic);
+        }
         while let Some(arg) = args.next() {
             let value = args.next().ok_or_else(|| format!("{arg} needs a value"))?;
             match arg.as_str() {
                 "--seconds" => plan.time = Duration::from_secs_f64(value.parse()?),
                 "--bytes" => plan.total_bytes = value.parse()?,
                 "--packet" => plan.packet_bytes = value.parse()?,
-                "--window" => plan.window_bytes = value.parse::<u32>()? << 20,
+                "--window" => plan.window_bytes = value.parse()?,
                 "--acks-every" => plan.acks_every = Some(value.parse()?),
-                _ => return Err(format!("unknown argument {arg}").into()),
+                "--congestion" if value == "cubic" => plan.congestion = Congestion::Cubic,
+                "--congestion" if value == "bbr" => plan.congestion = Congestion::Bbr,
+                _ => return Err(format!("unknown argument {arg} {value}").into()),
             }
         }
         Ok(plan)
@@ -91,15 +147,17 @@ struct Outcome {
 fn send(plan: Plan, to: SocketAddr, config: quinn::ClientConfig) -> Result<Outcome, Failure> {
     let runtime = runtime()?;
     runtime.block_on(async {
-        let endpoint = Endpoint::new(EndpointConfig::default(), None, socket()?, Arc::new(TokioRuntime))?;
+        let from = if to.ip().is_loopback() { LOOPBACK } else { SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)) };
+        let endpoint = Endpoint::new(EndpointConfig::default(), None, socket(from)?, Arc::new(TokioRuntime))?;
         let connection = endpoint.connect_with(config, to, "localhost")?.await?;
         let block = Bytes::from(vec![0xA5; BLOCK_BYTES]);
         let mut stream = connection.open_uni().await?;
         let (start, cpu_start) = (now(), thread_cpu_time());
         let mut bytes = 0;
         while now() - start < plan.time && bytes < plan.total_bytes {
-            stream.write_chunk(block.clone()).await?;
-            bytes += block.len() as u64;
+            let left = (plan.total_bytes - bytes).min(BLOCK_BYTES as u64);
+            stream.write_chunk(block.slice(..left as usize)).await?;
+            bytes += left;
         }
         stream.finish()?;
         stream.stopped().await?;
@@ -118,16 +176,21 @@ fn send(plan: Plan, to: SocketAddr, config: quinn::ClientConfig) -> Result<Outco
     })
 }
 
-fn serve(socket: UdpSocket, config: quinn::ServerConfig) -> Result<Outcome, Failure> {
+/// Takes what comes; with a plan, it is told as it comes, and the program ends as planned.
+fn serve(socket: UdpSocket, config: quinn::ServerConfig, told: Option<Plan>) -> Result<Outcome, Failure> {
     let runtime = runtime()?;
     runtime.block_on(async {
         let endpoint = Endpoint::new(EndpointConfig::default(), Some(config), socket, Arc::new(TokioRuntime))?;
         let connection = endpoint.accept().await.ok_or("no connection")?.await?;
+        let meter = told.map(Meter::start);
         let mut stream = connection.accept_uni().await?;
         let cpu_start = thread_cpu_time();
         let mut bytes = 0;
         while let Some(chunk) = stream.read_chunk(usize::MAX, false).await? {
             bytes += chunk.bytes.len() as u64;
+            if let Some(meter) = &meter {
+                meter.add(chunk.bytes.len());
+            }
         }
         let cpu = thread_cpu_time().saturating_sub(cpu_start);
         connection.closed().await;
@@ -137,67 +200,6 @@ fn serve(socket: UdpSocket, config: quinn::ServerConfig) -> Result<Outcome, Fail
 
 fn runtime() -> std::io::Result<Runtime> {
     Builder::new_current_thread().enable_all().build()
-}
-
-fn socket() -> std::io::Result<UdpSocket> {
-    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::DGRAM, None)?;
-    socket.set_recv_buffer_size(SOCKET_BUFFER_BYTES)?;
-    socket.set_send_buffer_size(SOCKET_BUFFER_BYTES)?;
-    socket.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into())?;
-    Ok(socket.into())
-}
-
-fn transport(plan: Plan) -> Arc<TransportConfig> {
-    let mut config = TransportConfig::default();
-    config
-        .stream_receive_window(plan.window_bytes.into())
-        .receive_window(plan.window_bytes.into())
-        .send_window(u64::from(plan.window_bytes))
-        .initial_mtu(plan.packet_bytes)
-        .min_mtu(plan.packet_bytes)
-        .mtu_discovery_config(None)
-        .send_fairness(false);
-    let mut congestion = quinn::congestion::CubicConfig::default();
-    congestion.initial_window(u64::from(plan.window_bytes));
-    config.congestion_controller_factory(Arc::new(congestion));
-    if let Some(every) = plan.acks_every {
-        let mut acks = quinn::AckFrequencyConfig::default();
-        acks.ack_eliciting_threshold(VarInt::from_u32(every));
-        config.ack_frequency_config(Some(acks));
-    }
-    Arc::new(config)
-}
-
-fn endpoint_provider() -> Arc<rustls::crypto::CryptoProvider> {
-    let mut provider = aws_lc_rs::default_provider();
-    provider.cipher_suites = vec![cipher_suite::TLS13_AES_128_GCM_SHA256];
-    Arc::new(provider)
-}
-
-fn server_config(
-    plan: Plan,
-    certificate: CertificateDer<'static>,
-    key: PrivatePkcs8KeyDer<'static>,
-) -> Result<quinn::ServerConfig, Failure> {
-    let tls = rustls::ServerConfig::builder_with_provider(endpoint_provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key.into())?;
-    let mut config = quinn::ServerConfig::with_crypto(Arc::new(QuicServerConfig::try_from(tls)?));
-    config.transport_config(transport(plan));
-    Ok(config)
-}
-
-fn client_config(plan: Plan, certificate: CertificateDer<'static>) -> Result<quinn::ClientConfig, Failure> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(certificate)?;
-    let tls = rustls::ClientConfig::builder_with_provider(endpoint_provider())
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let mut config = quinn::ClientConfig::new(Arc::new(QuicClientConfig::try_from(tls)?));
-    config.transport_config(transport(plan));
-    Ok(config)
 }
 
 #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
@@ -219,4 +221,7 @@ fn thread_cpu_time() -> Duration {
 
 const BLOCK_BYTES: usize = 1 << 20;
 
-const SOCKET_BUFFER_BYTES: usize = 64 << 20;
+const LOOPBACK: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+/// Until the other end has enough.
+const FOREVER: Duration = Duration::from_secs(100_000);

@@ -9,6 +9,8 @@ use clap::{Args, Subcommand};
 use haul_lab::{LinkOptions, QueueSize, WanSpec};
 use haul_units::{BitRate, Ratio, parse_duration};
 
+use super::bench;
+
 /// Emulate a wide area network on this machine
 ///
 /// A link has a rate, a delay, a queue and losses, as long and lossy as you ask for. `haul lab wan` puts it between network namespaces, where
@@ -27,6 +29,12 @@ pub enum LabCommand {
     Wan(Box<WanCommand>),
     /// The same link between UDP sockets, for haul alone and without root
     Relay(Box<RelayArgs>),
+    /// haul beside other tools, over the emulated WAN
+    #[command(after_help = bench::args::AFTER_HELP)]
+    Bench(Box<bench::args::BenchArgs>),
+    /// Files of the bench
+    #[command(hide = true)]
+    Files(bench::args::FilesArgs),
 }
 
 /// What to do with a WAN.

@@ -7,9 +7,10 @@
 //! ```
 //!
 //! The parts: `start` the emulator's process, `emulate` what it does, `control` how it is reached, `enter` running commands on its
-//! hosts, `status` what it tells, `check` whether it tells the truth.
+//! hosts, `status` what it tells, `check` whether it tells the truth, `bench` haul beside other tools.
 
 pub mod args;
+mod bench;
 mod check;
 mod control;
 mod emulate;
@@ -33,6 +34,8 @@ use crate::exit::{Exit, Failure};
 pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
     match &args.command {
         LabCommand::Relay(args) => relay::run(args),
+        LabCommand::Bench(args) => bench::run(args),
+        LabCommand::Files(args) => bench::files(args),
         LabCommand::Wan(command) => match &**command {
             WanCommand::Up(args) => up(args),
             WanCommand::Exec(args) => exec(args),

@@ -97,6 +97,11 @@ impl Measurement {
     pub const fn counts(&self) -> bool {
         matches!(self.outcome, Outcome::Done | Outcome::GaveUp)
     }
+
+    /// Whether it did all of its work.
+    pub fn done(&self) -> bool {
+        self.outcome == Outcome::Done
+    }
 }
 
 impl RowResults {

@@ -1,6 +1,6 @@
 //! haul beside other tools, over the emulated WAN.
 //!
-//! A [`Grid`] is rows: a path, some work, and the tools that do it. Running one makes a WAN of its own for each single measurement, so that
+//! A [`Grid`] is rows: a path, some work, and the tools that do it. [`run`] makes a WAN of its own for each single measurement, so that
 //! nothing of one is left for the next, and lets the tools of a row take turns, several times: what drifts on the machine drifts for all.
 //!
 //! ```text
@@ -20,15 +20,28 @@
 //! | `measurement` | what came out, of one tool and of all |
 //! | `site` | where programs run: given by the command line, which has the emulator's process |
 
+mod duel;
+pub mod files;
+mod machine;
 mod measurement;
 mod plan;
+mod process;
+mod programs;
 pub(crate) mod quantities;
+pub mod report;
+mod run;
 mod series;
 mod site;
 mod tool;
+mod tools;
+mod verdict;
 
+pub use machine::date;
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
 pub use plan::{Bar, Cell, Contestant, FileSet, Grid, Path, Row, Work};
+pub use programs::Programs;
+pub use run::run;
 pub use series::{Interval, Series};
 pub use site::{Observer, Site, Sites};
 pub use tool::{Kind, ParseToolError, Tool};
+pub use verdict::Verdict;

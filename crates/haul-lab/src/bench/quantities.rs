@@ -44,8 +44,9 @@ stored_as!(bytes, Bytes, u64, Bytes::as_u64, Bytes);
 stored_as!(seconds, Duration, f64, |time| time.as_secs_f64(), |seconds| Duration::try_from_secs_f64(seconds).unwrap_or_default());
 
 pub mod fraction {
-    use super::*;
+    use super::{Deserialize, Deserializer, Ratio, Serialize, Serializer};
 
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it so")]
     pub fn serialize<S: Serializer>(value: &Ratio, serializer: S) -> Result<S::Ok, S::Error> {
         value.as_f64().serialize(serializer)
     }

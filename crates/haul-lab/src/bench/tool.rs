@@ -9,8 +9,14 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
-    /// haul, memory to memory.
+    /// haul, memory to memory, in the mode that users get: fair.
     Haul,
+    /// The same in its mode quickstart.
+    HaulQuickstart,
+    /// The same in its mode modest.
+    HaulModest,
+    /// The same in its mode aggressive.
+    HaulAggressive,
     /// The kernel's TCP with CUBIC, by iperf3.
     Cubic,
     /// The kernel's TCP with BBR, by iperf3.
@@ -54,6 +60,9 @@ pub enum Kind {
 /// How each is called on the command line, and what a person reads.
 const NAMES: &[(Tool, &str, &str)] = &[
     (Tool::Haul, "haul", "haul"),
+    (Tool::HaulQuickstart, "haul-quickstart", "haul, quickstart"),
+    (Tool::HaulModest, "haul-modest", "haul, modest"),
+    (Tool::HaulAggressive, "haul-aggressive", "haul, aggressive"),
     (Tool::Cubic, "cubic", "TCP CUBIC"),
     (Tool::Bbr, "bbr", "TCP BBR"),
     (Tool::Reno, "reno", "TCP Reno"),
@@ -81,19 +90,32 @@ impl Tool {
         Self::all().filter(move |tool| tool.kind() == kind)
     }
 
+    /// Those of a kind that take part where nobody says who: of haul, the mode that users get.
+    pub fn usual(kind: Kind) -> impl Iterator<Item = Self> {
+        Self::of(kind).filter(|tool| !matches!(tool, Self::HaulQuickstart | Self::HaulModest | Self::HaulAggressive))
+    }
+
     /// What it moves.
     pub const fn kind(self) -> Kind {
         match self {
-            Self::Haul | Self::Cubic | Self::Bbr | Self::Reno | Self::Udt | Self::Srt | Self::QuicCubic | Self::QuicBbr => {
-                Kind::Memory
-            }
+            Self::Haul
+            | Self::HaulQuickstart
+            | Self::HaulModest
+            | Self::HaulAggressive
+            | Self::Cubic
+            | Self::Bbr
+            | Self::Reno
+            | Self::Udt
+            | Self::Srt
+            | Self::QuicCubic
+            | Self::QuicBbr => Kind::Memory,
             Self::HaulCp | Self::Scp | Self::Rsync | Self::Tar | Self::Sftp | Self::Gridftp | Self::GridftpBbr => Kind::Files,
         }
     }
 
     /// Whether it is haul, beside which the others are measured.
     pub const fn is_haul(self) -> bool {
-        matches!(self, Self::Haul | Self::HaulCp)
+        matches!(self, Self::Haul | Self::HaulQuickstart | Self::HaulModest | Self::HaulAggressive | Self::HaulCp)
     }
 
     /// As on the command line and in files: `quic-bbr`.

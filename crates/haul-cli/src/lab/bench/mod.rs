@@ -1,0 +1,119 @@
+//! `haul lab bench`: haul beside other tools, over the emulated WAN.
+//!
+//! Every program that is measured runs among the processes of an emulator that ends with this process, and files lie on a disk in its memory
+//! that only it has mounted: whatever ends the bench, nothing is left but the results that were written.
+
+pub mod args;
+mod sites;
+
+use std::fs;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use haul_lab::bench::{self, Cell, FileSet, Grid, Measurement, Observer, Outcome, Programs, Results, report};
+
+use haul_units::Bytes;
+
+use self::args::{BenchArgs, FilesArgs, FilesCommand, grid};
+use self::sites::Emulators;
+use super::print;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+
+/// Measures, prints, and writes the results.
+pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
+    let grid = grid(args).map_err(Failure::new)?;
+    if !rustix::process::geteuid().is_root() {
+        return Err(Failure::new("the bench needs root: it makes network namespaces and TUN devices").hint("run it with sudo"));
+    }
+    let haul = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
+    let out = directory(args, &grid)?;
+    interrupt::watch();
+    let mut progress = Progress { done: 0, all: grid.cells().count() };
+    let results = bench::run(&grid, &Emulators::default(), &Programs::beside(haul), &mut progress);
+    clear();
+    let text = if args.json { json(&results)? + "\n" } else { report::text(&results) };
+    print(&text)?;
+    write(&out, &results)?;
+    eprintln!("Results are in {}", out.display());
+    let failed = results.rows.iter().flat_map(|row| &row.measurements).any(|turn| matches!(turn.outcome, Outcome::Failed(_)));
+    Ok(match failed {
+        _ if interrupt::requested() => Exit::Interrupted,
+        true => Exit::Partial,
+        false => Exit::Done,
+    })
+}
+
+/// Makes or checks files.
+pub fn files(args: &FilesArgs) -> Result<Exit, Failure> {
+    let files = FileSet { count: args.count, size: Bytes(args.size) };
+    let done = match args.what {
+        FilesCommand::Make => bench::files::make(&args.root, files, args.seed),
+        FilesCommand::Check => bench::files::check(&args.root, files, args.seed),
+    };
+    done.map(|()| Exit::Done).map_err(Failure::new)
+}
+
+/// Makes the directory of the results, so that a wrong one is known before hours of measuring.
+fn directory(args: &BenchArgs, grid: &Grid) -> Result<PathBuf, Failure> {
+    let date: String = bench::date().replace(' ', "-").replace(':', "");
+    let ours = Path::new("bench/results");
+    let checkout = Path::new("Cargo.toml").exists() && Path::new("crates/haul-lab").exists();
+    let default =
+        || if checkout { ours.join(format!("{date}-{}", grid.name)) } else { PathBuf::from(format!("haul-bench-{date}")) };
+    let out = args.out.clone().unwrap_or_else(default);
+    fs::create_dir_all(&out).map_err(|error| Failure::new(format!("cannot make {}: {error}", out.display())))?;
+    Ok(out)
+}
+
+fn write(out: &Path, results: &Results) -> Result<(), Failure> {
+    for (name, text) in
+        [("results.json", json(results)? + "\n"), ("results.csv", report::csv(results)), ("results.txt", report::text(results))]
+    {
+        let path = out.join(name);
+        fs::write(&path, text).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+    }
+    Ok(())
+}
+
+fn json(results: &Results) -> Result<String, Failure> {
+    serde_json::to_string(results).map_err(Failure::new)
+}
+
+/// Tells on standard error what is going on.
+struct Progress {
+    done: usize,
+    all: usize,
+}
+
+/// Takes the line of what is going on away again.
+fn clear() {
+    if io::stderr().is_terminal() {
+        eprint!("\r\x1b[K");
+    }
+}
+
+impl Observer for Progress {
+    fn begins(&mut self, cell: &Cell) {
+        self.done += 1;
+        if io::stderr().is_terminal() {
+            eprint!("\r\x1b[K[{}/{}] {}, {}: {}", self.done, self.all, cell.path, cell.work, cell.tool.title());
+            let _ = io::stderr().flush();
+        }
+    }
+
+    fn measured(&mut self, cell: &Cell, measurement: &Measurement) {
+        clear();
+        let what = match &measurement.outcome {
+            Outcome::Skipped(why) => format!("skipped: {why}"),
+            Outcome::Failed(why) => format!("failed: {why}"),
+            Outcome::Done => format!("{} in {:.2} s", measurement.mean, measurement.time.as_secs_f64()),
+            Outcome::GaveUp => format!("given up after {:.2} s, {} until then", measurement.time.as_secs_f64(), measurement.mean),
+        };
+        eprintln!("[{}/{}] {}, {}: {}: {what}", self.done, self.all, cell.path, cell.work, cell.tool.title());
+    }
+
+    fn go_on(&self) -> bool {
+        !interrupt::requested()
+    }
+}

@@ -1,0 +1,221 @@
+//! Results as a table for people, and as CSV.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use haul_units::BitRate;
+
+use super::measurement::{Measurement, Outcome, Results, RowResults};
+use super::plan::{Path, Work};
+use super::tool::Tool;
+
+/// All rows, the bars of haul, what was skipped, and the settings of each tool.
+pub fn text(results: &Results) -> String {
+    let mut text = String::new();
+    for row in &results.rows {
+        text += &row_text(row);
+        text.push('\n');
+    }
+    text += &settings_text(results);
+    text
+}
+
+/// One row: its tools, best first as they were asked for, and whether haul reached its bars.
+pub fn row_text(results: &RowResults) -> String {
+    let row = &results.row;
+    let limit = row.path.limit().map_or_else(String::new, |limit| format!("; haul's payload at most {limit}"));
+    let mut text = format!("{}: {}{limit}\n", row.name, row.work);
+    let in_memory = !matches!(row.work, Work::Files { .. });
+    let _ = if in_memory {
+        writeln!(
+            text,
+            "  {:<28}{:>14}{:>25}{:>14}{:>10}{:>9}{:>13}",
+            "", "mean", "(least .. most)", "second half", "start", "x best", "cpu s + r"
+        )
+    } else {
+        writeln!(text, "  {:<28}{:>9}{:>19}{:>14}{:>9}{:>13}", "", "time", "(least .. most)", "mean", "x best", "cpu s + r")
+    };
+    for contestant in &row.contestants {
+        let path = contestant.elsewhere.as_ref().unwrap_or(&row.path);
+        let turns: Vec<&Measurement> =
+            results.measurements.iter().filter(|turn| turn.tool == contestant.tool && turn.path == *path).collect();
+        let line = match Summary::of(&turns) {
+            Some(summary) if in_memory => summary.memory_line(results),
+            Some(summary) => summary.files_line(results),
+            None => format!("  {}", why_nothing(&turns)),
+        };
+        let note = if contestant.elsewhere.is_some() { format!("  (on {path})") } else { String::new() };
+        let _ = writeln!(text, "  {:<28}{line}{note}", contestant.tool.title());
+    }
+    for verdict in results.verdicts() {
+        let _ = writeln!(text, "  {verdict}");
+    }
+    text
+}
+
+/// The figures of a tool over its turns.
+struct Summary {
+    tool: Tool,
+    path: Path,
+    mean: BitRate,
+    least: BitRate,
+    most: BitRate,
+    second_half: Option<BitRate>,
+    startup: Option<Duration>,
+    times: [Duration; 3],
+    cpu: [Option<f64>; 2],
+    gave_up: usize,
+    failed: usize,
+}
+
+impl Summary {
+    /// Nothing where no turn counts.
+    fn of(turns: &[&Measurement]) -> Option<Self> {
+        let counting: Vec<&Measurement> = turns.iter().copied().filter(|turn| turn.counts()).collect();
+        let first = counting.first()?;
+        let count = counting.len();
+        let rates = || counting.iter().map(|turn| turn.mean);
+        let times = || counting.iter().map(|turn| turn.time);
+        let second: Vec<u64> = counting.iter().filter_map(|turn| turn.second_half).map(BitRate::as_bps).collect();
+        let starts: Option<Vec<Duration>> = counting.iter().map(|turn| turn.startup).collect();
+        // Of a processor.
+        let cpu = |side: fn(&Measurement) -> Option<Duration>| {
+            let of = |turn: &&Measurement| Some(side(turn)?.as_secs_f64() / turn.time.as_secs_f64().max(1e-3));
+            counting.iter().map(of).sum::<Option<f64>>().map(|sum| sum / count as f64)
+        };
+        Some(Self {
+            tool: first.tool,
+            path: first.path.clone(),
+            mean: BitRate::from_bps(rates().map(BitRate::as_bps).sum::<u64>() / count as u64),
+            least: rates().min()?,
+            most: rates().max()?,
+            second_half: (!second.is_empty()).then(|| BitRate::from_bps(second.iter().sum::<u64>() / second.len() as u64)),
+            startup: starts.map(|starts| starts.iter().sum::<Duration>() / count as u32),
+            times: [times().sum::<Duration>() / count as u32, times().min()?, times().max()?],
+            cpu: [cpu(|turn| turn.sender.cpu), cpu(|turn| turn.receiver.cpu)],
+            gave_up: counting.iter().filter(|turn| turn.outcome == Outcome::GaveUp).count(),
+            failed: turns.len() - count,
+        })
+    }
+
+    fn memory_line(&self, row: &RowResults) -> String {
+        let spread = format!("({} .. {})", self.least, self.most);
+        let second = self.second_half.map_or_else(|| "-".to_owned(), |rate| rate.to_string());
+        let rtt = self.path.rtt().as_secs_f64();
+        let start = match self.startup {
+            Some(time) if rtt > 0.0 => format!("{:.1} RTT", time.as_secs_f64() / rtt),
+            Some(time) => format!("{:.1} s", time.as_secs_f64()),
+            None => "never".to_owned(),
+        };
+        let (best, cpu, note) = (self.times_best(row), self.cpu_text(), self.note());
+        format!("{:>14}{spread:>25}{second:>14}{start:>10}{best:>9}{cpu:>13}{note}", self.mean.to_string())
+    }
+
+    fn files_line(&self, row: &RowResults) -> String {
+        let [mean, least, most] = self.times.map(|time| time.as_secs_f64());
+        let spread = format!("({least:.2} .. {most:.2})");
+        let (best, cpu, note) = (self.times_best(row), self.cpu_text(), self.note());
+        let over = if self.gave_up > 0 { ">" } else { "" };
+        format!("{:>9}{spread:>19}{:>14}{best:>9}{cpu:>13}{note}", format!("{over}{mean:.2} s"), self.mean.to_string())
+    }
+
+    /// The rate beside that of the best tool that is not haul.
+    fn times_best(&self, row: &RowResults) -> String {
+        let Some((_, best)) = row.best_other() else { return "-".to_owned() };
+        format!("{:.2}", self.mean.as_bps() as f64 / (best.as_bps() as f64).max(1.0))
+    }
+
+    fn cpu_text(&self) -> String {
+        let text = |cpu: Option<f64>| cpu.map_or_else(|| "-".to_owned(), |cpu| format!("{:.0} %", cpu * 100.0));
+        let [sender, receiver] = self.cpu;
+        format!("{} + {}", text(sender), text(receiver))
+    }
+
+    fn note(&self) -> String {
+        let files = self.tool.kind() == super::Kind::Files;
+        let gave_up = if self.gave_up > 0 && files { format!("  given up {} times", self.gave_up) } else { String::new() };
+        let failed = if self.failed > 0 { format!("  failed {} times", self.failed) } else { String::new() };
+        gave_up + &failed
+    }
+}
+
+fn why_nothing(turns: &[&Measurement]) -> String {
+    match turns.first().map(|turn| &turn.outcome) {
+        None => "not measured".to_owned(),
+        Some(Outcome::Skipped(why)) => format!("skipped: {why}"),
+        Some(Outcome::Failed(why)) => format!("failed: {why}"),
+        Some(Outcome::Done | Outcome::GaveUp) => String::new(),
+    }
+}
+
+/// How each tool was set up, as of its first turn that counts.
+fn settings_text(results: &Results) -> String {
+    let mut text = "Settings\n".to_owned();
+    for tool in Tool::all() {
+        let mut turns = results.rows.iter().flat_map(|row| &row.measurements).filter(|turn| turn.tool == tool && turn.counts());
+        if let Some(turn) = turns.next() {
+            let _ = writeln!(text, "  {:<28}{}", tool.title(), turn.settings);
+        }
+    }
+    text += "\nMachine\n";
+    for (name, value) in &results.facts {
+        let _ = writeln!(text, "  {name:<28}{value}");
+    }
+    text
+}
+
+/// A line for each turn.
+pub fn csv(results: &Results) -> String {
+    let mut text =
+        "row,tool,turn,rate_bps,rtt_s,loss,queue,work,outcome,time_s,bytes,mean_bps,second_half_bps,startup_s,sender_cpu_s,\
+                    receiver_cpu_s,sender_memory_bytes,receiver_memory_bytes\n"
+            .to_owned();
+    for row in &results.rows {
+        for turn in &row.measurements {
+            text += &turn_csv(row, turn);
+        }
+    }
+    text
+}
+
+fn turn_csv(row: &RowResults, turn: &Measurement) -> String {
+    fn text<T>(value: Option<T>, format: impl Fn(T) -> String) -> String {
+        value.map(format).unwrap_or_default()
+    }
+    let seconds = |time: Duration| format!("{:.4}", time.as_secs_f64());
+    let bps = |rate: BitRate| rate.as_bps().to_string();
+    let bytes = |bytes: haul_units::Bytes| bytes.0.to_string();
+    let link = turn.path.link();
+    let outcome = match &turn.outcome {
+        Outcome::Done => "done",
+        Outcome::GaveUp => "gave up",
+        Outcome::Skipped(_) => "skipped",
+        Outcome::Failed(_) => "failed",
+    };
+    let fields = [
+        row.row.name.clone(),
+        turn.tool.to_string(),
+        turn.turn.to_string(),
+        text(link, |link| bps(link.rate)),
+        text(link, |link| seconds(link.rtt)),
+        text(link, |link| link.loss.as_f64().to_string()),
+        text(link, |link| link.queue.to_string()),
+        row.row.work.to_string(),
+        outcome.to_owned(),
+        seconds(turn.time),
+        bytes(turn.bytes),
+        bps(turn.mean),
+        text(turn.second_half, bps),
+        text(turn.startup, seconds),
+        text(turn.sender.cpu, seconds),
+        text(turn.receiver.cpu, seconds),
+        text(turn.sender.memory, bytes),
+        text(turn.receiver.memory, bytes),
+    ];
+    fields.map(|field| quoted(&field)).join(",") + "\n"
+}
+
+/// RFC 4180 2.
+fn quoted(field: &str) -> String {
+    if field.contains([',', '"', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
+}

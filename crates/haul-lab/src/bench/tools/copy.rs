@@ -1,0 +1,134 @@
+//! Programs that copy files: from a disk in memory to itself, host a to host b, checked byte by byte.
+//!
+//! The disk is mounted in the emulator's own mount namespace, below what is a disk of its own already: nobody else sees it, and it goes with the
+//! emulator.
+
+use std::process::Command;
+use std::time::Duration;
+
+use haul_units::Bytes;
+use rustix::process::Signal;
+
+use super::{Bench, Measured, gridftp, ssh, words};
+use crate::bench::duel::MeasureError;
+use crate::bench::files;
+use crate::bench::measurement::Usage;
+use crate::bench::plan::{FileSet, Work};
+use crate::bench::process::{Ended, Running};
+use crate::bench::series::Series;
+use crate::bench::tool::Tool;
+use crate::clock::now;
+use crate::wan::Side;
+
+/// Where the disk is.
+pub const DISK: &str = "/run/netns/bench";
+
+/// A server that is ready, and the command that copies `DISK/source/TOP` to `DISK/arrived/TOP`.
+pub struct Copier {
+    /// On host b.
+    pub server: Running,
+    /// On host a.
+    pub client: Command,
+    /// How both were set up, besides the command itself.
+    pub note: String,
+}
+
+/// Copies the cell's files by its tool.
+pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
+    let Work::Files { files, at_most } = bench.cell.work else {
+        return Err(MeasureError::Unexpected { who: "the bench", said: "no files to copy".to_owned() });
+    };
+    prepare(bench, files)?;
+    let mut copier = match bench.cell.tool {
+        Tool::Gridftp | Tool::GridftpBbr => gridftp::set_up(bench, files)?,
+        _ => ssh::set_up(bench, files)?,
+    };
+    let settings = format!("{}; {}", words(&copier.client), copier.note);
+    let begin = now();
+    let carried = bench.site.delivered();
+    let mut client = Running::start(copier.client).map_err(|error| MeasureError::Start { what: "the client", error })?;
+    let (ended, series) = watch(bench, &mut client, at_most)?;
+    let (time, gave_up) = (ended.at.since(begin), ended.status != 0 && now().since(begin) >= at_most);
+    if ended.status != 0 && !gave_up {
+        return Err(MeasureError::Ended { who: bench.cell.tool.name(), status: ended.status, said: client.last_words() });
+    }
+    let bytes = if gave_up { arrived(bench, carried) } else { files.total() };
+    if !gave_up {
+        helper(bench, "check", "arrived", files).map_err(MeasureError::Different)?;
+    }
+    let receiver = copier.server.end(Signal::TERM).map_or_else(|_| Usage::default(), |ended| ended.usage);
+    Ok(Measured { series, time, bytes, gave_up, sender: ended.usage, receiver, settings })
+}
+
+/// Mounts the disk and makes the files.
+fn prepare(bench: &Bench<'_>, files: FileSet) -> Result<(), MeasureError> {
+    // Source, copy, a copy's temporary files, and the blocks that small files do not fill.
+    let room = files.total().0 * 3 + u64::from(files.count) * 16_384 + (64 << 20);
+    let script = format!(
+        "mkdir -p {DISK} && mount -t tmpfs -o size={room},nr_inodes={} bench {DISK} && mkdir {DISK}/source {DISK}/arrived",
+        u64::from(files.count) * 4 + 1000
+    );
+    shell(bench, &script).map_err(|said| MeasureError::Unexpected { who: "mount", said })?;
+    helper(bench, "make", "source", files).map_err(|said| MeasureError::Unexpected { who: "haul lab files", said })
+}
+
+/// Runs lines of the shell on host b.
+pub fn shell(bench: &Bench<'_>, script: &str) -> Result<(), String> {
+    let mut command = bench.site.command(Side::B, "sh".as_ref());
+    command.args(["-ec", script]);
+    run(command)
+}
+
+/// Makes or checks files, where the disk can be seen.
+fn helper(bench: &Bench<'_>, what: &str, place: &str, files: FileSet) -> Result<(), String> {
+    let mut command = bench.site.command(Side::B, bench.programs.haul().as_os_str());
+    let (count, size, seed) = (files.count.to_string(), files.size.0.to_string(), (bench.cell.turn + 1).to_string());
+    command.args(["lab", "files", what, &format!("{DISK}/{place}"), "--count", &count, "--size", &size, "--seed", &seed]);
+    run(command)
+}
+
+fn run(mut command: Command) -> Result<(), String> {
+    let output = command.output().map_err(|error| error.to_string())?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(said.lines().last().unwrap_or("it does not say why").trim_start_matches("error: ").to_owned())
+}
+
+/// Waits for the end of the client or of its time, and looks at what the WAN delivers meanwhile.
+fn watch(bench: &Bench<'_>, client: &mut Running, at_most: Duration) -> Result<(Ended, Series), MeasureError> {
+    let failed = |error| MeasureError::Start { what: "the client", error };
+    let (begin, mut series) = (now(), Series::default());
+    let mut carried = bench.site.delivered();
+    loop {
+        let ended = client.wait_until(now() + GLANCE).map_err(failed)?;
+        if let Some((before, after)) = carried.zip(bench.site.delivered()) {
+            series.push(now().since(begin), after.saturating_sub(before));
+            carried = Some(after);
+        }
+        if let Some(ended) = ended {
+            return Ok((ended, series));
+        }
+        if !bench.observer.go_on() {
+            return Err(MeasureError::Interrupted);
+        }
+        if now().since(begin) >= at_most {
+            return Ok((client.end(Signal::TERM).map_err(failed)?, series));
+        }
+    }
+}
+
+/// What has crossed the WAN since, headers and repetitions and all: the most that can have arrived.
+fn arrived(bench: &Bench<'_>, since: Option<Bytes>) -> Bytes {
+    let all = since.zip(bench.site.delivered()).map_or(Bytes::ZERO, |(before, after)| after.saturating_sub(before));
+    all.min(bench.cell.work.bytes().unwrap_or(Bytes::ZERO))
+}
+
+/// What is to be copied.
+pub fn source(files: FileSet) -> String {
+    format!("{DISK}/source/{}", files::top(files))
+}
+
+/// Between two looks at the WAN.
+const GLANCE: Duration = Duration::from_millis(100);

@@ -1,0 +1,77 @@
+//! The drivers of bench/: UDT, SRT, and QUIC by quinn. They are called alike, and their receivers print the same.
+
+use std::time::Duration;
+
+use haul_units::Bytes;
+use rustix::process::Signal;
+
+use super::{Bench, Measured, round_trip, window, words};
+use crate::bench::duel::{Duel, Listens, MeasureError};
+use crate::bench::plan::Work;
+use crate::bench::series::Series;
+use crate::bench::tool::Tool;
+use crate::wan::Side;
+
+/// Measures what the cell's tool carries.
+pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
+    let cell = bench.cell;
+    let (name, note) = match cell.tool {
+        Tool::Udt => ("udt-bulk", "UDP buffers 32 MiB, clear text"),
+        Tool::Srt => ("srt-bulk", "UDP buffers 32 MiB, clear text"),
+        _ => ("quinn-bulk", "UDP buffers 64 MiB, AES-128-GCM"),
+    };
+    let program = bench.programs.find(name).unwrap_or_else(|| name.into());
+    let mut sides = [(Side::B, "receive"), (Side::A, "send")].map(|(side, role)| {
+        let mut command = bench.site.command(side, program.as_os_str());
+        command.args([role, &bench.site.address(Side::B).to_string(), &PORT.to_string()]);
+        command.args(["--window", &window(&cell.path).0.to_string()]);
+        match cell.tool {
+            Tool::QuicCubic => _ = command.args(["--congestion", "cubic"]),
+            Tool::QuicBbr => _ = command.args(["--congestion", "bbr"]),
+            _ => {}
+        }
+        command
+    });
+    match cell.work {
+        Work::Bytes { bytes, .. } => sides.iter_mut().for_each(|command| _ = command.args(["--bytes", &bytes.0.to_string()])),
+        _ => _ = sides[0].args(["--seconds", &cell.work.at_most().as_secs_f64().to_string()]),
+    }
+    let [server, client] = sides;
+    let settings = format!("{}; {note}", words(&client));
+    let slack = round_trip(&cell.path) * 10 + Duration::from_secs(2);
+    let duel = Duel {
+        server,
+        client,
+        listens: Listens::Udp(PORT),
+        end_by: Signal::INT,
+        at_most: cell.work.at_most() + slack,
+        // The receiver may end first, and not every protocol says so.
+        farewell: round_trip(&cell.path),
+    };
+    let fought = duel.fight(bench.site, bench.observer)?;
+    let series = parse(&fought.server_output, name)?;
+    let (time, gave_up) = match cell.work {
+        Work::Bytes { bytes, at_most } => series.time_of(bytes).map_or((at_most, true), |time| (time, false)),
+        _ => (cell.work.at_most(), fought.gave_up),
+    };
+    let series = series.up_to(time);
+    let (bytes, sender, receiver) = (series.total(), fought.client.usage, fought.server.usage);
+    Ok(Measured { series, time, bytes, gave_up, sender, receiver, settings })
+}
+
+/// The intervals that a receiver prints: `interval END_SECONDS BYTES`.
+fn parse(output: &str, who: &'static str) -> Result<Series, MeasureError> {
+    let interval = |line: &str| {
+        let mut figures = line.strip_prefix("interval ")?.split(' ');
+        let end = Duration::try_from_secs_f64(figures.next()?.parse().ok()?).ok()?;
+        Some((end, Bytes(figures.next()?.parse().ok()?)))
+    };
+    let series: Series = output.lines().filter_map(interval).collect();
+    if series.intervals().is_empty() {
+        let said = output.lines().next().unwrap_or("nothing").to_owned();
+        return Err(MeasureError::Unexpected { who, said });
+    }
+    Ok(series)
+}
+
+const PORT: u16 = 5300;

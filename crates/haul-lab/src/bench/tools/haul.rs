@@ -1,0 +1,57 @@
+//! haul, memory to memory, by `haul perf`: its server on host b, its client on host a, bytes counted at the receiver.
+
+use std::time::Duration;
+
+use haul_units::Bytes;
+use rustix::process::Signal;
+
+use super::{Bench, Measured, iperf, round_trip, window, words};
+use crate::bench::duel::{Duel, Listens, MeasureError};
+use crate::bench::plan::Work;
+use crate::bench::tool::Tool;
+use crate::wan::Side;
+
+/// Measures it in the mode of the cell's tool.
+pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
+    let cell = bench.cell;
+    let address = bench.site.address(Side::B).to_string();
+    let mut server = bench.site.command(Side::B, bench.programs.haul().as_os_str());
+    let memory = window(&cell.path) + Bytes::mib(128);
+    server.args(["perf", "--server", "--one-off", "--bind", &address, "--max-memory", &memory.0.to_string()]);
+    let mut client = bench.site.command(Side::A, bench.programs.haul().as_os_str());
+    client.args(["perf", "--client", &address, "--interval", "0.1", "--json", "--mode", mode(cell.tool)]);
+    match cell.work {
+        Work::Bytes { bytes, .. } => client.args(["--bytes", &bytes.0.to_string()]),
+        _ => client.args(["--time", &cell.work.at_most().as_secs_f64().to_string()]),
+    };
+    let settings = format!("{}; encrypted; server: {}", words(&client), words(&server));
+    let slack = round_trip(&cell.path) * 10 + Duration::from_secs(5);
+    let duel = Duel {
+        server,
+        client,
+        listens: Listens::Udp(PORT),
+        end_by: Signal::INT,
+        at_most: cell.work.at_most() + slack,
+        farewell: slack,
+    };
+    let fought = duel.fight(bench.site, bench.observer)?;
+    let series = iperf::parse(&fought.client_output, "haul perf")?;
+    let (time, gave_up) = match cell.work {
+        Work::Bytes { bytes, at_most } => series.time_of(bytes).map_or((at_most, true), |time| (time, false)),
+        _ => (cell.work.at_most(), fought.gave_up),
+    };
+    let series = series.up_to(time);
+    let (bytes, sender, receiver) = (series.total(), fought.client.usage, fought.server.usage);
+    Ok(Measured { series, time, bytes, gave_up, sender, receiver, settings })
+}
+
+const fn mode(tool: Tool) -> &'static str {
+    match tool {
+        Tool::HaulQuickstart => "quickstart",
+        Tool::HaulModest => "modest",
+        Tool::HaulAggressive => "aggressive",
+        _ => "fair",
+    }
+}
+
+const PORT: u16 = 7701;

@@ -1,0 +1,76 @@
+//! The kernel's TCP, by iperf3: its congestion control is that of the hosts, its windows grow by themselves up to 2 GiB.
+
+use std::process::Command;
+use std::time::Duration;
+
+use haul_units::Bytes;
+use rustix::process::Signal;
+use serde::Deserialize;
+
+use super::{Bench, Measured, round_trip, tcp, words};
+use crate::bench::duel::{Duel, Listens, MeasureError};
+use crate::bench::plan::Work;
+use crate::bench::series::Series;
+use crate::wan::Side;
+
+/// Measures TCP with the congestion control of the cell's tool.
+pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
+    let cell = bench.cell;
+    let time = cell.work.at_most();
+    let seconds = time.as_secs_f64().ceil().to_string();
+    let mut server = bench.site.command(Side::B, "iperf3".as_ref());
+    server.args(["--server", "--one-off", "--json", "--interval", "0.1"]);
+    let mut client = bench.site.command(Side::A, "iperf3".as_ref());
+    client.args(["--client", &bench.site.address(Side::B).to_string(), "--congestion", tcp(cell.tool)]);
+    client.args(["--time", &seconds, "--length", "1M", "--interval", "0"]);
+    let settings = settings(&client);
+    let slack = round_trip(&cell.path) * 20 + Duration::from_secs(5);
+    let fought =
+        Duel { server, client, listens: Listens::Tcp(PORT), end_by: Signal::INT, at_most: time + slack, farewell: slack }
+            .fight(bench.site, bench.observer)?;
+    let series = parse(&fought.server_output, "iperf3")?;
+    let (time, gave_up) = match cell.work {
+        Work::Bytes { bytes, at_most } => series.time_of(bytes).map_or((at_most, true), |time| (time, false)),
+        _ => (time, false),
+    };
+    let series = series.up_to(time);
+    let (bytes, sender, receiver) = (series.total(), fought.client.usage, fought.server.usage);
+    Ok(Measured { series, time, bytes, gave_up, sender, receiver, settings })
+}
+
+fn settings(client: &Command) -> String {
+    format!("{}; rmem and wmem up to 2 GiB, clear text", words(client))
+}
+
+#[derive(Deserialize)]
+struct Report {
+    #[serde(default)]
+    intervals: Vec<ReportInterval>,
+    error: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct ReportInterval {
+    sum: Sum,
+}
+
+#[derive(Deserialize)]
+struct Sum {
+    end: f64,
+    bytes: u64,
+}
+
+/// The intervals of a receiver, in iperf3's JSON.
+pub fn parse(json: &str, who: &'static str) -> Result<Series, MeasureError> {
+    let unexpected = |said: String| MeasureError::Unexpected { who, said };
+    let report: Report = serde_json::from_str(json).map_err(|error| unexpected(error.to_string()))?;
+    if report.intervals.is_empty() {
+        return Err(unexpected(report.error.unwrap_or_else(|| "no intervals".to_owned())));
+    }
+    let interval = |interval: &ReportInterval| {
+        (Duration::try_from_secs_f64(interval.sum.end).unwrap_or_default(), Bytes(interval.sum.bytes))
+    };
+    Ok(report.intervals.iter().map(interval).collect())
+}
+
+const PORT: u16 = 5201;

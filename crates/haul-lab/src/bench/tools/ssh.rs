@@ -1,0 +1,103 @@
+//! What copies over ssh: scp, sftp, rsync, tar and `haul cp`, to an sshd of its own with keys made for one measurement.
+
+use super::Bench;
+use super::copy::{Copier, DISK, shell, source};
+use crate::bench::duel::{Listens, MeasureError, wait_until_listening};
+use crate::bench::files;
+use crate::bench::plan::FileSet;
+use crate::bench::process::Running;
+use crate::bench::tool::Tool;
+use crate::wan::Side;
+
+/// Starts sshd and makes the command.
+pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError> {
+    let address = bench.site.address(Side::B).to_string();
+    shell(bench, &script(&address)).map_err(|said| MeasureError::Unexpected { who: "ssh-keygen", said })?;
+    // It calls itself again for each session, by its full path.
+    let sshd = bench.programs.find("sshd").unwrap_or_else(|| "/usr/sbin/sshd".into());
+    let mut server = bench.site.command(Side::B, sshd.as_os_str());
+    server.args(["-D", "-e", "-f", &format!("{DISK}/sshd_config")]);
+    let mut server = Running::start(server).map_err(|error| MeasureError::Start { what: "sshd", error })?;
+    wait_until_listening(bench.site, &mut server, Listens::Tcp(PORT))?;
+    let words = words(bench, files);
+    let mut client = bench.site.command(Side::A, words[0].as_ref());
+    client.args(&words[1..]);
+    let note =
+        "logging in included; OpenSSH with aes128-gcm, no compression, TCP CUBIC with rmem and wmem up to 2 GiB".to_owned();
+    Ok(Copier { server, client, note })
+}
+
+fn words(bench: &Bench<'_>, files: FileSet) -> Vec<String> {
+    let (config, arrived, source, top) =
+        (format!("{DISK}/ssh_config"), format!("{DISK}/arrived/"), source(files), files::top(files));
+    let far = format!("far:{arrived}");
+    let is_tree = files.count > 1;
+    let haul = bench.programs.haul().to_string_lossy().into_owned();
+    let words: Vec<&str> = match bench.cell.tool {
+        Tool::HaulCp => {
+            let recursive: &[&str] = if is_tree { &["-r"] } else { &[] };
+            [&[haul.as_str(), "cp", "-F", &config, "--remote-haul", &haul], recursive, &[&source, &far]].concat()
+        }
+        Tool::Rsync => {
+            let shell = format!("ssh -F {config}");
+            return ["rsync", "-a", "--whole-file", "--inplace", "-e", &shell, &source, &far].map(str::to_owned).to_vec();
+        }
+        Tool::Tar => {
+            let pipe = format!("tar -C {DISK}/source -cf - {top} | ssh -F {config} far tar -C {arrived} -xf -");
+            return ["bash", "-o", "pipefail", "-c", &pipe].map(str::to_owned).to_vec();
+        }
+        Tool::Sftp => {
+            let batch = format!("put {} {source} {arrived}", if is_tree { "-R" } else { "" });
+            let pipe = format!("echo '{batch}' | sftp -q -F {config} -B 261120 -R 1024 -b - far");
+            return ["bash", "-o", "pipefail", "-c", &pipe].map(str::to_owned).to_vec();
+        }
+        _ => {
+            let recursive: &[&str] = if is_tree { &["-r"] } else { &[] };
+            [&["scp", "-q", "-F", &config], recursive, &[&source, &far]].concat()
+        }
+    };
+    words.into_iter().map(str::to_owned).collect()
+}
+
+/// Makes keys and both configurations on the disk.
+fn script(address: &str) -> String {
+    format!(
+        "cd {DISK}
+        ssh-keygen -q -t ed25519 -N '' -f host_key
+        ssh-keygen -q -t ed25519 -N '' -f user_key
+        mkdir -p /run/sshd far-config far-state
+        cat >sshd_config <<CONFIG
+Port {PORT}
+ListenAddress {address}
+HostKey {DISK}/host_key
+AuthorizedKeysFile {DISK}/user_key.pub
+StrictModes no
+PidFile none
+UsePAM no
+PermitRootLogin yes
+PasswordAuthentication no
+UseDNS no
+SetEnv XDG_CONFIG_HOME={DISK}/far-config XDG_STATE_HOME={DISK}/far-state
+Subsystem sftp internal-sftp
+CONFIG
+        echo \"[{address}]:{PORT} $(cat host_key.pub)\" >known_hosts
+        cat >ssh_config <<CONFIG
+Host far
+  HostName {address}
+  Port {PORT}
+  User $(id -un)
+  IdentityFile {DISK}/user_key
+  IdentitiesOnly yes
+  UserKnownHostsFile {DISK}/known_hosts
+  GlobalKnownHostsFile /dev/null
+  StrictHostKeyChecking yes
+  BatchMode yes
+  ControlPath none
+  Compression no
+  Ciphers aes128-gcm@openssh.com
+CONFIG
+"
+    )
+}
+
+const PORT: u16 = 2222;
