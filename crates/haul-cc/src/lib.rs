@@ -5,22 +5,30 @@
 //! [`Controller::window`] and [`Controller::rate`] after every event; the [`Pacer`] turns the rate into departure times of whole trains.
 //! [`ControllerChoice`] names the controllers; [`RateSampler`], [`RttEstimator`] and [`OneWayDelay`] make the measurements they live on.
 
+mod bic;
 mod choice;
 mod controller;
 mod cubic;
 mod dispersion;
+mod fast;
 mod fixed;
+mod highspeed;
 mod learned;
+mod ledbat;
 mod lfn;
 mod one_way;
 mod pacer;
 mod rate_sampler;
+mod reno;
+#[cfg(test)]
+mod rounds;
 mod rtt;
+mod scalable;
+mod window;
 mod windowed;
 
 pub use choice::{ControllerChoice, ParseControllerError, PathStart};
 pub use controller::{AckSample, Controller, EcnSample, LossSample, RateSample, SentSample, Snapshot};
-pub use cubic::Cubic;
 pub use dispersion::{DispersionMeter, DispersionSample};
 pub use fixed::Fixed;
 pub use learned::Learned;

@@ -5,6 +5,8 @@
 
 use std::time::Duration;
 
+use super::{Acked, SlowStart, Verdict};
+
 /// The start-up search.
 #[derive(Debug, Clone)]
 pub(crate) struct HyStart {
@@ -20,22 +22,28 @@ struct Conservative {
     rounds: u32,
 }
 
-/// What slow start is to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Grow by the bytes acknowledged, divided by this.
-    Grow { divisor: u32 },
-    /// Leave slow start.
-    Leave,
+impl Default for HyStart {
+    fn default() -> Self {
+        Self { last_round_min: Duration::MAX, round_min: Duration::MAX, round_samples: 0, conservative: None }
+    }
+}
+
+impl SlowStart for HyStart {
+    fn on_ack(&mut self, window: f64, ack: &Acked<'_>) -> Verdict {
+        // RFC 9406 4.3: in the first slow start only; later ones end at the threshold.
+        if !ack.first {
+            return Verdict::Grow(1.0);
+        }
+        if self.search(ack.sample.round_start, ack.sample.rtt) {
+            return Verdict::Leave(window);
+        }
+        Verdict::Grow(if self.conservative.is_some() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 })
+    }
 }
 
 impl HyStart {
-    pub(crate) fn new() -> Self {
-        Self { last_round_min: Duration::MAX, round_min: Duration::MAX, round_samples: 0, conservative: None }
-    }
-
-    /// An acknowledgement in slow start.
-    pub(crate) fn on_ack(&mut self, round_start: bool, rtt: Option<Duration>) -> Verdict {
+    /// Whether slow start is over.
+    fn search(&mut self, round_start: bool, rtt: Option<Duration>) -> bool {
         if round_start && self.round_samples > 0 {
             self.last_round_min = self.round_min;
             self.round_min = Duration::MAX;
@@ -43,7 +51,7 @@ impl HyStart {
             if let Some(conservative) = &mut self.conservative {
                 conservative.rounds += 1;
                 if conservative.rounds >= CSS_ROUNDS {
-                    return Verdict::Leave;
+                    return true;
                 }
             }
         }
@@ -52,7 +60,7 @@ impl HyStart {
             self.round_samples += 1;
             self.judge();
         }
-        Verdict::Grow { divisor: if self.conservative.is_some() { CSS_GROWTH_DIVISOR } else { 1 } }
+        false
     }
 
     fn judge(&mut self) {
@@ -77,34 +85,36 @@ impl HyStart {
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
 const RTT_SAMPLES: u32 = 8;
-const CSS_GROWTH_DIVISOR: u32 = 4;
+const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn round(hystart: &mut HyStart, rtt_ms: u64) -> Verdict {
-        (0..10).map(|n| hystart.on_ack(n == 0, Some(Duration::from_millis(rtt_ms)))).last().expect("ten of them")
+    /// Ten samples; whether it is over, and whether it is conservative.
+    fn round(hystart: &mut HyStart, rtt_ms: u64) -> (bool, bool) {
+        let over = (0..10).map(|n| hystart.search(n == 0, Some(Duration::from_millis(rtt_ms)))).any(|over| over);
+        (over, hystart.conservative.is_some())
     }
 
     #[test]
     fn delay_that_persists_ends_slow_start() {
-        let mut hystart = HyStart::new();
-        assert_eq!(round(&mut hystart, 100), Verdict::Grow { divisor: 1 });
-        assert_eq!(round(&mut hystart, 105), Verdict::Grow { divisor: 1 });
-        assert_eq!(round(&mut hystart, 130), Verdict::Grow { divisor: 4 });
+        let mut hystart = HyStart::default();
+        assert_eq!(round(&mut hystart, 100), (false, false));
+        assert_eq!(round(&mut hystart, 105), (false, false));
+        assert_eq!(round(&mut hystart, 130), (false, true));
         for _ in 0..4 {
-            round(&mut hystart, 135);
+            assert_eq!(round(&mut hystart, 135), (false, true));
         }
-        assert_eq!(hystart.on_ack(true, Some(Duration::from_millis(135))), Verdict::Leave);
+        assert_eq!(round(&mut hystart, 135), (true, true));
     }
 
     #[test]
     fn delay_that_passes_resumes_it() {
-        let mut hystart = HyStart::new();
+        let mut hystart = HyStart::default();
         round(&mut hystart, 100);
-        assert_eq!(round(&mut hystart, 130), Verdict::Grow { divisor: 4 });
-        assert_eq!(round(&mut hystart, 100), Verdict::Grow { divisor: 1 });
+        assert_eq!(round(&mut hystart, 130), (false, true));
+        assert_eq!(round(&mut hystart, 100), (false, false));
     }
 }
