@@ -106,10 +106,10 @@ mod tests {
     use crate::rounds::{Rounds, mean_window};
 
     #[test]
-    fn half_the_distance_each_round_trip() {
+    fn towards_the_midpoint_each_round_trip() {
         let mut path = Rounds::<Bic>::avoiding(400.0, Duration::from_millis(100));
         path.lose();
-        // 350 of 400: 25, 12.5, 6.25 .. within what acknowledgements in a round compound to.
+        // The midpoint moves with each acknowledgement: exp(-1/2) of the distance is left.
         let mut distances = vec![400.0 - path.window()];
         for _ in 0..4 {
             path.round();
@@ -117,7 +117,7 @@ mod tests {
         }
         for pair in distances.windows(2) {
             let ratio = pair[1] / pair[0];
-            assert!((0.5..0.65).contains(&ratio), "{distances:?}");
+            assert!((0.59..0.63).contains(&ratio), "{distances:?}");
         }
     }
 
@@ -140,10 +140,11 @@ mod tests {
 
     #[test]
     fn response_function() {
-        // Xu 2004, 4.1: sqrt(S_max / 2 (2 - beta) / beta / p) where the additive part rules, beta W >> 2 S_max
-        for loss in [1e-6, 1e-7] {
+        // Xu 2004, 4.1: sqrt(S_max / 2 (2 - beta) / beta / p) where the additive part rules, beta W >> 2 S_max;
+        // the search at its end takes some 18 round trips more, which at 1e-6 are a quarter of all.
+        for loss in [1e-7, 1e-8] {
             let ratio = mean_window::<Bic>(loss) / (S_MAX / 2.0 * (2.0 - BETA) / BETA / loss).sqrt();
-            assert!((0.9..1.1).contains(&ratio), "{ratio} at {loss}");
+            assert!((0.94..1.02).contains(&ratio), "{ratio} at {loss}");
         }
     }
 

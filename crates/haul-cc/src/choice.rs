@@ -6,7 +6,17 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
-use crate::{Controller, Cubic, Fixed, Learned, Lfn, Mode};
+use crate::bbr::Bbr;
+use crate::bic::Bic;
+use crate::cubic::Cubic;
+use crate::fast::Fast;
+use crate::highspeed::HighSpeed;
+use crate::ledbat::Ledbat;
+use crate::reno::Reno;
+use crate::scalable::Scalable;
+use crate::udt::Udt;
+use crate::window::{Law, Windowed};
+use crate::{Controller, Fixed, Learned, Lfn, Mode};
 
 /// A controller by name: `fair`, `cubic`, `fixed:10G`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,8 +32,24 @@ pub enum ControllerChoice {
     Modest,
     /// Takes what it can get.
     Aggressive,
-    /// CUBIC with HyStart++, as most TCP traffic: any loss is congestion.
+    /// One packet more a round trip, half on loss: the standard others are measured against. RFC 5681
+    Reno,
+    /// CUBIC with HyStart++, as most TCP traffic: any loss is congestion. RFC 9438
     Cubic,
+    /// Reno that grows faster and cuts less the larger its window is. RFC 3649
+    HighSpeed,
+    /// Scalable TCP: a hundredth more a round trip, an eighth less on loss.
+    Scalable,
+    /// A binary search for the window below the one at which loss came.
+    Bic,
+    /// FAST TCP: a fixed number of our packets in the queue, by delay.
+    Fast,
+    /// UDT's control: steps by the bandwidth that is left, a ninth less on loss.
+    Udt,
+    /// BBR, version 3: bandwidth and smallest round-trip time, bounded where more than 2 % is lost.
+    Bbr,
+    /// LEDBAT++: the scavenger, out of the way at 60 ms of queue.
+    Ledbat,
     /// A rate that is known and reserved: loss is ignored.
     Fixed(BitRate),
 }
@@ -59,7 +85,21 @@ impl PathStart {
 
 impl ControllerChoice {
     /// All but `fixed`, which needs a rate.
-    pub const NAMED: &'static [Self] = &[Self::Fair, Self::Quickstart, Self::Modest, Self::Aggressive, Self::Cubic];
+    pub const NAMED: &'static [Self] = &[
+        Self::Fair,
+        Self::Quickstart,
+        Self::Modest,
+        Self::Aggressive,
+        Self::Reno,
+        Self::Cubic,
+        Self::HighSpeed,
+        Self::Scalable,
+        Self::Bic,
+        Self::Fast,
+        Self::Udt,
+        Self::Bbr,
+        Self::Ledbat,
+    ];
 
     /// The controller for a new path.
     pub fn build(self, start: &PathStart) -> Box<dyn Controller> {
@@ -68,14 +108,22 @@ impl ControllerChoice {
             Self::Quickstart => Box::new(Lfn::new(Mode::Quickstart, start)),
             Self::Modest => Box::new(Lfn::new(Mode::Modest, start)),
             Self::Aggressive => Box::new(Lfn::new(Mode::Aggressive, start)),
-            Self::Cubic => Box::new(Cubic::new(start)),
+            Self::Reno => Box::new(Windowed::<Reno>::new(start)),
+            Self::Cubic => Box::new(Windowed::<Cubic>::new(start)),
+            Self::HighSpeed => Box::new(Windowed::<HighSpeed>::new(start)),
+            Self::Scalable => Box::new(Windowed::<Scalable>::new(start)),
+            Self::Bic => Box::new(Windowed::<Bic>::new(start)),
+            Self::Fast => Box::new(Windowed::<Fast>::new(start)),
+            Self::Udt => Box::new(Udt::new(start)),
+            Self::Bbr => Box::new(Bbr::new(start)),
+            Self::Ledbat => Box::new(Windowed::<Ledbat>::new(start)),
             Self::Fixed(rate) => Box::new(Fixed::new(rate, start)),
         }
     }
 
     /// Whether its start is better if the receiver reports the first packets in small groups.
     pub const fn measures_dispersion(self) -> bool {
-        matches!(self, Self::Quickstart)
+        matches!(self, Self::Quickstart | Self::Udt)
     }
 
     /// The name; without the rate for `fixed`.
@@ -85,7 +133,15 @@ impl ControllerChoice {
             Self::Quickstart => Mode::Quickstart.name(),
             Self::Modest => Mode::Modest.name(),
             Self::Aggressive => Mode::Aggressive.name(),
-            Self::Cubic => "cubic",
+            Self::Reno => Reno::NAME,
+            Self::Cubic => Cubic::NAME,
+            Self::HighSpeed => HighSpeed::NAME,
+            Self::Scalable => Scalable::NAME,
+            Self::Bic => Bic::NAME,
+            Self::Fast => Fast::NAME,
+            Self::Udt => Udt::NAME,
+            Self::Bbr => Bbr::NAME,
+            Self::Ledbat => Ledbat::NAME,
             Self::Fixed(_) => "fixed",
         }
     }

@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn response_function() {
         // RFC 9438 5.1 Eq. 6: mean window = 1.054 (RTT / p)^(3/4), where it is larger than Reno's
-        for (loss, rtt_ms) in [(1e-4, 100), (1e-5, 100), (1e-5, 20), (1e-6, 50)] {
+        for (loss, rtt_ms) in [(1e-4, 100), (1e-5, 100), (1e-6, 20), (1e-6, 50)] {
             let rtt = Duration::from_millis(rtt_ms);
             let ratio = mean_window_at::<Cubic>(loss, rtt) / (1.054 * (rtt.as_secs_f64() / loss).powf(0.75));
             assert!((0.9..1.15).contains(&ratio), "{ratio} at {loss}, {rtt:?}");

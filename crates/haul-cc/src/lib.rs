@@ -5,6 +5,7 @@
 //! [`Controller::window`] and [`Controller::rate`] after every event; the [`Pacer`] turns the rate into departure times of whole trains.
 //! [`ControllerChoice`] names the controllers; [`RateSampler`], [`RttEstimator`] and [`OneWayDelay`] make the measurements they live on.
 
+mod bbr;
 mod bic;
 mod choice;
 mod controller;
@@ -24,6 +25,7 @@ mod reno;
 mod rounds;
 mod rtt;
 mod scalable;
+mod udt;
 mod window;
 mod windowed;
 

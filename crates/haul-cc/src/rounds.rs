@@ -24,7 +24,7 @@ pub(crate) struct Rounds<L: Law> {
 impl<L: Law> Rounds<L> {
     pub(crate) fn new(base_rtt: Duration) -> Self {
         Self {
-            controller: Windowed::new(&PathStart { now: Time::ZERO, packet: PACKET, seed: 1 }),
+            controller: Windowed::new(&PathStart::new(Time::ZERO, PACKET, 1)),
             now: Time::ZERO,
             base_rtt,
             queue: Duration::ZERO,
@@ -38,6 +38,7 @@ impl<L: Law> Rounds<L> {
     pub(crate) fn avoiding(window: f64, base_rtt: Duration) -> Self {
         let mut path = Self::new(base_rtt);
         path.controller.leave_slow_start(window);
+        path.send(Bytes((window * PACKET.as_u64() as f64) as u64));
         path
     }
 
@@ -46,21 +47,22 @@ impl<L: Law> Rounds<L> {
         self.controller.window().as_u64() as f64 / PACKET.as_u64() as f64
     }
 
-    /// The whole window is sent, and acknowledged a round trip later.
+    /// What was in flight is acknowledged, bit by bit, and the window filled again each time.
     pub(crate) fn round(&mut self) {
-        let window = self.controller.window();
-        let whole = PACKET * (window.as_u64() / PACKET.as_u64()).max(1);
+        let whole = PACKET * (self.controller.window().as_u64() / PACKET.as_u64()).max(1);
         self.send(whole);
         self.now += self.base_rtt + self.queue;
         let batches = (whole.as_u64() / PACKET.as_u64()).clamp(1, BATCHES);
         for batch in 0..batches {
-            let in_flight = Bytes(whole.as_u64() * (batches - 1 - batch) / batches);
-            self.acknowledge(Bytes(whole.as_u64() / batches), in_flight, batch == 0);
+            let acked = Bytes(whole.as_u64() / batches);
+            self.acknowledge(acked, self.controller.window().saturating_sub(acked), batch == 0);
+            self.send(self.controller.window());
         }
     }
 
-    pub(crate) fn send(&mut self, bytes: Bytes) {
-        self.controller.on_sent(&SentSample { now: self.now, bytes, in_flight: bytes, app_limited: false });
+    /// So much is in flight now.
+    pub(crate) fn send(&mut self, in_flight: Bytes) {
+        self.controller.on_sent(&SentSample { now: self.now, bytes: PACKET, in_flight, app_limited: false });
     }
 
     pub(crate) fn acknowledge(&mut self, acked: Bytes, in_flight: Bytes, round_start: bool) {
@@ -139,11 +141,12 @@ pub(crate) fn mean_window_at<L: Law>(loss: f64, rtt: Duration) -> f64 {
 pub(crate) fn rounds_to_recover<L: Law>(window: f64) -> u32 {
     let mut path = Rounds::<L>::avoiding(window, Duration::from_millis(100));
     path.lose();
-    (1..100_000).find(|_| {
-        path.round();
-        path.window() >= window
-    })
-    .expect("it grows")
+    (1..100_000)
+        .find(|_| {
+            path.round();
+            path.window() >= window
+        })
+        .expect("it grows")
 }
 
 const BATCHES: u64 = 32;

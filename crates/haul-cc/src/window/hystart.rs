@@ -1,9 +1,15 @@
 //! HyStart++: leaves slow start when the round-trip time rises, before the queue overflows.
 //!
-//! When the smallest round-trip time of a round exceeds the last round's by a margin, slow start becomes conservative (a quarter of the
-//! growth) for five rounds; if the delay turns out not to persist, it becomes slow start again. Source: RFC 9406 4.2.
+//! When the round-trip time exceeds the last round's smallest by a margin, slow start becomes conservative (a quarter of the growth); if
+//! the delay turns out not to persist, it becomes slow start again, and if it does, it ends. Source: RFC 9406 4.2.
+//!
+//! DEVIATION: the RFC compares the smallest of a round, and goes on for five rounds. A round that begins with an empty queue can fill
+//! one of a whole pipe before it ends, so the last eight samples are compared instead; and where the delay persists for a round while
+//! more is in flight than what arrives in the smallest round-trip time, and a quarter, slow start ends with what does arrive in it.
 
 use std::time::Duration;
+
+use haul_units::BitRate;
 
 use super::{Acked, SlowStart, Verdict};
 
@@ -13,7 +19,10 @@ pub(crate) struct HyStart {
     last_round_min: Duration,
     round_min: Duration,
     round_samples: u32,
+    recent: [Duration; RTT_SAMPLES],
     conservative: Option<Conservative>,
+    /// The largest delivery rate.
+    rate: BitRate,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -24,7 +33,14 @@ struct Conservative {
 
 impl Default for HyStart {
     fn default() -> Self {
-        Self { last_round_min: Duration::MAX, round_min: Duration::MAX, round_samples: 0, conservative: None }
+        Self {
+            last_round_min: Duration::MAX,
+            round_min: Duration::MAX,
+            round_samples: 0,
+            recent: [Duration::ZERO; RTT_SAMPLES],
+            conservative: None,
+            rate: BitRate::ZERO,
+        }
     }
 }
 
@@ -34,49 +50,53 @@ impl SlowStart for HyStart {
         if !ack.first {
             return Verdict::Grow(1.0);
         }
-        if self.search(ack.sample.round_start, ack.sample.rtt) {
-            return Verdict::Leave(window);
+        self.rate = self.rate.max(ack.sample.rate.map_or(BitRate::ZERO, |sample| sample.rate));
+        let pipe = self.rate.bytes_in(ack.sample.min_rtt).as_u64() as f64 / ack.packet.as_u64().max(1) as f64;
+        let beyond = pipe > 0.0 && window > pipe * MOST_BEYOND_PIPE;
+        let rounds = self.search(ack.sample.round_start, ack.sample.rtt);
+        if rounds >= CSS_ROUNDS || (rounds >= 1 && beyond) {
+            return Verdict::Leave(if beyond { pipe * GROWTH_IN_SAMPLE } else { window });
         }
         Verdict::Grow(if self.conservative.is_some() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 })
     }
 }
 
 impl HyStart {
-    /// Whether slow start is over.
-    fn search(&mut self, round_start: bool, rtt: Option<Duration>) -> bool {
+    /// For how many rounds delay has persisted.
+    fn search(&mut self, round_start: bool, rtt: Option<Duration>) -> u32 {
         if round_start && self.round_samples > 0 {
             self.last_round_min = self.round_min;
             self.round_min = Duration::MAX;
             self.round_samples = 0;
             if let Some(conservative) = &mut self.conservative {
                 conservative.rounds += 1;
-                if conservative.rounds >= CSS_ROUNDS {
-                    return true;
-                }
             }
         }
         if let Some(rtt) = rtt {
             self.round_min = self.round_min.min(rtt);
             self.round_samples += 1;
+            self.recent.rotate_left(1);
+            self.recent[RTT_SAMPLES - 1] = rtt;
             self.judge();
         }
-        false
+        self.conservative.map_or(0, |conservative| conservative.rounds)
     }
 
     fn judge(&mut self) {
-        if self.round_samples < RTT_SAMPLES || self.last_round_min == Duration::MAX {
+        if self.round_samples < RTT_SAMPLES as u32 || self.last_round_min == Duration::MAX {
             return;
         }
+        let recent = self.recent.iter().min().copied().unwrap_or_default();
         match self.conservative {
             // RFC 9406 4.2: RttThresh = max(MIN_RTT_THRESH, min(lastRoundMinRTT / 8, MAX_RTT_THRESH))
             None => {
                 let margin = (self.last_round_min / 8).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH);
-                if self.round_min >= self.last_round_min + margin {
-                    self.conservative = Some(Conservative { baseline: self.round_min, rounds: 0 });
+                if recent >= self.last_round_min + margin {
+                    self.conservative = Some(Conservative { baseline: recent, rounds: 0 });
                 }
             }
             // The delay did not persist: back to slow start.
-            Some(conservative) if self.round_min < conservative.baseline => self.conservative = None,
+            Some(conservative) if recent < conservative.baseline => self.conservative = None,
             Some(_) => {}
         }
     }
@@ -84,9 +104,12 @@ impl HyStart {
 
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
-const RTT_SAMPLES: u32 = 8;
+const RTT_SAMPLES: usize = 8;
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
 const CSS_ROUNDS: u32 = 5;
+const MOST_BEYOND_PIPE: f64 = 1.25;
+/// A rate sample is a mean over the last round trip, in which the rate has grown.
+const GROWTH_IN_SAMPLE: f64 = 1.1;
 
 #[cfg(test)]
 mod tests {
@@ -94,7 +117,8 @@ mod tests {
 
     /// Ten samples; whether it is over, and whether it is conservative.
     fn round(hystart: &mut HyStart, rtt_ms: u64) -> (bool, bool) {
-        let over = (0..10).map(|n| hystart.search(n == 0, Some(Duration::from_millis(rtt_ms)))).any(|over| over);
+        let over =
+            (0..10).map(|n| hystart.search(n == 0, Some(Duration::from_millis(rtt_ms)))).any(|rounds| rounds >= CSS_ROUNDS);
         (over, hystart.conservative.is_some())
     }
 

@@ -116,6 +116,8 @@ pub(crate) struct Windowed<L: Law> {
     state: State<L>,
     start: L::Start,
     first: bool,
+    /// Something has been acknowledged, or the path is known.
+    begun: bool,
     /// What was sent before belongs to the cut made then.
     last_cut: Option<Time>,
     recovery: Option<Recovery>,
@@ -146,18 +148,22 @@ struct Undo<L> {
 }
 
 impl<L: Law> Windowed<L> {
-    /// A controller in slow start.
+    /// A controller in slow start; past it if the path is known.
     pub(crate) fn new(start: &PathStart) -> Self {
+        let known = start.learned_window().map(|window| window.as_u64() as f64 / start.packet.as_u64().max(1) as f64);
+        let window = known.unwrap_or(L::INITIAL_WINDOW).clamp(MIN_WINDOW, MAX_WINDOW_PKTS);
+        let rtt = start.learned.map(|learned| learned.min_rtt).or(start.rtt);
         Self {
             packet: start.packet,
-            state: State { window: L::INITIAL_WINDOW, ssthresh: f64::INFINITY, law: L::default() },
+            state: State { window, ssthresh: if known.is_some() { window } else { f64::INFINITY }, law: L::default() },
             start: L::Start::default(),
-            first: true,
+            first: known.is_none(),
+            begun: known.is_some(),
             last_cut: None,
             recovery: None,
             undo: None,
             silent: false,
-            smoothed_rtt: None,
+            smoothed_rtt: rtt,
             in_flight: Bytes::ZERO,
             used: [Bytes::ZERO; 2],
         }
@@ -184,6 +190,12 @@ impl<L: Law> Windowed<L> {
             }
             Verdict::Grow(_) => {}
             Verdict::Leave(window) => {
+                let now = ack.sample.now;
+                if window < self.state.window {
+                    // What overflowed the queue before this was seen is not congestion once more.
+                    self.last_cut = Some(now);
+                    self.recovery = Some(Recovery::new(now, self.bytes(window), self.in_flight, self.packet));
+                }
                 self.state.window = window.max(MIN_WINDOW);
                 self.state.ssthresh = self.state.window;
             }
@@ -233,8 +245,12 @@ impl<L: Law> Windowed<L> {
         &mut self.state.law
     }
 
+    fn bytes(&self, packets: f64) -> Bytes {
+        Bytes((packets * self.packet.as_u64() as f64) as u64).clamp(self.packet, MAX_WINDOW)
+    }
+
     fn window_bytes(&self) -> Bytes {
-        Bytes((self.state.window * self.packet.as_u64() as f64) as u64).clamp(self.packet, MAX_WINDOW)
+        self.bytes(self.state.window)
     }
 }
 
@@ -249,6 +265,7 @@ impl<L: Law> Controller for Windowed<L> {
 
     fn on_ack(&mut self, ack: &AckSample) {
         self.silent = false;
+        self.begun = true;
         self.smoothed_rtt = Some(ack.smoothed_rtt);
         self.in_flight = ack.in_flight;
         if ack.round_start {
@@ -324,7 +341,7 @@ impl<L: Law> Controller for Windowed<L> {
         let packet = packet.max(Bytes(1));
         let factor = self.packet.as_u64() as f64 / packet.as_u64() as f64;
         self.packet = packet;
-        if self.first && self.smoothed_rtt.is_none() {
+        if !self.begun {
             return;
         }
         self.state.window = (self.state.window * factor).clamp(MIN_WINDOW, MAX_WINDOW_PKTS);
@@ -335,12 +352,12 @@ impl<L: Law> Controller for Windowed<L> {
     }
 
     fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(&PathStart { now, packet: self.packet, seed: 0 });
+        *self = Self::new(&PathStart::new(now, self.packet, 0));
     }
 
     fn window(&self) -> Bytes {
         let window = self.window_bytes();
-        self.recovery.as_ref().map_or(window, |recovery| recovery.limit()).max(self.packet)
+        self.recovery.as_ref().map_or(window, Recovery::limit).max(self.packet * 2)
     }
 
     fn rate(&self) -> BitRate {
