@@ -35,7 +35,7 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
 complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a copy, started through ssh'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
-complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, cubic or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l state -d 'Directory of the identity key and the known hosts, for haul:// targets' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -s P -d 'Port of the ssh server' -r
