@@ -111,8 +111,9 @@ impl PathModel {
         };
         let summary = self.epoch.on_ack(ack, length)?;
         match phase {
-            Phase::Quick(_) | Phase::Startup(_) => self.learn_base_loss(&summary),
-            Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
+            Phase::Startup(_) => self.learn_base_loss(&summary),
+            // What a jump into a queue that others keep full loses is no loss of the path, and shows no delay.
+            Phase::Quick(_) | Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
             Phase::Up(_) | Phase::Down { .. } => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
             Phase::Cruise => {
                 if std::mem::take(&mut self.testing_loss) {

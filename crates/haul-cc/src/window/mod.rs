@@ -43,14 +43,12 @@ pub(crate) trait Law: Clone + Debug + Default + Send {
     /// The window after congestion.
     fn cut(&mut self, window: f64, cause: Cause) -> f64;
 
-    /// The window after packets have been acknowledged while much of it was not used: time in which the application sets the pace
-    /// does not count.
+    /// The window after packets have been acknowledged while much of it was not used.
     fn grow_unused(&mut self, window: f64, _ack: &Acked<'_>) -> f64 {
-        self.pause();
         window
     }
 
-    /// Time that has passed without being used does not count.
+    /// Time in which the application sets the pace does not count.
     fn pause(&mut self) {}
 
     /// Everything in flight was lost: the window starts from the minimum.
@@ -128,6 +126,8 @@ pub(crate) struct Windowed<L: Law> {
     in_flight: Bytes,
     /// Most bytes in flight in the round before and in this one: a window that is not used does not grow.
     used: [Bytes; 2],
+    /// In these rounds the application had nothing more to send.
+    app_limited: [bool; 2],
 }
 
 /// What an undo restores. Windows in packets.
@@ -166,6 +166,7 @@ impl<L: Law> Windowed<L> {
             smoothed_rtt: rtt,
             in_flight: Bytes::ZERO,
             used: [Bytes::ZERO; 2],
+            app_limited: [false; 2],
         }
     }
 
@@ -175,6 +176,10 @@ impl<L: Law> Windowed<L> {
 
     fn packets(&self, bytes: Bytes) -> f64 {
         bytes.as_u64() as f64 / self.packet.as_u64().max(1) as f64
+    }
+
+    fn is_app_limited(&self) -> bool {
+        self.app_limited[0] || self.app_limited[1]
     }
 
     /// The most that was in flight lately, in packets.
@@ -207,7 +212,11 @@ impl<L: Law> Windowed<L> {
         // What came back with this acknowledgement, and a train or two, may be missing in a window that is full.
         let slack = self.packets(self.burst() * 2) + ack.packets;
         let unused = self.used_packets() + slack <= window;
+        let paused = unused && self.is_app_limited();
         let law = &mut self.state.law;
+        if paused {
+            law.pause();
+        }
         let grown = if unused { law.grow_unused(window, ack) } else { law.grow(window, ack) };
         // A law that was fed nonsense does not break the window.
         let grown = if grown.is_finite() { grown } else { window };
@@ -221,10 +230,9 @@ impl<L: Law> Windowed<L> {
             return false;
         }
         self.undo = Some(Undo { before: self.state.clone(), first: self.first, lost: Bytes::ZERO, spurious: Bytes::ZERO });
-        // RFC 7661 4.4.1: a window that was not used is no measure of the path.
-        let slack = self.packets(self.burst() * 3);
-        let used = self.used_packets() + slack;
-        let base = if used < self.state.window { used } else { self.state.window };
+        // RFC 7661 4.4.1: a window that the application did not use is no measure of the path. One that losses have emptied is.
+        let used = self.used_packets() + self.packets(self.burst() * 3);
+        let base = if self.is_app_limited() { used.min(self.state.window) } else { self.state.window };
         self.state.window = self.state.law.cut(base, cause).clamp(MIN_WINDOW, MAX_WINDOW_PKTS);
         self.state.ssthresh = self.state.window;
         self.first = false;
@@ -257,6 +265,7 @@ impl<L: Law> Windowed<L> {
 impl<L: Law> Controller for Windowed<L> {
     fn on_sent(&mut self, sent: &SentSample) {
         self.used[1] = self.used[1].max(sent.in_flight);
+        self.app_limited[1] |= sent.app_limited;
         self.in_flight = sent.in_flight;
         if let Some(recovery) = &mut self.recovery {
             recovery.on_sent(sent.bytes);
@@ -270,6 +279,7 @@ impl<L: Law> Controller for Windowed<L> {
         self.in_flight = ack.in_flight;
         if ack.round_start {
             self.used = [self.used[1], ack.in_flight];
+            self.app_limited = [self.app_limited[1], false];
         }
         if let Some(recovery) = &mut self.recovery {
             recovery.on_ack(ack);
