@@ -91,7 +91,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf" -s O -l omit -d 'Leave o
 complete -c haul -n "__fish_haul_using_subcommand perf" -s P -l parallel -d 'Streams in parallel: of one connection with haul, connections with --tcp' -r
 complete -c haul -n "__fish_haul_using_subcommand perf" -s b -l bitrate -d 'What each stream sends at most; without it, or with 0, as much as the path bears' -r
 complete -c haul -n "__fish_haul_using_subcommand perf" -s l -l length -d 'Bytes handed to the transport at once' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, cubic or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand perf" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
 complete -c haul -n "__fish_haul_using_subcommand perf" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c haul -n "__fish_haul_using_subcommand perf" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf" -s T -l title -d 'Put this before every line' -r
