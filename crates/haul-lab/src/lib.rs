@@ -23,12 +23,14 @@
 //! | `bench` | haul beside other tools, over all this |
 //! | `experiment` | figures of the field, reproduced |
 //! | `plot` | charts as SVG and PNG |
+//! | `model` | what a model of TCP makes of the link, in virtual time |
 
 pub mod bench;
 mod clock;
 mod control;
 mod direction;
 pub mod experiment;
+mod model;
 mod namespace;
 mod options;
 mod packet;
@@ -42,8 +44,13 @@ mod wan;
 
 pub use clock::now;
 pub use control::DirectionStats;
+pub use model::{FlowRate, tcp_rates};
+
 pub use namespace::{Namespace, NamespaceError};
 pub use options::{LinkOptions, ParseQueueError, QueueSize};
 pub use relay::{Relay, RelayError};
 pub use tun::TunError;
 pub use wan::{Address, Host, Side, Wan, WanError, WanSpec};
+
+/// The model's TCP: how it finds its window.
+pub use haul_sim::TcpConfig;

@@ -189,6 +189,9 @@ pub struct CheckArgs {
     /// Seconds of each measurement
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = clap::value_parser!(u32).range(2..=600))]
     pub time: u32,
+    /// Compare the simulator's TCP with this kernel's instead: takes a quarter of an hour
+    #[arg(long, conflicts_with = "time")]
+    pub model: bool,
     /// Write the table as Markdown
     #[arg(long)]
     pub markdown: bool,

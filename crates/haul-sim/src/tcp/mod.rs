@@ -6,6 +6,7 @@
 //! Sources: RFC 5681 and RFC 9438 (windows), 6675 (SACK recovery), 8985 (retransmissions lost again), 6298 with a minimum of 200 ms, 7323
 //! (round-trip times), 3168 (marks), 6928 (initial window).
 
+mod hystart;
 mod ranges;
 mod receiver;
 mod sender;
@@ -34,7 +35,7 @@ pub enum TcpControl {
 pub struct TcpConfig {
     /// How the window is found.
     pub control: TcpControl,
-    /// Leaves slow start when the round-trip time rises, as Linux does for CUBIC.
+    /// Leaves slow start when the path is full, as Linux does for CUBIC.
     pub hystart: bool,
     /// Packets at the start; 10 (RFC 6928).
     pub initial_window_pkts: u32,

@@ -213,7 +213,7 @@ impl Sender {
             if round_start {
                 self.round_end = self.end();
             }
-            self.window.on_rtt(rtt, round_start);
+            self.window.on_rtt(now, rtt, round_start);
             self.timeout_at = (!self.sent.is_empty()).then(|| now + self.timeout());
         }
         for (start, end) in ack.sacked {

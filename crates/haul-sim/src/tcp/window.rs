@@ -1,9 +1,12 @@
 //! The congestion window: slow start, Reno, CUBIC. In packets.
+//!
+//! CUBIC is Linux's where that differs from RFC 9438, marked so below: the model stands for the TCP that others run.
 
 use std::time::Duration;
 
 use haul_units::Time;
 
+use super::hystart::HyStart;
 use super::{TcpConfig, TcpControl};
 
 #[derive(Debug)]
@@ -28,28 +31,16 @@ struct Epoch {
     k_seconds: f64,
     w_max: f64,
     w_est: f64,
-    /// Window before the cut, at which Reno's estimate grows as fast as Reno.
-    prior: f64,
-}
-
-/// Slow start until the delay rises: the smallest of the first samples of a round against the smallest of all.
-/// Source: Ha and Rhee, "Hybrid slow start" (2011), 4.2, with the bounds of RFC 9406.
-#[derive(Debug)]
-struct HyStart {
-    least: Duration,
-    round_least: Duration,
-    samples: u32,
 }
 
 impl Window {
     pub(super) fn new(config: &TcpConfig) -> Self {
-        let hystart = HyStart { least: Duration::MAX, round_least: Duration::MAX, samples: 0 };
         Self {
             control: config.control,
             pkts: f64::from(config.initial_window_pkts),
             threshold: f64::INFINITY,
             cubic: Cubic::default(),
-            hystart: config.hystart.then_some(hystart),
+            hystart: config.hystart.then(HyStart::new),
         }
     }
 
@@ -78,10 +69,10 @@ impl Window {
     }
 
     /// A round-trip time; `round_start`: the first of a round.
-    pub(super) fn on_rtt(&mut self, rtt: Duration, round_start: bool) {
+    pub(super) fn on_rtt(&mut self, now: Time, rtt: Duration, round_start: bool) {
         let slow_start = self.in_slow_start();
         let Some(hystart) = &mut self.hystart else { return };
-        if slow_start && hystart.rises(rtt, round_start) && self.pkts >= HYSTART_LEAST_PKTS {
+        if slow_start && hystart.is_full(now, rtt, round_start, self.pkts) {
             self.threshold = self.pkts;
         }
     }
@@ -121,34 +112,22 @@ impl Cubic {
             // RFC 9438 4.8: after a timeout, or without any loss before, K = 0 and W_max = cwnd
             let w_max = self.w_max.unwrap_or(pkts).max(pkts);
             // RFC 9438 4.2 Eq. 2: K = cbrt((W_max - cwnd_epoch) / C)
-            Epoch { start: now, k_seconds: ((w_max - pkts) / C).cbrt(), w_max, w_est: pkts, prior: w_max }
+            Epoch { start: now, k_seconds: ((w_max - pkts) / C).cbrt(), w_max, w_est: pkts }
         });
-        // RFC 9438 4.3 Eq. 4
-        let alpha = if epoch.w_est >= epoch.prior { 1.0 } else { 3.0 * (1.0 - BETA) / (1.0 + BETA) };
-        epoch.w_est += alpha * acked_pkts / pkts;
+        // RFC 9438 4.3 Eq. 4. DEVIATION: alpha does not become 1 above the window before the cut; Linux keeps it.
+        epoch.w_est += 3.0 * (1.0 - BETA) / (1.0 + BETA) * acked_pkts / pkts;
         // RFC 9438 4.2 Eq. 1: W_cubic(t) = C*(t-K)^3 + W_max, one round trip ahead
         let t = (now.since(epoch.start) + rtt).as_secs_f64() - epoch.k_seconds;
         let target = (C * t.powi(3) + epoch.w_max).clamp(pkts, 1.5 * pkts);
-        (pkts + (target - pkts) / pkts * acked_pkts).max(epoch.w_est)
-    }
-}
-
-impl HyStart {
-    fn rises(&mut self, rtt: Duration, round_start: bool) -> bool {
-        if round_start {
-            (self.round_least, self.samples) = (Duration::MAX, 0);
+        let mut growth = (target - pkts) / pkts;
+        if self.w_max.is_none() {
+            // DEVIATION: Linux grows by a twentieth a round trip at least until the first loss.
+            growth = growth.max(LEAST_GROWTH);
         }
-        self.least = self.least.min(rtt);
-        self.samples += 1;
-        if self.samples <= HYSTART_SAMPLES {
-            self.round_least = self.round_least.min(rtt);
-        }
-        let margin = (self.least / 8).clamp(Duration::from_millis(4), Duration::from_millis(16));
-        self.samples == HYSTART_SAMPLES && self.round_least >= self.least + margin
+        (pkts + growth * acked_pkts).max(epoch.w_est)
     }
 }
 
 const C: f64 = 0.4;
 const BETA: f64 = 0.7;
-const HYSTART_SAMPLES: u32 = 8;
-const HYSTART_LEAST_PKTS: f64 = 16.0;
+const LEAST_GROWTH: f64 = 0.05;

@@ -1,5 +1,7 @@
 //! `haul lab wan check`: whether the emulator tells the truth, by what ping and iperf3 see of it.
 
+mod model;
+
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -17,6 +19,9 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Failure> {
         let found = Command::new(tool).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         // An old ping has no --version, and says so by its status.
         found.map_err(|_| Failure::new(format!("{tool} is not installed")).hint("apt-get install iputils-ping iperf3"))?;
+    }
+    if args.model {
+        return model::run(args.markdown);
     }
     let style = Style { markdown: args.markdown };
     style.head()?;
@@ -95,8 +100,11 @@ const DATAGRAM: &str = "1472";
 
 impl Lab {
     fn open(link: &[&str], seconds: u32) -> Result<Self, Failure> {
+        Self::with(link.iter().map(|&option| option.to_owned()).chain(tcp_option()).collect(), seconds)
+    }
+
+    fn with(options: Vec<String>, seconds: u32) -> Result<Self, Failure> {
         let name = format!("check-{}", std::process::id());
-        let options = link.iter().map(|&option| option.to_owned()).chain(tcp_option()).collect();
         let emulator = Emulator::start(&name, options, Life::WithThisProcess)?;
         let lab = Self { name, seconds, emulator: Some(emulator) };
         lab.on("b", &["iperf3", "--server", "--daemon"])?;
@@ -123,15 +131,20 @@ impl Lab {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// iperf3 from a to b: its JSON.
+    /// iperf3 from a to b: the end of its JSON.
     fn iperf(&self, address: &str, options: &[&str]) -> Result<Value, Failure> {
+        Ok(self.iperf_result(address, options)?["end"].take())
+    }
+
+    /// iperf3 from a to b: its JSON.
+    fn iperf_result(&self, address: &str, options: &[&str]) -> Result<Value, Failure> {
         let time = self.seconds.to_string();
         let words = [&["iperf3", "--json", "--time", &time, "--client", address], options].concat();
         let text = self.on("a", &words)?;
         let value: Value = serde_json::from_str(&text).map_err(|_| Failure::new(format!("iperf3 says: {}", text.trim())))?;
         match value["error"].as_str() {
             Some(error) => Err(Failure::new(format!("iperf3: {error}"))),
-            None => Ok(value["end"].clone()),
+            None => Ok(value),
         }
     }
 
