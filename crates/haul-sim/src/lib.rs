@@ -51,4 +51,4 @@ pub use policer::Policer;
 pub use rng::Rng;
 pub use scenario::{Check, Failure, Flow, FlowEnd, FlowSpec, Outcome, Plan, Scene};
 pub use tcp::{Segment, Tcp, TcpConfig, TcpControl, TcpStats};
-pub use topology::{Fabric, Path, Queue, Topology};
+pub use topology::{Back, Fabric, Path, Queue, Topology};

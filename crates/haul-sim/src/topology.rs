@@ -42,8 +42,19 @@ pub struct Path {
     pub discipline: Discipline,
     /// On the way there.
     pub policer: Option<Policer>,
+    /// The way back, where it is not like the way there.
+    pub back: Option<Back>,
     /// Changes of the way there, since the start.
     pub changes: &'static [(Duration, Change)],
+}
+
+/// What is different on a path's way back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Back {
+    /// Serialisation rate.
+    pub rate: BitRate,
+    /// Part of the packets lost.
+    pub loss: f64,
 }
 
 /// How long a queue is.
@@ -71,6 +82,7 @@ impl Path {
             mark_bdp: None,
             discipline: Discipline::TailDrop,
             policer: None,
+            back: None,
             changes: &[],
         }
     }
@@ -123,9 +135,10 @@ impl Path {
         }
     }
 
-    /// The way back: the same, without a policer.
-    pub fn back(&self, seed: u64) -> LinkConfig {
-        LinkConfig { policer: None, ..self.there(seed) }
+    /// The way back: the same, without a policer, unless [`Self::back`] says otherwise.
+    pub fn way_back(&self, seed: u64) -> LinkConfig {
+        let path = self.back.map_or(*self, |Back { rate, loss }| Self { rate, loss, ..*self });
+        LinkConfig { policer: None, ..path.there(seed) }
     }
 
     fn part_of_bdp(&self, part: f64) -> Bytes {
@@ -197,7 +210,7 @@ impl Topology {
         let mut links = Vec::new();
         let mut add = |count: usize, path: &Path| {
             for _ in 0..count {
-                let (there, back) = (path.there(seeds.next_u64()), path.back(seeds.next_u64()));
+                let (there, back) = (path.there(seeds.next_u64()), path.way_back(seeds.next_u64()));
                 let pair = (network.add_link(there), network.add_link(back));
                 network.schedule(pair.0, path.changes.iter().map(|&(at, change)| (Time::ZERO + at, change)));
                 links.push(pair);

@@ -3,6 +3,7 @@
 mod golden;
 mod grid;
 mod plans;
+mod robustness;
 mod sharing;
 
 use haul_scenarios::{Kind, measure};
