@@ -1,6 +1,7 @@
 //! Talking to the thread of a direction: other properties, a look at its counts, the end.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -45,6 +46,8 @@ pub struct DirectionStats {
 #[derive(Debug)]
 pub struct Control {
     wake: OwnedFd,
+    /// Something is asked: spares the thread a system call each turn.
+    knocked: AtomicBool,
     state: Mutex<State>,
     answered: Condvar,
 }
@@ -73,7 +76,7 @@ impl Control {
     /// Nothing asked yet.
     pub fn new() -> rustix::io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { wake, state: Mutex::default(), answered: Condvar::new() })
+        Ok(Self { wake, knocked: AtomicBool::new(false), state: Mutex::default(), answered: Condvar::new() })
     }
 
     /// The counts as they are at this point; those of the last time if the thread does not answer.
@@ -106,7 +109,11 @@ impl Control {
 
     /// The thread's side: what is asked, if anything is.
     pub fn take(&self) -> Option<Request> {
-        rustix::io::read(&self.wake, &mut [0u8; 8]).ok()?;
+        if !self.knocked.swap(false, Ordering::AcqRel) {
+            return None;
+        }
+        // It may have been read for an earlier request.
+        let _ = rustix::io::read(&self.wake, &mut [0u8; 8]);
         let mut state = self.lock();
         Some(Request { config: state.config.take(), stop: state.stop, asked: state.asked })
     }
@@ -122,6 +129,8 @@ impl Control {
     fn knock(&self) {
         // The only failure is a counter at its limit, and then it is readable.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+        // After that: who sees this can read the counter, and it does not stay readable without this being set.
+        self.knocked.store(true, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

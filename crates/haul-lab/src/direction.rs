@@ -152,7 +152,11 @@ impl<P: Ports> Worker<P> {
             match kept {
                 Ok(Some((segment, packet))) => {
                     self.stats.reads += 1;
-                    self.player.offer(now(), &segment, &packet.layout);
+                    let kept = self.player.offer(now(), &segment, &packet.layout);
+                    drop(segment);
+                    if kept < packet.layout.segments {
+                        self.store.trim(packet.layout.bytes_until(kept));
+                    }
                 }
                 Ok(None) if unroutable => self.stats.unroutable_pkts += 1,
                 // An error is not the end: a device that is down comes up again.

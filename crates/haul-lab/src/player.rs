@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use haul_sim::{Delivered, Link, LinkConfig, LinkStats};
+use haul_sim::{Delivered, Link, LinkConfig, LinkStats, Verdict};
 use haul_units::{BitRate, Bytes, Time};
 
 use crate::packet::{Layout, Which};
@@ -46,13 +46,18 @@ impl Player {
         Self { link: Link::new(config), open: None, offered: Bytes::ZERO, delivered: Bytes::ZERO }
     }
 
-    /// Hands over all segments of a packet, of which `first` is the first.
-    pub fn offer(&mut self, now: Time, first: &Segment, layout: &Layout) {
+    /// Hands over all segments of a packet, of which `first` is the first. Gives the number of the last one that was not dropped at
+    /// once, counted from 1.
+    pub fn offer(&mut self, now: Time, first: &Segment, layout: &Layout) -> u16 {
+        let mut kept = 0;
         for index in 0..layout.segments {
             let bytes = Bytes(layout.link_bytes(index));
             self.offered += bytes;
-            self.link.send(now, first.with_index(index), bytes);
+            if self.link.send(now, first.with_index(index), bytes) == Verdict::Queued {
+                kept = index + 1;
+            }
         }
+        kept
     }
 
     /// What is due at `now`.

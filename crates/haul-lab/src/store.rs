@@ -94,6 +94,19 @@ impl Store {
         Ok(Some((Segment { chunk: Rc::clone(&self.chunk), packet: number, index: 0 }, packet)))
     }
 
+    /// Keeps `bytes` of the packet that was read last, or forgets it for zero, when nothing may hold a segment of it. What a full queue
+    /// drops takes no room, so that memory is bounded by what the link holds, however much is offered.
+    pub fn trim(&mut self, bytes: usize) {
+        let mut storage = self.chunk.storage.borrow_mut();
+        let Some((_, offset, len)) = storage.packets.last_mut() else { return };
+        *len = (*len).min(bytes as u32);
+        let end = *offset + *len;
+        storage.used = end as usize;
+        if bytes == 0 {
+            storage.packets.pop();
+        }
+    }
+
     /// Memory in use, and kept for use.
     pub fn memory(&self) -> Bytes {
         let state = self.pool.state.borrow();
@@ -198,6 +211,26 @@ mod tests {
         }
         kept.with_bytes(|_, bytes| assert_eq!(bytes, [7; 1000]));
         assert!(store.memory() <= Bytes::mib(3));
+    }
+
+    #[test]
+    fn what_is_trimmed_takes_no_room() {
+        let mut store = Store::new();
+        let mut heads = Vec::new();
+        for n in 0..10_000u32 {
+            let first = keep(&mut store, 60_000, n as u8);
+            if n % 100 == 0 {
+                store.trim(1500);
+                heads.push((n as u8, first));
+            } else {
+                drop(first);
+                store.trim(0);
+            }
+        }
+        assert!(store.memory() <= Bytes::mib(2), "{}", store.memory());
+        for (n, head) in heads {
+            head.with_bytes(|_, bytes| assert_eq!(bytes, [n; 1500]));
+        }
     }
 
     #[test]

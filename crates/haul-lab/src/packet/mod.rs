@@ -67,6 +67,11 @@ impl Layout {
         u64::from(self.headers) + u64::from(self.overhead) + self.payload_of(index, 1).len() as u64
     }
 
+    /// Bytes of the packet, its virtio-net header included, up to the end of the first `count` segments; none without segments.
+    pub fn bytes_until(&self, count: u16) -> usize {
+        if count == 0 { 0 } else { Part::payload(self, Which { first: 0, count, ce: false }).end }
+    }
+
     /// Where the payload of `count` segments from `first` is, from the start of all payload.
     fn payload_of(&self, first: u16, count: u16) -> std::ops::Range<usize> {
         let at = |index: u32| (index * self.segment).min(self.payload) as usize;
