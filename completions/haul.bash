@@ -490,7 +490,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__check)
-            opts="-h --time --markdown --help"
+            opts="-h --time --model --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
