@@ -21,6 +21,7 @@
 pub mod config;
 pub mod connection;
 pub mod crypto;
+mod distribution;
 pub mod endpoint;
 pub mod flow;
 pub mod handshake;
@@ -36,6 +37,7 @@ pub use config::{ClientConfig, Pacing, ServerConfig, TransportConfig};
 pub use connection::{
     CloseReason, Connection, Event, OpenError, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit, Waits, WriteError,
 };
+pub use distribution::{Distribution, Distributions};
 pub use endpoint::{BeginError, Endpoint, EndpointConfig, Handled};
 pub use receive::Ecn;
 pub use streams::{Side, Sink, SinkFactory, StreamId, StreamKind};

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use haul_cc::{ControllerChoice, Learned};
 use haul_proto::identity::PublicKey;
-use haul_proto::{OpenError, Stats, StreamId, StreamKind};
+use haul_proto::{Distributions, OpenError, Stats, StreamId, StreamKind};
 use haul_units::BitRate;
 
 use crate::blocks::{BlockReceiver, BlockSender};
@@ -189,6 +189,11 @@ impl Connection {
     pub fn stats(&self) -> Stats {
         let stats = self.link().look(|state| state.connection.stats(clock::now()));
         stats.expect("handles are made for established connections")
+    }
+
+    /// How what was measured so far is distributed: round-trip times, queueing delays, gaps, packets out of order.
+    pub fn distributions(&self) -> Distributions {
+        self.link().look(|state| state.connection.distributions()).unwrap_or_default()
     }
 
     /// Limits the rate at which this side sends; `None` lifts the limit.

@@ -5,7 +5,7 @@ use std::io::BufReader;
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul::{Connection, SendStream};
 
@@ -18,14 +18,14 @@ use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Done, Interval, Messag
 use crate::exit::Failure;
 use crate::{clock, interrupt};
 
-/// How often to look for an interrupt.
-const LOOK: Duration = Duration::from_millis(50);
 /// How long the server may take to say its last word, beyond the measurement's own time.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Pings on the idle path, before anything is loaded.
 const IDLE_PINGS: u32 = 10;
 /// Time between two pings.
 const PING_INTERVAL: Duration = Duration::from_millis(20);
+/// Time between two pings while data flows.
+const LOADED_PING_INTERVAL: Duration = Duration::from_millis(50);
 /// Idle pings end after this, however few have come back.
 const IDLE_TIME: Duration = Duration::from_secs(2);
 
@@ -53,14 +53,40 @@ pub struct Outcome {
     pub done: Option<Done>,
     /// The user ended it.
     pub interrupted: bool,
-    /// Round-trip times of pings before the load, as the application sees them.
-    pub idle_pings: Vec<Duration>,
+    /// Round-trip times of pings before the load and under it, as the application sees them.
+    pub pings: Pings,
 }
 
 impl Outcome {
     /// One end's total of a direction.
     pub fn total(&self, direction: Direction, role: Role) -> Option<&Total> {
         self.totals.iter().find(|total| total.direction == direction && total.role == role)
+    }
+}
+
+/// Round-trip times of small messages on the control stream.
+#[derive(Debug, Default)]
+pub struct Pings {
+    sent_at: BTreeMap<u32, Instant>,
+    next: u32,
+    /// On the idle path.
+    pub idle: Vec<Duration>,
+    /// While data flows.
+    pub loaded: Vec<Duration>,
+}
+
+impl Pings {
+    /// The number of the next ping, which leaves now.
+    fn leave(&mut self) -> Message {
+        let number = self.next;
+        self.next += 1;
+        self.sent_at.insert(number, clock::now());
+        Message::Ping(number)
+    }
+
+    /// The time that the ping took, if it was one of ours.
+    fn came_back(&mut self, number: u32) -> Option<Duration> {
+        Some(clock::now() - self.sent_at.remove(&number)?)
     }
 }
 
@@ -79,7 +105,7 @@ pub struct Client {
     control: SendStream,
     news: mpsc::Receiver<News>,
     tell: Sender<News>,
-    idle_pings: Vec<Duration>,
+    pings: Pings,
 }
 
 impl Client {
@@ -112,7 +138,7 @@ impl Client {
             }
         });
         let (connection, plan) = (connection.clone(), ask.plan.clone());
-        Ok(Self { connection, plan, welcome, control, news, tell, idle_pings: Vec::new() })
+        Ok(Self { connection, plan, welcome, control, news, tell, pings: Pings::default() })
     }
 
     /// The server's greeting.
@@ -123,17 +149,16 @@ impl Client {
     /// Pings on the idle path: what a round trip takes without load.
     pub fn ping_idle(&mut self) -> Result<(), Failure> {
         let deadline = clock::now() + IDLE_TIME;
-        let mut sent_at = BTreeMap::new();
-        for number in 0..IDLE_PINGS {
-            sent_at.insert(number, clock::now());
-            self.say(&Message::Ping(number))?;
+        for left in (0..IDLE_PINGS).rev() {
+            let ping = self.pings.leave();
+            self.say(&ping)?;
             let next = clock::now() + PING_INTERVAL;
-            let until = if number + 1 == IDLE_PINGS { deadline } else { next };
-            while !sent_at.is_empty() {
+            let until = if left == 0 { deadline } else { next };
+            while !self.pings.sent_at.is_empty() {
                 match self.news.recv_timeout(until.saturating_duration_since(clock::now())) {
                     Ok(News::Remote(Message::Pong(number))) => {
-                        let sent = sent_at.remove(&number);
-                        self.idle_pings.extend(sent.map(|sent| clock::now() - sent));
+                        let took = self.pings.came_back(number);
+                        self.pings.idle.extend(took);
                     }
                     Ok(News::Gone(why)) => return Err(Failure::new(why)),
                     Err(RecvTimeoutError::Timeout) => break,
@@ -145,6 +170,8 @@ impl Client {
             }
             clock::pause(next.saturating_duration_since(clock::now()));
         }
+        // Those that come later belong to neither.
+        self.pings.sent_at.clear();
         Ok(())
     }
 
@@ -184,13 +211,23 @@ impl Client {
         }
         let mut state = State::new(&self.plan);
         let mut deadline = self.plan.time().map(|time| clock::now() + self.plan.omit() + time + PATIENCE);
+        let mut next_ping = clock::now();
         while !state.is_complete() {
-            match self.news.recv_timeout(LOOK) {
+            if clock::now() >= next_ping && state.totals.is_empty() {
+                next_ping = clock::now() + LOADED_PING_INTERVAL;
+                let ping = self.pings.leave();
+                self.say(&ping)?;
+            }
+            match self.news.recv_timeout(LOADED_PING_INTERVAL / 2) {
                 Ok(News::Remote(Message::Started)) => self.play(&mut roles, &mut carrier, (Direction::Down, Role::Receiver))?,
                 Ok(News::Remote(Message::Interval(interval)) | News::Local(Told::Interval(interval))) => {
                     state.add(interval).iter().for_each(&mut show);
                 }
                 Ok(News::Remote(Message::Total(total)) | News::Local(Told::Total(total))) => state.totals.push(total),
+                Ok(News::Remote(Message::Pong(number))) => {
+                    let took = self.pings.came_back(number);
+                    self.pings.loaded.extend(took);
+                }
                 Ok(News::Remote(Message::Done(done))) => state.done = Some(done),
                 Ok(News::Remote(Message::Failed(why))) => return Err(self.abort(Failure::new(format!("the server: {why}")))),
                 Ok(News::Remote(_)) | Err(RecvTimeoutError::Timeout) => {}
@@ -222,7 +259,7 @@ impl Client {
             cpu,
             done: state.done,
             interrupted: state.interrupted,
-            idle_pings: self.idle_pings,
+            pings: self.pings,
         })
     }
 

@@ -4,11 +4,14 @@
 //! they mean there; with `--bidir` the way back is `sum_bidir_reverse`, `sum_sent_bidir_reverse`, `sum_received_bidir_reverse`. Bytes of an interval are counted at the
 //! receiver. `retransmits` are packets taken for lost, for TCP segments sent again.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::client::{Both, Outcome};
 use super::plan::{Amount, Direction, Plan, Role, Ways};
 use super::sample::{CpuUse, PathSample, micros};
+use super::spread::Spread;
 use super::wire::{Interval, Total};
 
 /// What is known before the first byte.
@@ -140,8 +143,29 @@ pub fn end(plan: &Plan, outcome: &Outcome) -> Value {
         }
     }
     object.insert("streams".to_owned(), Value::Array(streams));
-    object.insert("idle_rtt_us".to_owned(), json!(outcome.idle_pings.iter().copied().map(micros).collect::<Vec<_>>()));
+    object.insert("latency_us".to_owned(), latency(plan, outcome));
     object.insert("cpu_utilization_percent".to_owned(), cpu(&outcome.cpu, outcome.done.as_ref().map(|done| &done.cpu)));
+    Value::Object(object)
+}
+
+/// Round-trip times idle and loaded, queueing delay, gaps and packets out of order: percentiles in microseconds, histograms in packets.
+fn latency(plan: &Plan, outcome: &Outcome) -> Value {
+    let pings = |pings: &[Duration]| pings.iter().copied().map(micros).collect::<Spread>().to_json();
+    let mut object = Map::new();
+    object.insert("idle_ping".to_owned(), pings(&outcome.pings.idle));
+    object.insert("loaded_ping".to_owned(), pings(&outcome.pings.loaded));
+    for &direction in plan.ways.directions() {
+        let spreads = |role| outcome.total(direction, role).and_then(|total| total.spreads.as_ref());
+        let (Some(sender), Some(receiver)) = (spreads(Role::Sender), spreads(Role::Receiver)) else { continue };
+        let name = if direction == Direction::Up { "client_to_server" } else { "server_to_client" };
+        let value = json!({
+            "rtt": sender.rtt_us.to_json(),
+            "queue_delay": sender.queue_delay_us.to_json(),
+            "gaps_packets": receiver.gaps_pkts.histogram(),
+            "late_packets": receiver.late_pkts.histogram(),
+        });
+        object.insert(name.to_owned(), value);
+    }
     Value::Object(object)
 }
 

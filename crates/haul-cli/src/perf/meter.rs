@@ -11,9 +11,12 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use haul::{Distribution, Distributions};
+
 use super::flow::{Event, Flow};
 use super::plan::{Direction, Plan, Role};
 use super::sample::{PathSample, micros};
+use super::spread::{Spread, Spreads};
 use super::wire::{Interval, Total};
 use crate::clock;
 
@@ -55,6 +58,7 @@ impl Meter<'_> {
         let mut streams_left = usize::from(self.plan.streams);
         let (mut index, mut error) = (0, None);
         let mut base = Mark { at: start.at, bytes: start.bytes.clone(), paths: start.paths.clone() };
+        let mut distributions = self.flow.distributions();
         let mut last = start;
         loop {
             let omitted = last.at < counted_from;
@@ -74,6 +78,7 @@ impl Meter<'_> {
             }
             if omitted && now.at >= counted_from {
                 base = Mark { at: now.at, bytes: now.bytes.clone(), paths: now.paths.clone() };
+                distributions = self.flow.distributions();
             }
             last = now;
             if let Woken::Failed(why) = woken {
@@ -84,6 +89,7 @@ impl Meter<'_> {
             }
         }
         let congestion = self.flow.congestion();
+        let spreads = self.flow.distributions().zip(distributions).map(|(now, before)| self.spreads(&now, &before));
         if end.is_some() || error.is_some() {
             self.flow.stop();
         }
@@ -93,8 +99,22 @@ impl Meter<'_> {
             time_us: micros(last.at.saturating_duration_since(base.at.max(counted_from))),
             bytes: difference(&last.bytes, &base.bytes),
             paths: last.paths.iter().zip(&base.paths).map(|(now, before)| now.since(before)).collect(),
+            spreads,
             congestion,
             error,
+        }
+    }
+
+    /// What each end knows: the sender times and the receiver numbers.
+    fn spreads(&self, now: &Distributions, before: &Distributions) -> Spreads {
+        let since = |get: fn(&Distributions) -> &Distribution| Spread::from(&get(now).since(get(before)));
+        match self.role {
+            Role::Sender => {
+                Spreads { rtt_us: since(|d| &d.rtt_us), queue_delay_us: since(|d| &d.queue_delay_us), ..Spreads::default() }
+            }
+            Role::Receiver => {
+                Spreads { gaps_pkts: since(|d| &d.gaps_pkts), late_pkts: since(|d| &d.late_pkts), ..Spreads::default() }
+            }
         }
     }
 
@@ -163,6 +183,9 @@ mod tests {
         }
         fn paths(&self) -> Vec<PathSample> {
             Vec::new()
+        }
+        fn distributions(&self) -> Option<Distributions> {
+            None
         }
         fn congestion(&self) -> Option<String> {
             None

@@ -17,6 +17,7 @@ mod roles;
 mod sample;
 mod server;
 mod session;
+mod spread;
 mod text;
 mod wire;
 
@@ -246,6 +247,7 @@ impl Report<'_> {
             return print(&pretty(&json::document(&self.plan, about, outcome)));
         }
         self.lines(&text::totals(&self.plan, outcome));
+        self.lines(&text::report(&self.plan, outcome));
         if let Some(server) = outcome.done.as_ref().and_then(|done| done.output.as_ref()) {
             self.line("\nServer output:");
             server.lines().for_each(|line| self.line(line));

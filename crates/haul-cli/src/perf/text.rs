@@ -4,12 +4,13 @@
 
 use std::time::Duration;
 
-use haul_units::{BitRate, Bytes};
+use haul_units::{BitRate, Bytes, Ratio};
 
 use super::client::{Both, Outcome};
 use super::plan::{Direction, Plan, Role, Ways};
 use super::roles::Told;
-use super::sample::PathSample;
+use super::sample::{PathSample, micros};
+use super::spread::Spread;
 use super::wire::Total;
 
 /// The line above the intervals.
@@ -59,6 +60,62 @@ pub fn totals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
         }
     }
     lines
+}
+
+/// What the path did under load, in a few lines.
+pub fn report(plan: &Plan, outcome: &Outcome) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let pings = |pings: &[Duration]| {
+        let spread: Spread = pings.iter().copied().map(micros).collect();
+        spread.percentiles(milliseconds).unwrap_or_else(|| "none came back".to_owned())
+    };
+    lines.push(format!("Ping idle     {}", pings(&outcome.pings.idle)));
+    lines.push(format!("Ping loaded   {}", pings(&outcome.pings.loaded)));
+    for &direction in plan.ways.directions() {
+        let label = tag(plan, direction);
+        let Some(sender) = outcome.total(direction, Role::Sender) else { continue };
+        let mut say = |name: &str, text: String| lines.push(format!("{:<14}{text}", format!("{name}{label}")));
+        if let Some(spreads) = &sender.spreads {
+            say("RTT", spreads.rtt_us.percentiles(milliseconds).unwrap_or_default());
+            say("Queueing", spreads.queue_delay_us.percentiles(milliseconds).unwrap_or_default());
+        }
+        say("Lost", lost(&sender.paths));
+        if let Some(spreads) = outcome.total(direction, Role::Receiver).and_then(|total| total.spreads.as_ref()) {
+            let gaps = spreads.gaps_pkts.classes();
+            say("Gaps", if gaps.is_empty() { "none".to_owned() } else { format!("{gaps} (packets missing: how often)") });
+            let late = spreads.late_pkts.classes();
+            say("Reordered", if late.is_empty() { "none".to_owned() } else { format!("{late} (packets behind: how often)") });
+        }
+        say("Waited for", waits(&sender.paths));
+    }
+    if let Some(done) = &outcome.done {
+        let (here, there) = (outcome.cpu, done.cpu);
+        lines.push(format!("Processor     {:.0} % here, {:.0} % there", here.total, there.total));
+    }
+    lines
+}
+
+fn lost(paths: &[PathSample]) -> String {
+    let sum = |get: fn(&PathSample) -> u64| paths.iter().map(get).sum::<u64>();
+    let (lost, spurious, sent) = (sum(|path| path.lost_pkts), sum(|path| path.spurious_pkts), sum(|path| path.sent_pkts));
+    let loss = Ratio::new(lost.saturating_sub(spurious) as f64 / sent.max(1) as f64);
+    let back = if spurious > 0 { format!(", {spurious} of them turned up") } else { String::new() };
+    format!("{loss}: {lost} of {sent} packets{back}")
+}
+
+/// What sending waited for, as parts of all waiting.
+fn waits(paths: &[PathSample]) -> String {
+    let sum = |get: fn(&PathSample) -> u64| paths.iter().map(get).sum::<u64>();
+    let waits = [
+        ("pacing", sum(|path| path.wait_pacing_us)),
+        ("the window", sum(|path| path.wait_window_us)),
+        ("the receiver", sum(|path| path.wait_credit_us)),
+        ("the application", sum(|path| path.wait_application_us)),
+    ];
+    let all = waits.iter().map(|(_, us)| us).sum::<u64>().max(1);
+    let parts = waits.iter().map(|(name, us)| (name, *us as f64 / all as f64)).filter(|(_, part)| *part >= 0.005);
+    let text: Vec<String> = parts.map(|(name, part)| format!("{name} {}", Ratio::new(part))).collect();
+    if text.is_empty() { "nothing".to_owned() } else { text.join(", ") }
 }
 
 fn total_lines(plan: &Plan, total: &Total) -> Vec<String> {

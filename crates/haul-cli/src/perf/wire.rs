@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 
 use super::plan::{Direction, Plan, Role};
 use super::sample::{CpuUse, PathSample};
+use super::spread::Spreads;
 use crate::session::Refusal;
 
 /// Application protocol name, agreed in the handshake.
@@ -136,6 +137,9 @@ pub struct Total {
     /// From a sender.
     #[serde(default)]
     pub paths: Vec<PathSample>,
+    /// How the figures of its packets are spread, over haul.
+    #[serde(default)]
+    pub spreads: Option<Spreads>,
     /// Congestion control of the sender.
     #[serde(default)]
     pub congestion: Option<String>,

@@ -6,6 +6,7 @@ use haul_cc::Snapshot;
 use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use super::Connection;
+use crate::distribution::Distributions;
 
 /// Why sending waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +165,17 @@ impl Connection {
             silence: now.since(self.heard_at),
             waits: self.waits.read(now),
             controller: path.controller.snapshot(),
+        })
+    }
+
+    /// Distributions of what was measured so far; `None` until the handshake is complete.
+    pub fn distributions(&self) -> Option<Distributions> {
+        let path = self.paths.first()?;
+        Some(Distributions {
+            rtt_us: path.rtts_us.clone(),
+            queue_delay_us: path.queue_delays_us.clone(),
+            gaps_pkts: path.reporter.gaps().clone(),
+            late_pkts: path.reporter.late().clone(),
         })
     }
 }

@@ -21,6 +21,7 @@ pub use ecn::EcnState;
 pub use mtu::{BASE_BYTES, MtuDiscovery};
 
 use crate::config::TransportConfig;
+use crate::distribution::Distribution;
 use crate::receive::Reporter;
 use crate::recovery::{AckOutcome, Content, LossDetector, Lost, Run, SentRing};
 use crate::streams::StreamId;
@@ -71,6 +72,10 @@ pub struct Path {
     pub floor_due: Time,
     /// Counters and samples for people.
     pub meter: Meter,
+    /// Round-trip times, in microseconds.
+    pub rtts_us: Distribution,
+    /// Queueing delays towards the peer, in microseconds.
+    pub queue_delays_us: Distribution,
     one_way: OneWayDelay,
     dispersion: DispersionMeter,
     round: u64,
@@ -144,6 +149,8 @@ impl Path {
             probes_due: 0,
             floor_due: Time::NEVER,
             meter: Meter::default(),
+            rtts_us: Distribution::default(),
+            queue_delays_us: Distribution::default(),
             one_way: OneWayDelay::new(),
             dispersion: DispersionMeter::default(),
             round: 0,
@@ -252,10 +259,13 @@ impl Path {
         let mut queue_delay = None;
         if number == ack.largest {
             let round_trip = now.since(state.sent_at);
-            rtt = Some(self.rtt.on_sample(now, round_trip, Duration::from_micros(ack.delay_us)));
+            let own = self.rtt.on_sample(now, round_trip, Duration::from_micros(ack.delay_us));
+            rtt = Some(own);
             let arrived = Time::from_nanos(ack.largest_clock_ns);
             let delay = self.one_way.on_sample(now, state.sent_at, arrived, round_trip);
             self.meter.queue_delay = delay;
+            self.rtts_us.record(u64::try_from(own.as_micros()).unwrap_or(u64::MAX));
+            self.queue_delays_us.record(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
             queue_delay = Some(delay);
             let dispersion = self.dispersion.on_report(&state, Bytes(ack.bytes), Time::from_nanos(ack.clock_ns));
             if let Some(sample) = dispersion {

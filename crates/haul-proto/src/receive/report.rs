@@ -10,6 +10,7 @@ use std::time::Duration;
 use haul_units::Time;
 
 use super::PacketWindow;
+use crate::distribution::Distribution;
 use crate::wire::ack::{Ack, FIXED_BYTES, varint_bytes};
 
 /// How many reports tell each packet's fate at least.
@@ -44,6 +45,8 @@ pub struct Reporter {
     bytes: u64,
     packets: u64,
     duplicates: u64,
+    gaps: Distribution,
+    late: Distribution,
     ect0: u64,
     ect1: u64,
     ce: u64,
@@ -78,6 +81,8 @@ impl Reporter {
             bytes: 0,
             packets: 0,
             duplicates: 0,
+            gaps: Distribution::default(),
+            late: Distribution::default(),
             ect0: 0,
             ect1: 0,
             ce: 0,
@@ -101,8 +106,14 @@ impl Reporter {
     /// Notes an authentic packet, not a duplicate.
     #[inline]
     pub fn on_packet(&mut self, now: Time, number: u64, bytes: usize, ecn: Ecn) {
-        if self.window.largest().is_none_or(|largest| number > largest) {
+        let next = self.window.largest().map_or(0, |largest| largest + 1);
+        if number >= next {
             self.largest_at = now;
+        }
+        if number > next {
+            self.gaps.record(number - next);
+        } else if number < next {
+            self.late.record(next - 1 - number);
         }
         self.window.insert(number);
         self.newest_at = now;
@@ -201,6 +212,16 @@ impl Reporter {
         self.packets
     }
 
+    /// Lengths of the gaps before packets that came too early: what is lost or comes late.
+    pub const fn gaps(&self) -> &Distribution {
+        &self.gaps
+    }
+
+    /// How far behind the largest number packets came that were not in order.
+    pub const fn late(&self) -> &Distribution {
+        &self.late
+    }
+
     /// Packets that came more than once.
     pub const fn duplicates(&self) -> u64 {
         self.duplicates
@@ -257,6 +278,18 @@ mod tests {
         let ack = reporter.report(ms(12), 0, 99, ROOM).unwrap();
         assert_eq!((ack.largest, ack.delay_us, ack.bytes, ack.runs), (1, 1000, 2944, vec![0..=1]));
         assert_eq!(reporter.due(), Time::NEVER);
+    }
+
+    #[test]
+    fn gaps_and_late_packets_are_counted_once_each() {
+        let mut reporter = Reporter::new(Duration::from_millis(64));
+        for number in [0, 1, 5, 3, 6, 16, 2] {
+            receive(&mut reporter, ms(10), number);
+        }
+        let classes =
+            |distribution: &Distribution| distribution.classes().map(|(low, _, count)| (low, count)).collect::<Vec<_>>();
+        assert_eq!(classes(reporter.gaps()), [(3, 1), (9, 1)], "2 to 4 before 5, 7 to 15 before 16");
+        assert_eq!(classes(reporter.late()), [(2, 1), (14, 1)], "3 behind 5, 2 behind 16");
     }
 
     #[test]

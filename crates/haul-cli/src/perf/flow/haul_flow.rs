@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use haul::{BlockReceiver, BlockSender, Connection, ConnectionError, StreamError};
+use haul::{BlockReceiver, BlockSender, Connection, ConnectionError, Distributions, StreamError};
 
 use super::throttle::Throttle;
 use super::{Event, Events, Flow, Quota, incompressible};
@@ -86,6 +86,10 @@ impl Flow for HaulSender {
         vec![PathSample::from(&self.connection.stats())]
     }
 
+    fn distributions(&self) -> Option<Distributions> {
+        Some(self.connection.distributions())
+    }
+
     fn congestion(&self) -> Option<String> {
         Some(self.connection.stats().controller.algorithm.to_owned())
     }
@@ -98,6 +102,7 @@ impl Flow for HaulSender {
 
 /// Receives blocks and drops them.
 pub struct HaulReceiver {
+    connection: Connection,
     streams: Arc<Mutex<Vec<Option<BlockReceiver>>>>,
     stopped: Arc<AtomicBool>,
 }
@@ -121,7 +126,7 @@ impl HaulReceiver {
                 }
             });
         }
-        Self { streams, stopped }
+        Self { connection: connection.clone(), streams, stopped }
     }
 }
 
@@ -142,6 +147,10 @@ impl Flow for HaulReceiver {
 
     fn paths(&self) -> Vec<PathSample> {
         Vec::new()
+    }
+
+    fn distributions(&self) -> Option<Distributions> {
+        Some(self.connection.distributions())
     }
 
     fn congestion(&self) -> Option<String> {

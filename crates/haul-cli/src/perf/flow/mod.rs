@@ -10,6 +10,8 @@ mod throttle;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
+use haul::Distributions;
+
 pub use haul_flow::{HaulReceiver, HaulSender};
 pub use info::set_congestion;
 pub use tcp_flow::{TcpReceiver, TcpSender};
@@ -23,6 +25,8 @@ pub trait Flow: Send + Sync {
     fn bytes(&self) -> Vec<u64>;
     /// A sender's view of its paths.
     fn paths(&self) -> Vec<PathSample>;
+    /// How the figures of its packets are spread, over haul.
+    fn distributions(&self) -> Option<Distributions>;
     /// A sender's congestion control.
     fn congestion(&self) -> Option<String>;
     /// Ends it; what is still on its way is dropped.

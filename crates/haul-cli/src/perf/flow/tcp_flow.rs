@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul::Distributions;
 use rustix::net::sockopt;
 
 use super::info::{TcpInfo, congestion_of};
@@ -82,6 +83,10 @@ impl Flow for TcpSender {
         self.streams.iter().map(|stream| TcpInfo::of(stream).map(|info| info.sample(elapsed)).unwrap_or_default()).collect()
     }
 
+    fn distributions(&self) -> Option<Distributions> {
+        None
+    }
+
     fn congestion(&self) -> Option<String> {
         self.streams.first().and_then(|stream| congestion_of(stream))
     }
@@ -145,6 +150,10 @@ impl Flow for TcpReceiver {
 
     fn paths(&self) -> Vec<PathSample> {
         Vec::new()
+    }
+
+    fn distributions(&self) -> Option<Distributions> {
+        None
     }
 
     fn congestion(&self) -> Option<String> {

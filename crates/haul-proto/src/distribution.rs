@@ -1,0 +1,113 @@
+//! How values are distributed: counts in classes, a little over 3 % wide.
+//!
+//! Values below 32 have a class each, those above 32 classes an octave. Recording is an addition; memory grows with the largest value seen (a round trip of 100 ms in
+//! microseconds: 1.6 KiB) and never beyond 7.5 KiB.
+
+/// Classes an octave.
+const CLASSES: u64 = 32;
+/// Values from here on share the last class.
+const VALUE_MAX: u64 = (1 << 62) - 1;
+
+/// Counts of values in classes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Distribution {
+    counts: Vec<u32>,
+}
+
+impl Distribution {
+    /// Counts one value.
+    pub fn record(&mut self, value: u64) {
+        let class = class_of(value.min(VALUE_MAX));
+        if class >= self.counts.len() {
+            self.counts.resize(class + 1, 0);
+        }
+        if let Some(count) = self.counts.get_mut(class) {
+            *count = count.saturating_add(1);
+        }
+    }
+
+    /// What was counted since `earlier`.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let before = |class: usize| earlier.counts.get(class).copied().unwrap_or(0);
+        Self { counts: self.counts.iter().enumerate().map(|(class, count)| count.saturating_sub(before(class))).collect() }
+    }
+
+    /// The classes that have values: the smallest and the largest value of each, and its count.
+    pub fn classes(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
+        let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counted.map(|(class, &count)| (lowest(class), lowest(class + 1) - 1, count.into()))
+    }
+}
+
+/// Distributions of what one side of a connection has measured.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Distributions {
+    /// Round-trip times, in microseconds: one for each report that tells of a new largest packet.
+    pub rtt_us: Distribution,
+    /// Queueing delay towards the peer, in microseconds: by how much the one-way delay exceeds its smallest of late. As many as of round-trip times.
+    pub queue_delay_us: Distribution,
+    /// Lengths of gaps in the numbers of packets received, in packets, as they appear: what is lost or comes late.
+    pub gaps_pkts: Distribution,
+    /// How far behind the largest number a packet came that was not in order, in packets.
+    pub late_pkts: Distribution,
+}
+
+fn class_of(value: u64) -> usize {
+    if value < CLASSES {
+        return value as usize;
+    }
+    let shift = u64::from(value.ilog2() - CLASSES.ilog2());
+    (shift * CLASSES + (value >> shift)) as usize
+}
+
+fn lowest(class: usize) -> u64 {
+    let class = class as u64;
+    if class < 2 * CLASSES {
+        return class;
+    }
+    let shift = class / CLASSES - 1;
+    (class - shift * CLASSES) << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn every_value_lies_in_its_class(value in prop_oneof![0..200u64, any::<u64>().prop_map(|v| v & VALUE_MAX)]) {
+            let class = class_of(value);
+            prop_assert!(lowest(class) <= value && value < lowest(class + 1));
+            prop_assert!(lowest(class + 1) - lowest(class) <= (value / CLASSES).max(1));
+            prop_assert!(class < 1920);
+        }
+
+        #[test]
+        fn classes_tell_what_was_recorded_since(early in prop::collection::vec(0..5000u64, 0..50), late in prop::collection::vec(0..5000u64, 0..50)) {
+            let mut distribution = Distribution::default();
+            for &value in &early {
+                distribution.record(value);
+            }
+            let before = distribution.clone();
+            for &value in &late {
+                distribution.record(value);
+            }
+            let classes: Vec<_> = distribution.since(&before).classes().collect();
+            for (low, high, count) in &classes {
+                let expected = late.iter().filter(|value| (*low..=*high).contains(value)).count() as u64;
+                prop_assert_eq!(*count, expected);
+            }
+            prop_assert_eq!(classes.iter().map(|class| class.2).sum::<u64>(), late.len() as u64);
+        }
+    }
+
+    #[test]
+    fn the_largest_value_has_a_place() {
+        let mut distribution = Distribution::default();
+        distribution.record(u64::MAX);
+        assert_eq!(distribution.classes().count(), 1);
+        assert!(distribution.counts.len() <= 1920);
+    }
+}
