@@ -86,8 +86,15 @@ impl TunPorts {
             IpAddr::V4(address) => address.octets() == *destination,
             IpAddr::V6(address) => address.octets() == *destination,
         };
-        self.routes.iter().find(|(address, _)| is(address)).map(|(_, to)| *to)
+        let known = self.routes.iter().find(|(address, _)| is(address)).map(|(_, to)| *to);
+        // A lone host may be a router for what lies behind it.
+        known.or_else(|| (self.outputs.len() == 1 && !is_multicast(destination)).then_some(0))
     }
+}
+
+/// What the kernel says to everybody on its link stays there: IPv4 multicast and broadcast, IPv6 multicast.
+fn is_multicast(destination: &[u8]) -> bool {
+    destination.first().is_none_or(|first| if destination.len() == 4 { *first >= 224 } else { *first == 0xff })
 }
 
 impl Ports for TunPorts {

@@ -36,10 +36,7 @@ impl Lab {
     pub fn open() -> Option<Self> {
         static TURN: Mutex<()> = Mutex::new(());
         static COUNT: AtomicU32 = AtomicU32::new(0);
-        if let Some(missing) = missing() {
-            assert!(std::env::var_os("CI").is_none(), "end-to-end tests are required in CI, but {missing}");
-            // Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran.
-            let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: {missing}", std::thread::current().name().unwrap_or("test"));
+        if !ready() {
             return None;
         }
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -137,6 +134,15 @@ fn sweep_scratch() {
         let _ = Command::new("umount").arg("-lq").arg(disk).stderr(Stdio::null()).status();
         let _ = std::fs::remove_dir_all(entry.path());
     }
+}
+
+/// Whether namespaces can be made here; where they cannot, the test says so.
+pub fn ready() -> bool {
+    let Some(missing) = missing() else { return true };
+    assert!(std::env::var_os("CI").is_none(), "end-to-end tests are required in CI, but {missing}");
+    // Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran.
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: {missing}", std::thread::current().name().unwrap_or("test"));
+    false
 }
 
 /// What is missing on this machine, in words.

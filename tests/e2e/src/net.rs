@@ -150,7 +150,7 @@ impl Host {
 }
 
 /// Removes what earlier runs left behind that nobody cleaned up: the process that their names carry is gone.
-fn sweep() {
+pub fn sweep() {
     let Ok(entries) = fs::read_dir(NETNS_DIR) else { return };
     for name in entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()) {
         if is_orphan(&name) {
@@ -166,7 +166,7 @@ pub fn is_orphan(name: &str) -> bool {
 }
 
 /// Ends what runs in a namespace and removes it. Must not panic: it runs while a test does.
-fn remove(namespace: &str) {
+pub fn remove(namespace: &str) {
     if !Path::new(NETNS_DIR).join(namespace).exists() {
         return;
     }
@@ -182,12 +182,12 @@ fn pids(namespace: &str) -> Vec<Pid> {
     text.lines().filter_map(|line| line.trim().parse().ok()).filter_map(Pid::from_raw).collect()
 }
 
-fn set_in(namespace: &str, name: &str, value: &str) {
+pub fn set_in(namespace: &str, name: &str, value: &str) {
     let script = format!("echo {value} > /proc/sys/{name}");
     must(Command::new("ip").args(["netns", "exec", namespace, "sh", "-c", &script]));
 }
 
-fn ip(args: &[&str]) {
+pub fn ip(args: &[&str]) {
     ip_output(args);
 }
 
@@ -195,7 +195,7 @@ fn ip_output(args: &[&str]) -> String {
     must(Command::new("ip").args(args))
 }
 
-fn must(command: &mut Command) -> String {
+pub fn must(command: &mut Command) -> String {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{command:?}: {}: {stderr}", output.status);

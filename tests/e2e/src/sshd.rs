@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::clock::eventually;
 use crate::net::Host;
 
-const PORT: u16 = 2222;
+/// Where it listens.
+pub const PORT: u16 = 2222;
 
 /// The daemon and what a client needs to log in.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use clap_complete::Shell;
 
 pub use cp::{CpArgs, SshArgs};
 pub use key::{KeyArgs, KeyCommand};
-pub use perf::PerfArgs;
+pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use ports::PortRange;
 pub use rate::Limit;
 pub use serve::ServeArgs;
@@ -112,7 +112,7 @@ pub fn hcp() -> clap::Command {
 pub fn hperf() -> clap::Command {
     PerfArgs::augment_args(clap::Command::new("hperf"))
         .bin_name("hperf")
-        .override_usage("hperf [OPTIONS] [USER@]HOST\n       hperf -s [OPTIONS]\n       hperf -c HOST[:PORT] [OPTIONS]")
+        .override_usage("hperf [OPTIONS] [USER@]HOST\n       hperf -s [OPTIONS]\n       hperf -c HOST[:PORT] [OPTIONS]\n       hperf mesh [OPTIONS] HOST...")
         .version(env!("CARGO_PKG_VERSION"))
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, ValueHint};
+use clap::{Args, Subcommand, ValueHint};
 use haul::Fingerprint;
 use haul_cc::ControllerChoice;
 use haul_units::{BitRate, Bytes, parse_duration};
@@ -25,11 +25,17 @@ pub const PERF_PORT: u16 = 7701;
 /// Rates and bytes of an interval are those that arrived: the receiver counts them. `--tcp` measures the kernel's TCP in the same way.
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "haul perf [OPTIONS] [USER@]HOST\n       haul perf -s [OPTIONS]\n       haul perf -c HOST[:PORT] [OPTIONS]",
+    override_usage = "haul perf [OPTIONS] [USER@]HOST\n       haul perf -s [OPTIONS]\n       haul perf -c HOST[:PORT] [OPTIONS]\n       haul perf mesh [OPTIONS] HOST...",
     after_help = PERF_AFTER_HELP,
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
     disable_version_flag = true
 )]
 pub struct PerfArgs {
+    /// Something else than one measurement.
+    #[command(subcommand)]
+    pub command: Option<PerfCommand>,
     /// Host to reach through ssh, or haul://HOST[:PORT] of a daemon
     #[arg(value_name = "HOST", value_hint = ValueHint::Hostname, conflicts_with_all = ["server", "client"], required_unless_present_any = ["server", "client"])]
     pub host: Option<OsString>,
@@ -58,6 +64,65 @@ pub struct PerfArgs {
     #[command(flatten)]
     pub ssh: PerfSshArgs,
 }
+
+/// What else there is.
+#[derive(Debug, Subcommand)]
+pub enum PerfCommand {
+    Mesh(Box<MeshArgs>),
+}
+
+/// Measure every ordered pair of a list of hosts, haul against TCP
+///
+/// On each host, reached through ssh, a server is started; then each host in its turn measures to each other one, first over haul, then over
+/// TCP, never two at once on a host. What comes out is a matrix of ratios with the two rates in each cell, an x where a pair could not be measured: printed, and
+/// written as CSV, JSON and a page of HTML with a heat map.
+///
+/// The hosts need haul and an ssh server. They reach each other by the names that ssh has for them here, or by the address that is given.
+#[derive(Debug, Args)]
+#[command(override_usage = "haul perf mesh [OPTIONS] HOST...", after_help = MESH_AFTER_HELP)]
+pub struct MeshArgs {
+    /// Hosts, or files with one a line: [NAME=][USER@]HOST[,ADDRESS]
+    #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname)]
+    pub hosts: Vec<OsString>,
+    /// Length of each measurement
+    #[arg(short, long, value_name = "SECONDS", value_parser = parse_duration, default_value = "10")]
+    pub time: Duration,
+    /// Leave out the first seconds of each
+    #[arg(short = 'O', long, value_name = "SECONDS", value_parser = parse_duration, default_value = "0", hide_default_value = true)]
+    pub omit: Duration,
+    /// Seconds between two points of the plots
+    #[arg(long, value_name = "SECONDS", value_parser = parse_duration, default_value = "1")]
+    pub interval: Duration,
+    /// Streams in parallel
+    #[arg(long, value_name = "STREAMS", default_value_t = 1)]
+    pub parallel: u16,
+    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    pub mode: ControllerChoice,
+    /// TCP's congestion control
+    #[arg(long, value_name = "NAME", default_value = "cubic")]
+    pub congestion: String,
+    /// Port of the servers, UDP and TCP; any free one without it
+    #[arg(short = 'p', long = "port", value_name = "PORT", default_value_t = 0, hide_default_value = true)]
+    pub server_port: u16,
+    /// Pairs measured at once, of different hosts: for sites that share no link
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub at_once: usize,
+    /// Where the results go: PREFIX.csv, PREFIX.json, PREFIX.html
+    #[arg(long, value_name = "PREFIX", default_value = "haul-mesh", value_hint = ValueHint::FilePath)]
+    pub out: PathBuf,
+    /// How to reach the hosts.
+    #[command(flatten)]
+    pub ssh: SshArgs,
+}
+
+const MESH_AFTER_HELP: &str = "\
+Examples:
+  haul perf mesh nict kyushu ehime        three hosts that ssh reaches
+  haul perf mesh sites.txt -t 30          a file with one a line
+  haul perf mesh a=me@h1 b=me@h2,192.0.2.7
+                                          names for the table, and an address where the others reach h2
+
+Exit status: 0 all measured, 1 some were, 2 wrong usage or none, 130 interrupted.";
 
 /// What is measured.
 #[derive(Debug, Clone, Args)]
@@ -131,6 +196,9 @@ pub struct PerfServeArgs {
     /// Clients at once
     #[arg(long, value_name = "NUMBER", default_value_t = 64)]
     pub max_clients: u16,
+    /// End when standard input does
+    #[arg(long, hide = true)]
+    pub until_input_ends: bool,
     /// The longest measurement
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration, default_value = "1h")]
     pub max_time: Duration,
@@ -244,6 +312,7 @@ Examples:
   haul perf host                          10 s to a machine that ssh reaches
   haul perf host -R -t 30                 30 s from there
   haul perf host --tcp --congestion cubic the kernel's TCP, for comparison
+  haul perf mesh host1 host2 host3        every pair of them, against TCP
   haul perf -s                            a server for anyone, until Ctrl-C
   haul perf -c host -P 4 -i 0.1 -J        against it: 4 streams, JSON in iperf3's form
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args -> plan -> client: connect, ask, roles -+-> text, json
-//!           server: session, roles               |
+//!           server: session, roles               |   mesh: client and server on many hosts, through ssh
 //!   role = flow (data over haul or TCP, in threads) + meter (reads its counters)
 //!   wire: the messages between the two sides
 //! ```
@@ -11,6 +11,7 @@ mod client;
 mod door;
 mod flow;
 mod json;
+mod mesh;
 mod meter;
 mod plan;
 mod roles;
@@ -34,7 +35,7 @@ use serde_json::{Value, json};
 use self::client::{Both, Client, Outcome};
 use self::json::Start;
 use self::plan::{Amount, Plan, TcpPlan, Ways};
-use crate::args::PerfArgs;
+use crate::args::{PerfArgs, PerfCommand};
 use crate::cp::operand::{DAEMON_PORT, DaemonHost, SshHost};
 use crate::exit::{Exit, Failure};
 use crate::reach::{Connected, Connector, Host};
@@ -44,7 +45,11 @@ use crate::{interrupt, logging, output};
 pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, args.show.verbose.saturating_sub(1), false);
     interrupt::watch();
-    if args.server { server::run(args) } else { measure(args) }
+    match &args.command {
+        Some(PerfCommand::Mesh(mesh)) => mesh::run(mesh),
+        None if args.server => server::run(args),
+        None => measure(args),
+    }
 }
 
 fn measure(args: &PerfArgs) -> Result<Exit, Failure> {

@@ -2,14 +2,16 @@
 //!
 //! Its key is made at the start and printed; clients may pin it. Whoever comes may only measure, within bounds of time, clients and memory.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use haul::{Connection, Endpoint, Identity, PeerTrust, ServerConfig, TransportConfig};
+use haul::{Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
 use haul_units::{BitRate, Bytes};
+use serde_json::json;
 
 use super::door::Door;
 use super::plan::Role;
@@ -35,11 +37,8 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let endpoint = listen(args, &config)?;
     let address = endpoint.local_addr();
     let door = Door::open(address, address.port()..=address.port());
-    say(&format!("Server listening on {} (UDP{})", address, if door.is_ok() { ", and TCP for --tcp" } else { "" }));
-    if let Err(error) = &door {
-        say(&format!("TCP port {}: {error}; --tcp will use ports of its own", address.port()));
-    }
-    say(&format!("Its key is {key}"));
+    let voice = Voice { json: args.show.json || args.show.json_stream };
+    voice.listening(address, key, door.as_ref().err());
     if let Some(advice) = endpoint.buffer_warning() {
         crate::output::print_hint(&advice);
     }
@@ -49,10 +48,19 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         present: Arc::default(),
         served: Arc::default(),
         most: args.serve.max_clients.into(),
+        voice,
     };
     let mut number = 0;
+    let input_ended = Arc::new(AtomicBool::new(false));
+    if args.serve.until_input_ends {
+        let ended = Arc::clone(&input_ended);
+        thread::spawn(move || {
+            let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+            ended.store(true, Ordering::Release);
+        });
+    }
     let enough = || args.serve.one_off && visitors.served.load(Ordering::Acquire) > 0;
-    while !interrupt::requested() && !enough() {
+    while !interrupt::requested() && !enough() && !input_ended.load(Ordering::Acquire) {
         match endpoint.accept_timeout(LOOK) {
             Ok(Some(connection)) => {
                 number += 1;
@@ -87,6 +95,7 @@ struct Visitors {
     present: Arc<AtomicUsize>,
     served: Arc<AtomicUsize>,
     most: usize,
+    voice: Voice,
 }
 
 impl Visitors {
@@ -94,17 +103,18 @@ impl Visitors {
     fn welcome(&self, number: u64, connection: Connection) {
         let present = self.present.fetch_add(1, Ordering::AcqRel) + 1;
         let (count, served, bounds) = (Arc::clone(&self.present), Arc::clone(&self.served), Arc::clone(&self.bounds));
-        let most = self.most;
+        let (most, voice) = (self.most, self.voice);
         thread::spawn(move || {
             let from = connection.remote_addr();
             if present > most {
-                say(&format!("[{number}] {from}: turned away, {most} clients are being served"));
+                voice.say(&format!("[{number}] {from}: turned away, {most} clients are being served"));
                 connection.close(CLOSE_ABORTED, "the server has as many clients as it takes: try again later");
             } else {
-                match serve(&connection, &bounds, interrupt::requested, |ask| say(&format!("[{number}] {from}: {}", asked(ask))))
-                {
-                    Ok(measured) => result_lines(&measured).iter().for_each(|line| say(&format!("[{number}] {line}"))),
-                    Err(error) => say(&format!("[{number}] {from}: {error}")),
+                match serve(&connection, &bounds, interrupt::requested, |ask| {
+                    voice.say(&format!("[{number}] {from}: {}", asked(ask)));
+                }) {
+                    Ok(measured) => result_lines(&measured).iter().for_each(|line| voice.say(&format!("[{number}] {line}"))),
+                    Err(error) => voice.say(&format!("[{number}] {from}: {error}")),
                 }
                 served.fetch_add(1, Ordering::AcqRel);
             }
@@ -137,8 +147,28 @@ pub fn result_lines(measured: &Measured) -> Vec<String> {
     measured.totals.iter().map(line).collect()
 }
 
-/// Prints a line for whoever looks after the server; a closed standard output is nobody's loss.
-fn say(text: &str) {
-    use std::io::Write as _;
-    let _ = writeln!(std::io::stdout().lock(), "{text}");
+/// How the server talks to whoever looks after it: lines for people or for programs.
+#[derive(Debug, Clone, Copy)]
+struct Voice {
+    json: bool,
+}
+
+impl Voice {
+    fn listening(self, address: SocketAddr, key: Fingerprint, no_tcp: Option<&io::Error>) {
+        if self.json {
+            return super::event(
+                "listening",
+                &json!({ "address": address.ip().to_string(), "port": address.port(), "key": key.to_string(), "tcp": no_tcp.is_none() }),
+            );
+        }
+        super::print(&format!("Server listening on {address}, UDP{}", if no_tcp.is_none() { ", and TCP for --tcp" } else { "" }));
+        if let Some(error) = no_tcp {
+            super::print(&format!("TCP port {}: {error}; --tcp will use ports of its own", address.port()));
+        }
+        super::print(&format!("Its key is {key}"));
+    }
+
+    fn say(self, text: &str) {
+        if self.json { super::event("client", &json!(text)) } else { super::print(text) }
+    }
 }

@@ -17,8 +17,18 @@ pub struct SshCommand {
 }
 
 impl SshCommand {
-    /// Puts the user's options together with those that keep ssh to one task: to run one command.
+    /// For the far side of a connection: `haul remote`.
     pub fn new(args: &SshArgs, host: &SshHost, quiet: bool, verbose: bool) -> Self {
+        Self::with(args, host, quiet, verbose, "remote")
+    }
+
+    /// For a command of haul's there; `words` are as its shell reads them.
+    pub fn running(args: &SshArgs, host: &SshHost, words: &str) -> Self {
+        Self::with(args, host, false, false, words)
+    }
+
+    /// Puts the user's options together with those that keep ssh to one task: to run one command.
+    fn with(args: &SshArgs, host: &SshHost, quiet: bool, verbose: bool, words: &str) -> Self {
         let mut arguments: Vec<OsString> = Vec::new();
         let mut option = |letter: &str, value: &OsStr| arguments.extend([letter.into(), value.to_owned()]);
         for set in [
@@ -55,7 +65,7 @@ impl SshCommand {
             program: args.program.clone().unwrap_or_else(|| OsString::from("ssh")),
             arguments,
             destination: host.host.clone(),
-            remote: remote_command(args.remote_haul.as_deref()),
+            remote: remote_command(args.remote_haul.as_deref(), words),
         }
     }
 
@@ -90,7 +100,12 @@ impl SshCommand {
     }
 }
 
-fn remote_command(path: Option<&OsStr>) -> OsString {
+/// One word for any shell.
+pub fn quoted_word(word: &str) -> String {
+    quoted(OsStr::new(word)).to_string_lossy().into_owned()
+}
+
+fn remote_command(path: Option<&OsStr>, words: &str) -> OsString {
     let mut command = match path {
         None => OsString::from("haul"),
         // The far side's shell is to replace the tilde: it stays outside the quotes.
@@ -103,7 +118,8 @@ fn remote_command(path: Option<&OsStr>) -> OsString {
             None => quoted(path),
         },
     };
-    command.push(" remote");
+    command.push(" ");
+    command.push(words);
     command
 }
 
@@ -179,7 +195,7 @@ mod tests {
         ] {
             assert_eq!(quoted(OsStr::new(word)), safe);
         }
-        assert_eq!(remote_command(Some(OsStr::new("~/my bin/haul"))), "~/'my bin/haul' remote");
+        assert_eq!(remote_command(Some(OsStr::new("~/my bin/haul")), "remote"), "~/'my bin/haul' remote");
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod hello;
 mod resolve;
 mod session;
 
-pub use command::SshCommand;
+pub use command::{SshCommand, quoted_word};
 pub use hello::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, find_answer};
 pub use resolve::{candidates, ssh_names};
 pub use session::SshSession;

@@ -1,0 +1,100 @@
+//! The hosts of a mesh: how ssh reaches each, what it is called, and at which address the others reach it.
+//!
+//! ```text
+//!   [NAME=][USER@]HOST[,ADDRESS]       as an argument, or a line of a file; # begins a comment there
+//! ```
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::Path;
+
+use crate::cp::operand::SshHost;
+use crate::exit::Failure;
+use crate::perf::ssh_host;
+
+/// One site.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Site {
+    /// What it is called in the matrix.
+    pub name: String,
+    /// How ssh reaches it.
+    pub ssh: SshHost,
+    /// Where the others reach it; without it, the host's name as ssh resolves it here.
+    pub address: Option<String>,
+}
+
+/// The sites that the arguments name, each with a name of its own.
+pub fn sites(operands: &[impl AsRef<OsStr>]) -> Result<Vec<Site>, Failure> {
+    let mut sites: Vec<Site> = Vec::new();
+    for operand in operands {
+        let path = Path::new(operand.as_ref());
+        if path.is_file() {
+            let text = fs::read_to_string(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+            let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
+            for line in lines.filter(|line| !line.is_empty()) {
+                sites.push(site(line)?);
+            }
+        } else {
+            sites.push(site(&operand.as_ref().to_string_lossy())?);
+        }
+    }
+    if sites.len() < 2 {
+        return Err(Failure::new("a mesh needs two hosts or more").hint("name them, or a file with one a line"));
+    }
+    for (index, site) in sites.iter().enumerate() {
+        if sites.iter().take(index).any(|other| other.name == site.name) {
+            return Err(
+                Failure::new(format!("two hosts are called `{}`", site.name)).hint("give each a name of its own: NAME=HOST")
+            );
+        }
+    }
+    Ok(sites)
+}
+
+fn site(text: &str) -> Result<Site, Failure> {
+    let (name, rest) = match text.split_once('=') {
+        Some((name, rest)) => (Some(name.trim()), rest.trim()),
+        None => (None, text),
+    };
+    let (destination, address) = match rest.split_once(',') {
+        Some((destination, address)) => (destination.trim(), Some(address.trim().to_owned())),
+        None => (rest, None),
+    };
+    let ssh = ssh_host(destination)?;
+    let wrong = |address: &String| address.is_empty() || address.starts_with('-') || address.contains(['/', ' ', '@']);
+    if address.as_ref().is_some_and(wrong) || name.is_some_and(str::is_empty) {
+        return Err(Failure::new(format!("{text}: not a host")).hint("write [NAME=][USER@]HOST[,ADDRESS]"));
+    }
+    let name = name.map_or_else(|| ssh.host.to_string_lossy().into_owned(), str::to_owned);
+    Ok(Site { name, ssh, address })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_users_and_addresses() {
+        let sites = sites(&["nict=me@10.0.0.1,192.0.2.1", "kyushu"]).expect("two sites");
+        assert_eq!((sites[0].name.as_str(), sites[0].address.as_deref()), ("nict", Some("192.0.2.1")));
+        assert_eq!((sites[0].ssh.user.as_deref(), sites[0].ssh.host.to_str()), (Some(OsStr::new("me")), Some("10.0.0.1")));
+        assert_eq!((sites[1].name.as_str(), sites[1].address.as_deref()), ("kyushu", None));
+    }
+
+    #[test]
+    fn a_file_has_a_host_a_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("hosts");
+        fs::write(&file, "# six sites\nnict = a.example\n\nkyushu=b.example , 192.0.2.2 # far\n").unwrap();
+        let sites = sites(&[&file]).expect("two sites");
+        assert_eq!(sites.iter().map(|site| site.name.as_str()).collect::<Vec<_>>(), ["nict", "kyushu"]);
+        assert_eq!(sites[1].address.as_deref(), Some("192.0.2.2"));
+    }
+
+    #[test]
+    fn what_makes_no_mesh_is_refused() {
+        for operands in [&["a"][..], &["a", "a"], &["a", "-oProxyCommand=x"], &["a", "b,"], &["a", "=b"], &["a", "x=-y"]] {
+            assert!(sites(operands).is_err(), "{operands:?}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Several sites around a hub, each behind a link of its own that the lab's emulator plays, with an sshd on each.
+//!
+//! ```text
+//!   site 1 (10.90.1.1) ---- emulated link ---- edge 1 --\
+//!   site 2 (10.90.2.1) ---- emulated link ---- edge 2 --- hub: sees all of them
+//!   ..                                                 /
+//! ```
+//! The round trip between two sites is the sum of those of their links.
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use haul_lab::{LinkOptions, Wan, WanSpec};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use tempfile::TempDir;
+
+use crate::lab::ready;
+use crate::net::{Host, PREFIX, ip, must, remove, set_in, sweep};
+use crate::program::haul_binary;
+use crate::sshd::{PORT, Sshd};
+
+/// Sites, their links and the hub; all vanish with this value.
+pub struct Sites {
+    sites: Vec<(Host, Sshd)>,
+    hub: Host,
+    wans: Vec<Wan>,
+    scratch: TempDir,
+    /// One at a time: tests that measure would disturb each other.
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl Sites {
+    /// One site for each link, or nothing where namespaces cannot be made: then the test says so and ends.
+    pub fn open(links: &[LinkOptions]) -> Option<Self> {
+        static TURN: Mutex<()> = Mutex::new(());
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        if !ready() {
+            return None;
+        }
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        sweep();
+        let id = format!("{}-s{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let scratch = tempfile::Builder::new().prefix(&format!("{PREFIX}{id}-")).tempdir().expect("a scratch directory");
+        let bin = scratch.path().join("bin");
+        fs::create_dir_all(&bin).expect("making bin");
+        std::os::unix::fs::symlink(haul_binary(), bin.join("haul")).expect("linking haul");
+        let hub = Host { namespace: format!("{PREFIX}{id}-hub"), address: "10.91.1.1".into(), address6: String::new() };
+        ip(&["netns", "add", &hub.namespace]);
+        ip(&["-n", &hub.namespace, "link", "set", "lo", "up"]);
+        set_in(&hub.namespace, "net/ipv4/ip_forward", "1");
+        let mut made = Self { sites: Vec::new(), hub, wans: Vec::new(), scratch, _turn: turn };
+        for (index, link) in links.iter().enumerate() {
+            made.add(index + 1, link, &id, &bin);
+        }
+        fs::write(made.ssh_config(), made.config()).expect("writing ssh_config");
+        Some(made)
+    }
+
+    fn add(&mut self, number: usize, link: &LinkOptions, id: &str, bin: &Path) {
+        let wan = Wan::up(WanSpec { link: link.clone(), ..WanSpec::default() }).expect("an emulated link");
+        let name = format!("{PREFIX}{id}-site{number}");
+        let (site, edge) = (wan.host("a").expect("host a"), wan.host("b").expect("host b"));
+        inside(site, || {
+            attach(&name);
+            ip(&["address", "add", &format!("10.90.{number}.1/32"), "dev", "wan0"]);
+            ip(&["address", "add", &format!("fd90:{number}::1/128"), "dev", "wan0", "nodad"]);
+            ip(&["route", "replace", "default", "dev", "wan0", "src", &format!("10.90.{number}.1")]);
+        });
+        let (hub, port) = (self.hub.namespace.clone(), format!("site{number}"));
+        inside(edge, || {
+            ip(&["link", "add", "hub", "type", "veth", "peer", "name", &port, "netns", &hub]);
+            ip(&["address", "add", &format!("10.91.{number}.2/24"), "dev", "hub"]);
+            ip(&["link", "set", "hub", "up"]);
+            ip(&["route", "add", "default", "via", &format!("10.91.{number}.1"), "onlink", "dev", "hub"]);
+            ip(&["route", "add", &format!("10.90.{number}.0/24"), "dev", "wan0"]);
+            fs::write("/proc/sys/net/ipv4/ip_forward", "1").expect("forwarding");
+        });
+        ip(&["-n", &hub, "address", "add", &format!("10.91.{number}.1/24"), "dev", &port]);
+        ip(&["-n", &hub, "link", "set", &port, "up"]);
+        ip(&["-n", &hub, "route", "add", &format!("10.90.{number}.0/24"), "via", &format!("10.91.{number}.2")]);
+        let host = Host { namespace: name, address: format!("10.90.{number}.1"), address6: format!("fd90:{number}::1") };
+        let dir = self.scratch.path().join(format!("site{number}"));
+        fs::create_dir_all(&dir).expect("a directory for sshd");
+        let sshd = Sshd::start(&host, &dir, &format!("{}:/usr/bin:/bin", bin.display()));
+        self.sites.push((host, sshd));
+        self.wans.push(wan);
+    }
+
+    /// A site; the first is 1.
+    pub fn site(&self, number: usize) -> &Host {
+        &self.sites[number - 1].0
+    }
+
+    /// The hub: it reaches every site, by short links.
+    pub fn hub(&self) -> &Host {
+        &self.hub
+    }
+
+    /// The scratch directory.
+    pub fn scratch(&self) -> &Path {
+        self.scratch.path()
+    }
+
+    /// The configuration of ssh under which `site1`, `site2`, .. can be reached from anywhere.
+    pub fn ssh_config(&self) -> PathBuf {
+        self.scratch.path().join("ssh_config")
+    }
+
+    /// `haul` on a host, with a configuration directory of its own.
+    pub fn haul(&self, host: &Host) -> Command {
+        let mut command = host.command(haul_binary());
+        let config = self.scratch.path().join(format!("config-{}", host.namespace));
+        command
+            .env("XDG_CONFIG_HOME", &config)
+            .env("XDG_STATE_HOME", &config)
+            .env("HOME", self.scratch.path())
+            .env("RUST_BACKTRACE", "1");
+        command
+    }
+
+    fn config(&self) -> String {
+        let host = |(index, (host, _)): (usize, &(Host, Sshd))| {
+            let (number, dir) = (index + 1, self.scratch.path().join(format!("site{}", index + 1)));
+            format!(
+                "Host site{number}\n HostName {}\n Port {PORT}\n User root\n IdentityFile {dir}/user_key\n IdentitiesOnly yes\n \
+                 UserKnownHostsFile {dir}/known_hosts\n GlobalKnownHostsFile /dev/null\n StrictHostKeyChecking yes\n BatchMode yes\n ConnectTimeout 5\n",
+                host.address,
+                dir = dir.display()
+            )
+        };
+        self.sites.iter().enumerate().map(host).collect()
+    }
+}
+
+impl Drop for Sites {
+    fn drop(&mut self) {
+        for (host, _) in &self.sites {
+            remove(&host.namespace);
+        }
+        remove(&self.hub.namespace);
+    }
+}
+
+/// Gives the namespace of this thread a name.
+fn attach(name: &str) {
+    let mut holder = Command::new("sleep").arg("1000").stdin(Stdio::null()).spawn().expect("a process in the namespace");
+    must(Command::new("ip").args(["netns", "attach", name, &holder.id().to_string()]));
+    let _ = holder.kill();
+    let _ = holder.wait();
+}
+
+/// Runs `work` on a thread in the namespace of an emulated host.
+fn inside(host: &haul_lab::Host, work: impl FnOnce() + Send) {
+    let namespace = host.as_fd();
+    let enter_and_work = || {
+        move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network)).expect("setns");
+        work();
+    };
+    std::thread::scope(|scope| scope.spawn(enter_and_work).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+}

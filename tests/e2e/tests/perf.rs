@@ -1,0 +1,258 @@
+//! `haul perf` across emulated links: over ssh, against a server for anyone, against a daemon, over TCP, and as a mesh of six sites.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use e2e::{Finished, Running, Sites, Stopwatch, eventually, pause};
+use haul_lab::LinkOptions;
+use haul_units::{BitRate, Ratio};
+use rustix::process::Signal;
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A link of a site: its rate, its part of every round trip, its loss.
+fn link(rate: BitRate, rtt_ms: u64, loss_percent: f64, seed: u64) -> LinkOptions {
+    LinkOptions { rate, rtt: Duration::from_millis(rtt_ms), loss: Ratio::percent(loss_percent), seed, ..LinkOptions::default() }
+}
+
+/// Two sites, 100 Mbit/s, 20 ms apart, 0.2 % loss on the way.
+fn two() -> Option<Sites> {
+    Sites::open(&[link(BitRate::mbps(100), 10, 0.1, 1), link(BitRate::mbps(100), 10, 0.1, 3)])
+}
+
+fn run(sites: &Sites, from: usize, args: &str) -> Finished {
+    let mut command = sites.haul(sites.site(from));
+    command.arg("perf").args(args.split_whitespace());
+    Running::start(command).wait(PATIENCE)
+}
+
+fn over_ssh(sites: &Sites, args: &str) -> Finished {
+    run(sites, 1, &format!("-F {} site2 {args}", sites.ssh_config().display()))
+}
+
+/// A server on site 2, its line of JSON read.
+struct Server {
+    running: Running,
+}
+
+impl Server {
+    fn start(sites: &Sites, args: &str) -> Self {
+        let mut command = sites.haul(sites.site(2));
+        command.args(["perf", "-s"]).args(args.split_whitespace());
+        let running = Running::start(command);
+        let listens = || {
+            let output = sites.site(2).command("ss").args(["-Hlun", "sport = :7701"]).output();
+            output.is_ok_and(|output| !output.stdout.is_empty())
+        };
+        assert!(eventually(Duration::from_secs(10), listens), "haul perf -s does not listen");
+        Self { running }
+    }
+
+    fn stop(self) -> Finished {
+        self.running.signal(Signal::INT);
+        self.running.wait(Duration::from_secs(10))
+    }
+}
+
+fn document(finished: &Finished) -> Value {
+    serde_json::from_slice(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished}"))
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// What every measurement must be: intervals add up to the total, and nothing is faster than the link.
+fn assert_sound(document: &Value, most_mbps: f64) {
+    let received = &document["end"]["sum_received"];
+    let bytes: f64 = document["intervals"].as_array().unwrap().iter().map(|interval| number(&interval["sum"]["bytes"])).sum();
+    assert_eq!(bytes, number(&received["bytes"]), "{document:#}");
+    let bps = number(&received["bits_per_second"]);
+    assert!(bps > 0.0 && bps <= most_mbps * 1e6, "{bps} bit/s on a link of {most_mbps} Mbit/s");
+    assert!(number(&document["end"]["sum_sent"]["bytes"]) >= bytes * 0.99, "{document:#}");
+    assert!(number(&document["end"]["latency_us"]["idle_ping"]["p50"]) >= 19_000.0, "20 ms apart: {document:#}");
+}
+
+#[test]
+fn over_ssh_both_ways_and_at_once() {
+    let Some(sites) = two() else { return };
+    let there = document(&over_ssh(&sites, "-t 3 -i 0.5 -J").expect(0));
+    assert_sound(&there, 101.0);
+    assert_eq!(there["intervals"].as_array().unwrap().len(), 6, "{there:#}");
+    assert_eq!(there["start"]["test_start"]["protocol"], "HAUL");
+    let sum = &there["end"]["sum_sent"];
+    assert!(number(&sum["retransmits"]) > 0.0 && number(&sum["loss"]) < 0.1, "0.2 % are lost: {sum:#}");
+    let spread = &there["end"]["latency_us"]["client_to_server"];
+    assert!(number(&spread["rtt"]["p50"]) >= 19_000.0 && number(&spread["rtt"]["count"]) > 20.0, "{spread:#}");
+    assert!(!spread["gaps_packets"].as_array().unwrap().is_empty(), "{spread:#}");
+    let back = document(&over_ssh(&sites, "-t 2 -R -O 1 -P 3 --get-server-output -J").expect(0));
+    assert_eq!((back["start"]["test_start"]["reverse"].as_u64(), back["end"]["streams"].as_array().unwrap().len()), (Some(1), 3));
+    assert_eq!(back["intervals"][0]["sum"]["omitted"], true);
+    assert!(number(&back["end"]["sum_received"]["bits_per_second"]) <= 101e6);
+    assert!(back["server_output_text"].as_str().unwrap().contains("sender"), "{back:#}");
+    let both = document(&over_ssh(&sites, "-t 2 --bidir --mode cubic -J").expect(0));
+    assert!(
+        number(&both["end"]["sum_received_bidir_reverse"]["bytes"]) > 0.0 && number(&both["end"]["sum_received"]["bytes"]) > 0.0
+    );
+    assert_eq!(both["end"]["sender_tcp_congestion"], "cubic", "{both:#}");
+    let left = || sites.site(2).processes(&["haul remote"]);
+    assert!(eventually(Duration::from_secs(10), || left().is_empty()), "left behind: {:?}", left());
+}
+
+#[test]
+fn tcp_is_measured_in_the_same_way() {
+    let Some(sites) = two() else { return };
+    let tcp = document(&over_ssh(&sites, "-t 3 --tcp --congestion cubic -P 2 -J").expect(0));
+    assert_sound(&tcp, 101.0);
+    assert_eq!(
+        (tcp["start"]["test_start"]["protocol"].as_str(), tcp["end"]["sender_tcp_congestion"].as_str()),
+        (Some("TCP"), Some("cubic"))
+    );
+    for stream in tcp["end"]["streams"].as_array().unwrap() {
+        assert!(number(&stream["sender"]["mean_rtt"]) >= 19_000.0 && stream["sender"]["retransmits"].is_u64(), "{stream:#}");
+    }
+    let unknown = over_ssh(&sites, "-t 1 --tcp --congestion nonesuch").expect(2);
+    assert!(unknown.stderr.contains("nonesuch") && unknown.stderr.contains("hint: this kernel has"), "{unknown}");
+}
+
+#[test]
+fn a_server_for_anyone_serves_many_at_once_and_within_its_bounds() {
+    let Some(sites) = two() else { return };
+    let server = Server::start(&sites, "--max-time 20 --max-clients 3");
+    let clients: Vec<Running> = (0..5)
+        .map(|_| {
+            let mut command = sites.haul(sites.site(1));
+            command.args(["perf", "-c", "10.90.2.1", "-t", "4", "-J"]);
+            Running::start(command)
+        })
+        .collect();
+    let finished: Vec<Finished> = clients.into_iter().map(|client| client.wait(PATIENCE)).collect();
+    let measured: Vec<&Finished> = finished.iter().filter(|client| client.code == Some(0)).collect();
+    assert_eq!(measured.len(), 3, "{}", finished.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"));
+    for turned_away in finished.iter().filter(|client| client.code != Some(0)) {
+        assert!(turned_away.code == Some(2) && turned_away.stderr.contains("as many clients as it takes"), "{turned_away}");
+    }
+    let rates: Vec<f64> =
+        measured.iter().map(|client| number(&document(client)["end"]["sum_received"]["bits_per_second"])).collect();
+    assert!(rates.iter().sum::<f64>() <= 101e6, "{rates:?}");
+    let exact = document(&run(&sites, 1, "-c 10.90.2.1 -n 3000000 -i 0.1 -l 7000 -J").expect(0));
+    assert_eq!(exact["end"]["sum_received"]["bytes"], 3_000_000);
+    let slow = document(&run(&sites, 1, "-c 10.90.2.1:7701 -t 2 -b 5M -J").expect(0));
+    assert!(number(&slow["end"]["sum_received"]["bits_per_second"]) <= 5.5e6, "{slow:#}");
+    let long = run(&sites, 1, "-c 10.90.2.1 -t 21").expect(2);
+    assert!(long.stderr.contains("20s are possible at most"), "{long}");
+    let pinned = run(&sites, 1, &format!("-c 10.90.2.1 -t 1 --key SHA256:{}", "A".repeat(43))).expect(2);
+    assert!(pinned.stderr.contains("its key is not the one given"), "{pinned}");
+    let log = server.stop();
+    assert!(log.code == Some(130) && String::from_utf8_lossy(&log.stdout).contains("turned away"), "{log}");
+}
+
+#[test]
+fn either_end_may_be_killed() {
+    let Some(sites) = two() else { return };
+    let server = Server::start(&sites, "");
+    let client = || {
+        let mut command = sites.haul(sites.site(1));
+        command.args(["perf", "-c", "10.90.2.1", "-t", "60"]);
+        Running::start(command)
+    };
+    // Ctrl-C ends a measurement with the results so far.
+    let interrupted = client();
+    pause(Duration::from_secs(3));
+    interrupted.signal(Signal::INT);
+    let interrupted = interrupted.wait(Duration::from_secs(20));
+    assert!(interrupted.code == Some(130) && String::from_utf8_lossy(&interrupted.stdout).contains("receiver"), "{interrupted}");
+    // A client that was killed does not keep the server from serving others.
+    let killed = client();
+    pause(Duration::from_secs(1));
+    drop(killed);
+    assert_sound(&document(&run(&sites, 1, "-c 10.90.2.1 -t 1 -J").expect(0)), 101.0);
+    let abandoned = client();
+    pause(Duration::from_secs(2));
+    server.stop();
+    let abandoned = abandoned.wait(Duration::from_secs(30));
+    assert!(abandoned.code == Some(2) && abandoned.stderr.contains("error:"), "{abandoned}");
+    // Over ssh, the far side goes with the client.
+    let mut command = sites.haul(sites.site(1));
+    command.args(["perf", "-F"]).arg(sites.ssh_config()).args(["site2", "-t", "60"]);
+    let over_ssh = Running::start(command);
+    let there = || !sites.site(2).processes(&["haul remote"]).is_empty();
+    assert!(eventually(Duration::from_secs(20), there));
+    drop(over_ssh);
+    assert!(eventually(Duration::from_secs(30), || !there()), "haul remote outlives its client");
+}
+
+#[test]
+fn a_daemon_is_measured_by_those_it_knows() {
+    let Some(sites) = two() else { return };
+    let key = |site: usize, args: &[&str]| {
+        let mut command = sites.haul(sites.site(site));
+        command.arg("key").args(args);
+        String::from_utf8(Running::start(command).wait(PATIENCE).expect(0).stdout).unwrap().trim().to_owned()
+    };
+    let (ours, theirs) = (key(1, &["show"]), key(2, &["show"]));
+    key(1, &["trust", "10.90.2.1", &theirs]);
+    let mut command = sites.haul(sites.site(2));
+    command.args(["serve", "--listen", "10.90.2.1:7700", "--root"]).arg(format!("x={}", sites.scratch().display()));
+    let _daemon = Running::start(command);
+    let refused = || run(&sites, 1, "haul://10.90.2.1 -t 1");
+    let knocked = eventually(Duration::from_secs(20), || refused().stderr.contains("not authorised"));
+    assert!(knocked, "{}", refused());
+    key(2, &["authorize", &ours]);
+    assert_sound(&document(&run(&sites, 1, "haul://10.90.2.1 -t 2 -J").expect(0)), 101.0);
+    assert_sound(&document(&run(&sites, 1, "haul://10.90.2.1 -t 2 --tcp -J").expect(0)), 101.0);
+}
+
+/// Six sites like those of the field experiment: links of 1 and 10 Gbit/s, round trips of 2 to 18 ms, loss.
+///
+/// `MESH_SECONDS` measures longer, and `MESH_OUT` keeps the results under that prefix.
+#[test]
+fn a_mesh_of_six_sites() {
+    let (one, ten) = (BitRate::gbps(1), BitRate::gbps(10));
+    let links = [(ten, 1, 0.01), (one, 9, 0.1), (one, 9, 0.05), (ten, 3, 0.05), (ten, 1, 0.01), (one, 6, 0.1)];
+    let links: Vec<LinkOptions> =
+        links.iter().zip(1..).map(|(&(rate, rtt, loss), seed)| link(rate, rtt, loss, 2 * seed)).collect();
+    let Some(sites) = Sites::open(&links) else { return };
+    let watch = Stopwatch::start();
+    let names = ["NICT", "Kyushu", "Ehime", "Kyoto", "Chiba", "Tsukuba"];
+    let list = sites.scratch().join("sites.txt");
+    let lines = names.iter().zip(1..).map(|(name, number)| format!("{name} = site{number}, 10.90.{number}.1\n"));
+    std::fs::write(&list, format!("# name = ssh destination, address\n{}", lines.collect::<String>())).expect("writing the list");
+    let out = std::env::var_os("MESH_OUT").map_or_else(|| sites.scratch().join("mesh"), PathBuf::from);
+    let seconds = std::env::var("MESH_SECONDS").unwrap_or_else(|_| "1".to_owned());
+    let mut command = sites.haul(sites.hub());
+    command.args(["perf", "mesh", "-F"]).arg(sites.ssh_config()).args(["-t", &seconds, "--interval", "0.25", "--out"]).arg(&out);
+    // The seventh is not there.
+    command.args(["-o", "ConnectTimeout=3"]).arg(&list).arg("nobody=site7.invalid");
+    if std::env::var_os("MESH_SECONDS").is_none() {
+        command.args(["--at-once", "3"]);
+    }
+    let finished = Running::start(command).wait(Duration::from_secs(1800)).expect(1);
+    println!("{finished}\nafter {:?}", watch.elapsed());
+    let file =
+        |ending: &str| std::fs::read_to_string(out.with_extension(ending)).unwrap_or_else(|error| panic!("{ending}: {error}"));
+    let results: Value = serde_json::from_str(&file("json")).expect("JSON");
+    let pairs = results["pairs"].as_array().expect("pairs");
+    assert_eq!(pairs.len(), 42);
+    for pair in pairs {
+        let involves = |name: &str| pair["from"] == name || pair["to"] == name;
+        if involves("nobody") {
+            assert!(!pair["error"].as_str().unwrap().is_empty(), "{pair:#}");
+            continue;
+        }
+        let most = if ["Kyushu", "Ehime", "Tsukuba"].into_iter().any(involves) { 1e9 } else { 1e10 };
+        for over in ["haul", "tcp"] {
+            let bps = number(&pair[over]["bits_per_second"]);
+            assert!(bps > 0.0 && bps <= most * 1.02, "{pair:#}");
+            assert!(number(&pair[over]["idle_rtt_us"]) >= 2000.0, "{pair:#}");
+        }
+    }
+    assert_eq!(file("csv").lines().count(), 43);
+    let page = file("html");
+    assert!(page.matches("<svg").count() == 30 && page.matches("class=\"x\"").count() == 12, "{page}");
+    let table = String::from_utf8_lossy(&finished.stdout).into_owned();
+    assert!(names.iter().all(|name| table.contains(name)) && table.contains("x  NICT to nobody"), "{table}");
+    let left = || (1..=6).flat_map(|number| sites.site(number).processes(&["haul", "perf"])).collect::<Vec<_>>();
+    assert!(eventually(Duration::from_secs(15), || left().is_empty()), "left behind: {:?}", left());
+}
