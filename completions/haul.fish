@@ -82,44 +82,65 @@ complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l state -d 'Directory of the keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand perf" -s c -l client -d 'Measure against a running server' -r -f -a "(__fish_print_hostnames)"
-complete -c haul -n "__fish_haul_using_subcommand perf" -s p -l port -d 'Port of the server: UDP, and TCP of the same number for --tcp' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s B -l bind -d 'Local address to listen on or to connect from' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s t -l time -d 'Measure for so long' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s n -l bytes -d 'Send so many bytes instead' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s O -l omit -d 'Leave out the first seconds' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s P -l parallel -d 'Streams in parallel: of one connection with haul, connections with --tcp' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s b -l bitrate -d 'What each stream sends at most; without it, or with 0, as much as the path bears' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s l -l length -d 'Bytes handed to the transport at once' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s T -l title -d 'Put this before every line' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l max-clients -d 'Clients at once' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l max-time -d 'The longest measurement' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l max-memory -d 'Memory for each client, at most' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l max-bitrate -d 'What is sent to each client at most' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l key -d 'Believe only the server with this key' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l ssh-port -d 'Port of the ssh server' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l jump -d 'Log in by way of another host (ssh\'s -J)' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s F -d 'Configuration file for ssh' -r -F
-complete -c haul -n "__fish_haul_using_subcommand perf" -s o -d 'Option in the form of ssh_config(5)' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -s S -d 'Program to use in place of ssh' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l udp-port -d 'Port or ports that the far side may use' -r
-complete -c haul -n "__fish_haul_using_subcommand perf" -l state -d 'Directory of the identity key and the known hosts, for haul:// hosts' -r -F
-complete -c haul -n "__fish_haul_using_subcommand perf" -s s -l server -d 'Run a server, until it is interrupted'
-complete -c haul -n "__fish_haul_using_subcommand perf" -s R -l reverse -d 'The server sends'
-complete -c haul -n "__fish_haul_using_subcommand perf" -l bidir -d 'Both sides send at once'
-complete -c haul -n "__fish_haul_using_subcommand perf" -l tcp -d 'Measure the kernel\'s TCP instead'
-complete -c haul -n "__fish_haul_using_subcommand perf" -s J -l json -d 'Print one JSON document, in iperf3\'s form'
-complete -c haul -n "__fish_haul_using_subcommand perf" -l json-stream -d 'Print JSON as it comes, an event a line'
-complete -c haul -n "__fish_haul_using_subcommand perf" -l get-server-output -d 'Show the server\'s own output too'
-complete -c haul -n "__fish_haul_using_subcommand perf" -s v -l verbose -d 'Say more; twice, and ssh says more too'
-complete -c haul -n "__fish_haul_using_subcommand perf" -s 1 -l one-off -d 'Serve one client, then end'
-complete -c haul -n "__fish_haul_using_subcommand perf" -s 4 -d 'Use IPv4 only'
-complete -c haul -n "__fish_haul_using_subcommand perf" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand perf" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s c -l client -d 'Measure against a running server' -r -f -a "(__fish_print_hostnames)"
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the server: UDP, and TCP of the same number for --tcp' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s B -l bind -d 'Local address to listen on or to connect from' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s t -l time -d 'Measure for so long' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s n -l bytes -d 'Send so many bytes instead' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s O -l omit -d 'Leave out the first seconds' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s P -l parallel -d 'Streams in parallel: of one connection with haul, connections with --tcp' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s b -l bitrate -d 'What each stream sends at most; without it, or with 0, as much as the path bears' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s l -l length -d 'Bytes handed to the transport at once' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s T -l title -d 'Put this before every line' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-clients -d 'Clients at once' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-time -d 'The longest measurement' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-memory -d 'Memory for each client, at most' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-bitrate -d 'What is sent to each client at most' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l key -d 'Believe only the server with this key' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l ssh-port -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l jump -d 'Log in by way of another host (ssh\'s -J)' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l udp-port -d 'Port or ports that the far side may use' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l state -d 'Directory of the identity key and the known hosts, for haul:// hosts' -r -F
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s s -l server -d 'Run a server, until it is interrupted'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s R -l reverse -d 'The server sends'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l bidir -d 'Both sides send at once'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l tcp -d 'Measure the kernel\'s TCP instead'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s J -l json -d 'Print one JSON document, in iperf3\'s form'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l json-stream -d 'Print JSON as it comes, an event a line'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l get-server-output -d 'Show the server\'s own output too'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s v -l verbose -d 'Say more; twice, and ssh says more too'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s 1 -l one-off -d 'Serve one client, then end'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l until-input-ends -d 'End when standard input does'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -a "mesh" -d 'Measure every ordered pair of a list of hosts, haul against TCP'
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s t -l time -d 'Length of each measurement' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s O -l omit -d 'Leave out the first seconds of each' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l interval -d 'Seconds between two points of the plots' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l parallel -d 'Streams in parallel' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l congestion -d 'TCP\'s congestion control' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the servers, UDP and TCP; any free one without it' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l at-once -d 'Pairs measured at once, of different hosts: for sites that share no link' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l out -d 'Where the results go: PREFIX.csv, PREFIX.json, PREFIX.html' -r -F
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s P -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s i -d 'File with the private key to log in with' -r -F
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s J -d 'Log in by way of another host' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench files" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench files" -f -a "wan" -d 'A WAN between network namespaces of this machine'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench files" -f -a "relay" -d 'The same link between UDP sockets, for haul alone and without root'

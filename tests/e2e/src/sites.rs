@@ -25,7 +25,7 @@ use crate::sshd::{PORT, Sshd};
 
 /// Sites, their links and the hub; all vanish with this value.
 pub struct Sites {
-    sites: Vec<(Host, Sshd)>,
+    hosts: Vec<(Host, Sshd)>,
     hub: Host,
     wans: Vec<Wan>,
     scratch: TempDir,
@@ -52,7 +52,7 @@ impl Sites {
         ip(&["netns", "add", &hub.namespace]);
         ip(&["-n", &hub.namespace, "link", "set", "lo", "up"]);
         set_in(&hub.namespace, "net/ipv4/ip_forward", "1");
-        let mut made = Self { sites: Vec::new(), hub, wans: Vec::new(), scratch, _turn: turn };
+        let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), scratch, _turn: turn };
         for (index, link) in links.iter().enumerate() {
             made.add(index + 1, link, &id, &bin);
         }
@@ -86,13 +86,13 @@ impl Sites {
         let dir = self.scratch.path().join(format!("site{number}"));
         fs::create_dir_all(&dir).expect("a directory for sshd");
         let sshd = Sshd::start(&host, &dir, &format!("{}:/usr/bin:/bin", bin.display()));
-        self.sites.push((host, sshd));
+        self.hosts.push((host, sshd));
         self.wans.push(wan);
     }
 
     /// A site; the first is 1.
     pub fn site(&self, number: usize) -> &Host {
-        &self.sites[number - 1].0
+        &self.hosts[number - 1].0
     }
 
     /// The hub: it reaches every site, by short links.
@@ -132,13 +132,13 @@ impl Sites {
                 dir = dir.display()
             )
         };
-        self.sites.iter().enumerate().map(host).collect()
+        self.hosts.iter().enumerate().map(host).collect()
     }
 }
 
 impl Drop for Sites {
     fn drop(&mut self) {
-        for (host, _) in &self.sites {
+        for (host, _) in &self.hosts {
             remove(&host.namespace);
         }
         remove(&self.hub.namespace);

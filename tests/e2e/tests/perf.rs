@@ -80,7 +80,7 @@ fn over_ssh_both_ways_and_at_once() {
     let there = document(&over_ssh(&sites, "-t 3 -i 0.5 -J").expect(0));
     assert_sound(&there, 101.0);
     assert_eq!(there["intervals"].as_array().unwrap().len(), 6, "{there:#}");
-    assert_eq!(there["start"]["test_start"]["protocol"], "HAUL");
+    assert_eq!(there["start"]["haul"]["transport"], "haul");
     let sum = &there["end"]["sum_sent"];
     assert!(number(&sum["retransmits"]) > 0.0 && number(&sum["loss"]) < 0.1, "0.2 % are lost: {sum:#}");
     let spread = &there["end"]["latency_us"]["client_to_server"];
@@ -106,8 +106,8 @@ fn tcp_is_measured_in_the_same_way() {
     let tcp = document(&over_ssh(&sites, "-t 3 --tcp --congestion cubic -P 2 -J").expect(0));
     assert_sound(&tcp, 101.0);
     assert_eq!(
-        (tcp["start"]["test_start"]["protocol"].as_str(), tcp["end"]["sender_tcp_congestion"].as_str()),
-        (Some("TCP"), Some("cubic"))
+        (tcp["start"]["haul"]["transport"].as_str(), tcp["end"]["sender_tcp_congestion"].as_str()),
+        (Some("tcp"), Some("cubic"))
     );
     for stream in tcp["end"]["streams"].as_array().unwrap() {
         assert!(number(&stream["sender"]["mean_rtt"]) >= 19_000.0 && stream["sender"]["retransmits"].is_u64(), "{stream:#}");

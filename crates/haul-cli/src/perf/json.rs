@@ -55,7 +55,8 @@ pub fn start(plan: &Plan, start: &Start) -> Value {
         "fq_rate": 0,
         "sock_bufsize": 0,
         "test_start": {
-            "protocol": if plan.tcp.is_some() { "TCP" } else { "HAUL" },
+            // What reads iperf3's JSON knows TCP, UDP and SCTP: haul's figures have the form of TCP's.
+            "protocol": "TCP",
             "num_streams": plan.streams,
             "blksize": plan.block(),
             "omit": seconds(plan.omit_us),
@@ -70,6 +71,7 @@ pub fn start(plan: &Plan, start: &Start) -> Value {
             "interval": seconds(plan.interval_us),
         },
         "haul": {
+            "transport": if plan.tcp.is_some() { "tcp" } else { "haul" },
             "mode": plan.mode,
             "server_version": start.server_version,
             "server_system_info": start.systems[1],
