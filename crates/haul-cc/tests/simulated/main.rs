@@ -2,6 +2,7 @@
 
 mod flow;
 mod grid;
+mod named;
 mod paths;
 mod scenario;
 mod sharing;

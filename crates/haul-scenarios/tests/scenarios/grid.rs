@@ -81,7 +81,7 @@ fn row(path: Path, length: Duration, kind: Kind, queue: f64, percent: f64) -> St
 }
 
 /// Round trips until 80 % of the best rate arrived over a round trip.
-fn start(outcome: &Outcome, best: BitRate, rtt: Duration) -> String {
+pub fn start(outcome: &Outcome, best: BitRate, rtt: Duration) -> String {
     let bins = (rtt.as_nanos() / outcome.bin.as_nanos()).max(1) as usize;
     let needed = best.scaled(0.8).bytes_in(outcome.bin * bins as u32).as_u64();
     let series = &outcome.series[0];
@@ -93,7 +93,7 @@ fn start(outcome: &Outcome, best: BitRate, rtt: Duration) -> String {
 }
 
 /// Payload of a full packet of 1500 bytes.
-const PAYLOAD: Bytes = Bytes(1428);
+pub const PAYLOAD: Bytes = Bytes(1428);
 
 const HEADER: &str = "\
 # One flow from its handshake on, loss both ways. Arrived: part of the payload that rate x (1 - loss) carries, in per cent, whole run and

@@ -2,6 +2,7 @@
 
 mod golden;
 mod grid;
+mod named;
 mod plans;
 mod robustness;
 mod sharing;
