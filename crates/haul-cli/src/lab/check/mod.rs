@@ -61,6 +61,12 @@ const CHECKS: &[Check] = &[
         configured: "98.1 Mbit/s, 33 % dropped",
         measure: udp_overload,
     },
+    Check {
+        what: "UDP, one by one",
+        link: &["--rate=10G", "--rtt=20ms"],
+        configured: "what iperf3 sends",
+        measure: udp_one_by_one,
+    },
     Check { what: "queue, full", link: &["--rate=100M", "--rtt=20ms", "--queue=1bdp"], configured: "RTT 40 ms", measure: queue },
     Check {
         what: "queue, half",
@@ -224,6 +230,15 @@ fn udp_overload(lab: &Lab) -> Result<String, Failure> {
     let sum = lab.iperf(B, &["--udp", "--bitrate", "147.2M", "--length", DATAGRAM, "--window", "8M"])?["sum"].clone();
     let received = number(&sum, "bits_per_second") * (1.0 - number(&sum, "lost_percent") / 100.0);
     Ok(format!("{:.1} Mbit/s, {:.1} % dropped", received / 1e6, number(&sum, "lost_percent")))
+}
+
+/// Datagrams that are no part of super-packets: what each costs.
+fn udp_one_by_one(lab: &Lab) -> Result<String, Failure> {
+    lab.iperf(B, &["--udp", "--bitrate", "0", "--length", DATAGRAM, "--window", "8M"])?;
+    let status = lab.status()?;
+    let packets = number(&status[0], "delivered_pkts").max(1.0);
+    let (rate, cost) = (packets / f64::from(lab.seconds), number(&status[0], "cpu_s") / packets);
+    Ok(format!("{rate:.0} packets/s, {:.1} us of a processor each", cost * 1e6))
 }
 
 fn udp_loss(lab: &Lab) -> Result<String, Failure> {
