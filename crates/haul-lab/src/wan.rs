@@ -7,6 +7,7 @@
 //!
 //! All hosts of a side share each link, as behind one router.
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,7 +15,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use crate::control::DirectionStats;
 use crate::direction::Direction;
-use crate::namespace::{Namespace, NamespaceError, ip, set, value};
+use crate::namespace::{Namespace, NamespaceError, ip, ip6, set, value};
 use crate::options::LinkOptions;
 use crate::tun::{Tun, TunError, TunPorts};
 
@@ -106,7 +107,6 @@ pub enum WanError {
 impl Wan {
     /// Makes the hosts and starts the emulation.
     pub fn up(spec: WanSpec) -> Result<Self, WanError> {
-        let _widened = spec.tcp.as_deref().and_then(Widened::allow);
         let mut made = Vec::new();
         for (side, count) in [(Side::A, spec.hosts[0]), (Side::B, spec.hosts[1])] {
             for index in 0..count {
@@ -189,10 +189,13 @@ fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, 
     let name = if count == 1 { letter.to_owned() } else { format!("{letter}{}", index + 1) };
     let addresses: Vec<_> = (0..usize::from(spec.links)).map(|link| Address::of(side, index, link)).collect();
     let (namespace, (tuns, counts)) = Namespace::make(|| {
-        settings(spec)?;
+        settings();
         let tuns = (0..spec.links).map(|link| Tun::create(&format!("wan{link}"))).collect::<Result<Vec<_>, _>>()?;
         let lines: String = addresses.iter().enumerate().map(|(link, address)| device_lines(spec, link, *address)).collect();
         ip(&format!("link set lo up\n{lines}"))?;
+        if let Some(tcp) = &spec.tcp {
+            congestion_control(tcp, spec, &addresses)?;
+        }
         Ok::<_, WanError>((tuns, File::open("/proc/thread-self/net/dev")?))
     })?;
     Ok((Host { name, side, addresses, namespace, counts }, tuns))
@@ -200,13 +203,12 @@ fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, 
 
 fn device_lines(spec: &WanSpec, link: usize, address: Address) -> String {
     let (mtu, Address { v4, v6 }) = (spec.mtu, address);
-    // IPv6 needs packets of 1280 bytes (RFC 8200 5).
-    let v6 = if mtu >= 1280 { format!("address add {v6}/64 dev wan{link} nodad\n") } else { String::new() };
+    let v6 = if mtu >= SMALLEST_IPV6_MTU { format!("address add {v6}/64 dev wan{link} nodad\n") } else { String::new() };
     format!("link set wan{link} mtu {mtu} txqueuelen {QUEUE_PKTS} up\naddress add {v4}/16 dev wan{link}\n{v6}")
 }
 
 /// What the hosts of a WAN need, in the namespace of this thread.
-fn settings(spec: &WanSpec) -> Result<(), WanError> {
+fn settings() {
     for (variable, value) in [
         // Nothing that the user did not send is to cross the links.
         ("ipv6/conf/default/accept_ra", "0"),
@@ -223,39 +225,31 @@ fn settings(spec: &WanSpec) -> Result<(), WanError> {
     ] {
         set(variable, value);
     }
-    let Some(name) = &spec.tcp else { return Ok(()) };
+}
+
+/// Makes this the TCP congestion control of a host, in the namespace of this thread.
+///
+/// What the machine does not allow everybody cannot be the default of a namespace other than the first; the routes of a namespace may name it all
+/// the same (ip-route(8), `congctl`). So nothing of the machine has to be changed, which a kill could leave changed.
+fn congestion_control(name: &str, spec: &WanSpec, addresses: &[Address]) -> Result<(), WanError> {
+    let available = value("ipv4/tcp_available_congestion_control").unwrap_or_default();
+    if !available.split_whitespace().any(|known| known == name) {
+        return Err(WanError::NoSuchTcp { name: name.to_owned(), available });
+    }
     set("ipv4/tcp_congestion_control", name);
     if value("ipv4/tcp_congestion_control").as_deref() == Some(name) {
         return Ok(());
     }
-    let available = value("ipv4/tcp_available_congestion_control").unwrap_or_default();
-    Err(WanError::NoSuchTcp { name: name.clone(), available })
-}
-
-/// A namespace other than the first may be given only what the first one allows everybody: allows more, as long as it lives.
-struct Widened {
-    before: String,
-}
-
-impl Widened {
-    fn allow(name: &str) -> Option<Self> {
-        let before = value(ALLOWED)?;
-        let is_there = |list: &str| list.split_whitespace().any(|known| known == name);
-        if is_there(&before) || !is_there(&value("ipv4/tcp_available_congestion_control")?) {
-            return None;
-        }
-        set(ALLOWED, &format!("{before} {name}"));
-        Some(Self { before })
+    let (mut v4_lines, mut v6_lines) = (String::new(), String::new());
+    for (link, Address { v4, v6 }) in addresses.iter().enumerate() {
+        let (v4_net, v6_net) =
+            (Ipv4Addr::from_bits(v4.to_bits() & !0xffff), Ipv6Addr::from_bits(v6.to_bits() & !u128::from(u64::MAX)));
+        let _ = writeln!(v4_lines, "route change {v4_net}/16 dev wan{link} proto kernel scope link src {v4} congctl {name}");
+        let _ = writeln!(v6_lines, "route change {v6_net}/64 dev wan{link} proto kernel metric 256 congctl {name}");
     }
+    ip(&v4_lines)?;
+    if spec.mtu >= SMALLEST_IPV6_MTU { Ok(ip6(&v6_lines)?) } else { Ok(()) }
 }
-
-impl Drop for Widened {
-    fn drop(&mut self) {
-        set(ALLOWED, &self.before);
-    }
-}
-
-const ALLOWED: &str = "ipv4/tcp_allowed_congestion_control";
 
 fn start_link(spec: &WanSpec, link: usize, hosts: &[(Host, Vec<Tun>)]) -> Result<[Direction; 2], WanError> {
     let side = |side: Side| hosts.iter().filter(move |(host, _)| host.side == side);
@@ -277,6 +271,9 @@ fn start_link(spec: &WanSpec, link: usize, hosts: &[(Host, Vec<Tun>)]) -> Result
 fn seeded(options: &LinkOptions, link: usize) -> LinkOptions {
     LinkOptions { seed: options.seed.wrapping_add(2 * link as u64), ..options.clone() }
 }
+
+/// IPv6 needs packets of 1280 bytes (RFC 8200 5).
+const SMALLEST_IPV6_MTU: u16 = 1280;
 
 /// Packets and super-packets that wait for the emulator before the kernel drops them: for when something else has the processor.
 const QUEUE_PKTS: u32 = 16384;

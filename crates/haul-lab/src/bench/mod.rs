@@ -18,10 +18,17 @@
 //! | `tool` | the tools, and how they are called |
 //! | `series` | bytes over time, and the figures made of them |
 //! | `measurement` | what came out, of one tool and of all |
+//! | `duel`, `process` | a server and a client, what they print and what they use |
+//! | `tools`, `programs` | how each tool is set up and read, and what is missing |
+//! | `files` | what is copied, and whether it arrived |
+//! | `goals`, `verdict` | what haul is to reach, and whether it did |
+//! | `report`, `figures`, `machine` | tables, CSV, charts, and the machine they are of |
 //! | `site` | where programs run: given by the command line, which has the emulator's process |
 
 mod duel;
+pub mod figures;
 pub mod files;
+mod goals;
 mod machine;
 mod measurement;
 mod plan;
@@ -36,6 +43,7 @@ mod tool;
 mod tools;
 mod verdict;
 
+pub use goals::{Effort, goals};
 pub use machine::date;
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
 pub use plan::{Bar, Cell, Contestant, FileSet, Grid, Path, Row, Work};

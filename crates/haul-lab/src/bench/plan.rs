@@ -94,6 +94,10 @@ pub enum Bar {
     TimesBestOther(f64),
     /// At least so many times the rate of a tool.
     TimesRateOf(Tool, f64),
+    /// The start is over within so many round trips, in one of haul's modes.
+    StartedWithin(Tool, f64),
+    /// At most two bandwidth-delay products and 128 MiB of memory on each side.
+    MemoryOfEachSide,
 }
 
 /// What is measured.

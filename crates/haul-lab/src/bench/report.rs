@@ -219,3 +219,122 @@ fn turn_csv(row: &RowResults, turn: &Measurement) -> String {
 fn quoted(field: &str) -> String {
     if field.contains([',', '"', '\n']) { format!("\"{}\"", field.replace('"', "\"\"")) } else { field.to_owned() }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use haul_units::{Bytes, Ratio};
+
+    use super::super::measurement::Usage;
+    use super::super::plan::{Bar, Row};
+    use super::super::series::Series;
+    use super::*;
+    use crate::options::LinkOptions;
+
+    const SECONDS: Duration = Duration::from_secs(2);
+
+    fn turn(tool: Tool, number: u32, mbps: u64, path: &Path) -> Measurement {
+        let mean = BitRate::mbps(mbps);
+        let tenth = |n: u64| (Duration::from_millis(n * 100), mean.bytes_in(Duration::from_millis(100)));
+        let usage = Usage { cpu: Some(Duration::from_secs(1)), memory: Some(Bytes::mib(50)) };
+        Measurement {
+            tool,
+            turn: number,
+            path: path.clone(),
+            outcome: Outcome::Done,
+            time: SECONDS,
+            bytes: mean.bytes_in(SECONDS),
+            mean,
+            second_half: Some(mean),
+            startup: Some(Duration::from_millis(300)),
+            series: (1..=20).map(tenth).collect(),
+            sender: usage,
+            receiver: usage,
+            settings: "as it is".to_owned(),
+        }
+    }
+
+    fn results() -> Results {
+        let path = Path::Wan(LinkOptions { rate: BitRate::gbps(1), loss: Ratio::percent(1.0), ..LinkOptions::default() });
+        let mut row = Row::new(path.clone(), Work::Time(SECONDS), &[Tool::Haul, Tool::Bbr, Tool::Udt]);
+        row.bars = vec![
+            Bar::SecondHalfOfLimit(Ratio::percent(90.0)),
+            Bar::TimesRateOf(Tool::Bbr, 4.0),
+            Bar::StartedWithin(Tool::Haul, 4.0),
+            Bar::MemoryOfEachSide,
+        ];
+        let skipped = Measurement {
+            outcome: Outcome::Skipped("there is no udt-bulk here: build it".to_owned()),
+            series: Series::default(),
+            ..turn(Tool::Udt, 0, 0, &path)
+        };
+        let measurements = vec![
+            turn(Tool::Haul, 0, 800, &path),
+            turn(Tool::Bbr, 0, 100, &path),
+            skipped,
+            turn(Tool::Haul, 1, 900, &path),
+            turn(Tool::Bbr, 1, 300, &path),
+        ];
+        let facts = BTreeMap::from([("cpu".to_owned(), "a fast one".to_owned())]);
+        Results { name: "test".to_owned(), facts, rows: vec![RowResults { row, measurements }] }
+    }
+
+    #[test]
+    fn the_table_has_means_spreads_ratios_and_who_is_missing() {
+        let text = text(&results());
+        let line = |name: &str| text.lines().find(|line| line.trim_start().starts_with(name)).unwrap_or_default().to_owned();
+        let haul = line("haul ");
+        for part in ["850 Mbit/s", "(800 Mbit/s .. 900 Mbit/s)", "3.0 RTT", "4.25", "50 % + 50 %"] {
+            assert!(haul.contains(part), "{part} in {haul}");
+        }
+        assert!(line("TCP BBR").contains("200 Mbit/s") && line("TCP BBR").contains("1.00"), "{text}");
+        assert!(line("UDT 4").ends_with("skipped: there is no udt-bulk here: build it"), "{text}");
+        assert!(text.contains("a fast one") && text.contains("as it is"));
+    }
+
+    #[test]
+    fn verdicts_go_by_the_worst_turn() {
+        let verdicts = results().rows[0].verdicts();
+        let met: Vec<bool> = verdicts.iter().map(|verdict| verdict.met).collect();
+        // 800 of 942 Mbit/s are 85 %; 4 times 200 are 800; 3 round trips; 50 of 152 MiB.
+        assert_eq!(met, [false, true, true, true], "{verdicts:?}");
+        assert!(verdicts[0].to_string().contains("NOT MET") && verdicts[0].to_string().contains("84.9 %"), "{}", verdicts[0]);
+        let mut slow = results();
+        slow.rows[0].measurements[0].startup = None;
+        assert!(!slow.rows[0].verdicts()[2].met, "a turn that never got there is one too many");
+    }
+
+    #[test]
+    fn csv_has_a_line_for_each_turn() {
+        let csv = csv(&results());
+        assert_eq!(csv.lines().count(), 6);
+        let fields = csv.lines().next().map(|line| line.split(',').count());
+        let unquoted = csv.lines().nth(1).map(|line| line.replace(", ", " ").split(',').count());
+        assert_eq!(fields, unquoted, "{csv}");
+    }
+
+    #[test]
+    fn results_are_read_back_as_they_were_written() {
+        let results = results();
+        let json = serde_json::to_string(&results).expect("plain");
+        assert_eq!(serde_json::from_str::<Results>(&json).ok(), Some(results));
+    }
+
+    #[test]
+    fn charts_are_drawn_of_what_is_there() {
+        let mut results = results();
+        let names =
+            |results: &Results| super::super::figures::figures(results).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(names(&results), ["time-1"]);
+        let mut other = results.rows[0].clone();
+        let path = Path::Wan(LinkOptions { rate: BitRate::gbps(1), ..LinkOptions::default() });
+        other.row.path = path.clone();
+        other.measurements.iter_mut().for_each(|turn| turn.path = path.clone());
+        results.rows.push(other);
+        assert_eq!(names(&results), ["loss", "time-1", "time-2"]);
+        for (name, figure) in super::super::figures::figures(&results) {
+            assert!(figure.svg().is_ok_and(|svg| svg.contains("TCP BBR")), "{name}");
+        }
+    }
+}

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use haul_units::BitRate;
+use haul_units::{BitRate, Bytes};
 
 use super::measurement::{Measurement, RowResults};
 use super::plan::Bar;
@@ -36,7 +36,7 @@ impl RowResults {
 
     fn verdict(&self, bar: Bar) -> Verdict {
         let limit = self.row.path.limit();
-        let haul = || self.measurements.iter().filter(|turn| turn.tool.is_haul() && turn.counts() && turn.path == self.row.path);
+        let haul = || [Tool::Haul, Tool::HaulCp].into_iter().flat_map(|tool| self.of(tool));
         let slowest = || haul().map(|turn| turn.time).max();
         let (reached, wanted) = match bar {
             Bar::SecondHalfOfLimit(share) => {
@@ -56,9 +56,23 @@ impl RowResults {
                 let other = self.mean_of(tool, |turn| Some(turn.mean)).map(|rate| rate.as_bps() as f64);
                 (least.zip(other).map(|(least, other)| least / other.max(1.0)), Some(times))
             }
+            Bar::StartedWithin(tool, rtts) => {
+                let starts: Option<Vec<Duration>> = self.of(tool).map(|turn| turn.startup).collect();
+                let slowest = starts.and_then(|starts| starts.into_iter().max());
+                // Who never got there has no figure; that it was measured is enough to have missed it.
+                let never = self.of(tool).next().map(|_| f64::INFINITY);
+                (slowest.map(|time| seconds(time) / seconds(self.row.path.rtt()).max(1e-6)).or(never), Some(rtts))
+            }
+            Bar::MemoryOfEachSide => {
+                let most = haul().flat_map(|turn| [turn.sender.memory, turn.receiver.memory]).flatten().max();
+                let bdp = self.row.path.link().map(|link| link.rate.bytes_in(link.rtt));
+                let mib = |bytes: Bytes| bytes.0 as f64 / f64::from(1 << 20);
+                (most.map(mib), bdp.map(|bdp| mib(bdp * 2 + Bytes::mib(128))))
+            }
         };
         let met = reached.zip(wanted).is_some_and(|(reached, wanted)| match bar {
             Bar::SecondHalfOfLimit(_) | Bar::TimesRateOf(..) => reached >= wanted,
+            Bar::StartedWithin(..) | Bar::MemoryOfEachSide => reached <= wanted,
             Bar::TimesIdealAndRtts(..) | Bar::Within(_) | Bar::TimesBestOther(_) => {
                 reached <= wanted && haul().all(Measurement::done)
             }
@@ -92,6 +106,9 @@ impl fmt::Display for Verdict {
                 write!(f, "haul: {word}: {}, reached {:.1} %", self.bar, reached * 100.0)
             }
             Bar::TimesRateOf(..) => write!(f, "haul: {word}: {}, reached {reached:.2}", self.bar),
+            Bar::StartedWithin(..) if reached.is_infinite() => write!(f, "haul: {word}: {}, never got there", self.bar),
+            Bar::StartedWithin(..) => write!(f, "haul: {word}: {}, took {reached:.1}", self.bar),
+            Bar::MemoryOfEachSide => write!(f, "haul: {word}: {} ({wanted:.0} MiB), took {reached:.0} MiB", self.bar),
             Bar::TimesIdealAndRtts(..) | Bar::Within(_) | Bar::TimesBestOther(_) => {
                 let part = reached / wanted.max(1e-9) * 100.0;
                 write!(f, "haul: {word}: {} ({wanted:.2} s), took {reached:.2} s, {part:.0} % of that", self.bar)
@@ -108,6 +125,8 @@ impl fmt::Display for Bar {
             Self::Within(time) => write!(f, "at most {} s", time.as_secs_f64()),
             Self::TimesBestOther(times) => write!(f, "at most {times} x the fastest other"),
             Self::TimesRateOf(tool, times) => write!(f, "at least {times} x the rate of {tool}"),
+            Self::StartedWithin(tool, rtts) => write!(f, "{}: 80 % of the limit within {rtts} RTT", tool.title()),
+            Self::MemoryOfEachSide => f.write_str("each side's memory at most 2 BDP + 128 MiB"),
         }
     }
 }

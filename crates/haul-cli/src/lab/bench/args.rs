@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haul_lab::bench::{FileSet, Grid, Kind, Path, Tool, Work};
+use haul_lab::bench::{Effort, FileSet, Grid, Kind, Path, Tool, Work, goals};
 use haul_lab::{LinkOptions, QueueSize};
 use haul_units::{BitRate, Bytes, Ratio};
 
@@ -92,6 +92,11 @@ pub enum Goals {
 
 /// What is to be measured.
 pub fn grid(args: &BenchArgs) -> Result<Grid, String> {
+    if let Some(which) = args.goals {
+        let kind = if which == Goals::Memory { Kind::Memory } else { Kind::Files };
+        let (effort, repeat) = if args.quick { (Effort::Quick, 1) } else { (Effort::Full, args.repeat) };
+        return Ok(goals(kind, effort, &args.tools, repeat));
+    }
     let work = work(args);
     let tools = if args.tools.is_empty() { Tool::usual(work.kind()).collect() } else { args.tools.clone() };
     if let Some(tool) = tools.iter().find(|tool| tool.kind() != work.kind()) {

@@ -73,6 +73,14 @@ fn write(out: &Path, results: &Results) -> Result<(), Failure> {
         let path = out.join(name);
         fs::write(&path, text).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
     }
+    for (name, figure) in bench::figures::figures(results) {
+        let drawn = figure.svg().and_then(|svg| Ok((svg, figure.png()?)));
+        let (svg, png) = drawn.map_err(|error| Failure::new(format!("cannot draw {name}: {error}")))?;
+        for (kind, content) in [("svg", svg.into_bytes()), ("png", png)] {
+            let path = out.join(format!("{name}.{kind}"));
+            fs::write(&path, content).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
+        }
+    }
     Ok(())
 }
 

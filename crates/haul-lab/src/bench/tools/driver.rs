@@ -75,3 +75,27 @@ fn parse(output: &str, who: &'static str) -> Result<Series, MeasureError> {
 }
 
 const PORT: u16 = 5300;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_driver_tells_what_arrived_when() {
+        for (output, bytes) in [
+            (include_str!("recorded/udt-bulk.txt"), 1_154_864),
+            (include_str!("recorded/srt-bulk.txt"), 879_424),
+            (include_str!("recorded/quinn-bulk.txt"), 2_666_458),
+        ] {
+            let series = parse(output, "driver").expect("real output");
+            assert_eq!((series.intervals().len(), series.total()), (5, Bytes(bytes)));
+            assert_eq!(series.end(), Duration::from_micros(500_100));
+        }
+    }
+
+    #[test]
+    fn a_driver_that_fails_is_quoted() {
+        let error = parse("error: bind: Address in use", "udt-bulk").map_err(|error| error.to_string());
+        assert!(error.is_err_and(|error| error.contains("udt-bulk") && error.contains("Address in use")));
+    }
+}

@@ -74,3 +74,40 @@ pub fn parse(json: &str, who: &'static str) -> Result<Series, MeasureError> {
 }
 
 const PORT: u16 = 5201;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    #[test]
+    fn a_servers_json_tells_what_arrived_when() {
+        let series = parse(include_str!("recorded/iperf3.json"), "iperf3").expect("real output");
+        assert_eq!(series.total(), Bytes(5_968_656));
+        assert_eq!(series.intervals()[1].bytes, Bytes(1_508_816));
+        assert!(series.end() > ms(1017) && series.up_to(ms(1000)).end() == ms(1000));
+    }
+
+    #[test]
+    fn a_server_that_was_interrupted_tells_what_had_arrived() {
+        let series = parse(include_str!("recorded/iperf3-interrupted.json"), "iperf3").expect("real output");
+        assert!((ms(1000)..ms(2000)).contains(&series.end()) && series.total() > Bytes::mib(4), "{series:?}");
+    }
+
+    #[test]
+    fn haul_perf_tells_it_in_the_same_form() {
+        let series = parse(include_str!("recorded/haul-perf.json"), "haul perf").expect("real output");
+        assert_eq!((series.end(), series.total()), (ms(1000), Bytes(4_342_816)));
+    }
+
+    #[test]
+    fn anything_else_is_refused_in_its_words() {
+        let said = |json| parse(json, "iperf3").map_err(|error| error.to_string());
+        let error = "{\"start\":{},\"intervals\":[],\"error\":\"unable to start\"}";
+        assert_eq!(said(error), Err("iperf3 printed something else than was expected: unable to start".to_owned()));
+        assert!(said("iperf3: usage").is_err() && said("").is_err());
+    }
+}

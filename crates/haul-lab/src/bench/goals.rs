@@ -1,0 +1,265 @@
+//! What haul is to reach, as grids: every row with its path, its work and its bars.
+//!
+//! Limits are those of [`Path::limit`]; what others reached before is not in here, for a figure counts beside another one of the same run only.
+
+use std::time::Duration;
+
+use haul_units::{BitRate, Bytes, Ratio};
+
+use super::plan::{Bar, Contestant, FileSet, Grid, Path, Row, Work};
+use super::tool::{Kind, Tool};
+use crate::options::{LinkOptions, QueueSize};
+
+/// How much of the work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effort {
+    /// A quarter of the time and a fifth of the bytes: whether everything works, and about where it stands.
+    Quick,
+    /// All of it.
+    Full,
+}
+
+/// A row of the goals.
+struct Goal {
+    name: &'static str,
+    path: GoalPath,
+    work: GoalWork,
+    who: Who,
+    bars: &'static [GoalBar],
+}
+
+enum GoalPath {
+    Loopback,
+    /// Mbit/s, ms, percent.
+    Wan(u64, u64, f64),
+}
+
+enum GoalWork {
+    Seconds(u64),
+    /// Bytes, and seconds at most.
+    Bytes(u64, u64),
+    /// How many, their size, and seconds at most.
+    Files(u32, u64, u64),
+}
+
+enum Who {
+    /// Everybody who moves bytes in memory, and haul in its mode quickstart.
+    Memory,
+    /// Everybody who copies files.
+    Copiers,
+    /// haul, and who has no time to lose: rsync here, tar on a path without delay.
+    TarWithoutDelay,
+    /// What people have: haul, scp, rsync.
+    Everyday,
+}
+
+enum GoalBar {
+    SecondHalf(f64),
+    TimesIdeal(f64, f64),
+    Within(f64),
+    TimesBestOther(f64),
+    TimesRateOf(Tool, f64),
+    Started(Tool, f64),
+    Memory,
+}
+
+const GB: u64 = 1_000_000_000;
+
+/// Memory to memory, one connection, encrypted.
+const MEMORY: &[Goal] = &[
+    Goal {
+        name: "loopback, no emulator",
+        path: GoalPath::Loopback,
+        work: GoalWork::Seconds(10),
+        who: Who::Memory,
+        bars: &[GoalBar::TimesRateOf(Tool::QuicCubic, 1.6)],
+    },
+    ten_gigabytes("10 Gbit/s, 200 ms, no loss", 0.0),
+    ten_gigabytes("10 Gbit/s, 200 ms, 0.1 % loss", 0.1),
+    ten_gigabytes("10 Gbit/s, 200 ms, 1 % loss", 1.0),
+    steady("10 Gbit/s, 200 ms, 5 % loss", GoalPath::Wan(10_000, 200, 5.0), 20, &[GoalBar::SecondHalf(0.93), GoalBar::Memory]),
+    steady("1 Gbit/s, 150 ms, 0.01 % loss", GoalPath::Wan(1000, 150, 0.01), 20, &[GoalBar::SecondHalf(0.97), GoalBar::Memory]),
+    steady("1 Gbit/s, 100 ms, 5 % loss", GoalPath::Wan(1000, 100, 5.0), 20, &[GoalBar::SecondHalf(0.93), GoalBar::Memory]),
+    steady("1 Gbit/s, 100 ms, 10 % loss", GoalPath::Wan(1000, 100, 10.0), 20, &[GoalBar::SecondHalf(0.9), GoalBar::Memory]),
+    steady("1 Gbit/s, 500 ms, 10 % loss", GoalPath::Wan(1000, 500, 10.0), 40, &[GoalBar::SecondHalf(0.9), GoalBar::Memory]),
+];
+
+const fn ten_gigabytes(name: &'static str, loss_percent: f64) -> Goal {
+    const BARS: &[GoalBar] = &[
+        GoalBar::TimesIdeal(1.15, 4.0),
+        GoalBar::SecondHalf(0.97),
+        GoalBar::Started(Tool::Haul, 10.0),
+        GoalBar::Started(Tool::HaulQuickstart, 4.0),
+        GoalBar::Memory,
+    ];
+    let path = GoalPath::Wan(10_000, 200, loss_percent);
+    Goal { name, path, work: GoalWork::Bytes(10 * GB, 30), who: Who::Memory, bars: BARS }
+}
+
+const fn steady(name: &'static str, path: GoalPath, seconds: u64, bars: &'static [GoalBar]) -> Goal {
+    Goal { name, path, work: GoalWork::Seconds(seconds), who: Who::Memory, bars }
+}
+
+/// RAM disk to RAM disk, logging in by ssh included.
+const FILES: &[Goal] = &[
+    copied("1 GB, 1 Gbit/s, 100 ms", GoalPath::Wan(1000, 100, 0.0), GoalWork::Files(1, GB, 70), &[GoalBar::Within(11.0)]),
+    copied(
+        "1 GB, 1 Gbit/s, 100 ms, 0.1 % loss",
+        GoalPath::Wan(1000, 100, 0.1),
+        GoalWork::Files(1, GB, 70),
+        &[GoalBar::Within(11.0)],
+    ),
+    copied("1 GB, 10 Gbit/s, 100 ms", GoalPath::Wan(10_000, 100, 0.0), GoalWork::Files(1, GB, 60), &[GoalBar::Within(3.5)]),
+    copied(
+        "1 GB, 10 Gbit/s, 100 ms, 0.1 % loss",
+        GoalPath::Wan(10_000, 100, 0.1),
+        GoalWork::Files(1, GB, 60),
+        &[GoalBar::Within(3.5)],
+    ),
+    copied(
+        "2,000 files of 8 KiB, 1 Gbit/s, 100 ms",
+        GoalPath::Wan(1000, 100, 0.0),
+        GoalWork::Files(2000, 8192, 60),
+        &[GoalBar::Within(2.8)],
+    ),
+    Goal {
+        name: "100,000 files of 4 KiB, 1 Gbit/s, 200 ms",
+        path: GoalPath::Wan(1000, 200, 0.0),
+        work: GoalWork::Files(100_000, 4096, 120),
+        who: Who::TarWithoutDelay,
+        bars: &[GoalBar::TimesBestOther(1.5)],
+    },
+    easy("1 GB over loopback", GoalWork::Files(1, GB, 60)),
+    easy("2,000 files of 8 KiB over loopback", GoalWork::Files(2000, 8192, 60)),
+];
+
+const fn copied(name: &'static str, path: GoalPath, work: GoalWork, bars: &'static [GoalBar]) -> Goal {
+    Goal { name, path, work, who: Who::Copiers, bars }
+}
+
+const fn easy(name: &'static str, work: GoalWork) -> Goal {
+    Goal { name, path: GoalPath::Loopback, work, who: Who::Everyday, bars: &[GoalBar::TimesBestOther(1.0)] }
+}
+
+/// The rows of a kind of work; only these tools, where any are named.
+pub fn goals(kind: Kind, effort: Effort, tools: &[Tool], repeat: u32) -> Grid {
+    let (name, goals) = match kind {
+        Kind::Memory => ("goals-memory", MEMORY),
+        Kind::Files => ("goals-files", FILES),
+    };
+    Grid { name: name.to_owned(), rows: goals.iter().map(|goal| goal.row(effort, tools)).collect(), repeat }
+}
+
+impl Goal {
+    fn row(&self, effort: Effort, tools: &[Tool]) -> Row {
+        let mut contestants = self.who.contestants();
+        contestants.retain(|contestant| tools.is_empty() || tools.contains(&contestant.tool));
+        Row {
+            name: self.name.to_owned(),
+            path: self.path.path(),
+            work: self.work.work(effort),
+            contestants,
+            bars: self.bars.iter().filter_map(|bar| bar.bar(effort)).collect(),
+        }
+    }
+}
+
+impl GoalPath {
+    fn path(&self) -> Path {
+        match *self {
+            Self::Loopback => Path::Loopback,
+            Self::Wan(mbps, ms, percent) => Path::Wan(LinkOptions {
+                rate: BitRate::mbps(mbps),
+                rtt: Duration::from_millis(ms),
+                loss: Ratio::percent(percent),
+                ..LinkOptions::default()
+            }),
+        }
+    }
+}
+
+impl GoalWork {
+    fn work(&self, effort: Effort) -> Work {
+        let (of_time, of_bytes) = if effort == Effort::Quick { (4, 5) } else { (1, 1) };
+        let seconds = Duration::from_secs;
+        match *self {
+            Self::Seconds(time) => Work::Time(seconds(time) / of_time),
+            Self::Bytes(bytes, at_most) => Work::Bytes { bytes: Bytes(bytes / of_bytes), at_most: seconds(at_most) / of_time },
+            Self::Files(count, size, at_most) => {
+                let count = if count == 1 { 1 } else { count / of_bytes as u32 };
+                let size = if count == 1 { size / of_bytes } else { size };
+                Work::Files { files: FileSet { count, size: Bytes(size) }, at_most: seconds(at_most) / of_time }
+            }
+        }
+    }
+}
+
+impl Who {
+    fn contestants(&self) -> Vec<Contestant> {
+        let here = |tool| Contestant { tool, elsewhere: None };
+        match self {
+            Self::Memory => {
+                [Tool::Haul, Tool::HaulQuickstart].into_iter().chain(Tool::usual(Kind::Memory).skip(1)).map(here).collect()
+            }
+            Self::Copiers => Tool::usual(Kind::Files).map(here).collect(),
+            Self::Everyday => [Tool::HaulCp, Tool::Scp, Tool::Rsync].into_iter().map(here).collect(),
+            Self::TarWithoutDelay => {
+                // A queue of one product would have no room.
+                let link = LinkOptions {
+                    rate: BitRate::gbps(1),
+                    rtt: Duration::ZERO,
+                    queue: QueueSize::Bytes(Bytes::mib(4)),
+                    ..LinkOptions::default()
+                };
+                let tar = Contestant { tool: Tool::Tar, elsewhere: Some(Path::Wan(link)) };
+                vec![here(Tool::HaulCp), tar, here(Tool::Rsync)]
+            }
+        }
+    }
+}
+
+impl GoalBar {
+    /// Nothing where less work makes it meaningless.
+    fn bar(&self, effort: Effort) -> Option<Bar> {
+        match *self {
+            Self::SecondHalf(share) => Some(Bar::SecondHalfOfLimit(Ratio::new(share))),
+            Self::TimesIdeal(times, rtts) => Some(Bar::TimesIdealAndRtts(times, rtts)),
+            Self::Within(seconds) => (effort == Effort::Full).then(|| Bar::Within(Duration::from_secs_f64(seconds))),
+            Self::TimesBestOther(times) => Some(Bar::TimesBestOther(times)),
+            Self::TimesRateOf(tool, times) => Some(Bar::TimesRateOf(tool, times)),
+            Self::Started(tool, rtts) => Some(Bar::StartedWithin(tool, rtts)),
+            Self::Memory => Some(Bar::MemoryOfEachSide),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_goal_has_a_bar_and_somebody_to_reach_it() {
+        for kind in [Kind::Memory, Kind::Files] {
+            let grid = goals(kind, Effort::Full, &[], 3);
+            assert!(grid.rows.len() >= 8);
+            for row in &grid.rows {
+                assert!(!row.bars.is_empty() && row.contestants.len() >= 3, "{}", row.name);
+                assert!(
+                    row.contestants[0].tool.is_haul() && row.contestants.iter().all(|one| one.tool.kind() == kind),
+                    "{}",
+                    row.name
+                );
+            }
+            assert!(grid.cells().count() >= 3 * 3 * grid.rows.len());
+        }
+    }
+
+    #[test]
+    fn a_quick_look_takes_a_quarter_of_the_time() {
+        let time =
+            |effort| goals(Kind::Memory, effort, &[Tool::Haul], 1).rows.iter().map(|row| row.work.at_most()).sum::<Duration>();
+        assert_eq!(time(Effort::Full), time(Effort::Quick) * 4);
+        let only = goals(Kind::Files, Effort::Quick, &[Tool::HaulCp], 1);
+        assert!(only.rows.iter().all(|row| row.contestants.len() == 1));
+    }
+}
