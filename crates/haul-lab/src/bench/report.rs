@@ -29,11 +29,11 @@ pub fn row_text(results: &RowResults) -> String {
     let _ = if in_memory {
         writeln!(
             text,
-            "  {:<28}{:>14}{:>25}{:>14}{:>10}{:>9}{:>13}",
+            "  {:<28}{:>14}{:>30}{:>14}{:>10}{:>9}{:>15}",
             "", "mean", "(least .. most)", "second half", "start", "x best", "cpu s + r"
         )
     } else {
-        writeln!(text, "  {:<28}{:>9}{:>19}{:>14}{:>9}{:>13}", "", "time", "(least .. most)", "mean", "x best", "cpu s + r")
+        writeln!(text, "  {:<28}{:>10}{:>19}{:>14}{:>9}{:>15}", "", "time", "(least .. most)", "mean", "x best", "cpu s + r")
     };
     for contestant in &row.contestants {
         let path = contestant.elsewhere.as_ref().unwrap_or(&row.path);
@@ -108,7 +108,7 @@ impl Summary {
             None => "never".to_owned(),
         };
         let (best, cpu, note) = (self.times_best(row), self.cpu_text(), self.note());
-        format!("{:>14}{spread:>25}{second:>14}{start:>10}{best:>9}{cpu:>13}{note}", self.mean.to_string())
+        format!("{:>14}{spread:>30}{second:>14}{start:>10}{best:>9}{cpu:>15}{note}", self.mean.to_string())
     }
 
     fn files_line(&self, row: &RowResults) -> String {
@@ -116,7 +116,7 @@ impl Summary {
         let spread = format!("({least:.2} .. {most:.2})");
         let (best, cpu, note) = (self.times_best(row), self.cpu_text(), self.note());
         let over = if self.gave_up > 0 { ">" } else { "" };
-        format!("{:>9}{spread:>19}{:>14}{best:>9}{cpu:>13}{note}", format!("{over}{mean:.2} s"), self.mean.to_string())
+        format!("{:>10}{spread:>19}{:>14}{best:>9}{cpu:>15}{note}", format!("{over}{mean:.2} s"), self.mean.to_string())
     }
 
     /// The rate beside that of the best tool that is not haul.

@@ -23,7 +23,7 @@ pub fn run(grid: &Grid, sites: &dyn Sites, programs: &Programs, observer: &mut d
             break;
         }
         observer.begins(&cell);
-        let measurement = match programs.missing(cell.tool) {
+        let measurement = match programs.missing(cell.tool).or_else(|| tools::missing_tcp(cell.tool)) {
             Some(missing) => without_figures(&cell, Outcome::Skipped(missing)),
             None => match one(&cell, sites, programs, &*observer) {
                 Ok(measured) => figures(&cell, measured),
@@ -40,7 +40,7 @@ pub fn run(grid: &Grid, sites: &dyn Sites, programs: &Programs, observer: &mut d
 }
 
 fn one(cell: &Cell, sites: &dyn Sites, programs: &Programs, observer: &dyn Observer) -> Result<Measured, MeasureError> {
-    let spec = WanSpec { tcp: Some(tools::tcp(cell.tool).to_owned()), ..cell.path.wan(cell.turn) };
+    let spec = WanSpec { tcp: tools::tcp(cell.tool).map(str::to_owned), ..cell.path.wan(cell.turn) };
     let site = sites.up(&spec).map_err(MeasureError::Site)?;
     let site = if cell.path == Path::Loopback { Box::new(Loopback(site)) } else { site };
     tools::measure(&Bench { cell, site: &*site, programs, observer })

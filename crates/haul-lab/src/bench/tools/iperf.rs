@@ -21,7 +21,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
     let mut server = bench.site.command(Side::B, "iperf3".as_ref());
     server.args(["--server", "--one-off", "--json", "--interval", "0.1"]);
     let mut client = bench.site.command(Side::A, "iperf3".as_ref());
-    client.args(["--client", &bench.site.address(Side::B).to_string(), "--congestion", tcp(cell.tool)]);
+    client.args(["--client", &bench.site.address(Side::B).to_string(), "--congestion", tcp(cell.tool).unwrap_or("cubic")]);
     client.args(["--time", &seconds, "--length", "1M", "--interval", "0"]);
     let settings = settings(&client);
     let slack = round_trip(&cell.path) * 20 + Duration::from_secs(5);

@@ -66,13 +66,23 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
     }
 }
 
-/// The TCP congestion control that the hosts are to use.
-pub const fn tcp(tool: Tool) -> &'static str {
+/// The TCP congestion control that the hosts are to use, for a tool that uses TCP.
+pub const fn tcp(tool: Tool) -> Option<&'static str> {
     match tool {
-        Tool::Bbr | Tool::GridftpBbr => "bbr",
-        Tool::Reno => "reno",
-        _ => "cubic",
+        Tool::Bbr | Tool::GridftpBbr => Some("bbr"),
+        Tool::Reno => Some("reno"),
+        Tool::Cubic | Tool::HaulCp | Tool::Scp | Tool::Rsync | Tool::Tar | Tool::Sftp | Tool::Gridftp => Some("cubic"),
+        Tool::Haul | Tool::HaulQuickstart | Tool::HaulModest | Tool::HaulAggressive => None,
+        Tool::Udt | Tool::Srt | Tool::QuicCubic | Tool::QuicBbr => None,
     }
+}
+
+/// Why a tool cannot be measured on this kernel.
+pub fn missing_tcp(tool: Tool) -> Option<String> {
+    let name = tcp(tool)?;
+    let available = crate::namespace::value("ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let there = available.split_whitespace().any(|known| known == name);
+    (!there).then(|| format!("this kernel has no TCP {name} (it has {available}): modprobe tcp_{name}"))
 }
 
 /// Twice what the path holds, and enough for a fast one without delay.

@@ -32,31 +32,31 @@ fn words(bench: &Bench<'_>, files: FileSet) -> Vec<String> {
         (format!("{DISK}/ssh_config"), format!("{DISK}/arrived/"), source(files), files::top(files));
     let far = format!("far:{arrived}");
     let is_tree = files.count > 1;
-    let haul = bench.programs.haul().to_string_lossy().into_owned();
-    let words: Vec<&str> = match bench.cell.tool {
+    let recursive: &[&str] = if is_tree { &["-r"] } else { &[] };
+    let words = |words: &[&[&str]]| words.concat().into_iter().map(str::to_owned).collect();
+    let piped = |pipe: String| words(&[&["bash", "-o", "pipefail", "-c", &pipe]]);
+    match bench.cell.tool {
         Tool::HaulCp => {
-            let recursive: &[&str] = if is_tree { &["-r"] } else { &[] };
-            [&[haul.as_str(), "cp", "-F", &config, "--remote-haul", &haul], recursive, &[&source, &far]].concat()
+            let haul = bench.programs.haul().to_string_lossy();
+            // What it keeps about hosts stays on the disk: no run is to know of another one.
+            let homes = ["CONFIG", "STATE"].map(|what| format!("XDG_{what}_HOME={DISK}/near"));
+            words(&[
+                &["env", &homes[0], &homes[1], &haul, "cp", "-F", &config, "--remote-haul", &haul],
+                recursive,
+                &[&source, &far],
+            ])
         }
         Tool::Rsync => {
             let shell = format!("ssh -F {config}");
-            return ["rsync", "-a", "--whole-file", "--inplace", "-e", &shell, &source, &far].map(str::to_owned).to_vec();
+            words(&[&["rsync", "-a", "--whole-file", "--inplace", "-e", &shell, &source, &far]])
         }
-        Tool::Tar => {
-            let pipe = format!("tar -C {DISK}/source -cf - {top} | ssh -F {config} far tar -C {arrived} -xf -");
-            return ["bash", "-o", "pipefail", "-c", &pipe].map(str::to_owned).to_vec();
-        }
+        Tool::Tar => piped(format!("tar -C {DISK}/source -cf - {top} | ssh -F {config} far tar -C {arrived} -xf -")),
         Tool::Sftp => {
-            let batch = format!("put {} {source} {arrived}", if is_tree { "-R" } else { "" });
-            let pipe = format!("echo '{batch}' | sftp -q -F {config} -B 261120 -R 1024 -b - far");
-            return ["bash", "-o", "pipefail", "-c", &pipe].map(str::to_owned).to_vec();
+            let put = if is_tree { "put -R" } else { "put" };
+            piped(format!("echo '{put} {source} {arrived}' | sftp -q -F {config} -B 261120 -R 1024 -b - far"))
         }
-        _ => {
-            let recursive: &[&str] = if is_tree { &["-r"] } else { &[] };
-            [&["scp", "-q", "-F", &config], recursive, &[&source, &far]].concat()
-        }
-    };
-    words.into_iter().map(str::to_owned).collect()
+        _ => words(&[&["scp", "-q", "-F", &config], recursive, &[&source, &far]]),
+    }
 }
 
 /// Makes keys and both configurations on the disk.
