@@ -51,7 +51,7 @@ fn sweep(results: &Results, sweep: &Sweep) -> Option<Figure> {
     }
     groups.retain(|_, rows| {
         rows.sort_by(|a, b| a.0.total_cmp(&b.0));
-        rows.dedup_by(|a, b| a.0 == b.0);
+        rows.dedup_by(|a, b| a.0.total_cmp(&b.0).is_eq());
         rows.len() > 1
     });
     let chart = |(name, rows): (&String, &Vec<(f64, &RowResults)>)| {

@@ -72,8 +72,14 @@ pub const fn tcp(tool: Tool) -> Option<&'static str> {
         Tool::Bbr | Tool::GridftpBbr => Some("bbr"),
         Tool::Reno => Some("reno"),
         Tool::Cubic | Tool::HaulCp | Tool::Scp | Tool::Rsync | Tool::Tar | Tool::Sftp | Tool::Gridftp => Some("cubic"),
-        Tool::Haul | Tool::HaulQuickstart | Tool::HaulModest | Tool::HaulAggressive => None,
-        Tool::Udt | Tool::Srt | Tool::QuicCubic | Tool::QuicBbr => None,
+        Tool::Haul
+        | Tool::HaulQuickstart
+        | Tool::HaulModest
+        | Tool::HaulAggressive
+        | Tool::Udt
+        | Tool::Srt
+        | Tool::QuicCubic
+        | Tool::QuicBbr => None,
     }
 }
 
