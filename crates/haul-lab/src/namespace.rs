@@ -57,17 +57,17 @@ impl AsFd for Namespace {
 
 /// Runs lines of `ip -batch` in the namespace of this thread.
 pub fn ip(lines: &str) -> Result<(), NamespaceError> {
-    batch("-4", lines)
+    batch(&[], lines)
 }
 
 /// The same for IPv6 where a line could mean either, as with routes.
 pub fn ip6(lines: &str) -> Result<(), NamespaceError> {
-    batch("-6", lines)
+    batch(&["-6"], lines)
 }
 
-fn batch(family: &str, lines: &str) -> Result<(), NamespaceError> {
+fn batch(family: &[&str], lines: &str) -> Result<(), NamespaceError> {
     let mut command = Command::new("ip");
-    command.args([family, "-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(family).args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(NamespaceError::NoIp)?;
     if let Some(mut input) = child.stdin.take() {
         // Where it ends early, its status tells.
