@@ -16,11 +16,6 @@ pub(super) struct Epoch {
     rate_samples: u32,
     delay_min: Option<Duration>,
     delay_max: Duration,
-    /// Largest fall of the delay that is steeper than a queue's.
-    fall: Duration,
-    /// The peak that falls are measured from; it comes down as fast as a queue might be drained.
-    peak: Duration,
-    peak_at: Time,
     app_limited: bool,
 }
 
@@ -31,11 +26,11 @@ pub(super) struct Summary {
     pub length: Duration,
     /// Mean of its rate samples.
     pub mean_bps: f64,
+    /// Delivered over its length by our clock: a measure without bias, where the samples' is towards less.
+    pub arrived_bps: f64,
     /// Smallest and largest queueing delay.
     pub delay_min: Duration,
     pub delay_max: Duration,
-    /// Largest fall of the delay, as far as it was steeper than a queue's that somebody drains.
-    pub fall: Duration,
     /// Lost, as a part of lost and delivered.
     pub loss: f64,
     /// Lost and delivered.
@@ -54,16 +49,8 @@ impl Epoch {
             rate_samples: 0,
             delay_min: None,
             delay_max: Duration::ZERO,
-            fall: Duration::ZERO,
-            peak: Duration::ZERO,
-            peak_at: start,
             app_limited: false,
         }
-    }
-
-    /// The largest fall so far.
-    pub(super) fn fall(&self) -> Duration {
-        self.fall
     }
 
     /// Collects; gives the summary, and starts anew, once the epoch is as long as asked for and has enough samples.
@@ -80,10 +67,6 @@ impl Epoch {
         if let Some(delay) = ack.queue_delay {
             self.delay_min = Some(self.delay_min.map_or(delay, |min| min.min(delay)));
             self.delay_max = self.delay_max.max(delay);
-            let drained = ack.now.since(self.peak_at).mul_f64(DRAIN_SLOPE);
-            self.peak = self.peak.saturating_sub(drained).max(delay);
-            self.peak_at = ack.now;
-            self.fall = self.fall.max(self.peak.saturating_sub(delay));
         }
         let passed = ack.now.since(self.start);
         if passed < length || self.rate_samples < MIN_SAMPLES {
@@ -96,9 +79,9 @@ impl Epoch {
         let summary = Summary {
             length: passed,
             mean_bps: self.rate_sum / f64::from(self.rate_samples),
+            arrived_bps: delivered.as_u64() as f64 * 8.0 / passed.as_secs_f64().max(1e-6),
             delay_min: self.delay_min.unwrap_or_default(),
             delay_max: self.delay_max,
-            fall: self.fall,
             loss: lost.as_u64() as f64 / (bytes.as_u64() as f64).max(1.0),
             bytes,
             app_limited: self.app_limited,
@@ -110,5 +93,3 @@ impl Epoch {
 }
 
 const MIN_SAMPLES: u32 = 4;
-/// A flow that paces at three quarters of all there is drains a queue at this slope.
-const DRAIN_SLOPE: f64 = 0.25;

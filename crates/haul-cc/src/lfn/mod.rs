@@ -14,18 +14,25 @@
 //! DEVIATION: no loss threshold of 2 %, no bounds set by single losses, growth in factors instead of packets; at a rate of 10 Gbit/s
 //! every round trip loses something, and a window that grows by packets never gets there.
 
+mod contest;
 mod epoch;
+mod jitter;
+mod loss;
 mod mode;
 mod path;
 mod phase;
 mod quick;
+mod rivals;
+mod share;
 mod startup;
+mod swell;
 mod up;
 
 use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use self::contest::Contest;
 pub use self::mode::Mode;
 use self::path::PathModel;
 use self::phase::{Phase, Turn};
@@ -73,7 +80,7 @@ impl Lfn {
     fn turn(&mut self, now: Time, turn: Turn) {
         let min_rtt = self.path.min_rtt();
         match turn {
-            Turn::Stay => {}
+            Turn::Stay | Turn::Contest => {}
             Turn::Startup => self.phase = Phase::Startup(Startup::new()),
             Turn::Drain => self.phase = Phase::Drain { since: now },
             Turn::Cruise => {
@@ -83,6 +90,10 @@ impl Lfn {
                 let wait = if quick { min_rtt * 2 + SOON } else { self.probe_interval(min_rtt) };
                 self.next_probe = now + wait;
                 self.path.enter_cruise(now);
+            }
+            Turn::Wait => {
+                self.next_probe = now + self.probe_interval(min_rtt);
+                self.path.test_loss(now);
             }
             Turn::Up => {
                 self.path.enter_up(now);
@@ -96,12 +107,13 @@ impl Lfn {
         }
     }
 
-    /// 2 to 3 s, on long paths eight round trips, with a chance part so that flows do not probe in step.
+    /// 2 to 3 s, on long paths eight round trips, on short ones, where trying costs little, 200, with a chance part so that flows do not probe in step.
     fn probe_interval(&mut self, min_rtt: Duration) -> Duration {
         // Knuth's MMIX generator; the high bits are the good ones.
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let chance = (self.seed >> 40) as f64 / (1u64 << 24) as f64;
-        (min_rtt * 8).clamp(PROBE_INTERVAL, PROBE_INTERVAL_MAX).mul_f64(1.0 + chance / 2.0)
+        let least = (min_rtt * 200).clamp(PROBE_INTERVAL_SHORT, PROBE_INTERVAL);
+        (min_rtt * 8).clamp(least, PROBE_INTERVAL_MAX).mul_f64(1.0 + chance / 2.0)
     }
 }
 
@@ -115,6 +127,9 @@ impl Controller for Lfn {
     fn on_ack(&mut self, ack: &AckSample) {
         let summary = self.path.on_ack(ack, &self.phase);
         let turn = self.phase.on_ack(ack, summary.as_ref(), &mut self.path, self.next_probe);
+        if turn == Turn::Contest {
+            self.phase = Phase::Contest(Contest::new(ack, &self.path));
+        }
         self.turn(ack.now, turn);
     }
 
@@ -127,6 +142,8 @@ impl Controller for Lfn {
                 Phase::Quick(_) => self.turn(loss.now, Turn::Startup),
                 _ => self.turn(loss.now, Turn::Up),
             }
+        } else if let Phase::Contest(contest) = &mut self.phase {
+            contest.on_loss(loss, &self.path);
         }
     }
 
@@ -135,7 +152,7 @@ impl Controller for Lfn {
     fn on_ecn(&mut self, ecn: &EcnSample) {
         // Fewer marks are what is left of a queue of others.
         if ecn.marked_pkts.saturating_mul(10) > ecn.reported_pkts {
-            let turn = self.phase.on_marks(&mut self.path);
+            let turn = self.phase.on_marks(ecn, &mut self.path);
             self.turn(ecn.now, turn);
         }
     }
@@ -157,17 +174,20 @@ impl Controller for Lfn {
     }
 
     fn window(&self) -> Bytes {
-        if let Phase::Quick(quick) = &self.phase {
-            return quick.window(&self.path);
-        }
-        self.path.window(self.phase.window_gain()) + self.burst() * 3
+        let window = match &self.phase {
+            Phase::Quick(quick) => return quick.window(&self.path),
+            Phase::Contest(contest) => self.path.made_up(contest.window()),
+            phase => self.path.window(phase.window_gain()),
+        };
+        window + self.burst() * 3
     }
 
     fn rate(&self) -> BitRate {
-        if let Phase::Quick(quick) = &self.phase {
-            return quick.rate();
+        match &self.phase {
+            Phase::Quick(quick) => quick.rate(),
+            Phase::Contest(contest) => self.path.pacing_rate_of(contest.rate_bps()),
+            phase => self.path.pacing_rate(phase.pacing_gain(&self.path)),
         }
-        self.path.pacing_rate(self.phase.pacing_gain(&self.path))
     }
 
     fn burst(&self) -> Bytes {
@@ -200,6 +220,7 @@ impl Controller for Lfn {
 
 /// Time for an epoch of cruise.
 const SOON: Duration = Duration::from_millis(100);
+const PROBE_INTERVAL_SHORT: Duration = Duration::from_millis(200);
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
 const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// draft-ietf-ccwg-bbr 5.3.4.3: ProbeRTTDuration

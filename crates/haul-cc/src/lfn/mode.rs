@@ -34,8 +34,26 @@ impl Mode {
         }
     }
 
-    /// Whether a standing queue is drained.
-    pub(super) const fn drains(self) -> bool {
-        !matches!(self, Self::Aggressive)
+    /// How long a queue the flow wants to see, as a part of what fair wants.
+    pub(super) const fn queue_share(self) -> f64 {
+        match self {
+            Self::Fair | Self::Quickstart => 1.0,
+            Self::Modest => 0.25,
+            Self::Aggressive => 4.0,
+        }
+    }
+
+    /// Whether an equal part is held against flows that keep the queue full.
+    pub(super) const fn contests(self) -> bool {
+        matches!(self, Self::Fair | Self::Quickstart)
+    }
+
+    /// Shortest and longest queue the flow may want to see, as parts of the round trip.
+    pub(super) const fn queue_parts(self) -> (f64, f64) {
+        match self {
+            Self::Fair | Self::Quickstart => (0.0, 0.25),
+            Self::Modest => (0.0, 0.1),
+            Self::Aggressive => (0.75, 0.75),
+        }
     }
 }

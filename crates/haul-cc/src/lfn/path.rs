@@ -9,8 +9,12 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes, Time};
 
 use super::epoch::{Epoch, Summary};
+use super::jitter::Jitter;
+use super::loss::BaseLoss;
 use super::mode::Mode;
 use super::phase::Phase;
+use super::rivals::Rivals;
+use super::share::{drain_gain, raise_gain, wanted_delay};
 use crate::{AckSample, Learned};
 
 /// The model of a path.
@@ -27,23 +31,23 @@ pub(super) struct PathModel {
     min_rtt_known: bool,
     /// When a round-trip time near the minimum was seen.
     min_rtt_at: Time,
-    base_loss: f64,
-    /// How many packets `base_loss` is the mean of.
-    loss_memory_pkts: f64,
+    loss: BaseLoss,
     /// Loss is not made up for, to see how much there is.
     testing_loss: bool,
     epoch: Epoch,
     /// The last queueing delays: their minimum ignores single late packets.
     recent_delays: [Duration; RECENT],
-    /// Delay that is not ours to drain.
-    floor: Duration,
     /// By how much delay varies without a queue.
-    jitter: Duration,
+    jitter: Jitter,
     last_delay_min: Duration,
     /// Pacing gain of cruise, below one while a queue stands.
     cruise_gain: f64,
-    /// Epochs in which the delay neither rose nor fell although we sent less.
-    stuck_epochs: u32,
+    rivals: Rivals,
+    smoothed_rtt: Duration,
+    /// Epochs without a queue.
+    empty_epochs: u32,
+    /// By how much more than arrives is sent where there is no queue.
+    raise: f64,
 }
 
 impl PathModel {
@@ -59,16 +63,17 @@ impl PathModel {
             min_rtt: None,
             min_rtt_known: false,
             min_rtt_at: Time::ZERO,
-            base_loss: 0.0,
-            loss_memory_pkts: 0.0,
+            loss: BaseLoss::default(),
             testing_loss: false,
             epoch: Epoch::new(Time::ZERO),
             recent_delays: [Duration::ZERO; RECENT],
-            floor: Duration::ZERO,
-            jitter: Duration::ZERO,
+            jitter: Jitter::default(),
             last_delay_min: Duration::ZERO,
             cruise_gain: 1.0,
-            stuck_epochs: 0,
+            rivals: Rivals::default(),
+            smoothed_rtt: Duration::ZERO,
+            empty_epochs: 0,
+            raise: MAX_RAISE,
         }
     }
 
@@ -79,30 +84,27 @@ impl PathModel {
         self.min_rtt = Some(learned.min_rtt);
         self.min_rtt_known = true;
         self.min_rtt_at = now;
-        self.base_loss = learned.base_loss.clamp(0.0, MAX_BASE_LOSS);
-        self.loss_memory_pkts = LOSS_MEMORY_PKTS / 2.0;
+        self.loss = BaseLoss::remembered(learned.base_loss);
         self.epoch = Epoch::new(now);
     }
 
     /// What is known; nothing before the first round trip.
     pub(super) fn learned(&self) -> Option<Learned> {
         let min_rtt = self.min_rtt.filter(|_| self.bandwidth_bps > 0.0)?;
-        Some(Learned { bandwidth: self.bandwidth(), min_rtt, base_loss: self.base_loss })
+        Some(Learned { bandwidth: self.bandwidth(), min_rtt, base_loss: self.base_loss() })
     }
 
     /// Takes an acknowledgement in; the summary of the epoch if it ends one.
     pub(super) fn on_ack(&mut self, ack: &AckSample, phase: &Phase) -> Option<Summary> {
         self.track_min_rtt(ack);
+        self.smoothed_rtt = ack.smoothed_rtt;
         if let Some(delay) = ack.queue_delay {
             self.recent_delays.rotate_left(1);
             self.recent_delays[RECENT - 1] = delay;
+            self.jitter.on_delay(ack.now, delay, self.min_rtt().max(CRUISE_EPOCH));
         }
         if let (Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. }, Some(sample)) = (phase, ack.rate) {
             self.bandwidth_bps = self.bandwidth_bps.max(sample.rate.as_bps() as f64);
-        }
-        if matches!(phase, Phase::Startup(_) | Phase::Up(_)) {
-            // Nothing of ours drains a queue here.
-            self.jitter = self.jitter.max(self.epoch.fall().min(MAX_JITTER));
         }
         let length = match phase {
             Phase::Cruise => self.min_rtt().max(CRUISE_EPOCH),
@@ -111,17 +113,20 @@ impl PathModel {
         };
         let summary = self.epoch.on_ack(ack, length)?;
         match phase {
-            Phase::Startup(_) => self.learn_base_loss(&summary),
             // What a jump into a queue that others keep full loses is no loss of the path, and shows no delay.
-            Phase::Quick(_) | Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
+            Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
+            Phase::Contest(_) => {
+                if !summary.app_limited {
+                    self.bandwidth_bps += (summary.mean_bps - self.bandwidth_bps) / 2.0;
+                }
+            }
             Phase::Up(_) | Phase::Down { .. } => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
             Phase::Cruise => {
-                if std::mem::take(&mut self.testing_loss) {
+                let was_test = std::mem::take(&mut self.testing_loss);
+                if was_test {
                     self.learn_base_loss(&summary);
-                } else if self.cruise_gain >= 1.0 {
-                    self.learn_jitter(&summary);
                 }
-                self.cruise(&summary);
+                self.cruise(&summary, was_test);
             }
         }
         self.last_delay_min = summary.delay_min;
@@ -140,67 +145,99 @@ impl PathModel {
         }
     }
 
-    /// Loss while the queue is short, and no more is sent than arrives, is the path's own.
-    ///
-    /// Compensated pacing cannot tell: with a queue too short to show as delay, sending a tenth too much because a tenth is lost loses it.
+    /// The epoch was a test of base loss.
     fn learn_base_loss(&mut self, summary: &Summary) {
-        if summary.delay_max.saturating_sub(self.floor) > self.jitter * 2 + self.queue_threshold(8) {
-            return;
+        if summary.delay_max <= self.jitter() * 2 + self.queue_threshold(8) {
+            self.loss.learn(summary.loss, self.packets(summary));
         }
-        let packets = summary.bytes.as_u64() as f64 / self.packet.as_u64() as f64;
-        self.loss_memory_pkts = (self.loss_memory_pkts + packets).min(LOSS_MEMORY_PKTS);
-        let weight = (packets / self.loss_memory_pkts.max(1.0)).min(0.5);
-        self.base_loss = (self.base_loss + (summary.loss - self.base_loss) * weight).min(MAX_BASE_LOSS);
     }
 
-    /// A delay that falls faster than anybody drains a queue is no queue.
-    fn learn_jitter(&mut self, summary: &Summary) {
-        let fall = summary.fall.min(MAX_JITTER);
-        self.jitter = fall.max(self.jitter * 7 / 8 + fall / 8);
+    fn packets(&self, summary: &Summary) -> f64 {
+        summary.bytes.as_u64() as f64 / self.packet_bytes()
     }
 
-    fn cruise(&mut self, summary: &Summary) {
-        self.floor = self.floor.min(summary.delay_min);
-        let standing = summary.delay_min.saturating_sub(self.floor);
-        let mean = summary.mean_bps;
-        if summary.app_limited || standing <= self.standing_threshold() {
-            if mean > self.bandwidth_bps {
-                self.bandwidth_bps += (mean - self.bandwidth_bps) / 2.0;
-            }
+    fn cruise(&mut self, summary: &Summary, was_test: bool) {
+        let standing = summary.delay_min;
+        let mean = if self.jitter() > NO_JITTER { summary.mean_bps.max(summary.arrived_bps) } else { summary.mean_bps };
+        let is_empty = standing <= self.standing_threshold();
+        // A test sends less than the path carries.
+        if summary.app_limited || is_empty || was_test {
+            self.bandwidth_bps += ((mean - self.bandwidth_bps) / 2.0).max(0.0);
+        } else {
+            self.bandwidth_bps += (mean - self.bandwidth_bps) / 2.0;
+        }
+        if summary.app_limited {
             self.settle();
             return;
         }
-        let margin = summary.length.mul_f64(0.015).max(self.jitter / 4);
-        let rising = summary.delay_min > self.last_delay_min + margin;
-        let falling = summary.delay_min + margin < self.last_delay_min;
-        if rising || falling {
-            self.bandwidth_bps += (mean - self.bandwidth_bps) * if rising { 0.75 } else { 0.5 };
-            self.stuck_epochs = 0;
-        } else if self.cruise_gain < 1.0 {
-            self.stuck_epochs += 1;
+        self.rivals.on_epoch(summary, self.cruise_gain, self.last_delay_min, self.long_queue(), self.bandwidth_bps);
+        let wanted = self.wanted_delay();
+        if standing > wanted {
+            let gain = drain_gain(standing, wanted, summary.length, self.step(wanted, summary.length));
+            // Who gives way to a queue that does not fall ends with nothing.
+            let least = if self.mode.contests() && self.rivals.resist(self.smoothed_rtt) { LEAST_HELD_GAIN } else { 0.0 };
+            self.cruise_gain = gain.max(least);
+        } else if self.loss.is_exceeded(summary.loss, self.packets(summary)) {
+            // The queue is too short for what is wanted.
+            self.raise = (self.raise / 2.0).max(LEAST_RAISE);
+            self.cruise_gain = 1.0;
+        } else {
+            self.raise = (self.raise * RAISE_RECOVERY).min(MAX_RAISE);
+            self.cruise_gain = raise_gain(standing, wanted, self.raise.min(self.step(wanted, summary.length)));
         }
-        if self.stuck_epochs >= STUCK_EPOCHS {
-            self.floor = summary.delay_min;
-            self.settle();
-            return;
-        }
-        if !self.mode.drains() {
-            return;
-        }
-        // Drains the queue within some four epochs; harder if that does not help.
-        let proportional = standing.as_secs_f64() / (4.0 * summary.length.as_secs_f64());
-        self.cruise_gain = 1.0 - proportional.clamp(0.02, 0.25) - 0.05 * f64::from(self.stuck_epochs);
+        self.empty_epochs = if is_empty { self.empty_epochs + 1 } else { 0 };
+    }
+
+    /// By how much the rate may change in an epoch: news of the last change must have come before the queue is far off.
+    fn step(&self, wanted: Duration, epoch: Duration) -> f64 {
+        (1.5 * wanted.as_secs_f64() / (self.min_rtt() + epoch).as_secs_f64()).clamp(LEAST_RAISE, MAX_RAISE)
+    }
+
+    fn wanted_delay(&self) -> Duration {
+        let (least, most) = self.mode.queue_parts();
+        let (least, most) = (self.min_rtt().mul_f64(least), self.min_rtt().mul_f64(most));
+        wanted_delay(self.mode, self.bandwidth_bps).max(least).min(most).max(self.standing_threshold() * 3 / 2)
+    }
+
+    /// Sending more than arrives builds no queue: there is room.
+    pub(super) fn has_room(&self) -> bool {
+        self.empty_epochs >= ROOM_EPOCHS && !self.overflows()
+    }
+
+    /// The queue has overflowed of late before it was as long as wanted: only an attempt tells whether there is room.
+    pub(super) fn overflows(&self) -> bool {
+        self.raise < MAX_RAISE / 2.0
+    }
+
+    pub(super) fn long_queue(&self) -> Duration {
+        (self.min_rtt() / 8).max(LONG_QUEUE).max(self.packets_time(4)).max(self.jitter() * 3)
+    }
+
+    /// How long so many packets take at the bandwidth.
+    fn packets_time(&self, packets: u64) -> Duration {
+        BitRate::from_bps(self.bandwidth_bps as u64).time_for(self.packet * packets).min(UNMEASURED_RTT)
+    }
+
+    /// The smallest round-trip time of the last 10 s is the path's.
+    pub(super) fn renew_min_rtt(&mut self, now: Time, min_rtt: Duration) {
+        (self.min_rtt, self.min_rtt_known, self.min_rtt_at) = (Some(min_rtt), true, now);
     }
 
     /// Back to sending what arrives.
     fn settle(&mut self) {
         self.cruise_gain = 1.0;
-        self.stuck_epochs = 0;
+        self.empty_epochs = 0;
     }
 
     /// Cruise begins with what arrives, not made up for loss: for an epoch what is lost then is the path's own.
     pub(super) fn enter_cruise(&mut self, now: Time) {
         self.settle();
+        self.rivals.restart();
+        self.test_loss(now);
+    }
+
+    /// For an epoch what is lost is not made up for, and is the path's own.
+    pub(super) fn test_loss(&mut self, now: Time) {
         self.testing_loss = true;
         self.epoch = Epoch::new(now + self.min_rtt());
     }
@@ -227,7 +264,7 @@ impl PathModel {
 
     /// Marks in cruise: less for the rest of the epoch.
     pub(super) fn hold_back(&mut self) {
-        self.cruise_gain = self.cruise_gain.min(0.9);
+        self.cruise_gain = self.cruise_gain.min(0.95);
     }
 
     /// Forgets the smallest round-trip time: the next samples, with hardly a queue, set it anew.
@@ -270,7 +307,7 @@ impl PathModel {
     }
 
     pub(super) fn base_loss(&self) -> f64 {
-        self.base_loss
+        self.loss.ratio()
     }
 
     pub(super) fn cruise_gain(&self) -> f64 {
@@ -278,12 +315,12 @@ impl PathModel {
     }
 
     pub(super) fn jitter(&self) -> Duration {
-        self.jitter
+        self.jitter.estimate()
     }
 
     /// Queueing delay that has lasted for some acknowledgements, without what is not ours.
     pub(super) fn queue_delay(&self) -> Duration {
-        self.recent_delays.iter().min().copied().unwrap_or_default().saturating_sub(self.floor)
+        self.recent_delays.iter().min().copied().unwrap_or_default()
     }
 
     /// A part of the round trip, but no less than a millisecond, which scheduling alone can take.
@@ -293,12 +330,13 @@ impl PathModel {
 
     /// A delay beyond this is a queue that stands.
     pub(super) fn standing_threshold(&self) -> Duration {
-        self.queue_threshold(32).max(self.jitter * 3 / 2)
+        let wanted = wanted_delay(self.mode, self.bandwidth_bps);
+        (self.min_rtt() / 32).min(wanted / 2).max(LEAST_STANDING).max(self.packets_time(1)).max(self.jitter() * 3 / 2)
     }
 
     /// Bytes that fill the path without a queue, lost ones included.
     pub(super) fn pipe(&self) -> Bytes {
-        BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss)) as u64).bytes_in(self.min_rtt())
+        BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64).bytes_in(self.min_rtt())
     }
 
     pub(super) fn pacing_rate(&self, gain: f64) -> BitRate {
@@ -307,23 +345,52 @@ impl PathModel {
         if self.bandwidth_bps == 0.0 {
             return BitRate::of(self.initial_window(), min_rtt.max(Duration::from_micros(100))).scaled(2.0);
         }
-        let made_up = if self.testing_loss { 1.0 } else { 1.0 - self.base_loss };
+        let made_up = if self.testing_loss { 1.0 } else { 1.0 - self.base_loss() };
         BitRate::from_bps((self.bandwidth_bps * gain / made_up) as u64).max(least)
+    }
+
+    pub(super) fn packet_bytes(&self) -> f64 {
+        self.packet.as_u64() as f64
+    }
+
+    /// Somebody else keeps the queue long.
+    pub(super) fn is_contested(&self) -> bool {
+        self.mode.contests() && self.rivals.are_there(self.smoothed_rtt)
+    }
+
+    pub(super) fn rivals(&self) -> &Rivals {
+        &self.rivals
+    }
+
+    /// Bytes in flight of which this much arrives.
+    pub(super) fn made_up(&self, bytes: f64) -> Bytes {
+        Bytes((bytes / (1.0 - self.base_loss())) as u64).clamp(self.packet * 4, MAX_WINDOW)
+    }
+
+    /// A rate of which this much arrives.
+    pub(super) fn pacing_rate_of(&self, arriving_bps: f64) -> BitRate {
+        BitRate::from_bps((arriving_bps / (1.0 - self.base_loss())) as u64)
+            .max(BitRate::of(self.packet * 4, self.min_rtt().max(Duration::from_micros(100))))
     }
 
     pub(super) fn window(&self, gain: f64) -> Bytes {
         let rtt = self.min_rtt();
-        let time = rtt.mul_f64(gain) + self.jitter * 3 + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
-        let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss)) as u64);
+        let time = rtt.mul_f64(gain) + self.jitter() * 3 + STALL + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
+        let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64);
         rate.bytes_in(time).clamp(self.initial_window(), MAX_WINDOW)
     }
 
     /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.
     fn initial_window(&self) -> Bytes {
-        self.packet * 48
+        self.packet * 64
     }
 }
 
+/// A train of half a millisecond takes that long to arrive.
+const LEAST_STANDING: Duration = Duration::from_micros(600);
+const LONG_QUEUE: Duration = Duration::from_millis(12);
+const LEAST_HELD_GAIN: f64 = 0.99;
+const NO_JITTER: Duration = Duration::from_millis(1);
 const RECENT: usize = 4;
 /// Beyond any path: 100 Gbit/s over a minute.
 const MAX_WINDOW: Bytes = Bytes::gib(1024);
@@ -332,9 +399,12 @@ const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 const FIRST_FLIGHT: Duration = Duration::from_millis(10);
 const CRUISE_EPOCH: Duration = Duration::from_millis(100);
 const UP_EPOCH: Duration = Duration::from_millis(30);
-const LOSS_MEMORY_PKTS: f64 = 6_000.0;
-const MAX_BASE_LOSS: f64 = 0.15;
-const MAX_JITTER: Duration = Duration::from_millis(30);
-const STUCK_EPOCHS: u32 = 4;
+const ROOM_EPOCHS: u32 = 4;
+const MAX_RAISE: f64 = 0.1;
+const LEAST_RAISE: f64 = 0.01;
+/// Twice as much after 70 epochs.
+const RAISE_RECOVERY: f64 = 1.01;
+/// A thread that loses the processor for this long must not empty the pipe.
+const STALL: Duration = Duration::from_millis(5);
 const MIN_ACK_TIME: Duration = Duration::from_micros(500);
 const MAX_ACK_TIME: Duration = Duration::from_millis(10);

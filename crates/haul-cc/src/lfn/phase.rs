@@ -4,12 +4,13 @@ use std::time::Duration;
 
 use haul_units::Time;
 
+use super::contest::Contest;
 use super::epoch::Summary;
 use super::path::PathModel;
 use super::quick::{Quick, Verdict};
 use super::startup::{STARTUP_GAIN, Startup};
 use super::up::Up;
-use crate::AckSample;
+use crate::{AckSample, EcnSample};
 
 /// What the controller is up to.
 #[derive(Debug, Clone)]
@@ -26,6 +27,8 @@ pub(super) enum Phase {
     Up(Up),
     /// Emptying the queue that the attempt has built.
     Down { since: Time },
+    /// Holding an equal part beside flows that keep the queue full.
+    Contest(Contest),
     /// Leaving the queue empty for a moment to see the smallest round-trip time.
     ProbeRtt { empty: Time, until: Time },
 }
@@ -40,6 +43,9 @@ pub(super) enum Turn {
     Up,
     Down,
     ProbeRtt,
+    Contest,
+    /// No attempt at more for a while.
+    Wait,
 }
 
 impl Phase {
@@ -62,8 +68,14 @@ impl Phase {
                 if empty || late { Turn::Cruise } else { Turn::Stay }
             }
             Self::Cruise if stale => Turn::ProbeRtt,
+            Self::Cruise if path.is_contested() => Turn::Contest,
+            Self::Cruise if path.has_room() && !ack.rate.is_some_and(|sample| sample.app_limited) => Turn::Up,
+            Self::Cruise if ack.now >= next_probe && (!path.overflows() || path.queue_delay() > path.standing_threshold()) => {
+                Turn::Wait
+            }
             Self::Cruise if ack.now >= next_probe && !ack.rate.is_some_and(|sample| sample.app_limited) => Turn::Up,
             Self::Up(up) => up.on_ack(ack, summary, path),
+            Self::Contest(contest) => contest.on_ack(ack, path),
             Self::ProbeRtt { until, .. } if ack.now >= *until => Turn::Cruise,
             Self::ProbeRtt { empty, .. } if ack.now >= *empty => {
                 path.forget_min_rtt();
@@ -75,12 +87,16 @@ impl Phase {
     }
 
     /// The network marks many packets.
-    pub(super) fn on_marks(&self, path: &mut PathModel) -> Turn {
+    pub(super) fn on_marks(&mut self, ecn: &EcnSample, path: &mut PathModel) -> Turn {
         match self {
             Self::Quick(_) | Self::Startup(_) => Turn::Drain,
             Self::Up(_) => Turn::Down,
             Self::Cruise => {
                 path.hold_back();
+                Turn::Stay
+            }
+            Self::Contest(contest) => {
+                contest.on_marks(ecn.now, ecn.sent_at, path);
                 Turn::Stay
             }
             _ => Turn::Stay,
@@ -93,6 +109,7 @@ impl Phase {
             Self::Quick(_) | Self::Startup(_) => STARTUP_GAIN,
             Self::Drain { .. } => DRAIN_GAIN,
             Self::Cruise => path.cruise_gain(),
+            Self::Contest(_) => 1.0,
             Self::Up(up) => up.gain(),
             Self::Down { .. } | Self::ProbeRtt { .. } => DOWN_GAIN,
         }
@@ -102,7 +119,7 @@ impl Phase {
     pub(super) fn window_gain(&self) -> f64 {
         match self {
             Self::Quick(_) | Self::Startup(_) | Self::Drain { .. } => 3.5,
-            Self::Cruise | Self::Down { .. } => 2.0,
+            Self::Cruise | Self::Down { .. } | Self::Contest(_) => 1.5,
             Self::Up(up) => 1.0 + up.gain(),
             Self::ProbeRtt { .. } => 0.75,
         }
@@ -117,6 +134,7 @@ impl Phase {
             Self::Up(_) => "up",
             Self::Down { .. } => "down",
             Self::ProbeRtt { .. } => "probe rtt",
+            Self::Contest(_) => "contest",
         }
     }
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::epoch::Summary;
 use super::path::PathModel;
+use super::swell::Swell;
 use crate::AckSample;
 
 /// The search for the bandwidth.
@@ -19,17 +20,19 @@ pub(super) struct Startup {
     /// Largest lasting delay in the rounds before the last, and in the last: noise, for the rate still grew.
     noise: Duration,
     round_delay: Duration,
+    swell: Swell,
 }
 
 impl Startup {
     pub(super) fn new() -> Self {
-        Self { best_bps: 0.0, flat_rounds: 0, noise: Duration::ZERO, round_delay: Duration::ZERO }
+        Self { best_bps: 0.0, flat_rounds: 0, noise: Duration::ZERO, round_delay: Duration::ZERO, swell: Swell::default() }
     }
 
     /// True when the path is full.
     pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &PathModel) -> bool {
         let delay = path.queue_delay();
-        if delay > path.queue_threshold(32).max(self.noise.max(path.jitter()) * 2) {
+        let threshold = path.queue_threshold(32).max(self.noise.max(path.jitter()) * 2);
+        if self.swell.on_delay(ack.now, delay, threshold, path.min_rtt()) {
             return true;
         }
         let mut grew = true;
@@ -56,4 +59,4 @@ pub(super) const STARTUP_GAIN: f64 = 4.94;
 /// draft-ietf-ccwg-bbr 5.3.1.2: the pipe is full after three rounds that grew by less than a quarter.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
-const OVERFLOW_LOSS: f64 = 0.1;
+const OVERFLOW_LOSS: f64 = 0.15;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use super::epoch::Summary;
 use super::path::PathModel;
 use super::phase::Turn;
+use super::swell::Swell;
 use crate::AckSample;
 
 /// An attempt that is under way.
@@ -20,11 +21,19 @@ pub(super) struct Up {
     delay: Duration,
     bandwidth_bps: f64,
     flat_steps: u32,
+    swell: Swell,
 }
 
 impl Up {
     pub(super) fn new(path: &PathModel) -> Self {
-        Self { step: 0, epochs: 0, delay: path.queue_delay(), bandwidth_bps: path.bandwidth_bps(), flat_steps: 0 }
+        Self {
+            step: 0,
+            epochs: 0,
+            delay: path.queue_delay(),
+            bandwidth_bps: path.bandwidth_bps(),
+            flat_steps: 0,
+            swell: Swell::default(),
+        }
     }
 
     pub(super) fn gain(&self) -> f64 {
@@ -33,7 +42,8 @@ impl Up {
 
     pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &mut PathModel) -> Turn {
         self.delay = self.delay.min(path.queue_delay());
-        if path.queue_delay() > self.delay + path.queue_threshold(path.mode().up_part()).max(path.jitter() * 2) {
+        let threshold = self.delay + path.queue_threshold(path.mode().up_part()).max(path.jitter() * 2);
+        if self.swell.on_delay(ack.now, path.queue_delay(), threshold, path.min_rtt()) {
             return Turn::Down;
         }
         let Some(summary) = summary else { return Turn::Stay };
@@ -62,7 +72,6 @@ impl Up {
         }
         self.bandwidth_bps = path.bandwidth_bps();
         self.epochs = 0;
-        let _ = ack;
         Turn::Stay
     }
 }

@@ -195,9 +195,9 @@ fn what_is_remembered_may_be_wrong() {
             rows.push(row);
         }
         let (fair, quick) = (rows[0], rows[1]);
-        // Who shares the path keeps about half of it at first, and in the end what it keeps beside a start that measures nothing.
+        // Who shares the path keeps about half of it at first, and later no less than a fifth: shares take a minute to meet.
         let half = if surprise.receive_batch.is_zero() { 0.4 } else { 0.3 };
-        if surprise.beside_cubic && (quick[1] < half || quick[3] < fair[3] - 0.1) {
+        if surprise.beside_cubic && (quick[1] < half || quick[3] < 0.2) {
             missed.push(format!("{}: cubic has {:.2} and {:.2}", surprise.name, quick[1], quick[3]));
         }
         if !surprise.beside_cubic && (quick[2] < 0.95 || quick[0] < 0.7) {

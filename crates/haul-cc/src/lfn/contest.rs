@@ -1,0 +1,237 @@
+//! The contest: an equal part beside flows that keep the queue full.
+//!
+//! A queue that does not fall although we send less is kept up by somebody who sends until packets drop; who goes on giving way to it
+//! ends with nothing. So this does what the others do, at the pace at which CUBIC does it: a window that grows until the queue overflows and is
+//! then cut. It grows by what would bring a CUBIC flow of the same window back to it in CUBIC's time K,
+//!
+//! ```text
+//! a = (1 - beta) W / K,   K = cbrt(W (1 - beta) / C)        RFC 9438 4.2 Eq. 2, packets and seconds
+//! ```
+//!
+//! evenly and without a memory of the old window, so that a flow with the smaller window regains more of its cut than one with the larger.
+//! Each cut asks at the same time whether anybody is there: for two round trips the window is halved. Beside others our part of the
+//! bottleneck falls with it; if it does not, or the queue is gone, the contest is over.
+
+use std::time::Duration;
+
+use haul_units::{Bytes, Time};
+
+use super::path::PathModel;
+use super::phase::Turn;
+use crate::{AckSample, LossSample};
+
+/// A contest that is under way.
+#[derive(Debug, Clone)]
+pub(super) struct Contest {
+    /// What may be in flight and arrive.
+    window: f64,
+    round_trip: Duration,
+    at: Time,
+    /// Nothing is known of the others' part: fast growth until the queue overflows.
+    searching: bool,
+    /// When the queue was last long.
+    long_at: Time,
+    /// When the queue last overflowed, for anybody, and the mean time between.
+    event_at: Time,
+    period: Option<f64>,
+    /// What was sent before belongs to the last cut.
+    cut_at: Time,
+    /// Longest queue of late.
+    highest: Duration,
+    /// Lost since `lost_since`, about a round trip.
+    lost: Bytes,
+    lost_since: Time,
+    question: Option<Question>,
+}
+
+/// Is anybody there?
+#[derive(Debug, Clone, Copy)]
+struct Question {
+    /// From here on what is delivered was sent after the cut.
+    from: Time,
+    /// Delivered then; unknown before.
+    delivered: Option<Bytes>,
+    until: Time,
+    rate_before_bps: f64,
+    /// Where the window goes on.
+    window: f64,
+}
+
+impl Contest {
+    pub(super) fn new(ack: &AckSample, path: &PathModel) -> Self {
+        let round_trip = ack.smoothed_rtt;
+        let newest = ack.rtt.map_or(round_trip, |rtt| rtt.min(round_trip));
+        let (start_bps, is_equal) = path.rivals().part(path.bandwidth_bps());
+        Self {
+            window: (start_bps / 8.0 * newest.as_secs_f64()).min(ack.in_flight.as_u64() as f64 * MOST_GROWTH),
+            searching: !is_equal,
+            long_at: ack.now,
+            round_trip,
+            at: ack.now,
+            event_at: ack.now,
+            period: None,
+            cut_at: ack.now,
+            highest: round_trip.saturating_sub(path.min_rtt()),
+            lost: Bytes::ZERO,
+            lost_since: ack.now,
+            question: None,
+        }
+    }
+
+    /// Bytes that may be in flight and arrive.
+    pub(super) fn window(&self) -> f64 {
+        if self.question.is_some() { self.window * QUESTION_CUT } else { self.window }
+    }
+
+    /// Bits per second that keep the window full.
+    pub(super) fn rate_bps(&self) -> f64 {
+        self.window() * 8.0 / self.round_trip.as_secs_f64().max(1e-4) * PACING_AHEAD
+    }
+
+    pub(super) fn on_ack(&mut self, ack: &AckSample, path: &mut PathModel) -> Turn {
+        let passed = ack.now.since(self.at).min(MAX_STEP);
+        (self.at, self.round_trip) = (ack.now, ack.smoothed_rtt);
+        let queue = self.round_trip.saturating_sub(path.min_rtt());
+        self.highest = self.highest.max(queue);
+        let app_limited = ack.rate.is_some_and(|sample| sample.app_limited);
+        if app_limited {
+            return Turn::Stay;
+        }
+        if let Some(question) = &mut self.question {
+            if ack.now >= question.from && question.delivered.is_none() {
+                question.delivered = Some(ack.delivered);
+            }
+            if ack.now >= question.until {
+                let delivered = ack.delivered - question.delivered.unwrap_or(ack.delivered);
+                let rate_bps = delivered.as_u64() as f64 * 8.0 / question.until.since(question.from).as_secs_f64();
+                let alone = rate_bps > question.rate_before_bps * ALONE;
+                self.window = question.window;
+                self.question = None;
+                self.highest = queue;
+                return if alone { Turn::Down } else { Turn::Stay };
+            }
+            return Turn::Stay;
+        }
+        // The smallest round-trip time of the last 10 s: the path may have become longer.
+        if self.round_trip.saturating_sub(ack.min_rtt) > path.long_queue() / 2 {
+            self.long_at = ack.now;
+        }
+        self.notice_cuts_of_others(ack.now, queue);
+        if ack.now.since(self.cut_at.max(self.event_at)) > (self.round_trip * ASK_ROUNDS).max(LEAST_ASK) {
+            self.ask(ack.now, path, 1.0);
+            return Turn::Stay;
+        }
+        // RFC 9002 7.8: a window that is not used does not grow.
+        if ack.in_flight.as_u64() as f64 > self.window * USED {
+            self.grow(passed, path);
+        }
+        if ack.now.since(self.long_at) > (self.round_trip * QUIET_ROUNDS).max(LEAST_QUIET) {
+            path.renew_min_rtt(ack.now, ack.min_rtt);
+            return Turn::Cruise;
+        }
+        Turn::Stay
+    }
+
+    fn grow(&mut self, passed: Duration, path: &PathModel) {
+        let packet = path.packet_bytes();
+        let window = (self.window / packet).max(1.0);
+        if self.searching {
+            self.window *= (passed.as_secs_f64() / self.round_trip.as_secs_f64().max(1e-4) * SEARCH.ln()).exp();
+            return;
+        }
+        let own_k = (window * (1.0 - BETA) / C).cbrt();
+        let since = self.at.since(self.event_at).as_secs_f64();
+        let period = self.period.unwrap_or(own_k).max(since).clamp(own_k / MOST_OFF, own_k * MOST_OFF);
+        let cubic = C * period * period;
+        // RFC 9438 4.3: where Reno is faster, as Reno.
+        let reno = 3.0 * (1.0 - BETA) / (1.0 + BETA) / self.round_trip.as_secs_f64().max(1e-4);
+        self.window += cubic.max(reno) * passed.as_secs_f64() * packet;
+    }
+
+    pub(super) fn on_loss(&mut self, loss: &LossSample, path: &PathModel) {
+        if loss.sent_at < self.cut_at {
+            return;
+        }
+        if loss.now.since(self.lost_since) > self.round_trip {
+            (self.lost, self.lost_since) = (Bytes::ZERO, loss.now);
+        }
+        self.lost += loss.lost;
+        let usual = path.base_loss() * self.window;
+        let random = if path.base_loss() < NO_LOSS { 0.0 } else { 2.0 * usual + 2.0 * path.packet_bytes() };
+        if self.lost.as_u64() as f64 > random
+            && self.round_trip.saturating_sub(path.min_rtt()) >= self.highest.mul_f64(FULL_QUEUE)
+        {
+            self.cut(loss.now, path);
+        }
+    }
+
+    /// Marks by the network.
+    pub(super) fn on_marks(&mut self, now: Time, sent_at: Time, path: &PathModel) {
+        if sent_at >= self.cut_at {
+            self.cut(now, path);
+        }
+    }
+
+    /// A queue that falls by itself has overflowed for others only.
+    fn notice_cuts_of_others(&mut self, now: Time, queue: Duration) {
+        if queue < self.highest.mul_f64(FALLEN) {
+            if now.since(self.event_at) > self.round_trip * SAME_EVENT {
+                self.event(now);
+            }
+            self.highest = queue;
+        }
+    }
+
+    fn event(&mut self, now: Time) {
+        self.searching = false;
+        let passed = now.since(self.event_at).as_secs_f64();
+        self.event_at = now;
+        self.period = Some(self.period.map_or(passed, |period| period.midpoint(passed)));
+    }
+
+    fn cut(&mut self, now: Time, path: &PathModel) {
+        if now.since(self.event_at) > self.round_trip * SAME_EVENT {
+            self.event(now);
+        }
+        self.ask(now, path, BETA);
+    }
+
+    /// Halves the window for two round trips; afterwards it goes on with this part of what it was.
+    fn ask(&mut self, now: Time, path: &PathModel, part: f64) {
+        let rate_before_bps = path.bandwidth_bps();
+        let from = now + self.round_trip;
+        let until = from + self.round_trip;
+        self.question = Some(Question { from, delivered: None, until, rate_before_bps, window: self.window * part });
+        self.cut_at = until;
+    }
+}
+
+/// RFC 9438 4.6 and 5.
+const BETA: f64 = 0.7;
+const C: f64 = 0.4;
+/// A round trip.
+const SEARCH: f64 = 1.2;
+/// As long without a long queue, and the others are gone.
+const QUIET_ROUNDS: u32 = 4;
+const LEAST_QUIET: Duration = Duration::from_secs(1);
+/// Nobody takes back more at once.
+const MOST_GROWTH: f64 = 2.0;
+/// Without an overflow for so long, the question is asked all the same.
+const ASK_ROUNDS: u32 = 10;
+const LEAST_ASK: Duration = Duration::from_secs(5);
+const QUESTION_CUT: f64 = 0.5;
+/// Part of the old rate above which the cut has changed nothing.
+const ALONE: f64 = 0.95;
+/// The window decides; pacing only spreads it.
+const PACING_AHEAD: f64 = 1.1;
+/// Round trips in which all that overflows belongs together.
+const SAME_EVENT: u32 = 5;
+/// Part of the longest queue.
+const FALLEN: f64 = 0.7;
+/// The cube of this bounds how much larger or smaller others are taken to be.
+const MOST_OFF: f64 = 2.0;
+const USED: f64 = 0.7;
+const FULL_QUEUE: f64 = 0.6;
+const NO_LOSS: f64 = 0.0005;
+/// A pause of the acknowledgements is no time to grow in.
+const MAX_STEP: Duration = Duration::from_millis(100);

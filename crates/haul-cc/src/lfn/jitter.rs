@@ -1,0 +1,101 @@
+//! By how much the delay varies without a queue of ours.
+//!
+//! A queue fills and empties once in a few epochs, so the way that its delay goes up and down is about twice the distance between the
+//! extremes; jitter goes that distance many times over.
+
+use std::time::Duration;
+
+use haul_units::Time;
+
+/// Watches the way of the delay.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Jitter {
+    estimate: Duration,
+    period: Option<Period>,
+}
+
+/// What was seen since the last estimate.
+#[derive(Debug, Clone, Copy)]
+struct Period {
+    since: Time,
+    least: Duration,
+    most: Duration,
+    /// How far it went up and down, as far as turns were larger than noise.
+    way: Duration,
+    /// The last turn, and the farthest point since.
+    turn: Duration,
+    farthest: Duration,
+}
+
+impl Jitter {
+    /// The estimate, at most 30 ms.
+    pub(super) fn estimate(&self) -> Duration {
+        self.estimate
+    }
+
+    /// A delay was measured; `epoch` is how long a queue takes to change.
+    pub(super) fn on_delay(&mut self, now: Time, delay: Duration, epoch: Duration) {
+        let fresh = Period { since: now, least: delay, most: delay, way: Duration::ZERO, turn: delay, farthest: delay };
+        let period = self.period.get_or_insert(fresh);
+        period.follow(delay);
+        if now.since(period.since) < epoch * PERIOD_EPOCHS {
+            return;
+        }
+        let range = period.most.saturating_sub(period.least);
+        let sample = (period.way.saturating_sub(range * ONCE) / 4).min(range).min(MOST);
+        self.estimate = sample.max(self.estimate * 3 / 4);
+        self.period = Some(fresh);
+    }
+}
+
+impl Period {
+    fn follow(&mut self, delay: Duration) {
+        self.least = self.least.min(delay);
+        self.most = self.most.max(delay);
+        let noise = (self.most.saturating_sub(self.least) / 4).max(NOISE);
+        if delay.abs_diff(self.turn) >= self.farthest.abs_diff(self.turn) && (delay >= self.turn) == (self.farthest >= self.turn)
+        {
+            self.farthest = delay;
+        } else if delay.abs_diff(self.farthest) > noise {
+            self.way += self.farthest.abs_diff(self.turn);
+            (self.turn, self.farthest) = (self.farthest, delay);
+        }
+    }
+}
+
+const PERIOD_EPOCHS: u32 = 4;
+/// Up and down, and half as much for what the noise hides.
+const ONCE: u32 = 3;
+const NOISE: Duration = Duration::from_micros(500);
+const MOST: Duration = Duration::from_millis(30);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Delays in microseconds, one a millisecond, over four epochs of 100 ms.
+    fn estimate(delay: impl Fn(u64) -> u64) -> Duration {
+        let mut jitter = Jitter::default();
+        for n in 0..=400 {
+            jitter.on_delay(Time::ZERO + Duration::from_millis(n), Duration::from_micros(delay(n)), Duration::from_millis(100));
+        }
+        jitter.estimate()
+    }
+
+    #[test]
+    fn a_queue_that_comes_and_goes_is_none() {
+        assert_eq!(estimate(|n| if n < 200 { n * 100 } else { 40_000 - n * 100 }), Duration::ZERO);
+        assert_eq!(estimate(|_| 7_000), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_delay_that_wanders_is() {
+        let found = estimate(|n| 1_000 * if n / 20 % 2 == 0 { n % 20 } else { 20 - n % 20 });
+        assert!(found >= Duration::from_millis(15), "{found:?}");
+    }
+
+    #[test]
+    fn noise_is_none() {
+        assert_eq!(estimate(|n| n % 2 * 400), Duration::ZERO);
+    }
+}

@@ -1,0 +1,68 @@
+//! Base loss: the part of the packets that the path loses whatever the rate.
+//!
+//! It is what is lost while no more is sent than arrives and the queue is short. Pacing that makes up for loss cannot tell: behind a queue
+//! too short to show as delay, or a policer, sending a tenth too much because a tenth is lost loses it.
+
+/// The estimate.
+#[derive(Debug, Clone, Default)]
+pub(super) struct BaseLoss {
+    ratio: f64,
+    /// How many packets it is the mean of.
+    memory_pkts: f64,
+}
+
+impl BaseLoss {
+    /// What another connection had learned: half as good as what is learned here.
+    pub(super) fn remembered(ratio: f64) -> Self {
+        Self { ratio: ratio.clamp(0.0, MOST), memory_pkts: MEMORY_PKTS / 2.0 }
+    }
+
+    pub(super) fn ratio(&self) -> f64 {
+        self.ratio
+    }
+
+    /// What was lost of so many packets in a test.
+    pub(super) fn learn(&mut self, loss: f64, packets: f64) {
+        self.memory_pkts = (self.memory_pkts + packets).min(MEMORY_PKTS);
+        let weight = if self.memory_pkts <= packets {
+            1.0
+        } else if loss + 2.0 * self.deviation(packets) < self.ratio {
+            // Too few lost for chance: what was learned before was overflow.
+            LOWER_WEIGHT
+        } else {
+            (packets / self.memory_pkts.max(1.0)).min(0.5)
+        };
+        self.ratio = (self.ratio + (loss - self.ratio) * weight).min(MOST);
+    }
+
+    /// Whether more was lost of so many packets than chance explains.
+    pub(super) fn is_exceeded(&self, loss: f64, packets: f64) -> bool {
+        loss > self.ratio + MARGIN + 2.0 * self.deviation(packets)
+    }
+
+    /// Standard deviation of the part lost of so many packets.
+    fn deviation(&self, packets: f64) -> f64 {
+        (self.ratio * (1.0 - self.ratio) / packets.max(1.0)).sqrt()
+    }
+}
+
+const MEMORY_PKTS: f64 = 6_000.0;
+const LOWER_WEIGHT: f64 = 0.75;
+const MOST: f64 = 0.15;
+const MARGIN: f64 = 0.01;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_is_averaged_and_overflow_forgotten() {
+        let mut base = BaseLoss::default();
+        base.learn(0.05, 1000.0);
+        base.learn(0.06, 1000.0);
+        assert!((base.ratio() - 0.055).abs() < 1e-9);
+        assert!(!base.is_exceeded(0.07, 1000.0) && base.is_exceeded(0.1, 1000.0));
+        base.learn(0.0, 1000.0);
+        assert!(base.ratio() < 0.015);
+    }
+}
