@@ -194,7 +194,7 @@ fn what_is_remembered_may_be_wrong() {
             .expect("a string takes anything");
             rows.push(row);
         }
-        let (fair, quick) = (rows[0], rows[1]);
+        let quick = rows[1];
         // Who shares the path keeps about half of it at first, and later no less than a fifth: shares take a minute to meet.
         let half = if surprise.receive_batch.is_zero() { 0.4 } else { 0.3 };
         if surprise.beside_cubic && (quick[1] < half || quick[3] < 0.2) {
