@@ -42,6 +42,11 @@ pub(super) struct PathModel {
     last_delay_min: Duration,
     /// Pacing gain of cruise, below one while a queue stands.
     cruise_gain: f64,
+    /// Delay that belongs to the path although it was shorter before, and epochs that say so.
+    floor: Duration,
+    flat_epochs: u32,
+    /// Epochs since the delay has risen at once.
+    since_step: u32,
     rivals: Rivals,
     smoothed_rtt: Duration,
     /// Epochs without a queue.
@@ -70,6 +75,9 @@ impl PathModel {
             jitter: Jitter::default(),
             last_delay_min: Duration::ZERO,
             cruise_gain: 1.0,
+            floor: Duration::ZERO,
+            flat_epochs: 0,
+            since_step: u32::MAX,
             rivals: Rivals::default(),
             smoothed_rtt: Duration::ZERO,
             empty_epochs: 0,
@@ -129,6 +137,8 @@ impl PathModel {
                 self.cruise(&summary, was_test);
             }
         }
+        let has_stepped = summary.delay_min > self.last_delay_min + self.long_queue();
+        self.since_step = if has_stepped { 0 } else { self.since_step.saturating_add(1) };
         self.last_delay_min = summary.delay_min;
         Some(summary)
     }
@@ -157,7 +167,10 @@ impl PathModel {
     }
 
     fn cruise(&mut self, summary: &Summary, was_test: bool) {
-        let standing = summary.delay_min;
+        if !self.mode.contests() {
+            self.adopt_delay(summary);
+        }
+        let standing = summary.delay_min.saturating_sub(self.floor);
         let mean = if self.jitter() > NO_JITTER { summary.mean_bps.max(summary.arrived_bps) } else { summary.mean_bps };
         let is_empty = standing <= self.standing_threshold();
         // A test sends less than the path carries.
@@ -197,6 +210,18 @@ impl PathModel {
         let (least, most) = self.mode.queue_parts();
         let (least, most) = (self.min_rtt().mul_f64(least), self.min_rtt().mul_f64(most));
         wanted_delay(self.mode, self.bandwidth_bps).max(least).min(most).max(self.standing_threshold() * 3 / 2)
+    }
+
+    /// A delay that comes at once, and then neither rises nor falls although we send less, is the path's and no queue to drain.
+    fn adopt_delay(&mut self, summary: &Summary) {
+        self.floor = self.floor.min(summary.delay_min);
+        let margin = summary.length.mul_f64(FLAT_SLOPE).max(self.jitter() / 4);
+        let is_flat = summary.delay_min.abs_diff(self.last_delay_min) <= margin;
+        let stays = is_flat && self.cruise_gain <= LESS && self.since_step <= STEP_EPOCHS;
+        self.flat_epochs = if stays { self.flat_epochs + 1 } else { 0 };
+        if self.flat_epochs >= FLAT_EPOCHS {
+            (self.floor, self.flat_epochs) = (summary.delay_min, 0);
+        }
     }
 
     /// Sending more than arrives builds no queue: there is room.
@@ -320,7 +345,7 @@ impl PathModel {
 
     /// Queueing delay that has lasted for some acknowledgements, without what is not ours.
     pub(super) fn queue_delay(&self) -> Duration {
-        self.recent_delays.iter().min().copied().unwrap_or_default()
+        self.recent_delays.iter().min().copied().unwrap_or_default().saturating_sub(self.floor)
     }
 
     /// A part of the round trip, but no less than a millisecond, which scheduling alone can take.
@@ -390,6 +415,11 @@ impl PathModel {
 const LEAST_STANDING: Duration = Duration::from_micros(600);
 const LONG_QUEUE: Duration = Duration::from_millis(12);
 const LEAST_HELD_GAIN: f64 = 0.99;
+const FLAT_SLOPE: f64 = 0.01;
+const FLAT_EPOCHS: u32 = 3;
+const STEP_EPOCHS: u32 = 12;
+/// Gain at which a queue of ours would fall visibly.
+const LESS: f64 = 0.95;
 const NO_JITTER: Duration = Duration::from_millis(1);
 const RECENT: usize = 4;
 /// Beyond any path: 100 Gbit/s over a minute.

@@ -6,6 +6,7 @@ mod named;
 mod plans;
 mod robustness;
 mod sharing;
+mod stalls;
 
 use haul_scenarios::{Kind, measure};
 use haul_sim::{Outcome, Plan};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use haul_cc::ControllerChoice::{Cubic, Fair};
+use haul_cc::ControllerChoice::{Aggressive, Bbr, Cubic, Fair, Modest};
 use haul_sim::{CoDel, Discipline, Flow, Path, Plan, Queue, TcpConfig, Topology};
 use haul_units::BitRate;
 
@@ -12,6 +12,9 @@ use crate::golden::{compare, seed};
 use crate::{Kind, measure};
 
 const FAIR: Kind = Kind::Haul(Fair);
+const MODEST: Kind = Kind::Haul(Modest);
+const AGGRESSIVE: Kind = Kind::Haul(Aggressive);
+const BBR: Kind = Kind::Haul(Bbr);
 const CUBIC: Kind = Kind::Haul(Cubic);
 const TCP: Kind = Kind::Tcp(TcpConfig::CUBIC);
 const RENO: Kind = Kind::Tcp(TcpConfig::RENO);
@@ -29,6 +32,14 @@ fn sharing() {
         ("2 fair, 5 s apart", vec![FAIR; 2], 5, PATH),
         ("4 fair, 3 s apart", vec![FAIR; 4], 3, PATH),
         ("8 fair, 1 s apart", vec![FAIR; 8], 1, PATH),
+        ("haul bbr, fair", vec![BBR, FAIR], 5, PATH),
+        ("fair, haul bbr", vec![FAIR, BBR], 5, PATH),
+        ("modest, alone", vec![MODEST], 0, PATH),
+        ("2 modest, 5 s apart", vec![MODEST; 2], 5, PATH),
+        ("TCP cubic, modest", vec![TCP, MODEST], 5, PATH),
+        ("fair, modest", vec![FAIR, MODEST], 5, PATH),
+        ("TCP cubic, aggressive", vec![TCP, AGGRESSIVE], 5, PATH),
+        ("fair, aggressive", vec![FAIR, AGGRESSIVE], 5, PATH),
         ("2 haul cubic, 5 s apart", vec![CUBIC; 2], 5, PATH),
         ("4 haul cubic, 3 s apart", vec![CUBIC; 4], 3, PATH),
         ("2 TCP cubic, 5 s apart", vec![TCP; 2], 5, PATH),
