@@ -87,6 +87,8 @@ pub struct Stats {
     pub packet_size: Bytes,
     /// Packets sent.
     pub sent_pkts: u64,
+    /// What left between two waits of the pacer had at most so many packets, in 99 of 100 cases.
+    pub burst_p99_pkts: u64,
     /// Packets received, each once.
     pub received_pkts: u64,
     /// Packets received again.
@@ -148,6 +150,7 @@ impl Connection {
             in_flight: Bytes(path.sent.in_flight()),
             packet_size: Bytes(path.mtu.current().into()),
             sent_pkts: meter.sent_pkts,
+            burst_p99_pkts: path.trains.burst_p99_pkts(),
             received_pkts: path.reporter.packets(),
             duplicate_pkts: path.reporter.duplicates(),
             lost_pkts: meter.lost_pkts,

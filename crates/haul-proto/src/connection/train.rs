@@ -27,6 +27,7 @@ impl Connection {
         self.paced_until = Time::NEVER;
         let path = self.paths.first_mut()?;
         if self.streams.is_idle() {
+            path.trains.on_pause();
             path.sampler.on_app_limited();
             self.wait(now, Wait::Application);
             return None;
@@ -35,6 +36,7 @@ impl Connection {
         let limit = match train_limit(path, now, &self.config) {
             Ok(limit) => limit,
             Err((wait, until)) => {
+                path.trains.on_pause();
                 self.paced_until = until;
                 self.wait(now, wait);
                 return None;
@@ -141,7 +143,8 @@ fn train_limit(path: &mut Path, now: Time, config: &TransportConfig) -> Result<u
     let rate = paced.min(config.rate_limit.unwrap_or(BitRate::MAX));
     let burst = path.controller.burst();
     let burst = if config.rate_limit.is_some() { burst.min(quantum(rate, Bytes(packet))) } else { burst };
-    let burst = burst.max(Bytes(packet));
+    let (burst, grouping) = path.trains.limit(path.next_number, burst.max(Bytes(packet)), rate, Bytes(packet));
+    path.pacer.set_grouping(grouping);
     let room = path.window_room();
     if room < packet {
         return Err((Wait::Window, Time::NEVER));

@@ -6,6 +6,7 @@
 mod address;
 mod ecn;
 mod mtu;
+mod trains;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -19,6 +20,7 @@ use haul_units::{BitRate, Bytes, Time};
 pub use address::PeerAddress;
 pub use ecn::EcnState;
 pub use mtu::{BASE_BYTES, MtuDiscovery};
+pub use trains::Trains;
 
 use crate::config::TransportConfig;
 use crate::distribution::Distribution;
@@ -62,6 +64,8 @@ pub struct Path {
     pub ecn: EcnState,
     /// Spaces trains.
     pub pacer: Pacer,
+    /// Says how long they may be.
+    pub trains: Trains,
     /// Measures the delivery rate.
     pub sampler: RateSampler,
     /// Sets window, rate and burst.
@@ -144,6 +148,7 @@ impl Path {
             mtu: MtuDiscovery::new(max_packet),
             ecn: EcnState::default(),
             pacer: Pacer::new(now),
+            trains: Trains::default(),
             sampler: RateSampler::new(now),
             controller: config.controller.build(&start),
             probes_due: 0,
@@ -196,7 +201,11 @@ impl Path {
         let in_flight = Bytes(self.sent.in_flight() + bytes);
         let state = self.sampler.on_sent(now, Bytes(bytes), in_flight);
         for run in runs {
-            self.sent.push(Run::new(run.first, run.count, run.content, run.packet, run.last_packet, state));
+            let position = match run.content {
+                Content::Data { .. } => self.trains.on_sent(run.count.into()),
+                _ => 0,
+            };
+            self.sent.push(Run::new(run.first, run.count, run.content, run.packet, run.last_packet, state).at_position(position));
         }
         self.meter.sent_pkts += packets;
         self.meter.sent_bytes += bytes;
@@ -227,6 +236,7 @@ impl Path {
         if round_start {
             self.round += 1;
             self.round_end = self.next_number;
+            self.trains.on_round(self.next_number);
         }
         let sample = self.sample(now, ack, &outcome, round_start);
         self.loss.on_ack(now, &outcome, round_start);
@@ -303,6 +313,9 @@ impl Path {
     pub fn detect_losses(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
         let window = self.reordering_window();
         let lost = self.loss.detect(now, &mut self.sent, window, on_lost);
+        for &(first, position, mask) in &lost.places {
+            self.trains.on_lost(first, position, mask);
+        }
         self.on_lost(now, lost, false)
     }
 

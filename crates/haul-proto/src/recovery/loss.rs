@@ -42,6 +42,8 @@ pub struct Lost {
     pub mtu_probes: Vec<u16>,
     /// Data packets among them that were larger than what every path carries.
     pub large_pkts: u64,
+    /// Where in their bursts data packets were: the number of the first packet of a run, its position, and the mask of those lost.
+    pub places: Vec<(u64, u16, u64)>,
 }
 
 /// Decides which packets of a path are lost, and when to probe.
@@ -141,7 +143,11 @@ fn collect(ring: &mut SentRing, is_late: impl Fn(Time) -> bool, on_data: impl Fn
     ring.mark_lost(
         |run| is_late(run.sent_at()),
         on_data,
-        |run, bytes, packets| {
+        |run, bytes, mask| {
+            let packets = u64::from(mask.count_ones());
+            if matches!(run.content, super::Content::Data { .. }) {
+                lost.places.push((run.first, run.position, mask));
+            }
             match &run.content {
                 super::Content::MtuProbe(size) => return lost.mtu_probes.push(*size),
                 super::Content::Control(frames) => lost.frames.extend(frames.iter().cloned()),

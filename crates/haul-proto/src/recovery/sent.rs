@@ -56,6 +56,8 @@ pub struct Run {
     pub last_packet: u16,
     /// State for the rate sampler; its `sent_at` is when they left.
     pub state: SentState,
+    /// Packets of its burst that left before it.
+    pub position: u16,
     acked: u64,
     lost: u64,
 }
@@ -64,7 +66,14 @@ impl Run {
     /// Packets that have just left.
     pub fn new(first: u64, count: u8, content: Content, packet: u16, last_packet: u16, state: SentState) -> Self {
         debug_assert!((1..=64).contains(&count));
-        Self { first, count, content, packet, last_packet, state, acked: 0, lost: 0 }
+        Self { first, count, content, packet, last_packet, state, position: 0, acked: 0, lost: 0 }
+    }
+
+    /// The same, `position` packets into a burst.
+    #[must_use]
+    pub const fn at_position(mut self, position: u16) -> Self {
+        self.position = position;
+        self
     }
 
     /// When they left.
@@ -209,7 +218,7 @@ impl SentRing {
     }
 
     /// Takes for lost what left so long before `deadline`-passing acknowledged packets that it should have been reported: every packet of runs with
-    /// `is_late`. Calls `on_run` with each run that loses packets and the mask's ranges through `on_data`.
+    /// `is_late`. Calls `on_run` with each run that loses packets, their bytes and their mask, and the mask's ranges through `on_data`.
     pub fn mark_lost(
         &mut self,
         mut is_late: impl FnMut(&Run) -> bool,
@@ -226,7 +235,7 @@ impl SentRing {
                 let bytes = run.bytes_of(mask);
                 self.in_flight -= bytes;
                 run.data_of(mask, &mut on_data);
-                on_run(run, bytes, u64::from(mask.count_ones()));
+                on_run(run, bytes, mask);
             }
             self.scan += 1;
         }
@@ -404,7 +413,7 @@ mod tests {
         let numbers = (0..5).chain(10..40).collect();
         ring.on_ack(&ack(&numbers).unwrap(), |_, _, _, _| (), |_| (), |_| ());
         assert_eq!(ring.floor(), Some(0));
-        ring.mark_lost(|run| run.first == 0, |_, _, _, _| (), |_, bytes, packets| assert_eq!((bytes, packets), (720, 5)));
+        ring.mark_lost(|run| run.first == 0, |_, _, _, _| (), |_, bytes, mask| assert_eq!((bytes, mask), (720, 0b11_1110_0000)));
         assert_eq!(ring.in_flight(), 0);
         ring.forget(Time::ZERO);
         assert_eq!(ring.runs.len(), 4);

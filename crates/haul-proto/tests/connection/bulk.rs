@@ -125,3 +125,32 @@ fn random_loss_is_no_black_hole() {
     }
     assert!(sizes.is_sorted() && sizes.last() == Some(&1472), "{sizes:?}");
 }
+
+/// Sends at 700 Mbit/s through a link of 1 Gbit/s with a queue of so many bandwidth-delay products, 20 packets at least; tells the loss in the second
+/// 300 ms and the 99th percentile of the bursts.
+fn burst_loss(queue_bdp: f64, loss: f64) -> (f64, u64) {
+    let path = Path { queue_bdp, ..Path::new(BitRate::gbps(1), ms(20)).loss(loss) };
+    let transport = TransportConfig { controller: ControllerChoice::Fixed(BitRate::mbps(700)), ..fixed(path.rate) };
+    let mut network = pair(path, &transport);
+    connected(&mut network);
+    network.endpoint_mut(CLIENT).start_bulk(100 << 20, false);
+    let mut after = |time| {
+        let deadline = network.now() + time;
+        network.run_until(deadline, |_| false);
+        let now = network.now();
+        network.endpoint_mut(CLIENT).connection().stats(now).unwrap()
+    };
+    let (half, end) = (after(ms(300)), after(ms(300)));
+    ((end.lost_pkts - half.lost_pkts) as f64 / (end.sent_pkts - half.sent_pkts) as f64, end.burst_p99_pkts)
+}
+
+/// Trains of 700 Mbit/s have 29 packets, which leave at once.
+#[test]
+fn trains_get_shorter_where_their_tails_are_lost_and_only_there() {
+    let (lost, burst) = burst_loss(1.0, 0.0);
+    assert!(lost == 0.0 && (29..60).contains(&burst), "a clean path: {lost}, {burst} packets");
+    let (lost, burst) = burst_loss(1.0, 0.05);
+    assert!((0.04..0.06).contains(&lost) && burst >= 29, "random loss: {lost}, {burst} packets");
+    let (lost, _) = burst_loss(0.0, 0.0);
+    assert!(lost < 0.005, "a queue of 20 packets: {lost}");
+}
