@@ -42,14 +42,25 @@ impl Socket {
 
     pub(super) fn send_train(&self, outgoing: &Outgoing<'_>, wait: bool) -> io::Result<Sent> {
         let segments = outgoing.train.len().div_ceil(outgoing.segment_bytes);
-        if segments > 1
-            && segments <= MAX_TRAIN_SEGMENTS
+        if segments == 1 {
+            return self.send_one(outgoing, wait);
+        }
+        if segments <= MAX_TRAIN_SEGMENTS
             && outgoing.train.len() <= MAX_TRAIN_BYTES
             && self.segment_offload.load(Ordering::Relaxed)
         {
             return self.send_offloaded(outgoing, wait);
         }
         self.send_singly(outgoing, wait)
+    }
+
+    fn send_one(&self, outgoing: &Outgoing<'_>, wait: bool) -> io::Result<Sent> {
+        let mut message = Message::new(self.ipv6, outgoing, None);
+        let mut iov = iovec(outgoing.train);
+        let header = message.header(&mut iov);
+        // SAFETY: the header points to live buffers of the lengths it names, for the duration of the call.
+        let call = || unsafe { libc::sendmsg(self.fd(), &raw const header, SEND_FLAGS) };
+        self.until_room(wait, call).map_or_else(classify, |_| Ok(Sent::Taken))
     }
 
     fn send_offloaded(&self, outgoing: &Outgoing<'_>, wait: bool) -> io::Result<Sent> {
