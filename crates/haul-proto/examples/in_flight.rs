@@ -163,7 +163,9 @@ impl Trial {
     fn step(&mut self) {
         self.write();
         SIDE.store(0, Ordering::Relaxed);
-        while let Some((_, datagram)) = self.back.pop_front_if(|(at, _)| *at <= self.now) {
+        while self.back.front().is_some_and(|(at, _)| *at <= self.now)
+            && let Some((_, datagram)) = self.back.pop_front()
+        {
             self.client_takes(datagram);
         }
         if self.client.poll_timeout() <= self.now {

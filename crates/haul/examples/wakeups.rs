@@ -43,7 +43,7 @@ fn trial(gap: Duration, spin: Duration, time: Duration) {
             if left > spin
                 && let Ok(guard) = lock.lock()
             {
-                drop(alarm.wait_timeout(guard, left - spin));
+                drop(alarm.wait_timeout(guard, left.saturating_sub(spin)));
             } else {
                 std::hint::spin_loop();
             }
