@@ -20,6 +20,7 @@
 //! | `direction` | the thread around a player |
 //! | `tun`, `namespace`, `wan` | devices, hosts, all together |
 //! | `relay` | the same between UDP sockets |
+//! | `constant` | constant UDP traffic with loss and jitter |
 //! | `bench` | haul beside other tools, over all this |
 //! | `experiment` | figures of the field, reproduced |
 //! | `plot` | charts as SVG and PNG |
@@ -27,6 +28,7 @@
 
 pub mod bench;
 mod clock;
+mod constant;
 mod control;
 mod direction;
 pub mod experiment;
@@ -43,14 +45,14 @@ mod udp;
 mod wan;
 
 pub use clock::now;
+pub use constant::{ConstantReport, receive_constant, send_constant};
 pub use control::DirectionStats;
 pub use model::{FlowRate, tcp_rates};
-
 pub use namespace::{Namespace, NamespaceError};
 pub use options::{LinkOptions, ParseQueueError, QueueSize};
 pub use relay::{Relay, RelayError};
 pub use tun::TunError;
 pub use wan::{Address, Host, Side, Wan, WanError, WanSpec};
 
-/// The model's TCP: how it finds its window.
-pub use haul_sim::TcpConfig;
+/// The model's TCP: how it finds its window; and what a constant flow is like.
+pub use haul_sim::{CbrConfig, TcpConfig};

@@ -154,6 +154,9 @@ pub struct MeasureArgs {
     pub length: Option<Bytes>,
     #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
+    /// Send whatever the window lets go at once, in bursts: to see what pacing is good for
+    #[arg(long, conflicts_with_all = ["tcp", "reverse", "bidir"])]
+    pub no_pacing: bool,
     /// Measure the kernel's TCP instead
     #[arg(long)]
     pub tcp: bool,

@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use haul_lab::{LinkOptions, QueueSize, WanSpec};
 use haul_units::{BitRate, Ratio, parse_duration};
 
-use super::bench;
+use super::{bench, constant, list, run};
 
 /// Emulate a wide area network on this machine
 ///
@@ -32,6 +32,14 @@ pub enum LabCommand {
     /// haul beside other tools, over the emulated WAN
     #[command(after_help = bench::args::AFTER_HELP)]
     Bench(Box<bench::args::BenchArgs>),
+    /// Figures of the field, reproduced: in simulation and on real sockets
+    #[command(after_help = run::AFTER_HELP)]
+    Run(run::ExperimentArgs),
+    /// The experiments that `run` knows
+    List(list::ListArgs),
+    /// Constant UDP traffic of the experiments
+    #[command(hide = true, subcommand)]
+    Constant(constant::ConstantCommand),
     /// Files of the bench
     #[command(hide = true)]
     Files(bench::args::FilesArgs),

@@ -7,15 +7,19 @@
 //! ```
 //!
 //! The parts: `start` the emulator's process, `emulate` what it does, `control` how it is reached, `enter` running commands on its
-//! hosts, `status` what it tells, `check` whether it tells the truth, `bench` haul beside other tools.
+//! hosts, `status` what it tells, `check` whether it tells the truth, `bench` haul beside other tools,
+//! `run` and `list` the experiments, `constant` traffic for them.
 
 pub mod args;
 mod bench;
 mod check;
+mod constant;
 mod control;
 mod emulate;
 mod enter;
+mod list;
 mod relay;
+mod run;
 mod start;
 mod status;
 
@@ -36,6 +40,9 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         LabCommand::Relay(args) => relay::run(args),
         LabCommand::Bench(args) => bench::run(args),
         LabCommand::Files(args) => bench::files(args),
+        LabCommand::Run(args) => run::run(args),
+        LabCommand::List(args) => list::run(args),
+        LabCommand::Constant(command) => constant::run(command),
         LabCommand::Wan(command) => match &**command {
             WanCommand::Up(args) => up(args),
             WanCommand::Exec(args) => exec(args),

@@ -29,7 +29,7 @@ pub use self::wire::{Ask, PROTOCOL};
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul::{Connection, MAX_BLOCK, TransportConfig};
+use haul::{Connection, MAX_BLOCK, Pacing, TransportConfig};
 use serde_json::{Value, json};
 
 use self::client::{Both, Client, Outcome};
@@ -124,12 +124,13 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
             .map_err(|error| Failure::new(format!("-B {ip}: {error}")).hint("name an address of this machine"))?;
     }
     let ssh = args.ssh_args();
+    let pacing = if args.measure.no_pacing { Pacing::Off } else { Pacing::On };
     let connector = Connector {
         service: PROTOCOL,
         ssh: &ssh,
         udp_port: args.ssh.udp_port,
         state: args.ssh.state.as_deref(),
-        transport: TransportConfig { controller: args.measure.mode, ..TransportConfig::default() },
+        transport: TransportConfig { controller: args.measure.mode, pacing, ..TransportConfig::default() },
         bind: args.bind,
         quiet: false,
         verbose: args.show.verbose > 1,

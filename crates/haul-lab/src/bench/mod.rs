@@ -44,12 +44,15 @@ mod tools;
 mod verdict;
 
 pub use goals::{Effort, goals};
+pub(crate) use duel::{Listens, MeasureError, wait_until_listening};
 pub use machine::date;
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
 pub use plan::{Bar, Cell, Contestant, FileSet, Grid, Path, Row, Work};
+pub(crate) use process::Running;
 pub use programs::Programs;
 pub use run::run;
 pub use series::{Interval, Series};
 pub use site::{Observer, Site, Sites};
 pub use tool::{Kind, ParseToolError, Tool};
+pub(crate) use tools::parse_intervals;
 pub use verdict::Verdict;

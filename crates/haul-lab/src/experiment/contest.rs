@@ -8,9 +8,11 @@ use haul_sim::{Flow, Path};
 use haul_units::BitRate;
 use serde::Serialize;
 
+use super::ground::Ground;
 use super::report::Table;
 use super::simulated::{CONTENDERS, limit, plan, run_all};
-use crate::bench::{Series, quantities};
+use crate::LinkOptions;
+use crate::bench::{self, Grid, Kind as ToolKind, Measurement, Outcome, Results, RowResults, Series, Tool, Work, quantities};
 use crate::plot::{Line, Point, Value};
 
 /// One protocol on several paths.
@@ -55,6 +57,52 @@ pub fn simulate(paths: &[(f64, Path)], length: Duration) -> Vec<Points> {
         points.push(Points { title: contender.title.to_owned(), look: contender.look, at: turns.collect() });
     }
     points
+}
+
+/// Lets the tools of the ground run over each path, in turns; and what was left out, and why.
+pub fn measure(
+    name: &str,
+    paths: &[(f64, LinkOptions)],
+    length: Duration,
+    repeat: u32,
+    ground: &Ground<'_>,
+) -> (Vec<Points>, Vec<String>) {
+    let rows = paths.iter().map(|(_, link)| bench::Path::Wan(link.clone()));
+    let grid = Grid::over(name, rows, &Work::Time(length), &ground.tools, repeat);
+    let results = bench::run(&grid, ground.sites, ground.programs, &mut **ground.observer.borrow_mut());
+    let points = ground.tools.iter().map(|&tool| {
+        let turns = |row: &RowResults| row.of(tool).map(measured_turn).collect();
+        let at = paths.iter().zip(&results.rows).map(|((x, _), row)| (*x, turns(row))).collect();
+        Points { title: tool.title().to_owned(), look: look_of(tool), at }
+    });
+    (points.filter(|points| points.at.iter().any(|(_, turns)| !turns.is_empty())).collect(), left_out(&results))
+}
+
+fn measured_turn(measurement: &Measurement) -> Turn {
+    let Measurement { mean, second_half, startup, series, .. } = measurement;
+    Turn { mean: *mean, second_half: second_half.unwrap_or(*mean), startup: *startup, series: series.clone() }
+}
+
+/// Each reason once.
+fn left_out(results: &Results) -> Vec<String> {
+    let mut notes = Vec::new();
+    for measurement in results.rows.iter().flat_map(|row| &row.measurements) {
+        let title = measurement.tool.title();
+        let note = match &measurement.outcome {
+            Outcome::Skipped(why) => format!("{title}: left out, {why}"),
+            Outcome::Failed(why) => format!("{title} on {}: failed, {why}", measurement.path),
+            Outcome::Done | Outcome::GaveUp => continue,
+        };
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    notes
+}
+
+/// A tool looks the same in all charts.
+fn look_of(tool: Tool) -> usize {
+    Tool::usual(ToolKind::Memory).position(|known| known == tool).unwrap_or(usize::from(u8::MAX))
 }
 
 fn turn(series: Series, path: &Path, length: Duration) -> Turn {

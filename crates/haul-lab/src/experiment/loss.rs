@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use haul_sim::Path;
-use haul_units::BitRate;
+use haul_units::{BitRate, Ratio};
 
-use super::contest::{Points, mbps, rates_table, simulate};
+use super::contest::{Points, mbps, measure, rates_table, simulate};
+use super::ground::Ground;
 use super::{Experiment, Report, Scale};
+use crate::LinkOptions;
 use crate::plot::{Axis, Chart, Figure};
 
 pub const LOSS: Experiment = Experiment {
@@ -14,14 +16,33 @@ pub const LOSS: Experiment = Experiment {
     about: "Throughput of each protocol against packet loss",
     reproduces: "HpFP and xTCP: the laboratory experiment, throughput of TCP, HpFP and xTCP over packet loss",
     simulate: simulated,
+    measure: measured,
 };
 
 fn simulated(scale: Scale) -> Report {
-    let path = Path::new(scale.pick(BitRate::mbps(100), BitRate::gbps(1)), Duration::from_millis(100));
-    let length = Duration::from_secs(scale.pick(4, 20));
+    let path = Path::new(rate(scale), RTT);
+    let length = length(scale);
     let paths: Vec<_> = percents(scale).iter().map(|&percent| (percent, path.loss(percent / 100.0))).collect();
     report("simulated", path.rate, path.rtt, length, &simulate(&paths, length))
 }
+
+fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
+    let link =
+        |percent: f64| LinkOptions { rate: rate(scale), rtt: RTT, loss: Ratio::percent(percent), ..LinkOptions::default() };
+    let paths: Vec<_> = percents(scale).iter().map(|&percent| (percent, link(percent))).collect();
+    let (points, notes) = measure("loss", &paths, length(scale), scale.pick(1, 3), ground);
+    Report { notes, ..report("real sockets over the emulated WAN", rate(scale), RTT, length(scale), &points) }
+}
+
+fn rate(scale: Scale) -> BitRate {
+    scale.pick(BitRate::mbps(100), BitRate::gbps(1))
+}
+
+fn length(scale: Scale) -> Duration {
+    Duration::from_secs(scale.pick(4, 20))
+}
+
+const RTT: Duration = Duration::from_millis(100);
 
 /// In per cent of the packets.
 fn percents(scale: Scale) -> &'static [f64] {

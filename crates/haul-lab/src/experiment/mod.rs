@@ -7,7 +7,7 @@
 //! | module | idea |
 //! |---|---|
 //! | `report` | tables, verdicts, charts, and how they are written |
-//! | `ground` | what an experiment on real sockets runs on |
+//! | `ground` | what an experiment on real sockets runs on, and several flows at once on it |
 //! | `simulated` | plans run side by side, and what they give |
 //! | `contest` | haul beside other tools on the same paths: what loss, rtt and startup share |
 //! | `loss`, `rtt`, `startup` | throughput against loss and round-trip time, rate from the first packet on |
@@ -15,6 +15,7 @@
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
 mod contest;
+mod ground;
 mod loss;
 mod pacing;
 mod report;
@@ -28,6 +29,7 @@ mod tests;
 
 use crate::plot::PlotError;
 
+pub use ground::Ground;
 pub use report::{Judged, Report, Table};
 
 /// A figure of the field, to be reproduced.
@@ -41,6 +43,8 @@ pub struct Experiment {
     pub reproduces: &'static str,
     /// Makes the report in simulation.
     pub simulate: fn(Scale) -> Report,
+    /// Makes the report on real sockets over the emulated WAN.
+    pub measure: fn(Scale, &Ground<'_>) -> Report,
 }
 
 /// How much of an experiment.

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use haul_sim::Path;
-use haul_units::{BitRate, Bytes};
+use haul_units::{BitRate, Bytes, Ratio};
 
-use super::contest::{Points, mbps, rates_table, simulate};
+use super::contest::{Points, mbps, measure, rates_table, simulate};
+use super::ground::Ground;
 use super::{Experiment, Report, Scale, Table};
+use crate::LinkOptions;
 use crate::plot::{Axis, Chart, Figure};
 
 pub const RTT: Experiment = Experiment {
@@ -14,14 +16,32 @@ pub const RTT: Experiment = Experiment {
     about: "Throughput against round-trip time; how long a genome of 800 GB takes from Chicago to Amsterdam",
     reproduces: "UDT applications, University of Chicago: throughput of each tool by location; 12 hours by TCP, 28 minutes by UDT",
     simulate: simulated,
+    measure: measured,
 };
 
 fn simulated(scale: Scale) -> Report {
-    let rate = scale.pick(BitRate::mbps(100), BitRate::gbps(10));
-    let length = Duration::from_secs(scale.pick(4, 20));
+    let (rate, length) = (rate(scale), length(scale));
     let path = |ms: u32| (f64::from(ms), Path::new(rate, Duration::from_millis(ms.into())).loss(LOSS));
     let paths: Vec<_> = round_trips_ms(scale).iter().map(|&ms| path(ms)).collect();
     report("simulated", rate, length, &simulate(&paths, length))
+}
+
+fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
+    let link = |ms: u32| {
+        let (rtt, loss) = (Duration::from_millis(ms.into()), Ratio::new(LOSS));
+        (f64::from(ms), LinkOptions { rate: rate(scale), rtt, loss, ..LinkOptions::default() })
+    };
+    let paths: Vec<_> = round_trips_ms(scale).iter().map(|&ms| link(ms)).collect();
+    let (points, notes) = measure("rtt", &paths, length(scale), scale.pick(1, 3), ground);
+    Report { notes, ..report("real sockets over the emulated WAN", rate(scale), length(scale), &points) }
+}
+
+fn rate(scale: Scale) -> BitRate {
+    scale.pick(BitRate::mbps(100), BitRate::gbps(10))
+}
+
+fn length(scale: Scale) -> Duration {
+    Duration::from_secs(scale.pick(4, 20))
 }
 
 fn round_trips_ms(scale: Scale) -> &'static [u32] {

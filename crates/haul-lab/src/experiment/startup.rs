@@ -5,8 +5,10 @@ use std::time::Duration;
 use haul_sim::Path;
 use haul_units::BitRate;
 
-use super::contest::{Points, mbps, short, simulate};
+use super::contest::{Points, mbps, measure, short, simulate};
+use super::ground::Ground;
 use super::{Experiment, Report, Scale, Table};
+use crate::LinkOptions;
 use crate::plot::{Axis, Chart, Figure, Line};
 
 pub const STARTUP: Experiment = Experiment {
@@ -14,13 +16,29 @@ pub const STARTUP: Experiment = Experiment {
     about: "Rate over time from the first packet on, and the time until 80 % of the path is used",
     reproduces: "HpFP and UDT: measured at the first moment; the slow start-up that the parallel UDT transfer named as the thing to improve",
     simulate: simulated,
+    measure: measured,
 };
 
 fn simulated(scale: Scale) -> Report {
-    let path = Path::new(scale.pick(BitRate::mbps(100), BitRate::gbps(1)), Duration::from_millis(100));
-    let length = Duration::from_secs(scale.pick(4, 20));
+    let (path, length) = (Path::new(rate(scale), RTT), length(scale));
     report("simulated", path.rate, path.rtt, length, &simulate(&[(0.0, path)], length))
 }
+
+fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
+    let link = LinkOptions { rate: rate(scale), rtt: RTT, ..LinkOptions::default() };
+    let (points, notes) = measure("startup", &[(0.0, link)], length(scale), scale.pick(1, 5), ground);
+    Report { notes, ..report("real sockets over the emulated WAN", rate(scale), RTT, length(scale), &points) }
+}
+
+fn rate(scale: Scale) -> BitRate {
+    scale.pick(BitRate::mbps(100), BitRate::gbps(1))
+}
+
+fn length(scale: Scale) -> Duration {
+    Duration::from_secs(scale.pick(4, 20))
+}
+
+const RTT: Duration = Duration::from_millis(100);
 
 fn report(how: &str, rate: BitRate, rtt: Duration, length: Duration, all: &[Points]) -> Report {
     let conditions = format!("{rate}, {} ms, no loss, queue of one bandwidth-delay product, {how}", rtt.as_millis());

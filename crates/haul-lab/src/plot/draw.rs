@@ -65,7 +65,15 @@ impl Figure {
 /// Which name looks how.
 pub(super) struct Looks<'a> {
     by_name: Vec<(&'a str, Look)>,
-    bars: bool,
+    key: Key,
+}
+
+/// What stands before a name in the legend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Key {
+    Box,
+    Line,
+    LineAndMarker,
 }
 
 impl<'a> Looks<'a> {
@@ -80,7 +88,13 @@ impl<'a> Looks<'a> {
         let taken: Vec<usize> = names.iter().filter_map(|(_, wanted)| *wanted).collect();
         let mut free = (0..).filter(|number| !taken.contains(number));
         let by_name = names.iter().map(|(name, wanted)| (*name, look(wanted.or_else(|| free.next()).unwrap_or(0)))).collect();
-        Self { by_name, bars: figure.charts.iter().all(|chart| matches!(chart.data, Data::Bars(_))) }
+        let markers = |data: &Data| matches!(data, Data::Lines(lines) if lines.iter().any(|line| line.markers));
+        let key = match figure.charts.iter().map(|chart| &chart.data).collect::<Vec<_>>().as_slice() {
+            all if all.iter().all(|data| matches!(data, Data::Bars(_))) => Key::Box,
+            all if all.iter().any(|data| markers(data)) => Key::LineAndMarker,
+            _ => Key::Line,
+        };
+        Self { by_name, key }
     }
 
     pub(super) fn get(&self, name: &str) -> Look {
@@ -99,11 +113,13 @@ impl<'a> Looks<'a> {
                 (x, y) = (MARGIN, y + style::TEXT_PX + 8.0);
             }
             let middle = y - style::TEXT_PX * 0.35;
-            if self.bars {
+            if self.key == Key::Box {
                 drawing.rect((x + 10.0, middle - 6.0), (12.0, 12.0), look.colour);
             } else {
                 drawing.line((x, middle), (x + KEY_WIDTH, middle), Stroke { colour: look.colour, width: 2.0, dash: look.dash });
-                lines::draw_marker(drawing, (x + KEY_WIDTH / 2.0, middle), *look);
+                if self.key == Key::LineAndMarker {
+                    lines::draw_marker(drawing, (x + KEY_WIDTH / 2.0, middle), *look);
+                }
             }
             drawing.text((x + KEY_WIDTH + 6.0, y), name, TEXT);
             x += entry;

@@ -1,5 +1,6 @@
 //! Scenarios: real connections and the TCP model on simulated networks, in virtual time. A failure names its seed and its command.
 
+mod bursts;
 mod golden;
 mod grid;
 mod named;

@@ -4,7 +4,7 @@
 //! that only it has mounted: whatever ends the bench, nothing is left but the results that were written.
 
 pub mod args;
-mod sites;
+pub(super) mod sites;
 
 use std::fs;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -89,9 +89,18 @@ fn json(results: &Results) -> Result<String, Failure> {
 }
 
 /// Tells on standard error what is going on.
-struct Progress {
+#[derive(Default)]
+pub(super) struct Progress {
     done: usize,
+    /// How many turns there will be; 0: not known.
     all: usize,
+}
+
+impl Progress {
+    /// Which turn of how many.
+    fn place(&self) -> String {
+        if self.all == 0 { self.done.to_string() } else { format!("{}/{}", self.done, self.all) }
+    }
 }
 
 /// Takes the line of what is going on away again.
@@ -105,7 +114,7 @@ impl Observer for Progress {
     fn begins(&mut self, cell: &Cell) {
         self.done += 1;
         if io::stderr().is_terminal() {
-            eprint!("\r\x1b[K[{}/{}] {}, {}: {}", self.done, self.all, cell.path, cell.work, cell.tool.title());
+            eprint!("\r\x1b[K[{}] {}, {}: {}", self.place(), cell.path, cell.work, cell.tool.title());
             let _ = io::stderr().flush();
         }
     }
@@ -118,7 +127,7 @@ impl Observer for Progress {
             Outcome::Done => format!("{} in {:.2} s", measurement.mean, measurement.time.as_secs_f64()),
             Outcome::GaveUp => format!("given up after {:.2} s, {} until then", measurement.time.as_secs_f64(), measurement.mean),
         };
-        eprintln!("[{}/{}] {}, {}: {}: {what}", self.done, self.all, cell.path, cell.work, cell.tool.title());
+        eprintln!("[{}] {}, {}: {}: {what}", self.place(), cell.path, cell.work, cell.tool.title());
     }
 
     fn go_on(&self) -> bool {

@@ -23,6 +23,8 @@ use super::series::Series;
 use super::site::{Observer, Site};
 use super::tool::Tool;
 
+pub use self::iperf::parse as parse_intervals;
+
 /// Where and with what a cell is measured.
 pub struct Bench<'a> {
     /// What is to be done.

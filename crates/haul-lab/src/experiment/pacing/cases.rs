@@ -6,7 +6,6 @@ use haul_cc::ControllerChoice;
 use haul_proto::Pacing;
 use haul_units::{BitRate, Bytes};
 
-use super::algorithms;
 use crate::experiment::Scale;
 
 /// One or two flows, and perhaps a constant one.
@@ -64,20 +63,14 @@ impl Case {
     }
 }
 
-/// All cases, and what had to be left out.
-pub fn cases(scale: Scale) -> (Vec<Case>, Vec<String>) {
-    let (mut known, unknown) = algorithms();
-    let mut notes: Vec<String> = unknown.iter().map(|name| format!("{name}: left out, haul has no such controller")).collect();
-    if known.is_empty() {
-        notes.push("cubic stands in, so that there is something to see".to_owned());
-        known.push(ControllerChoice::Cubic);
-    }
+/// All cases.
+pub fn cases(scale: Scale) -> Vec<Case> {
     let rate = scale.pick(BitRate::mbps(50), BitRate::gbps(1));
     let round_trips: &[u64] = scale.pick(&[50], &[50, 100, 150, 200]);
     let crosses: &[f64] = scale.pick(&[0.2], &[0.1, 0.2]);
     let middle = Duration::from_millis(scale.pick(50, 100));
     let mut cases = Vec::new();
-    for &algorithm in &known {
+    for algorithm in [ControllerChoice::Reno, ControllerChoice::Fast] {
         for pacing in [Pacing::On, Pacing::Off] {
             let case = Case { algorithm, pacing, flows: 1, cross: None, rtt: middle, rate };
             cases.extend(round_trips.iter().map(|&ms| Case { rtt: Duration::from_millis(ms), ..case }));
@@ -85,7 +78,7 @@ pub fn cases(scale: Scale) -> (Vec<Case>, Vec<String>) {
             cases.extend(crosses.iter().map(|&part| Case { cross: Some(rate.scaled(part)), ..case }));
         }
     }
-    (cases, notes)
+    cases
 }
 
 /// Between the starts of two flows.

@@ -9,21 +9,23 @@ mod show;
 
 use std::time::Duration;
 
-use haul_cc::ControllerChoice;
 use haul_proto::Pacing;
 use haul_scenarios::Kind;
 use haul_sim::{CbrConfig, Flow, Path, Queue};
 
 use self::cases::{Case, cases};
+use super::ground::{Ground, Program, Sender};
 use super::simulated::{plan, run_all};
 use super::{Experiment, Report, Scale};
-use crate::bench::Series;
+use crate::bench::{MeasureError, Series};
+use crate::{LinkOptions, QueueSize, WanSpec};
 
 pub const PACING: Experiment = Experiment {
     name: "pacing",
     about: "Reno and FAST at 50 to 200 ms, alone, in pairs and beside constant UDP traffic, with and without pacing",
     reproduces: "PSPacer and IPG-aware packet scheduling on JGN2: throughput over time, loss and jitter of the cross traffic",
     simulate: simulated,
+    measure: measured,
 };
 
 /// A case that has been run.
@@ -47,16 +49,50 @@ struct Constant {
 
 fn simulated(scale: Scale) -> Report {
     let length = Duration::from_secs(scale.pick(5, 300));
-    let (cases, notes) = cases(scale);
+    let cases = cases(scale);
     let plans: Vec<_> = cases.iter().map(|case| plan(path(case), flows(case), length)).collect();
     let seen = cases.into_iter().zip(run_all(&plans)).map(|(case, run)| Seen {
         series: run.series.into_iter().take(case.flows).collect(),
         constant: run.constant.iter().flatten().next().map(|meter| Constant { loss: meter.loss(), jitter: meter.mean_jitter() }),
         case,
     });
-    let mut report = show::report("simulated", length, &seen.collect::<Vec<_>>());
-    report.notes.extend(notes);
-    report
+    show::report("simulated", length, &seen.collect::<Vec<_>>())
+}
+
+fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
+    let length = Duration::from_secs(scale.pick(5, 30));
+    let cases = cases(scale);
+    let (mut seen, mut notes) = (Vec::new(), Vec::new());
+    for (case, number) in cases.iter().zip(1..) {
+        ground.tell(&format!("{number}/{}: {}, {}", cases.len(), case.title(), show::pacing(case.pacing)));
+        match ground.together(&wan(case), &senders(case, length)) {
+            Ok(heard) => seen.push(Seen {
+                case: *case,
+                constant: heard.iter().find_map(|heard| {
+                    let met = heard.constant.as_ref()?;
+                    let jitter = Duration::try_from_secs_f64(met.jitter_s).unwrap_or_default();
+                    Some(Constant { loss: met.loss, jitter })
+                }),
+                series: heard.into_iter().take(case.flows).map(|heard| heard.series).collect(),
+            }),
+            Err(MeasureError::Interrupted) => break,
+            Err(error) => notes.push(format!("{}: failed, {error}", case.title())),
+        }
+    }
+    Report { notes, ..show::report("real sockets over the emulated WAN", length, &seen) }
+}
+
+fn wan(case: &Case) -> WanSpec {
+    let queue = QueueSize::Bytes(case.queue());
+    WanSpec { link: LinkOptions { rate: case.rate, rtt: case.rtt, queue, ..LinkOptions::default() }, ..WanSpec::default() }
+}
+
+fn senders(case: &Case, length: Duration) -> Vec<Sender> {
+    let sender =
+        |program, from: Duration| Sender { program, from, lasts: length.saturating_sub(from), extra_rtt: Duration::ZERO };
+    let haul = |number: usize| sender(Program::Haul(case.algorithm, case.pacing), cases::APART * number as u32);
+    let cross = case.cross.map(|rate| sender(Program::Constant(rate), Duration::ZERO));
+    (0..case.flows).map(haul).chain(cross).collect()
 }
 
 fn path(case: &Case) -> Path {
@@ -72,13 +108,3 @@ fn flows(case: &Case) -> Vec<Flow<Kind>> {
     let cross = case.cross.map(|rate| Flow::endless(Kind::Cbr(CbrConfig::new(rate)), 0, 1));
     (0..case.flows).map(flow).chain(cross).collect()
 }
-
-/// The algorithms of the thesis that this build has; the others by name.
-fn algorithms() -> (Vec<ControllerChoice>, Vec<&'static str>) {
-    let (known, unknown): (Vec<_>, Vec<_>) =
-        WANTED.iter().map(|name| (*name, name.parse().ok())).partition(|(_, found)| found.is_some());
-    (known.into_iter().filter_map(|(_, found)| found).collect(), unknown.into_iter().map(|(name, _)| name).collect())
-}
-
-/// Standard TCP and FAST TCP.
-const WANTED: &[&str] = &["reno", "fast"];

@@ -63,7 +63,8 @@ fn table(seen: &[Seen], length: Duration) -> Table {
     table
 }
 
-fn pacing(pacing: Pacing) -> &'static str {
+/// In words.
+pub fn pacing(pacing: Pacing) -> &'static str {
     match pacing {
         Pacing::On => "with",
         Pacing::Off => "without",

@@ -9,33 +9,78 @@ mod judge;
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
+use haul_proto::Pacing;
 use haul_scenarios::Kind;
 use haul_sim::{Flow, Path, Queue, TcpConfig};
-use haul_units::Bytes;
+use haul_units::{Bytes, Ratio};
 
 use self::cases::{CASES, Case, Party, Who};
 use self::judge::Seen;
 use super::contest::mbps;
+use super::ground::{self, Ground, Program, Sender};
 use super::simulated::{Run, plan, run_all};
 use super::{Experiment, Report, Scale, Table};
+use crate::bench::MeasureError;
 use crate::plot::{Axis, Chart, Figure, Line};
+use crate::{LinkOptions, QueueSize, WanSpec};
 
 pub const SHARING: Experiment = Experiment {
     name: "sharing",
     about: "Every mode among its own kind, beside CUBIC and BBR, and alone: each goal with its value and verdict",
     reproduces: "HpFP and xTCP: the modes aggressive, fair, fair with quick start, and modest",
     simulate: simulated,
+    measure: measured,
 };
 
 fn simulated(scale: Scale) -> Report {
     let length = Duration::from_secs(scale.pick(6, 60));
-    let known = CASES.iter().filter_map(|case| Some((case, plan(path(case), flows(case, length)?, length))));
-    let (cases, plans): (Vec<_>, Vec<_>) = known.unzip();
-    let seen: Vec<Seen> = cases.iter().zip(run_all(&plans)).map(|(case, run)| seen(case, run, length)).collect();
-    let mut report = report("simulated", length, &seen);
-    let left_out = CASES.iter().filter(|case| flows(case, length).is_none());
-    report.notes.extend(left_out.map(|case| format!("{}: left out, the simulator has no BBR", case.name)));
-    report
+    let plans: Vec<_> = CASES.iter().map(|case| plan(path(case), flows(case, length), length)).collect();
+    let seen: Vec<Seen> = CASES.iter().zip(run_all(&plans)).map(|(case, run)| seen(case, run, length)).collect();
+    let notes = vec!["haul's own BBR stands in for the kernel's".to_owned()];
+    Report { notes, ..report("simulated", length, &seen) }
+}
+
+fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
+    let length = Duration::from_secs(scale.pick(8, 60));
+    let wanted: Vec<&'static Case> = CASES.iter().filter(|case| scale == Scale::Full || QUICK.contains(&case.name)).collect();
+    let (mut seen, mut notes) = (Vec::new(), Vec::new());
+    for (&case, number) in wanted.iter().zip(1..) {
+        ground.tell(&format!("{number}/{}: {}", wanted.len(), case.name));
+        match ground.together(&wan(case), &senders(case, length)) {
+            Ok(heard) => seen.push(Seen {
+                case,
+                length,
+                ended: case.parties.iter().map(|party| party.until.map(|part| length.mul_f64(part))).collect(),
+                queue_p95: ground::queue_p95(&heard, length / 2),
+                series: heard.into_iter().map(|heard| heard.series).collect(),
+            }),
+            Err(MeasureError::Interrupted) => break,
+            Err(error) => notes.push(format!("{}: failed, {error}", case.name)),
+        }
+    }
+    notes.push("the queue is that which haul sees: its round-trip times above the path's".to_owned());
+    Report { notes, ..report("real sockets over the emulated WAN", length, &seen) }
+}
+
+/// The path on real sockets; who is farther away than others has a relay on its way.
+fn wan(case: &Case) -> WanSpec {
+    let Path { rate, rtt, loss, .. } = path(case);
+    let queue = QueueSize::Bytes(cases::RATE.bytes_in(cases::RTT));
+    WanSpec { link: LinkOptions { rate, rtt, loss: Ratio::new(loss), queue, ..LinkOptions::default() }, ..WanSpec::default() }
+}
+
+fn senders(case: &Case, length: Duration) -> Vec<Sender> {
+    let near = path(case).rtt;
+    let sender = |party: &Party| {
+        let (from, until) = (length.mul_f64(party.from), party.until.map_or(length, |part| length.mul_f64(part)));
+        let program = match party.who {
+            Who::Haul(mode) => Program::Haul(mode, Pacing::On),
+            Who::Cubic => Program::Tcp("cubic"),
+            Who::Bbr => Program::Tcp("bbr"),
+        };
+        Sender { program, from, lasts: until.saturating_sub(from), extra_rtt: party.rtt.saturating_sub(near) }
+    };
+    case.parties.iter().map(sender).collect()
 }
 
 /// The path in simulation; that with the long way is the short one, and the far flow has a way of its own besides.
@@ -45,8 +90,7 @@ fn path(case: &Case) -> Path {
     Path::new(cases::RATE, near).loss(case.loss).queue(queue)
 }
 
-/// Nothing, where the simulator does not know somebody.
-fn flows(case: &Case, length: Duration) -> Option<Vec<Flow<Kind>>> {
+fn flows(case: &Case, length: Duration) -> Vec<Flow<Kind>> {
     let near = path(case).rtt;
     let flow = |party: &Party| {
         let size = party.until.map(|part| {
@@ -54,17 +98,16 @@ fn flows(case: &Case, length: Duration) -> Option<Vec<Flow<Kind>>> {
             Bytes((cases::RATE.bytes_in(time).as_u64() as f64 * GUEST_SHARE) as u64)
         });
         let start = length.mul_f64(party.from);
-        Some(Flow { start, size, extra_rtt: party.rtt.saturating_sub(near), ..Flow::endless(kind(party.who)?, 0, 1) })
+        Flow { start, size, extra_rtt: party.rtt.saturating_sub(near), ..Flow::endless(kind(party.who), 0, 1) }
     };
     case.parties.iter().map(flow).collect()
 }
 
-fn kind(who: Who) -> Option<Kind> {
+fn kind(who: Who) -> Kind {
     match who {
-        Who::Haul(mode) => Some(Kind::Haul(mode)),
-        Who::Cubic => Some(Kind::Tcp(TcpConfig::CUBIC)),
-        // haul's own stands in for the kernel's.
-        Who::Bbr => "bbr".parse::<ControllerChoice>().ok().map(Kind::Haul),
+        Who::Haul(mode) => Kind::Haul(mode),
+        Who::Cubic => Kind::Tcp(TcpConfig::CUBIC),
+        Who::Bbr => Kind::Haul(ControllerChoice::Bbr),
     }
 }
 
@@ -143,6 +186,8 @@ fn smoothed(series: &crate::bench::Series) -> impl Iterator<Item = (Duration, f6
     (1..=steps).map(|step| (SMOOTH * step, mbps(series.mean_between(SMOOTH * (step - 1), SMOOTH * step))))
 }
 
+/// Enough to see that all kinds of programs work.
+const QUICK: &[&str] = &["2 fair", "fair, CUBIC"];
 /// What a guest that leaves is taken to get of the link, so that it leaves about when it should.
 const GUEST_SHARE: f64 = 0.85;
 const SMOOTH: Duration = Duration::from_millis(500);

@@ -1,0 +1,124 @@
+//! `haul lab run`: experiments, one after the other.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use haul_lab::bench::{self, Kind, Programs, Tool};
+use haul_lab::experiment::{Experiment, ExperimentError, Ground, Report, Scale, find, registry};
+
+use super::bench::Progress;
+use super::bench::sites::Emulators;
+use super::print;
+use crate::exit::{Exit, Failure};
+use crate::interrupt;
+
+#[derive(Debug, Args)]
+pub struct ExperimentArgs {
+    /// Which; `haul lab list` tells what there is
+    #[arg(value_name = "NAME", required_unless_present = "all")]
+    pub names: Vec<String>,
+    /// All of them
+    #[arg(long, conflicts_with = "names")]
+    pub all: bool,
+    /// Small and short: to see that everything works, not for its figures
+    #[arg(long)]
+    pub quick: bool,
+    /// In simulation only: without root, and with the same figures each time
+    #[arg(long, conflicts_with = "real")]
+    pub sim_only: bool,
+    /// On real sockets over the emulated WAN only
+    #[arg(long)]
+    pub real: bool,
+    /// Who is compared on real sockets, where an experiment compares tools; by default everybody
+    #[arg(long, value_name = "TOOL,..", value_delimiter = ',')]
+    pub tools: Vec<Tool>,
+    /// Directory of the results [default: bench/results/DATE-NAME in a checkout of haul, haul-lab-DATE-NAME elsewhere]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// Runs, prints, and writes what came out.
+pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
+    // A wrong name, a wrong tool or no root are known before hours of measuring.
+    let wanted: Vec<&Experiment> = if args.all {
+        registry().iter().collect()
+    } else {
+        args.names.iter().map(|name| find(name)).collect::<Result<_, _>>().map_err(|error| failure(&error))?
+    };
+    if let Some(tool) = args.tools.iter().find(|tool| tool.kind() != Kind::Memory) {
+        return Err(Failure::new(format!("{tool} only copies files: no experiment does that")));
+    }
+    if !args.sim_only && !rustix::process::geteuid().is_root() {
+        let failure = Failure::new("experiments on real sockets need root: they make network namespaces and TUN devices");
+        return Err(failure.hint("run it with sudo, or with --sim-only"));
+    }
+    interrupt::watch();
+    let scale = if args.quick { Scale::Quick } else { Scale::Full };
+    let mut missed = 0;
+    for experiment in wanted {
+        let out = directory(args, experiment)?;
+        eprintln!("{}: {}", experiment.name, experiment.about);
+        if !args.real {
+            missed += finish(&(experiment.simulate)(scale), &out.join("simulated"))?;
+        }
+        if !args.sim_only && !interrupt::requested() {
+            missed += finish(&measure(experiment, scale, args)?, &out.join("real"))?;
+        }
+        if interrupt::requested() {
+            return Ok(Exit::Interrupted);
+        }
+    }
+    Ok(if missed == 0 { Exit::Done } else { Exit::Partial })
+}
+
+fn measure(experiment: &Experiment, scale: Scale, args: &ExperimentArgs) -> Result<Report, Failure> {
+    let haul = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
+    let (sites, programs, mut observer) = (Emulators::default(), Programs::beside(haul), Progress::default());
+    let ground = Ground {
+        sites: &sites,
+        programs: &programs,
+        tools: if args.tools.is_empty() { Tool::usual(Kind::Memory).collect() } else { args.tools.clone() },
+        observer: RefCell::new(&mut observer),
+        progress: &|what| eprintln!("[{what}]"),
+    };
+    Ok((experiment.measure)(scale, &ground))
+}
+
+/// Returns how many goals were missed.
+fn finish(report: &Report, out: &Path) -> Result<usize, Failure> {
+    print(&report.text())?;
+    if report.tables.iter().all(|table| table.rows.is_empty()) {
+        return Err(Failure::new("nothing was measured").hint("the notes above say why"));
+    }
+    report.write(out).map_err(|error| failure(&error))?;
+    eprintln!("Results are in {}", out.display());
+    Ok(report.missed())
+}
+
+/// Makes the directory of an experiment's results.
+fn directory(args: &ExperimentArgs, experiment: &Experiment) -> Result<PathBuf, Failure> {
+    let date = bench::date().replace(' ', "-").replace(':', "");
+    let checkout = Path::new("Cargo.toml").exists() && Path::new("crates/haul-lab").exists();
+    let out = match &args.out {
+        Some(out) => out.join(experiment.name),
+        None if checkout => Path::new("bench/results").join(format!("{date}-{}", experiment.name)),
+        None => PathBuf::from(format!("haul-lab-{date}-{}", experiment.name)),
+    };
+    fs::create_dir_all(&out).map_err(|error| Failure::new(format!("cannot make {}: {error}", out.display())))?;
+    Ok(out)
+}
+
+fn failure(error: &ExperimentError) -> Failure {
+    let failure = Failure::new(error.to_string());
+    if matches!(error, ExperimentError::Unknown { .. }) { failure.hint("`haul lab list` tells what each shows") } else { failure }
+}
+
+pub const AFTER_HELP: &str = "\
+For each experiment the directory gets simulated/ and real/ with report.txt, report.json, a CSV for each table, and each chart as SVG and PNG.
+Exit status: 0 if all goals were met, 1 if some were missed, 2 for wrong usage or failure.
+
+Examples:
+  haul lab run --quick --sim-only sharing
+  haul lab run loss rtt startup --out results";
