@@ -51,6 +51,13 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("perf -c host --congestion bbr", "--tcp"),
         ("perf -c 127.0.0.1 -B 192.0.2.9", "an address of this machine"),
         ("perf -oProxyCommand=x", "<HOST>"),
+        ("perf -c host --no-pacing -R", "cannot be used with"),
+        ("lab run", "NAME"),
+        ("lab run sharring", "did you mean `sharing`"),
+        ("lab run zzz", "loss, rtt, startup, sharing, pacing"),
+        ("lab run loss --sim-only --real", "cannot be used with"),
+        ("lab run loss --tools scp", "only copies files"),
+        ("lab run loss --tools ftp", "no tool `ftp`"),
         ("completions tcsh", "invalid value 'tcsh'"),
     ] {
         bench.haul(args.split_whitespace()).expect(2).says(&[says, "error:"][..if args.is_empty() { 1 } else { 2 }]);

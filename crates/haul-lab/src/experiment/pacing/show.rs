@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use haul_proto::Pacing;
+use haul_units::Bytes;
 
 use super::Seen;
 use super::cases::Group;
@@ -71,11 +72,17 @@ pub fn pacing(pacing: Pacing) -> &'static str {
     }
 }
 
-/// What all flows got together; they have the same stretches.
+/// What all flows got together, in the stretches of the one with most of them.
 fn sum(all: &[Series]) -> Series {
-    let Some(longest) = all.iter().max_by_key(|series| series.intervals().len()) else { return Series::default() };
-    let at = |index: usize| all.iter().filter_map(|series| series.intervals().get(index)).map(|interval| interval.bytes).sum();
-    longest.intervals().iter().enumerate().map(|(index, interval)| (interval.end, at(index))).collect()
+    let Some(finest) = all.iter().max_by_key(|series| series.intervals().len()) else { return Series::default() };
+    let mut before = Bytes::ZERO;
+    let stretch = |end| {
+        let arrived: Bytes = all.iter().map(|series| series.arrived_by(end)).sum();
+        let bytes = arrived.saturating_sub(before);
+        before = arrived;
+        (end, bytes)
+    };
+    finest.intervals().iter().map(|interval| interval.end).map(stretch).collect()
 }
 
 /// Standard deviation by mean of the rate a second, in the second half.
@@ -146,4 +153,18 @@ fn harm(conditions: &str, seen: &[&Seen]) -> Figure {
         .titled("jitter");
     let title = "What the flow does to constant UDP traffic beside it".to_owned();
     Figure { title, subtitle: conditions.to_owned(), charts: vec![loss, jitter], columns: 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flows_are_added_by_time_whatever_their_stretches() {
+        let ms = Duration::from_millis;
+        let fine: Series = (1..=4).map(|n| (ms(n * 500), Bytes(100))).collect();
+        let late: Series = [(ms(1000), Bytes(0)), (ms(2000), Bytes(400))].into_iter().collect();
+        let both: Vec<_> = sum(&[fine, late]).intervals().iter().map(|interval| (interval.end, interval.bytes)).collect();
+        assert_eq!(both, [(ms(500), Bytes(100)), (ms(1000), Bytes(100)), (ms(1500), Bytes(300)), (ms(2000), Bytes(300))]);
+    }
 }
