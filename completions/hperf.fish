@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= until-input-ends max-time= max-memory= max-bitrate= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= state= h/help
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= until-input-ends max-time= max-memory= max-bitrate= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= state= h/help
 end
 
 function __fish_hperf_needs_command
@@ -53,6 +53,7 @@ complete -c hperf -n "__fish_hperf_needs_command" -l state -d 'Directory of the 
 complete -c hperf -n "__fish_hperf_needs_command" -s s -l server -d 'Run a server, until it is interrupted'
 complete -c hperf -n "__fish_hperf_needs_command" -s R -l reverse -d 'The server sends'
 complete -c hperf -n "__fish_hperf_needs_command" -l bidir -d 'Both sides send at once'
+complete -c hperf -n "__fish_hperf_needs_command" -l no-pacing -d 'Send whatever the window lets go at once, in bursts: to see what pacing is good for'
 complete -c hperf -n "__fish_hperf_needs_command" -l tcp -d 'Measure the kernel\'s TCP instead'
 complete -c hperf -n "__fish_hperf_needs_command" -s J -l json -d 'Print one JSON document, in iperf3\'s form'
 complete -c hperf -n "__fish_hperf_needs_command" -l json-stream -d 'Print JSON as it comes, an event a line'
