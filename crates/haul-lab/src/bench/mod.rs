@@ -43,8 +43,8 @@ mod tool;
 mod tools;
 mod verdict;
 
-pub use goals::{Effort, goals};
 pub(crate) use duel::{Listens, MeasureError, wait_until_listening};
+pub use goals::{Effort, goals};
 pub use machine::date;
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
 pub use plan::{Bar, Cell, Contestant, FileSet, Grid, Path, Row, Work};

@@ -30,7 +30,7 @@ pub(super) fn draw(drawing: &mut Drawing, area: &Area, bars: &Bars, y: &Ruler, l
 }
 
 fn draw_group_name(drawing: &mut Drawing, at: (f64, f64), name: &str, width: f64) {
-    for (line, words) in text::wrap(name, style::TICK_PX, width).iter().take(2).enumerate() {
+    for (line, words) in text::wrap(name, style::TICK_PX, width - 16.0).iter().take(2).enumerate() {
         let style = TextStyle { px: style::TICK_PX, bold: false, colour: INK, anchor: Anchor::Middle, upright: false };
         drawing.text((at.0, at.1 + (line as f64 + 1.0) * (style::TICK_PX + 2.0) + 3.0), words, style);
     }
