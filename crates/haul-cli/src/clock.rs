@@ -1,7 +1,7 @@
 //! The one place of the program that reads the clock, and that waits for nothing but time.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "the program shows rates and keeps deadlines: it needs a clock")]
@@ -13,4 +13,10 @@ pub fn now() -> Instant {
 #[expect(clippy::disallowed_methods, reason = "time itself is what is waited for")]
 pub fn pause(duration: Duration) {
     thread::sleep(duration);
+}
+
+/// Seconds since 1970.
+#[expect(clippy::disallowed_methods, reason = "what was learned about a path is kept for a day")]
+pub fn unix_seconds() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -21,6 +21,7 @@ mod key;
 mod keys;
 mod lab;
 mod logging;
+mod memory;
 mod output;
 mod perf;
 mod processor;

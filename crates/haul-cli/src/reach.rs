@@ -16,6 +16,7 @@ use crate::args::{PortRange, SshArgs};
 use crate::cp::operand::{DaemonHost, SshHost};
 use crate::exit::{Failure, chain};
 use crate::keys::{self, Known, KnownHosts};
+use crate::memory::SavedPath;
 use crate::ssh::{BOOTSTRAP, ClientHello, Family, SshCommand, SshSession, candidates, ssh_names};
 use crate::state::StateDir;
 use crate::{clock, interrupt};
@@ -120,6 +121,7 @@ impl Connector<'_> {
             family: self.family(),
             udp_ports: self.udp_port.map(PortRange::ends),
             controller: (controller != ControllerChoice::default()).then(|| controller.to_string()),
+            remembered: self.transport.remembered.map(SavedPath::from),
         };
         let (ssh, remote) = SshSession::start(&command, &host.to_string(), &hello)?;
         let unclear = || Failure::new(format!("{host}: the far side's answer makes no sense"));

@@ -1,4 +1,4 @@
-//! Where the program keeps its own files: the identity key, known hosts, authorised keys.
+//! Where the program keeps its own files: the identity key, known hosts, authorised keys, what it has learned about paths.
 
 use std::env;
 use std::ffi::OsString;
@@ -36,6 +36,11 @@ impl StateDir {
     /// The keys of the daemons that this user trusts.
     pub fn known_hosts(&self) -> PathBuf {
         self.0.join("known_hosts")
+    }
+
+    /// What copies have learned about the ways to hosts.
+    pub fn paths(&self) -> PathBuf {
+        self.0.join("paths")
     }
 
     /// The keys that may use the daemon.

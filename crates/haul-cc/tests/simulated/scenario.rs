@@ -89,6 +89,16 @@ impl Outcome {
         delays[delays.len() * 95 / 100]
     }
 
+    /// When so many bytes of a flow had arrived.
+    pub fn time_of(&self, flow: usize, bytes: Bytes) -> Option<Duration> {
+        let mut sum = 0;
+        let full = self.received[flow].iter().position(|&bin| {
+            sum += bin;
+            sum >= bytes.0
+        })?;
+        Some(self.bin * (full as u32 + 1))
+    }
+
     /// The longest queueing delay seen.
     pub fn longest_queue(&self) -> Duration {
         self.queue.iter().max().copied().unwrap_or_default()

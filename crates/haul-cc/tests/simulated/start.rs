@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
-use haul_units::{BitRate, Time};
+use haul_units::{BitRate, Bytes, Time};
 
 use crate::flow::FlowPlan;
 use crate::grid::compare;
@@ -76,6 +76,15 @@ fn starts_reach_the_rate_of_the_path() {
             }
         }
     }
+    writeln!(table, "{GIGABYTE_HEADER}").expect("a string takes anything");
+    for (name, controller, with_memory, receive_batch) in STARTS {
+        let (rate, rtt) = (BitRate::gbps(10), ms(100));
+        let remembered = with_memory.then_some(Learned { bandwidth: rate, min_rtt: rtt, base_loss: 0.0 });
+        let flows = vec![FlowPlan { remembered, ..FlowPlan::bulk(controller) }];
+        let outcome = Scenario { flows, receive_batch, length: rtt * 40, ..Scenario::new(rate, rtt) }.run();
+        let took = outcome.time_of(0, Bytes(1_000_000_000)).map_or(f64::INFINITY, |time| time.as_secs_f64());
+        writeln!(table, "{name:>40} | {took:>5.2} s").expect("a string takes anything");
+    }
     println!("{table}");
     compare("start.txt", &table);
     assert!(missed.is_empty(), "\n{}", missed.join("\n"));
@@ -87,6 +96,8 @@ const HEADER: &str = "\
 # queue of                     0.25                    0.5                      1
 #      rate      rtt |  start dropped queue |  start dropped queue |  start dropped queue |
 ";
+
+const GIGABYTE_HEADER: &str = "# 1 GB over 10 Gbit/s, 100 ms, queue 1: until the last byte has arrived once; 0.80 s at the rate of the link.";
 
 /// A start on a path that is not as it was, or not empty.
 struct Surprise {

@@ -10,7 +10,7 @@ mod plan;
 
 use std::sync::Arc;
 
-use haul::TransportConfig;
+use haul::{ControllerChoice, TransportConfig};
 use haul_files::{Cancel, CopyError, Options, Report};
 use haul_units::BitRate;
 use serde_json::json;
@@ -18,11 +18,13 @@ use serde_json::json;
 use self::plan::Plan;
 use crate::args::CpArgs;
 use crate::exit::{Exit, Failure};
+use crate::memory::{Memory, Way};
 use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally, Watched};
 use crate::processor::ProcessorWatch;
 use crate::reach::{Connected, Connector, Host};
 use crate::session::{ClientSession, Job, PROTOCOL};
-use crate::{interrupt, logging};
+use crate::state::StateDir;
+use crate::{clock, interrupt, logging};
 
 /// Runs the command.
 pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
@@ -92,6 +94,8 @@ impl<'a> Copy<'a> {
     }
 
     fn one(&mut self, host: &Host, job: &Job) -> Result<(), Failure> {
+        let memory = self.memory(host, job);
+        self.connector.transport.remembered = memory.as_ref().and_then(|(memory, name, way)| memory.look_up(name, *way));
         let mut connected = self.connector.connect(host)?;
         self.advice.append(&mut connected.advice);
         let session = ClientSession::new(connected.connection.clone(), job);
@@ -108,6 +112,9 @@ impl<'a> Copy<'a> {
         monitor.finish();
         let (path, own_busiest) = ((session.path())(), processor.busiest());
         self.tally.next_copy();
+        if let (Some((memory, name, way)), Some(learned)) = (memory, path.learned) {
+            memory.keep(&name, way, learned);
+        }
         let report = result.map_err(|error| self.explained(host, &error, &connected))?;
         let (sender_busiest, receiver_busiest) = match job {
             Job::Push(_) => (own_busiest, path.server_busiest),
@@ -120,6 +127,19 @@ impl<'a> Copy<'a> {
         self.account(&report);
         connected.end();
         Ok(())
+    }
+
+    /// Where a start that can use it finds what earlier copies learned.
+    fn memory(&self, host: &Host, job: &Job) -> Option<(Memory, String, Way)> {
+        let state =
+            (self.args.mode == ControllerChoice::Quickstart).then(|| StateDir::find(self.args.state.as_deref()).ok())??;
+        let way = match job {
+            Job::Push(_) => Way::To,
+            Job::Pull(_) => Way::From,
+        };
+        // Without a directory the copy does without.
+        let _ = state.create();
+        Some((Memory::new(&state, clock::unix_seconds()), host.to_string(), way))
     }
 
     fn account(&mut self, report: &Report) {

@@ -3,7 +3,7 @@
 mod authorized;
 mod identity;
 mod known_hosts;
-mod table;
+pub mod table;
 
 pub use authorized::AuthorizedKeys;
 pub use identity::load_or_make;

@@ -93,7 +93,7 @@ mod tests {
     fn a_progress_event_tells_what_has_arrived() {
         let counts = Counts { found: Bytes(100), arrived: Bytes(40), kept: Bytes(10), complete: true, ..Counts::default() };
         let sender = PathReport { loss: 0.5, ..PathReport::default() };
-        let path = PathView { rtt_us: 1500, sender: Some(sender), server_busiest: 0.0 };
+        let path = PathView { rtt_us: 1500, sender: Some(sender), server_busiest: 0.0, learned: None };
         let file = ActiveFile { path: "big".into(), size: Bytes(9), arrived: Some(Bytes(4)) };
         let (rate, elapsed, active) = (BitRate::from_bps(8), Duration::from_secs(2), Some((file, 0)));
         let look = Look { counts, path, rate, elapsed, active };

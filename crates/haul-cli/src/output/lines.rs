@@ -90,7 +90,7 @@ mod tests {
             ..Counts::default()
         };
         let sender = PathReport { loss: 0.001, ..PathReport::default() };
-        let path = PathView { rtt_us: 150_200, sender: Some(sender), server_busiest: 0.0 };
+        let path = PathView { rtt_us: 150_200, sender: Some(sender), server_busiest: 0.0, learned: None };
         let mut look = Look { counts, path, rate: BitRate::gbps(1), elapsed: Duration::from_secs(9), active: None };
         assert_eq!(line(&look), "25.0 %  1.00 GiB of 4.00 GiB  1.00 Gbit/s  files 3/12  26 s left  RTT 150 ms  loss 0.10 %");
         look.counts.complete = false;

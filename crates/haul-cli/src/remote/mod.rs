@@ -69,7 +69,11 @@ fn prepare() -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
         identity,
         trust: PeerTrust::Pinned(vec![client]),
         protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec()],
-        transport: TransportConfig { controller: controller.unwrap_or_default(), ..TransportConfig::default() },
+        transport: TransportConfig {
+            controller: controller.unwrap_or_default(),
+            remembered: hello.remembered.and_then(|saved| saved.learned()),
+            ..TransportConfig::default()
+        },
     };
     let endpoint = listen(&hello, &config)?;
     let remote = RemoteHello {

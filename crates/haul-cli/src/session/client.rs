@@ -48,7 +48,9 @@ impl ClientSession {
             let server = *reported.lock().unwrap_or_else(PoisonError::into_inner);
             let sender = if receiving { server.map(|server| server.path) } else { Some(own) };
             let server_busiest = server.map_or(0.0, |server| server.busiest);
-            PathView { rtt_us: sender.map_or(own.rtt_us, |sender| sender.rtt_us), sender, server_busiest }
+            let told = server.and_then(|server| server.learned?.learned());
+            let learned = if receiving { told } else { connection.learned() };
+            PathView { rtt_us: sender.map_or(own.rtt_us, |sender| sender.rtt_us), sender, server_busiest, learned }
         }
     }
 

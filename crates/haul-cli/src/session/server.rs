@@ -15,6 +15,7 @@ use super::greeting::{Opening, Refusal, Reply, from_line, to_line};
 use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED};
 use crate::clock;
+use crate::memory::SavedPath;
 use crate::processor::ProcessorWatch;
 
 /// How long a client may take to hear the last word and to close.
@@ -128,7 +129,11 @@ impl Telemetry {
         let (stop, stopped) = mpsc::channel::<()>();
         let thread = thread::spawn(move || {
             let processor = ProcessorWatch::start();
-            let report = || ServerReport { path: PathReport::from(&connection.stats()), busiest: processor.busiest() };
+            let report = || ServerReport {
+                path: PathReport::from(&connection.stats()),
+                busiest: processor.busiest(),
+                learned: connection.learned().map(SavedPath::from),
+            };
             let Ok(mut stream) = connection.open_uni() else { return };
             while stopped.recv_timeout(telemetry::INTERVAL) == Err(RecvTimeoutError::Timeout) {
                 if !report().write_to(&mut stream) {

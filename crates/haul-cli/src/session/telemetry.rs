@@ -6,8 +6,10 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use haul::{Ratio, Stats};
+use haul::{Learned, Ratio, Stats};
 use serde::{Deserialize, Serialize};
+
+use crate::memory::SavedPath;
 
 /// How often the server reports.
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -48,6 +50,8 @@ pub struct ServerReport {
     pub path: PathReport,
     /// The part of the time that the server's busiest thread was busy.
     pub busiest: f64,
+    /// What the server has learned about the way to the client.
+    pub learned: Option<SavedPath>,
 }
 
 /// What the client knows of the path and of the other side.
@@ -59,6 +63,8 @@ pub struct PathView {
     pub sender: Option<PathReport>,
     /// The part of the time that the server's busiest thread was busy; 0 before the first report.
     pub server_busiest: f64,
+    /// What the sender has learned about its way to the receiver, so far.
+    pub learned: Option<Learned>,
 }
 
 impl From<&Stats> for PathReport {
@@ -121,7 +127,7 @@ mod tests {
         let mut bytes = Vec::new();
         for rtt_us in [1, 2] {
             let path = PathReport { rtt_us, ..PathReport::default() };
-            assert!(ServerReport { path, busiest: 0.5 }.write_to(&mut bytes));
+            assert!(ServerReport { path, busiest: 0.5, learned: None }.write_to(&mut bytes));
         }
         let latest = Mutex::new(None);
         follow(&bytes[..], &latest);

@@ -13,6 +13,8 @@ use std::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::memory::SavedPath;
+
 /// Version of this exchange.
 pub const BOOTSTRAP: u32 = 1;
 /// Longest line that either side reads, in bytes.
@@ -59,7 +61,7 @@ impl Family {
 }
 
 /// What the side that called ssh says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ClientHello {
     /// Version of this exchange.
     pub bootstrap: u32,
@@ -76,6 +78,9 @@ pub struct ClientHello {
     /// Congestion control of the far side: `cubic`, `fixed:RATE`.
     #[serde(default)]
     pub controller: Option<String>,
+    /// What the client knows of the way from the far side to it, or the other way, whichever the copy takes.
+    #[serde(default)]
+    pub remembered: Option<SavedPath>,
 }
 
 /// What the far side answers.

@@ -6,3 +6,4 @@ mod bulk;
 mod harness;
 mod life;
 mod random;
+mod start;
