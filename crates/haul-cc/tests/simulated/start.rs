@@ -97,7 +97,8 @@ const HEADER: &str = "\
 #      rate      rtt |  start dropped queue |  start dropped queue |  start dropped queue |
 ";
 
-const GIGABYTE_HEADER: &str = "# 1 GB over 10 Gbit/s, 100 ms, queue 1: until the last byte has arrived once; 0.80 s at the rate of the link.";
+const GIGABYTE_HEADER: &str =
+    "# 1 GB over 10 Gbit/s, 100 ms, queue 1: until the last byte has arrived once; 0.80 s at the rate of the link.";
 
 /// A start on a path that is not as it was, or not empty.
 struct Surprise {

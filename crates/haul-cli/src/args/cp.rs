@@ -23,6 +23,9 @@ use super::{Limit, PortRange};
 /// Until then what has arrived waits in a hidden directory in the target, `.haul-` and eight hexadecimal digits, one for each command. Other
 /// copies into the same target leave it alone. To give up an interrupted copy, remove that directory: `rm -r TARGET/.haul-????????`, while no
 /// copy is running.
+///
+/// `--mode quickstart` measures the path by its first packets. What it learns about the way to or from a host it keeps for a day, in the file
+/// `paths` of the directory of keys (`~/.config/haul`, `/etc/haul` for root, or `--state DIR`), and the next such copy tries it. Delete the file to forget.
 #[derive(Debug, Args)]
 #[command(override_usage = "haul cp [OPTIONS] SOURCE... TARGET", after_help = CP_AFTER_HELP)]
 pub struct CpArgs {
