@@ -235,3 +235,27 @@ fn nothing_is_left_running_at_the_far_side() {
     let id = fs::read_to_string(bench.path("far/pid")).unwrap();
     assert!(!Path::new("/proc").join(id.trim()).exists());
 }
+
+#[test]
+fn quickstart_remembers_both_ways() {
+    let bench = bench();
+    let original = fs::read(bench.file("file", 30_000_000)).unwrap();
+    let paths = bench.path("config/haul/paths");
+    cp(&bench, &["file", "far:up"]).expect(0);
+    assert!(!paths.exists(), "other modes keep nothing");
+    for _ in 0..2 {
+        cp(&bench, &["--mode", "quickstart", "file", "far:up"]).expect(0);
+        cp(&bench, &["--mode", "quickstart", "far:up", "down"]).expect(0);
+        assert!(fs::read(bench.path("down")).unwrap() == original);
+        let kept = fs::read_to_string(&paths).unwrap();
+        assert_eq!(kept.lines().count(), 2, "{kept}");
+        for way in ["to", "from"] {
+            assert!(kept.contains(&format!(r#"{{"host":"far","way":"{way}","at":"#)), "{kept}");
+        }
+    }
+    // What somebody else has written there does no harm.
+    let absurd = r#"{"host":"far","way":"to","at":1,"path":{"bandwidth_bps":18446744073709551615,"min_rtt_us":0,"base_loss":-1.0}}"#;
+    fs::write(&paths, format!("nonsense\n{absurd}\n")).unwrap();
+    cp(&bench, &["--mode", "quickstart", "file", "far:up"]).expect(0);
+    assert_eq!(fs::read_to_string(&paths).unwrap().lines().count(), 1);
+}
