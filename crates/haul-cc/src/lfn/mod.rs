@@ -120,7 +120,7 @@ impl Lfn {
 impl Controller for Lfn {
     fn on_sent(&mut self, sent: &SentSample) {
         if let Phase::Quick(quick) = &mut self.phase {
-            quick.on_sent(sent.bytes);
+            quick.on_sent(sent);
         }
     }
 

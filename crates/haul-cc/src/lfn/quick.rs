@@ -19,7 +19,7 @@ use haul_units::{BitRate, Bytes, Time};
 
 use super::path::PathModel;
 use crate::pacer::quantum;
-use crate::{AckSample, DispersionSample, Learned, PathStart};
+use crate::{AckSample, DispersionSample, Learned, PathStart, SentSample};
 
 /// A start that measures.
 #[derive(Debug, Clone)]
@@ -35,7 +35,11 @@ pub(super) struct Quick {
     /// Trains that leave from then on are not back to back.
     jumped_at: Time,
     gauge: Gauge,
-    /// Rounds in which the application gave enough and no train was measured.
+    /// The queueing delay has been long since then.
+    long_since: Option<Time>,
+    /// Trains that have left whole.
+    trains_sent: u32,
+    /// Rounds after the first whole train without one measured.
     blind_rounds: u32,
 }
 
@@ -61,6 +65,8 @@ struct Leg {
     acks: u32,
     /// When the first of them came, and what had been delivered then.
     first: Option<(Time, Bytes)>,
+    /// The application did not give enough for the leg's rate: what arrives says nothing about the path.
+    limited: bool,
 }
 
 /// What an acknowledgement means for the start.
@@ -87,6 +93,8 @@ impl Quick {
             train_left: Bytes::ZERO,
             jumped_at: Time::NEVER,
             gauge: Gauge::default(),
+            long_since: None,
+            trains_sent: 0,
             blind_rounds: 0,
         }
     }
@@ -103,11 +111,20 @@ impl Quick {
         }
     }
 
-    pub(super) fn on_sent(&mut self, bytes: Bytes) {
+    pub(super) fn on_sent(&mut self, sent: &SentSample) {
         if self.train_left == Bytes::ZERO {
             self.train_left = self.train();
         }
-        self.train_left = self.train_left.saturating_sub(bytes);
+        self.train_left = self.train_left.saturating_sub(sent.bytes);
+        if sent.app_limited {
+            // What comes next is not of this train.
+            self.train_left = Bytes::ZERO;
+        } else if self.train_left == Bytes::ZERO {
+            self.trains_sent += 1;
+        }
+        if let (Stage::Jump(leg) | Stage::Full(leg), true) = (&mut self.stage, sent.app_limited) {
+            leg.limited = true;
+        }
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckSample, path: &PathModel) -> Verdict {
@@ -120,8 +137,11 @@ impl Quick {
     }
 
     fn reconnoitre(&mut self, ack: &AckSample, path: &PathModel) -> Verdict {
+        if self.has_lost_trains(ack, path) {
+            return Verdict::Unknown;
+        }
         let Some((target_bps, _)) = self.target(path.min_rtt()) else {
-            self.blind_rounds += u32::from(ack.round_start && !ack.rate.is_some_and(|sample| sample.app_limited));
+            self.blind_rounds += u32::from(ack.round_start && self.trains_sent > 0);
             return if self.blind_rounds > BLIND_ROUNDS { Verdict::Unknown } else { Verdict::Continue };
         };
         // RFC 9959, Unvalidated Phase: at most half of what was saved.
@@ -134,6 +154,9 @@ impl Quick {
         let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Verdict::Unknown };
         let settled = leg.settled(ack);
         let leg = leg.with(ack);
+        if settled == Bytes::ZERO && self.has_lost_trains(ack, path) {
+            return Verdict::Unknown;
+        }
         if settled == Bytes::ZERO {
             // Trains that came later correct the first one.
             self.stage = Stage::Jump(Leg { rate_bps: target_bps * JUMP, ..leg });
@@ -148,7 +171,7 @@ impl Quick {
         if settled < enough || leg.acks <= PathModel::RECENT_DELAYS {
             return Verdict::Continue;
         }
-        if leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
+        if !leg.limited && leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
             return self.retreat(path, leg);
         }
         if !known {
@@ -161,6 +184,8 @@ impl Quick {
 
     fn confirm(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> Verdict {
         let settled = leg.settled(ack);
+        let leg = leg.with(ack);
+        self.stage = Stage::Full(leg);
         if settled == Bytes::ZERO {
             return Verdict::Continue;
         }
@@ -174,20 +199,34 @@ impl Quick {
         Verdict::Full(arrived_bps)
     }
 
+    /// RFC 9959, Reconnaissance Phase: no jump onto a path that is congested already.
+    fn has_lost_trains(&self, ack: &AckSample, path: &PathModel) -> bool {
+        self.is_lossy(path, ack.delivered + ack.lost_total, ack.lost_total)
+    }
+
+    /// Of what was sent much more is lost than the path loses whatever the rate.
+    fn is_lossy(&self, path: &PathModel, settled: Bytes, lost: Bytes) -> bool {
+        let base = self.remembered.map_or(0.0, |learned| learned.base_loss).max(path.base_loss());
+        settled > self.packet * 48 && lost.as_u64() as f64 > settled.as_u64() as f64 * (base + REFUSED_LOSS)
+    }
+
     /// A queue forms, or much is lost.
-    fn is_refused(&self, ack: &AckSample, path: &PathModel, leg: Leg) -> bool {
+    fn is_refused(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> bool {
         let settled = leg.settled(ack);
         let lost = ack.lost_total.saturating_sub(leg.lost);
-        let base = self.remembered.map_or(0.0, |learned| learned.base_loss).max(path.base_loss());
-        let lossy = settled > self.packet * 64 && lost.as_u64() as f64 > settled.as_u64() as f64 * (base + REFUSED_LOSS);
-        lossy || path.queue_delay() > path.queue_threshold(8).max(path.jitter() * 2)
+        let lossy = self.is_lossy(path, settled, lost);
+        // A hiccup of some thread passes; a queue of our making stays.
+        let long = path.queue_delay() > path.queue_threshold(8).max(path.jitter() * 2);
+        let since = long.then(|| self.long_since.unwrap_or(ack.now));
+        self.long_since = since;
+        lossy || since.is_some_and(|since| ack.now.since(since) >= path.min_rtt() / 16)
     }
 
     /// RFC 9959, Safe Retreat Phase: back to what is known to have come through.
     fn retreat(&self, path: &PathModel, leg: Leg) -> Verdict {
-        let arrived_bps = self.gauge.best_bps.min(leg.rate_bps).max(path.bandwidth_bps());
-        // All that was sent has arrived: the delay was not of our making.
-        if arrived_bps >= leg.rate_bps * 0.95 { Verdict::Search(leg.rate_bps) } else { Verdict::Full(arrived_bps) }
+        let least_bps = if leg.limited { leg.rate_bps / 2.0 } else { path.bandwidth_bps() };
+        let arrived_bps = self.gauge.best_bps.min(leg.rate_bps).max(least_bps);
+        Verdict::Full(arrived_bps)
     }
 
     /// The rate to go for, and whether it is more than a lower bound.
@@ -202,7 +241,7 @@ impl Quick {
                 let least_bps = least.as_bps() as f64;
                 Some(remembered.filter(|bps| *bps > least_bps).map_or((least_bps, false), |bps| (bps, true)))
             }
-            None => Some((remembered.filter(|_| self.blind_rounds > 0)?, true)),
+            None => Some((remembered.filter(|_| self.blind_rounds > 1)?, true)),
         }
     }
 
@@ -251,7 +290,14 @@ impl Quick {
 
 impl Leg {
     fn new(ack: &AckSample, rate_bps: f64) -> Self {
-        Self { rate_bps, from: ack.delivered + ack.lost_total + ack.in_flight, lost: ack.lost_total, acks: 0, first: None }
+        Self {
+            rate_bps,
+            from: ack.delivered + ack.lost_total + ack.in_flight,
+            lost: ack.lost_total,
+            acks: 0,
+            first: None,
+            limited: false,
+        }
     }
 
     /// With one more acknowledgement, if it is of the leg.
@@ -309,7 +355,7 @@ const LEAST_PKTS: u64 = 6;
 /// Between trains: a queue at 100 Mbit/s has sent the last one by then.
 const LEAST_GAP: Duration = Duration::from_millis(2);
 const UNKNOWN_GAP: Duration = Duration::from_millis(10);
-const BLIND_ROUNDS: u32 = 2;
+const BLIND_ROUNDS: u32 = 3;
 /// RFC 9959: the jump is at most half of what was saved.
 const JUMP: f64 = 0.5;
 /// Less of the jump than this, and it has met a limit.
