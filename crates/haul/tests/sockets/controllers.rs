@@ -19,7 +19,9 @@ fn the_controller_changes_while_blocks_flow() {
         for (index, choice) in choices.into_iter().enumerate() {
             near.set_controller(choice);
             assert_eq!(near.stats().controller.algorithm, choice.name());
-            (0..8).for_each(|part| drop(sender.send(bytes(index as u64 * 8 + part, 300_000)).expect("sends")));
+            for part in 0..8 {
+                sender.send(bytes(index as u64 * 8 + part, 300_000)).expect("sends");
+            }
         }
         sender.finish().expect("all arrive");
     });
