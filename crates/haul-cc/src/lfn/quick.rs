@@ -234,8 +234,11 @@ impl Quick {
         let remembered = self.remembered.filter(|learned| learned.fits(rtt)).map(|learned| learned.bandwidth.as_bps() as f64);
         let mut trains: Vec<_> = self.trains.iter().map(|train| (train.rate(), train.is_exact())).collect();
         trains.sort_unstable();
-        // The lower median: a train that others have stretched, or that the receiver has taken late, is not believed alone.
-        match trains.get(trains.len().saturating_sub(1) / 2) {
+        // Trains that do not agree have been stretched by others or by hiccups of threads: the path may well bear more.
+        let agree = trains.first().zip(trains.last()).is_some_and(|(least, most)| most.0.as_bps() / 2 <= least.0.as_bps());
+        // The lower median: none of them is believed alone.
+        let median = trains.get(trains.len().saturating_sub(1) / 2);
+        match median.map(|(rate, exact)| (rate, *exact && agree)) {
             Some((rate, true)) => Some((rate.as_bps() as f64, true)),
             Some((least, false)) => {
                 let least_bps = least.as_bps() as f64;
