@@ -38,7 +38,7 @@ install: build
 	ln -sf haul "$$to/bin/hperf"; \
 	mkdir -p "$$to"/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}; \
 	"$$haul" man "$$to/share/man/man1"; \
-	for name in haul hcp; do \
+	for name in haul hcp hperf; do \
 		"$$haul" completions bash --name $$name >"$$to/share/bash-completion/completions/$$name"; \
 		"$$haul" completions zsh --name $$name >"$$to/share/zsh/site-functions/_$$name"; \
 		"$$haul" completions fish --name $$name >"$$to/share/fish/vendor_completions.d/$$name.fish"; \

@@ -63,14 +63,18 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
 }
 
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or_else(|| panic!("{value} is no list"), Vec::as_slice)
+}
+
 /// What every measurement must be: intervals add up to the total, and nothing is faster than the link.
 fn assert_sound(document: &Value, most_mbps: f64) {
     let received = &document["end"]["sum_received"];
-    let bytes: f64 = document["intervals"].as_array().unwrap().iter().map(|interval| number(&interval["sum"]["bytes"])).sum();
-    assert_eq!(bytes, number(&received["bytes"]), "{document:#}");
+    let bytes: u64 = list(&document["intervals"]).iter().map(|interval| interval["sum"]["bytes"].as_u64().unwrap_or(0)).sum();
+    assert_eq!(received["bytes"], bytes, "{document:#}");
     let bps = number(&received["bits_per_second"]);
     assert!(bps > 0.0 && bps <= most_mbps * 1e6, "{bps} bit/s on a link of {most_mbps} Mbit/s");
-    assert!(number(&document["end"]["sum_sent"]["bytes"]) >= bytes * 0.99, "{document:#}");
+    assert!(number(&document["end"]["sum_sent"]["bytes"]) >= bytes as f64 * 0.99, "{document:#}");
     assert!(number(&document["end"]["latency_us"]["idle_ping"]["p50"]) >= 19_000.0, "20 ms apart: {document:#}");
 }
 
@@ -79,15 +83,15 @@ fn over_ssh_both_ways_and_at_once() {
     let Some(sites) = two() else { return };
     let there = document(&over_ssh(&sites, "-t 3 -i 0.5 -J").expect(0));
     assert_sound(&there, 101.0);
-    assert_eq!(there["intervals"].as_array().unwrap().len(), 6, "{there:#}");
+    assert_eq!(list(&there["intervals"]).len(), 6, "{there:#}");
     assert_eq!(there["start"]["haul"]["transport"], "haul");
     let sum = &there["end"]["sum_sent"];
     assert!(number(&sum["retransmits"]) > 0.0 && number(&sum["loss"]) < 0.1, "0.2 % are lost: {sum:#}");
     let spread = &there["end"]["latency_us"]["client_to_server"];
     assert!(number(&spread["rtt"]["p50"]) >= 19_000.0 && number(&spread["rtt"]["count"]) > 20.0, "{spread:#}");
-    assert!(!spread["gaps_packets"].as_array().unwrap().is_empty(), "{spread:#}");
+    assert!(!list(&spread["gaps_packets"]).is_empty(), "{spread:#}");
     let back = document(&over_ssh(&sites, "-t 2 -R -O 1 -P 3 --get-server-output -J").expect(0));
-    assert_eq!((back["start"]["test_start"]["reverse"].as_u64(), back["end"]["streams"].as_array().unwrap().len()), (Some(1), 3));
+    assert_eq!((back["start"]["test_start"]["reverse"].as_u64(), list(&back["end"]["streams"]).len()), (Some(1), 3));
     assert_eq!(back["intervals"][0]["sum"]["omitted"], true);
     assert!(number(&back["end"]["sum_received"]["bits_per_second"]) <= 101e6);
     assert!(back["server_output_text"].as_str().unwrap().contains("sender"), "{back:#}");
@@ -109,7 +113,7 @@ fn tcp_is_measured_in_the_same_way() {
         (tcp["start"]["haul"]["transport"].as_str(), tcp["end"]["sender_tcp_congestion"].as_str()),
         (Some("tcp"), Some("cubic"))
     );
-    for stream in tcp["end"]["streams"].as_array().unwrap() {
+    for stream in list(&tcp["end"]["streams"]) {
         assert!(number(&stream["sender"]["mean_rtt"]) >= 19_000.0 && stream["sender"]["retransmits"].is_u64(), "{stream:#}");
     }
     let unknown = over_ssh(&sites, "-t 1 --tcp --congestion nonesuch").expect(2);
@@ -140,6 +144,14 @@ fn a_server_for_anyone_serves_many_at_once_and_within_its_bounds() {
     assert_eq!(exact["end"]["sum_received"]["bytes"], 3_000_000);
     let slow = document(&run(&sites, 1, "-c 10.90.2.1:7701 -t 2 -b 5M -J").expect(0));
     assert!(number(&slow["end"]["sum_received"]["bits_per_second"]) <= 5.5e6, "{slow:#}");
+    let streamed = run(&sites, 1, "-c 10.90.2.1 -t 1 -i 0.5 --json-stream").expect(0);
+    assert!(
+        number(&streamed.event("interval")["data"]["sum"]["bytes"]) > 0.0
+            && streamed.event("start")["data"]["cookie"].is_string()
+    );
+    assert!(number(&streamed.event("end")["data"]["sum_received"]["bytes"]) > 0.0, "{streamed}");
+    let titled = run(&sites, 1, "-c 10.90.2.1 -t 1 -T Q7").expect(0);
+    assert!(String::from_utf8_lossy(&titled.stdout).lines().all(|line| line.starts_with("Q7:")), "{titled}");
     let long = run(&sites, 1, "-c 10.90.2.1 -t 21").expect(2);
     assert!(long.stderr.contains("20s are possible at most"), "{long}");
     let pinned = run(&sites, 1, &format!("-c 10.90.2.1 -t 1 --key SHA256:{}", "A".repeat(43))).expect(2);
@@ -216,15 +228,16 @@ fn a_mesh_of_six_sites() {
     let Some(sites) = Sites::open(&links) else { return };
     let watch = Stopwatch::start();
     let names = ["NICT", "Kyushu", "Ehime", "Kyoto", "Chiba", "Tsukuba"];
-    let list = sites.scratch().join("sites.txt");
+    let file_of_sites = sites.scratch().join("sites.txt");
     let lines = names.iter().zip(1..).map(|(name, number)| format!("{name} = site{number}, 10.90.{number}.1\n"));
-    std::fs::write(&list, format!("# name = ssh destination, address\n{}", lines.collect::<String>())).expect("writing the list");
+    std::fs::write(&file_of_sites, format!("# name = ssh destination, address\n{}", lines.collect::<String>()))
+        .expect("writing the list");
     let out = std::env::var_os("MESH_OUT").map_or_else(|| sites.scratch().join("mesh"), PathBuf::from);
     let seconds = std::env::var("MESH_SECONDS").unwrap_or_else(|_| "1".to_owned());
     let mut command = sites.haul(sites.hub());
     command.args(["perf", "mesh", "-F"]).arg(sites.ssh_config()).args(["-t", &seconds, "--interval", "0.25", "--out"]).arg(&out);
     // The seventh is not there.
-    command.args(["-o", "ConnectTimeout=3"]).arg(&list).arg("nobody=site7.invalid");
+    command.args(["-o", "ConnectTimeout=3"]).arg(&file_of_sites).arg("nobody=site7.invalid");
     if std::env::var_os("MESH_SECONDS").is_none() {
         command.args(["--at-once", "3"]);
     }
@@ -233,7 +246,7 @@ fn a_mesh_of_six_sites() {
     let file =
         |ending: &str| std::fs::read_to_string(out.with_extension(ending)).unwrap_or_else(|error| panic!("{ending}: {error}"));
     let results: Value = serde_json::from_str(&file("json")).expect("JSON");
-    let pairs = results["pairs"].as_array().expect("pairs");
+    let pairs = list(&results["pairs"]);
     assert_eq!(pairs.len(), 42);
     for pair in pairs {
         let involves = |name: &str| pair["from"] == name || pair["to"] == name;

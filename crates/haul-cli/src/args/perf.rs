@@ -197,7 +197,7 @@ pub struct PerfServeArgs {
     #[arg(short = '1', long)]
     pub one_off: bool,
     /// Clients at once
-    #[arg(long, value_name = "NUMBER", default_value_t = 64)]
+    #[arg(long, value_name = "NUMBER", default_value_t = 32)]
     pub max_clients: u16,
     /// End when standard input does
     #[arg(long, hide = true)]
@@ -205,8 +205,8 @@ pub struct PerfServeArgs {
     /// The longest measurement
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration, default_value = "1h")]
     pub max_time: Duration,
-    /// Memory for each client, at most
-    #[arg(long, value_name = "SIZE", default_value = "256M")]
+    /// Window for each client at most; memory is bounded by two and a half of it
+    #[arg(long, value_name = "SIZE", default_value = "128M")]
     pub max_memory: Bytes,
     /// What is sent to each client at most
     #[arg(long, value_name = "RATE")]

@@ -256,14 +256,14 @@ fn add_path(value: &mut Value, path: &PathSample, own: bool) {
     if own {
         add_counters(value, std::slice::from_ref(path));
     }
-    for (key, inserted) in [
-        ("snd_cwnd", json!(path.window_bytes)),
-        ("snd_wnd", json!(path.receive_window_bytes)),
-        ("rtt", json!(path.rtt_us)),
-        ("rttvar", json!(path.rtt_var_us)),
-        ("pmtu", json!(path.packet_bytes)),
-    ] {
-        insert(value, key, inserted);
+    for (key, figure) in [("snd_cwnd", path.window_bytes), ("rtt", path.rtt_us), ("pmtu", path.packet_bytes)] {
+        insert(value, key, json!(figure));
+    }
+    // What only TCP knows.
+    for (key, figure) in [("snd_wnd", path.receive_window_bytes), ("rttvar", path.rtt_var_us)] {
+        if figure > 0 {
+            insert(value, key, json!(figure));
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use haul_units::{BitRate, Bytes};
 use serde_json::json;
 
 use super::door::Door;
-use super::plan::Role;
+use super::plan::{MAX_STREAMS, Role};
 use super::session::{Bounds, Measured, serve};
 use super::wire::{Ask, CLOSE_ABORTED, PROTOCOL};
 use crate::args::PerfArgs;
@@ -32,7 +32,11 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         identity,
         trust: PeerTrust::Anyone,
         protocols: vec![PROTOCOL.to_vec()],
-        transport: TransportConfig { memory: args.serve.max_memory, ..TransportConfig::default() },
+        transport: TransportConfig {
+            memory: args.serve.max_memory,
+            max_streams: u32::from(MAX_STREAMS) + 2,
+            ..TransportConfig::default()
+        },
     };
     let endpoint = listen(args, &config)?;
     let address = endpoint.local_addr();

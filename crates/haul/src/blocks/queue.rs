@@ -1,8 +1,8 @@
 //! Between the transport, which completes blocks, and the application, which takes them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use haul_proto::{SinkFactory, StreamId, TransportConfig};
@@ -18,6 +18,8 @@ pub(crate) struct Queue {
     consumed: AtomicU64,
     /// Bytes that have arrived, each once.
     received: AtomicU64,
+    /// Memory in the incomplete blocks of all streams of the connection, once it is known which one that is.
+    connection_memory: OnceLock<Arc<AtomicUsize>>,
 }
 
 #[derive(Default)]
@@ -91,6 +93,15 @@ impl Queue {
         self.received.store(self.received.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
     }
 
+    pub(super) fn connection_memory(&self) -> Option<&AtomicUsize> {
+        self.connection_memory.get().map(|count| &**count)
+    }
+
+    /// Counts memory together with the other streams of its connection.
+    pub(super) fn count_with(&self, memory: &Arc<AtomicUsize>) {
+        let _ = self.connection_memory.set(Arc::clone(memory));
+    }
+
     pub(super) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
@@ -160,8 +171,8 @@ impl Registry {
     }
 
     /// Gives the queues to the connection that has just been fed.
-    pub(crate) fn drain_into(&self, queues: &mut HashMap<StreamId, Arc<Queue>>) {
-        queues.extend(self.new_queues().drain());
+    pub(crate) fn drain_into(&self, queues: &mut HashMap<StreamId, Arc<Queue>>, memory: &Arc<AtomicUsize>) {
+        queues.extend(self.new_queues().drain().inspect(|(_, queue)| queue.count_with(memory)));
     }
 
     fn new_queues(&self) -> MutexGuard<'_, HashMap<StreamId, Arc<Queue>>> {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use haul_proto::Sink;
 
@@ -24,8 +25,11 @@ pub(super) struct BlockSink {
     usual_bytes: usize,
     /// Bytes in the buffers of incomplete blocks.
     open_bytes: usize,
-    /// What they may come to: an honest peer's blocks stay far below it, for what is missing in them is on its way.
+    /// What all streams of the connection may come to together: an honest peer's blocks stay far below it, for what is missing in them
+    /// is on its way.
     open_limit_bytes: usize,
+    /// Those of `open_bytes` that the connection's count has.
+    counted_bytes: usize,
 }
 
 impl BlockSink {
@@ -40,6 +44,31 @@ impl BlockSink {
             usual_bytes: 0,
             open_bytes: 0,
             open_limit_bytes,
+            counted_bytes: 0,
+        }
+    }
+
+    /// More memory for incomplete blocks; false if there is enough already.
+    fn take_memory(&mut self, bytes: usize) -> bool {
+        let mut total = self.open_bytes + bytes;
+        if let Some(count) = self.queue.connection_memory() {
+            total = count.fetch_add(bytes, Ordering::Relaxed) + bytes;
+            self.counted_bytes += bytes;
+        }
+        self.open_bytes += bytes;
+        let fits = total.max(self.open_bytes) <= self.open_limit_bytes;
+        if !fits {
+            self.give_memory(bytes);
+        }
+        fits
+    }
+
+    fn give_memory(&mut self, bytes: usize) {
+        self.open_bytes -= bytes;
+        let counted = bytes.min(self.counted_bytes);
+        self.counted_bytes -= counted;
+        if let Some(count) = self.queue.connection_memory() {
+            count.fetch_sub(counted, Ordering::Relaxed);
         }
     }
 
@@ -50,17 +79,13 @@ impl BlockSink {
         if self.current.as_ref().is_none_or(|(current, _)| *current != index) {
             self.switch_to(index)?;
         }
-        let (_, assembly) = self.current.as_mut()?;
-        if !assembly.admits(end) {
+        let held = self.current.as_ref().filter(|(_, assembly)| assembly.admits(end))?.1.buffer.len();
+        let grown = if held < end { end.next_power_of_two().clamp(MIN_BUFFER_BYTES, MAX_BLOCK) } else { held };
+        if grown > held && !self.take_memory(grown - held) {
             return None;
         }
-        if assembly.buffer.len() < end {
-            let grown = end.next_power_of_two().clamp(MIN_BUFFER_BYTES, MAX_BLOCK);
-            self.open_bytes += grown - assembly.buffer.len();
-            if self.open_bytes > self.open_limit_bytes {
-                self.open_bytes -= grown - assembly.buffer.len();
-                return None;
-            }
+        let (_, assembly) = self.current.as_mut()?;
+        if grown > held {
             assembly.buffer.resize(grown, 0);
         }
         Some((assembly, start))
@@ -82,19 +107,14 @@ impl BlockSink {
 
     fn start(&mut self) -> Option<Assembly> {
         let buffer = self.queue.recycled().unwrap_or_else(|| vec![0; self.usual_bytes]);
-        let open_bytes = self.open_bytes + buffer.len();
-        if open_bytes > self.open_limit_bytes {
-            return None;
-        }
-        self.open_bytes = open_bytes;
-        Some(Assembly::new(buffer))
+        self.take_memory(buffer.len()).then(|| Assembly::new(buffer))
     }
 
     /// Hands the current block on if all of it is there.
     fn finish_block(&mut self) {
         let Some(len) = self.current.as_ref().and_then(|(_, assembly)| assembly.complete_len()) else { return };
         let Some((index, assembly)) = self.current.take() else { return };
-        self.open_bytes -= assembly.buffer.len();
+        self.give_memory(assembly.buffer.len());
         self.usual_bytes = len.next_multiple_of(MIN_BUFFER_BYTES).min(MAX_BLOCK);
         self.complete.insert(index);
         while self.complete.remove(&self.complete_below) {
@@ -147,11 +167,18 @@ impl Sink for BlockSink {
     fn reset(&mut self, code: u64) {
         self.current = None;
         self.others.clear();
+        self.give_memory(self.open_bytes);
         self.queue.reset(code);
     }
 
     fn consumed(&self) -> u64 {
         self.queue.consumed()
+    }
+}
+
+impl Drop for BlockSink {
+    fn drop(&mut self) {
+        self.give_memory(self.open_bytes);
     }
 }
 

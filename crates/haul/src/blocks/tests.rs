@@ -94,6 +94,31 @@ fn memory_of_incomplete_blocks_is_bounded() {
 }
 
 #[test]
+fn streams_of_a_connection_share_the_bound() {
+    let memory = Arc::default();
+    let mut sinks: Vec<BlockSink> = (0..3)
+        .map(|_| {
+            let queue = Arc::<Queue>::default();
+            queue.count_with(&memory);
+            BlockSink::new(queue, 0)
+        })
+        .collect();
+    let mut fill = |sink: usize| {
+        let blocks = 0..40u64;
+        blocks.filter(|index| arrive(&mut sinks[sink], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count()
+    };
+    assert_eq!([fill(0), fill(1)], [32, 0], "64 MiB of 2 MiB buffers, whoever has them");
+    sinks[0].reset(1);
+    let mut fill = |sink: usize| {
+        let blocks = 0..20u64;
+        blocks.filter(|index| arrive(&mut sinks[sink], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count()
+    };
+    assert_eq!([fill(1), fill(2)], [20, 12]);
+    drop(sinks);
+    assert_eq!(memory.load(std::sync::atomic::Ordering::Relaxed), 0);
+}
+
+#[test]
 fn a_reset_ends_the_queue_after_what_is_complete() {
     let queue = Arc::<Queue>::default();
     let mut sink = BlockSink::new(queue.clone(), 0);

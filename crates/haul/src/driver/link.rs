@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) stopped: HashMap<StreamId, u64>,
     /// Queues of the incoming block streams, for those who accept them and to end them with the connection.
     pub(crate) queues: HashMap<StreamId, Arc<Queue>>,
+    /// Memory in their incomplete blocks.
+    pub(crate) block_memory: Arc<AtomicUsize>,
     waiting: Waiting,
 }
 
@@ -93,6 +95,7 @@ impl Link {
             drained: false,
             stopped: HashMap::new(),
             queues: HashMap::new(),
+            block_memory: Arc::default(),
             waiting: Waiting::default(),
         };
         Arc::new(Self { id, socket, state: Mutex::new(state), alarm: Condvar::new(), consumed: AtomicBool::new(false) })

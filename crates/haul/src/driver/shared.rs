@@ -98,7 +98,7 @@ impl Shared {
     }
 
     pub(super) fn register_queues(&self, state: &mut State) {
-        self.registry.drain_into(&mut state.queues);
+        self.registry.drain_into(&mut state.queues, &state.block_memory);
     }
 
     pub(crate) fn admission_token(&self) -> Vec<u8> {

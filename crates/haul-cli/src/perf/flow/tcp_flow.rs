@@ -41,9 +41,7 @@ impl TcpSender {
                     let _ = events.send(match sent {
                         Ok(()) => Event::StreamEnded,
                         // The receiver has measured enough.
-                        Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe) => {
-                            Event::StreamEnded
-                        }
+                        Err(error) if is_gone(&error) => Event::StreamEnded,
                         Err(error) => Event::Failed(format!("TCP: {error}")),
                     });
                 }
@@ -119,7 +117,7 @@ impl TcpReceiver {
                 if !stopped.load(Ordering::Acquire) {
                     let _ = events.send(match received {
                         Ok(()) => Event::StreamEnded,
-                        Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Event::StreamEnded,
+                        Err(error) if is_gone(&error) => Event::StreamEnded,
                         Err(error) => Event::Failed(format!("TCP: {error}")),
                     });
                 }
@@ -133,7 +131,11 @@ fn receive(mut stream: &TcpStream, count: &AtomicU64, buffer_bytes: usize) -> io
     let mut buffer = vec![0; buffer_bytes];
     loop {
         match stream.read(&mut buffer) {
-            Ok(0) => return stream.shutdown(Shutdown::Both),
+            Ok(0) => {
+                // The sender may have gone already: all has come, whatever this says.
+                let _ = stream.shutdown(Shutdown::Both);
+                return Ok(());
+            }
             Ok(read) => {
                 count.fetch_add(read as u64, Ordering::Relaxed);
             }
@@ -164,6 +166,12 @@ impl Flow for TcpReceiver {
         self.stopped.store(true, Ordering::Release);
         end_at_once(&self.streams);
     }
+}
+
+/// Whether the other end has closed the connection, in whichever way it shows.
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
+    matches!(error.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected)
 }
 
 /// What is still in the buffers is dropped, so that it does not disturb whatever is measured next.
