@@ -3,6 +3,7 @@
 #
 #   bench/compare.sh             speed, and CPU time per packet
 #   bench/compare.sh --count     instructions per packet in user space too, counted by valgrind's callgrind
+#   REALTIME=1 bench/compare.sh  under SCHED_RR, where other programs would disturb (root)
 #
 # One connection over loopback, encrypted (AES-128-GCM), memory to memory, 1472 bytes of UDP payload a packet. The pump has no protocol.
 set -eu
@@ -12,6 +13,8 @@ seconds=${SECONDS_EACH:-3}
 cargo build --release --quiet -p haul --example pump --example bulk
 cargo build --release --quiet -p quinn-bulk
 bin=${CARGO_TARGET_DIR:-target}/release
+before=""
+[ -z "${REALTIME:-}" ] || before="chrt -r 1"
 results=$(mktemp)
 trap 'rm -f "$results" "$results".*' EXIT
 
@@ -19,7 +22,7 @@ run() {
     name=$1
     shift
     # A line is "NAME GBITS NANOSECONDS": the programs print "... 9.41 Gbit/s payload, ... ns" with one figure a side or one for both.
-    "$@" --seconds "$seconds" | awk -v name="$name" '{
+    $before "$@" --seconds "$seconds" | awk -v name="$name" '{
         for (i = 2; i <= NF; i++) if ($i == "Gbit/s") rate = $(i - 1)
         ns = 0
         for (i = 2; i <= NF; i++) if ($i ~ /^ns/) ns += $(i - 1)
