@@ -62,7 +62,7 @@ fn site(text: &str) -> Result<Site, Failure> {
     };
     let ssh = ssh_host(destination)?;
     let wrong = |address: &String| address.is_empty() || address.starts_with('-') || address.contains(['/', ' ', '@']);
-    if address.as_ref().is_some_and(wrong) || name.is_some_and(str::is_empty) {
+    if address.as_ref().is_some_and(wrong) || name.is_some_and(|name| name.is_empty() || name.starts_with('-')) {
         return Err(Failure::new(format!("{text}: not a host")).hint("write [NAME=][USER@]HOST[,ADDRESS]"));
     }
     let name = name.map_or_else(|| ssh.host.to_string_lossy().into_owned(), str::to_owned);
