@@ -141,7 +141,7 @@ impl Contest {
         }
         let own_k = (window * (1.0 - BETA) / C).cbrt();
         let since = self.at.since(self.event_at).as_secs_f64();
-        let period = self.period.unwrap_or(own_k).max(since).clamp(own_k / MOST_OFF, own_k * MOST_OFF);
+        let period = self.period.unwrap_or(own_k).max(since).clamp(own_k / MOST_FASTER, own_k * MOST_OFF);
         let cubic = C * period * period;
         // RFC 9438 4.3: where Reno is faster, as Reno.
         let reno = 3.0 * (1.0 - BETA) / (1.0 + BETA) / self.round_trip.as_secs_f64().max(1e-4);
@@ -228,7 +228,8 @@ const PACING_AHEAD: f64 = 1.1;
 const SAME_EVENT: u32 = 5;
 /// Part of the longest queue.
 const FALLEN: f64 = 0.7;
-/// The cube of this bounds how much larger or smaller others are taken to be.
+/// The cubes of these bound how much smaller and larger others are taken to be.
+const MOST_FASTER: f64 = 1.26;
 const MOST_OFF: f64 = 2.0;
 const USED: f64 = 0.7;
 const FULL_QUEUE: f64 = 0.6;

@@ -1,8 +1,8 @@
 //! What is known about the path, and the rate and window that follow from it.
 //!
 //! Bandwidth is what arrives. While a queue stands for a whole epoch the mean delivery rate *is* our share of the bottleneck, whether
-//! higher or lower than thought; without a queue it is a lower bound and can only raise the estimate. Whether a delay is a queue of ours
-//! shows when it rises or falls with what we send; one that does neither although we send less belongs to the path, and becomes `floor`.
+//! higher or lower than thought; without a queue it is a lower bound and can only raise the estimate. A delay that comes at once and stays
+//! although we send less belongs to the path, and becomes `floor`.
 
 use std::time::Duration;
 
@@ -167,9 +167,7 @@ impl PathModel {
     }
 
     fn cruise(&mut self, summary: &Summary, was_test: bool) {
-        if !self.mode.contests() {
-            self.adopt_delay(summary);
-        }
+        self.adopt_delay(summary);
         let standing = summary.delay_min.saturating_sub(self.floor);
         let mean = if self.jitter() > NO_JITTER { summary.mean_bps.max(summary.arrived_bps) } else { summary.mean_bps };
         let is_empty = standing <= self.standing_threshold();
@@ -183,7 +181,7 @@ impl PathModel {
             self.settle();
             return;
         }
-        self.rivals.on_epoch(summary, self.cruise_gain, self.last_delay_min, self.long_queue(), self.bandwidth_bps);
+        self.rivals.on_epoch(summary, self.cruise_gain, self.last_delay_min, self.long_queue() + self.floor, self.bandwidth_bps);
         let wanted = self.wanted_delay();
         if standing > wanted {
             let gain = drain_gain(standing, wanted, summary.length, self.step(wanted, summary.length));
