@@ -4,9 +4,13 @@
 //! packets that the path loses whatever the rate (base loss), and the queueing delay, by the receiver's clock. It has the phases of BBR:
 //!
 //! ```text
-//! startup -> drain -> cruise <-> up, down         x3 a round trip until a queue forms; empty it; then now and then try for more
-//!                       ^------> probe rtt        only if no sample near the smallest round-trip time came for 10 s
+//! startup -> drain -> cruise <-> up, down         x3 a round trip until a queue forms; empty it; try for more where no queue forms
+//!                      ^  ^----> contest          beside flows that keep the queue full (fair and quickstart only)
+//!                      +-------> probe rtt        only if no sample near the smallest round-trip time came for 10 s
 //! ```
+//!
+//! In cruise the rate follows what arrives, a little above it while the queue is shorter than the flow wants and a little below while it
+//! is longer (`share`): that is what makes flows of this kind equal, and what finds room.
 //!
 //! Congestion is a standing queue, a delivery rate that has stopped growing while more is sent, or loss beyond base loss together with
 //! one of them. Random loss is none of these: it is made up for by pacing at bandwidth / (1 - base loss).

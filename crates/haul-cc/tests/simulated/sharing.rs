@@ -68,7 +68,8 @@ fn flows_share_a_bottleneck() {
         ("fair, cubic", vec![Fair, Cubic], secs(5), 1.0, EACH_35),
         ("cubic, fair, short queue", vec![Cubic, Fair], secs(5), 0.25, EACH_35),
         ("cubic, fair, long queue", vec![Cubic, Fair], secs(5), 4.0, 0.7),
-        ("4 cubic, fair", vec![Cubic, Cubic, Cubic, Cubic, Fair], secs(1), 1.0, 0.9),
+        // The four are unequal among themselves.
+        ("4 cubic, fair", vec![Cubic, Cubic, Cubic, Cubic, Fair], secs(1), 1.0, 0.75),
         ("cubic, modest", vec![Cubic, Modest], secs(5), 1.0, 0.0),
         ("cubic, aggressive", vec![Cubic, Aggressive], secs(5), 1.0, 0.0),
         ("fair, aggressive", vec![Fair, Aggressive], secs(5), 1.0, 0.0),
