@@ -105,6 +105,7 @@ impl Summary {
         let start = match self.startup {
             Some(time) if rtt > 0.0 => format!("{:.1} RTT", time.as_secs_f64() / rtt),
             Some(time) => format!("{:.1} s", time.as_secs_f64()),
+            None if self.path.limit().is_none() => "-".to_owned(),
             None => "never".to_owned(),
         };
         let (best, cpu, note) = (self.times_best(row), self.cpu_text(), self.note());

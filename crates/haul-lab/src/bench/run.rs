@@ -10,9 +10,10 @@ use super::measurement::{Measurement, Outcome, Results, RowResults, Usage};
 use super::plan::{Cell, Grid, Path, Work};
 use super::programs::Programs;
 use super::series::Series;
-use super::site::{Loopback, Observer, Sites};
+use super::site::{Loopback, Observer, Site, Sites};
+use super::tool::Kind;
 use super::tools::{self, Bench, Measured};
-use crate::wan::WanSpec;
+use crate::wan::{Side, WanSpec};
 
 /// Measures everything, in the order of [`Grid::cells`]; what was measured until then, where the observer does not go on.
 pub fn run(grid: &Grid, sites: &dyn Sites, programs: &Programs, observer: &mut dyn Observer) -> Results {
@@ -36,13 +37,20 @@ pub fn run(grid: &Grid, sites: &dyn Sites, programs: &Programs, observer: &mut d
             row.measurements.push(measurement);
         }
     }
+    results.facts.insert("load average at the end".to_owned(), machine::load());
     results
 }
 
 fn one(cell: &Cell, sites: &dyn Sites, programs: &Programs, observer: &dyn Observer) -> Result<Measured, MeasureError> {
     let spec = WanSpec { tcp: tools::tcp(cell.tool).map(str::to_owned), ..cell.path.wan(cell.turn) };
     let site = sites.up(&spec).map_err(MeasureError::Site)?;
-    let site = if cell.path == Path::Loopback { Box::new(Loopback(site)) } else { site };
+    let site: Box<dyn Site> = if cell.path == Path::Loopback { Box::new(Loopback(site)) } else { site };
+    if cell.path == Path::Loopback && cell.work.kind() == Kind::Memory {
+        // Packets as everywhere else: with 64 KiB each, who finds that out would win by it alone.
+        let mut command = site.command(Side::A, "ip".as_ref());
+        let set = command.args(["link", "set", "lo", "mtu", "1500"]).status();
+        set.map_err(|error| MeasureError::Start { what: "ip", error })?;
+    }
     tools::measure(&Bench { cell, site: &*site, programs, observer })
 }
 

@@ -93,12 +93,14 @@ pub fn missing_tcp(tool: Tool) -> Option<String> {
     (!there).then(|| format!("this kernel has no TCP {name} (it has {available}): modprobe tcp_{name}"))
 }
 
-/// Twice what the path holds, and enough for a fast one without delay.
+/// Twice what the path holds, and enough for a fast one without delay. Over loopback, a few of its buffers: what is more is dropped there.
 fn window(path: &Path) -> Bytes {
-    let twice = path.link().map_or(Bytes::ZERO, |link| link.rate.bytes_in(link.rtt * 2));
+    let Some(link) = path.link() else { return LOOPBACK_WINDOW };
+    let twice = link.rate.bytes_in(link.rtt * 2);
     Bytes(twice.0.clamp(SMALLEST_WINDOW.0, LARGEST_WINDOW.0))
 }
 
+const LOOPBACK_WINDOW: Bytes = Bytes::mib(4);
 const SMALLEST_WINDOW: Bytes = Bytes::mib(64);
 /// What an `int` counts, in which some tools have it.
 const LARGEST_WINDOW: Bytes = Bytes((2 << 30) - (1 << 20));
