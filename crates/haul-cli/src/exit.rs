@@ -17,6 +17,8 @@ pub enum Exit {
     Failed,
     /// The user stopped it.
     Interrupted,
+    /// As a program that was run elsewhere ended.
+    Code(u8),
 }
 
 impl Exit {
@@ -27,6 +29,7 @@ impl Exit {
             Self::Partial => 1,
             Self::Failed => 2,
             Self::Interrupted => 130,
+            Self::Code(code) => code,
         }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, perf, serve, key, lab, remote, generate the commands
+//!   cp, perf, pipe, rsync, serve, key, lab, remote, generate the commands
 //!   session     one copy over one connection: the file engine on the transport
+//!   tunnel      streams of bytes between programs, over one connection
 //!   reach, ssh  from a host's name to a connection
 //!   processor   how busy this side was
 //!   keys, state files of keys, and where they are
@@ -24,13 +25,16 @@ mod logging;
 mod memory;
 mod output;
 mod perf;
+mod pipe;
 mod processor;
 mod reach;
 mod remote;
+mod rsync;
 mod serve;
 mod session;
 mod ssh;
 mod state;
+mod tunnel;
 
 use std::process::ExitCode;
 
@@ -57,6 +61,9 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Cp(args) => cp::run(&args),
+        Command::Pipe(args) => pipe::run(&args),
+        Command::Rsync(args) => rsync::run(&args),
+        Command::Rsh(args) => Ok(rsync::run_rsh(&args)),
         Command::Serve(args) => serve::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Perf(args) => perf::run(&args),

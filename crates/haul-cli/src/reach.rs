@@ -60,6 +60,8 @@ pub struct Connector<'a> {
     pub udp_port: Option<PortRange>,
     /// Directory of keys, where it is not the usual one.
     pub state: Option<&'a Path>,
+    /// The key of a host behind no ssh, if the user has said it: no other is trusted then.
+    pub pinned: Option<Fingerprint>,
     /// How the connection behaves; the far side of ssh is told to use the same controller.
     pub transport: TransportConfig,
     /// Local address to connect from.
@@ -156,9 +158,14 @@ impl Connector<'_> {
         };
         let addresses = candidates(&host.host, &[], host.port, self.family());
         let (known, looked_up) = (known_hosts()?, host.clone());
-        let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
+        let pinned = self.pinned;
+        let judge =
+            Judge::new(move |key| pinned.map_or_else(|| known.look_up(&looked_up, key) == Known::Trusted, |pin| key == pin));
         let config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
         let mut won = race(&addresses, self.bind, &config);
+        if let (Some(key), Some(pin)) = (judge.refused(), pinned) {
+            return Err(Failure::new(format!("{host}: another key answers: {key}")).hint(format!("expected was {pin}")));
+        }
         if let Some(key) = judge.refused() {
             admit(host, key, known_hosts()?, self.state)?;
             let judge = Judge::new(move |now| now == key);

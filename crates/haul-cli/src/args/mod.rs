@@ -3,8 +3,10 @@
 mod cp;
 mod key;
 mod perf;
+mod pipe;
 mod ports;
 mod rate;
+mod rsync;
 mod serve;
 
 use std::ffi::OsString;
@@ -17,8 +19,10 @@ use clap_complete::Shell;
 pub use cp::{CpArgs, SshArgs};
 pub use key::{KeyArgs, KeyCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
+pub use pipe::PipeArgs;
 pub use ports::PortRange;
 pub use rate::Limit;
+pub use rsync::{RshArgs, RsyncArgs};
 pub use serve::ServeArgs;
 
 /// Moves large data across long, fast, lossy networks
@@ -42,6 +46,9 @@ Exit status: 0 all done and verified, 1 some files were not, 2 wrong usage or fa
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Cp(Box<CpArgs>),
+    Pipe(Box<PipeArgs>),
+    Rsync(RsyncArgs),
+    Rsh(Box<RshArgs>),
     Serve(ServeArgs),
     Key(KeyArgs),
     Perf(Box<PerfArgs>),

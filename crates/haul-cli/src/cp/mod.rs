@@ -223,6 +223,7 @@ fn new_connector(args: &CpArgs) -> Connector<'_> {
         ssh: &args.ssh,
         udp_port: args.udp_port,
         state: args.state.as_deref(),
+        pinned: None,
         transport: TransportConfig {
             controller: args.mode,
             rate_limit: args.limit.map(|limit| limit.0),

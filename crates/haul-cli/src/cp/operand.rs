@@ -105,6 +105,12 @@ impl Operand {
 }
 
 impl SshHost {
+    /// `[user@]host`, as ssh takes it.
+    pub fn parse(text: &OsStr) -> Result<Self, OperandError> {
+        let (user, host) = user_and_host(text.as_bytes());
+        Self::new(user, host, None, text)
+    }
+
     fn new(user: Option<&[u8]>, host: &[u8], port: Option<u16>, whole: &OsStr) -> Result<Self, OperandError> {
         let host = host.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).unwrap_or(host);
         // A host or user that starts with a dash would be an option to ssh; control characters and blanks are never part of one.

@@ -1,4 +1,4 @@
-//! `haul remote`: the far side of a copy or a measurement, started through ssh by `haul cp` and `haul perf`.
+//! `haul remote`: the far side of a copy, a measurement or a tunnel, started through ssh.
 //!
 //! It reads a greeting from standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
 //! greeting names. When standard input ends, so does it: ssh has gone, or the copy is over.
@@ -22,7 +22,7 @@ use crate::args::PortRange;
 use crate::exit::{Exit, Failure};
 use crate::session::{PROTOCOL, ServerSession};
 use crate::ssh::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello};
-use crate::{clock, perf};
+use crate::{clock, logging, perf, tunnel};
 
 /// How long it waits for a connection before it gives up.
 const NOBODY: Duration = Duration::from_secs(30);
@@ -38,6 +38,8 @@ pub fn run() -> Result<Exit, Failure> {
             Failure::new("`haul remote` is the far side of a copy").hint("`haul cp` starts it through ssh; nobody else needs to")
         );
     }
+    // Silent unless RUST_LOG is set there: what it prints comes out at the user's side.
+    logging::start(logging::Audience::Person, 0, true);
     let (endpoint, answer) = match prepare() {
         Ok((endpoint, hello, ports)) => (Some((endpoint, ports)), RemoteAnswer::Ready(hello)),
         Err(Failure { message, hint }) => (None, RemoteAnswer::Failed { error: message, hint }),
@@ -68,7 +70,7 @@ fn prepare() -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
     let config = ServerConfig {
         identity,
         trust: PeerTrust::Pinned(vec![client]),
-        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec()],
+        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec(), tunnel::PROTOCOL.to_vec()],
         transport: TransportConfig {
             controller: controller.unwrap_or_default(),
             remembered: hello.remembered.and_then(|saved| saved.learned()),
@@ -145,6 +147,15 @@ fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
 
 /// True if this was the copy, however it went; the client tells its user.
 fn serve_one(connection: Connection, cancel: &Cancel) -> bool {
+    if connection.protocol().as_deref() == Some(tunnel::PROTOCOL) {
+        return match tunnel::serve_account(connection, cancel) {
+            Ok(asked) => asked,
+            Err(error) => {
+                tracing::debug!(%error, "the tunnel broke");
+                true
+            }
+        };
+    }
     // A connection without an opening lost the race against one over another address.
     let Ok(session) = ServerSession::accept(connection) else { return false };
     let home = env::var_os("HOME").map(PathBuf::from).or_else(|| env::current_dir().ok());

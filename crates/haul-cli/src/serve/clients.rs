@@ -10,8 +10,7 @@ use haul_files::{Access, Cancel, CopyError, Event, Observer, Report};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
-use crate::keys::AuthorizedKeys;
-use crate::perf;
+use crate::{keys, perf};
 use crate::session::{Refusal, ServerSession, refuse};
 use crate::state::StateDir;
 
@@ -83,7 +82,7 @@ impl Clients {
             let hint = Some("try again later".to_owned());
             return refuse(connection, &Refusal { error: "the daemon has too many clients".to_owned(), hint });
         }
-        let name = match self.admit(&connection) {
+        let name = match keys::admit(&self.state, &connection) {
             Ok(name) => name,
             Err(refusal) => return refuse(connection, &refusal),
         };
@@ -149,28 +148,6 @@ impl Clients {
                 }
             })
             .count()
-    }
-
-    /// The name of an authorised client, or why it is not let in.
-    fn admit(&self, connection: &Connection) -> Result<String, Refusal> {
-        let Some(key) = connection.peer_key().map(|key| key.fingerprint()) else {
-            warn!("turned away: it shows no key");
-            return Err(Refusal { error: "the daemon serves only clients that show a key".to_owned(), hint: None });
-        };
-        let path = self.state.authorized_keys();
-        let keys = AuthorizedKeys::load(path.clone()).map_err(|error| {
-            error!(file = %path.display(), %error, "turned away: the file of authorised keys cannot be read");
-            Refusal { error: "the daemon cannot read its authorised keys".to_owned(), hint: Some("its log says why".to_owned()) }
-        })?;
-        match keys.name_of(key) {
-            Some(name) if name.is_empty() => Ok(key.to_string()),
-            Some(name) => Ok(name),
-            None => {
-                warn!(%key, "turned away: this key is not authorised (`haul key authorize {key}` would let it in)");
-                let hint = format!("on the daemon's host, whoever runs it must say: haul key authorize {key}");
-                Err(Refusal { error: "this user's key is not authorised there".to_owned(), hint: Some(hint) })
-            }
-        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Present> {

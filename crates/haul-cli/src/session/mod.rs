@@ -14,8 +14,9 @@ mod greeting;
 mod server;
 mod telemetry;
 
+pub use adapter::ControlOut;
 pub use client::{ClientSession, Job};
-pub use greeting::Refusal;
+pub use greeting::{Refusal, RepliedStream, Reply, to_line};
 pub use server::{ServerSession, refuse};
 pub use telemetry::{PathReport, PathView};
 

@@ -1,0 +1,114 @@
+//! The connecting side: to a `haul pipe -l`, or through ssh to a command.
+
+use std::io::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+
+use haul::{Connection, RecvStream};
+
+use super::connector;
+use super::transfer::{self, Outcome};
+use crate::args::PipeArgs;
+use crate::cp::operand::DaemonHost;
+use crate::exit::{Exit, Failure, chain};
+use crate::interrupt;
+use crate::reach::{Connector, Host};
+use crate::session::{Refusal, RepliedStream};
+use crate::tunnel::{Ask, CLOSE_ABORTED, CLOSE_DONE, Frame, Status, ask};
+
+/// Another host, and how to get there.
+pub struct Far<'a> {
+    /// How.
+    pub connector: Connector<'a>,
+    /// Where.
+    pub host: Host,
+}
+
+/// Connects to one that listens.
+pub fn connect(args: &PipeArgs, host: &DaemonHost) -> Result<Exit, Failure> {
+    let far = Far { connector: connector(args), host: Host::Daemon(host.clone()) };
+    let (outcome, _) = far.run(Ask::Pipe, !args.detach)?;
+    transfer::tell(args, &outcome);
+    Ok(Exit::Done)
+}
+
+/// Has a command run; gives its exit status.
+pub fn run_command(far: &Far<'_>, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome)) -> Result<u8, Failure> {
+    let (outcome, status) = far.run(Ask::Command(line), reads)?;
+    tell(&outcome);
+    match status {
+        Some(status) => Ok(status.code()),
+        None => Err(Failure::new(format!("{}: the connection ended before the command", far.host))),
+    }
+}
+
+impl Far<'_> {
+    fn run(&self, what: Ask, reads: bool) -> Result<(Outcome, Option<Status>), Failure> {
+        let host = &self.host;
+        let connected = self.connector.connect(host)?;
+        let connection = connected.connection.clone();
+        let failed = |error: &io::Error| Failure::new(format!("{host}: {}", chain(error)));
+        let asked = ask(&connection, what).map_err(|error| failed(&error))?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let control = watch(asked.control, connection.clone(), Arc::clone(&stop));
+        let result = transfer::run(&connection, (asked.send, asked.receive), reads, &stop);
+        match result {
+            Ok(outcome) => {
+                let said = control.join().unwrap_or(Ok(None));
+                connection.close(CLOSE_DONE, "done");
+                connected.end();
+                Ok((outcome, said.map_err(|error| self.refused(&error))?))
+            }
+            Err(_) if interrupt::requested() => {
+                connection.close(CLOSE_ABORTED, "interrupted");
+                Err(Failure::new("interrupted"))
+            }
+            Err(error) => {
+                let alive = (connected.lifeline())();
+                connection.close(CLOSE_ABORTED, "failed");
+                // The answer to what was asked explains more than the end of the connection.
+                match control.join() {
+                    Ok(Err(refusal)) if refusal.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()).is_some() => {
+                        Err(self.refused(&refusal))
+                    }
+                    _ if !alive => Err(Failure::new(format!("{host}: ssh ended in the middle"))),
+                    _ => Err(failed(&error)),
+                }
+            }
+        }
+    }
+
+    fn refused(&self, error: &io::Error) -> Failure {
+        match error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
+            Some(refusal) => Failure { message: format!("{}: {refusal}", self.host), hint: refusal.hint.clone() },
+            None => Failure::new(format!("{}: {}", self.host, chain(error))),
+        }
+    }
+}
+
+/// Follows the control stream: standard error goes to ours, the exit status ends our input, a refusal ends everything.
+fn watch(control: RecvStream, connection: Connection, stop: Arc<AtomicBool>) -> JoinHandle<io::Result<Option<Status>>> {
+    thread::spawn(move || {
+        let mut control = RepliedStream::new(control);
+        let mut ended = None;
+        loop {
+            match Frame::read_from(&mut control) {
+                Ok(Frame::Error(bytes)) => {
+                    // Nobody may be reading it any more; the command goes on.
+                    let _ = io::stderr().write_all(&bytes);
+                }
+                Ok(Frame::Exit(status)) => {
+                    stop.store(true, Ordering::Relaxed);
+                    ended = Some(status);
+                }
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    connection.close(CLOSE_ABORTED, "refused");
+                    return Err(error);
+                }
+                // The end of the stream; read to here, so that the other side knows that it arrived.
+                Err(_) => return Ok(ended),
+            }
+        }
+    })
+}

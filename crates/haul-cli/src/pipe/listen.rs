@@ -1,0 +1,130 @@
+//! The listening side: lets one client in after another, each checked by its key.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use haul::{Connection, Endpoint, PeerTrust, ServerConfig};
+
+use super::{transfer, transport};
+use crate::args::PipeArgs;
+use crate::exit::{Exit, Failure, chain};
+use crate::keys;
+use crate::session::Refusal;
+use crate::state::StateDir;
+use crate::tunnel::{self, Ask, CLOSE_ABORTED, CLOSE_DONE, Session};
+use crate::{interrupt, output};
+
+/// How often it looks whether it is to end.
+const LOOK: Duration = Duration::from_millis(100);
+/// Clients that may wait at once to be let in; more are turned away.
+const MOST_WAITING: usize = 16;
+
+/// Runs the listening side.
+pub fn run(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
+    let state = StateDir::find(args.state.as_deref())?;
+    let (identity, _) = keys::load_or_make(&state)?;
+    let key = identity.public_key().fingerprint();
+    let config = ServerConfig {
+        // Every key may knock, so that a refusal can be explained.
+        trust: if args.anyone { PeerTrust::Anyone } else { PeerTrust::Callback(Arc::new(|_| true)) },
+        protocols: vec![tunnel::PROTOCOL.to_vec()],
+        transport: transport(args),
+        ..ServerConfig::new(identity, PeerTrust::Anyone)
+    };
+    let endpoint = listen(args, port, &config)?;
+    if !args.quiet {
+        let port = endpoint.local_addr().port();
+        output::print_line(&format!("listening on UDP port {port}; on the other host: haul pipe --key {key} THIS_HOST {port}"));
+    }
+    let waiting = doorkeeper(endpoint.clone(), (!args.anyone).then_some(state));
+    let mut served = 0;
+    while !interrupt::requested() {
+        let Ok(session) = waiting.recv_timeout(LOOK) else { continue };
+        served += 1;
+        let result = serve(args, session);
+        match result {
+            Ok(()) if args.keep => {}
+            Err(failure) if args.keep && !interrupt::requested() => output::print_failure(&failure),
+            result => {
+                endpoint.close();
+                return result.map(|()| Exit::Done);
+            }
+        }
+    }
+    endpoint.close();
+    // With -k this is how it ends.
+    if args.keep && served > 0 { Ok(Exit::Done) } else { Ok(Exit::Interrupted) }
+}
+
+fn serve(args: &PipeArgs, mut session: Session) -> Result<(), Failure> {
+    let connection = session.connection.clone();
+    let who = connection.remote_addr();
+    let stop = Arc::new(AtomicBool::new(false));
+    let moved = session.grant().and_then(|streams| transfer::run(&connection, streams, !args.detach, &stop));
+    match moved {
+        Ok(outcome) => {
+            transfer::tell(args, &outcome);
+            session.part(CLOSE_DONE, "done");
+            Ok(())
+        }
+        Err(error) => {
+            connection.close(CLOSE_ABORTED, &error.to_string());
+            if interrupt::requested() {
+                return Err(Failure::new("interrupted"));
+            }
+            Err(Failure::new(format!("{who}: {}", chain(&error))))
+        }
+    }
+}
+
+/// Lets clients in, each in a thread of its own, so that one that says nothing keeps nobody out.
+fn doorkeeper(endpoint: Endpoint, state: Option<StateDir>) -> mpsc::Receiver<Session> {
+    let (ready, waiting) = mpsc::sync_channel(0);
+    let tickets = Arc::new(());
+    thread::spawn(move || {
+        while let Ok(connection) = endpoint.accept() {
+            if Arc::strong_count(&tickets) > MOST_WAITING {
+                connection.close(tunnel::CLOSE_REFUSED, "too many wait here");
+                continue;
+            }
+            let (ready, state, ticket) = (ready.clone(), state.clone(), Arc::clone(&tickets));
+            thread::spawn(move || {
+                if let Some(session) = admit(connection, state.as_ref()) {
+                    // Dropped if nobody waits for it any more.
+                    let _ = ready.send(session);
+                }
+                drop(ticket);
+            });
+        }
+    });
+    waiting
+}
+
+fn admit(connection: Connection, state: Option<&StateDir>) -> Option<Session> {
+    let session = Session::accept(connection).ok()?;
+    let refusal = match state.map(|state| keys::admit(state, &session.connection)) {
+        Some(Err(refusal)) => refusal,
+        _ if session.ask == Ask::Pipe => return Some(session),
+        _ => Refusal { error: "this is a pipe: it runs no commands".to_owned(), hint: None },
+    };
+    session.refuse(&refusal);
+    None
+}
+
+fn listen(args: &PipeArgs, port: u16, config: &ServerConfig) -> Result<Endpoint, Failure> {
+    let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
+    let (v4, v6) = (IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED));
+    let bound = match (args.source, args.ssh.ipv4, args.ssh.ipv6) {
+        (Some(address), ..) => on(address),
+        (None, true, _) => on(v4),
+        (None, _, true) => on(v6),
+        // A machine without IPv6 serves IPv4 alone.
+        (None, ..) => on(v6).or_else(|_| on(v4)),
+    };
+    bound.map_err(|error| {
+        Failure::new(format!("UDP port {port}: {error}")).hint("name another port, or none: a free one is taken")
+    })
+}

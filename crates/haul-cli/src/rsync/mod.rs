@@ -1,0 +1,231 @@
+//! `haul rsync` and `haul rsh`: rsync, or anything that takes a remote shell, over haul.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+
+use haul::TransportConfig;
+
+use crate::args::{RshArgs, RsyncArgs, SshArgs};
+use crate::cp::operand::SshHost;
+use crate::exit::{Exit, Failure};
+use crate::pipe::{Far, joined, run_command};
+use crate::reach::{Connector, Host};
+use crate::{interrupt, logging, output, tunnel};
+
+/// What ssh ends with when it fails itself; rsync and others know this number.
+const FAILED: u8 = 255;
+
+/// An option of haul's own, and its value.
+type Own = (&'static str, OsString);
+
+/// Runs rsync in the place of this program.
+pub fn run(args: &RsyncArgs) -> Result<Exit, Failure> {
+    let (own, rest) = split(args)?;
+    let mut command = Command::new("rsync");
+    if !rest.iter().any(|arg| is_shell_option(arg)) {
+        command.arg("-e").arg(remote_shell(&own, b"")?);
+    }
+    let mut takes_shell = false;
+    for arg in &rest {
+        if std::mem::take(&mut takes_shell) {
+            command.arg(ours(&own, arg)?);
+        } else if let Some((prefix, shell)) = shell_in(arg) {
+            let mut changed = prefix.to_owned();
+            changed.push(ours(&own, shell)?);
+            command.arg(changed);
+        } else {
+            takes_shell = is_shell_option(arg);
+            command.arg(arg);
+        }
+    }
+    let error = command.exec();
+    let failure = Failure::new(format!("rsync: {error}"));
+    Err(if error.kind() == io::ErrorKind::NotFound { failure.hint("install rsync on both hosts") } else { failure })
+}
+
+/// Runs a command on another host.
+pub fn run_rsh(args: &RshArgs) -> Exit {
+    logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
+    interrupt::watch();
+    let code = rsh(args).unwrap_or_else(|failure| {
+        output::print_failure(&failure);
+        FAILED
+    });
+    Exit::Code(code)
+}
+
+fn rsh(args: &RshArgs) -> Result<u8, Failure> {
+    let host = SshHost::parse(&args.host).map_err(|error| Failure::new(error.to_string()))?;
+    let host = SshHost { user: args.user.clone().or(host.user), ..host };
+    let ssh = SshArgs { port: args.ssh_port.or(args.ssh.port), ..args.ssh.clone() };
+    let connector = Connector {
+        service: tunnel::PROTOCOL,
+        ssh: &ssh,
+        udp_port: args.udp_port,
+        state: args.state.as_deref(),
+        pinned: None,
+        bind: None,
+        transport: TransportConfig { controller: args.mode, ..TransportConfig::default() },
+        quiet: args.quiet,
+        verbose: args.verbose > 0,
+    };
+    run_command(&Far { connector, host: Host::Ssh(host) }, joined(&args.command), !args.no_input, &|_| {})
+}
+
+/// Options of haul among rsync's: `--mode MODE`, `--mode=MODE` and so on, before any `--`.
+fn split(args: &RsyncArgs) -> Result<(Vec<Own>, Vec<OsString>), Failure> {
+    let mut own = Vec::new();
+    let given = [("--mode", &args.mode), ("--udp-port", &args.udp_port), ("--remote-haul", &args.remote_haul)];
+    own.extend(given.iter().filter_map(|(name, value)| value.as_ref().map(|value| (*name, value.clone()))));
+    let mut rest = Vec::new();
+    let mut words = args.rest.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            rest.push(word.clone());
+            rest.extend(words.by_ref().cloned());
+            break;
+        }
+        let name = given.iter().map(|(name, _)| *name).find(|name| {
+            word.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|tail| tail.is_empty() || tail.first() == Some(&b'='))
+        });
+        match name {
+            None => rest.push(word.clone()),
+            Some(name) => {
+                let value = match word.as_bytes().get(name.len() + 1..) {
+                    Some(value) => OsStr::from_bytes(value).to_owned(),
+                    None => words.next().cloned().ok_or_else(|| Failure::new(format!("{name} needs a value")))?,
+                };
+                own.push((name, value));
+            }
+        }
+    }
+    check(&own)?;
+    Ok((own, rest))
+}
+
+/// A wrong value is said here, not by the remote shell that rsync starts.
+fn check(own: &[Own]) -> Result<(), Failure> {
+    for (name, value) in own {
+        let text = value.to_string_lossy();
+        let wrong = match *name {
+            "--mode" => text.parse::<haul_cc::ControllerChoice>().err().map(|error| error.to_string()),
+            "--udp-port" => text.parse::<crate::args::PortRange>().err(),
+            _ => None,
+        };
+        if let Some(wrong) = wrong {
+            return Err(Failure::new(format!("{name} {text}: {wrong}")));
+        }
+    }
+    Ok(())
+}
+
+/// `-e` and `--rsh` take the remote shell in the next word; in a bundle, `-ave`, too.
+fn is_shell_option(arg: &OsStr) -> bool {
+    let bytes = arg.as_bytes();
+    let bundle = bytes.starts_with(b"-") && !bytes.starts_with(b"--") && !bytes.starts_with(b"-e") && bytes.ends_with(b"e");
+    // Letters that take a value end the bundle before its last letter.
+    let takes_value = |b: &u8| b"BTfM@".contains(b);
+    bytes == b"-e" || bytes == b"--rsh" || shell_in(arg).is_some() || bundle && !bytes.iter().any(takes_value)
+}
+
+/// The remote shell in the same word: `--rsh=ssh`, `-essh`.
+fn shell_in(arg: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let bytes = arg.as_bytes();
+    let at = ["--rsh=", "-e"].iter().find(|prefix| bytes.starts_with(prefix.as_bytes()) && bytes.len() > prefix.len())?.len();
+    let (prefix, shell) = bytes.split_at_checked(at)?;
+    Some((OsStr::from_bytes(prefix), OsStr::from_bytes(shell)))
+}
+
+/// The user's `ssh ...` becomes `haul rsh ...`; another remote shell stays what it is.
+fn ours(own: &[Own], shell: &OsStr) -> Result<OsString, Failure> {
+    let words = shell.as_bytes();
+    match words.strip_prefix(b"ssh").filter(|rest| rest.is_empty() || rest.starts_with(b" ")) {
+        Some(options) => remote_shell(own, options),
+        None => Ok(shell.to_owned()),
+    }
+}
+
+/// `haul rsh` with its options, as one word for rsync's -e, which splits it at blanks and understands quotes.
+fn remote_shell(own: &[Own], options: &[u8]) -> Result<OsString, Failure> {
+    let program = env::current_exe().map_err(|error| Failure::new(format!("the path of this program: {error}")))?;
+    let mut line = quoted(program.as_os_str());
+    line.extend(b" rsh");
+    for (name, value) in own {
+        line.extend(format!(" {name} ").bytes());
+        line.extend(quoted(value));
+    }
+    line.extend(options);
+    Ok(OsString::from_vec(line))
+}
+
+/// In rsync's -e a quote is written twice inside of quotes.
+fn quoted(word: &OsStr) -> Vec<u8> {
+    let bytes = word.as_bytes();
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+:,~@%=".contains(b);
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return bytes.to_vec();
+    }
+    let mut quoted = vec![b'"'];
+    for &byte in bytes {
+        quoted.push(byte);
+        if byte == b'"' {
+            quoted.push(b'"');
+        }
+    }
+    quoted.push(b'"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &str) -> RsyncArgs {
+        let rest = line.split(' ').map(OsString::from).collect();
+        RsyncArgs { help: None, mode: None, udp_port: None, remote_haul: None, rest }
+    }
+
+    #[test]
+    fn haul_s_options_are_found_among_rsync_s() {
+        let args = args("-av --mode modest a --remote-haul=/opt/haul b: --udp-port 7000-7010 -- --mode");
+        let (own, rest) = split(&args).expect("sound");
+        assert_eq!(own, [("--mode", "modest".into()), ("--remote-haul", "/opt/haul".into()), ("--udp-port", "7000-7010".into())]);
+        assert_eq!(rest, ["-av", "a", "b:", "--", "--mode"]);
+    }
+
+    #[test]
+    fn wrong_values_are_said() {
+        for line in ["--mode fastest a b:", "a b: --mode", "--udp-port x a b:"] {
+            assert!(split(&args(line)).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_shell_of_the_user_s_is_recognised() {
+        for arg in ["-e", "--rsh", "--rsh=ssh", "-essh", "-ave"] {
+            assert!(is_shell_option(OsStr::new(arg)), "{arg}");
+        }
+        for arg in ["-a", "--delete", "--exclude", "file", "-fe", "--include=e"] {
+            assert!(!is_shell_option(OsStr::new(arg)), "{arg}");
+        }
+    }
+
+    #[test]
+    fn ssh_with_its_options_becomes_haul_rsh() {
+        let own = [("--mode", OsString::from("modest"))];
+        let shell = ours(&own, OsStr::new("ssh -p 2222 -i key")).expect("a path");
+        let text = shell.to_string_lossy();
+        assert!(text.ends_with(" rsh --mode modest -p 2222 -i key"), "{text}");
+        assert_eq!(ours(&own, OsStr::new("sshpass x")).expect("unchanged"), "sshpass x");
+    }
+
+    #[test]
+    fn a_word_survives_rsync_s_splitting() {
+        assert_eq!(quoted(OsStr::new("/opt/haul")), b"/opt/haul");
+        assert_eq!(quoted(OsStr::new("/my \"own\"/haul")), b"\"/my \"\"own\"\"/haul\"");
+    }
+}

@@ -1,0 +1,99 @@
+//! The first line on the control stream, and its answer.
+
+use std::io::{self, BufRead, BufReader, Read as _, Write as _};
+
+use data_encoding::BASE64;
+use haul::{Connection, RecvStream, SendStream};
+use serde::{Deserialize, Serialize};
+
+use crate::session::{Reply, to_line};
+
+/// Longest opening, in bytes: a command line may hold many names.
+const MAX_OPENING: u64 = 2 << 20;
+
+/// What a client wants.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ask {
+    /// A shell's command is run; the data stream is its standard input and output.
+    Command(#[serde(with = "base64")] Vec<u8>),
+    /// The data stream is the other program's standard input and output.
+    Pipe,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Opening {
+    /// Version of the program, for the log.
+    version: String,
+    ask: Ask,
+}
+
+/// A client's request under way: the answer is taken off the control stream when it is read.
+pub struct Asked {
+    /// Answers and frames come from here.
+    pub control: RecvStream,
+    /// To the other program.
+    pub send: SendStream,
+    /// From the other program.
+    pub receive: RecvStream,
+    /// Kept open: its end would tell the server that this side is gone.
+    _control_out: SendStream,
+}
+
+/// Asks, and opens the data stream.
+pub fn ask(connection: &Connection, ask: Ask) -> io::Result<Asked> {
+    let (mut control_out, control) = connection.open_bi()?;
+    control_out.write_all(&to_line(&Opening { version: env!("CARGO_PKG_VERSION").to_owned(), ask }))?;
+    let (send, receive) = connection.open_bi()?;
+    Ok(Asked { control, send, receive, _control_out: control_out })
+}
+
+/// Reads what a client asks for.
+pub fn read_ask(control: &mut BufReader<RecvStream>) -> io::Result<Ask> {
+    let mut line = Vec::new();
+    control.by_ref().take(MAX_OPENING).read_until(b'\n', &mut line)?;
+    let opening: Opening = serde_json::from_slice(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+    tracing::debug!(version = opening.version, "asked");
+    Ok(opening.ask)
+}
+
+/// Grants what was asked for.
+pub fn granted() -> Vec<u8> {
+    to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").to_owned() })
+}
+
+/// Bytes as text in JSON: a command line need not be UTF-8.
+mod base64 {
+    use serde::de::Error as _;
+    use serde::{Deserialize as _, Deserializer, Serializer};
+
+    use super::BASE64;
+
+    pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&BASE64.encode(bytes))
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        BASE64.decode(text.as_bytes()).map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_bytes_make_a_command() {
+        let opening = Opening { version: "1".into(), ask: Ask::Command(b"cat \xff\xfe".to_vec()) };
+        let line = to_line(&opening);
+        let read: Opening = serde_json::from_slice(&line).expect("its own words");
+        assert_eq!(read.ask, opening.ask);
+    }
+
+    #[test]
+    fn what_is_not_known_is_an_error() {
+        assert!(serde_json::from_str::<Opening>(r#"{"version":"9","ask":{"dance":1}}"#).is_err());
+        assert!(serde_json::from_str::<Opening>(r#"{"version":"9","ask":{"command":"***"}}"#).is_err());
+    }
+}
