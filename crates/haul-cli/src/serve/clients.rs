@@ -10,9 +10,9 @@ use haul_files::{Access, Cancel, CopyError, Event, Observer, Report};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
-use crate::{keys, perf};
 use crate::session::{Refusal, ServerSession, refuse};
 use crate::state::StateDir;
+use crate::{keys, perf};
 
 /// More clients than this at once are turned away, to keep memory and threads for those that are there.
 const MOST: usize = 512;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use haul::{RecvStream, SendStream};
+use haul::{Connection, RecvStream, SendStream};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::exchange::{enlarge_pipe, receive_all, send_all};
@@ -30,7 +30,7 @@ fn run_shell(line: &[u8]) -> Command {
 }
 
 /// Runs a command until it has ended and everything that it wrote has gone out.
-pub fn serve(line: &[u8], streams: (SendStream, RecvStream), mut control: ControlOut) -> io::Result<()> {
+pub fn serve(line: &[u8], connection: Connection, streams: (SendStream, RecvStream), mut control: ControlOut) -> io::Result<()> {
     let spawned = run_shell(line)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -46,10 +46,12 @@ pub fn serve(line: &[u8], streams: (SendStream, RecvStream), mut control: Contro
         }
     };
     let group = Arc::new(Group { leader: child.id(), alive: Mutex::new(true) });
-    let result = carry(&mut child, streams, &control, &group);
-    if result.is_err() {
-        group.hang_up();
-    }
+    let hung_up = Arc::clone(&group);
+    thread::spawn(move || {
+        connection.closed();
+        hung_up.hang_up();
+    });
+    let result = carry(&mut child, streams, &control);
     *group.alive.lock().unwrap_or_else(PoisonError::into_inner) = false;
     let status = child.wait()?;
     result?;
@@ -72,7 +74,7 @@ impl Group {
     }
 }
 
-fn carry(child: &mut Child, streams: (SendStream, RecvStream), control: &ControlOut, group: &Arc<Group>) -> io::Result<()> {
+fn carry(child: &mut Child, streams: (SendStream, RecvStream), control: &ControlOut) -> io::Result<()> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else { unreachable!("all were asked for as pipes") };
     enlarge_pipe(&stdin);
@@ -80,13 +82,8 @@ fn carry(child: &mut Child, streams: (SendStream, RecvStream), control: &Control
     let errors = control.clone();
     let errors = thread::spawn(move || forward_errors(stderr, errors));
     let (send, receive) = streams;
-    let group = Arc::clone(group);
     // Not waited for: a command may end without reading its input.
-    thread::spawn(move || {
-        if receive_all(receive, stdin).is_err() {
-            group.hang_up();
-        }
-    });
+    thread::spawn(move || receive_all(receive, stdin));
     let said = send_all(stdout, send);
     let errors = errors.join().map_err(|_| io::Error::other("a thread panicked"))?;
     said.map(drop).and(errors)

@@ -72,7 +72,7 @@ pub fn serve_account(connection: Connection, cancel: &Cancel) -> io::Result<bool
     match std::mem::replace(&mut session.ask, Ask::Pipe) {
         Ask::Command(line) => {
             let streams = session.grant()?;
-            let result = command::serve(&line, streams, session.control_out.clone());
+            let result = command::serve(&line, session.connection.clone(), streams, session.control_out.clone());
             match &result {
                 Ok(()) => session.part(CLOSE_DONE, "done"),
                 Err(error) => session.connection.close(CLOSE_ABORTED, &error.to_string()),
