@@ -254,7 +254,8 @@ fn quickstart_remembers_both_ways() {
         }
     }
     // What somebody else has written there does no harm.
-    let absurd = r#"{"host":"far","way":"to","at":1,"path":{"bandwidth_bps":18446744073709551615,"min_rtt_us":0,"base_loss":-1.0}}"#;
+    let absurd =
+        r#"{"host":"far","way":"to","at":1,"path":{"bandwidth_bps":18446744073709551615,"min_rtt_us":0,"base_loss":-1.0}}"#;
     fs::write(&paths, format!("nonsense\n{absurd}\n")).unwrap();
     cp(&bench, &["--mode", "quickstart", "file", "far:up"]).expect(0);
     assert_eq!(fs::read_to_string(&paths).unwrap().lines().count(), 1);
