@@ -56,7 +56,7 @@ fn every_byte_goes_there_and_back() {
 #[test]
 fn a_reader_that_has_gone_ends_the_writer() {
     let Some(lab) = Lab::open() else { return };
-    let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
+    let (reader, writer) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
     let mut endless = command(&lab, "yes; echo $? >&2");
     let mut child = endless.stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn().expect("haul");
     let mut some = [0; 1000];

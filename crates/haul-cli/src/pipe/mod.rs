@@ -4,12 +4,12 @@
 //!   listen     -l: waits for the other side
 //!   far        the other side: connects to one that listens, or has a command run by way of ssh
 //!   transfer   bytes both ways, and how it went
-//!   input      standard input, which can be given up
+//!   standard   standard input, which can be given up, and output
 //! ```
 
 mod far;
-mod input;
 mod listen;
+mod standard;
 mod transfer;
 
 use haul::TransportConfig;

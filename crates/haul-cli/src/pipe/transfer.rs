@@ -1,8 +1,6 @@
 //! Bytes both ways between this program's standard streams and the other side, and how it went.
 
-use std::fs::File;
 use std::io::{self, IsTerminal as _};
-use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -10,7 +8,7 @@ use std::time::Duration;
 use haul::{BitRate, Bytes, Connection, RecvStream, SendStream};
 use serde_json::json;
 
-use super::input::Input;
+use super::standard::{Input, Output};
 use crate::args::PipeArgs;
 use crate::tunnel::{self, Ends, Stop};
 use crate::{clock, interrupt, output};
@@ -33,7 +31,7 @@ pub fn run(
 ) -> io::Result<Outcome> {
     let started = clock::now();
     let input = Input::standard(reads, Arc::clone(stop))?;
-    let output = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+    let output = Output::standard()?;
     tunnel::enlarge_pipe(io::stdin());
     tunnel::enlarge_pipe(&output);
     let give_up = if io::stdin().is_terminal() { Stop::WithPeer(stop) } else { Stop::AtEnd };
