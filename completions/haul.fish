@@ -27,6 +27,9 @@ end
 complete -c haul -n "__fish_haul_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_needs_command" -s V -l version -d 'Print version'
 complete -c haul -n "__fish_haul_needs_command" -f -a "cp" -d 'Copy files and trees between hosts'
+complete -c haul -n "__fish_haul_needs_command" -f -a "pipe" -d 'Connect standard input and output to a program on another host'
+complete -c haul -n "__fish_haul_needs_command" -f -a "rsync" -d 'Run rsync with haul as its remote shell'
+complete -c haul -n "__fish_haul_needs_command" -f -a "rsh" -d 'Run a command on another host, as ssh would, with its streams over haul'
 complete -c haul -n "__fish_haul_needs_command" -f -a "serve" -d 'Run the daemon: export directories to those whose keys are authorised'
 complete -c haul -n "__fish_haul_needs_command" -f -a "key" -d 'Show and manage keys: this machine\'s own, trusted hosts, authorised users'
 complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path, memory to memory'
@@ -56,6 +59,55 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -l json -d 'Print events a
 complete -c haul -n "__fish_haul_using_subcommand cp" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s s -l source -d 'Address to listen on' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l key -d 'The listening side\'s fingerprint, as it prints it; without this its key must be known' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l limit -d 'Limit the rate; a bare number is in Kbit/s' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l udp-port -d 'UDP port or ports that the far side may use, with a command' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s P -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s i -d 'File with the private key to log in with' -r -F
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s J -d 'Log in by way of another host' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s l -l listen -d 'Listen instead of connecting'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s k -l keep -d 'With -l: when one connection is over, wait for the next'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l anyone -d 'With -l: let anybody in, not only those whose keys are authorised here'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s d -l detach -d 'Do not read standard input'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s N -d 'Pass on the end of standard input; it always is, this is netcat\'s letter for it'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s q -l quiet -d 'Print nothing but errors'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s v -l verbose -d 'Print what was moved, and how fast; twice, and ssh says more too'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l json -d 'Print one line of JSON on standard error when it is over'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l help -d 'Print help; -h is rsync\'s'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s l -d 'Who logs in' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s p -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l udp-port -d 'UDP port or ports that the far side may use' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l state -d 'Directory of haul\'s own keys; not used with ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s P -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s i -d 'File with the private key to log in with' -r -F
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s J -d 'Log in by way of another host' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s n -d 'Do not read standard input'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s T -d 'Ignored: no terminal is ever asked for'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s x -d 'Ignored: X11 is never forwarded'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s a -d 'Ignored: the agent is never forwarded'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s q -d 'Print nothing but errors'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s v -d 'ssh says more'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory to export, read-only unless it ends in `:rw`; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l state -d 'Directory of the identity key and the authorised keys' -r -F
