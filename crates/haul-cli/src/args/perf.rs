@@ -36,7 +36,7 @@ pub struct PerfArgs {
     /// Something else than one measurement.
     #[command(subcommand)]
     pub command: Option<PerfCommand>,
-    /// Host to reach through ssh, or haul://HOST[:PORT] of a daemon
+    /// Host to reach through ssh, or `haul://HOST[:PORT]` of a daemon
     #[arg(value_name = "HOST", value_hint = ValueHint::Hostname, conflicts_with_all = ["server", "client"], required_unless_present_any = ["server", "client"])]
     pub host: Option<OsString>,
     /// Run a server, until it is interrupted
@@ -81,7 +81,7 @@ pub enum PerfCommand {
 #[derive(Debug, Args)]
 #[command(override_usage = "haul perf mesh [OPTIONS] HOST...", after_help = MESH_AFTER_HELP)]
 pub struct MeshArgs {
-    /// Hosts, or files with one a line: [NAME=][USER@]HOST[,ADDRESS]
+    /// Hosts, or files with one a line: `[NAME=][USER@]HOST[,ADDRESS]`
     #[arg(value_name = "HOST", required = true, value_hint = ValueHint::Hostname)]
     pub hosts: Vec<OsString>,
     /// Length of each measurement
