@@ -1,7 +1,7 @@
 //! Credit of the whole connection: how far the peer may send ahead of what is consumed here, and we ahead of the peer.
 //!
 //! Credit counts stream bytes sent for the first time, over all streams. The window follows what arrives in a round trip, within the memory that the user
-//! allows: 3 1/2 times that and [`START_WINDOW`], for at 5 % loss a block of a megabyte waits two and a half round trips for its last packet; while arrivals grow, as much as a sender that triples its rate each
+//! allows: 3 1/2 times that and `START_WINDOW`, for at 5 % loss a block of a megabyte waits two and a half round trips for its last packet; while arrivals grow, as much as a sender that triples its rate each
 //! round trip can use. It travels with every acknowledgement, and as a reliable frame each quarter of a window, so that a blocked sender cannot wait
 //! for a lost acknowledgement. A window that shrinks takes no credit back: it gives none until the bytes beyond it are consumed.
 
