@@ -162,7 +162,7 @@ impl PathModel {
         }
     }
 
-    fn packets(&self, summary: &Summary) -> f64 {
+    pub(super) fn packets(&self, summary: &Summary) -> f64 {
         summary.bytes.as_u64() as f64 / self.packet_bytes()
     }
 

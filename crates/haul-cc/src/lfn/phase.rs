@@ -33,6 +33,11 @@ pub(super) enum Phase {
     ProbeRtt { empty: Time, until: Time },
 }
 
+/// An estimate so many times above what arrives when startup ends was made of a bucket's first bytes.
+const BUCKET: f64 = 4.0;
+/// One sample alone may be low.
+const BUCKET_MARGIN: f64 = 1.5;
+
 /// Where to go next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Turn {
@@ -56,6 +61,12 @@ impl Phase {
             Self::Quick(quick) => on_verdict(quick.on_ack(ack, path), path),
             Self::Startup(startup) => {
                 if startup.on_ack(ack, summary, path) {
+                    // A token bucket lets its first bytes pass at the rate of the wire behind it: what arrives now is the path's rate.
+                    if let Some(now_bps) = ack.rate.map(|sample| sample.rate.as_bps() as f64)
+                        && now_bps * BUCKET < path.bandwidth_bps()
+                    {
+                        path.limit_bandwidth(now_bps * BUCKET_MARGIN);
+                    }
                     Turn::Drain
                 } else {
                     Turn::Stay

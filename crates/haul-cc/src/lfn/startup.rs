@@ -48,8 +48,10 @@ impl Startup {
             self.round_delay = Duration::ZERO;
         }
         self.round_delay = self.round_delay.max(delay);
-        // Much is lost and nothing gained: a queue too short to show as delay has overflowed.
-        let overflow = summary.is_some_and(|s| s.loss > path.base_loss() + OVERFLOW_LOSS) && !grew;
+        // Much is lost and nothing gained: a queue too short to show as delay has overflowed. More than half is lost: gained or not.
+        let excess = summary.map_or(0.0, |s| s.loss - path.base_loss());
+        let flood = excess > FLOOD_LOSS && summary.is_some_and(|s| path.packets(s) >= FLOOD_PKTS);
+        let overflow = excess > OVERFLOW_LOSS && !grew || flood;
         self.flat_rounds >= FULL_ROUNDS || overflow
     }
 }
@@ -60,3 +62,6 @@ pub(super) const STARTUP_GAIN: f64 = 4.94;
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 const OVERFLOW_LOSS: f64 = 0.15;
+const FLOOD_LOSS: f64 = 0.5;
+/// More than a burst of losses.
+const FLOOD_PKTS: f64 = 128.0;
