@@ -1,4 +1,4 @@
-// What the drivers of UDT and SRT share: arguments, and the meter of the receiver.
+// What the drivers of UDT and SRT share: arguments, sizes, the loop of the sender, and the meter of the receiver.
 //
 //     udt-bulk receive ADDRESS PORT --window BYTES (--seconds N | --bytes N)
 //     udt-bulk send    ADDRESS PORT --window BYTES [--bytes N]
@@ -22,8 +22,14 @@
 #include <limits>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace bulk {
+
+constexpr int kChunkBytes = 1 << 20;
+constexpr int kUdpBufferBytes = 32 << 20;
+// Of a packet of 1500 bytes.
+constexpr int kPayloadBytes = 1456;
 
 struct Plan {
     bool receives = false;
@@ -64,7 +70,26 @@ inline int as_int(int64_t bytes) {
     return static_cast<int>(std::min<int64_t>(bytes, std::numeric_limits<int>::max() - 65536));
 }
 
-// Prints what `receive` (which returns bytes, or 0 at the end) brings, and ends the program.
+inline int window_pkts(const Plan& plan) { return std::max(25600, as_int(plan.window_bytes) / kPayloadBytes); }
+
+inline void tell_listening() {
+    std::puts("listening");
+    std::fflush(stdout);
+}
+
+// Gives `push` (which takes a buffer and its length, and returns what it took, or less than 0) all bytes; whether it took them.
+template <typename Push>
+bool pump(const Plan& plan, Push push) {
+    const std::vector<char> chunk(kChunkBytes, '\x5a');
+    for (uint64_t left = plan.bytes; left > 0;) {
+        const int sent = push(chunk.data(), static_cast<int>(std::min<uint64_t>(left, kChunkBytes)));
+        if (sent < 0) return false;
+        left -= static_cast<uint64_t>(sent);
+    }
+    return true;
+}
+
+// Prints what `receive` (which takes a buffer and its length, and returns bytes, or 0 at the end) brings, and ends the program.
 template <typename Receive>
 [[noreturn]] void meter(const Plan& plan, Receive receive) {
     using Clock = std::chrono::steady_clock;
@@ -72,8 +97,9 @@ template <typename Receive>
     static std::atomic<bool> ended{false};
     const auto start = Clock::now();
     std::thread reader([receive]() mutable {
+        std::vector<char> buffer(kChunkBytes);
         for (;;) {
-            const int64_t bytes = receive();
+            const int64_t bytes = receive(buffer.data(), kChunkBytes);
             if (bytes <= 0) break;
             arrived.fetch_add(static_cast<uint64_t>(bytes), std::memory_order_relaxed);
         }

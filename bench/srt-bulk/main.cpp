@@ -2,16 +2,9 @@
 #include <netinet/in.h>
 #include <srt/srt.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "../bulk.hpp"
 
 namespace {
-
-constexpr int kChunkBytes = 1 << 20;
-constexpr int kPayloadBytes = 1456;
-constexpr int kUdpBufferBytes = 32 << 20;
 
 void check(int result, const char* what) {
     if (result == SRT_ERROR) bulk::fail(std::string(what) + ": " + srt_getlasterror_str());
@@ -27,11 +20,11 @@ SRTSOCKET open(const bulk::Plan& plan) {
     // File mode: a stream, its congestion control, no limit of latency.
     set(socket, SRTO_TRANSTYPE, SRTT_FILE);
     // The window in packets comes first: the receive buffer is limited to it.
-    set(socket, SRTO_FC, std::max(25600, bulk::as_int(plan.window_bytes) / kPayloadBytes));
+    set(socket, SRTO_FC, bulk::window_pkts(plan));
     set(socket, SRTO_SNDBUF, bulk::as_int(plan.window_bytes));
     set(socket, SRTO_RCVBUF, bulk::as_int(plan.window_bytes));
-    set(socket, SRTO_UDP_SNDBUF, kUdpBufferBytes);
-    set(socket, SRTO_UDP_RCVBUF, kUdpBufferBytes);
+    set(socket, SRTO_UDP_SNDBUF, bulk::kUdpBufferBytes);
+    set(socket, SRTO_UDP_RCVBUF, bulk::kUdpBufferBytes);
     return socket;
 }
 
@@ -39,27 +32,18 @@ void receive(const bulk::Plan& plan) {
     const SRTSOCKET listener = open(plan);
     check(srt_bind(listener, reinterpret_cast<const sockaddr*>(&plan.address), sizeof plan.address), "bind");
     check(srt_listen(listener, 1), "listen");
-    std::puts("listening");
-    std::fflush(stdout);
+    bulk::tell_listening();
     const SRTSOCKET connection = srt_accept(listener, nullptr, nullptr);
     if (connection == SRT_INVALID_SOCK) bulk::fail(std::string("accept: ") + srt_getlasterror_str());
-    bulk::meter(plan, [connection, buffer = std::vector<char>(kChunkBytes)]() mutable -> int64_t {
-        return srt_recv(connection, buffer.data(), kChunkBytes);
-    });
+    bulk::meter(plan, [connection](char* buffer, int length) -> int64_t { return srt_recv(connection, buffer, length); });
 }
 
 void send(const bulk::Plan& plan) {
     const SRTSOCKET socket = open(plan);
     check(srt_connect(socket, reinterpret_cast<const sockaddr*>(&plan.address), sizeof plan.address), "connect");
-    const std::vector<char> chunk(kChunkBytes, '\x5a');
-    for (uint64_t left = plan.bytes; left > 0;) {
-        const int length = static_cast<int>(std::min<uint64_t>(left, kChunkBytes));
-        const int sent = srt_send(socket, chunk.data(), length);
-        if (sent == SRT_ERROR) return;
-        left -= static_cast<uint64_t>(sent);
-    }
+    const bool all = bulk::pump(plan, [socket](const char* buffer, int length) { return srt_send(socket, buffer, length); });
     // Waits until what is in the buffer has arrived.
-    srt_close(socket);
+    if (all) srt_close(socket);
 }
 
 std::string version() {

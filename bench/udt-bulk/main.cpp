@@ -2,16 +2,9 @@
 #include <netinet/in.h>
 #include <udt/udt.h>
 
-#include <algorithm>
-#include <vector>
-
 #include "../bulk.hpp"
 
 namespace {
-
-constexpr int kChunkBytes = 1 << 20;
-constexpr int kPayloadBytes = 1456;
-constexpr int kUdpBufferBytes = 32 << 20;
 
 void check(int result, const char* what) {
     if (result == UDT::ERROR) bulk::fail(std::string(what) + ": " + UDT::getlasterror().getErrorMessage());
@@ -25,11 +18,11 @@ void set(UDTSOCKET socket, UDT::SOCKOPT option, T value) {
 UDTSOCKET open(const bulk::Plan& plan) {
     const UDTSOCKET socket = UDT::socket(AF_INET, SOCK_STREAM, 0);
     // The window in packets comes first: the receive buffer is limited to it.
-    set(socket, UDT_FC, std::max(25600, bulk::as_int(plan.window_bytes) / kPayloadBytes));
+    set(socket, UDT_FC, bulk::window_pkts(plan));
     set(socket, UDT_SNDBUF, bulk::as_int(plan.window_bytes));
     set(socket, UDT_RCVBUF, bulk::as_int(plan.window_bytes));
-    set(socket, UDP_SNDBUF, kUdpBufferBytes);
-    set(socket, UDP_RCVBUF, kUdpBufferBytes);
+    set(socket, UDP_SNDBUF, bulk::kUdpBufferBytes);
+    set(socket, UDP_RCVBUF, bulk::kUdpBufferBytes);
     return socket;
 }
 
@@ -37,29 +30,20 @@ void receive(const bulk::Plan& plan) {
     const UDTSOCKET listener = open(plan);
     check(UDT::bind(listener, reinterpret_cast<const sockaddr*>(&plan.address), sizeof plan.address), "bind");
     check(UDT::listen(listener, 1), "listen");
-    std::puts("listening");
-    std::fflush(stdout);
+    bulk::tell_listening();
     sockaddr_storage from{};
     int length = sizeof from;
     const UDTSOCKET connection = UDT::accept(listener, reinterpret_cast<sockaddr*>(&from), &length);
     if (connection == UDT::INVALID_SOCK) bulk::fail("accept");
-    bulk::meter(plan, [connection, buffer = std::vector<char>(kChunkBytes)]() mutable -> int64_t {
-        return UDT::recv(connection, buffer.data(), kChunkBytes, 0);
-    });
+    bulk::meter(plan, [connection](char* buffer, int length) -> int64_t { return UDT::recv(connection, buffer, length, 0); });
 }
 
 void send(const bulk::Plan& plan) {
     const UDTSOCKET socket = open(plan);
     check(UDT::connect(socket, reinterpret_cast<const sockaddr*>(&plan.address), sizeof plan.address), "connect");
-    const std::vector<char> chunk(kChunkBytes, '\x5a');
-    for (uint64_t left = plan.bytes; left > 0;) {
-        const int length = static_cast<int>(std::min<uint64_t>(left, kChunkBytes));
-        const int sent = UDT::send(socket, chunk.data(), length, 0);
-        if (sent == UDT::ERROR) return;
-        left -= static_cast<uint64_t>(sent);
-    }
+    const bool all = bulk::pump(plan, [socket](const char* buffer, int length) { return UDT::send(socket, buffer, length, 0); });
     // Waits until what is in the buffer has arrived.
-    UDT::close(socket);
+    if (all) UDT::close(socket);
 }
 
 }  // namespace
