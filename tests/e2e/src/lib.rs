@@ -13,6 +13,7 @@ mod lab;
 mod net;
 mod program;
 mod random;
+mod room;
 mod sites;
 mod sshd;
 mod tmpfs;

@@ -36,7 +36,6 @@ pub struct Net {
 impl Net {
     /// Makes the namespaces, the links and the routes.
     pub fn make(id: &str) -> Self {
-        sweep();
         let namespace = |role: &str| format!("{PREFIX}{id}-{role}");
         let host = |role: &str, net: u8| Host {
             namespace: namespace(role),

@@ -11,16 +11,12 @@ use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use haul_lab::{LinkOptions, Wan, WanSpec};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use tempfile::TempDir;
 
-use crate::lab::ready;
-use crate::net::{Host, PREFIX, ip, must, remove, set_in, sweep};
-use crate::program::haul_binary;
+use crate::net::{Host, PREFIX, ip, must, remove, set_in};
+use crate::room::Room;
 use crate::sshd::{PORT, Sshd};
 
 /// Sites, their links and the hub; all vanish with this value.
@@ -28,39 +24,27 @@ pub struct Sites {
     hosts: Vec<(Host, Sshd)>,
     hub: Host,
     wans: Vec<Wan>,
-    scratch: TempDir,
-    /// One at a time: tests that measure would disturb each other.
-    _turn: MutexGuard<'static, ()>,
+    room: Room,
 }
 
 impl Sites {
     /// One site for each link, or nothing where namespaces cannot be made: then the test says so and ends.
     pub fn open(links: &[LinkOptions]) -> Option<Self> {
-        static TURN: Mutex<()> = Mutex::new(());
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        if !ready() {
-            return None;
-        }
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        sweep();
-        let id = format!("{}-s{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let scratch = tempfile::Builder::new().prefix(&format!("{PREFIX}{id}-")).tempdir().expect("a scratch directory");
-        let bin = scratch.path().join("bin");
-        fs::create_dir_all(&bin).expect("making bin");
-        std::os::unix::fs::symlink(haul_binary(), bin.join("haul")).expect("linking haul");
+        let room = Room::open()?;
+        let id = room.id().to_owned();
         let hub = Host { namespace: format!("{PREFIX}{id}-hub"), address: "10.91.1.1".into(), address6: String::new() };
         ip(&["netns", "add", &hub.namespace]);
         ip(&["-n", &hub.namespace, "link", "set", "lo", "up"]);
         set_in(&hub.namespace, "net/ipv4/ip_forward", "1");
-        let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), scratch, _turn: turn };
+        let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), room };
         for (index, link) in links.iter().enumerate() {
-            made.add(index + 1, link, &id, &bin);
+            made.add(index + 1, link, &id);
         }
         fs::write(made.ssh_config(), made.config()).expect("writing ssh_config");
         Some(made)
     }
 
-    fn add(&mut self, number: usize, link: &LinkOptions, id: &str, bin: &Path) {
+    fn add(&mut self, number: usize, link: &LinkOptions, id: &str) {
         let wan = Wan::up(WanSpec { link: link.clone(), ..WanSpec::default() }).expect("an emulated link");
         let name = format!("{PREFIX}{id}-site{number}");
         let (site, edge) = (wan.host("a").expect("host a"), wan.host("b").expect("host b"));
@@ -83,9 +67,9 @@ impl Sites {
         ip(&["-n", &hub, "link", "set", &port, "up"]);
         ip(&["-n", &hub, "route", "add", &format!("10.90.{number}.0/24"), "via", &format!("10.91.{number}.2")]);
         let host = Host { namespace: name, address: format!("10.90.{number}.1"), address6: format!("fd90:{number}::1") };
-        let dir = self.scratch.path().join(format!("site{number}"));
+        let dir = self.scratch().join(format!("site{number}"));
         fs::create_dir_all(&dir).expect("a directory for sshd");
-        let sshd = Sshd::start(&host, &dir, &format!("{}:/usr/bin:/bin", bin.display()));
+        let sshd = Sshd::start(&host, &dir, &self.room.search_path());
         self.hosts.push((host, sshd));
         self.wans.push(wan);
     }
@@ -102,29 +86,22 @@ impl Sites {
 
     /// The scratch directory.
     pub fn scratch(&self) -> &Path {
-        self.scratch.path()
+        self.room.path()
     }
 
     /// The configuration of ssh under which `site1`, `site2`, .. can be reached from anywhere.
     pub fn ssh_config(&self) -> PathBuf {
-        self.scratch.path().join("ssh_config")
+        self.scratch().join("ssh_config")
     }
 
     /// `haul` on a host, with a configuration directory of its own.
     pub fn haul(&self, host: &Host) -> Command {
-        let mut command = host.command(haul_binary());
-        let config = self.scratch.path().join(format!("config-{}", host.namespace));
-        command
-            .env("XDG_CONFIG_HOME", &config)
-            .env("XDG_STATE_HOME", &config)
-            .env("HOME", self.scratch.path())
-            .env("RUST_BACKTRACE", "1");
-        command
+        self.room.haul(host)
     }
 
     fn config(&self) -> String {
         let host = |(index, (host, _)): (usize, &(Host, Sshd))| {
-            let (number, dir) = (index + 1, self.scratch.path().join(format!("site{}", index + 1)));
+            let (number, dir) = (index + 1, self.scratch().join(format!("site{}", index + 1)));
             format!(
                 "Host site{number}\n HostName {}\n Port {PORT}\n User root\n IdentityFile {dir}/user_key\n IdentitiesOnly yes\n \
                  UserKnownHostsFile {dir}/known_hosts\n GlobalKnownHostsFile /dev/null\n StrictHostKeyChecking yes\n BatchMode yes\n ConnectTimeout 5\n",
