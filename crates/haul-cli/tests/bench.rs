@@ -4,8 +4,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod network;
+
 use std::fs;
-use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -202,21 +203,7 @@ fn command(options: &[&str], dir: &Path) -> Command {
 
 /// Nothing where these tests cannot run.
 fn possible() -> Option<()> {
-    let there =
-        |program: &str| ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].iter().any(|dir| Path::new(dir).join(program).exists());
-    let missing = if !rustix::process::geteuid().is_root() {
-        "root"
-    } else if !Path::new("/dev/net/tun").exists() {
-        "/dev/net/tun"
-    } else if let Some(program) = ["ip", "ss", "iperf3", "ssh", "sshd", "scp"].into_iter().find(|program| !there(program)) {
-        program
-    } else {
-        return Some(());
-    };
-    assert!(std::env::var_os("CI").is_none(), "tests of the bench are required in CI, but there is no {missing}");
-    // Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran.
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: no {missing}", std::thread::current().name().unwrap_or("test"));
-    None
+    network::possible("tests of the bench", &["ip", "ss", "iperf3", "ssh", "sshd", "scp"])
 }
 
 #[expect(clippy::disallowed_methods, reason = "these tests watch real processes")]

@@ -4,8 +4,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod network;
+
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
@@ -212,22 +214,7 @@ fn haul(words: &[&str]) -> Output {
 
 /// Nothing where these tests cannot run.
 fn possible() -> Option<()> {
-    let runs = |program: &str, arg: &str| Command::new(program).arg(arg).output().is_ok();
-    let missing = if !rustix::process::geteuid().is_root() {
-        "root"
-    } else if !Path::new("/dev/net/tun").exists() {
-        "/dev/net/tun"
-    } else if !runs("ip", "-V") {
-        "iproute2"
-    } else if !runs("ping", "-V") {
-        "ping"
-    } else {
-        return Some(());
-    };
-    assert!(std::env::var_os("CI").is_none(), "tests of the lab are required in CI, but there is no {missing}");
-    // Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran.
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: no {missing}", std::thread::current().name().unwrap_or("test"));
-    None
+    network::possible("tests of the lab", &["ip", "ping"])
 }
 
 #[expect(clippy::disallowed_methods, reason = "these tests watch real processes")]

@@ -1,0 +1,23 @@
+//! What tests need that make network namespaces.
+
+use std::io::Write as _;
+use std::path::Path;
+
+/// Nothing where root, a TUN device or one of these programs is missing: the test says so and ends, and fails if `CI` is set.
+pub fn possible(who: &str, programs: &[&str]) -> Option<()> {
+    let there =
+        |program: &str| ["/usr/bin", "/usr/sbin", "/bin", "/sbin"].iter().any(|dir| Path::new(dir).join(program).exists());
+    let missing = if !rustix::process::geteuid().is_root() {
+        "root"
+    } else if !Path::new("/dev/net/tun").exists() {
+        "/dev/net/tun"
+    } else if let Some(program) = programs.iter().find(|program| !there(program)) {
+        program
+    } else {
+        return Some(());
+    };
+    assert!(std::env::var_os("CI").is_none(), "{who} are required in CI, but there is no {missing}");
+    // Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran.
+    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: no {missing}", std::thread::current().name().unwrap_or("test"));
+    None
+}
