@@ -22,7 +22,7 @@ pub fn ends<K>(flow: &FlowSpec<'_, K>, controller: ControllerChoice, pacing: Pac
     let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
     let received = Arc::new(Received::default());
     let (shared, size) = (received.clone(), flow.size);
-    let sinks = SinkFactory::new(move |_| Box::new(Counting { memory: Vec::new(), seen: Vec::new(), received: shared.clone() }));
+    let sinks = SinkFactory::new(move |_| Box::new(Counting::new(shared.clone())));
     let transport = TransportConfig { controller, pacing, max_packet: 1472, sinks: Some(sinks), ..TransportConfig::default() };
     let server = ServerConfig { transport: transport.clone(), ..ServerConfig::new(identity, PeerTrust::Anyone) };
     let client = ClientConfig { transport, connect_timeout: Duration::from_secs(60), ..ClientConfig::new(trust) };
@@ -246,29 +246,39 @@ impl Received {
 /// Counts bytes and forgets them.
 struct Counting {
     memory: Vec<u8>,
-    /// A bit for each byte.
-    seen: Vec<u64>,
+    /// A bit for each byte, from the first word that is not complete.
+    seen: VecDeque<u64>,
+    /// Complete words before that.
+    complete: u64,
     received: Arc<Received>,
 }
 
 impl Counting {
-    /// The words of the bitmap that hold a range, each with a mask of its part.
-    fn words(offset: u64, len: usize) -> impl Iterator<Item = (usize, u64)> {
+    fn new(received: Arc<Received>) -> Self {
+        Self { memory: Vec::new(), seen: VecDeque::new(), complete: 0, received }
+    }
+
+    /// The words of the bitmap that hold a range, each with a mask of its part; nothing in place of a word that is complete.
+    fn words(complete: u64, offset: u64, len: usize) -> impl Iterator<Item = Option<(usize, u64)>> {
         let (start, end) = (offset, offset + len as u64);
         (start / 64..end.div_ceil(64)).map(move |word| {
             let (from, to) = (start.max(word * 64) - word * 64, end.min(word * 64 + 64) - word * 64);
-            (word as usize, (u64::MAX >> (64 - (to - from))) << from)
+            Some((word.checked_sub(complete)? as usize, (u64::MAX >> (64 - (to - from))) << from))
         })
     }
 
     fn mark(&mut self, offset: u64, len: usize) -> usize {
         let mut fresh = 0;
-        for (word, mask) in Self::words(offset, len) {
+        for (word, mask) in Self::words(self.complete, offset, len).flatten() {
             if self.seen.len() <= word {
-                self.seen.resize((word + 1).next_power_of_two(), 0);
+                self.seen.resize(word + 1, 0);
             }
             fresh += (mask & !self.seen[word]).count_ones() as usize;
             self.seen[word] |= mask;
+        }
+        while self.seen.front() == Some(&u64::MAX) {
+            self.seen.pop_front();
+            self.complete += 1;
         }
         self.received.bytes.fetch_add(fresh as u64, Ordering::Relaxed);
         fresh
@@ -277,7 +287,8 @@ impl Counting {
 
 impl Sink for Counting {
     fn slot(&mut self, offset: u64, len: usize) -> Option<&mut [u8]> {
-        if Self::words(offset, len).any(|(word, mask)| self.seen.get(word).is_some_and(|seen| seen & mask != 0)) {
+        let here = |(word, mask): (usize, u64)| self.seen.get(word).is_some_and(|seen| seen & mask != 0);
+        if Self::words(self.complete, offset, len).any(|place| place.is_none_or(here)) {
             return None;
         }
         self.memory.resize(len.max(self.memory.len()), 0);
