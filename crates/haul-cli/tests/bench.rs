@@ -49,7 +49,7 @@ fn bytes_in_memory_are_measured_where_they_arrive() {
 fn files_are_copied_and_compared() {
     let Some(()) = possible() else { return };
     let dir = tempfile::tempdir().unwrap();
-    let options = "--rate 100M --rtt 4ms --tools haul-cp,scp,tar,sftp,rsync,gridftp --repeat 1";
+    let options = "--rate 100M --rtt 4ms --tools haul-cp,haul-cp-again,scp,tar,sftp,rsync,gridftp --repeat 1";
     for files in ["1x300KB", "20x8KiB"] {
         let options: Vec<_> = options.split(' ').chain(["--files", files]).collect();
         let output = bench(&options, dir.path());
@@ -57,6 +57,9 @@ fn files_are_copied_and_compared() {
         for turn in results(dir.path()) {
             let optional = ["rsync", "gridftp"].contains(&turn["tool"].as_str().unwrap());
             assert!(turn["outcome"] == "done" || optional && turn["outcome"]["skipped"].is_string(), "{turn}");
+            let settings = turn["settings"].as_str().unwrap();
+            let again = settings.contains("--mode quickstart") && settings.contains("once before");
+            assert_eq!(again, turn["tool"] == "haul-cp-again", "{turn}");
         }
     }
 }

@@ -125,7 +125,7 @@ fn conditions(results: &Results) -> String {
 }
 
 /// A tool looks the same in all charts.
-fn look(tool: Tool) -> usize {
+pub fn look(tool: Tool) -> usize {
     match tool {
         Tool::Haul | Tool::HaulCp => 0,
         Tool::Cubic | Tool::Scp => 1,
@@ -135,7 +135,7 @@ fn look(tool: Tool) -> usize {
         Tool::Srt | Tool::Gridftp => 5,
         Tool::QuicCubic | Tool::GridftpBbr => 6,
         Tool::QuicBbr => 7,
-        Tool::HaulQuickstart => 8,
+        Tool::HaulQuickstart | Tool::HaulCpAgain => 8,
         Tool::HaulModest => 9,
         Tool::HaulAggressive => 10,
     }

@@ -47,6 +47,8 @@ enum Who {
     Memory,
     /// Everybody who copies files.
     Copiers,
+    /// The same, and haul in its mode quickstart to a host that it knows.
+    CopiersAndAgain,
     /// haul, and who has no time to lose: rsync here, tar on a path without delay.
     TarWithoutDelay,
     /// What people have: haul, scp, rsync.
@@ -57,6 +59,7 @@ enum GoalBar {
     SecondHalf(f64),
     TimesIdeal(f64, f64),
     Within(f64),
+    WithinBy(Tool, f64),
     TimesBestOther(f64),
     TimesRateOf(Tool, f64),
     Started(Tool, f64),
@@ -109,13 +112,8 @@ const FILES: &[Goal] = &[
         GoalWork::Files(1, GB, 70),
         &[GoalBar::Within(11.0)],
     ),
-    copied("1 GB, 10 Gbit/s, 100 ms", GoalPath::Wan(10_000, 100, 0.0), GoalWork::Files(1, GB, 60), &[GoalBar::Within(3.5)]),
-    copied(
-        "1 GB, 10 Gbit/s, 100 ms, 0.1 % loss",
-        GoalPath::Wan(10_000, 100, 0.1),
-        GoalWork::Files(1, GB, 60),
-        &[GoalBar::Within(3.5)],
-    ),
+    copied_twice("1 GB, 10 Gbit/s, 100 ms", 0.0),
+    copied_twice("1 GB, 10 Gbit/s, 100 ms, 0.1 % loss", 0.1),
     copied(
         "2,000 files of 8 KiB, 1 Gbit/s, 100 ms",
         GoalPath::Wan(1000, 100, 0.0),
@@ -135,6 +133,12 @@ const FILES: &[Goal] = &[
 
 const fn copied(name: &'static str, path: GoalPath, work: GoalWork, bars: &'static [GoalBar]) -> Goal {
     Goal { name, path, work, who: Who::Copiers, bars }
+}
+
+const fn copied_twice(name: &'static str, loss_percent: f64) -> Goal {
+    let path = GoalPath::Wan(10_000, 100, loss_percent);
+    let bars = &[GoalBar::Within(3.5), GoalBar::WithinBy(Tool::HaulCpAgain, 3.0)];
+    Goal { name, path, work: GoalWork::Files(1, GB, 60), who: Who::CopiersAndAgain, bars }
 }
 
 const fn easy(name: &'static str, work: GoalWork) -> Goal {
@@ -202,6 +206,9 @@ impl Who {
                 [Tool::Haul, Tool::HaulQuickstart].into_iter().chain(Tool::usual(Kind::Memory).skip(1)).map(here).collect()
             }
             Self::Copiers => Tool::usual(Kind::Files).map(here).collect(),
+            Self::CopiersAndAgain => {
+                [Tool::HaulCp, Tool::HaulCpAgain].into_iter().chain(Tool::usual(Kind::Files).skip(1)).map(here).collect()
+            }
             Self::Everyday => [Tool::HaulCp, Tool::Scp, Tool::Rsync].into_iter().map(here).collect(),
             Self::TarWithoutDelay => {
                 // A queue of one product would have no room.
@@ -225,6 +232,9 @@ impl GoalBar {
             Self::SecondHalf(share) => Some(Bar::SecondHalfOfLimit(Ratio::new(share))),
             Self::TimesIdeal(times, rtts) => Some(Bar::TimesIdealAndRtts(times, rtts)),
             Self::Within(seconds) => (effort == Effort::Full).then(|| Bar::Within(Duration::from_secs_f64(seconds))),
+            Self::WithinBy(tool, seconds) => {
+                (effort == Effort::Full).then(|| Bar::WithinBy(tool, Duration::from_secs_f64(seconds)))
+            }
             Self::TimesBestOther(times) => Some(Bar::TimesBestOther(times)),
             Self::TimesRateOf(tool, times) => Some(Bar::TimesRateOf(tool, times)),
             Self::Started(tool, rtts) => Some(Bar::StartedWithin(tool, rtts)),
@@ -252,6 +262,15 @@ mod tests {
             }
             assert!(grid.cells().count() >= 3 * 3 * grid.rows.len());
         }
+    }
+
+    #[test]
+    fn a_host_that_is_known_is_a_goal_of_its_own() {
+        let rows = goals(Kind::Files, Effort::Full, &[], 1).rows;
+        let bar = Bar::WithinBy(Tool::HaulCpAgain, Duration::from_secs(3));
+        let with: Vec<_> = rows.iter().filter(|row| row.bars.contains(&bar)).collect();
+        assert_eq!(with.len(), 2, "without loss, and with");
+        assert!(with.iter().all(|row| row.contestants[1].tool == Tool::HaulCpAgain), "{with:?}");
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 
 use haul_units::Bytes;
 
+use super::plan::{Grid, Row};
 use super::programs::Programs;
+use super::tools::tcp;
 
 /// By name.
 pub fn facts(programs: &Programs) -> BTreeMap<String, String> {
@@ -21,12 +23,40 @@ pub fn facts(programs: &Programs) -> BTreeMap<String, String> {
         ("cores".to_owned(), cores.to_string()),
         ("kernel".to_owned(), read("/proc/sys/kernel/osrelease").trim().to_owned()),
         ("memory".to_owned(), Bytes::kib(memory_kib.unwrap_or(0)).to_string()),
+        ("memory for TCP".to_owned(), tcp_memory().map_or_else(|| "unknown".to_owned(), |memory| memory.to_string())),
         ("load average at the start".to_owned(), load()),
         ("date".to_owned(), date() + " UTC"),
     ]);
     facts.extend(VERSIONS.iter().filter_map(|version| Some((format!("version of {}", version.program), version.ask(programs)?))));
     facts
 }
+
+/// What all of TCP on this machine may have before the kernel shortens windows and drops what waits at receivers, whatever each of them is
+/// allowed (tcp(7), `tcp_mem`). It counts for all network namespaces together, and only the machine's first one can change it.
+pub fn tcp_memory() -> Option<Bytes> {
+    let pages: u64 = crate::namespace::value("ipv4/tcp_mem")?.split_whitespace().nth(1)?.parse().ok()?;
+    Some(Bytes(pages * rustix::param::page_size() as u64))
+}
+
+/// What to do where the machine has less memory for TCP than a row of the grid can need.
+pub fn tcp_hint(grid: &Grid) -> Option<String> {
+    let uses_tcp = |row: &&Row| row.contestants.iter().any(|contestant| tcp(contestant.tool).is_some());
+    let product = |row: &Row| row.path.link().map(|link| link.rate.bytes_in(link.rtt));
+    let needed = grid.rows.iter().filter(uses_tcp).filter_map(product).max()? * TCP_PRODUCTS;
+    let memory = tcp_memory().filter(|memory| *memory < needed)?;
+    let pages = needed.0 / rustix::param::page_size() as u64;
+    Some(format!(
+        "TCP can need {needed} here, and this machine gives it {memory} before it shortens windows: \
+         sysctl -w net.ipv4.tcp_mem='{} {pages} {}'",
+        pages / 4 * 3,
+        pages / 2 * 3
+    ))
+}
+
+/// In bandwidth-delay products: a window that has grown to three of them before the first loss is told, whose packets each take twice their
+/// size at the sender and again at the receiver, where they wait for what was lost. CUBIC at 10 Gbit/s and 200 ms stood still for seconds with
+/// 6 of them, and never did with 16.
+const TCP_PRODUCTS: u64 = 16;
 
 /// Over one, five and fifteen minutes: on a machine that does other things, figures are theirs too.
 pub fn load() -> String {

@@ -90,6 +90,8 @@ pub enum Bar {
     TimesIdealAndRtts(f64, f64),
     /// The work in at most this time.
     Within(#[serde(with = "quantities::seconds")] Duration),
+    /// The same, by one of haul's ways to do it.
+    WithinBy(Tool, #[serde(with = "quantities::seconds")] Duration),
     /// The work in at most so many times what the fastest of the others needed.
     TimesBestOther(f64),
     /// At least so many times the rate of a tool.

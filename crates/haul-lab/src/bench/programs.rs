@@ -62,7 +62,7 @@ const fn needs(tool: Tool) -> Needs {
         Tool::QuicCubic | Tool::QuicBbr => {
             (&["quinn-bulk", "ss"], "cargo build --release -p quinn-bulk; apt-get install iproute2")
         }
-        Tool::HaulCp | Tool::Scp | Tool::Tar => {
+        Tool::HaulCp | Tool::HaulCpAgain | Tool::Scp | Tool::Tar => {
             (&["ssh", "sshd", "ssh-keygen", "scp", "ss"], "apt-get install openssh-client openssh-server iproute2")
         }
         Tool::Sftp => (&["ssh", "sshd", "ssh-keygen", "sftp", "ss"], "apt-get install openssh-client openssh-server iproute2"),

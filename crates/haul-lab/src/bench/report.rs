@@ -1,5 +1,6 @@
 //! Results as a table for people, and as CSV.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -158,8 +159,14 @@ fn settings_text(results: &Results) -> String {
             let _ = writeln!(text, "  {:<28}{}", tool.title(), turn.settings);
         }
     }
-    text += "\nMachine\n";
-    for (name, value) in &results.facts {
+    text.push('\n');
+    text + &facts_text(&results.facts)
+}
+
+/// Facts of the machine and of the run.
+pub fn facts_text(facts: &BTreeMap<String, String>) -> String {
+    let mut text = "Machine\n".to_owned();
+    for (name, value) in facts {
         let _ = writeln!(text, "  {name:<28}{value}");
     }
     text
@@ -223,8 +230,6 @@ fn quoted(field: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use haul_units::{Bytes, Ratio};
 
     use super::super::measurement::Usage;

@@ -33,6 +33,8 @@ pub enum Tool {
     QuicBbr,
     /// `haul cp` over ssh.
     HaulCp,
+    /// `haul cp --mode quickstart` over ssh to a host to which it has copied before: the second run.
+    HaulCpAgain,
     /// scp.
     Scp,
     /// rsync over ssh.
@@ -71,6 +73,7 @@ const NAMES: &[(Tool, &str, &str)] = &[
     (Tool::QuicCubic, "quic-cubic", "QUIC (quinn), CUBIC"),
     (Tool::QuicBbr, "quic-bbr", "QUIC (quinn), BBR"),
     (Tool::HaulCp, "haul-cp", "haul cp"),
+    (Tool::HaulCpAgain, "haul-cp-again", "haul cp, quickstart, again"),
     (Tool::Scp, "scp", "scp"),
     (Tool::Rsync, "rsync", "rsync over ssh"),
     (Tool::Tar, "tar", "tar over ssh"),
@@ -92,7 +95,9 @@ impl Tool {
 
     /// Those of a kind that take part where nobody says who: of haul, the mode that users get.
     pub fn usual(kind: Kind) -> impl Iterator<Item = Self> {
-        Self::of(kind).filter(|tool| !matches!(tool, Self::HaulQuickstart | Self::HaulModest | Self::HaulAggressive))
+        let special =
+            |tool: &Self| matches!(tool, Self::HaulQuickstart | Self::HaulModest | Self::HaulAggressive | Self::HaulCpAgain);
+        Self::of(kind).filter(move |tool| !special(tool))
     }
 
     /// What it moves.
@@ -109,13 +114,23 @@ impl Tool {
             | Self::Srt
             | Self::QuicCubic
             | Self::QuicBbr => Kind::Memory,
-            Self::HaulCp | Self::Scp | Self::Rsync | Self::Tar | Self::Sftp | Self::Gridftp | Self::GridftpBbr => Kind::Files,
+            Self::HaulCp
+            | Self::HaulCpAgain
+            | Self::Scp
+            | Self::Rsync
+            | Self::Tar
+            | Self::Sftp
+            | Self::Gridftp
+            | Self::GridftpBbr => Kind::Files,
         }
     }
 
     /// Whether it is haul, beside which the others are measured.
     pub const fn is_haul(self) -> bool {
-        matches!(self, Self::Haul | Self::HaulQuickstart | Self::HaulModest | Self::HaulAggressive | Self::HaulCp)
+        matches!(
+            self,
+            Self::Haul | Self::HaulQuickstart | Self::HaulModest | Self::HaulAggressive | Self::HaulCp | Self::HaulCpAgain
+        )
     }
 
     /// As on the command line and in files: `quic-bbr`.

@@ -28,6 +28,9 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     }
     let haul = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
     let out = directory(args, &grid)?;
+    if let Some(hint) = bench::tcp_hint(&grid) {
+        eprintln!("note: {hint}");
+    }
     interrupt::watch();
     let mut progress = Progress { done: 0, all: grid.cells().count() };
     let results = bench::run(&grid, &Emulators::default(), &Programs::beside(haul), &mut progress);

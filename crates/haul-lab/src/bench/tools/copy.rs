@@ -43,6 +43,10 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
         Tool::Gridftp | Tool::GridftpBbr => gridftp::set_up(bench, files)?,
         _ => ssh::set_up(bench, files)?,
     };
+    if bench.cell.tool == Tool::HaulCpAgain {
+        first_run(bench, files, at_most)?;
+        copier.note += "; it had copied the same to the same host once before";
+    }
     let settings = format!("{}; {}", words(&copier.client), copier.note);
     let begin = now();
     let carried = bench.site.delivered();
@@ -58,6 +62,19 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
     }
     let receiver = copier.server.end(Signal::TERM).map_or_else(|_| Usage::default(), |ended| ended.usage);
     Ok(Measured { series, time, bytes, gave_up, sender: ended.usage, receiver, settings })
+}
+
+/// Copies once, so that the command knows the host the next time, and takes away what arrived.
+fn first_run(bench: &Bench<'_>, files: FileSet, at_most: Duration) -> Result<(), MeasureError> {
+    let who = "first run";
+    let mut client =
+        Running::start(ssh::client(bench, files)).map_err(|error| MeasureError::Start { what: "the client", error })?;
+    let (ended, _) = watch(bench, &mut client, at_most)?;
+    if ended.status != 0 {
+        return Err(MeasureError::Ended { who, status: ended.status, said: client.last_words() });
+    }
+    let script = format!("rm -r {DISK}/arrived; mkdir {DISK}/arrived");
+    shell(bench, &script).map_err(|said| MeasureError::Unexpected { who, said })
 }
 
 /// Mounts the disk and makes the files.

@@ -50,13 +50,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
     };
     let fought = duel.fight(bench.site, bench.observer)?;
     let series = parse(&fought.server_output, name)?;
-    let (time, gave_up) = match cell.work {
-        Work::Bytes { bytes, at_most } => series.time_of(bytes).map_or((at_most, true), |time| (time, false)),
-        _ => (cell.work.at_most(), fought.gave_up),
-    };
-    let series = series.up_to(time);
-    let (bytes, sender, receiver) = (series.total(), fought.client.usage, fought.server.usage);
-    Ok(Measured { series, time, bytes, gave_up, sender, receiver, settings })
+    Ok(Measured::of(cell, &series, &fought, settings))
 }
 
 /// The intervals that a receiver prints: `interval END_SECONDS BYTES`.

@@ -8,8 +8,7 @@ use rustix::process::Signal;
 use serde::Deserialize;
 
 use super::{Bench, Measured, round_trip, tcp, words};
-use crate::bench::duel::{Duel, Listens, MeasureError};
-use crate::bench::plan::Work;
+use crate::bench::duel::{Duel, Fought, Listens, MeasureError};
 use crate::bench::series::Series;
 use crate::wan::Side;
 
@@ -29,13 +28,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
         Duel { server, client, listens: Listens::Tcp(PORT), end_by: Signal::INT, at_most: time + slack, farewell: slack }
             .fight(bench.site, bench.observer)?;
     let series = parse(&fought.server_output, "iperf3")?;
-    let (time, gave_up) = match cell.work {
-        Work::Bytes { bytes, at_most } => series.time_of(bytes).map_or((at_most, true), |time| (time, false)),
-        _ => (time, false),
-    };
-    let series = series.up_to(time);
-    let (bytes, sender, receiver) = (series.total(), fought.client.usage, fought.server.usage);
-    Ok(Measured { series, time, bytes, gave_up, sender, receiver, settings })
+    // Its server reads on what was under way when the client's time was over.
+    let fought = Fought { gave_up: false, ..fought };
+    Ok(Measured::of(cell, &series, &fought, settings))
 }
 
 fn settings(client: &Command) -> String {

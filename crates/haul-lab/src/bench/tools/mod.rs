@@ -15,9 +15,9 @@ use std::time::Duration;
 
 use haul_units::Bytes;
 
-use super::duel::MeasureError;
+use super::duel::{Fought, MeasureError};
 use super::measurement::Usage;
-use super::plan::{Cell, Path};
+use super::plan::{Cell, Path, Work};
 use super::programs::Programs;
 use super::series::Series;
 use super::site::{Observer, Site};
@@ -56,15 +56,33 @@ pub struct Measured {
     pub settings: String,
 }
 
+impl Measured {
+    /// What came of a duel whose receiver told these intervals: until the bytes of the work had arrived, or its time was over.
+    fn of(cell: &Cell, series: &Series, fought: &Fought, settings: String) -> Self {
+        let (time, gave_up) = match cell.work {
+            Work::Bytes { bytes, at_most } => series.time_of(bytes).map_or((at_most, true), |time| (time, false)),
+            _ => (cell.work.at_most(), fought.gave_up),
+        };
+        let series = series.up_to(time);
+        let (bytes, sender, receiver) = (series.total(), fought.client.usage, fought.server.usage);
+        Self { series, time, bytes, gave_up, sender, receiver, settings }
+    }
+}
+
 /// Runs the cell's tool once.
 pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
     match bench.cell.tool {
         Tool::Cubic | Tool::Bbr | Tool::Reno => iperf::measure(bench),
         Tool::Udt | Tool::Srt | Tool::QuicCubic | Tool::QuicBbr => driver::measure(bench),
         Tool::Haul | Tool::HaulQuickstart | Tool::HaulModest | Tool::HaulAggressive => haul::measure(bench),
-        Tool::HaulCp | Tool::Scp | Tool::Rsync | Tool::Tar | Tool::Sftp | Tool::Gridftp | Tool::GridftpBbr => {
-            copy::measure(bench)
-        }
+        Tool::HaulCp
+        | Tool::HaulCpAgain
+        | Tool::Scp
+        | Tool::Rsync
+        | Tool::Tar
+        | Tool::Sftp
+        | Tool::Gridftp
+        | Tool::GridftpBbr => copy::measure(bench),
     }
 }
 
@@ -73,7 +91,9 @@ pub const fn tcp(tool: Tool) -> Option<&'static str> {
     match tool {
         Tool::Bbr | Tool::GridftpBbr => Some("bbr"),
         Tool::Reno => Some("reno"),
-        Tool::Cubic | Tool::HaulCp | Tool::Scp | Tool::Rsync | Tool::Tar | Tool::Sftp | Tool::Gridftp => Some("cubic"),
+        Tool::Cubic | Tool::HaulCp | Tool::HaulCpAgain | Tool::Scp | Tool::Rsync | Tool::Tar | Tool::Sftp | Tool::Gridftp => {
+            Some("cubic")
+        }
         Tool::Haul
         | Tool::HaulQuickstart
         | Tool::HaulModest

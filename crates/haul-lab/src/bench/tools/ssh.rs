@@ -1,5 +1,7 @@
 //! What copies over ssh: scp, sftp, rsync, tar and `haul cp`, to an sshd of its own with keys made for one measurement.
 
+use std::process::Command;
+
 use super::Bench;
 use super::copy::{Copier, DISK, shell, source};
 use crate::bench::duel::{Listens, MeasureError, wait_until_listening};
@@ -19,12 +21,18 @@ pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError>
     server.args(["-D", "-e", "-f", &format!("{DISK}/sshd_config")]);
     let mut server = Running::start(server).map_err(|error| MeasureError::Start { what: "sshd", error })?;
     wait_until_listening(bench.site, &mut server, Listens::Tcp(PORT))?;
-    let words = words(bench, files);
-    let mut client = bench.site.command(Side::A, words[0].as_ref());
-    client.args(&words[1..]);
+    let client = client(bench, files);
     let note =
         "logging in included; OpenSSH with aes128-gcm, no compression, TCP CUBIC with rmem and wmem up to 2 GiB".to_owned();
     Ok(Copier { server, client, note })
+}
+
+/// The command that copies.
+pub fn client(bench: &Bench<'_>, files: FileSet) -> Command {
+    let words = words(bench, files);
+    let mut client = bench.site.command(Side::A, words[0].as_ref());
+    client.args(&words[1..]);
+    client
 }
 
 fn words(bench: &Bench<'_>, files: FileSet) -> Vec<String> {
@@ -36,12 +44,14 @@ fn words(bench: &Bench<'_>, files: FileSet) -> Vec<String> {
     let words = |words: &[&[&str]]| words.concat().into_iter().map(str::to_owned).collect();
     let piped = |pipe: String| words(&[&["bash", "-o", "pipefail", "-c", &pipe]]);
     match bench.cell.tool {
-        Tool::HaulCp => {
+        Tool::HaulCp | Tool::HaulCpAgain => {
             let haul = bench.programs.haul().to_string_lossy();
             // What it keeps about hosts stays on the disk: no run is to know of another one.
             let homes = ["CONFIG", "STATE"].map(|what| format!("XDG_{what}_HOME={DISK}/near"));
+            let mode: &[&str] = if bench.cell.tool == Tool::HaulCpAgain { &["--mode", "quickstart"] } else { &[] };
             words(&[
                 &["env", &homes[0], &homes[1], &haul, "cp", "-F", &config, "--remote-haul", &haul],
+                mode,
                 recursive,
                 &[&source, &far],
             ])

@@ -1,0 +1,232 @@
+#!/usr/bin/env bash
+# Programs that know nothing of haul, across an emulated WAN: plain, through ssh, and through haul. Needs root, and what scripts/setup-bench.sh
+# installs; of nginx, postgresql (initdb, pgbench), git, iperf3 and nc, who is missing is skipped.
+#
+#     bench/programs.sh [--haul PATH] [--rate 1G] [--rtt 100ms] [--loss 0.1%] [--mib 954] [--limit 60] [NAME ..]
+#
+# NAME: pipe rsync curl small psql pgbench git iperf; by default all. Each runs once a way; what takes longer than the limit (seconds) is ended, and
+# its figure is what had arrived by then (>). Both ends are on disks in memory. Logging in is part of the time of pipe and rsync over ssh; forwards
+# are up before programs use them. After a copy the bytes are compared.
+set -euo pipefail
+
+haul=$(cd "$(dirname "$0")/.." && scripts/target-dir.sh)/release/haul
+link=(--rate 1G --rtt 100ms --loss 0.1%) mib=954 limit=60 names=()
+while [ $# -gt 0 ]; do
+    case $1 in
+        --haul) haul=$(realpath "$2"); shift 2 ;;
+        --rate | --rtt | --loss | --queue) link+=("$1" "$2"); shift 2 ;;
+        --mib) mib=$2; shift 2 ;;
+        --limit) limit=$2; shift 2 ;;
+        -*) echo "error: unknown option $1" >&2; exit 2 ;;
+        *) names+=("$1"); shift ;;
+    esac
+done
+[ ${#names[@]} -gt 0 ] || names=(pipe rsync curl small psql pgbench git iperf)
+
+if [ -z "${HAUL_PROGRAMS:-}" ]; then
+    place=$(mktemp -d /dev/shm/haul-programs.XXXXXX)
+    trap 'rm -rf "$place"' EXIT
+    echo "$("$haul" --version), $(uname -r), $(nproc) processors, $(date -u '+%F %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg); ${link[*]}"
+    HAUL_PROGRAMS=$place "$haul" lab wan run --tcp cubic "${link[@]}" -- "$0" --haul "$haul" --mib "$mib" --limit "$limit" "${names[@]}"
+    exit
+fi
+
+place=$HAUL_PROGRAMS far=$HAUL_LAB_B_ADDRESS
+a() { "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- "$@"; }
+b() { "$haul" lab wan exec --name "$HAUL_LAB_NAME" b -- "$@"; }
+there() { command -v "$1" >/dev/null || { echo "SKIPPED: there is no $1" >&2; return 1; }; }
+now() { date +%s.%N; }
+# WHAT WAY SECONDS BYTES STATUS
+row() {
+    awk -v what="$1" -v way="$2" -v s="$3" -v bytes="$4" -v status="$5" 'BEGIN {
+        printf "%-10s%-22s%s%8.2f s%10.1f Mbit/s%s\n", what, way, status == 124 ? ">" : " ", s, bytes * 8e-6 / s,
+            status == 0 || status == 124 ? "" : "   FAILED, status " status }'
+}
+# Waits until somebody listens at a TCP port: HOST PORT
+listening() {
+    for _ in $(seq 100); do
+        "$1" ss -Hlnt "sport = :$2" | grep -q . && return
+        sleep 0.1
+    done
+    echo "error: nobody listens at port $2 of host $1" >&2
+    return 1
+}
+
+set_up_ssh() {
+    cd "$place"
+    ssh-keygen -q -t ed25519 -N '' -f host_key
+    ssh-keygen -q -t ed25519 -N '' -f user_key
+    mkdir -p /run/sshd
+    printf '%s\n' "ListenAddress $far" "HostKey $place/host_key" "AuthorizedKeysFile $place/user_key.pub" 'StrictModes no' 'PidFile none' \
+        'UsePAM no' 'PermitRootLogin yes' 'UseDNS no' "SetEnv XDG_STATE_HOME=$place/far XDG_CONFIG_HOME=$place/far" >sshd_config
+    echo "$far $(cat host_key.pub)" >known_hosts
+    printf '%s\n' 'Host far' "HostName $far" "IdentityFile $place/user_key" 'IdentitiesOnly yes' "UserKnownHostsFile $place/known_hosts" \
+        'GlobalKnownHostsFile /dev/null' 'BatchMode yes' 'ExitOnForwardFailure yes' 'Ciphers aes128-gcm@openssh.com' >ssh_config
+    export XDG_STATE_HOME=$place/near XDG_CONFIG_HOME=$place/near
+    b /usr/sbin/sshd -D -f "$place/sshd_config" &
+    listening b 22
+}
+
+# Runs a copy, compares, and prints its row: WHAT WAY COMMAND ..
+copy() {
+    local what=$1 way=$2 begin status=0
+    shift 2
+    rm -rf arrived && mkdir arrived
+    begin=$(now)
+    timeout "$limit" "$@" 2>"$place/errors" || status=$?
+    local seconds
+    seconds=$(echo "$(now) - $begin" | bc)
+    local bytes
+    bytes=$(find arrived -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum + 0 }')
+    [ "$status" != 0 ] || cmp file arrived/file || status=different
+    row "$what" "$way" "$seconds" "$bytes" "$status"
+    case $status in 0 | 124) ;; *) tail -3 "$place/errors" >&2 ;; esac
+}
+
+pipe_nc() {
+    b nc -l 9000 >arrived/file &
+    listening b 9000
+    a nc -N "$far" 9000 <file
+    wait $!
+}
+pipe_ssh() { a ssh -F ssh_config far "cat >$place/arrived/file" <file; }
+pipe_haul() { a "$haul" pipe -q -F ssh_config --remote-haul "$haul" far -- "cat >$place/arrived/file" <file; }
+# Without logging in, like nc.
+pipe_listen() {
+    b "$haul" pipe -l 9001 --anyone </dev/null >arrived/file 2>listens &
+    until grep -q -e --key listens; do sleep 0.1; done
+    a "$haul" pipe -q --key "$(sed -n 's/.*--key \([^ ]*\) .*/\1/p' listens)" "$far" 9001 <file >/dev/null
+    wait $!
+}
+export -f pipe_nc pipe_ssh pipe_haul pipe_listen a b listening
+export haul place far
+
+measure_pipe() {
+    ! there nc || copy pipe nc bash -ec pipe_nc
+    copy pipe ssh bash -ec pipe_ssh
+    copy pipe 'haul pipe, ssh' bash -ec pipe_haul
+    copy pipe 'haul pipe -l' bash -ec pipe_listen
+}
+
+measure_rsync() {
+    there rsync || return 0
+    copy rsync ssh "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
+        rsync -a --whole-file --inplace -e "ssh -F ssh_config" file far:"$place/arrived/"
+    copy rsync 'haul rsync' "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
+        rsync -a --whole-file --inplace -e "$haul rsh -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
+}
+
+# The ways of a program to a port of host b: WAY HOST PORT lines
+ways() { printf '%s\n' "plain $far $1" "ssh-L 127.0.0.1 1$1" "haul-proxy 127.0.0.1 2$1"; }
+
+set_up_forwards() {
+    local ports=(8080 5432 5201) ssh=() proxy=() port
+    for port in "${ports[@]}"; do
+        ssh+=(-L "127.0.0.1:1$port:127.0.0.1:$port") proxy+=(-L "127.0.0.1:2$port:127.0.0.1:$port")
+    done
+    a ssh -F ssh_config -N "${ssh[@]}" far &
+    a "$haul" proxy -q -F ssh_config --remote-haul "$haul" "${proxy[@]}" far &
+    for port in "${ports[@]}"; do
+        listening a "1$port"
+        listening a "2$port"
+    done
+}
+
+set_up_nginx() {
+    mkdir -p web/small
+    ln -f file web/file
+    for n in $(seq 1000); do head -c 4096 file >"web/small/$n"; done
+    ! there git || { git clone -q --bare "$(dirname "$0")/.." web/repository.git && git -C web/repository.git update-server-info; }
+    printf '%s\n' 'user root; daemon off; worker_processes 2; pid nginx.pid; error_log nginx.log;' 'events { worker_connections 4096; }' \
+        "http { access_log off; sendfile on; keepalive_requests 10000; server { listen 8080; root $place/web; } }" >nginx.conf
+    b nginx -p "$place" -c "$place/nginx.conf" &
+    listening b 8080
+}
+
+measure_curl() {
+    while read -r way host port; do
+        local told status=0
+        told=$(a curl -s -m "$limit" -o arrived/file -w '%{time_total} %{size_download}' "http://$host:$port/file") || status=$?
+        [ "$status" != 28 ] || status=124
+        [ "$status" != 0 ] || cmp file arrived/file || status=different
+        row 'curl 1' "$way" "${told% *}" "${told#* }" "$status"
+    done < <(ways 8080)
+}
+
+measure_small() {
+    while read -r way host port; do
+        local begin status=0
+        begin=$(now)
+        timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- curl -s -f --no-keepalive -H 'Connection: close' -Z --parallel-max 50 \
+            -o /dev/null "http://$host:$port/small/[1-1000]" || status=$?
+        row '1000 small' "$way" "$(echo "$(now) - $begin" | bc)" 4096000 "$status"
+    done < <(ways 8080)
+}
+
+measure_git() {
+    while read -r way host port; do
+        local begin status=0 size
+        rm -rf clone
+        begin=$(now)
+        timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- git clone -q --bare "http://$host:$port/repository.git" "$place/clone" || status=$?
+        size=$(du -sb web/repository.git | cut -f1)
+        row 'git clone' "$way" "$(echo "$(now) - $begin" | bc)" "$size" "$status"
+    done < <(ways 8080)
+}
+
+set_up_postgres() {
+    local bin
+    bin=$(dirname "$(readlink -f "$(command -v initdb || find /usr/lib/postgresql -name initdb | head -1)")")
+    mkdir -p data && chown postgres data && chmod 755 "$place"
+    su postgres -c "$bin/initdb -A trust -D $place/data" >/dev/null
+    b su postgres -c "$bin/postgres -D $place/data -k $place/data -h '*' -c listen_addresses='*' -c fsync=off" >postgres.log 2>&1 &
+    echo "host all all 0.0.0.0/0 trust" >>data/pg_hba.conf
+    listening b 5432
+    b pgbench -q -i -s 1 -h 127.0.0.1 -U postgres postgres 2>/dev/null
+}
+
+measure_psql() {
+    while read -r way host port; do
+        local begin status=0
+        begin=$(now)
+        timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- psql -q -h "$host" -p "$port" -U postgres postgres -o /dev/null \
+            -c "copy (select repeat('x', 999) from generate_series(1, 100000)) to stdout" || status=$?
+        row 'psql copy' "$way" "$(echo "$(now) - $begin" | bc)" 100000000 "$status"
+    done < <(ways 5432)
+}
+
+measure_pgbench() {
+    while read -r way host port; do
+        printf '%-10s%-22s%s\n' pgbench "$way" "$(a pgbench -n -S -c 20 -j 2 -T 10 -h "$host" -p "$port" -U postgres postgres 2>/dev/null |
+            grep -E 'latency average|^tps|failed' | tr '\n' ';')"
+    done < <(ways 5432)
+}
+
+measure_iperf() {
+    b iperf3 -s >/dev/null &
+    listening b 5201
+    while read -r way host port; do
+        local bps
+        bps=$(a iperf3 -c "$host" -p "$port" -t 20 -O 0 -J | sed -n '/"sum_received"/,/}/s/.*"bits_per_second":[^0-9]*\([0-9.e+]*\).*/\1/p')
+        row iperf3 "$way" 20 "$(awk -v bps="${bps:-0}" 'BEGIN { printf "%.0f", bps * 20 / 8 }')" 0
+    done < <(ways 5201)
+}
+
+wants() { [[ " ${names[*]} " =~ \ $1\  ]]; }
+
+set_up_ssh
+head -c "${mib}M" /dev/urandom >file
+mkdir arrived
+for name in pipe rsync; do ! wants $name || measure_$name; done
+if [[ " ${names[*]} " =~ \ (curl|small|psql|pgbench|git|iperf)\  ]]; then
+    set_up_forwards
+    if { wants curl || wants small || wants git; } && there nginx; then
+        set_up_nginx
+        for name in curl small git; do ! wants $name || measure_$name; done
+    fi
+    if { wants psql || wants pgbench; } && there pgbench; then
+        set_up_postgres
+        for name in psql pgbench; do ! wants $name || measure_$name; done
+    fi
+    if wants iperf && there iperf3; then measure_iperf; fi
+fi
