@@ -1,6 +1,7 @@
 //! `haul lab run`: experiments, one after the other.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -56,15 +57,18 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     }
     interrupt::watch();
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
+    let programs = programs()?;
     let mut missed = 0;
     for experiment in wanted {
         let out = directory(args, experiment)?;
         eprintln!("{}: {}", experiment.name, experiment.about);
         if !args.real {
-            missed += finish(&(experiment.simulate)(scale), &out.join("simulated"))?;
+            let facts = facts(&programs);
+            missed += finish(Report { facts, ..(experiment.simulate)(scale) }, &out.join("simulated"))?;
         }
         if !args.sim_only && !interrupt::requested() {
-            missed += finish(&measure(experiment, scale, args)?, &out.join("real"))?;
+            let facts = facts(&programs);
+            missed += finish(Report { facts, ..measure(experiment, scale, args, &programs) }, &out.join("real"))?;
         }
         if interrupt::requested() {
             return Ok(Exit::Interrupted);
@@ -73,21 +77,34 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     Ok(if missed == 0 { Exit::Done } else { Exit::Partial })
 }
 
-fn measure(experiment: &Experiment, scale: Scale, args: &ExperimentArgs) -> Result<Report, Failure> {
+fn programs() -> Result<Programs, Failure> {
     let haul = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
-    let (sites, programs, mut observer) = (Emulators::default(), Programs::beside(haul), Progress::default());
+    Ok(Programs::beside(haul))
+}
+
+/// Those of the machine, and how to do it again.
+fn facts(programs: &Programs) -> BTreeMap<String, String> {
+    let mut facts = bench::facts(programs);
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    facts.insert("command".to_owned(), format!("haul {}", words.join(" ")));
+    facts
+}
+
+fn measure(experiment: &Experiment, scale: Scale, args: &ExperimentArgs, programs: &Programs) -> Report {
+    let (sites, mut observer) = (Emulators::default(), Progress::default());
     let ground = Ground {
         sites: &sites,
-        programs: &programs,
+        programs,
         tools: if args.tools.is_empty() { Tool::usual(Kind::Memory).collect() } else { args.tools.clone() },
         observer: RefCell::new(&mut observer),
         progress: &|what| eprintln!("[{what}]"),
     };
-    Ok((experiment.measure)(scale, &ground))
+    (experiment.measure)(scale, &ground)
 }
 
 /// Returns how many goals were missed.
-fn finish(report: &Report, out: &Path) -> Result<usize, Failure> {
+fn finish(mut report: Report, out: &Path) -> Result<usize, Failure> {
+    report.facts.insert("load average at the end".to_owned(), bench::load());
     print(&report.text())?;
     if report.tables.iter().all(|table| table.rows.is_empty()) {
         return Err(Failure::new("nothing was measured").hint("the notes above say why"));

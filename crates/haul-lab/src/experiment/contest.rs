@@ -8,11 +8,13 @@ use haul_sim::{Flow, Path};
 use haul_units::BitRate;
 use serde::Serialize;
 
+use super::Scale;
 use super::ground::Ground;
 use super::report::Table;
-use super::simulated::{CONTENDERS, limit, plan, run_all};
+use super::simulated::{Contender, limit, plan, run_all};
 use crate::LinkOptions;
-use crate::bench::{self, Grid, Kind as ToolKind, Measurement, Outcome, Results, RowResults, Series, Tool, Work, quantities};
+use crate::bench::figures::look;
+use crate::bench::{self, Grid, Measurement, Outcome, Results, RowResults, Series, Tool, Work, quantities};
 use crate::plot::{Line, Point, Value};
 
 /// One protocol on several paths.
@@ -42,15 +44,28 @@ pub struct Turn {
     pub series: Series,
 }
 
-/// Lets everybody whom the simulator knows run over each path; the number is its place on the horizontal axis.
-pub fn simulate(paths: &[(f64, Path)], length: Duration) -> Vec<Points> {
-    let plans: Vec<_> = CONTENDERS
+/// The laboratory's link.
+pub fn laboratory_rate(scale: Scale) -> BitRate {
+    scale.pick(BitRate::mbps(100), BitRate::gbps(1))
+}
+
+/// The laboratory's round-trip time.
+pub const LABORATORY_RTT: Duration = Duration::from_millis(100);
+
+/// How long each flow lasts.
+pub fn length(scale: Scale) -> Duration {
+    Duration::from_secs(scale.pick(4, 20))
+}
+
+/// Lets each of these run over each path; the number is its place on the horizontal axis.
+pub fn simulate(contenders: &[Contender], paths: &[(f64, Path)], length: Duration) -> Vec<Points> {
+    let plans: Vec<_> = contenders
         .iter()
         .flat_map(|contender| paths.iter().map(|(_, path)| plan(*path, vec![Flow::endless(contender.kind, 0, 1)], length)))
         .collect();
     let mut runs = run_all(&plans).into_iter();
     let mut points = Vec::new();
-    for contender in CONTENDERS {
+    for contender in contenders {
         let of_paths = paths.iter().zip(runs.by_ref());
         let turns =
             of_paths.map(|((x, path), run)| (*x, run.series.into_iter().map(|series| turn(series, path, length)).collect()));
@@ -59,21 +74,30 @@ pub fn simulate(paths: &[(f64, Path)], length: Duration) -> Vec<Points> {
     points
 }
 
-/// Lets the tools of the ground run over each path, in turns; and what was left out, and why.
-pub fn measure(
-    name: &str,
-    paths: &[(f64, LinkOptions)],
-    length: Duration,
-    repeat: u32,
-    ground: &Ground<'_>,
-) -> (Vec<Points>, Vec<String>) {
+/// Which tools on which paths, how long, and how often.
+pub struct Contest<'a> {
+    /// What a person calls it.
+    pub name: &'static str,
+    /// Who.
+    pub tools: &'a [Tool],
+    /// Places on the horizontal axis, and what is there.
+    pub paths: &'a [(f64, LinkOptions)],
+    /// Each turn's.
+    pub length: Duration,
+    /// Turns of each.
+    pub repeat: u32,
+}
+
+/// Lets tools run over each path, in turns; and what was left out, and why.
+pub fn measure(contest: &Contest<'_>, ground: &Ground<'_>) -> (Vec<Points>, Vec<String>) {
+    let Contest { name, tools, paths, length, repeat } = *contest;
     let rows = paths.iter().map(|(_, link)| bench::Path::Wan(link.clone()));
-    let grid = Grid::over(name, rows, &Work::Time(length), &ground.tools, repeat);
+    let grid = Grid::over(name, rows, &Work::Time(length), tools, repeat);
     let results = bench::run(&grid, ground.sites, ground.programs, &mut **ground.observer.borrow_mut());
-    let points = ground.tools.iter().map(|&tool| {
+    let points = tools.iter().map(|&tool| {
         let turns = |row: &RowResults| row.of(tool).map(measured_turn).collect();
         let at = paths.iter().zip(&results.rows).map(|((x, _), row)| (*x, turns(row))).collect();
-        Points { title: tool.title().to_owned(), look: look_of(tool), at }
+        Points { title: tool.title().to_owned(), look: look(tool), at }
     });
     (points.filter(|points| points.at.iter().any(|(_, turns)| !turns.is_empty())).collect(), left_out(&results))
 }
@@ -98,11 +122,6 @@ fn left_out(results: &Results) -> Vec<String> {
         }
     }
     notes
-}
-
-/// A tool looks the same in all charts.
-fn look_of(tool: Tool) -> usize {
-    Tool::usual(ToolKind::Memory).position(|known| known == tool).unwrap_or(usize::from(u8::MAX))
 }
 
 fn turn(series: Series, path: &Path, length: Duration) -> Turn {

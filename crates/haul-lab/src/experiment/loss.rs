@@ -5,8 +5,9 @@ use std::time::Duration;
 use haul_sim::Path;
 use haul_units::{BitRate, Ratio};
 
-use super::contest::{Points, mbps, measure, rates_table, simulate};
+use super::contest::{Contest, LABORATORY_RTT, Points, laboratory_rate, length, mbps, measure, rates_table, simulate};
 use super::ground::Ground;
+use super::simulated::CONTENDERS;
 use super::{Experiment, Report, Scale};
 use crate::LinkOptions;
 use crate::plot::{Axis, Chart, Figure};
@@ -20,29 +21,27 @@ pub const LOSS: Experiment = Experiment {
 };
 
 fn simulated(scale: Scale) -> Report {
-    let path = Path::new(rate(scale), RTT);
+    let path = Path::new(laboratory_rate(scale), LABORATORY_RTT);
     let length = length(scale);
     let paths: Vec<_> = percents(scale).iter().map(|&percent| (percent, path.loss(percent / 100.0))).collect();
-    report("simulated", path.rate, path.rtt, length, &simulate(&paths, length))
+    report("simulated", path.rate, path.rtt, length, &simulate(CONTENDERS, &paths, length))
 }
 
 fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
-    let link =
-        |percent: f64| LinkOptions { rate: rate(scale), rtt: RTT, loss: Ratio::percent(percent), ..LinkOptions::default() };
+    let link = |percent: f64| LinkOptions {
+        rate: laboratory_rate(scale),
+        rtt: LABORATORY_RTT,
+        loss: Ratio::percent(percent),
+        ..LinkOptions::default()
+    };
     let paths: Vec<_> = percents(scale).iter().map(|&percent| (percent, link(percent))).collect();
-    let (points, notes) = measure("loss", &paths, length(scale), scale.pick(1, 3), ground);
-    Report { notes, ..report("real sockets over the emulated WAN", rate(scale), RTT, length(scale), &points) }
+    let contest = Contest { name: "loss", tools: &ground.tools, paths: &paths, length: length(scale), repeat: scale.pick(1, 3) };
+    let (points, notes) = measure(&contest, ground);
+    Report {
+        notes,
+        ..report("real sockets over the emulated WAN", laboratory_rate(scale), LABORATORY_RTT, length(scale), &points)
+    }
 }
-
-fn rate(scale: Scale) -> BitRate {
-    scale.pick(BitRate::mbps(100), BitRate::gbps(1))
-}
-
-fn length(scale: Scale) -> Duration {
-    Duration::from_secs(scale.pick(4, 20))
-}
-
-const RTT: Duration = Duration::from_millis(100);
 
 /// In per cent of the packets.
 fn percents(scale: Scale) -> &'static [f64] {

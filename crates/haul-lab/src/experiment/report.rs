@@ -1,5 +1,6 @@
 //! What came out of an experiment, for people, programs and other programs' charts.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::ExperimentError;
+use crate::bench::report::facts_text;
 use crate::plot::Figure;
 
 /// What came out.
@@ -22,6 +24,8 @@ pub struct Report {
     pub charts: Vec<(String, Figure)>,
     /// What was left out and why, and what to keep in mind.
     pub notes: Vec<String>,
+    /// Of the machine and of the run, by name: without them, figures say nothing.
+    pub facts: BTreeMap<String, String>,
     /// Everything measured, for programs.
     pub data: serde_json::Value,
 }
@@ -70,7 +74,7 @@ impl Report {
         for note in &self.notes {
             let _ = writeln!(text, "note: {note}");
         }
-        text
+        if self.facts.is_empty() { text } else { text + "\n" + &facts_text(&self.facts) }
     }
 
     /// Writes everything below a directory, which is made. Returns the files.
@@ -101,6 +105,7 @@ impl Report {
             "verdicts": self.verdicts,
             "tables": self.tables,
             "notes": self.notes,
+            "facts": self.facts,
             "data": self.data,
         })
     }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use haul_sim::Path;
 use haul_units::{BitRate, Bytes, Ratio};
 
-use super::contest::{Points, mbps, measure, rates_table, simulate};
+use super::contest::{Contest, Points, length, mbps, measure, rates_table, simulate};
 use super::ground::Ground;
+use super::simulated::CONTENDERS;
 use super::{Experiment, Report, Scale, Table};
 use crate::LinkOptions;
 use crate::plot::{Axis, Chart, Figure};
@@ -23,7 +24,7 @@ fn simulated(scale: Scale) -> Report {
     let (rate, length) = (rate(scale), length(scale));
     let path = |ms: u32| (f64::from(ms), Path::new(rate, Duration::from_millis(ms.into())).loss(LOSS));
     let paths: Vec<_> = round_trips_ms(scale).iter().map(|&ms| path(ms)).collect();
-    report("simulated", rate, length, &simulate(&paths, length))
+    report("simulated", rate, length, &simulate(CONTENDERS, &paths, length))
 }
 
 fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
@@ -32,16 +33,13 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
         (f64::from(ms), LinkOptions { rate: rate(scale), rtt, loss, ..LinkOptions::default() })
     };
     let paths: Vec<_> = round_trips_ms(scale).iter().map(|&ms| link(ms)).collect();
-    let (points, notes) = measure("rtt", &paths, length(scale), scale.pick(1, 3), ground);
+    let contest = Contest { name: "rtt", tools: &ground.tools, paths: &paths, length: length(scale), repeat: scale.pick(1, 3) };
+    let (points, notes) = measure(&contest, ground);
     Report { notes, ..report("real sockets over the emulated WAN", rate(scale), length(scale), &points) }
 }
 
 fn rate(scale: Scale) -> BitRate {
     scale.pick(BitRate::mbps(100), BitRate::gbps(10))
-}
-
-fn length(scale: Scale) -> Duration {
-    Duration::from_secs(scale.pick(4, 20))
 }
 
 fn round_trips_ms(scale: Scale) -> &'static [u32] {

@@ -79,10 +79,15 @@ pub struct Contender {
     pub kind: Kind,
 }
 
-/// haul and the TCP models.
+/// haul in the mode that measures at the first moment.
+pub const QUICKSTART: Contender =
+    Contender { title: "haul, quickstart", look: 8, kind: Kind::Haul(ControllerChoice::Quickstart) };
+
+/// haul in the mode that users get, the TCP models, and haul's own BBR, which stands in for the kernel's.
 pub const CONTENDERS: &[Contender] = &[
     Contender { title: "haul", look: 0, kind: Kind::Haul(ControllerChoice::Fair) },
     Contender { title: "TCP CUBIC", look: 1, kind: Kind::Tcp(TcpConfig::CUBIC) },
+    Contender { title: "BBR, by haul", look: 2, kind: Kind::Haul(ControllerChoice::Bbr) },
     Contender { title: "TCP Reno", look: 3, kind: Kind::Tcp(TcpConfig::RENO) },
 ];
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 use haul_sim::Path;
 use haul_units::BitRate;
 
-use super::contest::{Points, mbps, measure, short, simulate};
+use super::contest::{Contest, LABORATORY_RTT, Points, laboratory_rate, length, mbps, measure, short, simulate};
 use super::ground::Ground;
+use super::simulated::{CONTENDERS, QUICKSTART};
 use super::{Experiment, Report, Scale, Table};
 use crate::LinkOptions;
+use crate::bench::Tool;
 use crate::plot::{Axis, Chart, Figure, Line};
 
 pub const STARTUP: Experiment = Experiment {
@@ -20,25 +22,25 @@ pub const STARTUP: Experiment = Experiment {
 };
 
 fn simulated(scale: Scale) -> Report {
-    let (path, length) = (Path::new(rate(scale), RTT), length(scale));
-    report("simulated", path.rate, path.rtt, length, &simulate(&[(0.0, path)], length))
+    let contenders = [CONTENDERS, &[QUICKSTART]].concat();
+    let (path, length) = (Path::new(laboratory_rate(scale), LABORATORY_RTT), length(scale));
+    report("simulated", path.rate, path.rtt, length, &simulate(&contenders, &[(0.0, path)], length))
 }
 
 fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
-    let link = LinkOptions { rate: rate(scale), rtt: RTT, ..LinkOptions::default() };
-    let (points, notes) = measure("startup", &[(0.0, link)], length(scale), scale.pick(1, 5), ground);
-    Report { notes, ..report("real sockets over the emulated WAN", rate(scale), RTT, length(scale), &points) }
+    let link = LinkOptions { rate: laboratory_rate(scale), rtt: LABORATORY_RTT, ..LinkOptions::default() };
+    let mut tools = ground.tools.clone();
+    if tools.contains(&Tool::Haul) && !tools.contains(&Tool::HaulQuickstart) {
+        tools.push(Tool::HaulQuickstart);
+    }
+    let contest =
+        Contest { name: "startup", tools: &tools, paths: &[(0.0, link)], length: length(scale), repeat: scale.pick(1, 5) };
+    let (points, notes) = measure(&contest, ground);
+    Report {
+        notes,
+        ..report("real sockets over the emulated WAN", laboratory_rate(scale), LABORATORY_RTT, length(scale), &points)
+    }
 }
-
-fn rate(scale: Scale) -> BitRate {
-    scale.pick(BitRate::mbps(100), BitRate::gbps(1))
-}
-
-fn length(scale: Scale) -> Duration {
-    Duration::from_secs(scale.pick(4, 20))
-}
-
-const RTT: Duration = Duration::from_millis(100);
 
 fn report(how: &str, rate: BitRate, rtt: Duration, length: Duration, all: &[Points]) -> Report {
     let conditions = format!("{rate}, {} ms, no loss, queue of one bandwidth-delay product, {how}", rtt.as_millis());

@@ -76,8 +76,10 @@ fn pacing() {
 fn tables_are_read_by_people_and_programs() {
     let mut table = Table::new("t", "A table", &["who", "rate"]);
     table.rows = vec![vec!["haul, fair".into(), "9.5".into()], vec!["\"TCP\"".into(), "100".into()]];
-    let report = Report { heading: "Heading".into(), tables: vec![table], ..Report::default() };
+    let facts = [("kernel".to_owned(), "a new one".to_owned())].into();
+    let report = Report { heading: "Heading".into(), tables: vec![table], facts, ..Report::default() };
     assert!(report.text().contains("  haul, fair   9.5\n  \"TCP\"        100\n"), "{}", report.text());
+    assert!(report.text().ends_with("\nMachine\n  kernel                      a new one\n"), "{}", report.text());
     let dir = std::env::temp_dir().join(format!("haul-table-{}", std::process::id()));
     report.write(&dir).expect("it can be written");
     let csv = fs::read_to_string(dir.join("t.csv")).expect("written");

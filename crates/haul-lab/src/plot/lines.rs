@@ -11,8 +11,11 @@ pub(super) fn draw(drawing: &mut Drawing, area: &Area, lines: &[Line], (x, y): (
     // Markers at the edge are whole.
     let edge = MARKER_PX + 2.0;
     drawing.clipped((area.left - edge, area.top - edge), (area.width + 2.0 * edge, area.height + 2.0 * edge), |drawing| {
-        for line in lines.iter().rev() {
-            let look = looks.get(&line.name);
+        for (number, line) in lines.iter().enumerate().rev() {
+            let mut look = looks.get(&line.name);
+            if lines[number + 1..].iter().any(|below| below.points == line.points) {
+                look.dash = SEE_THROUGH;
+            }
             let place = |at: f64, value: f64| (area.x(x.place(at)), area.y(y.place(value)));
             let points: Vec<(f64, f64)> = line.points.iter().map(|point| place(point.x, point.value.mean)).collect();
             let width = if line.markers { 2.2 } else { 1.6 };
@@ -65,3 +68,5 @@ pub(super) fn draw_marker(drawing: &mut Drawing, (x, y): (f64, f64), look: Look)
 }
 
 const MARKER_PX: f64 = 4.5;
+/// Of a line that lies on another one all along.
+const SEE_THROUGH: &[f32] = &[7.0, 7.0];

@@ -57,6 +57,11 @@ impl Case {
         }
     }
 
+    /// The same among cases with constant traffic alone.
+    pub fn short_title(&self) -> String {
+        self.cross.map_or_else(|| self.title(), |cross| format!("{}, {cross}", self.algorithm))
+    }
+
     /// The memory of a switch, not a product of bandwidth and delay: bursts must be able to overflow it. 8 ms of the path's rate.
     pub fn queue(&self) -> Bytes {
         self.rate.bytes_in(Duration::from_millis(8))

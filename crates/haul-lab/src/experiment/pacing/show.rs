@@ -133,14 +133,14 @@ fn lines(seen: &Seen) -> impl Iterator<Item = Line> {
 fn harm(conditions: &str, seen: &[&Seen]) -> Figure {
     let mut groups: Vec<String> = Vec::new();
     for seen in seen {
-        if !groups.contains(&seen.case.title()) {
-            groups.push(seen.case.title());
+        if !groups.contains(&seen.case.short_title()) {
+            groups.push(seen.case.short_title());
         }
     }
     let bars = |value: &dyn Fn(super::Constant) -> f64| {
         let of = |wanted: Pacing, name: &str, look: usize| {
             let value_of = |title: &String| {
-                let found = seen.iter().find(|seen| seen.case.pacing == wanted && seen.case.title() == *title)?;
+                let found = seen.iter().find(|seen| seen.case.pacing == wanted && seen.case.short_title() == *title)?;
                 found.constant.map(|met| Value { mean: value(met), spread: None })
             };
             BarSeries { name: name.to_owned(), values: groups.iter().map(value_of).collect(), look: Some(look) }
