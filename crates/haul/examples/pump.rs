@@ -6,6 +6,8 @@
 //!
 //!     pump [--aead] [--seconds N] [--packet BYTES] [--no-offload] [--bytes N]
 
+mod cpu;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, Thread};
@@ -128,7 +130,7 @@ fn send(plan: Plan, socket: &Socket, to: std::net::SocketAddr, shared: &Shared) 
         wait_for_receiver(outcome.packets * plan.packet_bytes as u64, IN_FLIGHT_BYTES, shared);
     }
     wait_for_receiver(outcome.packets * plan.packet_bytes as u64, 0, shared);
-    Ok(Outcome { wall: now() - start, cpu: thread_cpu_time(), ..outcome })
+    Ok(Outcome { wall: now() - start, cpu: cpu::thread_time(), ..outcome })
 }
 
 /// Waits while more than `allowed` bytes are on their way.
@@ -174,7 +176,7 @@ fn receive(plan: Plan, socket: &Socket, shared: &Shared) -> Result<Outcome, Fail
         }
     }
     std::hint::black_box(&destination);
-    Ok(Outcome { cpu: thread_cpu_time(), ..outcome })
+    Ok(Outcome { cpu: cpu::thread_time(), ..outcome })
 }
 
 fn key() -> Result<LessSafeKey, Failure> {
@@ -204,19 +206,6 @@ fn open(key: &LessSafeKey, packet: &[u8], payload: &mut [u8]) -> Result<(), Fail
 #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
 fn now() -> Instant {
     Instant::now()
-}
-
-/// CPU time that the calling thread has used, in the kernel too.
-fn thread_cpu_time() -> Duration {
-    #[cfg(unix)]
-    {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: writes one timespec.
-        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-    }
-    #[cfg(not(unix))]
-    Duration::ZERO
 }
 
 /// Clear header of a packet: about what the transport needs.

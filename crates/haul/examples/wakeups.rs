@@ -2,6 +2,8 @@
 //!
 //!     wakeups [--seconds N]
 
+mod cpu;
+
 use std::error::Error;
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -30,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 /// Wakes up every `gap`, the last `spin` of it without sleep.
 fn trial(gap: Duration, spin: Duration, time: Duration) {
     let (lock, alarm) = (Mutex::new(()), Condvar::new());
-    let (start, cpu) = (now(), cpu_time());
+    let (start, cpu) = (now(), cpu::thread_time());
     let mut deadline = start;
     let mut late = Vec::new();
     while deadline - start < time {
@@ -50,7 +52,7 @@ fn trial(gap: Duration, spin: Duration, time: Duration) {
         }
         late.push((now() - deadline).as_nanos() as f64 / 1e3);
     }
-    let used = cpu_time().saturating_sub(cpu).as_secs_f64() / (now() - start).as_secs_f64();
+    let used = cpu::thread_time().saturating_sub(cpu).as_secs_f64() / (now() - start).as_secs_f64();
     late.sort_by(f64::total_cmp);
     let at = |percent: usize| late[(late.len() - 1) * percent / 100];
     println!(
@@ -72,18 +74,6 @@ fn sharpen_timers() {
         // SAFETY: sets a number of the calling thread.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, nanoseconds) };
     }
-}
-
-fn cpu_time() -> Duration {
-    #[cfg(unix)]
-    {
-        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: writes one timespec.
-        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-        Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
-    }
-    #[cfg(not(unix))]
-    Duration::ZERO
 }
 
 #[expect(clippy::disallowed_methods, reason = "a measurement reads the clock")]
