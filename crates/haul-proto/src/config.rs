@@ -8,6 +8,9 @@ use haul_units::{BitRate, Bytes};
 use crate::identity::{Identity, PeerTrust};
 use crate::streams::SinkFactory;
 
+/// Paths of a connection, at most: what a server takes, and what it keeps for a peer that means harm.
+pub const PATHS_MAX: u8 = 8;
+
 /// How a connection behaves. Nothing here must be set: the path's rate and round-trip time are measured.
 #[derive(Debug, Clone)]
 pub struct TransportConfig {
@@ -32,6 +35,11 @@ pub struct TransportConfig {
     pub pacing: Pacing,
     /// Makes the sinks of placed streams that the peer opens. Default: none, such streams are refused.
     pub sinks: Option<SinkFactory>,
+    /// Paths that a client opens, the first counted: each has its own packet numbers, window and rate, and a port of its own if the
+    /// driver gives it one. 1..=[`PATHS_MAX`], and no
+    /// more than the server takes. Default: 1. Where several share a bottleneck each claims a share of its own, so N of them take what N
+    /// connections take.
+    pub paths: u8,
     /// Data packets sealed with one key, at most. Default 2^22, half of what AES-GCM allows; tests set it small.
     pub packets_per_key: u64,
 }
@@ -49,6 +57,7 @@ impl Default for TransportConfig {
             rate_limit: None,
             pacing: Pacing::On,
             sinks: None,
+            paths: 1,
             packets_per_key: 1 << 22,
         }
     }

@@ -26,6 +26,14 @@ impl Distribution {
         }
     }
 
+    /// Counts what another one has counted too.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.resize(self.counts.len().max(other.counts.len()), 0);
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count = count.saturating_add(*more);
+        }
+    }
+
     /// What was counted since `earlier`.
     pub fn since(&self, earlier: &Self) -> Self {
         let before = |class: usize| earlier.counts.get(class).copied().unwrap_or(0);

@@ -33,9 +33,10 @@ mod rng;
 pub mod streams;
 pub mod wire;
 
-pub use config::{ClientConfig, Pacing, ServerConfig, TransportConfig};
+pub use config::{ClientConfig, PATHS_MAX, Pacing, ServerConfig, TransportConfig};
 pub use connection::{
-    CloseReason, Connection, Event, OpenError, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit, Waits, WriteError,
+    CloseReason, Connection, Event, OpenError, PathStats, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit, Waits,
+    WriteError,
 };
 pub use distribution::{Distribution, Distributions};
 pub use endpoint::{BeginError, Endpoint, EndpointConfig, Handled};

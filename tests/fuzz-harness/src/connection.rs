@@ -230,9 +230,9 @@ impl Run<'_> {
                 self.world.addresses[0].set_port(port);
             }
             2 => {
-                let (side, size) = (self.side(), usize::from(self.feed.u64() as u16));
+                let (side, size, path) = (self.side(), usize::from(self.feed.u64() as u16), self.feed.u8() % 3);
                 if let Some(connection) = self.world.connection(side) {
-                    connection.send_refused(size);
+                    connection.send_refused(path, size);
                 }
             }
             3 => self.world.wire.clear(),

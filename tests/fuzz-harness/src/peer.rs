@@ -168,7 +168,11 @@ impl Peer<'_> {
 
     fn header(&mut self, kind: PacketKind) -> Header {
         let odd = self.feed.u8();
-        let path = if odd > 250 { odd } else { 0 };
+        let path = match odd {
+            0..=159 => 0,
+            160..=250 => odd % 9,
+            _ => odd,
+        };
         Header { destination: self.destination, path, epoch: self.keys.sealer.epoch(), number: self.next_number(), kind }
     }
 

@@ -81,7 +81,7 @@ impl Connection {
 
     /// Queues what is to be sent again.
     pub(super) fn requeue(&mut self, lost: Vec<LostRange>, frames: Vec<Frame>) {
-        let loss = self.paths.first().map_or(0.0, Path::loss_ratio);
+        let loss = self.paths.iter().map(Path::loss_ratio).fold(0.0, f64::max);
         let copies = u8::from(loss > COPY_LOSS) + u8::from(loss > COPY_TWICE_LOSS);
         for LostRange { stream, offset, len, fin } in lost {
             if let Some(send) = self.streams.sender(stream) {
@@ -109,11 +109,15 @@ impl Connection {
 
     /// The probe timeout of a path has passed: the oldest data goes again, or a ping if there is none.
     pub(super) fn on_probe_timeout(&mut self, now: Time, index: usize) {
+        let is_beside_others = self.is_beside_others(index);
         let path = &mut self.paths[index];
         let mut lost = Vec::new();
-        let mut frames = path.on_probe_timeout(now, |stream, offset, len, fin| {
-            lost.push(LostRange { stream, offset, len, fin });
-        });
+        let mut on_lost = |stream, offset, len, fin| lost.push(LostRange { stream, offset, len, fin });
+        let mut frames = if is_beside_others {
+            path.on_probe_timeout_beside_others(now, &mut on_lost)
+        } else {
+            path.on_probe_timeout(now, &mut on_lost)
+        };
         if lost.is_empty() && frames.is_empty() {
             path.sent.probe(
                 2,
@@ -123,7 +127,7 @@ impl Connection {
         }
         self.requeue(lost, frames);
         if self.streams.is_idle() && self.control.is_empty() {
-            self.control.push_back(Frame::Ping);
+            self.paths[index].ping_due = true;
         }
     }
 

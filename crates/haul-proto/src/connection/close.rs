@@ -1,6 +1,5 @@
 //! The end of a connection: closed here, closed by the peer, lost, or broken.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_units::Time;
@@ -68,8 +67,8 @@ pub enum ProtocolViolation {
 #[derive(Debug)]
 pub(super) struct Closing {
     pub(super) frame: Frame,
-    /// Tell it (again).
-    pub(super) due: bool,
+    /// Numbers of the paths on which to tell it (again): on all of them, for the main one may just have broken.
+    pub(super) due: std::ops::Range<usize>,
 }
 
 impl Connection {
@@ -96,7 +95,7 @@ impl Connection {
             return;
         }
         let reason = reason[..reason.len().min(Frame::MAX_REASON_BYTES)].to_vec();
-        self.close = Some(Closing { frame: Frame::Close { code, reason }, due: true });
+        self.close = Some(Closing { frame: Frame::Close { code, reason }, due: 0..self.paths.len() });
         self.phase = Phase::Closing(now + self.drain_time());
         self.over(why);
     }
@@ -134,17 +133,13 @@ impl Connection {
     /// While closing, each packet of the peer's gets the close again.
     pub(super) fn tell_close_again(&mut self) {
         if let Some(close) = self.close.as_mut() {
-            close.due = true;
+            close.due = 0..self.paths.len();
         }
     }
 
     /// How long late packets are expected. // RFC 9000 10.2: three times the probe timeout
     pub(super) fn drain_time(&self) -> Duration {
-        self.paths.first().map_or(Duration::from_secs(1), |path| path.probe_timeout() * 3).min(Duration::from_secs(3))
-    }
-
-    /// Where the close goes.
-    pub(super) fn close_target(&self) -> SocketAddr {
-        self.remote()
+        let longest = self.paths.iter().filter(|path| path.peer.is_proved()).map(|path| path.probe_timeout() * 3).max();
+        longest.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
     }
 }

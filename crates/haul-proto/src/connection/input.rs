@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use haul_units::Time;
 
 use super::{Connection, Event, Phase, ProtocolViolation};
+use crate::config::PATHS_MAX;
 use crate::crypto::OpenError;
 use crate::handshake::wire::is_handshake;
 use crate::path::NUMBER_MAX;
@@ -55,10 +56,14 @@ impl Connection {
         if header.destination != self.local || header.number > NUMBER_MAX {
             return Ok(());
         }
-        let Some(path) = self.paths.get_mut(usize::from(header.path)) else { return Ok(()) };
-        if path.reporter.is_duplicate(header.number) {
-            // A probe or a retransmission whose acknowledgement got lost: tell again.
-            path.reporter.want_report(origin.now);
+        if let Some(path) = self.paths.get_mut(usize::from(header.path)) {
+            if path.reporter.is_duplicate(header.number) {
+                // A probe or a retransmission whose acknowledgement got lost: tell again.
+                path.reporter.want_report(origin.now);
+                return Ok(());
+            }
+        } else if header.kind != PacketKind::Control || !self.may_admit_path(header.path) {
+            // A path begins with a challenge, not with data.
             return Ok(());
         }
         match header.kind {
@@ -163,7 +168,9 @@ impl Connection {
     fn note_packet(&mut self, origin: Origin, header: &Header, bytes: usize, elicits_ack: bool) {
         let Origin { now, from, ecn } = origin;
         let Some(path) = self.paths.get_mut(usize::from(header.path)) else { return };
-        if from != path.peer.current() && path.reporter.largest().is_none_or(|largest| header.number > largest) {
+        if (from != path.peer.current() || !path.peer.is_proved())
+            && path.reporter.largest().is_none_or(|largest| header.number > largest)
+        {
             let rng = &mut self.rng;
             path.peer.on_newest_from(now, from, || rng.next_u64());
         }
@@ -186,13 +193,18 @@ impl Connection {
             Err(error) => return on_open_error(error),
         };
         let payload = &body[..len.min(body.len())];
+        self.admit_path(origin.now, header.path, origin.from);
         let mut elicits_ack = false;
         let mut at_once = false;
         for frame in Frame::decode_all(payload) {
             let frame = frame?;
             elicits_ack |= frame.elicits_ack();
             at_once |= matches!(frame, Frame::Ping | Frame::PlacedFin { .. } | Frame::PathResponse(_));
-            self.handle_frame(origin, frame)?;
+            if let Frame::PathChallenge(nonce) = frame {
+                self.on_challenge(origin, header.path, nonce);
+            } else {
+                self.handle_frame(origin, frame)?;
+            }
             if self.is_closed() {
                 return Ok(());
             }
@@ -241,22 +253,20 @@ impl Connection {
                 }
                 self.reap(stream);
             }
-            Frame::PathChallenge(nonce) => {
-                // A few at most: who asks for more waits.
-                if self.responses.len() < 4 {
-                    self.responses.push_back((origin.from, nonce));
-                }
-            }
-            Frame::PathResponse(nonce) => {
-                for path in &mut self.paths {
-                    if let Some(old) = path.peer.on_response(nonce) {
-                        path.on_new_address(now, old);
-                    }
-                }
-            }
+            // The packet's path matters: `handle_control` has seen to it.
+            Frame::PathChallenge(_) => {}
+            Frame::PathResponse(nonce) => self.on_path_response(now, nonce),
             Frame::Close { code, reason } => self.on_peer_close(now, code, &reason),
         }
         Ok(())
+    }
+
+    /// The peer asks whether we are here.
+    fn on_challenge(&mut self, origin: Origin, path: u8, nonce: u64) {
+        // A few at most: who asks for more waits.
+        if self.responses.len() < usize::from(PATHS_MAX) {
+            self.responses.push_back((path, origin.from, nonce));
+        }
     }
 
     fn on_reset_stream(&mut self, id: StreamId, code: u64, total: u64) -> Result<(), ProtocolViolation> {
@@ -315,7 +325,7 @@ impl Connection {
 
     /// A round trip has passed: windows follow what arrived in it.
     fn on_round(&mut self, now: Time) {
-        let rtt = self.paths.first().map_or(std::time::Duration::from_millis(100), |path| path.rtt.smoothed());
+        let rtt = self.longest_rtt().unwrap_or(std::time::Duration::from_millis(100));
         self.round_until = now + rtt;
         self.credit.on_round();
         let bound = self.streams.window_bound();

@@ -11,6 +11,7 @@
 //! | `acked` | what an acknowledgement or a loss does to streams and frames |
 //! | `output` | what leaves next |
 //! | `train` | filling a train with stream data |
+//! | `paths` | opening paths, and which of them is for what |
 //! | `timers` | what happens when time passes |
 //! | `close` | the end |
 //! | `streams` | the application's calls |
@@ -20,6 +21,7 @@ mod acked;
 mod close;
 mod input;
 mod output;
+mod paths;
 mod setup;
 mod stats;
 mod streams;
@@ -35,6 +37,7 @@ use haul_units::{BitRate, Time};
 
 pub use close::{CloseReason, ProtocolViolation};
 pub use output::TRAIN_BYTES;
+pub use paths::PathStats;
 pub use setup::Arrival;
 pub use stats::{Stats, Waits};
 pub use streams::{OpenError, ReadError, WriteError};
@@ -78,6 +81,8 @@ pub enum Event {
 /// A datagram, or several of equal size, to hand to the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transmit {
+    /// On which path: a client sends each from a port of its own.
+    pub path: u8,
     /// Where to.
     pub remote: SocketAddr,
     /// Bytes in the train's buffer.
@@ -112,24 +117,27 @@ pub struct Connection {
     /// Where handshake datagrams go.
     handshake_peer: SocketAddr,
     keys: Option<DataKeys>,
+    /// By their number; empty before the handshake is complete.
     paths: Vec<Path>,
+    /// Between how many paths rates are shared out.
+    sharers: usize,
+    /// The largest packet that both sides take.
+    max_packet: u16,
+    /// The peer wants the first packets of each path reported in small groups.
+    reports_the_start: bool,
     streams: Streams,
     credit: ReceiveCredit,
     /// Frames to send, reliable or not, oldest first.
     control: VecDeque<Frame>,
-    /// Answers to challenges: where to, and the nonce.
-    responses: VecDeque<(SocketAddr, u64)>,
+    /// Answers to challenges: on which path, where to, and the nonce.
+    responses: VecDeque<(u8, SocketAddr, u64)>,
     events: VecDeque<Event>,
     rng: Rng,
     idle_timeout: Duration,
     /// When something authentic last came.
     heard_at: Time,
-    /// When something was last sent.
-    sent_at: Time,
     /// End of the round trip over which arrivals are counted for credit.
     round_until: Time,
-    /// Data waits for the pacer until then.
-    paced_until: Time,
     close: Option<close::Closing>,
     peer_key: Option<PublicKey>,
     protocol: Option<Vec<u8>>,
@@ -197,12 +205,10 @@ impl Connection {
     /// Another controller for every path. It begins with what the ones before have learned, not from nothing.
     pub fn set_controller(&mut self, now: Time, choice: ControllerChoice) {
         self.config.controller = choice;
-        for path in &mut self.paths {
-            path.set_controller(now, choice, self.rng.next_u64());
-        }
+        self.set_controllers(now);
     }
 
-    /// What is known about the way to the peer, for [`TransportConfig::remembered`] of the next connection; `None` as long as it is little.
+    /// What is known about the way to the peer on the first path, for [`TransportConfig::remembered`] of the next connection; `None` as long as it is little.
     pub fn learned(&self) -> Option<Learned> {
         self.paths.first()?.learned()
     }

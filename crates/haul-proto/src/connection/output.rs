@@ -8,10 +8,10 @@ use haul_units::{Bytes, Time};
 
 use super::stats::Wait;
 use super::{Connection, Phase, Transmit};
-use crate::path::SentRun;
+use crate::path::{Path, SentRun};
 use crate::receive::Ecn;
 use crate::recovery::Content;
-use crate::streams::Receiver;
+use crate::streams::{Receiver, Side};
 use crate::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 
 /// The smallest buffer that [`Connection::poll_transmit`] takes.
@@ -28,62 +28,84 @@ impl Connection {
         if train.len() < TRAIN_BYTES || self.phase == Phase::Drained {
             return None;
         }
-        let transmit = self.poll_handshake(now, train).or_else(|| match self.phase {
+        self.poll_handshake(now, train).or_else(|| match self.phase {
             Phase::Established => self.poll_established(now, train),
             Phase::Closing(_) => self.poll_close(now, train),
             _ => None,
-        });
-        if transmit.is_some() {
-            self.sent_at = now;
-        }
-        transmit
+        })
     }
 
     fn poll_handshake(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
         let len = self.handshake.as_mut()?.poll_transmit(now, train)?;
         // Sending may have been the last step.
         self.advance_handshake(now);
-        Some(Transmit { remote: self.handshake_peer, len, segment: len, ecn: Ecn::NotEct })
+        Some(Transmit { path: 0, remote: self.handshake_peer, len, segment: len, ecn: Ecn::NotEct })
     }
 
     fn poll_established(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
         self.renew_credit();
-        self.poll_challenge(now, train)
-            .or_else(|| self.poll_control(now, train))
-            .or_else(|| self.poll_mtu_probe(now, train))
+        self.poll_response(now, train)
+            .or_else(|| (0..self.paths.len()).find_map(|index| self.poll_path(now, index, train)))
             .or_else(|| self.poll_data(now, train))
     }
 
-    fn poll_close(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
-        let close = self.close.as_mut().filter(|close| close.due)?;
-        close.due = false;
-        let frame = close.frame.clone();
-        let remote = self.close_target();
-        self.encoded.clear();
-        frame.encode(&mut self.encoded);
-        self.seal_control(now, train, remote, 0, Vec::new())
+    /// What leaves on one path besides data.
+    fn poll_path(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
+        self.poll_challenge(now, index, train)
+            .or_else(|| self.poll_control(now, index, train))
+            .or_else(|| self.poll_mtu_probe(now, index, train))
     }
 
-    /// A challenge to a new address, or the answer to the peer's.
-    fn poll_challenge(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
-        let (remote, frame) = if let Some((remote, nonce)) = self.responses.pop_front() {
-            (remote, Frame::PathResponse(nonce))
-        } else {
-            let path = self.paths.first_mut()?;
-            let (remote, nonce) = path.peer.poll_challenge(now, path.rtt.smoothed() * 2)?;
-            (remote, Frame::PathChallenge(nonce))
-        };
+    fn poll_close(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
+        let close = self.close.as_mut()?;
+        let path = close.due.find_map(|index| self.paths.get(index).filter(|path| path.peer.is_proved()))?;
+        let (remote, path) = (path.peer.current(), path.id);
         self.encoded.clear();
-        frame.encode(&mut self.encoded);
-        self.seal_control(now, train, remote, 0, Vec::new())
+        close.frame.encode(&mut self.encoded);
+        self.seal_control(now, train, remote, path, Vec::new())
+    }
+
+    /// The answer to a challenge of the peer's, on the path and to the address that it came from.
+    fn poll_response(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
+        let (path, remote, nonce) = self.responses.pop_front()?;
+        self.encoded.clear();
+        Frame::PathResponse(nonce).encode(&mut self.encoded);
+        self.seal_control(now, train, remote, path, Vec::new())
+    }
+
+    /// A challenge to a new address.
+    fn poll_challenge(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
+        let path = self.paths.get_mut(index)?;
+        let (remote, nonce) = path.peer.poll_challenge(now, path.rtt.smoothed() * 2)?;
+        let opens = self.side == Side::Client && !path.peer.is_proved();
+        let path = path.id;
+        self.encoded.clear();
+        Frame::PathChallenge(nonce).encode(&mut self.encoded);
+        if opens {
+            // RFC 9000 8.2.1: shows that the path carries packets of that size.
+            self.encoded.resize(CONTROL_ROOM, 0);
+        }
+        self.seal_control(now, train, remote, path, Vec::new())
+    }
+
+    /// Which path's report is due on this path, if any: its own, on the main path also one that has nowhere to go yet.
+    fn report_due_on(&self, now: Time, index: usize) -> Option<usize> {
+        let is_due = |path: &Path| path.reporter.due() <= now;
+        let own = self.paths.get(index).filter(|path| path.peer.is_proved() && is_due(path));
+        if own.is_some() {
+            return Some(index);
+        }
+        let homeless = self.paths.iter().position(|path| !path.peer.is_proved() && is_due(path))?;
+        (index == self.main_path()).then_some(homeless)
     }
 
     /// Reports that are due, and frames.
-    fn poll_control(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
-        let path = self.paths.first_mut()?;
-        let report_due = path.reporter.due() <= now;
+    fn poll_control(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
+        let report_due = self.report_due_on(now, index);
+        let takes_frames = !self.control.is_empty() && index == self.main_path();
+        let path = self.paths.get_mut(index)?;
         let floor_due = path.floor_due <= now && path.sent.in_flight() > 0;
-        if !report_due && !floor_due && self.control.is_empty() {
+        if report_due.is_none() && !floor_due && !takes_frames && !path.ping_due {
             return None;
         }
         self.encoded.clear();
@@ -94,9 +116,14 @@ impl Connection {
             Frame::AckFloor { path: path.id, floor, rtt }.encode(&mut self.encoded);
         }
         let mut kept = Vec::new();
-        let mut elicits_ack = false;
+        let mut elicits_ack = std::mem::take(&mut path.ping_due);
+        if elicits_ack {
+            Frame::Ping.encode(&mut self.encoded);
+        }
+        let (remote, path) = (path.peer.current(), path.id);
         // A report fills what is left, so frames go first; most often there are none.
-        while self.encoded.len() + FRAME_ROOM <= CONTROL_ROOM / 2
+        while takes_frames
+            && self.encoded.len() + FRAME_ROOM <= CONTROL_ROOM / 2
             && let Some(frame) = self.control.pop_front()
         {
             frame.encode(&mut self.encoded);
@@ -105,20 +132,19 @@ impl Connection {
                 kept.push(frame);
             }
         }
-        if report_due {
+        if let Some(about) = report_due.and_then(|about| self.paths.get_mut(about)) {
             let room = CONTROL_ROOM - self.encoded.len();
             let credit = self.credit.grant();
-            if let Some(ack) = path.reporter.report(now, path.id, credit, room) {
+            if let Some(ack) = about.reporter.report(now, about.id, credit, room) {
                 Frame::Ack(ack).encode(&mut self.encoded);
             }
         }
-        let (remote, path) = (path.peer.current(), path.id);
         let content = elicits_ack.then(|| Content::Control(kept.into_boxed_slice()));
         self.seal_control(now, train, remote, path, content.into_iter().collect())
     }
 
-    fn poll_mtu_probe(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
-        let path = self.paths.first_mut()?;
+    fn poll_mtu_probe(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
+        let path = self.paths.get_mut(index).filter(|path| path.peer.is_proved())?;
         let size = path.mtu.poll_probe(now)?;
         self.encoded.clear();
         Frame::Ping.encode(&mut self.encoded);
@@ -154,10 +180,11 @@ impl Connection {
         if runs.peek().is_some() {
             path.on_sent(now, len as u64, 1, false, runs);
         } else {
+            path.sent_at = now;
             path.meter.sent_pkts += 1;
             path.meter.sent_bytes += len as u64;
         }
-        Some(Transmit { remote, len, segment: len, ecn: Ecn::NotEct })
+        Some(Transmit { path: path.id, remote, len, segment: len, ecn: Ecn::NotEct })
     }
 
     /// Tells the peer of new credit.
@@ -190,11 +217,11 @@ impl Connection {
     }
 
     /// The system refused a packet of this size: it does not fit the path.
-    pub fn send_refused(&mut self, packet_bytes: usize) {
-        for path in &mut self.paths {
-            if path.mtu.on_refused(u16::try_from(packet_bytes).unwrap_or(u16::MAX)) {
-                path.controller.on_mtu(Bytes(path.mtu.current().into()));
-            }
+    pub fn send_refused(&mut self, path: u8, packet_bytes: usize) {
+        if let Some(path) = self.paths.get_mut(usize::from(path))
+            && path.mtu.on_refused(u16::try_from(packet_bytes).unwrap_or(u16::MAX))
+        {
+            path.controller.on_mtu(Bytes(path.mtu.current().into()));
         }
     }
 }

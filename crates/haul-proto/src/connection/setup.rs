@@ -8,10 +8,10 @@ use haul_units::{Bytes, Time};
 use super::stats::WaitMeter;
 use super::{CloseReason, Connection, Event, Phase};
 use crate::ConnectionId;
-use crate::config::TransportConfig;
+use crate::config::{PATHS_MAX, TransportConfig};
 use crate::flow::ReceiveCredit;
 use crate::handshake::{Established, Handshake, HandshakeError, TransportParams, feature};
-use crate::path::{ACK_DELAY_MAX, Path};
+use crate::path::{ACK_DELAY_MAX, PeerAddress};
 use crate::rng::Rng;
 use crate::streams::{Limits, Side, Streams};
 
@@ -45,6 +45,9 @@ impl Connection {
             handshake_peer: remote,
             keys: None,
             paths: Vec::new(),
+            sharers: 1,
+            max_packet: config.max_packet,
+            reports_the_start: false,
             streams: Streams::new(side, limits, config.sinks.clone()),
             credit: ReceiveCredit::new(memory),
             control: VecDeque::new(),
@@ -53,9 +56,7 @@ impl Connection {
             rng: Rng::new(seed),
             idle_timeout: config.idle_timeout,
             heard_at: now,
-            sent_at: now,
             round_until: now,
-            paced_until: Time::NEVER,
             close: None,
             peer_key: None,
             protocol: None,
@@ -83,6 +84,7 @@ impl Connection {
             max_packet_bytes: config.max_packet,
             ack_interval_max: ACK_DELAY_MAX,
             reset_token: Some(reset_token),
+            max_paths: PATHS_MAX,
             features: if config.controller.measures_dispersion() { feature::REPORT_THE_START } else { 0 },
             ..TransportParams::default()
         }
@@ -127,13 +129,10 @@ impl Connection {
             peer_params.initial_max_data.as_u64(),
             peer_params.initial_max_stream_data.as_u64(),
         );
-        let max_packet = self.config.max_packet.min(peer_params.max_packet_bytes);
-        let seed = self.rng.next_u64();
-        let mut path = Path::new(0, now, self.handshake_peer, rtt, max_packet, &self.config, seed);
-        if peer_params.features & feature::REPORT_THE_START != 0 {
-            path.reporter.report_the_start();
-        }
-        self.paths = vec![path];
+        self.max_packet = self.config.max_packet.min(peer_params.max_packet_bytes);
+        self.reports_the_start = peer_params.features & feature::REPORT_THE_START != 0;
+        self.add_path(now, PeerAddress::new(self.handshake_peer), rtt);
+        self.open_paths(now, peer_params.max_paths);
         self.phase = Phase::Established;
         self.heard_at = now;
         self.waits = WaitMeter::new(now);

@@ -7,6 +7,7 @@ use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use super::Connection;
 use crate::distribution::Distributions;
+use crate::path::{Path, loss_ratio};
 
 /// Why sending waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,6 +118,8 @@ pub struct Stats {
     pub held: Bytes,
     /// Streams open.
     pub streams: usize,
+    /// Paths that the peer answers on.
+    pub paths: usize,
     /// Time since something authentic came from the peer.
     pub silence: Duration,
     /// Why sending waited, and how long.
@@ -136,49 +139,58 @@ impl Connection {
         !matches!(self.waits.current, Wait::Window | Wait::Pacing)
     }
 
-    /// State and counters; `None` until the handshake is complete.
+    /// State and counters; `None` until the handshake is complete. Of several paths, rates, windows and counters are added up; the
+    /// round-trip times are those of the path that has the shortest, the controller's view is the first path's.
     pub fn stats(&self, now: Time) -> Option<Stats> {
-        let path = self.paths.first()?;
-        let meter = &path.meter;
+        let first = self.paths.first()?;
+        let nearest = self.paths.iter().filter(|path| path.is_usable()).min_by_key(|path| path.rtt.smoothed()).unwrap_or(first);
+        let proved = || self.paths.iter().filter(|path| path.peer.is_proved());
+        let sum = |of: fn(&Path) -> u64| self.paths.iter().map(of).sum::<u64>();
+        let rate =
+            |of: fn(&Path) -> BitRate| BitRate::from_bps(proved().map(|path| of(path).as_bps()).fold(0, u64::saturating_add));
+        let (delivered, lost) = (sum(|path| path.meter.delivered), sum(|path| path.meter.lost_bytes));
         Some(Stats {
-            rtt: path.rtt.smoothed(),
-            min_rtt: path.rtt.min(),
-            queue_delay: meter.queue_delay,
-            delivery_rate: meter.delivery_rate,
-            pacing_rate: path.controller.rate().min(self.config.rate_limit.unwrap_or(BitRate::MAX)),
-            window: path.controller.window(),
-            in_flight: Bytes(path.sent.in_flight()),
-            packet_size: Bytes(path.mtu.current().into()),
-            sent_pkts: meter.sent_pkts,
-            burst_p99_pkts: path.trains.burst_p99_pkts(),
-            received_pkts: path.reporter.packets(),
-            duplicate_pkts: path.reporter.duplicates(),
-            lost_pkts: meter.lost_pkts,
-            spurious_pkts: meter.spurious_pkts,
-            ecn_marked_pkts: path.ecn.marked_pkts(),
+            rtt: nearest.rtt.smoothed(),
+            min_rtt: nearest.rtt.min(),
+            queue_delay: proved().map(|path| path.meter.queue_delay).max().unwrap_or_default(),
+            delivery_rate: rate(|path| path.meter.delivery_rate),
+            pacing_rate: rate(|path| path.controller.rate()).min(self.config.rate_limit.unwrap_or(BitRate::MAX)),
+            window: Bytes(proved().map(|path| path.controller.window().as_u64()).fold(0, u64::saturating_add)),
+            in_flight: Bytes(sum(|path| path.sent.in_flight())),
+            packet_size: Bytes(proved().map(|path| path.mtu.current()).max().unwrap_or_default().into()),
+            sent_pkts: sum(|path| path.meter.sent_pkts),
+            burst_p99_pkts: self.paths.iter().map(|path| path.trains.burst_p99_pkts()).max().unwrap_or_default(),
+            received_pkts: sum(|path| path.reporter.packets()),
+            duplicate_pkts: sum(|path| path.reporter.duplicates()),
+            lost_pkts: sum(|path| path.meter.lost_pkts),
+            spurious_pkts: sum(|path| path.meter.spurious_pkts),
+            ecn_marked_pkts: sum(|path| path.ecn.marked_pkts()),
             retransmitted: Bytes(self.retransmitted_bytes),
-            sent: Bytes(meter.sent_bytes),
-            acknowledged: Bytes(meter.delivered),
-            received: Bytes(path.reporter.bytes()),
+            sent: Bytes(sum(|path| path.meter.sent_bytes)),
+            acknowledged: Bytes(delivered),
+            received: Bytes(sum(|path| path.reporter.bytes())),
             received_stream: Bytes(self.credit.received()),
-            loss: Ratio::new(path.loss_ratio()),
+            loss: Ratio::new(loss_ratio(delivered, lost)),
             buffered: Bytes(self.streams.unacknowledged),
             held: Bytes(self.credit.held()),
             streams: self.streams.count(),
+            paths: self.paths.iter().filter(|path| path.is_usable()).count(),
             silence: now.since(self.heard_at),
             waits: self.waits.read(now),
-            controller: path.controller.snapshot(),
+            controller: first.controller.snapshot(),
         })
     }
 
-    /// Distributions of what was measured so far; `None` until the handshake is complete.
+    /// Distributions of what was measured so far, on all paths; `None` until the handshake is complete.
     pub fn distributions(&self) -> Option<Distributions> {
-        let path = self.paths.first()?;
-        Some(Distributions {
-            rtt_us: path.rtts_us.clone(),
-            queue_delay_us: path.queue_delays_us.clone(),
-            gaps_pkts: path.reporter.gaps().clone(),
-            late_pkts: path.reporter.late().clone(),
-        })
+        self.paths.first()?;
+        let mut all = Distributions::default();
+        for path in &self.paths {
+            all.rtt_us.merge(&path.rtts_us);
+            all.queue_delay_us.merge(&path.queue_delays_us);
+            all.gaps_pkts.merge(path.reporter.gaps());
+            all.late_pkts.merge(path.reporter.late());
+        }
+        Some(all)
     }
 }

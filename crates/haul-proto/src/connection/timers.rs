@@ -3,7 +3,7 @@
 use haul_units::Time;
 
 use super::{Connection, Event, Phase};
-use crate::wire::Frame;
+use crate::path::Path;
 
 impl Connection {
     /// When to call [`Connection::handle_timeout`] and [`Connection::poll_transmit`] next, if nothing happens before; [`Time::NEVER`] if there is
@@ -36,18 +36,23 @@ impl Connection {
         if !self.control.is_empty() || !self.responses.is_empty() {
             return Time::ZERO;
         }
-        let mut next = (self.heard_at + self.idle_timeout).min(self.keep_alive_due());
+        let mut next = self.heard_at + self.idle_timeout;
         for path in &self.paths {
-            next = next.min(path.recovery_timer()).min(path.peer.timer());
+            if path.ping_due {
+                return Time::ZERO;
+            }
+            next = next.min(path.recovery_timer()).min(path.peer.timer()).min(path.paced_until).min(self.keep_alive_due(path));
             if path.sent.in_flight() > 0 {
                 next = next.min(path.floor_due);
             }
         }
-        next.min(self.paced_until)
+        next
     }
 
-    fn keep_alive_due(&self) -> Time {
-        self.config.keep_alive.map_or(Time::NEVER, |interval| self.sent_at + interval)
+    /// Each path has its own entry in a NAT, to be kept.
+    fn keep_alive_due(&self, path: &Path) -> Time {
+        let interval = self.config.keep_alive.filter(|_| path.peer.is_proved());
+        interval.map_or(Time::NEVER, |interval| path.sent_at + interval)
     }
 
     /// Time has passed. What is due to be sent leaves with the next [`Connection::poll_transmit`].
@@ -84,8 +89,10 @@ impl Connection {
                 self.on_probe_timeout(now, index);
             }
         }
-        if now >= self.keep_alive_due() && self.control.is_empty() {
-            self.control.push_back(Frame::Ping);
+        for index in 0..self.paths.len() {
+            if now >= self.keep_alive_due(&self.paths[index]) {
+                self.paths[index].ping_due = true;
+            }
         }
     }
 }

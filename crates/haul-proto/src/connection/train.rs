@@ -10,7 +10,7 @@ use haul_units::{BitRate, Bytes, Time};
 use super::stats::Wait;
 use super::{Connection, Transmit};
 use crate::ConnectionId;
-use crate::config::{Pacing, TransportConfig};
+use crate::config::Pacing;
 use crate::crypto::DataKeys;
 use crate::path::{Path, SentRun};
 use crate::recovery::Content;
@@ -23,48 +23,75 @@ pub const DATA_OVERHEAD: usize = DATA_HEADER_BYTES + TAG_BYTES;
 const RUN_PACKETS: usize = 64;
 
 impl Connection {
+    /// A train for the first path that may take one.
     pub(super) fn poll_data(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
-        self.paced_until = Time::NEVER;
-        let path = self.paths.first_mut()?;
+        for path in &mut self.paths {
+            path.paced_until = Time::NEVER;
+        }
         if self.streams.is_idle() {
-            path.trains.on_pause();
-            path.sampler.on_app_limited();
-            self.wait(now, Wait::Application);
+            self.paths.iter_mut().for_each(|path| path.trains.on_pause());
+            self.wait_for_data(now, Wait::Application);
             return None;
         }
+        let turns = self.turns(now);
+        let mut reason = Wait::Window;
+        for index in (0..).map_while(|nth| turns.get(nth)) {
+            match self.poll_data_on(index, now, train) {
+                Ok(transmit) => {
+                    self.wait(now, Wait::Nothing);
+                    return Some(transmit);
+                }
+                Err(Wait::Window) => {}
+                Err(Wait::Pacing) => reason = Wait::Pacing,
+                Err(no_data) => {
+                    self.wait_for_data(now, no_data);
+                    return None;
+                }
+            }
+        }
+        self.wait(now, reason);
+        None
+    }
+
+    /// No path is what sending waits for.
+    fn wait_for_data(&mut self, now: Time, wait: Wait) {
+        for path in &mut self.paths {
+            path.paced_until = Time::NEVER;
+            path.sampler.on_app_limited();
+        }
+        self.wait(now, wait);
+    }
+
+    /// A train for this path, or why there is none.
+    fn poll_data_on(&mut self, index: usize, now: Time, train: &mut [u8]) -> Result<Transmit, Wait> {
+        let rate_limit = self.rate_limit_each();
+        let Some(path) = self.paths.get_mut(index) else { return Err(Wait::Window) };
         let packet = usize::from(path.mtu.current());
-        let limit = match train_limit(path, now, &self.config) {
+        let limit = match train_limit(path, now, self.config.pacing, rate_limit) {
             Ok(limit) => limit,
             Err((wait, until)) => {
                 path.trains.on_pause();
-                self.paced_until = until;
-                self.wait(now, wait);
-                return None;
+                path.paced_until = until;
+                return Err(wait);
             }
         };
         let packets = (limit / packet).clamp(1, RUN_PACKETS).min(train.len() / packet);
-        let filled = self.fill(train, packet, packets);
+        let filled = self.fill(index, train, packet, packets);
         if filled.packets == 0 {
             // The schedule had nothing that credit lets go.
-            let credit_waits = self.streams.unsent > 0;
-            self.wait(now, if credit_waits { Wait::Credit } else { Wait::Application });
-            if let Some(path) = self.paths.first_mut() {
-                path.sampler.on_app_limited();
-            }
-            return None;
+            return Err(if self.streams.unsent > 0 { Wait::Credit } else { Wait::Application });
         }
-        self.wait(now, Wait::Nothing);
-        self.remember(now, filled)
+        self.remember(index, now, filled).ok_or(Wait::Application)
     }
 
-    /// Writes up to `packets` packets of `packet` bytes.
-    fn fill(&mut self, train: &mut [u8], packet: usize, packets: usize) -> Filled {
+    /// Writes up to `packets` packets of `packet` bytes for a path.
+    fn fill(&mut self, index: usize, train: &mut [u8], packet: usize, packets: usize) -> Filled {
         let mut filled = Filled { packets: 0, bytes: 0, packet };
         self.runs.clear();
         let payload = packet - DATA_OVERHEAD;
         let tail = self.streams.unsent == 0;
         let Some(keys) = self.keys.as_mut() else { return filled };
-        let Some(path) = self.paths.first_mut() else { return filled };
+        let Some(path) = self.paths.get_mut(index) else { return filled };
         let mut sealer = Sealing { keys, path, remote: self.remote, payload };
         let mut is_open = true;
         while is_open && filled.packets < packets {
@@ -106,10 +133,10 @@ impl Connection {
     }
 
     /// Books a filled train.
-    fn remember(&mut self, now: Time, filled: Filled) -> Option<Transmit> {
+    fn remember(&mut self, index: usize, now: Time, filled: Filled) -> Option<Transmit> {
         self.feed_the_starved(false);
         let app_limited = self.streams.is_idle();
-        let path = self.paths.first_mut()?;
+        let path = self.paths.get_mut(index)?;
         path.probes_due = path.probes_due.saturating_sub(filled.packets as u32);
         let bytes = filled.bytes as u64;
         path.pacer.on_sent(now, Bytes(bytes));
@@ -117,8 +144,8 @@ impl Connection {
         if app_limited {
             path.sampler.on_app_limited();
         }
-        let remote = path.peer.current();
-        Some(Transmit { remote, len: filled.bytes, segment: filled.packet.min(filled.bytes), ecn: path.ecn.mark() })
+        let segment = filled.packet.min(filled.bytes);
+        Some(Transmit { path: path.id, remote: path.peer.current(), len: filled.bytes, segment, ecn: path.ecn.mark() })
     }
 }
 
@@ -131,18 +158,18 @@ struct Filled {
 }
 
 /// How many bytes may leave at once, or why none and until when.
-fn train_limit(path: &mut Path, now: Time, config: &TransportConfig) -> Result<usize, (Wait, Time)> {
+fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<BitRate>) -> Result<usize, (Wait, Time)> {
     let packet = u64::from(path.mtu.current());
     if path.probes_due > 0 {
         return Ok((u64::from(path.probes_due) * packet) as usize);
     }
-    let paced = match config.pacing {
+    let paced = match pacing {
         Pacing::On => path.controller.rate(),
         Pacing::Off => BitRate::MAX,
     };
-    let rate = paced.min(config.rate_limit.unwrap_or(BitRate::MAX));
+    let rate = paced.min(rate_limit.unwrap_or(BitRate::MAX));
     let burst = path.controller.burst();
-    let burst = if config.rate_limit.is_some() { burst.min(quantum(rate, Bytes(packet))) } else { burst };
+    let burst = if rate_limit.is_some() { burst.min(quantum(rate, Bytes(packet))) } else { burst };
     let (burst, grouping) = path.trains.limit(path.next_number, burst.max(Bytes(packet)), rate, Bytes(packet));
     path.pacer.set_grouping(grouping);
     let room = path.window_room();

@@ -39,6 +39,8 @@ pub struct TransportParams {
     pub reset_token: Option<[u8; 16]>,
     /// Abilities and wishes, a bit each; who does not know a bit ignores it.
     pub features: u64,
+    /// Paths that the peer may have open at once, the one of the handshake counted; 0 says the same as 1.
+    pub max_paths: u8,
 }
 
 impl Default for TransportParams {
@@ -55,6 +57,7 @@ impl Default for TransportParams {
             ack_interval_max: Duration::from_millis(5),
             reset_token: None,
             features: 0,
+            max_paths: 1,
         }
     }
 }
@@ -90,6 +93,7 @@ mod tag {
     pub const ACK_INTERVAL: u16 = 8;
     pub const RESET_TOKEN: u16 = 9;
     pub const FEATURES: u16 = 10;
+    pub const MAX_PATHS: u16 = 11;
 }
 
 impl TransportParams {
@@ -116,6 +120,7 @@ impl TransportParams {
             put(tag::RESET_TOKEN, token);
         }
         put(tag::FEATURES, &self.features.to_be_bytes());
+        put(tag::MAX_PATHS, &[self.max_paths]);
         out
     }
 
@@ -169,6 +174,7 @@ impl TransportParams {
             }
             tag::RESET_TOKEN => self.reset_token = Some(value.try_into().ok()?),
             tag::FEATURES => self.features = u64::from_be_bytes(value.try_into().ok()?),
+            tag::MAX_PATHS => self.max_paths = u8::from_be_bytes(value.try_into().ok()?),
             _ => {}
         }
         Some(())
@@ -199,22 +205,26 @@ mod tests {
 
     fn any_params() -> impl Strategy<Value = TransportParams> {
         let numbers = (any::<u64>(), any::<u64>(), any::<u32>(), any::<u32>(), 1200_u16..=65_527, any::<u32>(), any::<u32>());
-        let rest = (any::<u8>(), prop::collection::vec(any::<u8>(), 0..=32), any::<Option<[u8; 16]>>(), any::<u64>());
-        (numbers, rest).prop_map(|((data, stream, streams, idle, packet, a, b), (version, versions, reset_token, features))| {
-            TransportParams {
-                version,
-                versions,
-                initial_max_data: Bytes(data),
-                initial_max_stream_data: Bytes(stream),
-                max_streams: streams,
-                idle_timeout: Duration::from_millis(idle.into()),
-                max_packet_bytes: packet,
-                ack_interval_min: Duration::from_micros(a.min(b).into()),
-                ack_interval_max: Duration::from_micros(a.max(b).into()),
-                reset_token,
-                features,
-            }
-        })
+        let rest =
+            (any::<u8>(), prop::collection::vec(any::<u8>(), 0..=32), any::<Option<[u8; 16]>>(), any::<u64>(), any::<u8>());
+        (numbers, rest).prop_map(
+            |((data, stream, streams, idle, packet, a, b), (version, versions, reset_token, features, max_paths))| {
+                TransportParams {
+                    version,
+                    versions,
+                    initial_max_data: Bytes(data),
+                    initial_max_stream_data: Bytes(stream),
+                    max_streams: streams,
+                    idle_timeout: Duration::from_millis(idle.into()),
+                    max_packet_bytes: packet,
+                    ack_interval_min: Duration::from_micros(a.min(b).into()),
+                    ack_interval_max: Duration::from_micros(a.max(b).into()),
+                    reset_token,
+                    features,
+                    max_paths,
+                }
+            },
+        )
     }
 
     proptest! {

@@ -17,7 +17,7 @@ use haul_cc::{
 };
 use haul_units::{BitRate, Bytes, Time};
 
-pub use address::PeerAddress;
+pub use address::{PeerAddress, Proof};
 pub use ecn::EcnState;
 pub use mtu::{BASE_BYTES, MtuDiscovery};
 pub use trains::Trains;
@@ -38,6 +38,8 @@ pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 const FLOOR_INTERVAL_MIN: Duration = Duration::from_millis(2);
 /// Round trips after which a path is taken to be known.
 const LEARNING_ROUNDS: u64 = 4;
+/// Probe timeouts in a row after which a path is silent: others take over its bytes.
+const SILENT_PROBES: u32 = 2;
 /// Highest packet number: leaves room for arithmetic.
 pub const NUMBER_MAX: u64 = 1 << 62;
 
@@ -72,6 +74,12 @@ pub struct Path {
     pub controller: Box<dyn Controller>,
     /// Probe packets that may leave beyond the window.
     pub probes_due: u32,
+    /// A ping is to leave on this path.
+    pub ping_due: bool,
+    /// When something last left on it.
+    pub sent_at: Time,
+    /// Data waits for the pacer until then.
+    pub paced_until: Time,
     /// When to tell the floor of reports next.
     pub floor_due: Time,
     /// Counters and samples for people.
@@ -122,11 +130,11 @@ pub struct PathOutcome {
 }
 
 impl Path {
-    /// A path whose address the handshake has proved.
+    /// A path to `peer`; `rtt`, if it has been measured.
     pub fn new(
         id: u8,
         now: Time,
-        remote: SocketAddr,
+        peer: PeerAddress,
         rtt: Option<Duration>,
         max_packet: u16,
         config: &TransportConfig,
@@ -136,10 +144,12 @@ impl Path {
         if let Some(sample) = rtt {
             estimator.on_sample(now, sample, Duration::ZERO);
         }
-        let start = PathStart { rtt, remembered: config.remembered, ..PathStart::new(now, Bytes(BASE_BYTES.into()), seed) };
+        // What is remembered was learned on one path: several that used it at once would overshoot together.
+        let remembered = config.remembered.filter(|_| id == 0);
+        let start = PathStart { rtt, remembered, ..PathStart::new(now, Bytes(BASE_BYTES.into()), seed) };
         Self {
             id,
-            peer: PeerAddress::new(remote),
+            peer,
             next_number: 0,
             sent: SentRing::default(),
             loss: LossDetector::default(),
@@ -152,6 +162,9 @@ impl Path {
             sampler: RateSampler::new(now),
             controller: config.controller.build(&start),
             probes_due: 0,
+            ping_due: false,
+            sent_at: now,
+            paced_until: Time::NEVER,
             floor_due: Time::NEVER,
             meter: Meter::default(),
             rtts_us: Distribution::default(),
@@ -161,6 +174,22 @@ impl Path {
             round: 0,
             round_end: 0,
         }
+    }
+
+    /// The peer has answered at the other end of a path that had not been proved: it begins, with the round-trip time of that answer.
+    pub fn begin(&mut self, now: Time, rtt: Duration, controller: ControllerChoice, seed: u64) {
+        self.rtt = RttEstimator::new(INITIAL_RTT);
+        self.rtt.on_sample(now, rtt, Duration::ZERO);
+        let packet = Bytes(self.mtu.current().into());
+        self.controller = controller.build(&PathStart { rtt: Some(rtt), ..PathStart::new(now, packet, seed) });
+        self.pacer = Pacer::new(now);
+        self.sampler = RateSampler::new(now);
+        self.sent_at = now;
+    }
+
+    /// Whether the path is proved and answers: the one to send on, where there is a choice.
+    pub fn is_usable(&self) -> bool {
+        self.peer.is_proved() && self.loss.probes() < SILENT_PROBES
     }
 
     /// Bytes that the window still lets go.
@@ -207,6 +236,7 @@ impl Path {
             };
             self.sent.push(Run::new(run.first, run.count, run.content, run.packet, run.last_packet, state).at_position(position));
         }
+        self.sent_at = now;
         self.meter.sent_pkts += packets;
         self.meter.sent_bytes += bytes;
         self.controller.on_sent(&SentSample { now, bytes: Bytes(bytes), in_flight, app_limited });
@@ -319,18 +349,27 @@ impl Path {
         self.on_lost(now, lost, false)
     }
 
-    /// A probe timeout has passed: either probes are due, or everything in flight is taken for lost.
+    /// A probe timeout has passed on the only path that data can take: either probes are due, or everything in flight is taken for lost.
     pub fn on_probe_timeout(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
-        if !self.loss.on_probe_timeout() {
-            self.probes_due = 2;
-            return Vec::new();
-        }
+        let is_long = self.loss.on_probe_timeout();
+        self.probes_due = 2;
+        if is_long { self.lose_all(now, on_lost) } else { Vec::new() }
+    }
+
+    /// A probe timeout has passed on a path beside others that answer: it is asked by a ping, and once it is silent the others get what was in flight.
+    pub fn on_probe_timeout_beside_others(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
+        self.loss.on_probe_timeout();
+        self.probes_due = 0;
+        self.ping_due = true;
+        if self.is_usable() { Vec::new() } else { self.lose_all(now, on_lost) }
+    }
+
+    fn lose_all(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
         let lost = self.loss.lose_all(&mut self.sent, on_lost);
         let frames = self.on_lost(now, lost, true);
         if self.mtu.on_silence(now) {
             self.controller.on_mtu(Bytes(self.mtu.current().into()));
         }
-        self.probes_due = 2;
         frames
     }
 
@@ -388,9 +427,14 @@ impl Path {
 
     /// Loss so far, 0..=1.
     pub fn loss_ratio(&self) -> f64 {
-        let total = self.meter.delivered + self.meter.lost_bytes;
-        if total == 0 { 0.0 } else { self.meter.lost_bytes as f64 / total as f64 }
+        loss_ratio(self.meter.delivered, self.meter.lost_bytes)
     }
+}
+
+/// The part lost of what was `delivered` or `lost`, 0..=1.
+pub fn loss_ratio(delivered: u64, lost: u64) -> f64 {
+    let total = delivered + lost;
+    if total == 0 { 0.0 } else { lost as f64 / total as f64 }
 }
 
 /// A run about to be remembered, without the state that all runs of a train share.

@@ -155,6 +155,16 @@ struct Bulk {
     ordered: bool,
 }
 
+/// How packets of a further path leave an end.
+#[derive(Debug, Clone, Copy)]
+pub struct Way {
+    /// A client tells its paths apart by their number, a server by where they lead.
+    pub path: Option<u8>,
+    pub remote: SocketAddr,
+    pub address: SocketAddr,
+    pub via: EndpointId,
+}
+
 /// One end: a demultiplexer and its connection.
 pub struct End {
     pub endpoint: Endpoint,
@@ -162,6 +172,8 @@ pub struct End {
     pub connection: Option<Connection>,
     pub address: SocketAddr,
     peer: EndpointId,
+    /// Ways of further paths; what none of them is for leaves from `address` straight to `peer`.
+    pub ways: Vec<Way>,
     out: VecDeque<Transmit<Datagram>>,
     train: Vec<u8>,
     bulk: Option<Bulk>,
@@ -181,6 +193,25 @@ pub struct Datagram {
     pub bytes: Vec<u8>,
     from: SocketAddr,
     ecn: Ecn,
+}
+
+impl Datagram {
+    /// What is left of a datagram at the end of a link.
+    pub fn after(delivered: Delivered<Self>) -> Self {
+        let mut datagram = delivered.packet;
+        if delivered.corrupted {
+            let at = datagram.bytes.len() * 2 / 3;
+            datagram.bytes[at] ^= 0x20;
+        }
+        if delivered.ce && datagram.ecn != Ecn::NotEct {
+            datagram.ecn = Ecn::Ce;
+        }
+        datagram
+    }
+
+    pub fn wire_bytes(&self) -> Bytes {
+        Bytes(self.bytes.len() as u64 + IP_UDP_BYTES)
+    }
 }
 
 impl End {
@@ -222,10 +253,12 @@ impl End {
         }
         while let Some(transmit) = connection.poll_transmit(now, &mut self.train) {
             self.trains += 1;
+            let is_for = |way: &&Way| way.remote == transmit.remote && way.path.is_none_or(|path| path == transmit.path);
+            let (from, to) = self.ways.iter().find(is_for).map_or((self.address, self.peer), |way| (way.address, way.via));
             for bytes in self.train[..transmit.len].chunks(transmit.segment) {
-                let datagram = Datagram { bytes: bytes.to_vec(), from: self.address, ecn: transmit.ecn };
-                let bytes = Bytes(bytes.len() as u64 + IP_UDP_BYTES);
-                self.out.push_back(Transmit { to: self.peer, packet: datagram, bytes });
+                let datagram = Datagram { bytes: bytes.to_vec(), from, ecn: transmit.ecn };
+                let bytes = datagram.wire_bytes();
+                self.out.push_back(Transmit { to, packet: datagram, bytes });
             }
         }
     }
@@ -268,14 +301,7 @@ impl haul_sim::Endpoint for End {
     type Packet = Datagram;
 
     fn handle(&mut self, now: Time, _from: EndpointId, delivered: Delivered<Datagram>) {
-        let Datagram { mut bytes, from, mut ecn } = delivered.packet;
-        if delivered.corrupted {
-            let at = bytes.len() * 2 / 3;
-            bytes[at] ^= 0x20;
-        }
-        if delivered.ce && ecn != Ecn::NotEct {
-            ecn = Ecn::Ce;
-        }
+        let Datagram { mut bytes, from, ecn } = Datagram::after(delivered);
         let len = bytes.len();
         match haul_proto::data_destination(&bytes) {
             Some(id) if Some(id) == self.id && self.connection.is_some() => {
@@ -323,31 +349,44 @@ pub const SERVER: EndpointId = EndpointId(1);
 
 /// A client and a server with a path between them, the client connecting.
 pub fn pair(path: Path, transport: &TransportConfig) -> Network<End> {
+    let (client, server) = configs(transport);
+    pair_of(path, client, server)
+}
+
+/// What both ends need, for the same behaviour.
+pub fn configs(transport: &TransportConfig) -> (ClientConfig, ServerConfig) {
     let identity = Identity::generate();
     let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
     let server = ServerConfig { transport: transport.clone(), ..ServerConfig::new(identity, PeerTrust::Anyone) };
     let client =
         ClientConfig { transport: transport.clone(), connect_timeout: Duration::from_secs(60), ..ClientConfig::new(trust) };
-    pair_of(path, client, server)
+    (client, server)
 }
 
-pub fn pair_of(path: Path, mut client: ClientConfig, mut server: ServerConfig) -> Network<End> {
+pub fn pair_of(path: Path, client: ClientConfig, server: ServerConfig) -> Network<End> {
+    let (client, server) = ends(path.seed, client, server);
+    Network::pair(client, server, path.link(0), path.link(1))
+}
+
+/// The client, which connects, and the server, to be [`CLIENT`] and [`SERVER`] of a network.
+pub fn ends(seed: u64, mut client: ClientConfig, mut server: ServerConfig) -> (End, End) {
     let client_placed = Arc::new(Mutex::new(Placed::default()));
     let server_placed = Arc::new(Mutex::new(Placed::default()));
     client.transport.sinks = Some(sinks(&client_placed));
     server.transport.sinks = Some(sinks(&server_placed));
     let client_address: SocketAddr = "10.0.0.1:1000".parse().unwrap();
     let server_address: SocketAddr = "10.0.0.2:2000".parse().unwrap();
-    let seed = |n: u64| [(path.seed * 7 + n) as u8; 32];
-    let mut client_endpoint = Endpoint::new(EndpointConfig { seed: seed(1), server: None }).unwrap();
+    let seeds = |n: u64| [(seed * 7 + n) as u8; 32];
+    let mut client_endpoint = Endpoint::new(EndpointConfig { seed: seeds(1), server: None }).unwrap();
     let (id, connection) = client_endpoint.connect(Time::ZERO, server_address, client).unwrap();
-    let server_endpoint = Endpoint::new(EndpointConfig { seed: seed(2), server: Some(server) }).unwrap();
+    let server_endpoint = Endpoint::new(EndpointConfig { seed: seeds(2), server: Some(server) }).unwrap();
     let end = |endpoint, address, peer, placed| End {
         endpoint,
         id: None,
         connection: None,
         address,
         peer,
+        ways: Vec::new(),
         out: VecDeque::new(),
         train: vec![0; 65536],
         bulk: None,
@@ -361,8 +400,7 @@ pub fn pair_of(path: Path, mut client: ClientConfig, mut server: ServerConfig) -
     };
     let mut client = end(client_endpoint, client_address, SERVER, client_placed);
     (client.id, client.connection) = (Some(id), Some(connection));
-    let server = end(server_endpoint, server_address, CLIENT, server_placed);
-    Network::pair(client, server, path.link(0), path.link(1))
+    (client, end(server_endpoint, server_address, CLIENT, server_placed))
 }
 
 fn sinks(state: &Arc<Mutex<Placed>>) -> SinkFactory {

@@ -4,6 +4,8 @@
 
 mod bulk;
 mod harness;
+mod hostile;
 mod life;
+mod paths;
 mod random;
 mod start;

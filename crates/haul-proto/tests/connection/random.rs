@@ -1,4 +1,4 @@
-//! Random operations in bad weather, then the sun comes out: every stream that was finished and neither reset nor stopped arrives whole, and both ends forget it.
+//! Random operations in bad weather, on one to three paths, then the sun comes out: every stream that was finished and neither reset nor stopped arrives whole, and both ends forget it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -144,13 +144,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 60, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_was_finished_arrives(operations in prop::collection::vec(operation(), 1..120), seed in 1..1000u64, rough: bool) {
+    fn what_was_finished_arrives(operations in prop::collection::vec(operation(), 1..120), seed in 1..1000u64, paths in 1..4u8, rough: bool) {
         let trouble = if rough { 0.03 } else { 0.0 };
         let path = Path { reorder: trouble, duplicate: trouble, corrupt: trouble, seed, ..Path::new(BitRate::mbps(100), ms(30)) };
         let transport = TransportConfig {
             controller: ControllerChoice::Cubic,
             max_packet: 1472,
             max_streams: 16,
+            paths,
             memory: Bytes::mib(2),
             packets_per_key: 40,
             ..TransportConfig::default()

@@ -176,7 +176,7 @@ impl Link {
         }
         match sent {
             Ok(Sent::Taken) => {}
-            Ok(Sent::TooBig) => self.lock().connection.send_refused(transmit.segment),
+            Ok(Sent::TooBig) => self.lock().connection.send_refused(transmit.path, transmit.segment),
             Ok(Sent::Lost(error)) => tracing::debug!(%error, to = %transmit.remote, "train lost on sending"),
             Err(error) => tracing::warn!(%error, "the socket refuses to send"),
         }

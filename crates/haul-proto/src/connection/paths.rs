@@ -1,0 +1,204 @@
+//! Opening paths, and which of them is for what.
+//!
+//! ```text
+//!   client                                                        server
+//!     opens 1 .. n: PathChallenge, padded to 1200 bytes   -->      keeps the path's state, sends nothing but challenges to it
+//!                                    <--  PathResponse, PathChallenge
+//!     proved: data may go             PathResponse  -->            proved: data may go
+//! ```
+//! Only a client opens paths, as many as both sides want; the handshake's is the first. Data leaves on the path with the shortest round trip whose window
+//! and pacer have room, so all of them are full while there is enough to send; paths about as short as the shortest take turns. A path on which two probe timeouts in a row have passed while another one answers is *silent*: its bytes go to
+//! the others, and it is pinged until it answers. Frames of the connection leave on its *main* path, the first one that is usable;
+//! reports leave on the path they are about, for that is where the sender measures its round trip, unless its address is not proved: a report
+//! can be longer than what it answers. Sources: draft-ietf-quic-multipath, RFC 9000 8.2, RFC 6182 2.2.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_units::{BitRate, Bytes, Ratio, Time};
+
+use super::Connection;
+use crate::config::PATHS_MAX;
+use crate::path::{Path, PeerAddress};
+use crate::streams::Side;
+
+/// Round trips that differ by no more than this and a quarter count as equal: what timers and acknowledgements blur.
+const AS_SHORT: Duration = Duration::from_millis(1);
+
+/// One path of a connection.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PathStats {
+    /// Its number.
+    pub id: u8,
+    /// Where the peer is.
+    pub remote: SocketAddr,
+    /// The peer has answered there, and has not been silent since.
+    pub usable: bool,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+    /// Pacing rate.
+    pub pacing_rate: BitRate,
+    /// Congestion window.
+    pub window: Bytes,
+    /// In flight.
+    pub in_flight: Bytes,
+    /// UDP payload sent.
+    pub sent: Bytes,
+    /// UDP payload acknowledged.
+    pub acknowledged: Bytes,
+    /// UDP payload received, each packet once.
+    pub received: Bytes,
+    /// Packets taken for lost.
+    pub lost_pkts: u64,
+    /// Loss of what we sent.
+    pub loss: Ratio,
+}
+
+impl Connection {
+    /// The paths there are, by their number; none before the handshake is complete.
+    pub fn paths(&self) -> impl Iterator<Item = PathStats> + '_ {
+        self.paths.iter().map(|path| PathStats {
+            id: path.id,
+            remote: path.peer.current(),
+            usable: path.is_usable(),
+            rtt: path.rtt.smoothed(),
+            pacing_rate: path.controller.rate(),
+            window: path.controller.window(),
+            in_flight: Bytes(path.sent.in_flight()),
+            sent: Bytes(path.meter.sent_bytes),
+            acknowledged: Bytes(path.meter.delivered),
+            received: Bytes(path.reporter.bytes()),
+            lost_pkts: path.meter.lost_pkts,
+            loss: Ratio::new(path.loss_ratio()),
+        })
+    }
+
+    /// A client's further paths, as many as both sides want.
+    pub(super) fn open_paths(&mut self, now: Time, peer_allows: u8) {
+        if self.side != Side::Client {
+            return;
+        }
+        for _ in 1..self.config.paths.min(peer_allows).min(PATHS_MAX) {
+            let peer = PeerAddress::opening(now, self.remote(), self.rng.next_u64());
+            self.add_path(now, peer, self.first_rtt());
+        }
+    }
+
+    /// An authentic packet names a path that is not there: a client has opened it, and perhaps others before it whose packets are late.
+    pub(super) fn admit_path(&mut self, now: Time, id: u8, from: SocketAddr) {
+        while self.paths.len() <= usize::from(id) {
+            self.add_path(now, PeerAddress::unproved(from), self.first_rtt());
+        }
+    }
+
+    /// Whether a packet may make a path of this number.
+    pub(super) fn may_admit_path(&self, id: u8) -> bool {
+        self.side == Side::Server && !self.paths.is_empty() && id < PATHS_MAX
+    }
+
+    /// The first path's round-trip time, by which a further one is asked until it has one of its own.
+    fn first_rtt(&self) -> Option<Duration> {
+        self.paths.first().filter(|path| path.rtt.is_measured()).map(|path| path.rtt.smoothed())
+    }
+
+    pub(super) fn add_path(&mut self, now: Time, peer: PeerAddress, rtt: Option<Duration>) {
+        let seed = self.rng.next_u64();
+        let mut path = Path::new(self.paths.len() as u8, now, peer, rtt, self.max_packet, &self.config, seed);
+        if self.reports_the_start {
+            path.reporter.report_the_start();
+        }
+        self.paths.push(path);
+    }
+
+    /// A challenge has been answered.
+    pub(super) fn on_path_response(&mut self, now: Time, nonce: u64) {
+        let controller = share_of(self.config.controller, self.sharers);
+        for path in &mut self.paths {
+            let Some(proof) = path.peer.on_response(now, nonce) else { continue };
+            if proof.is_first {
+                path.begin(now, proof.rtt, controller, self.rng.next_u64());
+            } else {
+                path.on_new_address(now, proof.old);
+            }
+        }
+    }
+
+    /// Where frames of the connection leave: the first usable path, else the first one.
+    pub(super) fn main_path(&self) -> usize {
+        self.paths.iter().position(Path::is_usable).unwrap_or(0)
+    }
+
+    /// Whether another path than this one is usable.
+    pub(super) fn is_beside_others(&self, index: usize) -> bool {
+        self.paths.iter().enumerate().any(|(other, path)| other != index && path.is_usable())
+    }
+
+    /// The paths on which data may leave, in order: the usable ones; where none is, all that are proved.
+    pub(super) fn turns(&mut self, now: Time) -> Turns {
+        let is_usable = self.paths.iter().any(Path::is_usable);
+        let candidates = || self.paths.iter().filter(|path| if is_usable { path.is_usable() } else { path.peer.is_proved() });
+        let shortest = candidates().map(|path| path.rtt.smoothed()).min().unwrap_or_default();
+        let as_short = shortest + shortest / 4 + AS_SHORT;
+        let mut turns = Turns::default();
+        for path in candidates() {
+            let rtt = path.rtt.smoothed();
+            turns.insert((if rtt <= as_short { Duration::ZERO } else { rtt }, path.sent_at, path.id));
+        }
+        if turns.len != self.sharers && turns.len > 0 {
+            self.sharers = turns.len;
+            if matches!(self.config.controller, ControllerChoice::Fixed(_)) {
+                self.set_controllers(now);
+            }
+        }
+        turns
+    }
+
+    /// The user's bound on the rate, as far as it is one path's.
+    pub(super) fn rate_limit_each(&self) -> Option<BitRate> {
+        self.config.rate_limit.map(|limit| limit.scaled(1.0 / self.sharers.max(1) as f64))
+    }
+
+    /// Gives every path the controller that the user wants.
+    pub(super) fn set_controllers(&mut self, now: Time) {
+        let choice = share_of(self.config.controller, self.sharers);
+        for path in &mut self.paths {
+            path.set_controller(now, choice, self.rng.next_u64());
+        }
+    }
+
+    /// The longest round trip of a proved path.
+    pub(super) fn longest_rtt(&self) -> Option<Duration> {
+        self.paths.iter().filter(|path| path.peer.is_proved()).map(|path| path.rtt.smoothed()).max()
+    }
+}
+
+/// A rate that the user has fixed is the connection's: each path gets its part.
+fn share_of(choice: ControllerChoice, sharers: usize) -> ControllerChoice {
+    match choice {
+        ControllerChoice::Fixed(rate) => ControllerChoice::Fixed(rate.scaled(1.0 / sharers.max(1) as f64)),
+        other => other,
+    }
+}
+
+/// Paths in the order in which they are asked to take data.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Turns {
+    /// Round-trip time, none for those about as short as the shortest; when something last left; number.
+    order: [(Duration, Time, u8); PATHS_MAX as usize],
+    len: usize,
+}
+
+impl Turns {
+    fn insert(&mut self, entry: (Duration, Time, u8)) {
+        let at = self.order[..self.len].partition_point(|other| *other <= entry);
+        self.order.copy_within(at..self.len, at + 1);
+        self.order[at] = entry;
+        self.len += 1;
+    }
+
+    /// The number of the path whose turn is the `nth`.
+    pub(super) fn get(&self, nth: usize) -> Option<usize> {
+        self.order[..self.len].get(nth).map(|(.., id)| usize::from(*id))
+    }
+}

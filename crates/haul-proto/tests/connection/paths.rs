@@ -1,0 +1,297 @@
+//! Several paths for one connection, each over links of its own: they add up, they differ, they die and come back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_proto::{Connection, PATHS_MAX, PathStats, TransportConfig};
+use haul_sim::{Delivered, EndpointId, LinkId, LossModel, Network, Transmit};
+use haul_units::{BitRate, Ratio, Time};
+
+use crate::harness::{CLIENT, Datagram, End, Path, SERVER, Way, configs, ends, ms};
+
+/// Who is on the network: the two ends, and for each further path somebody who hands packets on, so that it has links of its own.
+enum Node {
+    End(Box<End>),
+    Relay(VecDeque<Transmit<Datagram>>),
+}
+
+impl haul_sim::Endpoint for Node {
+    type Packet = Datagram;
+
+    fn handle(&mut self, now: Time, from: EndpointId, delivered: Delivered<Datagram>) {
+        match self {
+            Self::End(end) => end.handle(now, from, delivered),
+            Self::Relay(out) => {
+                let packet = Datagram::after(delivered);
+                let to = if from == CLIENT { SERVER } else { CLIENT };
+                out.push_back(Transmit { to, bytes: packet.wire_bytes(), packet });
+            }
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        if let Self::End(end) = self {
+            end.handle_timeout(now);
+        }
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Datagram>> {
+        match self {
+            Self::End(end) => end.poll_transmit(now),
+            Self::Relay(out) => out.pop_front(),
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        match self {
+            Self::End(end) => end.poll_timeout(),
+            Self::Relay(_) => None,
+        }
+    }
+}
+
+/// A connection whose paths have links of their own.
+struct Lab {
+    network: Network<Node>,
+    /// There and back, by path.
+    links: Vec<[LinkId; 2]>,
+}
+
+impl Lab {
+    /// A client that wants as many paths as there are in `paths`.
+    fn new(paths: &[Path], transport: &TransportConfig) -> Self {
+        let transport = TransportConfig { paths: paths.len() as u8, max_packet: 1472, ..transport.clone() };
+        let (client, server) = configs(&transport);
+        let (mut client, mut server) = ends(paths[0].seed, client, server);
+        let (client_address, server_address) = (client.address, server.address);
+        for index in 1..paths.len() {
+            let path = index as u8;
+            let mut address = client_address;
+            address.set_port(1000 + u16::from(path));
+            let via = EndpointId(1 + index);
+            client.ways.push(Way { path: Some(path), remote: server_address, address, via });
+            server.ways.push(Way { path: None, remote: address, address: server_address, via });
+        }
+        let mut network = Network::new();
+        network.add_endpoint(Node::End(Box::new(client)));
+        network.add_endpoint(Node::End(Box::new(server)));
+        let mut links = Vec::new();
+        for (index, path) in paths.iter().enumerate() {
+            let pair = [network.add_link(path.link(0)), network.add_link(path.link(1))];
+            links.push(pair);
+            if index == 0 {
+                network.route(CLIENT, SERVER, &pair[..1]);
+                network.route(SERVER, CLIENT, &pair[1..]);
+                continue;
+            }
+            let relay = network.add_endpoint(Node::Relay(VecDeque::new()));
+            network.route(CLIENT, relay, &pair[..1]);
+            network.route(SERVER, relay, &pair[1..]);
+            // What a relay hands on arrives at once.
+            network.route(relay, SERVER, &[]);
+            network.route(relay, CLIENT, &[]);
+        }
+        Self { network, links }
+    }
+
+    fn end(&mut self, id: EndpointId) -> &mut End {
+        match self.network.endpoint_mut(id) {
+            Node::End(end) => end,
+            Node::Relay(_) => panic!("{id:?} is a relay"),
+        }
+    }
+
+    fn connection(&mut self, id: EndpointId) -> &mut Connection {
+        self.end(id).connection()
+    }
+
+    fn paths(&mut self, id: EndpointId) -> Vec<PathStats> {
+        self.connection(id).paths().collect()
+    }
+
+    fn set_loss(&mut self, path: usize, loss: LossModel) {
+        let now = self.network.now();
+        for link in self.links[path] {
+            self.network.link_mut(link).set_loss(now, loss);
+        }
+    }
+
+    fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&End) -> bool, of: EndpointId) -> bool {
+        let deadline = self.network.now() + limit;
+        self.network.run_until(deadline, |network| match network.endpoint(of) {
+            Node::End(end) => done(end),
+            Node::Relay(_) => false,
+        })
+    }
+
+    fn connected(&mut self) -> Time {
+        for end in [CLIENT, SERVER] {
+            assert!(self.run_until(Duration::from_secs(60), |end| end.connected_at.is_some(), end), "no connection");
+        }
+        self.network.now()
+    }
+
+    /// Runs until `to` has `bytes` of a placed stream, each once and right; returns when.
+    fn arrives(&mut self, to: EndpointId, bytes: u64, limit: Duration) -> Time {
+        let done = self.run_until(
+            limit,
+            |end| end.placed.lock().unwrap().finished == Some(bytes) && end.placed.lock().unwrap().bytes == bytes,
+            to,
+        );
+        let placed = self.end(to).placed.clone();
+        assert_eq!(placed.lock().unwrap().wrong, 0, "wrong or repeated bytes");
+        let (sender, closed) = (EndpointId(1 - to.0), self.end(CLIENT).closed.clone());
+        assert!(done, "{:?} after {limit:?}: {:#?} {closed:?}", placed.lock().unwrap(), self.paths(sender));
+        self.network.now()
+    }
+
+    /// Sends `bytes` from one end to the other and tells how long it took.
+    fn transfers(&mut self, from: EndpointId, bytes: u64, limit: Duration) -> Duration {
+        let start = self.connected();
+        self.end(from).start_bulk(bytes, false);
+        self.arrives(EndpointId(1 - from.0), bytes, limit) - start
+    }
+}
+
+/// How long `bytes` take over all `paths` together.
+fn ideal(paths: &[Path], bytes: u64) -> Duration {
+    let rate: f64 = paths.iter().map(|path| 1.0 / path.ideal(1 << 20, 1472).as_secs_f64()).sum();
+    Duration::from_secs_f64(bytes as f64 / f64::from(1 << 20) / rate)
+}
+
+fn fixed(rate: BitRate) -> TransportConfig {
+    TransportConfig { controller: ControllerChoice::Fixed(rate), ..TransportConfig::default() }
+}
+
+#[test]
+fn separate_paths_add_up_in_either_direction() {
+    for (count, from) in [(2, CLIENT), (2, SERVER), (4, CLIENT)] {
+        let path = Path::new(BitRate::mbps(200), ms(40));
+        let paths = vec![path; count];
+        let bytes = (40 << 20) * count as u64;
+        let took = Lab::new(&paths, &TransportConfig::default()).transfers(from, bytes, Duration::from_secs(30));
+        // The start takes its round trips, as on one path, and the paths one more to be proved.
+        let bound = ideal(&paths, bytes).mul_f64(1.2) + path.rtt * 14;
+        assert!(took <= bound, "{count} paths from {from:?}: {took:?}, bound {bound:?}");
+    }
+}
+
+#[test]
+fn paths_may_differ_in_rate_round_trip_and_loss() {
+    let paths = [
+        Path::new(BitRate::mbps(100), ms(20)),
+        Path { seed: 2, ..Path::new(BitRate::mbps(300), ms(120)).loss(0.01) },
+        Path { seed: 3, reorder: 0.01, ..Path::new(BitRate::mbps(200), ms(60)).loss(0.002) },
+    ];
+    let bytes = 150 << 20;
+    let took = Lab::new(&paths, &TransportConfig::default()).transfers(CLIENT, bytes, Duration::from_secs(60));
+    let bound = ideal(&paths, bytes).mul_f64(1.25) + ms(120) * 14;
+    assert!(took <= bound, "{took:?}, bound {bound:?}");
+}
+
+#[test]
+fn an_ordered_stream_runs_over_all_paths() {
+    let paths = [Path::new(BitRate::mbps(200), ms(20)), Path { seed: 2, ..Path::new(BitRate::mbps(200), ms(80)).loss(0.005) }];
+    let mut lab = Lab::new(&paths, &TransportConfig::default());
+    let start = lab.connected();
+    let bytes = 60 << 20;
+    lab.end(CLIENT).start_bulk(bytes, true);
+    let done = lab.run_until(Duration::from_secs(30), |end| end.read.iter().any(|&(_, at, ended)| at == bytes && ended), SERVER);
+    let took = lab.network.now() - start;
+    assert!(done && lab.end(SERVER).wrong == 0, "{:?}", lab.paths(CLIENT));
+    assert!(took <= ideal(&paths, bytes).mul_f64(1.25) + ms(80) * 14, "{took:?}");
+}
+
+#[test]
+fn a_path_that_dies_gives_its_bytes_to_the_other_and_may_come_back() {
+    let path = Path::new(BitRate::mbps(200), ms(40));
+    for dies in [0, 1] {
+        let mut lab = Lab::new(&[path, path], &fixed(BitRate::mbps(360)));
+        let start = lab.connected();
+        let bytes = 100 << 20;
+        lab.end(CLIENT).start_bulk(bytes, false);
+        lab.network.run(start + Duration::from_secs(1));
+        lab.set_loss(dies, LossModel::Random(Ratio::ONE));
+        lab.network.run(start + Duration::from_secs(2));
+        let paths = lab.paths(CLIENT);
+        assert_eq!(paths.iter().map(|path| path.usable).collect::<Vec<_>>(), [dies != 0, dies != 1], "{paths:?}");
+        // Everything that was on its way arrives by the other path; what it takes alone is 200 Mbit/s, and it is told to send faster: the
+        // rate that the user has fixed is the connection's.
+        lab.arrives(SERVER, bytes, Duration::from_secs(8));
+        lab.set_loss(dies, LossModel::None);
+        let back = lab.network.now() + Duration::from_secs(3);
+        lab.network.run(back);
+        assert!(lab.paths(CLIENT).iter().all(|path| path.usable), "{:?}", lab.paths(CLIENT));
+        let before = lab.paths(CLIENT)[dies].acknowledged;
+        lab.end(CLIENT).start_bulk(20 << 20, true);
+        lab.network.run(back + Duration::from_secs(2));
+        let carried = lab.paths(CLIENT)[dies].acknowledged - before;
+        assert!(carried.as_u64() > 5 << 20, "path {dies} carries again: {carried}");
+    }
+}
+
+#[test]
+fn a_close_arrives_though_the_first_path_is_broken() {
+    let path = Path::new(BitRate::mbps(200), ms(40));
+    let mut lab = Lab::new(&[path, path], &fixed(BitRate::mbps(100)));
+    let start = lab.connected();
+    lab.network.run(start + ms(200));
+    assert!(lab.paths(CLIENT)[1].usable, "{:?}", lab.paths(CLIENT));
+    lab.set_loss(0, LossModel::Random(Ratio::ONE));
+    let now = lab.network.now();
+    lab.connection(CLIENT).close(now, 7, b"enough");
+    lab.network.run(now + ms(100));
+    assert!(lab.connection(SERVER).is_closed());
+}
+
+#[test]
+fn a_port_that_nothing_passes_is_left_alone() {
+    let path = Path::new(BitRate::mbps(200), ms(40));
+    let mut lab = Lab::new(&[path, path], &fixed(BitRate::mbps(180)));
+    lab.set_loss(1, LossModel::Random(Ratio::ONE));
+    let bytes = 40 << 20;
+    let took = lab.transfers(CLIENT, bytes, Duration::from_secs(10));
+    assert!(took <= path.ideal(bytes, 1472).mul_f64(1.2) + path.rtt * 4, "{took:?}: as with one path");
+    let blocked = lab.paths(CLIENT)[1];
+    assert!(!blocked.usable && blocked.acknowledged.as_u64() == 0, "{blocked:?}");
+    assert!(blocked.sent.as_u64() < 1200 * 6, "a few challenges, nothing else: {blocked:?}");
+    assert_eq!(lab.paths(SERVER).len(), 1);
+    // The firewall opens: the path is proved by a later challenge.
+    lab.set_loss(1, LossModel::None);
+    let opened = lab.network.now();
+    lab.network.run(opened + Duration::from_secs(31));
+    assert!(lab.paths(CLIENT)[1].usable && lab.paths(SERVER)[1].usable);
+}
+
+#[test]
+fn rates_that_the_user_sets_are_the_connections() {
+    let path = Path::new(BitRate::mbps(500), ms(20));
+    let limit = BitRate::mbps(100);
+    let limited = TransportConfig { rate_limit: Some(limit), ..TransportConfig::default() };
+    for transport in [fixed(limit), limited] {
+        let mut lab = Lab::new(&[path; 4], &transport);
+        let start = lab.connected();
+        lab.end(CLIENT).start_bulk(1 << 30, false);
+        lab.network.run(start + Duration::from_secs(1));
+        let before: u64 = lab.paths(CLIENT).iter().map(|path| path.acknowledged.as_u64()).sum();
+        lab.network.run(start + Duration::from_secs(5));
+        let paths = lab.paths(CLIENT);
+        let sum: u64 = paths.iter().map(|path| path.acknowledged.as_u64()).sum();
+        let rate = (sum - before) as f64 * 8.0 / 4.0 / limit.as_bps() as f64;
+        assert!((0.9..1.02).contains(&rate), "{rate} of the limit: {paths:?}");
+        assert!(paths.iter().all(|path| path.acknowledged.as_u64() > sum / 8), "all take part: {paths:?}");
+    }
+}
+
+#[test]
+fn no_more_paths_than_both_sides_want() {
+    let path = Path::new(BitRate::mbps(100), ms(10));
+    let mut lab = Lab::new(&[path; 20], &TransportConfig::default());
+    let start = lab.connected();
+    lab.network.run(start + Duration::from_secs(2));
+    for end in [CLIENT, SERVER] {
+        assert_eq!(lab.paths(end).len(), usize::from(PATHS_MAX));
+        assert!(lab.paths(end).iter().all(|path| path.usable));
+    }
+}
