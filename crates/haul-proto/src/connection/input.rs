@@ -219,7 +219,8 @@ impl Connection {
     fn handle_frame(&mut self, origin: Origin, frame: Frame) -> Result<(), ProtocolViolation> {
         let now = origin.now;
         match frame {
-            Frame::Ping => {}
+            // A challenge's path matters: `handle_control` has seen to it.
+            Frame::Ping | Frame::PathChallenge(_) => {}
             Frame::Ack(ack) => self.on_ack(now, &ack)?,
             Frame::AckFloor { path, floor, rtt } => {
                 if let Some(path) = self.paths.get_mut(usize::from(path)) {
@@ -253,8 +254,6 @@ impl Connection {
                 }
                 self.reap(stream);
             }
-            // The packet's path matters: `handle_control` has seen to it.
-            Frame::PathChallenge(_) => {}
             Frame::PathResponse(nonce) => self.on_path_response(now, nonce),
             Frame::Close { code, reason } => self.on_peer_close(now, code, &reason),
         }
