@@ -9,12 +9,15 @@
 # are up before programs use them. After a copy the bytes are compared.
 set -euo pipefail
 
-haul=$(cd "$(dirname "$0")/.." && scripts/target-dir.sh)/release/haul
-link=(--rate 1G --rtt 100ms --loss 0.1%) mib=954 limit=60 names=()
+root=$(cd "$(dirname "$0")/.." && pwd)
+haul=$(cd "$root" && scripts/target-dir.sh)/release/haul
+rate=1G rtt=100ms loss=0.1% mib=954 limit=60 names=()
 while [ $# -gt 0 ]; do
     case $1 in
         --haul) haul=$(realpath "$2"); shift 2 ;;
-        --rate | --rtt | --loss | --queue) link+=("$1" "$2"); shift 2 ;;
+        --rate) rate=$2; shift 2 ;;
+        --rtt) rtt=$2; shift 2 ;;
+        --loss) loss=$2; shift 2 ;;
         --mib) mib=$2; shift 2 ;;
         --limit) limit=$2; shift 2 ;;
         -*) echo "error: unknown option $1" >&2; exit 2 ;;
@@ -24,10 +27,11 @@ done
 [ ${#names[@]} -gt 0 ] || names=(pipe rsync curl small psql pgbench git iperf)
 
 if [ -z "${HAUL_PROGRAMS:-}" ]; then
+    link=(--rate "$rate" --rtt "$rtt" --loss "$loss")
     place=$(mktemp -d /dev/shm/haul-programs.XXXXXX)
     trap 'rm -rf "$place"' EXIT
     echo "$("$haul" --version), $(uname -r), $(nproc) processors, $(date -u '+%F %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg); ${link[*]}"
-    HAUL_PROGRAMS=$place "$haul" lab wan run --tcp cubic "${link[@]}" -- "$0" --haul "$haul" --mib "$mib" --limit "$limit" "${names[@]}"
+    HAUL_PROGRAMS=$place "$haul" lab wan run --tcp cubic "${link[@]}" -- "$root/bench/programs.sh" --haul "$haul" --mib "$mib" --limit "$limit" "${names[@]}"
     exit
 fi
 
@@ -39,7 +43,7 @@ now() { date +%s.%N; }
 # WHAT WAY SECONDS BYTES STATUS
 row() {
     awk -v what="$1" -v way="$2" -v s="$3" -v bytes="$4" -v status="$5" 'BEGIN {
-        printf "%-10s%-22s%s%8.2f s%10.1f Mbit/s%s\n", what, way, status == 124 ? ">" : " ", s, bytes * 8e-6 / s,
+        printf "%-12s%-22s%s%8.2f s%10.1f Mbit/s%s\n", what, way, status == 124 ? ">" : " ", s, bytes * 8e-6 / s,
             status == 0 || status == 124 ? "" : "   FAILED, status " status }'
 }
 # Waits until somebody listens at a TCP port: HOST PORT
@@ -117,7 +121,11 @@ measure_rsync() {
 }
 
 # The ways of a program to a port of host b: WAY HOST PORT lines
-ways() { printf '%s\n' "plain $far $1" "ssh-L 127.0.0.1 1$1" "haul-proxy 127.0.0.1 2$1"; }
+ways() {
+    printf '%s\n' "plain $far $1" "ssh-L 127.0.0.1 1$1"
+    ! proxies || printf '%s\n' "haul-proxy 127.0.0.1 2$1"
+}
+proxies() { "$haul" proxy --help >/dev/null 2>&1; }
 
 set_up_forwards() {
     local ports=(8080 5432 5201) ssh=() proxy=() port
@@ -125,10 +133,10 @@ set_up_forwards() {
         ssh+=(-L "127.0.0.1:1$port:127.0.0.1:$port") proxy+=(-L "127.0.0.1:2$port:127.0.0.1:$port")
     done
     a ssh -F ssh_config -N "${ssh[@]}" far &
-    a "$haul" proxy -q -F ssh_config --remote-haul "$haul" "${proxy[@]}" far &
+    if proxies; then a "$haul" proxy -q -F ssh_config --remote-haul "$haul" "${proxy[@]}" far & fi
     for port in "${ports[@]}"; do
         listening a "1$port"
-        listening a "2$port"
+        ! proxies || listening a "2$port"
     done
 }
 
@@ -136,7 +144,7 @@ set_up_nginx() {
     mkdir -p web/small
     ln -f file web/file
     for n in $(seq 1000); do head -c 4096 file >"web/small/$n"; done
-    ! there git || { git clone -q --bare "$(dirname "$0")/.." web/repository.git && git -C web/repository.git update-server-info; }
+    ! there git || { git clone -q --bare "$root" web/repository.git && git -C web/repository.git update-server-info; }
     printf '%s\n' 'user root; daemon off; worker_processes 2; pid nginx.pid; error_log nginx.log;' 'events { worker_connections 4096; }' \
         "http { access_log off; sendfile on; keepalive_requests 10000; server { listen 8080; root $place/web; } }" >nginx.conf
     b nginx -p "$place" -c "$place/nginx.conf" &
@@ -157,8 +165,8 @@ measure_small() {
     while read -r way host port; do
         local begin status=0
         begin=$(now)
-        timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- curl -s -f --no-keepalive -H 'Connection: close' -Z --parallel-max 50 \
-            -o /dev/null "http://$host:$port/small/[1-1000]" || status=$?
+        timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- curl -f --no-progress-meter -H 'Connection: close' \
+            -Z --parallel-immediate --parallel-max 50 -o /dev/null "http://$host:$port/small/[1-1000]" 2>errors || status=$?
         row '1000 small' "$way" "$(echo "$(now) - $begin" | bc)" 4096000 "$status"
     done < <(ways 8080)
 }
@@ -197,7 +205,7 @@ measure_psql() {
 
 measure_pgbench() {
     while read -r way host port; do
-        printf '%-10s%-22s%s\n' pgbench "$way" "$(a pgbench -n -S -c 20 -j 2 -T 10 -h "$host" -p "$port" -U postgres postgres 2>/dev/null |
+        printf '%-12s%-22s%s\n' pgbench "$way" "$(a pgbench -n -S -c 20 -j 2 -T 10 -h "$host" -p "$port" -U postgres postgres 2>/dev/null |
             grep -E 'latency average|^tps|failed' | tr '\n' ';')"
     done < <(ways 5432)
 }
