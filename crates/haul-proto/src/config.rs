@@ -21,6 +21,9 @@ pub struct TransportConfig {
     pub remembered: Option<Learned>,
     /// Bound on bytes buffered in each direction. Default: 1 GiB, two bandwidth-delay products of 10 Gbit/s at 400 ms.
     pub memory: Bytes,
+    /// Bytes that the peer may send ahead of the reader on a new ordered stream; the window then follows what arrives. Default: 16 MiB. Many
+    /// streams whose readers may stand still want less: `memory` is for all of them together.
+    pub stream_window: Bytes,
     /// The largest packet to try, UDP payload. 1200..=65,507; default 8972, which 9000 bytes of Ethernet carry.
     pub max_packet: u16,
     /// A connection over which nothing authentic has come for so long is dead. Default: 90 s, so that an outage of a minute is survived.
@@ -50,6 +53,7 @@ impl Default for TransportConfig {
             controller: ControllerChoice::default(),
             remembered: None,
             memory: Bytes::gib(1),
+            stream_window: Bytes::mib(16),
             max_packet: 8972,
             idle_timeout: Duration::from_secs(90),
             keep_alive: Some(Duration::from_secs(5)),

@@ -4,6 +4,9 @@
 //! allows: 3 1/2 times that and `START_WINDOW`, for at 5 % loss a block of a megabyte waits two and a half round trips for its last packet; while arrivals grow, as much as a sender that triples its rate each
 //! round trip can use. It travels with every acknowledgement, and as a reliable frame each quarter of a window, so that a blocked sender cannot wait
 //! for a lost acknowledgement. A window that shrinks takes no credit back: it gives none until the bytes beyond it are consumed.
+//!
+//! What lies unread in an ordered stream is bounded by that stream's own window. It does not use up the connection's, or a few streams whose
+//! readers stand still would hold up all the others; only the memory bounds it.
 
 /// Window to start with, in bytes.
 const START_WINDOW: u64 = 64 << 20;
@@ -18,6 +21,8 @@ pub struct ReceiveCredit {
     memory: u64,
     received: u64,
     consumed: u64,
+    /// Of what was received and is not consumed, the part in ordered streams.
+    ordered: u64,
     granted: u64,
     /// Granted by a reliable frame.
     told: u64,
@@ -32,7 +37,18 @@ impl ReceiveCredit {
     /// Credit within `memory` bytes.
     pub fn new(memory: u64) -> Self {
         let window = START_WINDOW.min(memory);
-        Self { window, memory, received: 0, consumed: 0, granted: window, told: window, round_mark: 0, arrived: 0, peak: 0 }
+        Self {
+            window,
+            memory,
+            received: 0,
+            consumed: 0,
+            ordered: 0,
+            granted: window,
+            told: window,
+            round_mark: 0,
+            arrived: 0,
+            peak: 0,
+        }
     }
 
     /// Credit to start with, for the handshake.
@@ -51,6 +67,18 @@ impl ReceiveCredit {
         self.consumed += bytes;
     }
 
+    /// New bytes have arrived on an ordered stream, to be read there; false if the peer had no credit for them.
+    pub fn on_ordered(&mut self, new: u64) -> bool {
+        self.ordered += new;
+        self.on_received(new)
+    }
+
+    /// The application has read bytes of an ordered stream, or will not.
+    pub fn on_read(&mut self, bytes: u64) {
+        self.ordered = self.ordered.saturating_sub(bytes);
+        self.on_consumed(bytes);
+    }
+
     /// A round trip has passed.
     pub fn on_round(&mut self) {
         let arrived = self.received - self.round_mark;
@@ -66,13 +94,26 @@ impl ReceiveCredit {
 
     /// The credit to tell with an acknowledgement.
     pub fn grant(&mut self) -> u64 {
-        self.granted = self.granted.max(self.consumed + self.window);
+        self.granted = self.granted.max(self.limit());
         self.granted
+    }
+
+    /// How far the peer may go.
+    fn limit(&self) -> u64 {
+        self.consumed + (self.window + self.ordered).min(self.memory)
+    }
+
+    /// How far an ordered stream's window may grow that holds `own` unread bytes: all of the memory as long as the others hold little, then a small part
+    /// of what they leave, so that streams that stand still never take it all (dynamic thresholds: Choudhury and Hahne, 1998).
+    pub fn stream_bound(&self, own: u64) -> u64 {
+        let others = self.ordered.saturating_sub(own);
+        let free = self.memory.saturating_sub(others);
+        if others <= self.memory / 4 { free } else { free / 32 }
     }
 
     /// The credit to tell by a frame of its own, once enough has been consumed since the last one.
     pub fn frame_due(&mut self) -> Option<u64> {
-        let max = self.consumed + self.window;
+        let max = self.limit();
         (max >= self.told + self.window / 4).then(|| {
             self.told = max;
             self.grant()
@@ -167,6 +208,25 @@ mod tests {
         credit.on_consumed(1);
         assert_eq!(credit.frame_due(), Some(50));
         assert_eq!(credit.frame_due(), None);
+    }
+
+    #[test]
+    fn streams_that_stand_still_do_not_hold_up_the_others() {
+        let mut credit = ReceiveCredit::new(256 << 20);
+        for held in 1..=8 {
+            // A stream's window of 16 MiB, and nobody reads it.
+            assert!(credit.on_ordered(16 << 20));
+            credit.on_round();
+            assert!(credit.grant() >= (held * 16 + 64) << 20, "the others have their window");
+        }
+        assert_eq!((credit.stream_bound(0), credit.stream_bound(128 << 20)), (4 << 20, 256 << 20));
+        while credit.room() > 0 {
+            assert!(credit.on_ordered(credit.room().min(1 << 20)));
+            credit.grant();
+        }
+        assert_eq!(credit.held(), 256 << 20, "no more than the memory");
+        credit.on_read(256 << 20);
+        assert_eq!((credit.held(), credit.stream_bound(0)), (0, 256 << 20));
     }
 
     #[test]

@@ -79,7 +79,13 @@ impl SendStream {
 
     /// As [`SendStream::wait_acknowledged`], for any async executor.
     pub async fn wait_acknowledged_async(&mut self) -> Result<(), StreamError> {
-        poll_fn(|cx| poll_acknowledged(&self.connection, self.id, cx)).await
+        poll_fn(|cx| self.poll_acknowledged(cx)).await
+    }
+
+    /// Ready once there is no more to be done: the peer has acknowledged everything on a finished stream, or wants no more, or the connection is
+    /// over. Before [`SendStream::finish`] it tells a writer that has nothing to write that the peer has stopped the stream.
+    pub fn poll_acknowledged(&mut self, cx: &Context<'_>) -> Poll<Result<(), StreamError>> {
+        poll_acknowledged(&self.connection, self.id, cx)
     }
 
     /// Gives up: what was not sent is dropped, the peer reads an error with this code.
@@ -110,7 +116,7 @@ impl Drop for SendStream {
         if !self.over {
             self.reset(0);
         }
-        self.connection.link().look(|state| state.stopped.remove(&self.id));
+        self.connection.link().look(|state| state.forget_sender(self.id));
     }
 }
 
@@ -182,6 +188,7 @@ impl Drop for RecvStream {
         if !self.over {
             self.stop(0);
         }
+        self.connection.link().look(|state| state.forget_receiver(self.id));
     }
 }
 

@@ -4,7 +4,7 @@ use haul_units::Time;
 
 use super::{Connection, Event, ProtocolViolation};
 use crate::path::Path;
-use crate::streams::{StreamId, StreamKind};
+use crate::streams::StreamId;
 use crate::wire::Frame;
 use crate::wire::ack::Ack;
 
@@ -59,8 +59,7 @@ impl Connection {
                 self.touched.push(id);
             }
         }
-        let ordered = self.touched.iter().any(|id| id.kind() != Some(StreamKind::Placed));
-        self.feed_the_starved(ordered);
+        self.feed_the_starved();
         self.settle_touched();
         Ok(())
     }
@@ -74,6 +73,8 @@ impl Connection {
             if self.streams.sender(id).is_some_and(|send| send.is_done()) {
                 self.events.push_back(Event::Acknowledged(id));
                 self.reap(id);
+            } else {
+                self.feed_from_reserve(id);
             }
         }
         self.touched = touched;

@@ -86,22 +86,25 @@ impl Connection {
             return on_open_error(error);
         }
         self.note_packet(origin, header, packet.len(), true);
-        let new = match self.streams.get_mut(run.stream).and_then(|stream| stream.receive.as_mut()) {
+        let has_credit = match self.streams.get_mut(run.stream).and_then(|stream| stream.receive.as_mut()) {
             Some(Receiver::Ordered(half)) => {
                 let new = half.admit(run.offset, len, run.fin)?;
                 if half.commit(run.offset, len, run.fin) {
                     self.events.push_back(Event::Readable(run.stream));
                 }
-                new
+                if half.begins_round() {
+                    self.arrived.push(run.stream);
+                }
+                self.credit.on_ordered(new)
             }
             Some(Receiver::Placed(half)) => {
                 half.sink.commit(run.offset, len, run.end);
                 half.note(len as u64)?;
-                len as u64
+                self.credit.on_received(len as u64)
             }
-            None => 0,
+            None => true,
         };
-        self.spend_peer_credit(new)
+        within_credit(has_credit)
     }
 
     /// New streams, repeated and overlapping bytes, closed streams, violations.
@@ -122,7 +125,7 @@ impl Connection {
         self.note_packet(origin, header, packet.len(), true);
         self.open_for_peer(run.stream)?;
         let Some((stream, pool)) = self.streams.with_pool(run.stream) else { return Ok(()) };
-        let new = match stream.receive.as_mut() {
+        let has_credit = match stream.receive.as_mut() {
             Some(Receiver::Ordered(half)) => {
                 let new = half.admit(run.offset, len, run.fin)?;
                 if self.credit.room() < new {
@@ -131,29 +134,29 @@ impl Connection {
                 if half.deliver(run.offset, &self.scratch, run.fin, pool) {
                     self.events.push_back(Event::Readable(run.stream));
                 }
+                if half.begins_round() {
+                    self.arrived.push(run.stream);
+                }
+                let has_credit = self.credit.on_ordered(new);
                 if half.is_discarding() {
                     // What nobody will read is consumed at once.
-                    self.credit.on_consumed(new);
+                    self.credit.on_read(new);
                 }
-                new
+                has_credit
             }
-            Some(Receiver::Placed(half)) if half.is_discarding() => 0,
+            Some(Receiver::Placed(half)) if half.is_discarding() => true,
             Some(Receiver::Placed(half)) => {
                 if run.offset.checked_add(len as u64).is_none() {
                     return Err(StreamViolation::FinalSize(run.stream).into());
                 }
                 let new = half.sink.deliver(run.offset, &self.scratch, run.end).min(len) as u64;
                 half.note(new)?;
-                new
+                self.credit.on_received(new)
             }
             None => return Err(StreamViolation::NotYours(run.stream).into()),
         };
         self.reap(run.stream);
-        self.spend_peer_credit(new)
-    }
-
-    fn spend_peer_credit(&mut self, new: u64) -> Result<(), ProtocolViolation> {
-        if self.credit.on_received(new) { Ok(()) } else { Err(ProtocolViolation::BeyondCredit) }
+        within_credit(has_credit)
     }
 
     /// Makes sure that the stream of an authentic packet exists, if it may.
@@ -235,6 +238,9 @@ impl Connection {
                 if let Some(send) = self.streams.sender(stream)
                     && send.raise_credit(max)
                 {
+                    if std::mem::take(&mut send.starved) {
+                        self.events.push_back(Event::Writable(stream));
+                    }
                     self.streams.schedule(stream);
                 }
             }
@@ -270,12 +276,14 @@ impl Connection {
 
     fn on_reset_stream(&mut self, id: StreamId, code: u64, total: u64) -> Result<(), ProtocolViolation> {
         self.open_for_peer(id)?;
-        let (unseen, unread) = match self.streams.get_mut(id).map(|stream| &mut stream.receive) {
+        let (unseen, given_up) = match self.streams.get_mut(id).map(|stream| &mut stream.receive) {
             Some(Some(Receiver::Ordered(half))) => {
                 let held = half.held();
                 let unseen = half.on_reset(code, total)?;
                 self.events.push_back(Event::Readable(id));
-                (unseen, held + unseen)
+                // What is complete stays readable; the rest will not be read.
+                self.credit.on_read(held - half.held());
+                (unseen, unseen)
             }
             Some(Some(Receiver::Placed(half))) => {
                 let unseen = half.on_reset(code, total)?;
@@ -284,8 +292,8 @@ impl Connection {
             Some(None) => return Err(StreamViolation::NotYours(id).into()),
             None => return Ok(()),
         };
-        self.spend_peer_credit(unseen)?;
-        self.credit.on_consumed(unread);
+        within_credit(self.credit.on_received(unseen))?;
+        self.credit.on_consumed(given_up);
         self.reap(id);
         Ok(())
     }
@@ -327,13 +335,18 @@ impl Connection {
         let rtt = self.longest_rtt().unwrap_or(std::time::Duration::from_millis(100));
         self.round_until = now + rtt;
         self.credit.on_round();
-        let bound = self.streams.window_bound();
-        for (_, stream) in self.streams.iter_mut() {
-            if let Some(Receiver::Ordered(half)) = &mut stream.receive {
+        // Not every stream: there may be thousands that rest, and a round trip may be short.
+        for id in self.arrived.drain(..) {
+            if let Some(Receiver::Ordered(half)) = self.streams.get_mut(id).and_then(|stream| stream.receive.as_mut()) {
+                let bound = self.credit.stream_bound(half.held());
                 half.on_round(bound);
             }
         }
     }
+}
+
+fn within_credit(has_credit: bool) -> Result<(), ProtocolViolation> {
+    if has_credit { Ok(()) } else { Err(ProtocolViolation::BeyondCredit) }
 }
 
 /// A packet that does not open is dropped; too many of them end the connection, before forging one becomes likely.

@@ -72,6 +72,8 @@ pub enum Event {
     Stopped(StreamId, u64),
     /// A write was refused for want of room, and now there is room for a good part of the budget.
     BudgetFree,
+    /// A write to this ordered stream was refused, and now it may have room of its own.
+    Writable(StreamId),
     /// The connection is over for the application.
     Closed(CloseReason),
     /// Nothing more will be sent or understood: forget the connection.
@@ -152,6 +154,8 @@ pub struct Connection {
     encoded: Vec<u8>,
     /// Streams touched by an acknowledgement, for reuse.
     touched: Vec<StreamId>,
+    /// Ordered streams on which something has arrived in this round trip.
+    arrived: Vec<StreamId>,
     /// Runs of the train being filled, for reuse.
     runs: Vec<crate::path::SentRun>,
 }

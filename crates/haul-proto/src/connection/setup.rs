@@ -35,7 +35,7 @@ impl Connection {
     pub(crate) fn new(now: Time, arrival: Arrival, handshake: Handshake) -> Self {
         let Arrival { side, local, remote, config, seed } = arrival;
         let memory = config.memory.as_u64();
-        let limits = Limits { streams: config.max_streams, memory };
+        let limits = Limits::of(&config);
         Self {
             side,
             local,
@@ -67,6 +67,7 @@ impl Connection {
             scratch: Vec::new(),
             encoded: Vec::new(),
             touched: Vec::new(),
+            arrived: Vec::new(),
             runs: Vec::new(),
             config,
         }
@@ -75,10 +76,9 @@ impl Connection {
     /// What we tell the peer in the handshake.
     pub(crate) fn params(config: &TransportConfig, reset_token: [u8; 16]) -> TransportParams {
         let memory = config.memory.as_u64();
-        let limits = Limits { streams: config.max_streams, memory };
         TransportParams {
             initial_max_data: Bytes(ReceiveCredit::initial(memory)),
-            initial_max_stream_data: Bytes(limits.stream_window()),
+            initial_max_stream_data: Bytes(Limits::of(config).stream_window),
             max_streams: config.max_streams,
             idle_timeout: config.idle_timeout,
             max_packet_bytes: config.max_packet,

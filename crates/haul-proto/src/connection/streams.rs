@@ -114,16 +114,16 @@ impl Connection {
         if !send.is_writable() {
             return Err(WriteError::Closed);
         }
-        let reserve =
-            if id.kind() == Some(StreamKind::Placed) { 0 } else { STREAM_RESERVE.saturating_sub(send.unacknowledged()) };
-        match usize::try_from(budget.saturating_sub(buffered).max(reserve)) {
-            Ok(0) => {
-                self.starved = true;
-                Err(WriteError::Blocked)
-            }
-            Ok(room) => Ok(room),
-            Err(_) => Ok(usize::MAX),
+        let placed = id.kind() == Some(StreamKind::Placed);
+        let (reserve, credit) =
+            if placed { (0, u64::MAX) } else { (STREAM_RESERVE.saturating_sub(send.unacknowledged()), send.credit_left()) };
+        let room = budget.saturating_sub(buffered).max(reserve);
+        if room.min(credit) == 0 {
+            send.starved = !placed;
+            self.starved |= room == 0;
+            return Err(WriteError::Blocked);
         }
+        Ok(usize::try_from(room.min(credit)).unwrap_or(usize::MAX))
     }
 
     fn note_written(&mut self, id: StreamId, len: u64) {
@@ -140,16 +140,27 @@ impl Connection {
     }
 
     /// Writers that found no room hear of it once it is worth their while: waking them for each acknowledgement costs more than sending does.
-    /// Ordered streams have a reserve of their own, so they hear when theirs `may_write`.
-    pub(super) fn feed_the_starved(&mut self, may_write: bool) {
+    pub(super) fn feed_the_starved(&mut self) {
         if !self.starved {
             return;
         }
         let budget = self.send_budget();
         let worthwhile = AHEAD_MIN.min(budget) / 4;
-        if may_write || self.streams.unacknowledged + worthwhile <= budget {
+        if self.streams.unacknowledged + worthwhile <= budget {
             self.starved = false;
             self.events.push_back(Event::BudgetFree);
+        }
+    }
+
+    /// An ordered stream whose writer waits hears when a good part of its reserve is free, whatever the others have.
+    pub(super) fn feed_from_reserve(&mut self, id: StreamId) {
+        if let Some(send) = self.streams.sender(id)
+            && send.starved
+            && send.credit_left() > 0
+            && send.unacknowledged() <= STREAM_RESERVE - STREAM_RESERVE / 4
+        {
+            send.starved = false;
+            self.events.push_back(Event::Writable(id));
         }
     }
 
@@ -166,13 +177,15 @@ impl Connection {
     /// Reads from an ordered stream; 0 is its end.
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<usize, ReadError> {
         let closed = self.is_closed();
-        let bound = self.streams.window_bound();
         let Some((stream, pool)) = self.streams.with_pool(id) else {
             return Err(if closed { ReadError::Closed } else { ReadError::Unknown });
         };
         let Some(Receiver::Ordered(half)) = stream.receive.as_mut() else { return Err(ReadError::Unknown) };
         let outcome = half.read(out, pool);
-        let credit = half.renew_credit(bound);
+        if let ReadOutcome::Bytes(len) = outcome {
+            self.credit.on_read(len as u64);
+        }
+        let credit = half.renew_credit(self.credit.stream_bound(half.held()));
         if let Some(max) = credit
             && !closed
         {
@@ -180,7 +193,6 @@ impl Connection {
         }
         match outcome {
             ReadOutcome::Bytes(len) => {
-                self.credit.on_consumed(len as u64);
                 self.renew_credit();
                 Ok(len)
             }
@@ -230,15 +242,19 @@ impl Connection {
 
     /// Wants no more of a stream that we receive: what is here is dropped and the peer is told `code`.
     pub fn stop(&mut self, id: StreamId, code: u64) {
-        let dropped = match self.streams.get_mut(id).and_then(|stream| stream.receive.as_mut()) {
-            Some(Receiver::Ordered(half)) if !half.is_discarding() => half.stop(),
+        match self.streams.get_mut(id).and_then(|stream| stream.receive.as_mut()) {
+            Some(Receiver::Ordered(half)) if !half.is_discarding() => self.credit.on_read(half.stop()),
+            Some(Receiver::Ordered(half)) => {
+                // The peer gave it up before, and nobody has read that: there is nothing to tell it.
+                half.disregard();
+                return self.reap(id);
+            }
             Some(Receiver::Placed(half)) if !half.is_discarding() => {
                 half.give_up(code);
-                half.newly_consumed()
+                self.credit.on_consumed(half.newly_consumed());
             }
             _ => return,
-        };
-        self.credit.on_consumed(dropped);
+        }
         if !self.is_closed() {
             self.control.push_back(Frame::StopSending { stream: id, code });
         }

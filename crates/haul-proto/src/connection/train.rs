@@ -134,7 +134,7 @@ impl Connection {
 
     /// Books a filled train.
     fn remember(&mut self, index: usize, now: Time, filled: Filled) -> Option<Transmit> {
-        self.feed_the_starved(false);
+        self.feed_the_starved();
         let app_limited = self.streams.is_idle();
         let path = self.paths.get_mut(index)?;
         path.probes_due = path.probes_due.saturating_sub(filled.packets as u32);

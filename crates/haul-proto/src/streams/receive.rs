@@ -83,6 +83,8 @@ pub struct ReceiveHalf {
     window: u64,
     /// `highest` at the start of the round trip that is being measured.
     round_mark: u64,
+    /// Something has arrived in this round trip.
+    in_round: bool,
     end: Option<u64>,
     reset: Option<u64>,
     stopped: bool,
@@ -104,6 +106,7 @@ impl ReceiveHalf {
             max: window,
             window,
             round_mark: 0,
+            in_round: false,
             end: None,
             reset: None,
             stopped: false,
@@ -188,6 +191,7 @@ impl ReceiveHalf {
             self.reset = Some(code);
             self.end = Some(total);
             self.chunks.clear();
+            self.read_at = total;
         }
         Ok(unseen)
     }
@@ -199,6 +203,11 @@ impl ReceiveHalf {
         self.chunks.clear();
         self.read_at = self.highest;
         dropped
+    }
+
+    /// The application has gone before it saw that the stream was given up or was at its end.
+    pub fn disregard(&mut self) {
+        self.stopped = true;
     }
 
     /// Bytes received, or given up, and not yet read.
@@ -219,13 +228,17 @@ impl ReceiveHalf {
             out[filled..filled + ready].copy_from_slice(&chunk.data[start..start + ready]);
             filled += ready;
             self.read_at += ready as u64;
-            // A chunk that has been read to its end or to the stream's end goes back.
-            if start + ready == CHUNK || self.end == Some(self.read_at) {
+            // A chunk that has been read to its end goes back.
+            if start + ready == CHUNK {
                 if let Some(Some(chunk)) = self.chunks.pop_front() {
                     pool.give(chunk.data);
                 }
                 self.base += 1;
             }
+        }
+        if filled > 0 && self.read_at == self.highest {
+            // A stream that rests costs no memory.
+            self.chunks.drain(..).flatten().for_each(|chunk| pool.give(chunk.data));
         }
         match (filled, self.reset) {
             (0, Some(code)) => {
@@ -281,8 +294,14 @@ impl ReceiveHalf {
         })
     }
 
+    /// Something has arrived. True for the first time in a round trip: [`Self::on_round`] is to end it.
+    pub fn begins_round(&mut self) -> bool {
+        !std::mem::replace(&mut self.in_round, true)
+    }
+
     /// A round trip has passed: a window that arrivals could fill in it grows to three times their number.
     pub fn on_round(&mut self, bound: u64) {
+        self.in_round = false;
         let arrived = self.highest - self.round_mark;
         self.round_mark = self.highest;
         self.window = self.window.max(arrived.saturating_mul(3)).min(bound.max(CHUNK as u64));
@@ -307,7 +326,13 @@ impl ReceiveHalf {
         if at >= self.chunks.len() {
             self.chunks.resize_with(at + 1, || None);
         }
-        Some(self.chunks[at].get_or_insert_with(|| Chunk { data: pool.take(), got: RangeSet::default() }))
+        // What was read of the first chunk before it went back counts as there.
+        let read = if at == 0 { self.read_at.saturating_sub(index * CHUNK as u64) as u32 } else { 0 };
+        Some(self.chunks[at].get_or_insert_with(|| {
+            let mut got = RangeSet::default();
+            got.insert(0..read);
+            Chunk { data: pool.take(), got }
+        }))
     }
 }
 
@@ -385,6 +410,22 @@ mod tests {
         receive(&mut stream, &mut pool, 0, 10, false);
         assert_eq!(stream.on_reset(7, 700), Ok(690));
         assert_eq!(stream.read(&mut [0; 10], &mut pool), ReadOutcome::Reset(7));
+    }
+
+    #[test]
+    fn a_stream_that_rests_holds_no_memory() {
+        let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 1 << 20), ChunkPool::default());
+        for (offset, len) in [(0, 100), (100, 1), (101, CHUNK - 101), (CHUNK as u64, 300)] {
+            receive(&mut stream, &mut pool, offset, len, false);
+            let mut out = vec![0; len];
+            assert_eq!(stream.read(&mut out, &mut pool), ReadOutcome::Bytes(len));
+            assert!(out.iter().zip(offset..).all(|(&byte, at)| byte == byte_at(at)));
+            assert!(stream.chunks.is_empty() && pool.free.len() == 1);
+        }
+        // Behind a hole something waits.
+        receive(&mut stream, &mut pool, CHUNK as u64 + 310, 5, false);
+        assert_eq!(stream.read(&mut [0; 10], &mut pool), ReadOutcome::Blocked);
+        assert_eq!(stream.chunks.len(), 1);
     }
 
     #[test]

@@ -86,6 +86,8 @@ pub struct SendHalf {
     pub(crate) queued: bool,
     /// It stands in its connection's queue of streams with something to send again.
     pub(crate) queued_again: bool,
+    /// A write was refused, and the application waits to hear of room.
+    pub(crate) starved: bool,
     chunks: VecDeque<Chunk>,
     /// Chunks before this index have been sent whole.
     cursor_chunk: usize,
@@ -114,6 +116,7 @@ impl SendHalf {
             priority: 128,
             queued: false,
             queued_again: false,
+            starved: false,
             chunks: VecDeque::new(),
             cursor_chunk: 0,
             cursor_byte: 0,
@@ -240,9 +243,10 @@ impl SendHalf {
         self.fresh < self.written.min(self.max_fresh) || self.wants_bare_fin()
     }
 
-    /// Whether new bytes wait for the stream's credit.
-    pub const fn is_blocked(&self) -> bool {
-        self.written > self.fresh && self.fresh >= self.max_fresh
+    /// Bytes that the stream's own credit lets the application write. What is beyond it would only lie here, and take room from streams
+    /// whose peer reads.
+    pub const fn credit_left(&self) -> u64 {
+        self.max_fresh.saturating_sub(self.written)
     }
 
     /// An ordered stream whose bytes have all been sent and whose end has not.

@@ -9,25 +9,26 @@ use super::receive::{ChunkPool, ReceiveHalf, StreamViolation};
 use super::schedule::Schedule;
 use super::send::SendHalf;
 use super::sink::SinkFactory;
+use crate::config::TransportConfig;
 use crate::flow::SendCredit;
 use crate::wire::Frame;
-
-/// Window of an ordered stream to start with, in bytes.
-const START_STREAM_WINDOW: u64 = 16 << 20;
 
 /// Bounds of one side.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Streams of each kind that the peer may have open at once.
     pub streams: u32,
-    /// Bytes that may wait for the application on one ordered stream.
+    /// Bytes that may wait for the application.
     pub memory: u64,
+    /// Credit that an ordered stream starts with.
+    pub stream_window: u64,
 }
 
 impl Limits {
-    /// Credit that an ordered stream starts with.
-    pub fn stream_window(&self) -> u64 {
-        START_STREAM_WINDOW.min(self.memory)
+    /// What a configuration asks for.
+    pub fn of(config: &TransportConfig) -> Self {
+        let memory = config.memory.as_u64();
+        Self { streams: config.max_streams, memory, stream_window: config.stream_window.as_u64().min(memory) }
     }
 }
 
@@ -157,7 +158,7 @@ impl Streams {
             _ => self.peer_stream_credit,
         };
         let receive =
-            (kind == StreamKind::Bidirectional).then(|| Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window())));
+            (kind == StreamKind::Bidirectional).then(|| Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window)));
         self.map.insert(id, Stream { send: Some(SendHalf::new(id, credit)), receive });
         Some(id)
     }
@@ -201,7 +202,7 @@ impl Streams {
     fn open_for_peer(&mut self, kind: StreamKind) {
         let id = StreamId::new(self.side.peer(), kind, self.peer_opened[kind as usize]);
         self.peer_opened[kind as usize] += 1;
-        let ordered = || Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window()));
+        let ordered = || Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window));
         let stream = match kind {
             StreamKind::Bidirectional => {
                 Stream { send: Some(SendHalf::new(id, self.peer_stream_credit)), receive: Some(ordered()) }
@@ -313,8 +314,8 @@ impl Streams {
         })
     }
 
-    /// How far an ordered stream's window may grow.
-    pub const fn window_bound(&self) -> u64 {
+    /// Bytes that may wait for the application.
+    pub const fn memory(&self) -> u64 {
         self.limits.memory
     }
 
@@ -329,7 +330,7 @@ mod tests {
     use super::*;
 
     fn pair() -> Streams {
-        let mut streams = Streams::new(Side::Server, Limits { streams: 4, memory: 1 << 20 }, None);
+        let mut streams = Streams::new(Side::Server, Limits { streams: 4, memory: 1 << 20, stream_window: 1 << 20 }, None);
         streams.on_peer_limits(2, 1 << 20, 1 << 16);
         streams
     }

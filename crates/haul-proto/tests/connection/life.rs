@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_proto::{CloseReason, Event, StreamKind, TransportConfig};
+use haul_proto::{CloseReason, Connection, Event, StreamKind, TransportConfig};
 use haul_sim::LossModel;
-use haul_units::{BitRate, Ratio};
+use haul_units::{BitRate, Bytes, Ratio};
 
 use crate::harness::{CLIENT, Path, SERVER, connected, ms, pair, upload};
 
@@ -161,4 +161,60 @@ fn thousands_of_streams() {
     assert_eq!(server.wrong, 0);
     let now = network.now();
     assert_eq!(network.endpoint_mut(SERVER).connection().stats(now).unwrap().streams, 0, "read to the end and gone");
+}
+
+#[test]
+fn a_reset_that_nobody_reads_leaves_no_stream() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    let client = network.endpoint_mut(CLIENT).connection();
+    let id = client.open(StreamKind::Bidirectional).unwrap();
+    client.write(id, &[0]).unwrap();
+    client.finish(id).unwrap();
+    network.run(start + ms(200));
+    let server = network.endpoint_mut(SERVER).connection();
+    server.write(id, &[0, 1, 2]).unwrap();
+    server.reset(id, 7);
+    network.run(start + ms(400));
+    network.endpoint_mut(CLIENT).connection().stop(id, 0);
+    network.run(start + ms(600));
+    for end in [CLIENT, SERVER] {
+        let now = network.now();
+        assert_eq!(network.endpoint_mut(end).connection().stats(now).unwrap().streams, 0);
+    }
+}
+
+#[test]
+fn readers_that_stand_still_hold_up_nobody_else() {
+    const STILL: usize = 20;
+    let window = 4 << 20;
+    let mut network = pair(path(), &TransportConfig { stream_window: Bytes(window), ..transport() });
+    let start = connected(&mut network);
+    let client = network.endpoint_mut(CLIENT).connection();
+    let open = |client: &mut Connection| {
+        let id = client.open(StreamKind::Bidirectional).unwrap();
+        client.write(id, &[0]).unwrap();
+        id
+    };
+    let still: Vec<_> = (0..STILL).map(|_| open(client)).collect();
+    network.run(start + ms(200));
+    // More than the connection's window in all: nobody reads it.
+    let (part, mut written) = (vec![0; 1 << 20], [0; STILL]);
+    for _ in 0..60 {
+        let server = network.endpoint_mut(SERVER).connection();
+        for (&id, written) in still.iter().zip(&mut written) {
+            while let Ok(more) = server.write(id, &part) {
+                *written += more as u64;
+            }
+        }
+        let next = network.now() + ms(100);
+        network.run(next);
+    }
+    assert_eq!(written, [window; STILL], "each writer fills its stream's window, and waits then");
+    let living = open(network.endpoint_mut(CLIENT).connection());
+    let now = network.now();
+    network.run(now + ms(100));
+    assert_eq!(network.endpoint_mut(SERVER).connection().write(living, &[0, 1, 2]), Ok(3));
+    network.run(now + ms(200));
+    assert_eq!(network.endpoint_mut(CLIENT).connection().read(living, &mut [0; 16]), Ok(3));
 }

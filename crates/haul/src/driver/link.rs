@@ -235,15 +235,28 @@ impl State {
                 }
                 Event::BudgetFree => {
                     self.waiting.budget.drain_into(&mut woken);
-                    for waiters in self.waiting.writable.values_mut() {
+                    for (_, mut waiters) in self.waiting.writable.drain() {
                         waiters.drain_into(&mut woken);
                     }
                 }
+                Event::Writable(id) => wake_stream(&mut self.waiting.writable, id, &mut woken),
                 Event::Closed(reason) => woken.append(&mut self.end(ConnectionError::from(reason))),
                 Event::Drained => self.drained = true,
             }
         }
         woken
+    }
+
+    /// The handle of a stream's sending half is gone.
+    pub(crate) fn forget_sender(&mut self, id: StreamId) {
+        self.stopped.remove(&id);
+        self.waiting.writable.remove(&id);
+        self.waiting.acknowledged.remove(&id);
+    }
+
+    /// The handle of a stream's receiving half is gone.
+    pub(crate) fn forget_receiver(&mut self, id: StreamId) {
+        self.waiting.readable.remove(&id);
     }
 
     /// Until when the send thread may sleep.
