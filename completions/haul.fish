@@ -28,6 +28,7 @@ complete -c haul -n "__fish_haul_needs_command" -s h -l help -d 'Print help (see
 complete -c haul -n "__fish_haul_needs_command" -s V -l version -d 'Print version'
 complete -c haul -n "__fish_haul_needs_command" -f -a "cp" -d 'Copy files and trees between hosts'
 complete -c haul -n "__fish_haul_needs_command" -f -a "pipe" -d 'Connect standard input and output to a program on another host'
+complete -c haul -n "__fish_haul_needs_command" -f -a "proxy" -d 'Carry TCP connections across a long network'
 complete -c haul -n "__fish_haul_needs_command" -f -a "rsync" -d 'Run rsync with haul as its remote shell'
 complete -c haul -n "__fish_haul_needs_command" -f -a "rsh" -d 'Run a command on another host, as ssh would, with its streams over haul'
 complete -c haul -n "__fish_haul_needs_command" -f -a "serve" -d 'Run the daemon: export directories to those whose keys are authorised'
@@ -83,6 +84,72 @@ complete -c haul -n "__fish_haul_using_subcommand pipe" -l json -d 'Print one li
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s L -d 'Listen on a port here and connect to HOST:HOSTPORT from the far side' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s D -d 'Listen on a port here as a SOCKS5 server; names are resolved and connections made on the far side' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s R -d 'Listen on a port of the far host and connect to HOST:PORT from here; without HOST:PORT it is a SOCKS5 port there' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s P -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s i -d 'File with the private key to log in with' -r -F
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s J -d 'Log in by way of another host' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s g -l gateway-ports -d 'Let other hosts use the ports that name no address to bind to'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s N -d 'Run no command on the far host; haul never does, this is ssh\'s letter for it'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l json -d 'Print events as lines of JSON on standard output'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s q -l quiet -d 'Log warnings and errors only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s v -l verbose -d 'Log every connection; twice, and more'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -a "serve" -d 'Serve the other side of a proxy: take haul connections, and connect to targets here'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -a "connect" -d 'Listen here for TCP connections, and carry them to a `haul proxy serve`'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l to -d 'A target that clients may connect to; may be given several times, the first is the one for clients that name none' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l allow -d 'More that clients may name: HOST:PORT, ADDRESS/BITS:PORT or *:PORT; the port may be * or a range' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s p -l port -d 'UDP port to listen on' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s B -l bind -d 'Local address to listen on' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l anyone -d 'Let anybody in, not only those whose keys are authorised here'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l json -d 'Print events as lines of JSON on standard output'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s q -l quiet -d 'Log warnings and errors only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Log every connection; twice, and more'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l listen -d 'Listen on this TCP port for connections to the other side\'s target, or to that of --to' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l to -d 'The target for --listen; without it the other side\'s first one' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l transparent -d 'Listen for connections that TPROXY rules of this gateway hand over, and carry each to where it was going (Linux, root)' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s L -d 'Listen on a port here and connect to HOST:HOSTPORT from the far side' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s D -d 'Listen on a port here as a SOCKS5 server; names are resolved and connections made on the far side' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l key -d 'The other side\'s fingerprint, as it prints it; without this its key must be known' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l udp-port -d 'UDP port or ports that the far side may use, over ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s P -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s i -d 'File with the private key to log in with' -r -F
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s J -d 'Log in by way of another host' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s g -l gateway-ports -d 'Let other hosts use the ports that name no address to bind to'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l json -d 'Print events as lines of JSON on standard output'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s q -l quiet -d 'Log warnings and errors only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s v -l verbose -d 'Log every connection; twice, and more'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, perf, pipe, rsync, serve, key, lab, remote, generate the commands
+//!   cp, perf, pipe, proxy, rsync, serve, key, lab, remote, generate the commands
 //!   session     one copy over one connection: the file engine on the transport
 //!   tunnel      streams of bytes between programs, over one connection
 //!   reach, ssh  from a host's name to a connection
@@ -27,6 +27,7 @@ mod output;
 mod perf;
 mod pipe;
 mod processor;
+mod proxy;
 mod reach;
 mod remote;
 mod rsync;
@@ -62,6 +63,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Cp(args) => cp::run(&args),
         Command::Pipe(args) => pipe::run(&args),
+        Command::Proxy(args) => proxy::run(&args),
         Command::Rsync(args) => rsync::run(&args),
         Command::Rsh(args) => Ok(rsync::run_rsh(&args)),
         Command::Serve(args) => serve::run(&args),

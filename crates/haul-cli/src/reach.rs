@@ -114,7 +114,7 @@ impl Connector<'_> {
 
     fn through_ssh(&self, host: &SshHost) -> Result<Connected, Failure> {
         let command = SshCommand::new(self.ssh, host, self.quiet, self.verbose);
-        let controller = self.transport.controller;
+        let (controller, window) = (self.transport.controller, self.transport.stream_window);
         let identity = Identity::generate();
         let hello = ClientHello {
             bootstrap: BOOTSTRAP,
@@ -123,6 +123,7 @@ impl Connector<'_> {
             family: self.family(),
             udp_ports: self.udp_port.map(PortRange::ends),
             controller: (controller != ControllerChoice::default()).then(|| controller.to_string()),
+            stream_window: (window != TransportConfig::default().stream_window).then_some(window.as_u64()),
             remembered: self.transport.remembered.map(SavedPath::from),
         };
         let (ssh, remote) = SshSession::start(&command, &host.to_string(), &hello)?;

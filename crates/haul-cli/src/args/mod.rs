@@ -5,6 +5,7 @@ mod key;
 mod perf;
 mod pipe;
 mod ports;
+mod proxy;
 mod rate;
 mod rsync;
 mod serve;
@@ -21,6 +22,7 @@ pub use key::{KeyArgs, KeyCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
 pub use ports::PortRange;
+pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
 pub use rate::Limit;
 pub use rsync::{RshArgs, RsyncArgs};
 pub use serve::ServeArgs;
@@ -47,6 +49,7 @@ Exit status: 0 all done and verified, 1 some files were not, 2 wrong usage or fa
 pub enum Command {
     Cp(Box<CpArgs>),
     Pipe(Box<PipeArgs>),
+    Proxy(Box<ProxyArgs>),
     Rsync(RsyncArgs),
     Rsh(Box<RshArgs>),
     Serve(ServeArgs),

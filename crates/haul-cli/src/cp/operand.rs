@@ -142,6 +142,11 @@ impl fmt::Display for DaemonHost {
 impl DaemonHost {
     /// `host`, `host:port`, `[v6]` or `[v6]:port`; the daemon's own port where none is given.
     pub fn parse(text: &str) -> Result<Self, OperandError> {
+        Self::parse_or(text, DAEMON_PORT)
+    }
+
+    /// The same with another port where none is given.
+    pub fn parse_or(text: &str, default_port: u16) -> Result<Self, OperandError> {
         let bad_host = || OperandError::BadHost(text.to_owned());
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -156,7 +161,7 @@ impl DaemonHost {
             return Err(bad_host());
         }
         let port = match port {
-            "" => DAEMON_PORT,
+            "" => default_port,
             port => port.parse().ok().filter(|&port| port > 0).ok_or_else(|| OperandError::BadPort(port.to_owned()))?,
         };
         Ok(Self { host: host.to_ascii_lowercase(), port })

@@ -1,4 +1,4 @@
-//! `haul remote`: the far side of a copy, a measurement or a tunnel, started through ssh.
+//! `haul remote`: the far side of a copy, a measurement, a tunnel or a proxy, started through ssh.
 //!
 //! It reads a greeting from standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
 //! greeting names. When standard input ends, so does it: ssh has gone, or the copy is over.
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use haul::{BindError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
+use haul::{BindError, Bytes, Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
 use haul_cc::ControllerChoice;
 use haul_files::{Access, Cancel, Silent};
 
@@ -22,7 +22,7 @@ use crate::args::PortRange;
 use crate::exit::{Exit, Failure};
 use crate::session::{PROTOCOL, ServerSession};
 use crate::ssh::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello};
-use crate::{clock, logging, perf, tunnel};
+use crate::{clock, logging, perf, proxy, tunnel};
 
 /// How long it waits for a connection before it gives up.
 const NOBODY: Duration = Duration::from_secs(30);
@@ -70,10 +70,11 @@ fn prepare() -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
     let config = ServerConfig {
         identity,
         trust: PeerTrust::Pinned(vec![client]),
-        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec(), tunnel::PROTOCOL.to_vec()],
+        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec(), tunnel::PROTOCOL.to_vec(), proxy::PROTOCOL.to_vec()],
         transport: TransportConfig {
             controller: controller.unwrap_or_default(),
             remembered: hello.remembered.and_then(|saved| saved.learned()),
+            stream_window: hello.stream_window.map_or(TransportConfig::default().stream_window, Bytes),
             ..TransportConfig::default()
         },
     };
@@ -147,6 +148,12 @@ fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
 
 /// True if this was the copy, however it went; the client tells its user.
 fn serve_one(connection: Connection, cancel: &Cancel) -> bool {
+    if connection.protocol().as_deref() == Some(proxy::PROTOCOL) {
+        return proxy::serve_account(&connection, cancel).unwrap_or_else(|failure| {
+            connection.close(tunnel::CLOSE_ABORTED, &failure.message);
+            true
+        });
+    }
     if connection.protocol().as_deref() == Some(tunnel::PROTOCOL) {
         return match tunnel::serve_account(connection, cancel) {
             Ok(asked) => asked,

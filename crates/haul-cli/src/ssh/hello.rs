@@ -78,6 +78,9 @@ pub struct ClientHello {
     /// Congestion control of the far side: `cubic`, `fixed:RATE`.
     #[serde(default)]
     pub controller: Option<String>,
+    /// Bytes that a new ordered stream may run ahead of its reader, where many streams want less than usual.
+    #[serde(default)]
+    pub stream_window: Option<u64>,
     /// What the client knows of the way from the far side to it, or the other way, whichever the copy takes.
     #[serde(default)]
     pub remembered: Option<SavedPath>,

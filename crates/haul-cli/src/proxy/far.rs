@@ -1,0 +1,93 @@
+//! The side of the target: takes streams that the other side opens, and connects each to where it wants to go.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul::{Connection, ConnectionError};
+use tokio::net::TcpStream;
+use tokio::select;
+use tokio::time::timeout;
+
+use super::dial::dial;
+use super::hub::Hub;
+use super::policy::Policy;
+use super::relay::{Reply, Streams, relay};
+use super::target::Target;
+use super::wire::{Aim, CODE_RESET, FAILED, NOT_ALLOWED, Refused};
+
+/// How long a stream may take to say where it wants to go.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Serves streams until the connection is over; says why it is.
+pub async fn serve(connection: Connection, hub: Arc<Hub>) -> ConnectionError {
+    let from = connection.remote_addr();
+    loop {
+        match connection.accept_bi_async().await {
+            Ok(streams) => drop(tokio::spawn(one(streams, from, Arc::clone(&hub)))),
+            Err(error) => return error,
+        }
+    }
+}
+
+async fn one(mut streams: Streams, from: SocketAddr, hub: Arc<Hub>) {
+    let slot = hub.slot_now();
+    let Ok(Ok(aim)) = timeout(PATIENCE, Aim::read(&mut streams.1)).await else {
+        streams.0.reset(CODE_RESET);
+        return;
+    };
+    let (target, policed) = match find(&aim, &hub) {
+        Ok(found) => found,
+        Err(refused) => return refuse(streams, from, "nowhere".to_owned(), &refused, &hub).await,
+    };
+    if slot.is_none() {
+        let refused = Refused::new(FAILED, format!("{} connections are open here, and no more may be", hub.most()));
+        return refuse(streams, from, target.to_string(), &refused, &hub).await;
+    }
+    match connect(&mut streams, &target, policed, &hub).await {
+        None => {}
+        Some(Err(refused)) => refuse(streams, from, target.to_string(), &refused, &hub).await,
+        Some(Ok(tcp)) => {
+            hub.report.opened(from, &target);
+            let (moved, result) = relay(tcp, streams, Reply::Had).await;
+            hub.report.closed(from, &target, moved, &result);
+        }
+    }
+    drop(slot);
+}
+
+/// The target, and whether the policy has yet to be asked: this side's own ones are allowed.
+fn find(aim: &Aim, hub: &Hub) -> Result<(Target, bool), Refused> {
+    match aim {
+        Aim::Named(target) => Ok((target.clone(), true)),
+        Aim::Numbered(number) => match hub.numbered.get(usize::from(*number)) {
+            Some(target) => Ok((target.clone(), false)),
+            None => Err(Refused::new(NOT_ALLOWED, "the other side has no target of its own (--to): name one")),
+        },
+    }
+}
+
+/// Connects and says so; `None` if the other side has given up meanwhile.
+async fn connect(streams: &mut Streams, target: &Target, policed: bool, hub: &Hub) -> Option<Result<TcpStream, Refused>> {
+    let own = Policy::Everything;
+    let dialled = select! {
+        dialled = dial(if policed { &hub.policy } else { &own }, target) => dialled,
+        _ = streams.0.wait_acknowledged_async() => return None,
+    };
+    match dialled {
+        Ok(tcp) => {
+            streams.0.write_all_async(&[0]).await.ok()?;
+            Some(Ok(tcp))
+        }
+        Err(refused) => Some(Err(refused)),
+    }
+}
+
+/// Says why not. The other side's bytes are declined only when it has the reason: it would else take the connection for reset.
+async fn refuse(mut streams: Streams, from: SocketAddr, to: String, refused: &Refused, hub: &Hub) {
+    hub.report.refused(from, &to, refused);
+    if streams.0.write_all_async(&refused.to_answer()).await.is_ok() && streams.0.finish().is_ok() {
+        let _ = streams.0.wait_acknowledged_async().await;
+    }
+    streams.1.stop(CODE_RESET);
+}

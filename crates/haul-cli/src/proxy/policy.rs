@@ -1,0 +1,185 @@
+//! What the other side may connect to: by default what it was told of, and nothing else.
+//!
+//! A rule that names a host allows targets of that name; whatever the name resolves to is right. A rule with addresses allows targets by
+//! address, and targets by name that resolve to them: then only those of its addresses are used.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::ops::RangeInclusive;
+use std::str::FromStr;
+
+use super::target::{Target, TargetHost, fields, parse_port};
+
+/// A set of targets.
+#[derive(Debug, Clone)]
+pub enum Policy {
+    /// All of them.
+    Everything,
+    /// Those of a rule.
+    Rules(Vec<Rule>),
+}
+
+/// Hosts and their ports.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    hosts: Hosts,
+    ports: RangeInclusive<u16>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Hosts {
+    Any,
+    Named(String),
+    /// An address, of which so many bits count.
+    Network(IpAddr, u8),
+}
+
+impl Policy {
+    /// Exactly these.
+    pub fn only(targets: impl IntoIterator<Item = Target>) -> Self {
+        Self::Rules(targets.into_iter().map(Rule::from).collect())
+    }
+
+    /// Whether a target is allowed whatever its name stands for.
+    pub fn allows(&self, target: &Target) -> bool {
+        self.any(|rule| rule.allows(&target.host, target.port))
+    }
+
+    /// Whether a target may be allowed at this address.
+    pub fn allows_at(&self, address: IpAddr, port: u16) -> bool {
+        self.any(|rule| rule.allows(&TargetHost::Address(address.to_canonical()), port))
+    }
+
+    /// Whether looking a name up may lead to something that is allowed.
+    pub fn needs_addresses(&self) -> bool {
+        self.any(|rule| matches!(rule.hosts, Hosts::Network(..)))
+    }
+
+    fn any(&self, allows: impl Fn(&Rule) -> bool) -> bool {
+        match self {
+            Self::Everything => true,
+            Self::Rules(rules) => rules.iter().any(allows),
+        }
+    }
+}
+
+impl Rule {
+    fn allows(&self, host: &TargetHost, port: u16) -> bool {
+        let host = match (&self.hosts, host) {
+            (Hosts::Any, _) => true,
+            (Hosts::Named(rule), TargetHost::Name(name)) => rule == name,
+            (Hosts::Network(network, bits), TargetHost::Address(address)) => holds(*network, *bits, *address),
+            _ => false,
+        };
+        host && self.ports.contains(&port)
+    }
+}
+
+/// Whether the first `bits` of two addresses of one family are the same.
+fn holds(network: IpAddr, bits: u8, address: IpAddr) -> bool {
+    let differ = match (network, address) {
+        (IpAddr::V4(one), IpAddr::V4(other)) => u128::from(one.to_bits() ^ other.to_bits()) << 96,
+        (IpAddr::V6(one), IpAddr::V6(other)) => one.to_bits() ^ other.to_bits(),
+        _ => return false,
+    };
+    differ.leading_zeros() >= u32::from(bits)
+}
+
+impl From<Target> for Rule {
+    fn from(target: Target) -> Self {
+        let hosts = match target.host {
+            TargetHost::Name(name) => Hosts::Named(name),
+            TargetHost::Address(address) => Hosts::Network(address, if address.is_ipv4() { 32 } else { 128 }),
+        };
+        Self { hosts, ports: target.port..=target.port }
+    }
+}
+
+impl FromStr for Rule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("`{text}`: write HOST:PORT, ADDRESS/BITS:PORT or *:PORT, for instance 10.0.0.0/8:443");
+        let plain = unbracketed_prefix(text);
+        let [host, ports] = *fields(&plain)? else { return Err(wrong()) };
+        let hosts = match (host, host.split_once('/')) {
+            ("*", _) => Hosts::Any,
+            (_, Some((address, bits))) => {
+                let address: IpAddr = address.parse().map_err(|_| wrong())?;
+                let most = if address.is_ipv4() { 32 } else { 128 };
+                let bits = bits.parse().ok().filter(|&bits: &u8| bits <= most).ok_or_else(wrong)?;
+                Hosts::Network(address, bits)
+            }
+            (host, None) => Self::from(Target::new(host, 1)?).hosts,
+        };
+        let ports = match ports.split_once('-') {
+            _ if ports == "*" => 1..=u16::MAX,
+            Some((first, last)) => parse_port(first)?..=parse_port(last)?,
+            None => parse_port(ports)?..=parse_port(ports)?,
+        };
+        if ports.is_empty() { Err(wrong()) } else { Ok(Self { hosts, ports }) }
+    }
+}
+
+/// `[2001:db8::]/32:443` as `[2001:db8::/32]:443`: people write both.
+fn unbracketed_prefix(text: &str) -> String {
+    match text.split_once("]/").and_then(|(address, rest)| Some((address, rest.split_once(':')?))) {
+        Some((address, (bits, port))) => format!("{address}/{bits}]:{port}"),
+        None => text.to_owned(),
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.hosts {
+            Hosts::Any => f.write_str("*")?,
+            Hosts::Named(name) => f.write_str(name)?,
+            Hosts::Network(address, bits) => write!(f, "[{address}/{bits}]")?,
+        }
+        match (self.ports.start(), self.ports.end()) {
+            (1, &u16::MAX) => f.write_str(":*"),
+            (first, last) if first == last => write!(f, ":{first}"),
+            (first, last) => write!(f, ":{first}-{last}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(rules: &[&str], target: &str) -> bool {
+        let policy = Policy::Rules(rules.iter().map(|rule| rule.parse().expect(rule)).collect());
+        policy.allows(&target.parse().expect(target))
+    }
+
+    #[test]
+    fn what_no_rule_names_is_refused() {
+        assert!(!allowed(&[], "localhost:80"));
+        assert!(!Policy::only(["web:80".parse().unwrap()]).allows(&"web:81".parse().unwrap()));
+        assert!(Policy::only(["web:80".parse().unwrap()]).allows(&"WEB:80".parse().unwrap()));
+        assert!(!allowed(&["localhost:80"], "127.0.0.1:80"), "a name is not its address");
+    }
+
+    #[test]
+    fn networks_and_ranges() {
+        for (rule, target, is) in [
+            ("10.0.0.0/8:443", "10.9.8.7:443", true),
+            ("10.0.0.0/8:443", "[::ffff:10.9.8.7]:443", true),
+            ("10.0.0.0/8:443", "11.0.0.1:443", false),
+            ("10.0.0.0/8:443", "10.9.8.7:444", false),
+            ("0.0.0.0/0:*", "1.2.3.4:5", true),
+            ("0.0.0.0/0:*", "[2001:db8::1]:5", false),
+            ("[2001:db8::]/32:1-99", "[2001:db8:5::1]:99", true),
+            ("[2001:db8::/32]:1-99", "[2001:db9::1]:99", false),
+            ("192.0.2.1:22", "192.0.2.1:22", true),
+            ("*:443", "anything:443", true),
+            ("*:443", "anything:444", false),
+        ] {
+            assert_eq!(allowed(&[rule], target), is, "{rule} {target}");
+        }
+        for rule in ["", "*", "10.0.0.0/33:1", "x/8:1", "a:5-3", "a:0", "a:b:c", "10.0.0.0/:1"] {
+            assert!(rule.parse::<Rule>().is_err(), "{rule}");
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! The side that is asked: `haul proxy serve`, and the far side of a proxy over ssh.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use haul::{Connection, Endpoint, PeerTrust, ServerConfig, TransportConfig};
+use haul_files::Cancel;
+use tokio::select;
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio::time::sleep;
+
+use super::doors::{self, Kind};
+use super::far;
+use super::hub::{self, Hub};
+use super::near::{Duty, attend};
+use super::policy::Policy;
+use super::report::Report;
+use super::session::{self, CLOSE_DONE};
+use super::target::Target;
+use super::wire::{Aim, Opening, PROTOCOL};
+use crate::args::ProxyServeArgs;
+use crate::exit::{Exit, Failure, chain};
+use crate::keys;
+use crate::session::Refusal;
+use crate::state::StateDir;
+
+/// Clients at once; each has a thread.
+const MOST_CLIENTS: usize = 1024;
+/// Connections at once of somebody who has logged in by ssh.
+const MOST_OF_ACCOUNT: u32 = 16_000;
+/// How often it looks whether ssh has ended.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Serves clients until it is interrupted.
+pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Failure> {
+    let state = StateDir::find(args.carriage.state.as_deref())?;
+    let (identity, _) = keys::load_or_make(&state)?;
+    let key = identity.public_key().fingerprint();
+    let config = ServerConfig {
+        // Every key may knock, so that a refusal can be explained.
+        trust: if args.anyone { PeerTrust::Anyone } else { PeerTrust::Callback(Arc::new(|_| true)) },
+        protocols: vec![PROTOCOL.to_vec()],
+        transport,
+        ..ServerConfig::new(identity, PeerTrust::Anyone)
+    };
+    let endpoint = listen(args, &config)?;
+    let report = Report { json: args.carriage.json };
+    let policy = Policy::Rules(args.to.iter().cloned().map(Into::into).chain(args.allow.iter().cloned()).collect());
+    let hub = Hub::new(policy, args.to.clone(), report, args.carriage.max_connections);
+    tracing::info!("its key is {key}");
+    let targets: Vec<String> = args.to.iter().map(Target::to_string).chain(args.allow.iter().map(ToString::to_string)).collect();
+    report.listening(&format!("UDP {}", endpoint.local_addr()), &targets.join(", "));
+    if let Some(advice) = endpoint.buffer_warning() {
+        tracing::warn!("{advice}");
+    }
+    let runtime = hub::runtime()?;
+    let state = (!args.anyone).then_some(state);
+    let result = runtime.block_on(async {
+        let result = accept(&endpoint, state.as_ref(), &hub).await;
+        endpoint.close();
+        hub.emptied().await;
+        result
+    });
+    runtime.shutdown_background();
+    result
+}
+
+async fn accept(endpoint: &Endpoint, state: Option<&StateDir>, hub: &Arc<Hub>) -> Result<Exit, Failure> {
+    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+    loop {
+        let connection = select! {
+            accepted = endpoint.accept_async() => accepted.map_err(|error| Failure::new(format!("the socket failed: {error}")))?,
+            () = hub::interrupted() => return Ok(Exit::Done),
+        };
+        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+            tracing::warn!("{}: turned away: {MOST_CLIENTS} clients are here", connection.remote_addr());
+            connection.close(session::CLOSE_REFUSED, "the proxy has as many clients as it takes: try again later");
+            continue;
+        };
+        let (state, hub) = (state.cloned(), Arc::clone(hub));
+        tokio::spawn(async move {
+            serve_client(connection, state, hub).await;
+            drop(place);
+        });
+    }
+}
+
+/// Lets one client in, and serves it until it goes.
+async fn serve_client(connection: Connection, state: Option<StateDir>, hub: Arc<Hub>) {
+    let from = connection.remote_addr();
+    let (control, opening) = match session::hear(&connection).await {
+        Ok(heard) => heard,
+        Err(error) => {
+            tracing::info!("{from}: it asks for nothing: {}", chain(&error));
+            return;
+        }
+    };
+    let admitted = state.map_or_else(|| Ok("anyone".to_owned()), |state| keys::admit(&state, &connection));
+    let name = match admitted.and_then(|name| refuse_ports(&opening).map(|()| name)) {
+        Ok(name) => name,
+        Err(refusal) => {
+            tracing::warn!("{from}: turned away: {refusal}");
+            return session::refuse(&connection, control, refusal).await;
+        }
+    };
+    let Ok(_session) = session::serve(control, Vec::new()).await else { return };
+    hub.report.connected(&format!("{from} ({name})"));
+    let error = far::serve(connection, Arc::clone(&hub)).await;
+    hub.report.lost(&format!("{from} ({name})"), &error);
+}
+
+fn refuse_ports(opening: &Opening) -> Result<(), Refusal> {
+    if opening.listen.is_empty() {
+        return Ok(());
+    }
+    let error = "this proxy listens on no ports for its clients".to_owned();
+    Err(Refusal { error, hint: Some("over ssh, `haul proxy user@host -R` does".to_owned()) })
+}
+
+/// Serves somebody who has logged in as this user: whatever the client does not rule out itself. False if it asked for nothing: it has lost the
+/// race against itself over another address.
+pub fn serve_account(connection: &Connection, cancel: &Cancel) -> Result<bool, Failure> {
+    let runtime = hub::runtime()?;
+    let asked = runtime.block_on(async {
+        let Ok((control, opening)) = session::hear(connection).await else { return false };
+        let policy = match confine(&opening) {
+            Ok(policy) => policy,
+            Err(error) => {
+                session::refuse(connection, control, Refusal { error, hint: None }).await;
+                return true;
+            }
+        };
+        let hub = Hub::new(policy, Vec::new(), Report { json: false }, MOST_OF_ACCOUNT);
+        let (_publish, link) = watch::channel(Some(connection.clone()));
+        let (ports, attending) = match attend_all(&opening, &link, &hub).await {
+            Ok(opened) => opened,
+            Err(Failure { message, hint }) => {
+                session::refuse(connection, control, Refusal { error: message, hint }).await;
+                return true;
+            }
+        };
+        if let Ok(_session) = session::serve(control, ports).await {
+            select! {
+                _ = far::serve(connection.clone(), Arc::clone(&hub)) => {}
+                () = cancelled(cancel) => connection.close(CLOSE_DONE, "ssh has ended"),
+            }
+        }
+        attending.iter().for_each(JoinHandle::abort);
+        hub.emptied().await;
+        true
+    });
+    runtime.shutdown_background();
+    Ok(asked)
+}
+
+/// What the client confines itself to.
+fn confine(opening: &Opening) -> Result<Policy, String> {
+    let Some(only) = &opening.only else { return Ok(Policy::Everything) };
+    let targets = only.iter().map(|target| target.parse::<Target>()).collect::<Result<Vec<_>, _>>()?;
+    Ok(Policy::only(targets))
+}
+
+/// Opens the ports that the client wants here.
+async fn attend_all(
+    opening: &Opening,
+    link: &watch::Receiver<Option<Connection>>,
+    hub: &Arc<Hub>,
+) -> Result<(Vec<u16>, Vec<JoinHandle<()>>), Failure> {
+    let (mut ports, mut attending, mut number) = (Vec::new(), Vec::new(), 0);
+    for asked in &opening.listen {
+        let duty = if asked.socks {
+            Duty::Socks
+        } else {
+            number += 1;
+            Duty::To(Aim::Numbered(number - 1))
+        };
+        let listeners = doors::open(&asked.listen, Kind::Plain).await?;
+        ports.push(listeners.first().and_then(|listener| listener.local_addr().ok()).map_or(0, |address| address.port()));
+        attending.extend(listeners.into_iter().map(|listener| attend(listener, duty.clone(), link.clone(), Arc::clone(hub))));
+    }
+    Ok((ports, attending))
+}
+
+async fn cancelled(cancel: &Cancel) {
+    while !cancel.is_cancelled() {
+        sleep(LOOK).await;
+    }
+}
+
+fn listen(args: &ProxyServeArgs, config: &ServerConfig) -> Result<Endpoint, Failure> {
+    let port = args.port;
+    let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
+    let bound = match args.bind {
+        Some(address) => on(address),
+        // A machine without IPv6 serves IPv4 alone.
+        None => on(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| on(Ipv4Addr::UNSPECIFIED.into())),
+    };
+    bound.map_err(|error| {
+        Failure::new(format!("UDP port {port}: {}", chain(&error)))
+            .hint("is another proxy running? Name another port with -p, or an address of this machine with -B")
+    })
+}
