@@ -1,0 +1,476 @@
+//! `haul proxy`: TCP connections across an emulated WAN, with real programs and with sockets of the test's own.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use e2e::{Finished, Host, Random, Running, Sites, eventually, tree};
+use haul_lab::LinkOptions;
+use haul_units::{BitRate, Ratio};
+use rustix::process::{Pid, Signal};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// The least that `--dead-after` takes.
+const DEAD_AFTER: &str = "8";
+
+/// Clients at site 1, servers at site 2, 20 ms and 0.1 % loss between them.
+fn two() -> Option<Sites> {
+    let link = |seed| LinkOptions {
+        rate: BitRate::mbps(500),
+        rtt: Duration::from_millis(10),
+        loss: Ratio::percent(0.05),
+        seed,
+        ..LinkOptions::default()
+    };
+    Sites::open(&[link(1), link(3)])
+}
+
+fn haul(sites: &Sites, site: usize, args: &str) -> Command {
+    let mut command = sites.haul(sites.site(site));
+    command.args(args.split_whitespace());
+    command
+}
+
+fn key(sites: &Sites, site: usize, args: &str) -> String {
+    let finished = Running::start(haul(sites, site, &format!("key {args}"))).wait(PATIENCE).expect(0);
+    String::from_utf8_lossy(&finished.stdout).into_owned()
+}
+
+fn own_key(sites: &Sites, site: usize) -> String {
+    key(sites, site, "show").split_whitespace().find(|word| word.starts_with("SHA256:")).expect("a fingerprint").to_owned()
+}
+
+/// Whether a port is listened on there: `-lun` for UDP, `-ltn` for TCP.
+fn listens(host: &Host, kind: &str, port: u16) -> bool {
+    let output = host.command("ss").args(["-H", kind, &format!("sport = :{port}")]).output();
+    output.is_ok_and(|output| !output.stdout.is_empty())
+}
+
+fn serve(sites: &Sites, args: &str) -> Running {
+    let running = Running::start(haul(sites, 2, &format!("proxy serve --anyone --json --dead-after {DEAD_AFTER} {args}")));
+    assert!(eventually(PATIENCE, || listens(sites.site(2), "-lun", 7702)), "the proxy does not serve");
+    running
+}
+
+fn connect(sites: &Sites, args: &str, port: u16) -> Running {
+    let (key, address) = (own_key(sites, 2), &sites.site(2).address);
+    let line = format!("proxy connect {address} --key {key} --json --dead-after {DEAD_AFTER} {args}");
+    let running = Running::start(haul(sites, 1, &line));
+    assert!(eventually(PATIENCE, || listens(sites.site(1), "-ltn", port)), "the proxy does not listen");
+    running
+}
+
+/// The proxy over ssh.
+fn over_ssh(sites: &Sites, args: &str) -> Running {
+    let config = sites.ssh_config();
+    Running::start(haul(sites, 1, &format!("proxy site2 --json -F {} {args}", config.display())))
+}
+
+fn stop(running: Running) -> Finished {
+    running.signal(Signal::TERM);
+    running.wait(PATIENCE).expect(0)
+}
+
+/// Events of one kind that a proxy has printed.
+fn events(finished: &Finished, kind: &str) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&finished.stdout);
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|event| event["event"] == kind).collect()
+}
+
+/// A server on a host: each connection is for `work`, in a thread.
+fn server(host: &Host, at: &str, work: impl Fn(TcpStream) -> io::Result<()> + Send + Sync + 'static) -> u16 {
+    let listener = host.run(|| TcpListener::bind(at)).expect("listening");
+    let port = listener.local_addr().expect("its address").port();
+    let work = Arc::new(work);
+    thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let work = Arc::clone(&work);
+            let serving = thread::Builder::new().stack_size(128 << 10).spawn(move || work(client));
+            serving.expect("a thread");
+        }
+    });
+    port
+}
+
+fn echo(mut client: TcpStream) -> io::Result<()> {
+    let mut buffer = [0; 4096];
+    loop {
+        match client.read(&mut buffer)? {
+            0 => return Ok(()),
+            read => client.write_all(&buffer[..read])?,
+        }
+    }
+}
+
+fn client(host: &Host, port: u16) -> TcpStream {
+    let client = host.run(|| TcpStream::connect(("127.0.0.1", port))).expect("the proxy accepts");
+    client.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    client.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+    client
+}
+
+fn ask(client: &mut TcpStream, question: &[u8]) -> Vec<u8> {
+    client.write_all(question).expect("writing");
+    let mut answer = vec![0; question.len()];
+    client.read_exact(&mut answer).expect("an answer");
+    answer
+}
+
+/// How a connection ends that is not to be taken for complete.
+#[track_caller]
+fn assert_reset(client: &mut TcpStream) {
+    let mut rest = Vec::new();
+    let ended = client.read_to_end(&mut rest);
+    assert_eq!(
+        ended.as_ref().err().map(io::Error::kind),
+        Some(ErrorKind::ConnectionReset),
+        "{ended:?} after {} bytes",
+        rest.len()
+    );
+}
+
+/// Closes with a reset.
+fn reset(client: TcpStream) {
+    rustix::net::sockopt::set_socket_linger(&client, Some(Duration::ZERO)).expect("SO_LINGER");
+    drop(client);
+}
+
+/// A web server over a directory, as anybody has one at hand.
+fn web(sites: &Sites, site: usize, at: &str, port: u16) -> Option<Running> {
+    if Command::new("python3").arg("--version").output().is_err() || Command::new("curl").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CI").is_none(), "python3 or curl is not installed (make setup)");
+        let _ = writeln!(io::stderr(), "\nSKIPPED: python3 or curl is not installed");
+        return None;
+    }
+    let root = sites.scratch().join("www");
+    let mut command = sites.site(site).command("python3");
+    command.args(["-m", "http.server", "--bind", at, &port.to_string(), "--directory"]).arg(&root);
+    let running = Running::start(command);
+    assert!(eventually(PATIENCE, || listens(sites.site(site), "-ltn", port)), "the web server does not listen");
+    Some(running)
+}
+
+fn place_files(sites: &Sites, small: usize) -> (blake3::Hash, Vec<u8>) {
+    let (root, mut random) = (sites.scratch().join("www"), Random::seeded(81));
+    fs::create_dir_all(&root).expect("making a directory");
+    tree::write_random(&root.join("big"), 40 << 20, &mut random);
+    let mut all = Vec::new();
+    for number in 1..=small {
+        let text = format!("this is file {number}\n").repeat(number);
+        fs::write(root.join(format!("small{number}")), &text).expect("a file");
+        all.extend(text.into_bytes());
+    }
+    (tree::hash(&root.join("big")), all)
+}
+
+fn curl(sites: &Sites, args: &str) -> Finished {
+    let mut command = sites.site(1).command("curl");
+    command.args(["-sS", "--fail", "--max-time", "60"]).args(args.split_whitespace());
+    Running::start(command).wait(PATIENCE * 2)
+}
+
+#[test]
+fn curl_gets_the_same_files_as_without() {
+    let Some(sites) = two() else { return };
+    let (big, small) = place_files(&sites, 200);
+    let Some(_web) = web(&sites, 2, "127.0.0.1", 8000) else { return };
+    let serving = serve(&sites, "--to localhost:8000");
+    let connected = connect(&sites, "--listen 8080", 8080);
+    let got = curl(&sites, "http://127.0.0.1:8080/big").expect(0);
+    assert_eq!(blake3::hash(&got.stdout), big);
+    // python's server closes after each answer: 200 connections.
+    let got = curl(&sites, "http://127.0.0.1:8080/small[1-200]").expect(0);
+    assert!(got.stdout == small, "{} bytes of {}", got.stdout.len(), small.len());
+    let many = curl(&sites, "-Z --parallel-max 50 http://127.0.0.1:8080/small[1-200]").expect(0);
+    assert_eq!(many.stdout.len(), small.len());
+    let (here, there) = (stop(connected), stop(serving));
+    for finished in [&here, &there] {
+        let closed = events(finished, "close");
+        assert_eq!(closed.len(), 401);
+        // The last one may still wait for its acknowledgement when the proxy is ended.
+        assert!(closed.iter().filter(|event| event["end"] == "done").count() >= 400, "{closed:?}");
+    }
+    assert!(events(&there, "close").iter().any(|event| event["up_bytes"].as_u64() >= Some(40 << 20)));
+}
+
+#[test]
+fn an_end_goes_one_way_and_the_other_way_goes_on() {
+    let Some(sites) = two() else { return };
+    let port = server(sites.site(2), "127.0.0.1:0", |mut client| {
+        let mut all = Vec::new();
+        client.read_to_end(&mut all)?;
+        // Only now, when the other side has said all, does this one begin.
+        client.write_all(&(all.len() as u64).to_be_bytes())?;
+        client.write_all(&all)
+    });
+    let _serving = serve(&sites, &format!("--to 127.0.0.1:{port}"));
+    let _connected = connect(&sites, "--listen 8080", 8080);
+    let sent: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+    let mut client = client(sites.site(1), 8080);
+    client.write_all(&sent).expect("writing");
+    client.shutdown(Shutdown::Write).expect("half of it is closed");
+    let mut answer = Vec::new();
+    client.read_to_end(&mut answer).expect("the other half");
+    assert_eq!(answer[..8], (sent.len() as u64).to_be_bytes());
+    assert!(answer[8..] == sent);
+}
+
+#[test]
+fn a_reset_arrives_as_a_reset() {
+    let Some(sites) = two() else { return };
+    let seen = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&seen);
+    let port = server(sites.site(2), "127.0.0.1:0", move |mut client| {
+        let mut word = [0; 4];
+        client.read_exact(&mut word)?;
+        client.write_all(b"some")?;
+        match &word {
+            b"kill" => reset(client),
+            b"wait" => {
+                // The client resets while nobody reads or writes.
+                let error = client.read(&mut word).err().map(|error| error.kind());
+                counted.fetch_add(u64::from(error == Some(ErrorKind::ConnectionReset)), Ordering::Relaxed);
+            }
+            _ => {
+                client.shutdown(Shutdown::Write)?;
+                // The client resets when it has our end, and has not told its own.
+                let error = client.read(&mut word).err().map(|error| error.kind());
+                counted.fetch_add(u64::from(error == Some(ErrorKind::ConnectionReset)), Ordering::Relaxed);
+            }
+        }
+        Ok(())
+    });
+    let _serving = serve(&sites, &format!("--to 127.0.0.1:{port}"));
+    let _connected = connect(&sites, "--listen 8080", 8080);
+    let mut killed = client(sites.site(1), 8080);
+    killed.write_all(b"kill").expect("writing");
+    assert_reset(&mut killed);
+    for word in [b"wait", b"half"] {
+        let mut waiting = client(sites.site(1), 8080);
+        assert_eq!(ask(&mut waiting, word), b"some");
+        if word == b"half" {
+            assert_eq!(waiting.read(&mut [0]).expect("the end"), 0);
+        }
+        reset(waiting);
+    }
+    assert!(eventually(PATIENCE, || seen.load(Ordering::Relaxed) == 2), "{} resets arrived", seen.load(Ordering::Relaxed));
+}
+
+#[test]
+fn only_what_the_policy_allows_is_reached() {
+    let Some(sites) = two() else { return };
+    let [one, two] = [(); 2].map(|()| server(sites.site(2), "127.0.0.1:0", echo));
+    let serving = serve(&sites, &format!("--to 127.0.0.1:{one} --allow 127.0.0.0/30:1"));
+    let doors = format!(
+        "--listen 8080 -L 8081:127.0.0.1:{two} -L 8082:localhost:1 -L 8083:10.0.0.1:{one} -L 8084:no-such-name.invalid:1"
+    );
+    let connected = connect(&sites, &doors, 8084);
+    assert_eq!(ask(&mut client(sites.site(1), 8080), b"hello"), b"hello");
+    for port in [8081, 8082, 8083, 8084] {
+        assert_reset(&mut client(sites.site(1), port));
+    }
+    stop(serving);
+    let refused = events(&stop(connected), "refused");
+    let codes: Vec<_> = refused.iter().map(|event| event["code"].as_u64()).collect();
+    // Not allowed; allowed by address, and nobody listens; not allowed; no such name.
+    assert_eq!(codes, [Some(2), Some(5), Some(2), Some(4)], "{refused:?}");
+    assert!(refused[0]["error"].as_str().is_some_and(|error| error.contains("not allowed") && error.contains("--allow")));
+}
+
+#[test]
+fn who_is_not_authorised_is_refused() {
+    let Some(sites) = two() else { return };
+    let port = server(sites.site(2), "127.0.0.1:0", echo);
+    let serving = Running::start(haul(&sites, 2, &format!("proxy serve --json --to 127.0.0.1:{port}")));
+    assert!(eventually(PATIENCE, || listens(sites.site(2), "-lun", 7702)), "the proxy does not serve");
+    let address = &sites.site(2).address;
+    let try_it = || Running::start(haul(&sites, 1, &format!("proxy connect {address} --listen 8080"))).wait(PATIENCE).expect(2);
+    let unknown = try_it();
+    assert!(unknown.stderr.contains("its key is not known") && unknown.stderr.contains("haul key trust"), "{unknown}");
+    key(&sites, 1, &format!("trust {address}:7702 {}", own_key(&sites, 2)));
+    let refused = try_it();
+    assert!(refused.stderr.contains("not authorised") && refused.stderr.contains("haul key authorize"), "{refused}");
+    key(&sites, 2, &format!("authorize {} --name near", own_key(&sites, 1)));
+    let connected = connect(&sites, "--listen 8080", 8080);
+    assert_eq!(ask(&mut client(sites.site(1), 8080), b"hello"), b"hello");
+    stop(connected);
+    let there = stop(serving);
+    assert!(events(&there, "connected")[0]["peer"].as_str().is_some_and(|peer| peer.contains("near")), "{there}");
+}
+
+#[test]
+fn over_ssh_with_the_letters_of_ssh() {
+    let Some(sites) = two() else { return };
+    let (big, _) = place_files(&sites, 1);
+    let Some(_web) = web(&sites, 2, "127.0.0.1", 8000) else { return };
+    let here = server(sites.site(1), "127.0.0.1:0", echo);
+    let proxy = over_ssh(&sites, &format!("-L 8080:localhost:8000 -D 1080 -R 9000:127.0.0.1:{here} -R 9001"));
+    assert!(eventually(PATIENCE, || listens(sites.site(2), "-ltn", 9001)), "the far ports do not come");
+    let got = curl(&sites, "http://127.0.0.1:8080/big").expect(0);
+    assert_eq!(blake3::hash(&got.stdout), big);
+    // The name means another host here: nobody listens on this port of this one.
+    let got = curl(&sites, "--socks5-hostname 127.0.0.1:1080 http://localhost:8000/small1").expect(0);
+    assert_eq!(got.stdout, b"this is file 1\n");
+    let got = curl(&sites, "--socks5-hostname 127.0.0.1:1080 http://localhost:1/");
+    assert_eq!(got.code, Some(97), "curl hears of a refusal: {got}");
+    assert_eq!(ask(&mut client(sites.site(2), 9000), b"hello"), b"hello");
+    let mut back = sites.site(2).command("curl");
+    back.args(["-sS", "--max-time", "20", "--socks5-hostname", "127.0.0.1:9001", "telnet://localhost:1"]);
+    assert_eq!(Running::start(back).wait(PATIENCE).code, Some(97), "the far SOCKS port goes out from here");
+    stop(proxy);
+    assert!(eventually(PATIENCE, || sites.site(2).processes(&["haul remote"]).is_empty()), "the far side stays");
+}
+
+#[test]
+fn over_ssh_the_far_side_keeps_to_what_was_named() {
+    let Some(sites) = two() else { return };
+    let nothing = Running::start(haul(&sites, 1, "proxy site2")).wait(PATIENCE).expect(2);
+    assert!(nothing.stderr.contains("nothing to forward") && nothing.stderr.contains("-L"), "{nothing}");
+    let taken = server(sites.site(2), "127.0.0.1:0", echo);
+    let proxy = over_ssh(&sites, &format!("-R {taken}:localhost:1")).wait(PATIENCE).expect(2);
+    assert!(proxy.stderr.contains(&format!("cannot listen on localhost:{taken}")), "{proxy}");
+}
+
+#[test]
+fn kills_of_either_end_leave_nothing_hanging() {
+    let Some(sites) = two() else { return };
+    let ended = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&ended);
+    let port = server(sites.site(2), "127.0.0.1:0", move |client| {
+        let result = echo(client);
+        counted.fetch_add(u64::from(result.is_err()), Ordering::Relaxed);
+        result
+    });
+    let serving = serve(&sites, &format!("--to 127.0.0.1:{port}"));
+    let connected = connect(&sites, "--listen 8080", 8080);
+    let mut clients: Vec<TcpStream> = (0..20).map(|_| client(sites.site(1), 8080)).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(ask(client, b"hello"), b"hello"));
+
+    // The serving end is gone: its clients hear of it, by a reset, and new connections work once it is back.
+    serving.signal(Signal::KILL);
+    serving.wait(PATIENCE);
+    clients.iter_mut().for_each(assert_reset);
+    let serving = serve(&sites, &format!("--to 127.0.0.1:{port}"));
+    let works = || {
+        let mut client = client(sites.site(1), 8080);
+        let mut answer = [0; 5];
+        client.write_all(b"hello").and_then(|()| client.read_exact(&mut answer)).is_ok() && &answer == b"hello"
+    };
+    assert!(eventually(PATIENCE, works), "it does not connect again");
+
+    // The other end is gone: the servers hear of it, by a reset.
+    let mut clients: Vec<TcpStream> = (0..20).map(|_| client(sites.site(1), 8080)).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(ask(client, b"hello"), b"hello"));
+    let before = ended.load(Ordering::Relaxed);
+    connected.signal(Signal::KILL);
+    connected.wait(PATIENCE);
+    assert!(eventually(PATIENCE, || ended.load(Ordering::Relaxed) >= before + 20), "the servers hear of nothing");
+    stop(serving);
+}
+
+/// Resident memory of a process, in bytes.
+fn memory(pid: Pid) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).expect("its status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("VmRSS");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("kB") << 10
+}
+
+#[test]
+fn a_thousand_connections_that_rest_cost_little() {
+    const COUNT: u64 = 1000;
+    let Some(sites) = two() else { return };
+    let port = server(sites.site(2), "127.0.0.1:0", echo);
+    let serving = serve(&sites, &format!("--to 127.0.0.1:{port}"));
+    let connected = connect(&sites, "--listen 8080", 8080);
+    let mut first = client(sites.site(1), 8080);
+    assert_eq!(ask(&mut first, b"hello"), b"hello");
+    let before = [memory(serving.pid()), memory(connected.pid())];
+    let mut clients: Vec<TcpStream> = (0..COUNT).map(|_| client(sites.site(1), 8080)).collect();
+    for round in [b"one", b"two"] {
+        clients.iter_mut().for_each(|client| client.write_all(round).expect("writing"));
+        for client in &mut clients {
+            let mut answer = [0; 3];
+            client.read_exact(&mut answer).expect("an answer");
+            assert_eq!(&answer, round);
+        }
+    }
+    let after = [memory(serving.pid()), memory(connected.pid())];
+    for (before, after) in before.into_iter().zip(after) {
+        let each = after.saturating_sub(before) / COUNT;
+        eprintln!("{each} bytes for each connection that rests");
+        // Less than one buffer of reassembly (64 KiB), with what is kept for reuse, however many connections there are.
+        assert!(each < 48 << 10, "{each} bytes for each connection that rests");
+    }
+    drop(clients);
+    // Kept until here: the proxy knows one from the other.
+    assert_eq!(ask(&mut first, b"hello"), b"hello");
+    stop(connected);
+    stop(serving);
+}
+
+#[test]
+fn readers_that_stand_still_stop_their_writers_and_nobody_else() {
+    let Some(sites) = two() else { return };
+    let port = server(sites.site(2), "127.0.0.1:0", |mut client| {
+        let mut word = [0; 4];
+        client.read_exact(&mut word)?;
+        if &word == b"echo" {
+            client.write_all(&word)?;
+            return echo(client);
+        }
+        let part: Vec<u8> = (0..1_000_003_u32).map(|at| (at % 253) as u8).collect();
+        (0..60).try_for_each(|_| client.write_all(&part))
+    });
+    let serving = serve(&sites, &format!("--to 127.0.0.1:{port}"));
+    let connected = connect(&sites, "--listen 8080", 8080);
+    let before = memory(connected.pid());
+    let mut still: Vec<TcpStream> = (0..40).map(|_| client(sites.site(1), 8080)).collect();
+    still.iter_mut().for_each(|client| client.write_all(b"bulk").expect("writing"));
+    // Sixty megabytes each want to come; what comes is bounded, and who does read is served meanwhile.
+    let mut living = client(sites.site(1), 8080);
+    assert_eq!(ask(&mut living, b"echo"), b"echo");
+    for round in 0..100_u32 {
+        assert_eq!(ask(&mut living, &round.to_be_bytes()), round.to_be_bytes());
+    }
+    let held = memory(connected.pid()).saturating_sub(before);
+    assert!(held < 1 << 30, "{held} bytes for readers that stand still");
+    let expected: Vec<u8> = (0..1_000_003_u32).map(|at| (at % 253) as u8).collect();
+    for client in still.iter_mut().take(3) {
+        for _ in 0..60 {
+            let mut part = vec![0; expected.len()];
+            client.read_exact(&mut part).expect("all that was written");
+            assert!(part == expected, "a wrong byte");
+        }
+        assert_eq!(client.read(&mut [0]).expect("the end"), 0);
+    }
+    drop(still);
+    assert_eq!(ask(&mut living, b"more"), b"more");
+    stop(connected);
+    stop(serving);
+}
+
+#[test]
+fn a_port_that_is_taken_and_a_host_that_is_not_there_are_named() {
+    let Some(sites) = two() else { return };
+    let taken = server(sites.site(1), "127.0.0.1:0", echo);
+    let address = &sites.site(2).address;
+    let run = |args: &str| Running::start(haul(&sites, 1, &format!("proxy {args}"))).wait(PATIENCE).expect(2);
+    let listening = run(&format!("connect {address} --listen {taken}"));
+    assert!(listening.stderr.contains(&format!("cannot listen on localhost:{taken}")), "{listening}");
+    let nobody = run(&format!("connect {address} --listen 8080"));
+    assert!(nobody.stderr.contains("no answer over UDP"), "{nobody}");
+    let unclear = run("connect site2@ --listen 8080");
+    assert!(unclear.stderr.contains("not a host") && unclear.stderr.contains("hint:"), "{unclear}");
+    let no_target = run("connect root@site2 --listen 8080");
+    assert!(no_target.stderr.contains("--to HOST:PORT"), "{no_target}");
+    let wrong: SocketAddr = "127.0.0.1:1".parse().expect("an address");
+    let wrong = run(&format!("connect {address} -L {wrong}"));
+    assert!(wrong.stderr.contains("[BIND:]PORT:HOST:HOSTPORT"), "{wrong}");
+}
