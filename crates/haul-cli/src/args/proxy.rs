@@ -152,7 +152,7 @@ pub struct CarriageArgs {
     #[arg(long, value_name = "NUMBER", default_value_t = 16_000, value_parser = clap::value_parser!(u32).range(1..=16_000))]
     pub max_connections: u32,
     /// Without a sign of the other side for so long, its connections are reset
-    #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(8..=3600))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(8..=3600))]
     pub dead_after: u64,
     /// Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s
     #[arg(long, value_name = "LIMIT")]

@@ -538,7 +538,7 @@ mod tests {
         let mut stream = SendHalf::new(StreamId(0), 100);
         stream.write(&[0; 300], &mut Vec::new());
         assert_eq!(sent(&mut stream, 1000), Some((0, 100, false, false)));
-        assert!(!stream.has_fresh() && stream.is_blocked());
+        assert!(!stream.has_fresh() && stream.credit_left() == 0);
         assert!(stream.raise_credit(250));
         assert_eq!(sent(&mut stream, 1000), Some((100, 150, false, false)));
     }
