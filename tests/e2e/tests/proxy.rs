@@ -351,7 +351,9 @@ fn kills_of_either_end_leave_nothing_hanging() {
     let serving = serve(&sites, &format!("--to 127.0.0.1:{port}"));
     let connected = connect(&sites, "--listen 8080", 8080);
     let mut clients: Vec<TcpStream> = (0..20).map(|_| client(sites.site(1), 8080)).collect();
-    clients.iter_mut().for_each(|client| assert_eq!(ask(client, b"hello"), b"hello"));
+    for client in &mut clients {
+        assert_eq!(ask(client, b"hello"), b"hello");
+    }
 
     // The serving end is gone: its clients hear of it, by a reset, and new connections work once it is back.
     serving.signal(Signal::KILL);
@@ -367,7 +369,9 @@ fn kills_of_either_end_leave_nothing_hanging() {
 
     // The other end is gone: the servers hear of it, by a reset.
     let mut clients: Vec<TcpStream> = (0..20).map(|_| client(sites.site(1), 8080)).collect();
-    clients.iter_mut().for_each(|client| assert_eq!(ask(client, b"hello"), b"hello"));
+    for client in &mut clients {
+        assert_eq!(ask(client, b"hello"), b"hello");
+    }
     let before = ended.load(Ordering::Relaxed);
     connected.signal(Signal::KILL);
     connected.wait(PATIENCE);
@@ -394,7 +398,9 @@ fn a_thousand_connections_that_rest_cost_little() {
     let before = [memory(serving.pid()), memory(connected.pid())];
     let mut clients: Vec<TcpStream> = (0..COUNT).map(|_| client(sites.site(1), 8080)).collect();
     for round in [b"one", b"two"] {
-        clients.iter_mut().for_each(|client| client.write_all(round).expect("writing"));
+        for client in &mut clients {
+            client.write_all(round).expect("writing");
+        }
         for client in &mut clients {
             let mut answer = [0; 3];
             client.read_exact(&mut answer).expect("an answer");
@@ -432,7 +438,9 @@ fn readers_that_stand_still_stop_their_writers_and_nobody_else() {
     let connected = connect(&sites, "--listen 8080", 8080);
     let before = memory(connected.pid());
     let mut still: Vec<TcpStream> = (0..40).map(|_| client(sites.site(1), 8080)).collect();
-    still.iter_mut().for_each(|client| client.write_all(b"bulk").expect("writing"));
+    for client in &mut still {
+        client.write_all(b"bulk").expect("writing");
+    }
     // Sixty megabytes each want to come; what comes is bounded, and who does read is served meanwhile.
     let mut living = client(sites.site(1), 8080);
     assert_eq!(ask(&mut living, b"echo"), b"echo");
