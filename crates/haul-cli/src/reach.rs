@@ -33,8 +33,10 @@ const HEAD_START: Duration = Duration::from_millis(300);
 pub enum Host {
     /// Behind ssh.
     Ssh(SshHost),
-    /// Behind a daemon.
+    /// Behind a daemon, whose key must be known.
     Daemon(DaemonHost),
+    /// Behind something that has this key and no other; it is to know ours.
+    Pinned(DaemonHost, Fingerprint),
     /// A server that lets anyone in; if a key is given, only the one that has it.
     Open(DaemonHost, Option<Fingerprint>),
 }
@@ -44,7 +46,7 @@ impl fmt::Display for Host {
         match self {
             Self::Ssh(host) => host.fmt(f),
             Self::Daemon(host) => write!(f, "haul://{host}"),
-            Self::Open(host, _) => host.fmt(f),
+            Self::Pinned(host, _) | Self::Open(host, _) => host.fmt(f),
         }
     }
 }
@@ -60,8 +62,6 @@ pub struct Connector<'a> {
     pub udp_port: Option<PortRange>,
     /// Directory of keys, where it is not the usual one.
     pub state: Option<&'a Path>,
-    /// The key of a host behind no ssh, if the user has said it: no other is trusted then.
-    pub pinned: Option<Fingerprint>,
     /// How the connection behaves; the far side of ssh is told to use the same controller.
     pub transport: TransportConfig,
     /// Local address to connect from.
@@ -108,6 +108,7 @@ impl Connector<'_> {
         match host {
             Host::Ssh(host) => self.through_ssh(host),
             Host::Daemon(host) => self.to_daemon(host),
+            Host::Pinned(host, key) => self.to_key(host, *key),
             Host::Open(host, key) => self.to_anyone(host, *key),
         }
     }
@@ -151,59 +152,60 @@ impl Connector<'_> {
     }
 
     fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Failure> {
-        let state = StateDir::find(self.state)?;
-        let (identity, _) = keys::load_or_make(&state)?;
+        let (identity, state) = self.identity()?;
         let known_hosts = || {
             let path = state.known_hosts();
             KnownHosts::load(path.clone()).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
         };
-        let addresses = candidates(&host.host, &[], host.port, self.family());
         let (known, looked_up) = (known_hosts()?, host.clone());
-        let pinned = self.pinned;
-        let judge =
-            Judge::new(move |key| pinned.map_or_else(|| known.look_up(&looked_up, key) == Known::Trusted, |pin| key == pin));
-        let config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
-        let mut won = race(&addresses, self.bind, &config);
-        if let (Some(key), Some(pin)) = (judge.refused(), pinned) {
-            return Err(Failure::new(format!("{host}: another key answers: {key}")).hint(format!("expected was {pin}")));
+        let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
+        let won = self.knock(host, "`haul serve`", &judge, Some(identity.clone()));
+        let Some(key) = judge.refused() else { return won };
+        admit(host, key, known_hosts()?, self.state)?;
+        self.knock(host, "`haul serve`", &Judge::new(move |now| now == key), Some(identity))
+    }
+
+    fn to_key(&self, host: &DaemonHost, key: Fingerprint) -> Result<Connected, Failure> {
+        let judge = Judge::new(move |now| now == key);
+        let won = self.knock(host, "the listening side", &judge, Some(self.identity()?.0));
+        match judge.refused() {
+            Some(other) => Err(Failure::new(format!("{host}: another key answers: {other}")).hint(format!("expected was {key}"))),
+            None => won,
         }
-        if let Some(key) = judge.refused() {
-            admit(host, key, known_hosts()?, self.state)?;
-            let judge = Judge::new(move |now| now == key);
-            won = race(&addresses, self.bind, &ClientConfig { trust: judge.trust(), ..config });
-        }
-        let (connection, endpoint) = won.map_err(|lost| match lost {
-            Lost::NoAddress => Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6"),
-            Lost::NoAnswer => Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
-                .hint("is `haul serve` running there? A firewall may drop UDP to this port"),
-            Lost::Interrupted => Failure::new("interrupted"),
-            Lost::Other(error) => Failure::new(format!("haul://{host}: {}", chain(&error))),
-        })?;
-        let advice = endpoint.buffer_warning().into_iter().collect();
-        Ok(Connected { connection, advice, endpoint, ssh: None })
     }
 
     fn to_anyone(&self, host: &DaemonHost, pinned: Option<Fingerprint>) -> Result<Connected, Failure> {
-        let addresses = candidates(&host.host, &[], host.port, self.family());
         let judge = Judge::new(move |key| pinned.is_none_or(|pinned| pinned == key));
-        let won = race(&addresses, self.bind, &self.config(&judge));
-        let (connection, endpoint) = won.map_err(|lost| match lost {
+        let won = self.knock(host, "the server", &judge, None);
+        match judge.refused() {
+            Some(key) => Err(Failure::new(format!("{host}: its key is not the one given, but {key}"))
+                .hint("a server without a lasting key makes a new one at every start, and prints it")),
+            None => won,
+        }
+    }
+
+    fn identity(&self) -> Result<(Identity, StateDir), Failure> {
+        let state = StateDir::find(self.state)?;
+        Ok((keys::load_or_make(&state)?.0, state))
+    }
+
+    /// Tries a host where `listener` should be found.
+    fn knock(&self, host: &DaemonHost, listener: &str, judge: &Judge, identity: Option<Identity>) -> Result<Connected, Failure> {
+        let addresses = candidates(&host.host, &[], host.port, self.family());
+        let config = ClientConfig { identity, ..self.config(judge) };
+        let (connection, endpoint) = race(&addresses, self.bind, &config).map_err(|lost| match lost {
             Lost::NoAddress => Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6"),
             Lost::NoAnswer => Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
-                .hint("is the server running there? A firewall may drop UDP to this port"),
+                .hint(format!("is {listener} running there? A firewall may drop UDP to this port")),
             Lost::Interrupted => Failure::new("interrupted"),
-            Lost::Other(error) => match judge.refused() {
-                Some(key) => Failure::new(format!("{host}: its key is not the one given, but {key}"))
-                    .hint("a server without a lasting key makes a new one at every start, and prints it"),
-                None => Failure::new(format!("{host}: {}", chain(&error))),
-            },
+            Lost::Other(error) => Failure::new(format!("{host}: {}", chain(&error))),
         })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
         Ok(Connected { connection, advice, endpoint, ssh: None })
     }
 
     fn family(&self) -> Family {
-        Family::of(self.ssh.ipv4, self.ssh.ipv6)
+        self.ssh.usual.family()
     }
 
     fn config(&self, judge: &Judge) -> ClientConfig {

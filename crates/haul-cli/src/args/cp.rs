@@ -7,6 +7,7 @@ use clap::Args;
 use haul_cc::ControllerChoice;
 
 use super::{Limit, PortRange};
+use crate::ssh::Family;
 
 /// Copy files and trees between hosts
 ///
@@ -90,6 +91,14 @@ pub struct SshArgs {
     /// Log in by way of another host
     #[arg(short = 'J', value_name = "JUMP")]
     pub jump: Option<OsString>,
+    /// What every command has.
+    #[command(flatten)]
+    pub usual: UsualSshArgs,
+}
+
+/// What is handed to ssh by every command, in the same letters.
+#[derive(Debug, Default, Clone, Args)]
+pub struct UsualSshArgs {
     /// Configuration file for ssh
     #[arg(short = 'F', value_name = "CONFIG")]
     pub config: Option<PathBuf>,
@@ -108,6 +117,13 @@ pub struct SshArgs {
     /// haul's path on the far side, where its PATH does not have it
     #[arg(long, value_name = "PATH")]
     pub remote_haul: Option<OsString>,
+}
+
+impl UsualSshArgs {
+    /// Which addresses may be used.
+    pub const fn family(&self) -> Family {
+        Family::of(self.ipv4, self.ipv6)
+    }
 }
 
 const CP_AFTER_HELP: &str = "\

@@ -17,7 +17,7 @@ use clap::error::ErrorKind;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 
-pub use cp::{CpArgs, SshArgs};
+pub use cp::{CpArgs, SshArgs, UsualSshArgs};
 pub use key::{KeyArgs, KeyCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
@@ -154,10 +154,10 @@ mod tests {
     fn takes_the_letters_of_scp() {
         let line = "hcp -r -p -q -v -P 2222 -i key -i key2 -J jump -F config -o A=b -o C=d -4 -l 1000 -S prog -- -a b:c";
         let Ok(Command::Cp(args)) = parsed(line) else { panic!("refused") };
-        assert!(args.recursive && args.preserve && args.quiet && args.ssh.ipv4);
+        assert!(args.recursive && args.preserve && args.quiet && args.ssh.usual.ipv4);
         assert_eq!(args.ssh.port, Some(2222));
         assert_eq!(args.ssh.identity.len(), 2);
-        assert_eq!(args.ssh.option, ["A=b", "C=d"]);
+        assert_eq!(args.ssh.usual.option, ["A=b", "C=d"]);
         assert_eq!(args.limit.map(|limit| limit.0.as_bps()), Some(1_000_000));
         assert_eq!(args.operands, ["-a", "b:c"]);
     }

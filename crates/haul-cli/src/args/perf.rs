@@ -11,7 +11,7 @@ use haul_cc::ControllerChoice;
 use haul_units::{BitRate, Bytes, parse_duration};
 
 use super::cp::mode_help;
-use super::{PortRange, SshArgs};
+use super::{PortRange, SshArgs, UsualSshArgs};
 
 /// The port that `haul perf -s` listens on unless told otherwise.
 pub const PERF_PORT: u16 = 7701;
@@ -226,24 +226,9 @@ pub struct PerfSshArgs {
     /// Log in by way of another host (ssh's -J)
     #[arg(long, value_name = "JUMP")]
     pub jump: Option<OsString>,
-    /// Configuration file for ssh
-    #[arg(short = 'F', value_name = "CONFIG")]
-    pub config: Option<PathBuf>,
-    /// Option in the form of ssh_config(5)
-    #[arg(short, value_name = "OPTION")]
-    pub option: Vec<OsString>,
-    /// Use IPv4 only
-    #[arg(short = '4', conflicts_with = "ipv6")]
-    pub ipv4: bool,
-    /// Use IPv6 only
-    #[arg(short = '6')]
-    pub ipv6: bool,
-    /// Program to use in place of ssh
-    #[arg(short = 'S', value_name = "PROGRAM")]
-    pub program: Option<OsString>,
-    /// haul's path on the far side, where its PATH does not have it
-    #[arg(long, value_name = "PATH")]
-    pub remote_haul: Option<OsString>,
+    /// What every command has.
+    #[command(flatten)]
+    pub usual: UsualSshArgs,
     /// Port or ports that the far side may use
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
@@ -296,17 +281,7 @@ impl PerfArgs {
     /// As `haul cp` has them.
     pub fn ssh_args(&self) -> SshArgs {
         let ssh = &self.ssh;
-        SshArgs {
-            port: ssh.ssh_port,
-            identity: self.show.keys(),
-            jump: ssh.jump.clone(),
-            config: ssh.config.clone(),
-            option: ssh.option.clone(),
-            ipv4: ssh.ipv4,
-            ipv6: ssh.ipv6,
-            program: ssh.program.clone(),
-            remote_haul: ssh.remote_haul.clone(),
-        }
+        SshArgs { port: ssh.ssh_port, identity: self.show.keys(), jump: ssh.jump.clone(), usual: ssh.usual.clone() }
     }
 }
 

@@ -223,7 +223,6 @@ fn new_connector(args: &CpArgs) -> Connector<'_> {
         ssh: &args.ssh,
         udp_port: args.udp_port,
         state: args.state.as_deref(),
-        pinned: None,
         transport: TransportConfig {
             controller: args.mode,
             rate_limit: args.limit.map(|limit| limit.0),

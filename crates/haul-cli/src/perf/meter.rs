@@ -181,15 +181,6 @@ mod tests {
         fn bytes(&self) -> Vec<u64> {
             vec![self.0.fetch_add(10, Ordering::Relaxed)]
         }
-        fn paths(&self) -> Vec<PathSample> {
-            Vec::new()
-        }
-        fn distributions(&self) -> Option<Distributions> {
-            None
-        }
-        fn congestion(&self) -> Option<String> {
-            None
-        }
         fn stop(&self) {
             self.1.store(true, Ordering::Relaxed);
         }

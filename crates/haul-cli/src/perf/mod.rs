@@ -130,7 +130,6 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
         ssh: &ssh,
         udp_port: args.ssh.udp_port,
         state: args.ssh.state.as_deref(),
-        pinned: None,
         transport: TransportConfig { controller: args.measure.mode, pacing, ..TransportConfig::default() },
         bind: args.bind,
         quiet: false,

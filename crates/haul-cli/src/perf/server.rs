@@ -3,7 +3,7 @@
 //! Its key is made at the start and printed; clients may pin it. Whoever comes may only measure, within bounds of time, clients and memory.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -79,14 +79,8 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
 }
 
 fn listen(args: &PerfArgs, config: &ServerConfig) -> Result<Endpoint, Failure> {
-    let any = |ip: IpAddr| SocketAddr::new(ip, args.port);
-    let (v4, v6) = (any(Ipv4Addr::UNSPECIFIED.into()), any(Ipv6Addr::UNSPECIFIED.into()));
-    let bound = match (args.bind, args.ssh.ipv4) {
-        (Some(ip), _) => Endpoint::listen(any(ip), config.clone()),
-        (None, true) => Endpoint::listen(v4, config.clone()),
-        // A machine without IPv6 serves IPv4 alone.
-        (None, false) => Endpoint::listen(v6, config.clone()).or_else(|_| Endpoint::listen(v4, config.clone())),
-    };
+    let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, args.port), config.clone());
+    let bound = args.bind.map_or_else(|| args.ssh.usual.family().listen(on), on);
     bound.map_err(|error| {
         Failure::new(chain(&error))
             .hint("is another server running? Name another port with -p PORT, or an address of this machine with -B")

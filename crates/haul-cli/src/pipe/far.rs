@@ -27,7 +27,8 @@ pub struct Far<'a> {
 
 /// Connects to one that listens.
 pub fn connect(args: &PipeArgs, host: &DaemonHost) -> Result<Exit, Failure> {
-    let far = Far { connector: connector(args), host: Host::Daemon(host.clone()) };
+    let host = args.key.map_or_else(|| Host::Daemon(host.clone()), |key| Host::Pinned(host.clone(), key));
+    let far = Far { connector: connector(args), host };
     let (outcome, _) = far.run(Ask::Pipe, !args.detach)?;
     transfer::tell(args, &outcome);
     Ok(Exit::Done)

@@ -1,6 +1,6 @@
 //! The listening side: lets one client in after another, each checked by its key.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, mpsc};
 use std::thread;
@@ -116,14 +116,7 @@ fn admit(connection: Connection, state: Option<&StateDir>) -> Option<Session> {
 
 fn listen(args: &PipeArgs, port: u16, config: &ServerConfig) -> Result<Endpoint, Failure> {
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
-    let (v4, v6) = (IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED));
-    let bound = match (args.source, args.ssh.ipv4, args.ssh.ipv6) {
-        (Some(address), ..) => on(address),
-        (None, true, _) => on(v4),
-        (None, _, true) => on(v6),
-        // A machine without IPv6 serves IPv4 alone.
-        (None, ..) => on(v6).or_else(|_| on(v4)),
-    };
+    let bound = args.source.map_or_else(|| args.ssh.usual.family().listen(on), on);
     bound.map_err(|error| {
         Failure::new(format!("UDP port {port}: {error}")).hint("name another port, or none: a free one is taken")
     })

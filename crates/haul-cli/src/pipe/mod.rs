@@ -90,7 +90,6 @@ fn connector(args: &PipeArgs) -> Connector<'_> {
         ssh: &args.ssh,
         udp_port: args.udp_port,
         state: args.state.as_deref(),
-        pinned: args.key,
         bind: None,
         transport: transport(args),
         quiet: args.quiet,

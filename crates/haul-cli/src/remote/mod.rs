@@ -5,7 +5,7 @@
 
 use std::env;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use haul_files::{Access, Cancel, Silent};
 use crate::args::PortRange;
 use crate::exit::{Exit, Failure};
 use crate::session::{PROTOCOL, ServerSession};
-use crate::ssh::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello};
+use crate::ssh::{BOOTSTRAP, ClientHello, MAX_LINE, RemoteAnswer, RemoteHello};
 use crate::{clock, logging, perf, proxy, tunnel};
 
 /// How long it waits for a connection before it gives up.
@@ -97,16 +97,10 @@ fn ports(hello: &ClientHello) -> Result<RangeInclusive<u16>, Failure> {
     Ok(ports.transpose()?.map_or(0..=0, PortRange::range))
 }
 
-/// Listens on whatever the greeting allows; a machine without IPv6 serves IPv4 alone.
+/// Listens on whatever the greeting allows.
 fn listen(hello: &ClientHello, config: &ServerConfig) -> Result<Endpoint, Failure> {
     let ports = ports(hello)?;
-    let on = |ip: IpAddr| Endpoint::listen_in(ip, ports.clone(), config.clone());
-    let (v4, v6) = (IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED));
-    let bound = match hello.family {
-        Family::Ipv4 => on(v4),
-        Family::Ipv6 => on(v6),
-        Family::Any => on(v6).or_else(|_| on(v4)),
-    };
+    let bound = hello.family.listen(|ip| Endpoint::listen_in(ip, ports.clone(), config.clone()));
     bound.map_err(|error: BindError| {
         let failure = Failure::new(format!("no UDP port to listen on: {error}"));
         if hello.udp_ports.is_some() { failure.hint("the ports of --udp-port are taken; name more of them") } else { failure }
@@ -208,6 +202,8 @@ fn other_version(why: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv6Addr;
+
     use super::*;
 
     #[test]

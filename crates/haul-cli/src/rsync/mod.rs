@@ -67,7 +67,6 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
         ssh: &ssh,
         udp_port: args.udp_port,
         state: args.state.as_deref(),
-        pinned: None,
         bind: None,
         transport: TransportConfig { controller: args.mode, ..TransportConfig::default() },
         quiet: args.quiet,

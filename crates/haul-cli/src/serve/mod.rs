@@ -7,7 +7,7 @@ mod clients;
 mod systemd;
 
 use std::fs;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,7 @@ use crate::args::ServeArgs;
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, AuthorizedKeys};
 use crate::session::PROTOCOL;
+use crate::ssh::Family;
 use crate::state::StateDir;
 use crate::{interrupt, logging, perf};
 
@@ -85,12 +86,9 @@ fn listen(address: SocketAddr, identity: Identity) -> Result<Endpoint, Failure> 
         protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec()],
         transport: TransportConfig::default(),
     };
-    let bound = match Endpoint::listen(address, config.clone()) {
-        Err(_) if address.is_ipv6() && address.ip().is_unspecified() => {
-            Endpoint::listen(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), address.port()), config)
-        }
-        bound => bound,
-    };
+    let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, address.port()), config.clone());
+    let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);
+    let bound = if every { Family::Any.listen(on) } else { on(address.ip()) };
     bound.map_err(|error| {
         Failure::new(format!("{address}: {error}"))
             .hint("is another daemon running? Name another address or port with --listen ADDR:PORT")

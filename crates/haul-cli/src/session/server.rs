@@ -92,10 +92,14 @@ pub fn refuse(connection: Connection, refusal: &Refusal) {
 
 /// The end of a session: the last words are to arrive, then the client closes.
 pub struct Farewell {
-    connection: Connection,
-    control_out: ControlOut,
-    code: u64,
-    reason: String,
+    /// The connection to the client.
+    pub connection: Connection,
+    /// Where the last words were written.
+    pub control_out: ControlOut,
+    /// What the connection is closed with.
+    pub code: u64,
+    /// The same, in words.
+    pub reason: String,
 }
 
 impl Farewell {

@@ -41,7 +41,7 @@ impl SshCommand {
         ] {
             option("-o", OsStr::new(set));
         }
-        if let Some(config) = &args.config {
+        if let Some(config) = &args.usual.config {
             option("-F", config.as_os_str());
         }
         for identity in &args.identity {
@@ -50,7 +50,7 @@ impl SshCommand {
         if let Some(jump) = &args.jump {
             option("-J", jump);
         }
-        for setting in &args.option {
+        for setting in &args.usual.option {
             option("-o", setting);
         }
         if let Some(port) = host.port.or(args.port) {
@@ -59,13 +59,13 @@ impl SshCommand {
         if let Some(user) = &host.user {
             option("-l", user);
         }
-        let flags = [(args.ipv4, "-4"), (args.ipv6, "-6"), (quiet, "-q"), (verbose, "-v")];
+        let flags = [(args.usual.ipv4, "-4"), (args.usual.ipv6, "-6"), (quiet, "-q"), (verbose, "-v")];
         arguments.extend(flags.iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| OsString::from(flag)));
         Self {
-            program: args.program.clone().unwrap_or_else(|| OsString::from("ssh")),
+            program: args.usual.program.clone().unwrap_or_else(|| OsString::from("ssh")),
             arguments,
             destination: host.host.clone(),
-            remote: remote_command(args.remote_haul.as_deref(), words),
+            remote: remote_command(args.usual.remote_haul.as_deref(), words),
         }
     }
 
@@ -145,6 +145,7 @@ fn quoted(word: &OsStr) -> OsString {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::args::UsualSshArgs;
 
     fn line(args: &SshArgs, host: &SshHost) -> Vec<String> {
         let command = SshCommand::new(args, host, false, false).start();
@@ -167,11 +168,13 @@ mod tests {
             port: Some(2222),
             identity: vec!["k1".into(), "k2".into()],
             jump: Some("via".into()),
-            config: Some("conf".into()),
-            option: vec!["A=b".into()],
-            ipv6: true,
-            remote_haul: Some("/opt/my haul/bin".into()),
-            ..SshArgs::default()
+            usual: UsualSshArgs {
+                config: Some("conf".into()),
+                option: vec!["A=b".into()],
+                ipv6: true,
+                remote_haul: Some("/opt/my haul/bin".into()),
+                ..UsualSshArgs::default()
+            },
         };
         let expected = "-F conf -i k1 -i k2 -J via -o A=b -p 2222 -l me -6 -- far '/opt/my haul/bin' remote";
         assert_eq!(line(&args, &host(Some("me"), None)).join(" "), expected);

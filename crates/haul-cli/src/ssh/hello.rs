@@ -8,8 +8,9 @@
 //! A login shell may print greetings before the answer: the prefix finds it. Unknown fields are ignored, so that a later version can say more.
 
 use std::io::{self, BufRead, Read as _};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use haul::Endpoint;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -47,6 +48,16 @@ impl Family {
             (true, _) => Self::Ipv4,
             (_, true) => Self::Ipv6,
             _ => Self::Any,
+        }
+    }
+
+    /// Listens on every address that may be used; a machine without IPv6 serves IPv4 alone.
+    pub fn listen<E>(self, on: impl Fn(IpAddr) -> Result<Endpoint, E>) -> Result<Endpoint, E> {
+        let (v4, v6) = (IpAddr::from(Ipv4Addr::UNSPECIFIED), IpAddr::from(Ipv6Addr::UNSPECIFIED));
+        match self {
+            Self::Any => on(v6).or_else(|_| on(v4)),
+            Self::Ipv4 => on(v4),
+            Self::Ipv6 => on(v6),
         }
     }
 

@@ -9,7 +9,7 @@ use haul_files::Cancel;
 
 use super::opening::{granted, read_ask};
 use super::{Ask, CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command};
-use crate::session::{ControlOut, Refusal, Reply, to_line};
+use crate::session::{ControlOut, Farewell, Refusal, Reply, to_line};
 
 /// How often to look whether the tunnel is to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -48,21 +48,10 @@ impl Session {
 
     /// Sees the last word off; then the client closes, or this side does.
     pub fn part(self, code: u64, reason: &str) {
-        let _ = self.control_out.see_off();
-        let connection = self.connection.clone();
-        let closed = thread::spawn(move || connection.closed());
-        for _ in 0..PATIENCE.as_millis() / LOOK.as_millis() {
-            if closed.is_finished() {
-                return;
-            }
-            thread::park_timeout(LOOK);
-        }
-        self.connection.close(code, reason);
+        let Self { connection, control_out, .. } = self;
+        Farewell { connection, control_out, code, reason: reason.to_owned() }.part(&Cancel::new());
     }
 }
-
-/// How long a client may take to close once it has been told all.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Serves somebody who has logged in as this user: everything that the user could do. False if the client asked for nothing: it has lost the race
 /// against itself over another address.

@@ -6,9 +6,7 @@ use std::thread;
 
 use haul::{BlockReceiver, BlockSender, Connection, ConnectionError, Distributions, StreamError};
 
-use super::throttle::Throttle;
-use super::{Event, Events, Flow, Quota, incompressible};
-use crate::clock;
+use super::{Event, Events, Flow, Portions, Quota, incompressible};
 use crate::perf::plan::Plan;
 use crate::perf::sample::PathSample;
 
@@ -37,11 +35,11 @@ impl HaulSender {
             streams.push(Arc::new(Outgoing { blocks: connection.open_blocks()?, written: AtomicU64::new(0) }));
         }
         for stream in &streams {
-            let (stream, quota, source) = (Arc::clone(stream), Arc::clone(&quota), Arc::clone(&source));
-            let (stopped, events) = (Arc::clone(&stopped), events.clone());
-            let throttle = Throttle::new(plan.rate(), clock::now());
+            let (stream, source, events) = (Arc::clone(stream), Arc::clone(&source), events.clone());
+            let portions = Portions::new(&quota, plan, &stopped);
+            let stopped = Arc::clone(&stopped);
             thread::spawn(move || {
-                let sent = stream.send(&quota, &source, throttle, &stopped);
+                let sent = stream.send(&source, portions, &stopped);
                 let event = match sent {
                     Err(_) if stopped.load(Ordering::Acquire) => return,
                     // A receiver that stops the stream has measured enough.
@@ -56,16 +54,8 @@ impl HaulSender {
 }
 
 impl Outgoing {
-    fn send(&self, quota: &Quota, source: &[u8], mut throttle: Throttle, stopped: &AtomicBool) -> Result<(), StreamError> {
-        while !stopped.load(Ordering::Acquire) {
-            let len = quota.take(source.len());
-            if len == 0 {
-                break;
-            }
-            let wait = throttle.wait(clock::now(), len);
-            if !wait.is_zero() {
-                clock::pause(wait);
-            }
+    fn send(&self, source: &[u8], mut portions: Portions, stopped: &AtomicBool) -> Result<(), StreamError> {
+        while let Some(len) = portions.next(source.len()) {
             // A buffer that comes back holds the source's bytes already.
             let mut block = self.blocks.returned().filter(|block| block.len() >= len).unwrap_or_else(|| source.to_vec());
             block.truncate(len);
@@ -145,16 +135,8 @@ impl Flow for HaulReceiver {
         streams.iter().map(|stream| stream.as_ref().map_or(0, BlockReceiver::received)).collect()
     }
 
-    fn paths(&self) -> Vec<PathSample> {
-        Vec::new()
-    }
-
     fn distributions(&self) -> Option<Distributions> {
         Some(self.connection.distributions())
-    }
-
-    fn congestion(&self) -> Option<String> {
-        None
     }
 
     fn stop(&self) {

@@ -7,8 +7,8 @@ mod info;
 mod tcp_flow;
 mod throttle;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
 
 use haul::Distributions;
 
@@ -16,19 +16,27 @@ pub use haul_flow::{HaulReceiver, HaulSender};
 pub use info::set_congestion;
 pub use tcp_flow::{TcpReceiver, TcpSender};
 
+use self::throttle::Throttle;
 use super::plan::Plan;
 use super::sample::PathSample;
+use crate::clock;
 
 /// One end of the data of one direction.
 pub trait Flow: Send + Sync {
     /// Bytes of each stream so far: those that have left, or those that have arrived, each once.
     fn bytes(&self) -> Vec<u64>;
     /// A sender's view of its paths.
-    fn paths(&self) -> Vec<PathSample>;
+    fn paths(&self) -> Vec<PathSample> {
+        Vec::new()
+    }
     /// How the figures of its packets are spread, over haul.
-    fn distributions(&self) -> Option<Distributions>;
+    fn distributions(&self) -> Option<Distributions> {
+        None
+    }
     /// A sender's congestion control.
-    fn congestion(&self) -> Option<String>;
+    fn congestion(&self) -> Option<String> {
+        None
+    }
     /// Ends it; what is still on its way is dropped.
     fn stop(&self);
 }
@@ -62,6 +70,33 @@ impl Quota {
         let taken = |left: u64| left.min(want as u64);
         let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left - taken(left)));
         before.map_or(0, taken) as usize
+    }
+}
+
+/// What one stream of a sender may still hand over, and when.
+struct Portions {
+    quota: Arc<Quota>,
+    throttle: Throttle,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Portions {
+    fn new(quota: &Arc<Quota>, plan: &Plan, stopped: &Arc<AtomicBool>) -> Self {
+        let throttle = Throttle::new(plan.rate(), clock::now());
+        Self { quota: Arc::clone(quota), throttle, stopped: Arc::clone(stopped) }
+    }
+
+    /// Waits until the next portion may go, of at most `most` bytes; none when there are none left, or the flow is to end.
+    fn next(&mut self, most: usize) -> Option<usize> {
+        if self.stopped.load(Ordering::Acquire) {
+            return None;
+        }
+        let len = self.quota.take(most);
+        let wait = self.throttle.wait(clock::now(), len);
+        if len > 0 && !wait.is_zero() {
+            clock::pause(wait);
+        }
+        (len > 0).then_some(len)
     }
 }
 

@@ -7,12 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul::Distributions;
 use rustix::net::sockopt;
 
 use super::info::{TcpInfo, congestion_of};
-use super::throttle::Throttle;
-use super::{Event, Events, Flow, Quota, incompressible};
+use super::{Event, Events, Flow, Portions, Quota, incompressible};
 use crate::clock;
 use crate::perf::plan::Plan;
 use crate::perf::sample::PathSample;
@@ -32,11 +30,11 @@ impl TcpSender {
         let source = Arc::new(incompressible(plan.block()));
         let streams: Vec<_> = streams.into_iter().map(Arc::new).collect();
         for stream in &streams {
-            let (stream, quota, source) = (Arc::clone(stream), Arc::clone(&quota), Arc::clone(&source));
-            let (stopped, events) = (Arc::clone(&stopped), events.clone());
-            let throttle = Throttle::new(plan.rate(), clock::now());
+            let (stream, source, events) = (Arc::clone(stream), Arc::clone(&source), events.clone());
+            let portions = Portions::new(&quota, plan, &stopped);
+            let stopped = Arc::clone(&stopped);
             thread::spawn(move || {
-                let sent = send(&stream, &quota, &source, throttle, &stopped);
+                let sent = send(&stream, &source, portions, &stopped);
                 if !stopped.load(Ordering::Acquire) {
                     let _ = events.send(match sent {
                         Ok(()) => Event::StreamEnded,
@@ -51,16 +49,8 @@ impl TcpSender {
     }
 }
 
-fn send(mut stream: &TcpStream, quota: &Quota, source: &[u8], mut throttle: Throttle, stopped: &AtomicBool) -> io::Result<()> {
-    while !stopped.load(Ordering::Acquire) {
-        let len = quota.take(source.len());
-        if len == 0 {
-            break;
-        }
-        let wait = throttle.wait(clock::now(), len);
-        if !wait.is_zero() {
-            clock::pause(wait);
-        }
+fn send(mut stream: &TcpStream, source: &[u8], mut portions: Portions, stopped: &AtomicBool) -> io::Result<()> {
+    while let Some(len) = portions.next(source.len()) {
         stream.write_all(source.get(..len).unwrap_or(source))?;
     }
     if stopped.load(Ordering::Acquire) {
@@ -79,10 +69,6 @@ impl Flow for TcpSender {
     fn paths(&self) -> Vec<PathSample> {
         let elapsed = clock::now() - self.started;
         self.streams.iter().map(|stream| TcpInfo::of(stream).map(|info| info.sample(elapsed)).unwrap_or_default()).collect()
-    }
-
-    fn distributions(&self) -> Option<Distributions> {
-        None
     }
 
     fn congestion(&self) -> Option<String> {
@@ -148,18 +134,6 @@ fn receive(mut stream: &TcpStream, count: &AtomicU64, buffer_bytes: usize) -> io
 impl Flow for TcpReceiver {
     fn bytes(&self) -> Vec<u64> {
         self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect()
-    }
-
-    fn paths(&self) -> Vec<PathSample> {
-        Vec::new()
-    }
-
-    fn distributions(&self) -> Option<Distributions> {
-        None
-    }
-
-    fn congestion(&self) -> Option<String> {
-        None
     }
 
     fn stop(&self) {
