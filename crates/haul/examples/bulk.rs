@@ -3,7 +3,7 @@
 //! A fixed source is sent as blocks (or, with `--ordered`, on an ordered stream) and dropped at the other end. Packets are as on an Ethernet
 //! of 1500 bytes. Both ends are in this process and talk over loopback, or one is elsewhere: `--listen` is the receiver, `--to` the sender.
 //!
-//!     bulk [--listen ADDR | --to ADDR] [--ordered] [--seconds N] [--bytes N] [--packet BYTES] [--block BYTES] [--rate RATE]
+//!     bulk [--listen ADDR | --to ADDR] [--ordered] [--seconds N] [--bytes N] [--packet BYTES] [--block BYTES] [--rate RATE | --mode NAME]
 //!          [--memory BYTES] [--stats] [--trace MILLISECONDS]
 
 use std::error::Error;
@@ -85,6 +85,7 @@ impl Plan {
                 "--packet" => plan.packet_bytes = value()?.parse()?,
                 "--block" => plan.block_bytes = value()?.parse::<usize>()?.clamp(1, haul::MAX_BLOCK),
                 "--rate" => plan.controller = Some(ControllerChoice::Fixed(value()?.parse()?)),
+                "--mode" => plan.controller = Some(value()?.parse()?),
                 "--listen" => plan.listen = Some(value()?.parse()?),
                 "--to" => plan.to = Some(value()?.parse()?),
                 "--trace" => plan.trace = Some(Duration::from_millis(value()?.parse()?)),

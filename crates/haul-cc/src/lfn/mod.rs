@@ -183,7 +183,7 @@ impl Controller for Lfn {
             Phase::Quick(quick) => return quick.window(&self.path),
             Phase::Contest(contest) => self.path.made_up(contest.window()),
             Phase::Startup(startup) => startup.window(&self.path),
-            phase => self.path.window(phase.window_gain()),
+            phase => self.path.window(phase.window_gain(&self.path)),
         };
         window + self.burst() * 3
     }

@@ -43,6 +43,14 @@ impl Mode {
         }
     }
 
+    /// Products of bandwidth and round-trip time in flight in cruise: the longest queue that is wanted, and as much again for one that others make.
+    pub(super) const fn window_gain(self) -> f64 {
+        match self {
+            Self::Fair | Self::Quickstart | Self::Modest => 1.5,
+            Self::Aggressive => 2.5,
+        }
+    }
+
     /// Whether an equal part is held against flows that keep the queue full.
     pub(super) const fn contests(self) -> bool {
         matches!(self, Self::Fair | Self::Quickstart)

@@ -127,10 +127,10 @@ impl Phase {
     }
 
     /// Products of bandwidth and round-trip time that may be in flight.
-    pub(super) fn window_gain(&self) -> f64 {
+    pub(super) fn window_gain(&self, path: &PathModel) -> f64 {
         match self {
             Self::Quick(_) | Self::Startup(_) | Self::Drain { .. } => STARTUP_WINDOW,
-            Self::Cruise | Self::Down { .. } | Self::Contest(_) => 1.5,
+            Self::Cruise | Self::Down { .. } | Self::Contest(_) => path.mode().window_gain(),
             Self::Up(up) => 1.0 + up.gain(),
             Self::ProbeRtt { .. } => 0.75,
         }
