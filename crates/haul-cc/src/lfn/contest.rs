@@ -127,6 +127,8 @@ impl Contest {
         }
         if ack.now.since(self.long_at) > (self.round_trip * QUIET_ROUNDS).max(LEAST_QUIET) {
             path.renew_min_rtt(ack.now, ack.min_rtt);
+            // A question that was asked just now has halved what arrived.
+            path.raise_bandwidth(self.window * 8.0 / self.round_trip.as_secs_f64().max(1e-4));
             return Turn::Cruise;
         }
         Turn::Stay
@@ -224,7 +226,7 @@ const LEAST_ASK: Duration = Duration::from_secs(5);
 const QUESTION_CUT: f64 = 0.5;
 /// Part of the old rate above which the cut has changed nothing.
 const ALONE: f64 = 0.95;
-/// The window decides; pacing only spreads it.
+/// The window decides; pacing only spreads it. Bursts into a full queue are what is dropped: TCP sends when its packets have left the queue.
 const PACING_AHEAD: f64 = 1.02;
 /// Round trips in which all that overflows belongs together.
 const SAME_EVENT: u32 = 5;

@@ -303,7 +303,7 @@ impl PathModel {
         self.packet = packet;
     }
 
-    /// What the quick start has seen arrive.
+    /// What has been seen to arrive.
     pub(super) fn raise_bandwidth(&mut self, arrived_bps: f64) {
         self.bandwidth_bps = self.bandwidth_bps.max(arrived_bps);
     }
