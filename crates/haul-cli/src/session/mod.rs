@@ -17,7 +17,7 @@ mod telemetry;
 pub use adapter::ControlOut;
 pub use client::{ClientSession, Job};
 pub use greeting::{Refusal, RepliedStream, Reply, to_line};
-pub use server::{ServerSession, refuse};
+pub use server::{Farewell, ServerSession, refuse};
 pub use telemetry::{PathReport, PathView};
 
 /// Application protocol name, agreed in the handshake.
