@@ -107,7 +107,7 @@ fn over_ssh(args: &ProxyArgs) -> Result<Exit, Failure> {
         args.carriage.max_connections,
     );
     let client = Client {
-        connector: connector(&args.carriage, &args.ssh, args.udp_port, None),
+        connector: connector(&args.carriage, &args.ssh, args.udp_port),
         host: Host::Ssh(host),
         opening: opening(args.remote.iter().map(asked).collect(), confines(&doors)),
         doors,
@@ -119,7 +119,7 @@ fn over_ssh(args: &ProxyArgs) -> Result<Exit, Failure> {
 
 /// `haul proxy connect`.
 fn connect(args: &ProxyConnectArgs) -> Result<Exit, Failure> {
-    let host = remote(&args.remote)?;
+    let host = remote(&args.remote, args.key)?;
     if matches!(host, Host::Ssh(_)) && !args.listen.is_empty() && args.to.is_none() {
         return Err(Failure::new(format!("{host}: over ssh the other side has no target of its own"))
             .hint("name one with --to HOST:PORT, or with -L PORT:HOST:HOSTPORT"));
@@ -138,7 +138,7 @@ fn connect(args: &ProxyConnectArgs) -> Result<Exit, Failure> {
     });
     let doors: Vec<Door> = args.listen.iter().map(to_target).chain(onwards).chain(doors_of(&args.forwards)).collect();
     let client = Client {
-        connector: connector(&args.carriage, &args.ssh, args.udp_port, args.key),
+        connector: connector(&args.carriage, &args.ssh, args.udp_port),
         host,
         opening: opening(Vec::new(), confines(&doors)),
         doors,
@@ -165,18 +165,12 @@ fn confines(doors: &[Door]) -> Option<Vec<Target>> {
     Some(targets.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-fn connector<'a>(
-    args: &'a CarriageArgs,
-    ssh: &'a SshArgs,
-    udp_port: Option<PortRange>,
-    key: Option<Fingerprint>,
-) -> Connector<'a> {
+fn connector<'a>(args: &'a CarriageArgs, ssh: &'a SshArgs, udp_port: Option<PortRange>) -> Connector<'a> {
     Connector {
         service: PROTOCOL,
         ssh,
         udp_port,
         state: args.state.as_deref(),
-        pinned: key,
         bind: None,
         transport: transport(args),
         quiet: args.quiet,
@@ -185,19 +179,23 @@ fn connector<'a>(
 }
 
 /// `haul://HOST[:PORT]`, `HOST[:PORT]` or `USER@HOST`.
-fn remote(text: &str) -> Result<Host, Failure> {
+fn remote(text: &str, key: Option<Fingerprint>) -> Result<Host, Failure> {
     if let Some(daemon) = text.strip_prefix("haul://") {
-        return daemon_host(daemon.trim_end_matches('/'));
+        return daemon_host(daemon.trim_end_matches('/'), key);
     }
     if text.contains('@') {
         return ssh_host(text.as_ref()).map(Host::Ssh);
     }
-    daemon_host(text)
+    daemon_host(text, key)
 }
 
-fn daemon_host(text: &str) -> Result<Host, Failure> {
+fn daemon_host(text: &str, key: Option<Fingerprint>) -> Result<Host, Failure> {
     let parsed = DaemonHost::parse_or(text, PROXY_PORT);
-    parsed.map(Host::Daemon).map_err(|error| {
+    let host = |host| match key {
+        Some(key) => Host::Pinned(host, key),
+        None => Host::Daemon(host),
+    };
+    parsed.map(host).map_err(|error| {
         Failure::new(error).hint("write HOST[:PORT] of a `haul proxy serve`, or USER@HOST to be reached through ssh")
     })
 }

@@ -1,6 +1,6 @@
 //! The side that is asked: `haul proxy serve`, and the far side of a proxy over ssh.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use crate::args::ProxyServeArgs;
 use crate::exit::{Exit, Failure, chain};
 use crate::keys;
 use crate::session::Refusal;
+use crate::ssh::Family;
 use crate::state::StateDir;
 
 /// Clients at once; each has a thread.
@@ -192,11 +193,7 @@ async fn cancelled(cancel: &Cancel) {
 fn listen(args: &ProxyServeArgs, config: &ServerConfig) -> Result<Endpoint, Failure> {
     let port = args.port;
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
-    let bound = match args.bind {
-        Some(address) => on(address),
-        // A machine without IPv6 serves IPv4 alone.
-        None => on(Ipv6Addr::UNSPECIFIED.into()).or_else(|_| on(Ipv4Addr::UNSPECIFIED.into())),
-    };
+    let bound = args.bind.map_or_else(|| Family::Any.listen(on), on);
     bound.map_err(|error| {
         Failure::new(format!("UDP port {port}: {}", chain(&error)))
             .hint("is another proxy running? Name another port with -p, or an address of this machine with -B")
