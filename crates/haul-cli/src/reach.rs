@@ -159,10 +159,11 @@ impl Connector<'_> {
         };
         let (known, looked_up) = (known_hosts()?, host.clone());
         let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
-        let won = self.knock(host, "`haul serve`", &judge, Some(identity.clone()));
+        let server = if self.service == crate::proxy::PROTOCOL { "`haul proxy serve`" } else { "`haul serve`" };
+        let won = self.knock(host, server, &judge, Some(identity.clone()));
         let Some(key) = judge.refused() else { return won };
         admit(host, key, known_hosts()?, self.state)?;
-        self.knock(host, "`haul serve`", &Judge::new(move |now| now == key), Some(identity))
+        self.knock(host, server, &Judge::new(move |now| now == key), Some(identity))
     }
 
     fn to_key(&self, host: &DaemonHost, key: Fingerprint) -> Result<Connected, Failure> {

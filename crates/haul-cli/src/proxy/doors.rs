@@ -101,7 +101,7 @@ fn refused(listen: &Listen, kind: Kind, error: &io::Error) -> Failure {
     match error.kind() {
         io::ErrorKind::AddrInUse => failure.hint("another program has the port: end it, or name another port"),
         io::ErrorKind::PermissionDenied if kind == Kind::Transparent => {
-            failure.hint("a transparent proxy needs root, or the capability CAP_NET_ADMIN")
+            failure.hint("a transparent proxy needs root, or the capability CAP_NET_ADMIN or CAP_NET_RAW")
         }
         io::ErrorKind::PermissionDenied => failure.hint("ports below 1024 are for root: name a higher one"),
         io::ErrorKind::AddrNotAvailable => failure.hint("this host does not have the address"),
