@@ -24,6 +24,7 @@ pub struct Sites {
     hosts: Vec<(Host, Sshd)>,
     hub: Host,
     wans: Vec<Wan>,
+    inner: Vec<String>,
     room: Room,
 }
 
@@ -36,7 +37,7 @@ impl Sites {
         ip(&["netns", "add", &hub.namespace]);
         ip(&["-n", &hub.namespace, "link", "set", "lo", "up"]);
         set_in(&hub.namespace, "net/ipv4/ip_forward", "1");
-        let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), room };
+        let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), inner: Vec::new(), room };
         for (index, link) in links.iter().enumerate() {
             made.add(index + 1, link, &id);
         }
@@ -79,6 +80,24 @@ impl Sites {
         &self.hosts[number - 1].0
     }
 
+    /// A host behind a site, which is its gateway to everywhere: 10.92.N.2 and fd92:N::2, on the site's device `lan0`.
+    pub fn behind(&mut self, number: usize) -> Host {
+        let gateway = self.site(number).namespace.clone();
+        let inner = format!("{PREFIX}{}-inner{number}", self.room.id());
+        ip(&["netns", "add", &inner]);
+        self.inner.push(inner.clone());
+        ip(&["link", "add", "lan0", "netns", &gateway, "type", "veth", "peer", "name", "eth0", "netns", &inner]);
+        for (namespace, device, last) in [(&gateway, "lan0", 1), (&inner, "eth0", 2)] {
+            ip(&["-n", namespace, "address", "add", &format!("10.92.{number}.{last}/24"), "dev", device]);
+            ip(&["-n", namespace, "address", "add", &format!("fd92:{number}::{last}/64"), "dev", device, "nodad"]);
+            ip(&["-n", namespace, "link", "set", device, "up"]);
+        }
+        ip(&["-n", &inner, "route", "add", "default", "via", &format!("10.92.{number}.1")]);
+        ip(&["-n", &inner, "-6", "route", "add", "default", "via", &format!("fd92:{number}::1")]);
+        set_in(&gateway, "net/ipv4/ip_forward", "1");
+        Host { namespace: inner, address: format!("10.92.{number}.2"), address6: format!("fd92:{number}::2") }
+    }
+
     /// The hub: it reaches every site, by short links.
     pub fn hub(&self) -> &Host {
         &self.hub
@@ -115,8 +134,8 @@ impl Sites {
 
 impl Drop for Sites {
     fn drop(&mut self) {
-        for (host, _) in &self.hosts {
-            remove(&host.namespace);
+        for namespace in self.hosts.iter().map(|(host, _)| &host.namespace).chain(&self.inner) {
+            remove(namespace);
         }
         remove(&self.hub.namespace);
     }
