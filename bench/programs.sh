@@ -94,12 +94,13 @@ pipe_nc() {
     wait $!
 }
 pipe_ssh() { a ssh -F ssh_config far "cat >$place/arrived/file" <file; }
-pipe_haul() { a "$haul" pipe -q -F ssh_config --remote-haul "$haul" far -- "cat >$place/arrived/file" <file; }
+# What follows are options of haul pipe.
+pipe_haul() { a "$haul" pipe -q "$@" -F ssh_config --remote-haul "$haul" far -- "cat >$place/arrived/file" <file; }
 # Without logging in, like nc.
 pipe_listen() {
     b "$haul" pipe -l 9001 --anyone </dev/null >arrived/file 2>listens &
     until grep -q -e --key listens; do sleep 0.1; done
-    a "$haul" pipe -q --key "$(sed -n 's/.*--key \([^ ]*\) .*/\1/p' listens)" "$far" 9001 <file >/dev/null
+    a "$haul" pipe -q "$@" --key "$(sed -n 's/.*--key \([^ ]*\) .*/\1/p' listens)" "$far" 9001 <file >/dev/null
     wait $!
 }
 export -f pipe_nc pipe_ssh pipe_haul pipe_listen a b listening
@@ -109,7 +110,9 @@ measure_pipe() {
     ! there nc || copy pipe nc bash -ec pipe_nc
     copy pipe ssh bash -ec pipe_ssh
     copy pipe 'haul pipe, ssh' bash -ec pipe_haul
+    copy pipe '  quickstart' bash -ec 'pipe_haul --mode quickstart'
     copy pipe 'haul pipe -l' bash -ec pipe_listen
+    copy pipe '  quickstart' bash -ec 'pipe_listen --mode quickstart'
 }
 
 measure_rsync() {
@@ -118,6 +121,8 @@ measure_rsync() {
         rsync -a --whole-file --inplace -e "ssh -F ssh_config" file far:"$place/arrived/"
     copy rsync 'haul rsync' "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
         rsync -a --whole-file --inplace -e "$haul rsh -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
+    copy rsync '  quickstart' "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
+        rsync -a --whole-file --inplace -e "$haul rsh --mode quickstart -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
 }
 
 # The ways of a program to a port of host b: WAY HOST PORT lines

@@ -14,7 +14,7 @@ use tokio::time::{sleep, timeout};
 
 use super::dial::prepare;
 use super::hub::{Hub, Slot};
-use super::relay::{Reply, Streams, cut, relay, reset};
+use super::relay::{Reply, Streams, cut, relay, reset, resets_when_dropped};
 use super::socks;
 use super::target::Target;
 use super::wire::{Aim, FAILED, Refused};
@@ -87,6 +87,7 @@ impl Visit {
     /// Carries a connection whose target is known; the first bytes do not wait for the answer.
     async fn go(&self, client: TcpStream, aim: &Aim) -> io::Result<()> {
         prepare(&client)?;
+        resets_when_dropped(&client, true);
         let streams = match self.open(aim).await {
             Ok(streams) => streams,
             Err(refused) => {

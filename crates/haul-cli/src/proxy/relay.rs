@@ -60,10 +60,12 @@ pub enum Reply {
 
 /// Carries bytes until both directions have ended, or one side is broken: then so is the other.
 pub async fn relay(tcp: TcpStream, mut streams: Streams, reply: Reply) -> (Moved, Result<(), Cut>) {
+    resets_when_dropped(&tcp, true);
     let (mut up, mut down) = (Up::default(), Down::new(reply));
     let result = carry(&tcp, &mut streams, &mut up, &mut down).await;
-    if result.is_err() {
-        cut(tcp, &mut streams);
+    match result {
+        Ok(()) => resets_when_dropped(&tcp, false),
+        Err(_) => cut(tcp, &mut streams),
     }
     (Moved { up: up.bytes, down: down.bytes }, result)
 }
@@ -77,9 +79,15 @@ pub fn cut(tcp: TcpStream, (send, receive): &mut Streams) {
 
 /// Closes a TCP connection by a reset.
 pub fn reset(tcp: TcpStream) {
-    // An error means that it is closed already.
-    let _ = SockRef::from(&tcp).set_linger(Some(Duration::ZERO));
+    resets_when_dropped(&tcp, true);
     drop(tcp);
+}
+
+/// Whether the connection is to be reset when it is closed: by this process, or by the system for a process that was killed. Otherwise that would be
+/// an end, and what has come by then would look like all.
+pub fn resets_when_dropped(tcp: &TcpStream, resets: bool) {
+    // An error means that it is closed already.
+    let _ = SockRef::from(tcp).set_linger(resets.then_some(Duration::ZERO));
 }
 
 async fn carry(tcp: &TcpStream, (send, receive): &mut Streams, up: &mut Up, down: &mut Down) -> Result<(), Cut> {

@@ -205,7 +205,7 @@ fn kills_of_either_end_leave_nothing_hanging() {
     };
     assert!(eventually(PATIENCE, works), "it does not connect again");
 
-    // The other end is gone: the servers hear of it, by a reset.
+    // The other end is gone: the servers hear of it, by a reset, and so do its clients, though nobody is left to tell them.
     let mut clients: Vec<TcpStream> = (0..20).map(|_| client(sites.site(1), 8080)).collect();
     for client in &mut clients {
         assert_eq!(ask(client, b"hello"), b"hello");
@@ -213,6 +213,7 @@ fn kills_of_either_end_leave_nothing_hanging() {
     let before = ended.load(Ordering::Relaxed);
     connected.signal(Signal::KILL);
     connected.wait(PATIENCE);
+    clients.iter_mut().for_each(assert_reset);
     assert!(eventually(PATIENCE, || ended.load(Ordering::Relaxed) >= before + 20), "the servers hear of nothing");
     stop(serving);
 }
