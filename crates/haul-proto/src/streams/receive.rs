@@ -11,6 +11,11 @@ use super::ranges::RangeSet;
 /// Bytes of one reassembly chunk.
 pub(crate) const CHUNK: usize = 64 << 10;
 
+/// What arrives in a round trip, so many times, is the window.
+const GROWTH: u64 = 3;
+/// The same, where the window was what held the stream up.
+const GROWTH_OF_FILLED: u64 = 8;
+
 #[derive(Debug)]
 struct Chunk {
     data: Box<[u8]>,
@@ -299,12 +304,14 @@ impl ReceiveHalf {
         !std::mem::replace(&mut self.in_round, true)
     }
 
-    /// A round trip has passed: a window that arrivals could fill in it grows to three times their number.
+    /// A round trip has passed: a window that arrivals could fill in it grows to three times their number; one that they have filled held them up, and
+    /// grows by more, for the news takes another round trip.
     pub fn on_round(&mut self, bound: u64) {
         self.in_round = false;
         let arrived = self.highest - self.round_mark;
         self.round_mark = self.highest;
-        self.window = self.window.max(arrived.saturating_mul(3)).min(bound.max(CHUNK as u64));
+        let growth = if arrived >= self.window / 2 { GROWTH_OF_FILLED } else { GROWTH };
+        self.window = self.window.max(arrived.saturating_mul(growth)).min(bound.max(CHUNK as u64));
     }
 
     fn note(&mut self, offset: u64, len: usize, fin: bool) -> bool {
