@@ -446,7 +446,14 @@ mod tests {
             stream.read(&mut [0; 1400], &mut pool);
         }
         assert_eq!(stream.renew_credit(1 << 30), Some(156_000));
+        // More than half of the window in a round trip: it held the stream up.
         stream.on_round(1 << 30);
-        assert_eq!(stream.renew_credit(1 << 30), Some(56_000 + 168_000));
+        assert_eq!(stream.renew_credit(1 << 30), Some(56_000 + 8 * 56_000));
+        for packet in 40..168 {
+            receive(&mut stream, &mut pool, packet * 1400, 1400, false);
+            stream.read(&mut [0; 1400], &mut pool);
+        }
+        stream.on_round(1 << 30);
+        assert_eq!(stream.renew_credit(1 << 30), Some(168 * 1400 + 3 * 128 * 1400));
     }
 }
