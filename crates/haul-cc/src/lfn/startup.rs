@@ -69,7 +69,8 @@ impl Startup {
                 self.best_bps = path.bandwidth_bps();
                 self.flat_rounds = 0;
                 self.noise = self.noise.max(self.round_delay);
-            } else {
+            } else if self.window(path) == path.window(STARTUP_WINDOW) {
+                // Where the window is held back, that is why the rate is; and round trips of microseconds pass while a thread stands still.
                 self.flat_rounds += 1;
             }
             self.round_delay = Duration::ZERO;
