@@ -61,16 +61,15 @@ pub struct Lfn {
 impl Lfn {
     /// A controller in startup; in cruise if the path is known.
     pub fn new(mode: Mode, start: &PathStart) -> Self {
-        let path = PathModel::new(mode, start.packet);
         let mut new = Self {
             mode,
             packet: start.packet,
+            path: PathModel::new(mode, start.packet),
             phase: if mode == Mode::Quickstart {
                 Phase::Quick(Box::new(Quick::new(start)))
             } else {
-                Phase::Startup(Startup::new(&path))
+                Phase::Startup(Startup::new())
             },
-            path,
             seed: start.seed,
             next_probe: start.now,
         };
@@ -86,7 +85,7 @@ impl Lfn {
         let min_rtt = self.path.min_rtt();
         match turn {
             Turn::Stay | Turn::Contest => {}
-            Turn::Startup => self.phase = Phase::Startup(Startup::new(&self.path)),
+            Turn::Startup => self.phase = Phase::Startup(Startup::new()),
             Turn::Drain => self.phase = Phase::Drain { since: now },
             Turn::Cruise => {
                 // Where much was gained there may be more, and the estimate that startup left may be low.
@@ -182,7 +181,6 @@ impl Controller for Lfn {
         let window = match &self.phase {
             Phase::Quick(quick) => return quick.window(&self.path),
             Phase::Contest(contest) => self.path.made_up(contest.window()),
-            Phase::Startup(startup) => startup.window(&self.path),
             phase => self.path.window(phase.window_gain(&self.path)),
         };
         window + self.burst() * 3

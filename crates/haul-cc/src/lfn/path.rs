@@ -433,6 +433,6 @@ const LEAST_RAISE: f64 = 0.01;
 /// Twice as much after 70 epochs.
 const RAISE_RECOVERY: f64 = 1.01;
 /// A thread that loses the processor for this long must not empty the pipe.
-pub(super) const STALL: Duration = Duration::from_millis(5);
+const STALL: Duration = Duration::from_millis(5);
 const MIN_ACK_TIME: Duration = Duration::from_micros(500);
 const MAX_ACK_TIME: Duration = Duration::from_millis(10);

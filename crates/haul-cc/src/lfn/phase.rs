@@ -8,7 +8,7 @@ use super::contest::Contest;
 use super::epoch::Summary;
 use super::path::PathModel;
 use super::quick::{Quick, Verdict};
-use super::startup::{STARTUP_GAIN, STARTUP_WINDOW, Startup};
+use super::startup::{STARTUP_GAIN, Startup};
 use super::up::Up;
 use crate::{AckSample, EcnSample};
 
@@ -129,7 +129,7 @@ impl Phase {
     /// Products of bandwidth and round-trip time that may be in flight.
     pub(super) fn window_gain(&self, path: &PathModel) -> f64 {
         match self {
-            Self::Quick(_) | Self::Startup(_) | Self::Drain { .. } => STARTUP_WINDOW,
+            Self::Quick(_) | Self::Startup(_) | Self::Drain { .. } => 3.5,
             Self::Cruise | Self::Down { .. } | Self::Contest(_) => path.mode().window_gain(),
             Self::Up(up) => 1.0 + up.gain(),
             Self::ProbeRtt { .. } => 0.75,

@@ -6,10 +6,8 @@
 
 use std::time::Duration;
 
-use haul_units::Bytes;
-
 use super::epoch::Summary;
-use super::path::{PathModel, STALL};
+use super::path::PathModel;
 use super::swell::Swell;
 use crate::AckSample;
 
@@ -23,44 +21,19 @@ pub(super) struct Startup {
     noise: Duration,
     round_delay: Duration,
     swell: Swell,
-    /// The window at its beginning, what had been delivered then, and since.
-    first_window: Bytes,
-    delivered_before: Option<Bytes>,
-    delivered: Bytes,
 }
 
 impl Startup {
-    pub(super) fn new(path: &PathModel) -> Self {
-        Self {
-            best_bps: 0.0,
-            flat_rounds: 0,
-            noise: Duration::ZERO,
-            round_delay: Duration::ZERO,
-            swell: Swell::default(),
-            first_window: path.window(STARTUP_WINDOW),
-            delivered_before: None,
-            delivered: Bytes::ZERO,
-        }
-    }
-
-    /// On a path shorter than the stalls that a window is for, the rate of a round trip says little about them: a token bucket passes in it
-    /// at the rate of the wire behind. There the window is at most the first one and twice what has come through, which is three times
-    /// as much each round trip; while a delay is being watched nothing is added.
-    pub(super) fn window(&self, path: &PathModel) -> Bytes {
-        let window = path.window(STARTUP_WINDOW);
-        if path.min_rtt() < STALL { window.min(self.first_window + self.delivered * 2) } else { window }
+    pub(super) fn new() -> Self {
+        Self { best_bps: 0.0, flat_rounds: 0, noise: Duration::ZERO, round_delay: Duration::ZERO, swell: Swell::default() }
     }
 
     /// True when the path is full.
     pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &PathModel) -> bool {
-        let before = *self.delivered_before.get_or_insert(ack.delivered.saturating_sub(ack.acked));
         let delay = path.queue_delay();
         let threshold = path.queue_threshold(32).max(self.noise.max(path.jitter()) * 2);
         if self.swell.on_delay(ack.now, delay, threshold, path.min_rtt()) {
             return true;
-        }
-        if delay <= threshold {
-            self.delivered = ack.delivered.saturating_sub(before);
         }
         let mut grew = true;
         if ack.round_start && !ack.rate.is_some_and(|sample| sample.app_limited) {
@@ -69,8 +42,7 @@ impl Startup {
                 self.best_bps = path.bandwidth_bps();
                 self.flat_rounds = 0;
                 self.noise = self.noise.max(self.round_delay);
-            } else if self.window(path) == path.window(STARTUP_WINDOW) {
-                // Where the window is held back, that is why the rate is; and round trips of microseconds pass while a thread stands still.
+            } else {
                 self.flat_rounds += 1;
             }
             self.round_delay = Duration::ZERO;
@@ -86,8 +58,6 @@ impl Startup {
 
 /// x = 3
 pub(super) const STARTUP_GAIN: f64 = 4.94;
-/// Products of bandwidth and round-trip time that may be in flight.
-pub(super) const STARTUP_WINDOW: f64 = 3.5;
 /// draft-ietf-ccwg-bbr 5.3.1.2: the pipe is full after three rounds that grew by less than a quarter.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;

@@ -20,8 +20,6 @@ pub struct Scenario {
     /// Loss on the wire, packet by packet.
     pub loss: LossModel,
     pub jitter: Duration,
-    /// A token bucket, full at first, in front of a wire that is so much faster: what it holds passes at the rate of the wire.
-    pub bucket: Option<(Bytes, BitRate)>,
     /// The way back lets acknowledgements through only at multiples of this time.
     pub ack_hold: Duration,
     /// The receiver takes packets from its socket only at multiples of this time.
@@ -49,7 +47,6 @@ impl Scenario {
             mark_bdp: None,
             loss: LossModel::None,
             jitter: Duration::ZERO,
-            bucket: None,
             ack_hold: Duration::ZERO,
             receive_batch: Duration::ZERO,
             flows: vec![FlowPlan::bulk(ControllerChoice::Fair)],
@@ -149,7 +146,7 @@ impl<'a> Run<'a> {
         let bdp = scenario.rate.bytes_in(scenario.rtt).0 as f64;
         let queue_bytes = Bytes((bdp * scenario.queue_bdp) as u64).max(PACKET * 8);
         let config = LinkConfig {
-            rate: scenario.bucket.map_or(scenario.rate, |(_, wire)| wire),
+            rate: scenario.rate,
             delay: scenario.rtt / 2,
             jitter: scenario.jitter,
             queue: queue_bytes,
@@ -187,7 +184,6 @@ impl<'a> Run<'a> {
             let flows = self.flows.iter().map(Flow::next_event).min().unwrap_or(Time::NEVER);
             let change = changes.peek().map_or(Time::NEVER, |(at, _)| *at);
             let now = flows.min(self.link.next_event().unwrap_or(Time::NEVER)).min(change);
-            self.empty_bucket(now);
             self.sample_queue(now.min(end));
             if now >= end {
                 break;
@@ -209,15 +205,6 @@ impl<'a> Run<'a> {
         }
         self.outcome.sent_pkts = self.flows.iter().map(|flow| flow.sent_pkts).sum();
         self.outcome
-    }
-
-    /// A bucket that is empty stays so: nobody here sends less than comes in.
-    fn empty_bucket(&mut self, now: Time) {
-        if self.scenario.bucket.is_some_and(|(holds, _)| self.link.stats().carried >= holds)
-            && self.link.config().rate != self.scenario.rate
-        {
-            self.link.set_rate(now, self.scenario.rate);
-        }
     }
 
     fn change(&mut self, now: Time, change: Change) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_cc::{ControllerChoice, Learned};
 use haul_units::{BitRate, Bytes, Time};
 
-use crate::flow::{FlowPlan, PACKET};
+use crate::flow::FlowPlan;
 use crate::grid::compare;
 use crate::scenario::{Outcome, Scenario};
 
@@ -28,7 +28,7 @@ impl Start {
     fn of(scenario: &Scenario, outcome: &Outcome) -> Self {
         let rtt = scenario.rtt.as_secs_f64();
         let reached = outcome.time_to(0, scenario.rate.scaled(0.8), scenario.rtt);
-        let carried = scenario.rate.bytes_in(scenario.rtt).0 as f64 / PACKET.0 as f64;
+        let carried = scenario.rate.bytes_in(scenario.rtt).0 as f64 / crate::flow::PACKET.0 as f64;
         Self {
             rounds: reached.map_or(f64::INFINITY, |time| time.as_secs_f64() / rtt),
             dropped: outcome.dropped_pkts as f64 / carried,
@@ -99,36 +99,6 @@ const HEADER: &str = "\
 
 const GIGABYTE_HEADER: &str =
     "# 1 GB over 10 Gbit/s, 100 ms, queue 1: until the last byte has arrived once; 0.80 s at the rate of the link.";
-
-/// A shaper of 150 Mbit/s on a wire of 10 Gbit/s, as `tc tbf burst 256k limit 1m`: the first bytes say nothing about its rate.
-#[test]
-fn the_first_bytes_of_a_token_bucket_are_no_estimate() {
-    let (rate, bucket) = (BitRate::mbps(150), Bytes::kib(256));
-    let mut missed = Vec::new();
-    for rtt_us in [60, 100, 200, 300, 500, 1_000, 2_000, 5_000, 10_000] {
-        for receive_us in [0, 100, 1_000] {
-            for controller in [ControllerChoice::Fair, ControllerChoice::Modest, ControllerChoice::Aggressive] {
-                let rtt = Duration::from_micros(rtt_us);
-                let scenario = Scenario {
-                    bucket: Some((bucket, BitRate::gbps(10))),
-                    queue_bdp: Bytes::mib(1).0 as f64 / rate.bytes_in(rtt).0 as f64,
-                    receive_batch: Duration::from_micros(receive_us),
-                    flows: vec![FlowPlan::bulk(controller)],
-                    length: Duration::from_secs(1),
-                    ..Scenario::new(rate, rtt)
-                };
-                let outcome = scenario.run();
-                let used = outcome.rate(0, Duration::ZERO, scenario.length).ratio_to(rate).as_f64();
-                let dropped = PACKET * outcome.dropped_pkts;
-                println!("{controller} {rtt:?} {receive_us} us: {dropped} dropped, {used:.3} used");
-                if dropped > Bytes::kib(512) || used < 0.95 {
-                    missed.push(format!("{controller} {rtt:?} {receive_us} us: {dropped} dropped, {used:.3} used"));
-                }
-            }
-        }
-    }
-    assert!(missed.is_empty(), "\n{}", missed.join("\n"));
-}
 
 /// A start on a path that is not as it was, or not empty.
 struct Surprise {
@@ -214,7 +184,7 @@ fn what_is_remembered_may_be_wrong() {
             let cubic = |from, to| if surprise.beside_cubic { share(1, from, to) } else { 0.0 };
             let early = (BEFORE, BEFORE + Duration::from_secs(3));
             let late = (BEFORE + Duration::from_secs(10), BEFORE * 3);
-            let carried = PATH.0.bytes_in(PATH.1).0 as f64 / PACKET.0 as f64;
+            let carried = PATH.0.bytes_in(PATH.1).0 as f64 / crate::flow::PACKET.0 as f64;
             let row = [
                 share(0, early.0, early.1),
                 cubic(early.0, early.1),
