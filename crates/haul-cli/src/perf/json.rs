@@ -4,7 +4,7 @@
 //! they mean there; with `--bidir` the way back is `sum_bidir_reverse`, `sum_sent_bidir_reverse`, `sum_received_bidir_reverse`. Bytes of an interval are counted at the
 //! receiver. `retransmits` are packets taken for lost, for TCP segments sent again.
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 
@@ -48,7 +48,7 @@ pub fn start(plan: &Plan, start: &Start) -> Value {
         "connected": connected,
         "version": format!("haul {}", env!("CARGO_PKG_VERSION")),
         "system_info": start.systems[0],
-        "timestamp": { "time": http_date(start.timestamp), "timesecs": start.timestamp, "timemillisecs": start.timestamp * 1000 },
+        "timestamp": { "time": httpdate::fmt_http_date(UNIX_EPOCH + Duration::from_secs(start.timestamp)), "timesecs": start.timestamp, "timemillisecs": start.timestamp * 1000 },
         "connecting_to": { "host": start.host, "port": remote.port() },
         "cookie": start.cookie,
         "target_bitrate": plan.rate_bps.unwrap_or(0),
@@ -296,6 +296,9 @@ fn add_paths(value: &mut Value, paths: &[PathSample]) {
         insert(value, "in_flight", json!(path.in_flight_bytes));
         insert(value, "pacing_rate", json!(path.pacing_bps));
         insert(value, "delivery_rate", json!(path.delivery_bps));
+        if path.burst_p99_pkts > 0 {
+            insert(value, "burst_p99_packets", json!(path.burst_p99_pkts));
+        }
         insert(value, "phase", json!(path.phase));
     }
 }
@@ -321,37 +324,4 @@ fn cpu(host: &CpuUse, remote: Option<&CpuUse>) -> Value {
         "host_total": host.total, "host_user": host.user, "host_system": host.system,
         "remote_total": remote.total, "remote_user": remote.user, "remote_system": remote.system,
     })
-}
-
-/// `Fri, 20 Nov 2026 16:40:08 GMT`. // days to date: Hinnant, chrono-compatible low-level date algorithms, civil_from_days
-fn http_date(timestamp: u64) -> String {
-    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-    let (days, second) = (timestamp / 86_400, timestamp % 86_400);
-    let shifted = days + 719_468;
-    let (era, of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12;
-    let year = era * 400 + year_of_era + u64::from(month < 2);
-    let (weekday, month) = (DAYS[(days % 7) as usize], MONTHS[month as usize]);
-    format!("{weekday}, {day:02} {month} {year} {:02}:{:02}:{:02} GMT", second / 3600, second / 60 % 60, second % 60)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn dates_are_those_of_the_calendar() {
-        for (timestamp, date) in [
-            (0, "Thu, 01 Jan 1970 00:00:00 GMT"),
-            (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
-            (1_795_192_808, "Fri, 20 Nov 2026 16:40:08 GMT"),
-        ] {
-            assert_eq!(http_date(timestamp), date);
-        }
-    }
 }

@@ -31,6 +31,8 @@ pub struct PathSample {
     pub pacing_bps: u64,
     /// Rate at which what is sent arrives.
     pub delivery_bps: u64,
+    /// 99 of 100 bursts had at most so many packets; 0 where it is not known.
+    pub burst_p99_pkts: u64,
     /// Phase of the congestion control.
     pub phase: String,
     /// Counter: packets sent.
@@ -71,6 +73,7 @@ impl From<&Stats> for PathSample {
             packet_bytes: stats.packet_size.as_u64(),
             pacing_bps: stats.pacing_rate.as_bps(),
             delivery_bps: stats.delivery_rate.as_bps(),
+            burst_p99_pkts: stats.burst_p99_pkts,
             phase: stats.controller.phase.to_owned(),
             sent_pkts: stats.sent_pkts,
             lost_pkts: stats.lost_pkts,

@@ -86,6 +86,9 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Vec<String> {
             let late = spreads.late_pkts.classes();
             say("Reordered", if late.is_empty() { "none".to_owned() } else { format!("{late} (packets behind: how often)") });
         }
+        if let Some(packets) = sender.paths.iter().map(|path| path.burst_p99_pkts).max().filter(|&packets| packets > 0) {
+            say("Bursts", format!("p99 {packets} packets"));
+        }
         say("Waited for", waits(&sender.paths));
     }
     if let Some(done) = &outcome.done {

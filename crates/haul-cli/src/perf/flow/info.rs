@@ -71,6 +71,7 @@ impl TcpInfo {
             packet_bytes: segment,
             pacing_bps: rate(self.u64(offset::PACING_RATE)),
             delivery_bps: rate(self.u64(offset::DELIVERY_RATE)),
+            burst_p99_pkts: 0,
             phase: phase(self.bytes.get(1).copied().unwrap_or(0)).to_owned(),
             sent_pkts: self.u32(offset::DATA_SEGS_OUT),
             lost_pkts: self.u32(offset::TOTAL_RETRANS),
