@@ -19,7 +19,7 @@ use crate::keys::{self, Known, KnownHosts};
 use crate::memory::SavedPath;
 use crate::ssh::{BOOTSTRAP, ClientHello, Family, SshCommand, SshSession, candidates, ssh_names};
 use crate::state::StateDir;
-use crate::{clock, interrupt};
+use crate::{clock, interrupt, proxy, tunnel};
 
 /// Without any answer over UDP for so long, it counts as blocked.
 const NO_ANSWER: Duration = Duration::from_secs(5);
@@ -159,16 +159,15 @@ impl Connector<'_> {
         };
         let (known, looked_up) = (known_hosts()?, host.clone());
         let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
-        let server = if self.service == crate::proxy::PROTOCOL { "`haul proxy serve`" } else { "`haul serve`" };
-        let won = self.knock(host, server, &judge, Some(identity.clone()));
+        let won = self.knock(host, self.server(), &judge, Some(identity.clone()));
         let Some(key) = judge.refused() else { return won };
         admit(host, key, known_hosts()?, self.state)?;
-        self.knock(host, server, &Judge::new(move |now| now == key), Some(identity))
+        self.knock(host, self.server(), &Judge::new(move |now| now == key), Some(identity))
     }
 
     fn to_key(&self, host: &DaemonHost, key: Fingerprint) -> Result<Connected, Failure> {
         let judge = Judge::new(move |now| now == key);
-        let won = self.knock(host, "the listening side", &judge, Some(self.identity()?.0));
+        let won = self.knock(host, self.server(), &judge, Some(self.identity()?.0));
         match judge.refused() {
             Some(other) => Err(Failure::new(format!("{host}: another key answers: {other}")).hint(format!("expected was {key}"))),
             None => won,
@@ -203,6 +202,15 @@ impl Connector<'_> {
         })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
         Ok(Connected { connection, advice, endpoint, ssh: None })
+    }
+
+    /// What has a key of its own and this service.
+    fn server(&self) -> &'static str {
+        match self.service {
+            proxy::PROTOCOL => "`haul proxy serve`",
+            tunnel::PROTOCOL => "`haul pipe -l`",
+            _ => "`haul serve`",
+        }
     }
 
     fn family(&self) -> Family {

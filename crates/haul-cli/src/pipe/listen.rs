@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use haul::{Connection, Endpoint, PeerTrust, ServerConfig};
+use haul::{Connection, Endpoint, ServerConfig};
 
 use super::{transfer, transport};
 use crate::args::PipeArgs;
@@ -28,11 +28,9 @@ pub fn run(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
     let (identity, _) = keys::load_or_make(&state)?;
     let key = identity.public_key().fingerprint();
     let config = ServerConfig {
-        // Every key may knock, so that a refusal can be explained.
-        trust: if args.anyone { PeerTrust::Anyone } else { PeerTrust::Callback(Arc::new(|_| true)) },
         protocols: vec![tunnel::PROTOCOL.to_vec()],
         transport: transport(args),
-        ..ServerConfig::new(identity, PeerTrust::Anyone)
+        ..ServerConfig::new(identity, keys::may_knock(args.anyone))
     };
     let endpoint = listen(args, port, &config)?;
     if !args.quiet {

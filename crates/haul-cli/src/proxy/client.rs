@@ -87,11 +87,12 @@ impl Client<'_> {
         let (mut pause, mut first) = (FIRST_PAUSE, true);
         loop {
             match self.connect(runtime) {
-                Ok((connected, session)) => {
+                // Dropped, the session would end its stream.
+                Ok((connected, _session)) => {
                     (pause, first) = (FIRST_PAUSE, false);
                     let connection = connected.connection.clone();
                     publish.send_replace(Some(connection.clone()));
-                    let ended = runtime.block_on(self.serve(&connection, &session));
+                    let ended = runtime.block_on(self.serve(&connection));
                     publish.send_replace(None);
                     let Some(error) = ended else {
                         connection.close(CLOSE_DONE, "ended");
@@ -134,7 +135,7 @@ impl Client<'_> {
     }
 
     /// Waits for the connection's end, and serves what the other side opens meanwhile; nothing if this program was asked to end.
-    async fn serve(&self, connection: &Connection, _session: &Session) -> Option<ConnectionError> {
+    async fn serve(&self, connection: &Connection) -> Option<ConnectionError> {
         select! {
             error = far::serve(connection.clone(), Arc::clone(&self.hub)) => Some(error),
             () = hub::interrupted() => None,

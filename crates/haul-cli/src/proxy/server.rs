@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul::{Connection, Endpoint, PeerTrust, ServerConfig, TransportConfig};
+use haul::{Connection, Endpoint, ServerConfig, TransportConfig};
 use haul_files::Cancel;
 use tokio::select;
 use tokio::sync::{Semaphore, watch};
@@ -40,11 +40,9 @@ pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Fa
     let (identity, _) = keys::load_or_make(&state)?;
     let key = identity.public_key().fingerprint();
     let config = ServerConfig {
-        // Every key may knock, so that a refusal can be explained.
-        trust: if args.anyone { PeerTrust::Anyone } else { PeerTrust::Callback(Arc::new(|_| true)) },
         protocols: vec![PROTOCOL.to_vec()],
         transport,
-        ..ServerConfig::new(identity, PeerTrust::Anyone)
+        ..ServerConfig::new(identity, keys::may_knock(args.anyone))
     };
     let endpoint = listen(args, &config)?;
     let report = Report { json: args.carriage.json };

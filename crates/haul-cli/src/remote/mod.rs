@@ -124,9 +124,7 @@ fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
             let (endpoint, cancel, served, busy) = (endpoint.clone(), cancel.clone(), Arc::clone(&served), Arc::clone(&busy));
             let ports = ports.clone();
             thread::spawn(move || {
-                let measures = connection.protocol().is_some_and(|protocol| protocol == perf::PROTOCOL);
-                let one = if measures { measure_one(&connection, ports, &cancel) } else { serve_one(connection, &cancel) };
-                if one {
+                if serve_one(connection, ports, &cancel) {
                     served.store(true, Ordering::SeqCst);
                     // There is only one copy to serve: this ends the loop.
                     endpoint.close();
@@ -140,23 +138,24 @@ fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
     if served.load(Ordering::SeqCst) { Exit::Done } else { Exit::Failed }
 }
 
-/// True if this was the copy, however it went; the client tells its user.
-fn serve_one(connection: Connection, cancel: &Cancel) -> bool {
-    if connection.protocol().as_deref() == Some(proxy::PROTOCOL) {
-        return proxy::serve_account(&connection, cancel).unwrap_or_else(|failure| {
+/// True if this was what the client had come for, however it went; the client tells its user.
+fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, cancel: &Cancel) -> bool {
+    match connection.protocol().as_deref() {
+        Some(perf::PROTOCOL) => measure_one(&connection, tcp_ports, cancel),
+        Some(proxy::PROTOCOL) => proxy::serve_account(&connection, cancel).unwrap_or_else(|failure| {
             connection.close(tunnel::CLOSE_ABORTED, &failure.message);
             true
-        });
+        }),
+        Some(tunnel::PROTOCOL) => tunnel::serve_account(connection, cancel).unwrap_or_else(|error| {
+            tracing::debug!(%error, "the tunnel broke");
+            true
+        }),
+        _ => copy_one(connection, cancel),
     }
-    if connection.protocol().as_deref() == Some(tunnel::PROTOCOL) {
-        return match tunnel::serve_account(connection, cancel) {
-            Ok(asked) => asked,
-            Err(error) => {
-                tracing::debug!(%error, "the tunnel broke");
-                true
-            }
-        };
-    }
+}
+
+/// As [`serve_one`], for a copy.
+fn copy_one(connection: Connection, cancel: &Cancel) -> bool {
     // A connection without an opening lost the race against one over another address.
     let Ok(session) = ServerSession::accept(connection) else { return false };
     let home = env::var_os("HOME").map(PathBuf::from).or_else(|| env::current_dir().ok());
