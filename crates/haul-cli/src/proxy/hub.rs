@@ -41,9 +41,9 @@ pub struct Hub {
 pub type Slot = OwnedSemaphorePermit;
 
 impl Hub {
-    /// A side with room for so many connections.
+    /// A side with room for so many connections, or as many as the system has files for.
     pub fn new(policy: Policy, numbered: Vec<Target>, report: Report, most: u32) -> Arc<Self> {
-        raise_file_limit(most);
+        let most = raise_file_limit(most);
         Arc::new(Self { policy, numbered, report, slots: Arc::new(Semaphore::new(most as usize)), most })
     }
 
@@ -86,17 +86,25 @@ pub async fn interrupted() {
     }
 }
 
-/// Lets the process have a descriptor for each connection, as far as the system does.
-fn raise_file_limit(connections: u32) {
+/// Lets the process have a descriptor for each connection, as far as the system does; says how many connections it is enough for. Who ran out of
+/// descriptors could neither accept a connection nor turn it away.
+fn raise_file_limit(connections: u32) -> u32 {
     let wanted = u64::from(connections) + OTHER_FILES;
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_some_and(|current| current < wanted) {
-        let most = maximum.map_or(wanted, |maximum| maximum.min(wanted));
-        if most < wanted {
-            tracing::debug!(connections, most, "the system lets fewer files be open (ulimit -Hn)");
-        }
-        if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum }) {
-            tracing::debug!(%error, "the limit of open files stays");
+    let raised = maximum.map_or(wanted, |maximum| maximum.min(wanted));
+    let mut files = current.unwrap_or(wanted);
+    if files < raised {
+        match setrlimit(Resource::Nofile, Rlimit { current: Some(raised), maximum }) {
+            Ok(()) => files = raised,
+            Err(error) => tracing::debug!(%error, "the limit of open files stays"),
         }
     }
+    let enough_for = u32::try_from(files.saturating_sub(OTHER_FILES)).unwrap_or(u32::MAX).clamp(1, connections);
+    if enough_for < connections {
+        tracing::warn!(
+            "the system lets this process have {files} files: {enough_for} connections at once instead of {connections}; \
+             raise the hard limit (ulimit -Hn, LimitNOFILE= of a systemd unit), or lower --max-connections"
+        );
+    }
+    enough_for
 }

@@ -44,10 +44,12 @@ pub enum Duty {
 pub fn attend(listener: TcpListener, duty: Duty, link: Link, hub: Arc<Hub>) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
-            // Who finds no place waits in the system's queue, as with any server that is busy.
-            let slot = hub.slot().await;
             match listener.accept().await {
                 Ok((client, from)) => {
+                    // Who finds no place waits, and those behind it in the system's queue, as with any server that is busy. A port that nobody uses
+                    // takes no place.
+                    resets_when_dropped(&client, true);
+                    let slot = hub.slot().await;
                     let visit = Visit { from, duty: duty.clone(), link: link.clone(), hub: Arc::clone(&hub), _slot: slot };
                     tokio::spawn(visit.serve(client));
                 }
@@ -87,7 +89,6 @@ impl Visit {
     /// Carries a connection whose target is known; the first bytes do not wait for the answer.
     async fn go(&self, client: TcpStream, aim: &Aim) -> io::Result<()> {
         prepare(&client)?;
-        resets_when_dropped(&client, true);
         let streams = match self.open(aim).await {
             Ok(streams) => streams,
             Err(refused) => {
@@ -103,6 +104,8 @@ impl Visit {
     /// Carries a connection once its client has said where to, and has heard that it is there.
     async fn go_by_socks(&self, mut client: TcpStream) -> io::Result<()> {
         prepare(&client)?;
+        // A refusal is said; a reset would overtake it.
+        resets_when_dropped(&client, false);
         let target = timeout(REQUEST, socks::read_request(&mut client)).await.map_err(|_| io::ErrorKind::TimedOut)??;
         let aim = Aim::Named(target);
         let mut streams = match self.open_and_hear(&aim).await {

@@ -261,6 +261,59 @@ fn a_thousand_connections_that_rest_cost_little() {
 }
 
 #[test]
+fn a_connecting_side_with_few_files_lets_connections_wait() {
+    let Some(sites) = two() else { return };
+    let port = server(sites.site(2), "127.0.0.1:0", echo);
+    let serving = serve(&sites, &format!("--to 127.0.0.1:{port}"));
+    // 64 of them are not for connections.
+    let connected = connect_by(&sites, "--listen 8080", 8080, with_files(80));
+    let mut clients: Vec<TcpStream> = (0..40).map(|_| client(sites.site(1), 8080)).collect();
+    for client in clients.iter_mut().take(16) {
+        assert_eq!(ask(client, b"first"), b"first");
+    }
+    // Nobody has taken the next one: it has no answer while others have theirs.
+    clients[16].write_all(b"early").expect("writing");
+    clients[16].set_nonblocking(true).expect("not to wait");
+    for client in clients.iter_mut().take(16) {
+        assert_eq!(ask(client, b"again"), b"again");
+    }
+    assert_eq!(clients[16].read(&mut [0]).expect_err("nobody has taken it").kind(), ErrorKind::WouldBlock);
+    clients[16].set_nonblocking(false).expect("to wait");
+    // Those that go make room for those that wait.
+    for (at, mut waiting) in clients.split_off(16).into_iter().enumerate() {
+        clients.remove(0);
+        let mut early = vec![0; if at == 0 { 5 } else { 0 }];
+        waiting.read_exact(&mut early).expect("an answer");
+        assert_eq!(ask(&mut waiting, b"later"), b"later");
+        clients.push(waiting);
+    }
+    let here = stop(connected);
+    assert!(here.stderr.contains("16 connections at once instead of 16000") && here.stderr.contains("ulimit -Hn"), "{here}");
+    stop(serving);
+}
+
+#[test]
+fn a_serving_side_with_few_files_refuses_connections_and_keeps_those_that_it_has() {
+    let Some(sites) = two() else { return };
+    let port = server(sites.site(2), "127.0.0.1:0", echo);
+    let serving = serve_by(&sites, &format!("--to 127.0.0.1:{port}"), with_files(72));
+    let connected = connect(&sites, "--listen 8080", 8080);
+    let mut clients: Vec<TcpStream> = (0..8).map(|_| client(sites.site(1), 8080)).collect();
+    for client in &mut clients {
+        assert_eq!(ask(client, b"first"), b"first");
+    }
+    assert_reset(&mut client(sites.site(1), 8080));
+    for client in &mut clients {
+        assert_eq!(ask(client, b"again"), b"again");
+    }
+    let (here, there) = (stop(connected), stop(serving));
+    assert!(there.stderr.contains("8 connections at once instead of 16000"), "{there}");
+    let refused = events(&here, "refused");
+    let reason = refused.first().and_then(|event| event["error"].as_str()).expect("a refusal");
+    assert!(reason.contains("8 connections are open here"), "{reason}");
+}
+
+#[test]
 fn readers_that_stand_still_stop_their_writers_and_nobody_else() {
     let Some(sites) = two() else { return };
     let port = server(sites.site(2), "127.0.0.1:0", |mut client| {
@@ -312,6 +365,8 @@ fn a_port_that_is_taken_and_a_host_that_is_not_there_are_named() {
     let listening = run(&format!("connect {address} --listen {taken}"));
     assert!(listening.stderr.contains(&format!("cannot listen on localhost:{taken}")), "{listening}");
     let nobody = run(&format!("connect {address} --listen 8080"));
+    assert!(nobody.stderr.contains("no answer over UDP") && nobody.stderr.contains("is `haul proxy serve` running"), "{nobody}");
+    let nobody = run(&format!("connect {address} --listen 8080 --key {}", own_key(&sites, 2)));
     assert!(nobody.stderr.contains("no answer over UDP") && nobody.stderr.contains("is `haul proxy serve` running"), "{nobody}");
     let unclear = run("connect site2@ --listen 8080");
     assert!(unclear.stderr.contains("not a host") && unclear.stderr.contains("hint:"), "{unclear}");

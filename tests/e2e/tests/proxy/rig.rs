@@ -52,17 +52,40 @@ pub fn listens(host: &Host, kind: &str, port: u16) -> bool {
 }
 
 pub fn serve(sites: &Sites, args: &str) -> Running {
-    let running = Running::start(haul(sites, 2, &format!("proxy serve --anyone --json --dead-after {DEAD_AFTER} {args}")));
+    serve_by(sites, args, |command| command)
+}
+
+pub fn serve_by(sites: &Sites, args: &str, by: impl FnOnce(Command) -> Command) -> Running {
+    let running = Running::start(by(haul(sites, 2, &format!("proxy serve --anyone --json --dead-after {DEAD_AFTER} {args}"))));
     assert!(eventually(PATIENCE, || listens(sites.site(2), "-lun", 7702)), "the proxy does not serve");
     running
 }
 
 pub fn connect(sites: &Sites, args: &str, port: u16) -> Running {
+    connect_by(sites, args, port, |command| command)
+}
+
+pub fn connect_by(sites: &Sites, args: &str, port: u16, by: impl FnOnce(Command) -> Command) -> Running {
     let (key, address) = (own_key(sites, 2), &sites.site(2).address);
     let line = format!("proxy connect {address} --key {key} --json --dead-after {DEAD_AFTER} {args}");
-    let running = Running::start(haul(sites, 1, &line));
+    let running = Running::start(by(haul(sites, 1, &line)));
     assert!(eventually(PATIENCE, || listens(sites.site(1), "-ltn", port)), "the proxy does not listen");
     running
+}
+
+/// A command that may have so many files open, and cannot change that.
+pub fn with_files(count: u64) -> impl FnOnce(Command) -> Command {
+    move |command| {
+        let mut limited = Command::new("prlimit");
+        limited.arg(format!("--nofile={count}:{count}")).arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => limited.env(name, value),
+                None => limited.env_remove(name),
+            };
+        }
+        limited
+    }
 }
 
 /// The proxy over ssh.
