@@ -35,6 +35,7 @@ if [ -z "${HAUL_PROGRAMS:-}" ]; then
     exit
 fi
 
+. "$root/scripts/sshd.sh"
 place=$HAUL_PROGRAMS far=$HAUL_LAB_B_ADDRESS
 a() { "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- "$@"; }
 b() { "$haul" lab wan exec --name "$HAUL_LAB_NAME" b -- "$@"; }
@@ -58,14 +59,7 @@ listening() {
 
 set_up_ssh() {
     cd "$place"
-    ssh-keygen -q -t ed25519 -N '' -f host_key
-    ssh-keygen -q -t ed25519 -N '' -f user_key
-    mkdir -p /run/sshd
-    printf '%s\n' "ListenAddress $far" "HostKey $place/host_key" "AuthorizedKeysFile $place/user_key.pub" 'StrictModes no' 'PidFile none' \
-        'UsePAM no' 'PermitRootLogin yes' 'UseDNS no' "SetEnv XDG_STATE_HOME=$place/far XDG_CONFIG_HOME=$place/far" >sshd_config
-    echo "$far $(cat host_key.pub)" >known_hosts
-    printf '%s\n' 'Host far' "HostName $far" "IdentityFile $place/user_key" 'IdentitiesOnly yes' "UserKnownHostsFile $place/known_hosts" \
-        'GlobalKnownHostsFile /dev/null' 'BatchMode yes' 'ExitOnForwardFailure yes' 'Ciphers aes128-gcm@openssh.com' >ssh_config
+    write_ssh_files "$far" "SetEnv XDG_STATE_HOME=$place/far XDG_CONFIG_HOME=$place/far"
     export XDG_STATE_HOME=$place/near XDG_CONFIG_HOME=$place/near
     b /usr/sbin/sshd -D -f "$place/sshd_config" &
     listening b 22
@@ -171,19 +165,19 @@ measure_small() {
         local begin status=0
         begin=$(now)
         timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- curl -f --no-progress-meter -H 'Connection: close' \
-            -Z --parallel-immediate --parallel-max 50 -o /dev/null "http://$host:$port/small/[1-1000]" 2>errors || status=$?
-        row '1000 small' "$way" "$(echo "$(now) - $begin" | bc)" 4096000 "$status"
+            -Z --parallel-immediate --parallel-max 50 -o /dev/null -w '%{stdout}%{size_download}\n' "http://$host:$port/small/[1-1000]" >sizes 2>errors ||
+            status=$?
+        row '1000 small' "$way" "$(echo "$(now) - $begin" | bc)" "$(awk '{ sum += $1 } END { print sum + 0 }' sizes)" "$status"
     done < <(ways 8080)
 }
 
 measure_git() {
     while read -r way host port; do
-        local begin status=0 size
+        local begin status=0
         rm -rf clone
         begin=$(now)
         timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- git clone -q --bare "http://$host:$port/repository.git" "$place/clone" || status=$?
-        size=$(du -sb web/repository.git | cut -f1)
-        row 'git clone' "$way" "$(echo "$(now) - $begin" | bc)" "$size" "$status"
+        row 'git clone' "$way" "$(echo "$(now) - $begin" | bc)" "$(du -sb clone | cut -f1)" "$status"
     done < <(ways 8080)
 }
 
@@ -202,16 +196,16 @@ measure_psql() {
     while read -r way host port; do
         local begin status=0
         begin=$(now)
-        timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- psql -q -h "$host" -p "$port" -U postgres postgres -o /dev/null \
+        timeout "$limit" "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- psql -q -h "$host" -p "$port" -U postgres postgres -o arrived/rows \
             -c "copy (select repeat('x', 999) from generate_series(1, 100000)) to stdout" || status=$?
-        row 'psql copy' "$way" "$(echo "$(now) - $begin" | bc)" 100000000 "$status"
+        row 'psql copy' "$way" "$(echo "$(now) - $begin" | bc)" "$(stat -c %s arrived/rows)" "$status"
     done < <(ways 5432)
 }
 
 measure_pgbench() {
     while read -r way host port; do
         printf '%-12s%-22s%s\n' pgbench "$way" "$(a pgbench -n -S -c 20 -j 2 -T 10 -h "$host" -p "$port" -U postgres postgres 2>/dev/null |
-            grep -E 'latency average|^tps|failed' | tr '\n' ';')"
+            sed -nE 's/^(latency average) = |^(tps) = /\1\2 /p; /failed/p' | paste -sd, | sed 's/,/, /g')"
     done < <(ways 5432)
 }
 

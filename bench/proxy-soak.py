@@ -16,9 +16,7 @@ import argparse
 import asyncio
 import hashlib
 import json
-import os
 import random
-import signal
 import socket
 import struct
 import subprocess
@@ -27,6 +25,8 @@ import tempfile
 import time
 from collections import Counter
 from pathlib import Path
+
+import proxy_pair
 
 SERVER_PORT = 9100
 PROXY_PORT = 9101
@@ -174,71 +174,21 @@ async def clients(seed, workers):
 
 # ---------------------------------------------------------------- the whole
 
-class Side:
-    """One of the two proxies."""
-
-    def __init__(self, run, host, arguments, log, state):
-        self.run, self.host, self.arguments, self.log, self.state = run, host, arguments, log, state
-        self.process = None
-
-    def start(self):
-        environment = dict(os.environ, XDG_CONFIG_HOME=str(self.state), XDG_STATE_HOME=str(self.state))
-        self.process = subprocess.Popen(self.run.on(self.host) + [self.run.haul, "proxy", *self.arguments], stdin=subprocess.DEVNULL,
-                                        stdout=self.log, stderr=self.log, env=environment)
-
-    def pid(self):
-        """The proxy's own: `haul lab wan exec` stands above it."""
-        pid = self.process.pid
-        while children := Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
-            pid = int(children[0])
-        return pid
-
-    def kill(self):
-        os.kill(self.pid(), signal.SIGKILL)
-        self.process.wait()
-
-    def end(self):
-        os.kill(self.pid(), signal.SIGTERM)
-        return self.process.wait(timeout=30)
-
-    def held(self):
-        """Open files, and resident memory in KiB, of the proxy."""
-        pid = self.pid()
-        status = Path(f"/proc/{pid}/status").read_text()
-        return len(os.listdir(f"/proc/{pid}/fd")), int(status.split("VmRSS:")[1].split()[0])
-
-
 class Run:
     def __init__(self, options):
-        self.options, self.haul = options, options.haul
-        self.name = os.environ["HAUL_LAB_NAME"]
+        self.options, self.wan = options, proxy_pair.Wan(options.haul)
         self.rng = random.Random(options.seed)
         self.disturbed = []
         self.results = []
 
-    def on(self, host):
-        return [self.haul, "lab", "wan", "exec", "--name", self.name, host, "--"]
-
-    def link(self, loss):
-        subprocess.run([self.haul, "lab", "wan", "set", "--name", self.name, "--loss", loss], check=True, stdout=subprocess.DEVNULL)
-
     def soak(self):
         with tempfile.TemporaryDirectory(prefix="haul-soak-") as place:
             place = Path(place)
-            log = open(place / "log", "wb")
-            environment = dict(os.environ, XDG_CONFIG_HOME=str(place / "b"), XDG_STATE_HOME=str(place / "b"))
-            shown = subprocess.run([self.haul, "key", "show"], env=environment, check=True, capture_output=True, text=True).stdout
-            key = next(word for word in shown.split() if word.startswith("SHA256:"))
-            far = os.environ["HAUL_LAB_B_ADDRESS"]
-            serve = Side(self, "b", ["serve", "--to", f"127.0.0.1:{SERVER_PORT}", "-p", str(PROXY_PORT), "--anyone", "--dead-after", str(DEAD_AFTER_S)], log, place / "b")
-            connect = Side(self, "a", ["connect", f"{far}:{PROXY_PORT}", "--listen", str(SERVER_PORT), "--key", key, "--dead-after", str(DEAD_AFTER_S)], log, place / "a")
-            server = subprocess.Popen(self.on("b") + [sys.executable, __file__, "--role", "server"])
-            serve.start()
-            time.sleep(1)
-            connect.start()
-            time.sleep(2)
+            serve, connect = self.wan.pair(place, SERVER_PORT, PROXY_PORT, ["--dead-after", str(DEAD_AFTER_S)])
+            server = subprocess.Popen(self.wan.on("b") + [sys.executable, __file__, "--role", "server"])
+            proxy_pair.start(serve, connect)
             fresh = [side.held()[0] for side in (serve, connect)]
-            worker = subprocess.Popen(self.on("a") + [sys.executable, __file__, "--role", "clients", "--seed", str(self.options.seed), "--workers", str(self.options.workers)],
+            worker = subprocess.Popen(self.wan.on("a") + [sys.executable, __file__, "--role", "clients", "--seed", str(self.options.seed), "--workers", str(self.options.workers)],
                                       stdin=subprocess.PIPE, stdout=open(place / "results", "wb"))
             begin = time.time()
             end = begin + self.options.minutes * 60
@@ -277,9 +227,9 @@ class Run:
             what = f"killed {side.arguments[0]}"
         else:
             time_out = self.rng.uniform(3, 20)
-            self.link("100%")
+            self.wan.set_loss("100%")
             time.sleep(time_out)
-            self.link(self.options.loss)
+            self.wan.set_loss(self.options.loss)
             what = f"no link for {time_out:.0f} s"
         self.disturbed.append((begin, time.time() + AFTERMATH_S, what))
 
@@ -324,8 +274,7 @@ def main():
         return sys.exit(not Run(options).soak())
     link = ["--rate", options.rate, "--rtt", options.rtt, "--loss", options.loss]
     same = ["--minutes", str(options.minutes), "--haul", options.haul, "--loss", options.loss, "--workers", str(options.workers), "--seed", str(options.seed)]
-    command = [options.haul, "lab", "wan", "run", "--name", "soak", *link, "--", sys.executable, __file__, "--role", "whole", *same]
-    sys.exit(subprocess.run(command).returncode)
+    sys.exit(proxy_pair.inside_wan(__file__, options.haul, link, same))
 
 
 if __name__ == "__main__":

@@ -1,14 +1,19 @@
 #!/usr/bin/env bash
 # What `haul lab bench` measures haul beside: installs the tools (Debian packages, as root or by sudo) and builds the drivers of UDT, SRT and quinn
-# beside a release of haul, with that release. Says what it cannot install: the bench skips that.
+# beside a release of haul, with that release; and what bench/programs.sh and scripts/rsync-suite.sh need. Says what it cannot install: the bench skips
+# that.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 packages=()
 for pair in iperf3:iperf3 rsync:rsync ssh:openssh-client sshd:openssh-server ss:iproute2 g++:g++ \
-    globus-url-copy:globus-gass-copy-progs globus-gridftp-server:globus-gridftp-server-progs; do
+    globus-url-copy:globus-gass-copy-progs globus-gridftp-server:globus-gridftp-server-progs \
+    nc:netcat-openbsd curl:curl nginx:nginx-light git:git psql:postgresql-client bc:bc \
+    dpkg-source:dpkg-dev autoconf:autoconf aclocal:automake gawk:gawk; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || packages+=("${pair#*:}")
 done
+ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || packages+=(postgresql)
+[ -e /usr/include/sys/acl.h ] || packages+=(libacl1-dev)
 [ -e /usr/include/udt/udt.h ] || packages+=(libudt-dev)
 [ -e /usr/include/srt/srt.h ] || packages+=(libsrt-openssl-dev)
 
