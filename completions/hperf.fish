@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= until-input-ends max-time= max-memory= max-bitrate= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= state= h/help
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= until-input-ends max-time= max-memory= max-bitrate= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= state= h/help
 end
 
 function __fish_hperf_needs_command
@@ -34,6 +34,7 @@ complete -c hperf -n "__fish_hperf_needs_command" -s P -l parallel -d 'Streams i
 complete -c hperf -n "__fish_hperf_needs_command" -s b -l bitrate -d 'What each stream sends at most; without it, or with 0, as much as the path bears' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s l -l length -d 'Bytes handed to the transport at once' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Each takes the share of a flow' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s T -l title -d 'Put this before every line' -r

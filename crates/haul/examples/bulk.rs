@@ -4,7 +4,7 @@
 //! of 1500 bytes. Both ends are in this process and talk over loopback, or one is elsewhere: `--listen` is the receiver, `--to` the sender.
 //!
 //!     bulk [--listen ADDR | --to ADDR] [--ordered] [--seconds N] [--bytes N] [--packet BYTES] [--block BYTES] [--rate RATE | --mode NAME]
-//!          [--memory BYTES] [--stats] [--trace MILLISECONDS]
+//!          [--memory BYTES] [--paths N] [--stats] [--trace MILLISECONDS]
 
 use std::error::Error;
 use std::io::{Read, Write};
@@ -57,6 +57,7 @@ struct Plan {
     to: Option<SocketAddr>,
     trace: Option<Duration>,
     memory: Option<Bytes>,
+    paths: u8,
 }
 
 impl Plan {
@@ -73,6 +74,7 @@ impl Plan {
             to: None,
             trace: None,
             memory: None,
+            paths: 1,
         };
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
@@ -89,6 +91,7 @@ impl Plan {
                 "--listen" => plan.listen = Some(value()?.parse()?),
                 "--to" => plan.to = Some(value()?.parse()?),
                 "--trace" => plan.trace = Some(Duration::from_millis(value()?.parse()?)),
+                "--paths" => plan.paths = value()?.parse()?,
                 "--memory" => plan.memory = Some(value()?.parse()?),
                 _ => return Err(format!("unknown argument {arg}").into()),
             }
@@ -100,7 +103,7 @@ impl Plan {
         let defaults = TransportConfig::default();
         let controller = self.controller.unwrap_or(defaults.controller);
         let memory = self.memory.unwrap_or(defaults.memory);
-        TransportConfig { max_packet: self.packet_bytes, controller, memory, ..defaults }
+        TransportConfig { max_packet: self.packet_bytes, controller, memory, paths: self.paths, ..defaults }
     }
 
     fn report(&self, received: u64, sent: &Outcome) {
@@ -173,7 +176,7 @@ fn send(plan: Plan, to: SocketAddr, trust: PeerTrust) -> Result<Outcome, Failure
         tracing.join().map_err(|_| "the trace panicked")?;
     }
     if plan.stats {
-        eprintln!("{stats:#?}");
+        eprintln!("{stats:#?}\n{:#?}", connection.paths());
     }
     connection.close(0, "done");
     Ok(Outcome { bytes, packets: stats.sent_pkts, lost_packets: stats.lost_pkts, packet_bytes: stats.packet_size.0, wall, cpu })

@@ -8,7 +8,7 @@ use std::task::Poll;
 
 use haul_cc::{ControllerChoice, Learned};
 use haul_proto::identity::PublicKey;
-use haul_proto::{Distributions, OpenError, Stats, StreamId, StreamKind};
+use haul_proto::{Distributions, OpenError, PathStats, Stats, StreamId, StreamKind};
 use haul_units::BitRate;
 
 use crate::blocks::{BlockReceiver, BlockSender};
@@ -189,6 +189,11 @@ impl Connection {
     pub fn stats(&self) -> Stats {
         let stats = self.link().look(|state| state.connection.stats(clock::now()));
         stats.expect("handles are made for established connections")
+    }
+
+    /// The paths that the connection has at present, each with figures of its own; the one of the handshake is the first.
+    pub fn paths(&self) -> Vec<PathStats> {
+        self.link().look(|state| state.connection.paths().collect())
     }
 
     /// How what was measured so far is distributed: round-trip times, queueing delays, gaps, packets out of order.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_proto::handshake::{HandshakeError, TlsConfigError};
 use haul_proto::identity::Fingerprint;
-use haul_proto::{BeginError, CloseReason};
+use haul_proto::{BeginError, CloseReason, PATHS_MAX};
 
 /// An endpoint could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -50,6 +50,12 @@ pub enum ConnectError {
     InvalidAddress {
         /// The address given.
         addr: SocketAddr,
+    },
+    /// No connection has so many paths, or so few.
+    #[error("{asked} paths: 1 to {PATHS_MAX} are possible")]
+    Paths {
+        /// What was asked for.
+        asked: u8,
     },
     /// Nothing at all was heard from the peer: nobody is there, or UDP is blocked on the way.
     #[error("no answer from {addr} within {waited:?}: nobody listens there, or UDP is blocked on the way")]

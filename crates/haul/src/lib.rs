@@ -53,7 +53,7 @@ pub use stream::{RecvStream, SendStream};
 pub use haul_cc::{ControllerChoice, Learned, Snapshot};
 pub use haul_proto::identity::{Fingerprint, Identity, IdentityError, PeerTrust, PublicKey};
 pub use haul_proto::{
-    ClientConfig, CloseReason, Distribution, Distributions, Pacing, ServerConfig, Sink, SinkFactory, Stats, StreamId,
-    TransportConfig, Waits,
+    ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing, PathStats, ServerConfig, Sink, SinkFactory, Stats,
+    StreamId, TransportConfig, Waits,
 };
 pub use haul_units::{BitRate, Bytes, Ratio};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use e2e::{Finished, Running, Sites, Stopwatch, eventually, pause};
+use e2e::{Finished, Random, Running, Sites, Stopwatch, eventually, pause, tree};
 use haul_lab::LinkOptions;
 use haul_units::{BitRate, Ratio};
 use rustix::process::Signal;
@@ -194,6 +194,49 @@ fn either_end_may_be_killed() {
     assert!(eventually(Duration::from_secs(20), there));
     drop(over_ssh);
     assert!(eventually(Duration::from_secs(30), || !there()), "haul remote outlives its client");
+}
+
+#[test]
+fn several_paths_go_to_the_servers_one_port_and_each_is_told() {
+    let Some(sites) = two() else { return };
+    let server = Server::start(&sites, "");
+    for args in ["--paths 2", "--paths 4 -R"] {
+        let document = document(&run(&sites, 1, &format!("-c 10.90.2.1 -t 3 -J {args}")).expect(0));
+        assert_sound(&document, 101.0);
+        let paths = list(&document["end"]["sum_sent"]["paths"]);
+        assert_eq!(Some(paths.len() as u64), document["start"]["haul"]["paths"].as_u64(), "{document:#}");
+        assert_eq!(paths.len(), if args.contains('4') { 4 } else { 2 }, "{document:#}");
+        for path in paths {
+            assert!(path["usable"] == true && number(&path["bytes"]) > 100_000.0, "{path:#}");
+            assert!(number(&path["rtt"]) >= 19_000.0, "20 ms apart: {path:#}");
+        }
+        assert!(list(&document["intervals"]).last().is_some_and(|last| list(&last["sum"]["paths"]).len() == paths.len()));
+    }
+    let text = run(&sites, 1, "-c 10.90.2.1 -t 1 --paths 2").expect(0);
+    let lines = String::from_utf8_lossy(&text.stdout).into_owned();
+    assert!(lines.contains("\nPath 0 ") && lines.contains("\nPath 1 ") && !lines.contains("\nPath 2 "), "{text}");
+    let one = document(&run(&sites, 1, "-c 10.90.2.1 -t 1 -J").expect(0));
+    assert!(one["end"]["sum_sent"]["paths"].is_null() && one["start"]["haul"]["paths"] == 1, "{one:#}");
+    server.stop();
+}
+
+#[test]
+fn a_copy_runs_over_several_paths_to_one_port_of_the_far_side() {
+    let Some(sites) = two() else { return };
+    let (source, back) = (sites.scratch().join("source"), sites.scratch().join("back"));
+    let there = sites.scratch().join("there");
+    tree::write_random(&source, 10 << 20, &mut Random::seeded(64));
+    let far = |path: &PathBuf| format!("site2:{}", path.display());
+    let copies = [(source.display().to_string(), far(&there)), (far(&there), back.display().to_string())];
+    for (from, to) in copies {
+        let mut command = sites.haul(sites.site(1));
+        command.arg("cp").arg("-F").arg(sites.ssh_config());
+        command.args(["-v", "--paths", "2", "--udp-port", "7700", &from, &to]);
+        let finished = Running::start(command).wait(PATIENCE).expect(0);
+        assert!(finished.stderr.contains("2 paths: RTT"), "{finished}");
+    }
+    assert_eq!(tree::hash(&source), tree::hash(&there));
+    assert_eq!(tree::hash(&source), tree::hash(&back));
 }
 
 #[test]

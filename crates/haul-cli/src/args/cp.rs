@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::RangedI64ValueParser;
+use haul::PATHS_MAX;
 use haul_cc::ControllerChoice;
 
 use super::{Limit, PortRange};
@@ -53,6 +55,8 @@ pub struct CpArgs {
     pub limit: Option<Limit>,
     #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, value_parser = paths_parser(), help = paths_help())]
+    pub paths: u8,
     /// UDP port or ports that the far side may use, where a firewall opens only those
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
@@ -76,6 +80,18 @@ pub struct CpArgs {
 /// Help of the option `--mode`.
 pub fn mode_help() -> String {
     format!("How to share the path with others: {}. The default is {}", ControllerChoice::names(), ControllerChoice::default())
+}
+
+/// Help of the option `--paths`.
+pub fn paths_help() -> String {
+    format!(
+        "Send from so many ports to the far side's one, 1 to {PATHS_MAX}: for networks that send flows different ways. Each takes the share of a flow"
+    )
+}
+
+/// Numbers that the option `--paths` takes.
+pub fn paths_parser() -> RangedI64ValueParser<u8> {
+    RangedI64ValueParser::new().range(1..=PATHS_MAX.into())
 }
 
 /// What is handed to ssh.

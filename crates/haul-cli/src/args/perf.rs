@@ -10,7 +10,7 @@ use haul::Fingerprint;
 use haul_cc::ControllerChoice;
 use haul_units::{BitRate, Bytes, parse_duration};
 
-use super::cp::mode_help;
+use super::cp::{mode_help, paths_help, paths_parser};
 use super::{PortRange, SshArgs, UsualSshArgs};
 
 /// The port that `haul perf -s` listens on unless told otherwise.
@@ -154,6 +154,8 @@ pub struct MeasureArgs {
     pub length: Option<Bytes>,
     #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, value_parser = paths_parser(), help = paths_help(), conflicts_with = "tcp")]
+    pub paths: u8,
     /// Send whatever the window lets go at once, in bursts: to see what pacing is good for
     #[arg(long, conflicts_with_all = ["tcp", "reverse", "bidir"])]
     pub no_pacing: bool,

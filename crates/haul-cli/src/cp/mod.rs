@@ -226,6 +226,7 @@ fn new_connector(args: &CpArgs) -> Connector<'_> {
         transport: TransportConfig {
             controller: args.mode,
             rate_limit: args.limit.map(|limit| limit.0),
+            paths: args.paths,
             ..TransportConfig::default()
         },
         bind: None,

@@ -130,8 +130,9 @@ fn skipped(outcome: &Outcome) -> Vec<String> {
 
 /// The path in one line, for `-v`.
 pub fn path_line(path: &PathReport) -> String {
+    let what = if path.paths > 1 { format!("{} paths", path.paths) } else { "path".to_owned() };
     format!(
-        "path: RTT {} (least {}), {} packets sent, {} lost ({}), {} sent again, waited {} for data, {} for the window, {} for credit, {} for pacing",
+        "{what}: RTT {} (least {}), {} packets sent, {} lost ({}), {} sent again, waited {} for data, {} for the window, {} for credit, {} for pacing",
         milliseconds(path.rtt_us),
         milliseconds(path.min_rtt_us),
         path.sent_pkts,

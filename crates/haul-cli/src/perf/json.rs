@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::client::{Both, Outcome};
 use super::plan::{Amount, Direction, Plan, Role, Ways};
-use super::sample::{CpuUse, PathSample, micros};
+use super::sample::{CpuUse, PartSample, PathSample, micros};
 use super::spread::Spread;
 use super::wire::{Interval, Total};
 
@@ -31,6 +31,8 @@ pub struct Start {
     pub server_key: Option<String>,
     /// Title, put before every line of text.
     pub title: Option<String>,
+    /// Paths of the connection that were asked for.
+    pub paths: u8,
     /// Seconds since 1970.
     pub timestamp: u64,
 }
@@ -73,6 +75,7 @@ pub fn start(plan: &Plan, start: &Start) -> Value {
         "haul": {
             "transport": if plan.tcp.is_some() { "tcp" } else { "haul" },
             "mode": plan.mode,
+            "paths": start.paths,
             "server_version": start.server_version,
             "server_system_info": start.systems[1],
             "server_key": start.server_key,
@@ -102,7 +105,7 @@ pub fn interval(plan: &Plan, of_one_time: &[&Both]) -> Value {
         }
         let mut sum = rates(&both.receiver, both.receiver.bytes.iter().sum(), both.direction);
         insert(&mut sum, "sent_bytes", json!(both.sender.bytes.iter().sum::<u64>()));
-        add_paths(&mut sum, &both.sender.paths);
+        add_paths(&mut sum, &both.sender.paths, both.sender.end_us.saturating_sub(both.sender.start_us));
         object.insert(if forward { "sum" } else { "sum_bidir_reverse" }.to_owned(), sum);
     }
     object.insert("streams".to_owned(), Value::Array(streams));
@@ -135,7 +138,7 @@ pub fn end(plan: &Plan, outcome: &Outcome) -> Value {
         for (name, total) in [("sum_sent", sender), ("sum_received", receiver)] {
             let Some(total) = total else { continue };
             let mut sum = total_value(total, total.bytes.iter().sum(), direction);
-            add_paths(&mut sum, &total.paths);
+            add_paths(&mut sum, &total.paths, total.time_us);
             object.insert(format!("{name}{suffix}"), sum);
         }
         let congestion = sender.and_then(|total| total.congestion.clone());
@@ -279,7 +282,7 @@ fn add_counters(value: &mut Value, paths: &[PathSample]) {
 }
 
 /// A sender's paths in a sum.
-fn add_paths(value: &mut Value, paths: &[PathSample]) {
+fn add_paths(value: &mut Value, paths: &[PathSample], time_us: u64) {
     let Some(first) = paths.first() else { return };
     add_counters(value, paths);
     insert(value, "limit", json!(first.limit()));
@@ -300,7 +303,26 @@ fn add_paths(value: &mut Value, paths: &[PathSample]) {
             insert(value, "burst_p99_packets", json!(path.burst_p99_pkts));
         }
         insert(value, "phase", json!(path.phase));
+        if !path.each.is_empty() {
+            insert(value, "paths", path.each.iter().map(|part| one_of_several(part, time_us)).collect());
+        }
     }
+}
+
+/// One of the paths of a connection; bytes are UDP payload that was acknowledged.
+fn one_of_several(part: &PartSample, time_us: u64) -> Value {
+    json!({
+        "path": part.id,
+        "usable": part.usable,
+        "bytes": part.acknowledged_bytes,
+        "bits_per_second": bits_per_second(part.acknowledged_bytes, time_us),
+        "sent_bytes": part.sent_bytes,
+        "retransmits": part.lost_pkts,
+        "rtt": part.rtt_us,
+        "snd_cwnd": part.window_bytes,
+        "in_flight": part.in_flight_bytes,
+        "pacing_rate": part.pacing_bps,
+    })
 }
 
 /// iperf3's `max_snd_cwnd`, `max_rtt`, `min_rtt`, `mean_rtt` of a stream, over the intervals.

@@ -130,7 +130,12 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
         ssh: &ssh,
         udp_port: args.ssh.udp_port,
         state: args.ssh.state.as_deref(),
-        transport: TransportConfig { controller: args.measure.mode, pacing, ..TransportConfig::default() },
+        transport: TransportConfig {
+            controller: args.measure.mode,
+            pacing,
+            paths: args.measure.paths,
+            ..TransportConfig::default()
+        },
         bind: args.bind,
         quiet: false,
         verbose: args.show.verbose > 1,
@@ -198,6 +203,7 @@ fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, clie
         systems: [system_info(), client.welcome().system.clone()],
         server_key: connection.peer_key().map(|key| key.fingerprint().to_string()),
         title: report.args.show.title.clone(),
+        paths: report.args.measure.paths,
         timestamp: now_unix(),
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use haul::Stats;
+use haul::{Connection, PathStats, Stats};
 use serde::{Deserialize, Serialize};
 
 /// A path as its sender sees it.
@@ -53,6 +53,61 @@ pub struct PathSample {
     pub wait_credit_us: u64,
     /// Counter: time in which the pacer held packets back.
     pub wait_pacing_us: u64,
+    /// Where these are sums over the several paths of a connection: each of them.
+    pub each: Vec<PartSample>,
+}
+
+/// One of the several paths of a connection.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PartSample {
+    /// Its number.
+    pub id: u8,
+    /// The peer answers there.
+    pub usable: bool,
+    /// Round-trip time, smoothed.
+    pub rtt_us: u64,
+    /// Congestion window.
+    pub window_bytes: u64,
+    /// In flight.
+    pub in_flight_bytes: u64,
+    /// Pacing rate.
+    pub pacing_bps: u64,
+    /// Counter: UDP payload sent.
+    pub sent_bytes: u64,
+    /// Counter: UDP payload acknowledged.
+    pub acknowledged_bytes: u64,
+    /// Counter: packets taken for lost.
+    pub lost_pkts: u64,
+}
+
+impl From<&PathStats> for PartSample {
+    fn from(path: &PathStats) -> Self {
+        Self {
+            id: path.id,
+            usable: path.usable,
+            rtt_us: micros(path.rtt),
+            window_bytes: path.window.as_u64(),
+            in_flight_bytes: path.in_flight.as_u64(),
+            pacing_bps: path.pacing_rate.as_bps(),
+            sent_bytes: path.sent.as_u64(),
+            acknowledged_bytes: path.acknowledged.as_u64(),
+            lost_pkts: path.lost_pkts,
+        }
+    }
+}
+
+impl PartSample {
+    /// This sample with its counters from those of the same path in `earlier` on, if it was there.
+    fn since(&self, earlier: &[Self]) -> Self {
+        let Some(earlier) = earlier.iter().find(|part| part.id == self.id) else { return self.clone() };
+        Self {
+            sent_bytes: self.sent_bytes.saturating_sub(earlier.sent_bytes),
+            acknowledged_bytes: self.acknowledged_bytes.saturating_sub(earlier.acknowledged_bytes),
+            lost_pkts: self.lost_pkts.saturating_sub(earlier.lost_pkts),
+            ..self.clone()
+        }
+    }
 }
 
 /// Whole microseconds.
@@ -84,11 +139,19 @@ impl From<&Stats> for PathSample {
             wait_window_us: micros(stats.waits.window),
             wait_credit_us: micros(stats.waits.credit),
             wait_pacing_us: micros(stats.waits.pacing),
+            each: Vec::new(),
         }
     }
 }
 
 impl PathSample {
+    /// A connection as its sender sees it.
+    pub fn of(connection: &Connection) -> Self {
+        let paths = connection.paths();
+        let each = if paths.len() > 1 { paths.iter().map(PartSample::from).collect() } else { Vec::new() };
+        Self { each, ..Self::from(&connection.stats()) }
+    }
+
     /// This sample with its counters from `earlier` on.
     pub fn since(&self, earlier: &Self) -> Self {
         let counted = |get: fn(&Self) -> u64| get(self).saturating_sub(get(earlier));
@@ -102,6 +165,7 @@ impl PathSample {
             wait_window_us: counted(|s| s.wait_window_us),
             wait_credit_us: counted(|s| s.wait_credit_us),
             wait_pacing_us: counted(|s| s.wait_pacing_us),
+            each: self.each.iter().map(|part| part.since(&earlier.each)).collect(),
             ..self.clone()
         }
     }
@@ -177,5 +241,13 @@ mod tests {
         assert_eq!((between.rtt_us, between.lost_pkts, between.wait_window_us), (7, 3, 50));
         assert_eq!(between.limit(), "window");
         assert_eq!(PathSample::default().limit(), "none");
+    }
+
+    #[test]
+    fn paths_of_a_connection_are_counted_each_for_itself() {
+        let part = |id, acknowledged_bytes| PartSample { id, acknowledged_bytes, ..PartSample::default() };
+        let early = PathSample { each: vec![part(0, 10)], ..PathSample::default() };
+        let late = PathSample { each: vec![part(0, 25), part(1, 7)], ..PathSample::default() };
+        assert_eq!(late.since(&early).each, [part(0, 15), part(1, 7)], "the second was opened in between");
     }
 }

@@ -9,7 +9,7 @@ use haul_units::{BitRate, Bytes, Ratio};
 use super::client::{Both, Outcome};
 use super::plan::{Direction, Plan, Role, Ways};
 use super::roles::Told;
-use super::sample::{PathSample, micros};
+use super::sample::{PartSample, PathSample, micros};
 use super::spread::Spread;
 use super::wire::Total;
 
@@ -80,6 +80,9 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Vec<String> {
             say("Queueing", spreads.queue_delay_us.percentiles(milliseconds).unwrap_or_default());
         }
         say("Lost", lost(&sender.paths));
+        for part in sender.paths.iter().flat_map(|path| &path.each) {
+            say(&format!("Path {}", part.id), one_of_several(part, sender.time_us));
+        }
         if let Some(spreads) = outcome.total(direction, Role::Receiver).and_then(|total| total.spreads.as_ref()) {
             let gaps = spreads.gaps_pkts.classes();
             say("Gaps", if gaps.is_empty() { "none".to_owned() } else { format!("{gaps} (packets missing: how often)") });
@@ -104,6 +107,13 @@ fn lost(paths: &[PathSample]) -> String {
     let loss = Ratio::new(lost.saturating_sub(spurious) as f64 / sent.max(1) as f64);
     let back = if spurious > 0 { format!(", {spurious} of them turned up") } else { String::new() };
     format!("{loss}: {lost} of {sent} packets{back}")
+}
+
+/// What one of the paths of a connection carried: UDP payload that was acknowledged.
+fn one_of_several(part: &PartSample, time_us: u64) -> String {
+    let rate = BitRate::of(Bytes(part.acknowledged_bytes), Duration::from_micros(time_us));
+    let silent = if part.usable { "" } else { ", silent at the end" };
+    format!("{rate}, RTT {}, {} packets lost{silent}", milliseconds(part.rtt_us), part.lost_pkts)
 }
 
 /// What sending waited for, as parts of all waiting.

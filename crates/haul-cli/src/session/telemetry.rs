@@ -40,6 +40,8 @@ pub struct PathReport {
     pub wait_credit_us: u64,
     /// Time in which the pacer held packets back.
     pub wait_pacing_us: u64,
+    /// Paths in use.
+    pub paths: usize,
 }
 
 /// What the server tells the client now and then.
@@ -81,6 +83,7 @@ impl From<&Stats> for PathReport {
             wait_window_us: micros(stats.waits.window),
             wait_credit_us: micros(stats.waits.credit),
             wait_pacing_us: micros(stats.waits.pacing),
+            paths: stats.paths,
         }
     }
 }

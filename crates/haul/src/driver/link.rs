@@ -18,7 +18,8 @@ use crate::waiting::Waiters;
 /// A connection and what its threads and handles share.
 pub(crate) struct Link {
     pub(crate) id: ConnectionId,
-    socket: Arc<Socket>,
+    /// By path: a client sends each from a socket of its own, a server all from the first.
+    sockets: Vec<Arc<Socket>>,
     state: Mutex<State>,
     /// The send thread sleeps on it.
     pub(super) alarm: Condvar,
@@ -82,7 +83,9 @@ pub(crate) enum Wanted {
 }
 
 impl Link {
-    pub(crate) fn new(id: ConnectionId, connection: Connection, socket: Arc<Socket>) -> Arc<Self> {
+    /// `socket` is the endpoint's; those for a client's `further` paths are the link's own.
+    pub(crate) fn new(id: ConnectionId, connection: Connection, socket: Arc<Socket>, further: Vec<Arc<Socket>>) -> Arc<Self> {
+        let sockets = std::iter::once(socket).chain(further).collect();
         let state = State {
             connection,
             answer_from: None,
@@ -98,7 +101,7 @@ impl Link {
             block_memory: Arc::default(),
             waiting: Waiting::default(),
         };
-        Arc::new(Self { id, socket, state: Mutex::new(state), alarm: Condvar::new(), consumed: AtomicBool::new(false) })
+        Arc::new(Self { id, sockets, state: Mutex::new(state), alarm: Condvar::new(), consumed: AtomicBool::new(false) })
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -163,16 +166,22 @@ impl Link {
         woken.into_iter().for_each(Waker::wake);
     }
 
+    /// Nothing will come for this connection any more: the threads that receive for it alone end.
+    pub(super) fn stop_further_sockets(&self) {
+        self.sockets.iter().skip(1).for_each(|socket| socket.stop());
+    }
+
     /// Sends a train that the connection has made. The lock must not be held.
     pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>) {
         let Some(train) = train.get(..transmit.len) else { return };
         let ecn = super::ecn_to_bits(transmit.ecn);
         let outgoing = Outgoing { to: transmit.remote, from, ecn, train, segment_bytes: transmit.segment };
-        let mut sent = self.socket.send(&outgoing);
+        let Some(socket) = self.sockets.get(usize::from(transmit.path)).or(self.sockets.first()) else { return };
+        let mut sent = socket.send(&outgoing);
         if from.is_some() && matches!(sent, Ok(Sent::Lost(_))) {
             // The address that the peer talks to may be gone: any other will do until the peer is heard again.
             self.lock().answer_from = None;
-            sent = self.socket.send(&Outgoing { from: None, ..outgoing });
+            sent = socket.send(&Outgoing { from: None, ..outgoing });
         }
         match sent {
             Ok(Sent::Taken) => {}

@@ -1,4 +1,4 @@
-//! The receive thread of an endpoint.
+//! The receive thread of a socket: an endpoint's, or that of a further path of one connection.
 //!
 //! Besides receiving it sends what its input causes, as long as that is short: reports above all. While trains for a connection come in, its reports
 //! are this thread's business, and the connection's send thread is left to sleep; when trains for another one come, the send thread gets its
@@ -8,22 +8,24 @@ use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard, Weak};
 use std::thread;
 
+use haul_proto::handshake::wire::is_handshake;
 use haul_proto::{ConnectionId, Handled, TRAIN_BYTES, data_destination};
 use haul_units::Time;
 
 use super::link::{Link, State};
 use super::shared::Shared;
 use crate::clock;
-use crate::udp::{Batch, Outgoing, Received};
+use crate::udp::{Batch, Outgoing, Received, Socket};
 
-/// Starts the thread that receives for the endpoint, until its socket is stopped.
-pub(super) fn spawn(shared: Arc<Shared>) -> std::io::Result<()> {
-    thread::Builder::new().name("haul-receive".to_owned()).spawn(move || Receiver::new(shared).run())?;
+/// Starts the thread that receives from a socket of the endpoint's, until it is stopped.
+pub(super) fn spawn(shared: Arc<Shared>, socket: Arc<Socket>) -> std::io::Result<()> {
+    thread::Builder::new().name("haul-receive".to_owned()).spawn(move || Receiver::new(shared, socket).run())?;
     Ok(())
 }
 
 struct Receiver {
     shared: Arc<Shared>,
+    socket: Arc<Socket>,
     /// For what the input causes to be sent.
     train: Vec<u8>,
     /// The connection that the last train was for: on a busy path the next one is for it too.
@@ -33,16 +35,16 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn new(shared: Arc<Shared>) -> Self {
-        Self { shared, train: vec![0; TRAIN_BYTES], last: None, reporting: None }
+    fn new(shared: Arc<Shared>, socket: Arc<Socket>) -> Self {
+        Self { shared, socket, train: vec![0; TRAIN_BYTES], last: None, reporting: None }
     }
 
     fn run(mut self) {
         let mut batch = Batch::new(BATCH_TRAINS);
         loop {
             let received = match &self.reporting {
-                Some((_, due)) if *due != Time::NEVER => self.shared.socket.receive_within(&mut batch, due.since(clock::now())),
-                _ => self.shared.socket.receive(&mut batch).map(Some),
+                Some((_, due)) if *due != Time::NEVER => self.socket.receive_within(&mut batch, due.since(clock::now())),
+                _ => self.socket.receive(&mut batch).map(Some),
             };
             match received {
                 Ok(Some(0)) => return,
@@ -50,6 +52,11 @@ impl Receiver {
                 Ok(None) => {
                     self.report();
                     continue;
+                }
+                Err(error) if self.is_further() => {
+                    // The path falls silent, and the others take over.
+                    tracing::warn!(%error, local = %self.socket.local_addr(), "a path can no longer receive");
+                    return;
                 }
                 Err(error) => {
                     tracing::error!(%error, "the endpoint can no longer receive");
@@ -63,6 +70,11 @@ impl Receiver {
         }
     }
 
+    /// Whether the socket is that of a further path.
+    fn is_further(&self) -> bool {
+        !Arc::ptr_eq(&self.socket, &self.shared.socket)
+    }
+
     fn take(&mut self, received: Received<'_>) {
         let now = clock::now();
         if let Some(link) = self.known(received.train) {
@@ -71,6 +83,10 @@ impl Receiver {
         }
         let Received { from, to, ecn, train, segment_bytes } = received;
         for datagram in train.chunks_mut(segment_bytes) {
+            if self.is_further() && is_handshake(datagram) {
+                // Connections begin on the endpoint's own socket.
+                continue;
+            }
             let handled = self.shared.demultiplexer().handle(now, from, datagram);
             let segment_bytes = datagram.len();
             match handled {
@@ -79,7 +95,7 @@ impl Receiver {
                         self.feed(&link, now, Received { from, to, ecn, train: datagram, segment_bytes });
                     }
                 }
-                Handled::New(id, connection) => self.shared.admit(id, *connection, self.shared.socket.answer_from(to)),
+                Handled::New(id, connection) => self.shared.admit(id, *connection, self.socket.answer_from(to)),
                 Handled::Respond(answer) => self.respond(from, to, &answer),
                 Handled::Ignore => {}
             }
@@ -174,7 +190,7 @@ impl Receiver {
         let was_connected = state.connected;
         state.connection.handle_train(now, from, super::ecn_from_bits(ecn), train, segment_bytes);
         if state.accepted && to.is_some() {
-            state.answer_from = self.shared.socket.answer_from(to);
+            state.answer_from = self.socket.answer_from(to);
         }
         self.shared.register_queues(&mut state);
         link.renew_credit(&mut state);
@@ -194,10 +210,10 @@ impl Receiver {
     }
 
     fn respond(&self, to: SocketAddr, from: Option<std::net::IpAddr>, answer: &[u8]) {
-        let from = self.shared.socket.answer_from(from);
+        let from = self.socket.answer_from(from);
         let outgoing = Outgoing { to, from, ecn: 0, train: answer, segment_bytes: answer.len().max(1) };
         // Never waits: whoever did not get an answer asks again.
-        if let Err(error) = self.shared.socket.try_send(&outgoing) {
+        if let Err(error) = self.socket.try_send(&outgoing) {
             tracing::debug!(%error, %to, "answer not sent");
         }
     }

@@ -16,6 +16,7 @@ pub(super) fn spawn(shared: Arc<Shared>, link: Arc<Link>) -> std::io::Result<()>
     thread::Builder::new().name("haul-send".to_owned()).spawn(move || {
         sharpen_timers();
         drive(&link);
+        link.stop_further_sockets();
         shared.forget(link.id);
     })?;
     Ok(())

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-use haul_proto::{ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
+use haul_proto::{ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, PATHS_MAX, ServerConfig};
 
 use super::link::{Link, State};
 use super::{receiving, sending};
@@ -21,6 +21,9 @@ use crate::waiting::Waiters;
 /// An endpoint as its threads see it.
 pub(crate) struct Shared {
     pub(crate) socket: Arc<Socket>,
+    /// Where the sockets of further paths are bound, and how.
+    further: Ports,
+    options: Options,
     endpoint: Mutex<Endpoint>,
     links: RwLock<HashMap<ConnectionId, Arc<Link>>>,
     arrivals: Mutex<Arrivals>,
@@ -41,10 +44,12 @@ struct Arrivals {
 }
 
 /// How a link starts.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Start {
     answer_from: Option<IpAddr>,
     incoming: bool,
+    /// Sockets of further paths.
+    further: Vec<Arc<Socket>>,
 }
 
 /// Where an endpoint is bound.
@@ -53,6 +58,16 @@ pub(crate) enum Ports {
     One(SocketAddr),
     /// The first free port of a range.
     Range(IpAddr, RangeInclusive<u16>),
+}
+
+impl Ports {
+    /// Where further sockets of the same endpoint go: to any port of the same address, or to another one of the range.
+    fn further(&self) -> Self {
+        match self {
+            Self::One(addr) => Self::One(SocketAddr::new(addr.ip(), 0)),
+            Self::Range(ip, range) => Self::Range(*ip, range.clone()),
+        }
+    }
 }
 
 impl Shared {
@@ -70,6 +85,8 @@ impl Shared {
         let endpoint = Endpoint::new(EndpointConfig { seed, server }).map_err(BindError::Config)?;
         let shared = Arc::new_cyclic(|myself| Self {
             socket: Arc::new(socket),
+            further: ports.further(),
+            options,
             endpoint: Mutex::new(endpoint),
             links: RwLock::default(),
             arrivals: Mutex::default(),
@@ -78,7 +95,7 @@ impl Shared {
             abandoned: AtomicBool::new(false),
             myself: myself.clone(),
         });
-        receiving::spawn(shared.clone()).map_err(BindError::Thread)?;
+        receiving::spawn(shared.clone(), shared.socket.clone()).map_err(BindError::Thread)?;
         if let Some(warning) = shared.socket.buffers().warning() {
             tracing::debug!("{warning}");
         }
@@ -110,9 +127,27 @@ impl Shared {
         if to.port() == 0 || to.ip().is_unspecified() {
             return Err(ConnectError::InvalidAddress { addr: to });
         }
+        let paths = config.transport.paths;
+        if !(1..=PATHS_MAX).contains(&paths) {
+            return Err(ConnectError::Paths { asked: paths });
+        }
         self.registry.serve(&mut config.transport);
+        let further = self.further_sockets(paths - 1);
+        config.transport.paths = 1 + further.len() as u8;
         let (id, connection) = self.demultiplexer().connect(clock::now(), to, config)?;
-        self.run(id, connection, Start::default()).map_err(ConnectError::Thread)
+        self.run(id, connection, Start { further, ..Start::default() }).map_err(ConnectError::Thread)
+    }
+
+    /// Sockets for a client's further paths. Where the system has no more, there are fewer paths.
+    fn further_sockets(&self, wanted: u8) -> Vec<Arc<Socket>> {
+        let bind = |_| match bind(&self.further, self.options) {
+            Ok(socket) => Some(Arc::new(socket)),
+            Err(error) => {
+                tracing::warn!(%error, "no socket for another path");
+                None
+            }
+        };
+        (0..wanted).map_while(bind).collect()
     }
 
     /// Takes a new incoming connection in.
@@ -121,7 +156,7 @@ impl Shared {
             self.demultiplexer().forget(id);
             return;
         }
-        let start = Start { answer_from, incoming: true };
+        let start = Start { answer_from, incoming: true, ..Start::default() };
         if let Err(error) = self.run(id, connection, start) {
             tracing::warn!(%error, "no thread for an incoming connection");
             self.demultiplexer().forget(id);
@@ -130,14 +165,16 @@ impl Shared {
 
     fn run(&self, id: ConnectionId, connection: Connection, start: Start) -> io::Result<Arc<Link>> {
         let Some(myself) = self.myself.upgrade() else { return Err(io::Error::other("the endpoint is gone")) };
-        let link = Link::new(id, connection, self.socket.clone());
+        let link = Link::new(id, connection, self.socket.clone(), start.further.clone());
         link.look(|state| {
             state.answer_from = start.answer_from;
             (state.accepted, state.incoming) = (start.incoming, start.incoming);
         });
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
         links.insert(id, link.clone());
-        if let Err(error) = sending::spawn(myself, link.clone()) {
+        let receivers = start.further.into_iter().try_for_each(|socket| receiving::spawn(myself.clone(), socket));
+        if let Err(error) = receivers.and_then(|()| sending::spawn(myself, link.clone())) {
+            link.stop_further_sockets();
             links.remove(&id);
             return Err(error);
         }

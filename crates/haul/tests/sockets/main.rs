@@ -5,6 +5,7 @@ mod controllers;
 mod endings;
 mod handshake;
 mod network;
+mod paths;
 mod relay;
 mod streams;
 mod support;

@@ -148,7 +148,7 @@ impl Shared {
     }
 }
 
-fn socket() -> UdpSocket {
+pub fn socket() -> UdpSocket {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("binds");
     socket.set_read_timeout(Some(Duration::from_millis(2))).expect("a timeout");
     socket2::SockRef::from(&socket).set_recv_buffer_size(8 << 20).expect("a buffer");

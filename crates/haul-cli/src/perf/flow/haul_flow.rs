@@ -73,7 +73,7 @@ impl Flow for HaulSender {
     }
 
     fn paths(&self) -> Vec<PathSample> {
-        vec![PathSample::from(&self.connection.stats())]
+        vec![PathSample::of(&self.connection)]
     }
 
     fn distributions(&self) -> Option<Distributions> {

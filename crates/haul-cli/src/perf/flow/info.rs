@@ -82,6 +82,7 @@ impl TcpInfo {
             wait_window_us: busy.saturating_sub(receiver).saturating_sub(buffer),
             wait_credit_us: receiver.saturating_add(buffer),
             wait_pacing_us: 0,
+            each: Vec::new(),
         }
     }
 }
