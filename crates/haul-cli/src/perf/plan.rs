@@ -120,7 +120,7 @@ pub enum PlanError {
         bytes: u32,
     },
     /// Nothing to do.
-    #[error("nothing would be measured")]
+    #[error("nothing would be measured: the time (-t) or the amount (-n) is zero")]
     Nothing,
     /// Too long.
     #[error("a measurement of {asked:?}: {most:?} are possible at most")]
