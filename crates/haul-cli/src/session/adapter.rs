@@ -75,7 +75,12 @@ impl ControlOut {
         Self(Arc::new(Mutex::new(stream)))
     }
 
-    /// Ends the stream and waits until the peer has all of it.
+    /// Ends the stream.
+    pub fn finish(&self) -> io::Result<()> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).finish()?)
+    }
+
+    /// Ends the stream, if it has not been, and waits until the peer has all of it.
     pub fn see_off(&self) -> io::Result<()> {
         let mut stream = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         stream.finish()?;

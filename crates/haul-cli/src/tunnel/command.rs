@@ -11,7 +11,7 @@ use std::thread;
 use haul::{Connection, RecvStream, SendStream};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::exchange::{enlarge_pipe, receive_all, send_all};
+use super::exchange::{arrived, enlarge_pipe, receive_all, send_to_end};
 use super::frame::{Frame, Status};
 use crate::session::ControlOut;
 
@@ -29,7 +29,7 @@ fn run_shell(line: &[u8]) -> Command {
     command
 }
 
-/// Runs a command until it has ended and everything that it wrote has gone out.
+/// Runs a command until it has ended and everything that it wrote has arrived.
 pub fn serve(line: &[u8], connection: Connection, streams: (SendStream, RecvStream), mut control: ControlOut) -> io::Result<()> {
     let spawned = run_shell(line)
         .stdin(Stdio::piped())
@@ -51,11 +51,17 @@ pub fn serve(line: &[u8], connection: Connection, streams: (SendStream, RecvStre
         connection.closed();
         hung_up.hang_up();
     });
-    let result = carry(&mut child, streams, &control);
+    let (mut send, receive) = streams;
+    let result = carry(&mut child, &mut send, receive, &control);
     *group.alive.lock().unwrap_or_else(PoisonError::into_inner) = false;
     let status = child.wait()?;
     result?;
-    Frame::Exit(Status::from(status)).write_to(&mut control)
+    // The last words travel beside what the command wrote last, not a round trip after it.
+    Frame::Exit(Status::from(status)).write_to(&mut control)?;
+    control.finish()?;
+    // A client that has everything closes, perhaps before its last acknowledgement has come; one that has gone is not to be told.
+    let _ = arrived(&mut send);
+    Ok(())
 }
 
 /// The processes of a command. Their number may be somebody else's once the command has been waited for.
@@ -74,17 +80,17 @@ impl Group {
     }
 }
 
-fn carry(child: &mut Child, streams: (SendStream, RecvStream), control: &ControlOut) -> io::Result<()> {
+/// Until the command has closed its output, and that is on its way.
+fn carry(child: &mut Child, send: &mut SendStream, receive: RecvStream, control: &ControlOut) -> io::Result<()> {
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else { unreachable!("all were asked for as pipes") };
     enlarge_pipe(&stdin);
     enlarge_pipe(&stdout);
     let errors = control.clone();
     let errors = thread::spawn(move || forward_errors(stderr, errors));
-    let (send, receive) = streams;
     // Not waited for: a command may end without reading its input.
     thread::spawn(move || receive_all(receive, stdin));
-    let said = send_all(stdout, send);
+    let said = send_to_end(stdout, send);
     let errors = errors.join().map_err(|_| io::Error::other("a thread panicked"))?;
     said.map(drop).and(errors)
 }

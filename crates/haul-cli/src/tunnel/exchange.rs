@@ -89,18 +89,30 @@ pub fn exchange(
 }
 
 /// Sends what the reader gives, and the end; waits until the peer has it.
-pub(super) fn send_all(mut input: impl Read, mut stream: SendStream) -> io::Result<Moved> {
+fn send_all(input: impl Read, mut stream: SendStream) -> io::Result<Moved> {
+    let mut moved = send_to_end(input, &mut stream)?;
+    moved.reader_gone |= !arrived(&mut stream)?;
+    Ok(moved)
+}
+
+/// Waits until the peer has all that was sent, and the end; false if it wants no more of it.
+pub(super) fn arrived(stream: &mut SendStream) -> io::Result<bool> {
+    match stream.wait_acknowledged().map_err(io::Error::from) {
+        Ok(()) => Ok(true),
+        Err(error) if stopped(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sends what the reader gives, and the end, and waits for nothing.
+pub(super) fn send_to_end(mut input: impl Read, stream: &mut SendStream) -> io::Result<Moved> {
     let mut bytes = 0;
     let result = pump(&mut input, |chunk| {
         stream.write_all(chunk)?;
         bytes += chunk.len() as u64;
         Ok(())
     });
-    let result = result.and_then(|()| {
-        stream.finish()?;
-        Ok(stream.wait_acknowledged()?)
-    });
-    match result {
+    match result.and_then(|()| Ok(stream.finish()?)) {
         Ok(()) => Ok(Moved { bytes, reader_gone: false }),
         // It has all that it wanted.
         Err(error) if stopped(&error) => Ok(Moved { bytes, reader_gone: true }),
