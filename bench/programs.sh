@@ -182,7 +182,6 @@ measure_git() {
 }
 
 set_up_postgres() {
-    local bin
     bin=$(dirname "$(readlink -f "$(command -v initdb || find /usr/lib/postgresql -name initdb | head -1)")")
     mkdir -p data && chown postgres data && chmod 755 "$place"
     su postgres -c "$bin/initdb -A trust -D $place/data" >/dev/null
@@ -191,6 +190,9 @@ set_up_postgres() {
     listening b 5432
     b pgbench -q -i -s 1 -h 127.0.0.1 -U postgres postgres 2>/dev/null
 }
+
+# Killed, it would leave its shared memory behind.
+stop_postgres() { su postgres -c "$bin/pg_ctl -D $place/data -m fast -s stop"; }
 
 measure_psql() {
     while read -r way host port; do
@@ -234,6 +236,7 @@ if [[ " ${names[*]} " =~ \ (curl|small|psql|pgbench|git|iperf)\  ]]; then
     if { wants psql || wants pgbench; } && there pgbench; then
         set_up_postgres
         for name in psql pgbench; do ! wants $name || measure_$name; done
+        stop_postgres
     fi
     if wants iperf && there iperf3; then measure_iperf; fi
 fi
