@@ -128,6 +128,21 @@ fn connections_begin_on_the_endpoints_own_port_only() {
     transfer(&near, &far, 1);
 }
 
+#[test]
+fn the_ports_of_further_paths_are_given_back_with_the_connection() {
+    let Pair { client, near, far, server: _server } = with_paths(4);
+    let further: Vec<SocketAddr> = far.paths().iter().skip(1).map(|path| path.remote).collect();
+    assert!(further.iter().all(|port| UdpSocket::bind(port).is_err()), "in use");
+    drop(near);
+    far.closed();
+    eventually("the ports are free", || further.iter().all(|port| UdpSocket::bind(port).is_ok()));
+    // The endpoint itself goes on.
+    let (config, server_config) = configs();
+    let other = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server_config).expect("binds");
+    let near = client.connect(other.local_addr(), config).expect("connects");
+    transfer(&near, &accept(&other), 1);
+}
+
 /// A network that sends each of a client's ports through a port of its own, and can stop to pass one.
 struct Ports {
     shared: Arc<Passing>,
