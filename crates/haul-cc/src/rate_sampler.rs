@@ -10,6 +10,10 @@
 //! acknowledgements that queue up or bunch on their way back do no harm. The rate at which the bytes between R and P were sent caps it:
 //! a network cannot deliver faster than that for long, and a peer that lies cannot claim more. Before there is an R (at the start, and
 //! after a pause with nothing in flight) the interval is the round trip by our own clock: a lower bound.
+//!
+//! A sample is limited by the application where more than an eighth of the time between the departures of R and P passed with nothing to
+//! send. A wait of a millisecond in a round trip of 200 ms takes nothing from the rate that is worth ignoring the sample for.
+//! DEVIATION: the draft (4.5.2.4) marks a whole round trip for any such wait.
 //! Source: the structure of draft-ietf-ccwg-bbr 4.5.2 (delivery rate samples).
 
 use std::time::Duration;
@@ -30,6 +34,8 @@ pub struct SentState {
     sent_total: Bytes,
     lost_total: Bytes,
     app_limited: bool,
+    /// For how long there had been nothing to send, in all.
+    limited_us: u64,
 }
 
 /// An acknowledgement, as far as rates are concerned. `receiver_bytes` and `receiver_time` come from the peer and may be anything.
@@ -57,7 +63,12 @@ pub struct RateSampler {
     reference: Reference,
     sent_total: Bytes,
     lost_total: Bytes,
-    /// Samples are app-limited until a packet sent beyond this total has been acknowledged.
+    /// There is nothing to send, since then.
+    limited_since: Option<Time>,
+    /// For how long there has been nothing to send, in all, and when the reference left.
+    limited_us: u64,
+    reference_limited_us: u64,
+    /// After a pause samples are app-limited until a packet sent beyond this total has been acknowledged.
     app_limited_until: Option<Bytes>,
 }
 
@@ -74,35 +85,55 @@ impl RateSampler {
     /// Nothing sent yet.
     pub fn new(now: Time) -> Self {
         let reference = Reference { sent_at: now, sent_total: Bytes::ZERO, receiver_bytes: Bytes::ZERO, receiver_time: None };
-        Self { reference, sent_total: Bytes::ZERO, lost_total: Bytes::ZERO, app_limited_until: None }
+        Self {
+            reference,
+            sent_total: Bytes::ZERO,
+            lost_total: Bytes::ZERO,
+            limited_since: None,
+            limited_us: 0,
+            reference_limited_us: 0,
+            app_limited_until: None,
+        }
     }
 
     /// A train of `bytes` leaves; `in_flight` includes it.
     pub fn on_sent(&mut self, now: Time, bytes: Bytes, in_flight: Bytes) -> SentState {
+        if let Some(since) = self.limited_since.take() {
+            self.limited_us += now.since(since).as_micros() as u64;
+        }
         if in_flight <= bytes {
             self.reference.sent_at = now;
             self.reference.sent_total = self.sent_total;
             self.reference.receiver_time = None;
+            self.reference_limited_us = self.limited_us;
         }
         self.sent_total += bytes;
+        let app_limited = self.is_app_limited_at(now);
         SentState {
             sent_at: now,
             in_flight,
             reference: self.reference,
             sent_total: self.sent_total,
             lost_total: self.lost_total,
-            app_limited: self.app_limited_until.is_some(),
+            app_limited,
+            limited_us: self.limited_us,
         }
     }
 
     /// There is nothing more to send although there is room: what is in flight says nothing about the path's limit.
-    pub fn on_app_limited(&mut self) {
+    pub fn on_app_limited(&mut self, now: Time) {
+        self.limited_since.get_or_insert(now);
         self.app_limited_until = Some(self.sent_total);
     }
 
-    /// Whether a train sent at this point would give an app-limited sample.
-    pub fn is_app_limited(&self) -> bool {
-        self.app_limited_until.is_some()
+    /// Whether a train that leaves now gives an app-limited sample.
+    fn is_app_limited_at(&self, now: Time) -> bool {
+        if self.reference.receiver_time.is_none() {
+            // The first round trip after a pause: its interval counts from the reference's departure on, and the pause is before that.
+            return self.app_limited_until.is_some();
+        }
+        let limited = Duration::from_micros(self.limited_us - self.reference_limited_us);
+        limited * LIMITED_PART > now.since(self.reference.sent_at)
     }
 
     /// The largest packet of an acknowledgement is newly acknowledged; `newest` belongs to its train.
@@ -125,6 +156,7 @@ impl RateSampler {
                 receiver_bytes: report.receiver_bytes,
                 receiver_time: Some(report.receiver_time),
             };
+            self.reference_limited_us = newest.limited_us;
         }
         sample(newest, report)
     }
@@ -157,6 +189,9 @@ fn sample(newest: &SentState, report: &AckReport) -> Option<RateSample> {
         delivered: delivered.min(sent + newest.in_flight),
     })
 }
+
+/// The part of the time in which there may be nothing to send.
+const LIMITED_PART: u32 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -219,19 +254,49 @@ mod tests {
         assert_eq!(sampler.on_ack(&state, &report(Time::ZERO + RTT * 4, 31, Time::ZERO)), None);
     }
 
-    #[test]
-    fn app_limited_lasts_until_what_was_in_flight_is_delivered() {
+    /// One train each 10 ms, with nothing to send for `wait` after the thirtieth; whether each sample is app-limited.
+    fn limited_by(wait: Duration) -> Vec<bool> {
         let mut sampler = RateSampler::new(Time::ZERO);
-        let before = sampler.on_sent(Time::ZERO, TRAIN, TRAIN);
-        sampler.on_app_limited();
-        let during = sampler.on_sent(Time::ZERO + STEP, TRAIN, TRAIN * 2);
-        assert!(sampler.is_app_limited());
-        let first = sampler.on_ack(&before, &report(Time::ZERO + RTT, 1, Time::ZERO + RTT / 2));
-        assert!(!first.expect("sample").app_limited);
-        assert!(sampler.is_app_limited(), "the packet of the mark itself does not clear it");
-        let second = sampler.on_ack(&during, &report(Time::ZERO + RTT + STEP, 2, Time::ZERO + RTT / 2 + STEP));
-        assert!(second.expect("sample").app_limited);
-        assert!(!sampler.is_app_limited());
+        let (mut states, mut limited) = (Vec::<SentState>::new(), Vec::new());
+        for n in 0..60 {
+            let late = if n > 30 { wait } else { Duration::ZERO };
+            let now = Time::ZERO + STEP * n as u32 + late;
+            if n >= 10 {
+                let acked = states[n as usize - 10];
+                let sample = sampler.on_ack(&acked, &report(now, n - 9, acked.sent_at + RTT / 2));
+                limited.push(sample.expect("an interval of a round trip").app_limited);
+            }
+            states.push(sampler.on_sent(now, TRAIN, TRAIN * n.min(10)));
+            if n == 30 {
+                sampler.on_app_limited(now + STEP);
+            }
+        }
+        limited
+    }
+
+    #[test]
+    fn a_wait_that_counts_marks_the_round_trip_around_it() {
+        let limited = limited_by(Duration::from_millis(20));
+        // Trains 31 to 40 have left with the wait between them and the newest one acknowledged then; of train n tells sample n.
+        let marked: Vec<_> = limited.iter().enumerate().filter(|(_, limited)| **limited).map(|(n, _)| n).collect();
+        assert_eq!(marked, (31..=40).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_wait_of_a_moment_marks_nothing() {
+        assert!(!limited_by(Duration::from_millis(5)).contains(&true));
+    }
+
+    #[test]
+    fn a_pause_marks_the_round_trip_after_it() {
+        let (mut sampler, _) = steady(20, |t| t);
+        sampler.on_app_limited(Time::ZERO + STEP * 20);
+        let later = Time::ZERO + RTT * 10;
+        let state = sampler.on_sent(later, TRAIN, TRAIN);
+        let sample = sampler.on_ack(&state, &report(later + RTT, 11, later + RTT / 2)).expect("sample");
+        assert!(sample.app_limited);
+        let next = sampler.on_sent(later + RTT, TRAIN, TRAIN * 2);
+        assert!(!sampler.on_ack(&next, &report(later + RTT * 2, 12, later + RTT * 3 / 2)).expect("sample").app_limited);
     }
 
     #[test]

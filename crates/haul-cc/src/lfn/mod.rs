@@ -86,7 +86,12 @@ impl Lfn {
         match turn {
             Turn::Stay | Turn::Contest => {}
             Turn::Startup => self.phase = Phase::Startup(Startup::new()),
-            Turn::Drain => self.phase = Phase::Drain { since: now },
+            Turn::Drain => {
+                if matches!(self.phase, Phase::Startup(_)) {
+                    self.path.expect_room();
+                }
+                self.phase = Phase::Drain { since: now };
+            }
             Turn::Cruise => {
                 // Where much was gained there may be more, and the estimate that startup left may be low.
                 let quick = matches!(self.phase, Phase::Drain { .. }) || self.path.has_gained();

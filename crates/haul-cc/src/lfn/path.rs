@@ -51,6 +51,8 @@ pub(super) struct PathModel {
     smoothed_rtt: Duration,
     /// Epochs without a queue.
     empty_epochs: u32,
+    /// So many tell that there is room.
+    room_epochs: u32,
     /// By how much more than arrives is sent where there is no queue.
     raise: f64,
 }
@@ -81,6 +83,7 @@ impl PathModel {
             rivals: Rivals::default(),
             smoothed_rtt: Duration::ZERO,
             empty_epochs: 0,
+            room_epochs: ROOM_EPOCHS,
             raise: MAX_RAISE,
         }
     }
@@ -169,7 +172,10 @@ impl PathModel {
     fn cruise(&mut self, summary: &Summary, was_test: bool) {
         self.adopt_delay(summary);
         let standing = summary.delay_min.saturating_sub(self.floor);
-        let mean = if self.jitter() > NO_JITTER { summary.mean_bps.max(summary.arrived_bps) } else { summary.mean_bps };
+        // The samples are bounded by the rate of sending, which is lower than what arrives while a long queue is emptied.
+        let is_draining = self.cruise_gain < LESS && standing > summary.length / 2;
+        let mean =
+            if is_draining || self.jitter() > NO_JITTER { summary.mean_bps.max(summary.arrived_bps) } else { summary.mean_bps };
         let is_empty = standing <= self.standing_threshold();
         // A test sends less than the path carries.
         if summary.app_limited || is_empty || was_test {
@@ -181,12 +187,13 @@ impl PathModel {
             self.settle();
             return;
         }
-        self.rivals.on_epoch(summary, self.cruise_gain, self.last_delay_min, self.long_queue() + self.floor, self.bandwidth_bps);
+        let long_queue = self.long_queue() + self.floor;
+        self.rivals.on_epoch(summary, self.smoothed_rtt, self.cruise_gain, self.last_delay_min, long_queue, self.bandwidth_bps);
         let wanted = self.wanted_delay();
         if standing > wanted {
             let gain = drain_gain(standing, wanted, summary.length, self.step(wanted, summary.length));
             // Who gives way to a queue that does not fall ends with nothing.
-            let least = if self.mode.contests() && self.rivals.resist(self.smoothed_rtt) { LEAST_HELD_GAIN } else { 0.0 };
+            let least = if self.mode.contests() && self.rivals.resist() { LEAST_HELD_GAIN } else { 0.0 };
             self.cruise_gain = gain.max(least);
         } else if self.loss.is_exceeded(summary.loss, self.packets(summary)) {
             // The queue is too short for what is wanted.
@@ -224,7 +231,7 @@ impl PathModel {
 
     /// Sending more than arrives builds no queue: there is room.
     pub(super) fn has_room(&self) -> bool {
-        self.empty_epochs >= ROOM_EPOCHS && !self.overflows()
+        self.empty_epochs >= self.room_epochs && !self.overflows()
     }
 
     /// The queue has overflowed of late before it was as long as wanted: only an attempt tells whether there is room.
@@ -259,6 +266,13 @@ impl PathModel {
         self.test_loss(now);
     }
 
+    /// Startup has ended, perhaps for a host that was busy for a moment: the first epoch without a queue is enough for an attempt.
+    pub(super) fn expect_room(&mut self) {
+        if self.min_rtt() >= EXPECTED_ROOM_RTT {
+            self.room_epochs = 1;
+        }
+    }
+
     /// For an epoch what is lost is not made up for, and is the path's own.
     pub(super) fn test_loss(&mut self, now: Time) {
         self.testing_loss = true;
@@ -267,6 +281,7 @@ impl PathModel {
 
     pub(super) fn enter_up(&mut self, now: Time) {
         self.testing_loss = false;
+        self.room_epochs = ROOM_EPOCHS;
         self.before_up_bps = self.bandwidth_bps;
         self.restart_epoch(now);
     }
@@ -378,7 +393,7 @@ impl PathModel {
 
     /// Somebody else keeps the queue long.
     pub(super) fn is_contested(&self) -> bool {
-        self.mode.contests() && self.rivals.are_there(self.smoothed_rtt)
+        self.mode.contests() && self.rivals.are_there()
     }
 
     pub(super) fn rivals(&self) -> &Rivals {
@@ -428,6 +443,8 @@ const FIRST_FLIGHT: Duration = Duration::from_millis(10);
 const CRUISE_EPOCH: Duration = Duration::from_millis(100);
 const UP_EPOCH: Duration = Duration::from_millis(30);
 const ROOM_EPOCHS: u32 = 4;
+/// On shorter paths four epochs take no time.
+const EXPECTED_ROOM_RTT: Duration = Duration::from_millis(5);
 const MAX_RAISE: f64 = 0.1;
 const LEAST_RAISE: f64 = 0.01;
 /// Twice as much after 70 epochs.

@@ -12,6 +12,8 @@ use super::epoch::Summary;
 pub(super) struct Rivals {
     /// For how long the queue has been long without falling.
     held: Duration,
+    /// The longest round trip in that time: news of what we do takes as long.
+    round_trip: Duration,
     /// Bandwidth before that.
     before_bps: f64,
     /// Most bandwidth of late without a long queue.
@@ -23,6 +25,7 @@ impl Rivals {
     pub(super) fn on_epoch(
         &mut self,
         summary: &Summary,
+        round_trip: Duration,
         gain: f64,
         delay_before: Duration,
         long_queue: Duration,
@@ -36,8 +39,9 @@ impl Rivals {
             return;
         }
         if self.held.is_zero() {
-            self.before_bps = bandwidth_bps;
+            (self.before_bps, self.round_trip) = (bandwidth_bps, Duration::ZERO);
         }
+        self.round_trip = self.round_trip.max(round_trip);
         // What we alone would shorten it by.
         let ours = summary.length.mul_f64((1.0 - gain).max(0.0));
         let fall = delay_before.saturating_sub(summary.delay_min);
@@ -56,13 +60,13 @@ impl Rivals {
     }
 
     /// The queue ought to have fallen.
-    pub(super) fn resist(&self, round_trip: Duration) -> bool {
-        self.held > (round_trip * 2).max(LEAST_HELD * 2 / 5)
+    pub(super) fn resist(&self) -> bool {
+        self.held > (self.round_trip * 2).max(LEAST_HELD * 2 / 5)
     }
 
     /// It will not fall.
-    pub(super) fn are_there(&self, round_trip: Duration) -> bool {
-        self.held > (round_trip * 4).max(LEAST_HELD)
+    pub(super) fn are_there(&self) -> bool {
+        self.held > (self.round_trip * 4).max(LEAST_HELD)
     }
 
     /// What arrived before we began to give way, and whether that is known to be an equal part: of what we had alone, half is.

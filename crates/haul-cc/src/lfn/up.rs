@@ -21,6 +21,8 @@ pub(super) struct Up {
     delay: Duration,
     bandwidth_bps: f64,
     flat_steps: u32,
+    /// Epochs in a row in which the application gave too little.
+    limited_epochs: u32,
     swell: Swell,
 }
 
@@ -32,6 +34,7 @@ impl Up {
             delay: path.queue_delay(),
             bandwidth_bps: path.bandwidth_bps(),
             flat_steps: 0,
+            limited_epochs: 0,
             swell: Swell::default(),
         }
     }
@@ -47,9 +50,6 @@ impl Up {
             return Turn::Down;
         }
         let Some(summary) = summary else { return Turn::Stay };
-        if summary.app_limited {
-            return Turn::Cruise;
-        }
         // The first epoch of a step still shows the one before.
         self.epochs += 1;
         if self.epochs < 2 {
@@ -57,6 +57,12 @@ impl Up {
         }
         let excess = self.gain() - 1.0;
         let grew = path.bandwidth_bps() >= self.bandwidth_bps * (1.0 + excess / 3.0);
+        if summary.app_limited && !grew {
+            // Such an epoch tells nothing; several do that nobody wants more.
+            self.limited_epochs += 1;
+            return if self.limited_epochs >= MAX_LIMITED_EPOCHS { Turn::Cruise } else { Turn::Stay };
+        }
+        self.limited_epochs = 0;
         let lossy = summary.loss > path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
         if lossy && !grew {
             path.limit_bandwidth(summary.mean_bps);
@@ -79,4 +85,5 @@ impl Up {
 /// Pacing gains.
 const STEPS: [f64; 6] = [1.15, 1.25, 1.5, 2.0, 3.0, 4.94];
 const MAX_FLAT_STEPS: u32 = 2;
+const MAX_LIMITED_EPOCHS: u32 = 4;
 const LEAST_LOSS: f64 = 0.02;

@@ -10,6 +10,7 @@ use haul_cc::{
     AckReport, AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, LossSample, OneWayDelay, Pacer,
     PathStart, RateSampler, RttEstimator, SentSample, SentState,
 };
+use haul_sim::Rng;
 use haul_units::{BitRate, Bytes, Time};
 
 use crate::scenario::Scenario;
@@ -26,11 +27,13 @@ pub struct FlowPlan {
     pub change: Option<(Time, ControllerChoice)>,
     /// From, to: the application gives no more than this rate in that time.
     pub limited: Option<(Time, Time, BitRate)>,
+    /// Until then the application, or the credit of the peer, keeps it waiting this part of the time, some milliseconds at a time.
+    pub waits: Option<(Time, f64)>,
 }
 
 impl FlowPlan {
     pub fn bulk(controller: ControllerChoice) -> Self {
-        Self { controller, start: Time::ZERO, remembered: None, change: None, limited: None }
+        Self { controller, start: Time::ZERO, remembered: None, change: None, limited: None, waits: None }
     }
 }
 
@@ -100,6 +103,9 @@ pub struct Flow {
     timeouts: u32,
     app_credit: f64,
     app_at: Time,
+    /// What the application waits for: from, to.
+    app_wait: (Time, Time),
+    rng: Rng,
     receiver: Receiver,
     acks: VecDeque<Ack>,
     pub sent_pkts: u64,
@@ -139,6 +145,8 @@ impl Flow {
             timeouts: 0,
             app_credit: 0.0,
             app_at: plan.start,
+            app_wait: (plan.start, plan.start),
+            rng: Rng::new(index as u64 + 1),
             receiver: Receiver::default(),
             acks: VecDeque::new(),
             sent_pkts: 0,
@@ -350,8 +358,8 @@ impl Flow {
             let wanted = (budget.0 / PACKET.0) as u32;
             let pkts = wanted.min(self.app_packets(now));
             if pkts < wanted {
-                self.sampler.on_app_limited();
-                self.wake = Some(now + Duration::from_millis(5));
+                self.sampler.on_app_limited(now);
+                self.wake = Some(if self.is_waiting(now) { self.app_wait.1 } else { now + Duration::from_millis(5) });
             }
             if pkts == 0 {
                 return;
@@ -362,6 +370,10 @@ impl Flow {
 
     /// How many packets the application has for us.
     fn app_packets(&mut self, now: Time) -> u32 {
+        self.wait_now_and_then(now);
+        if self.is_waiting(now) {
+            return 0;
+        }
         let Some((from, to, rate)) = self.plan.limited.filter(|(from, to, _)| (*from..*to).contains(&now)) else {
             self.app_at = now;
             return u32::MAX;
@@ -370,6 +382,20 @@ impl Flow {
         self.app_credit = (self.app_credit + earned).min(rate.bytes_in(Duration::from_millis(20)).0 as f64);
         self.app_at = now.min(to);
         (self.app_credit / PACKET.0 as f64) as u32
+    }
+
+    /// Plans the next wait once the last one is over: 1 to 9 ms long, and as far from the last one as its part of the time asks for.
+    fn wait_now_and_then(&mut self, now: Time) {
+        let Some((_, part)) = self.plan.waits.filter(|(until, _)| now < *until) else { return };
+        while self.app_wait.1 <= now {
+            let wait = Duration::from_millis(1) + Duration::from_millis(8).mul_f64(self.rng.unit());
+            let from = self.app_wait.1 + MEAN_WAIT.mul_f64((1.0 - part) / part * 2.0 * self.rng.unit());
+            self.app_wait = (from, from + wait);
+        }
+    }
+
+    fn is_waiting(&self, now: Time) -> bool {
+        (self.app_wait.0..self.app_wait.1).contains(&now)
     }
 
     fn launch(&mut self, now: Time, pkts: u32, app_limited: bool, out: &mut Vec<Parcel>) {
@@ -399,6 +425,7 @@ fn round_up(time: Time, step: Duration) -> Time {
     if step == 0 { time } else { Time::from_nanos(time.as_nanos().next_multiple_of(step)) }
 }
 
+const MEAN_WAIT: Duration = Duration::from_millis(5);
 const PERSISTENT_TIMEOUTS: u32 = 3;
 /// As the transport does.
 const GROUPED_PKTS: u64 = 1024;

@@ -2,6 +2,7 @@
 
 mod flow;
 mod grid;
+mod hindered;
 mod named;
 mod paths;
 mod scenario;

@@ -57,7 +57,7 @@ impl Connection {
     fn wait_for_data(&mut self, now: Time, wait: Wait) {
         for path in &mut self.paths {
             path.paced_until = Time::NEVER;
-            path.sampler.on_app_limited();
+            path.sampler.on_app_limited(now);
         }
         self.wait(now, wait);
     }
@@ -142,7 +142,7 @@ impl Connection {
         path.pacer.on_sent(now, Bytes(bytes));
         path.on_sent(now, bytes, filled.packets as u64, app_limited, self.runs.drain(..));
         if app_limited {
-            path.sampler.on_app_limited();
+            path.sampler.on_app_limited(now);
         }
         let segment = filled.packet.min(filled.bytes);
         Some(Transmit { path: path.id, remote: path.peer.current(), len: filled.bytes, segment, ecn: path.ecn.mark() })
