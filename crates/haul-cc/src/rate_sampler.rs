@@ -128,12 +128,13 @@ impl RateSampler {
 
     /// Whether a train that leaves now gives an app-limited sample.
     fn is_app_limited_at(&self, now: Time) -> bool {
-        if self.reference.receiver_time.is_none() {
+        let passed = now.since(self.reference.sent_at);
+        if self.reference.receiver_time.is_none() || passed < LEAST_INTERVAL {
             // The first round trip after a pause: its interval counts from the reference's departure on, and the pause is before that.
             return self.app_limited_until.is_some();
         }
         let limited = Duration::from_micros(self.limited_us - self.reference_limited_us);
-        limited * LIMITED_PART > now.since(self.reference.sent_at)
+        limited * LIMITED_PART > passed
     }
 
     /// The largest packet of an acknowledgement is newly acknowledged; `newest` belongs to its train.
@@ -192,6 +193,8 @@ fn sample(newest: &SentState, report: &AckReport) -> Option<RateSample> {
 
 /// The part of the time in which there may be nothing to send.
 const LIMITED_PART: u32 = 8;
+/// In less than this the wait of a thread is no moment: any marks the samples.
+const LEAST_INTERVAL: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {

@@ -50,6 +50,10 @@ impl Up {
             return Turn::Down;
         }
         let Some(summary) = summary else { return Turn::Stay };
+        // Where round trips are short the next attempt comes soon.
+        if summary.app_limited && path.min_rtt() < LONG_PATH {
+            return Turn::Cruise;
+        }
         // The first epoch of a step still shows the one before.
         self.epochs += 1;
         if self.epochs < 2 {
@@ -86,4 +90,5 @@ impl Up {
 const STEPS: [f64; 6] = [1.15, 1.25, 1.5, 2.0, 3.0, 4.94];
 const MAX_FLAT_STEPS: u32 = 2;
 const MAX_LIMITED_EPOCHS: u32 = 4;
+const LONG_PATH: Duration = Duration::from_millis(5);
 const LEAST_LOSS: f64 = 0.02;
