@@ -68,6 +68,7 @@ pub struct RateSampler {
     /// For how long there has been nothing to send, in all, and when the reference left.
     limited_us: u64,
     reference_limited_us: u64,
+    min_rtt: Duration,
     /// After a pause samples are app-limited until a packet sent beyond this total has been acknowledged.
     app_limited_until: Option<Bytes>,
 }
@@ -92,6 +93,7 @@ impl RateSampler {
             limited_since: None,
             limited_us: 0,
             reference_limited_us: 0,
+            min_rtt: Duration::ZERO,
             app_limited_until: None,
         }
     }
@@ -128,13 +130,12 @@ impl RateSampler {
 
     /// Whether a train that leaves now gives an app-limited sample.
     fn is_app_limited_at(&self, now: Time) -> bool {
-        let passed = now.since(self.reference.sent_at);
-        if self.reference.receiver_time.is_none() || passed < LEAST_INTERVAL {
+        if self.reference.receiver_time.is_none() || self.min_rtt < LONG_PATH {
             // The first round trip after a pause: its interval counts from the reference's departure on, and the pause is before that.
             return self.app_limited_until.is_some();
         }
         let limited = Duration::from_micros(self.limited_us - self.reference_limited_us);
-        limited * LIMITED_PART > passed
+        limited * LIMITED_PART > now.since(self.reference.sent_at)
     }
 
     /// The largest packet of an acknowledgement is newly acknowledged; `newest` belongs to its train.
@@ -142,6 +143,7 @@ impl RateSampler {
     /// No sample comes of it if the counters went backwards or the interval is too short to mean anything.
     pub fn on_ack(&mut self, newest: &SentState, report: &AckReport) -> Option<RateSample> {
         self.lost_total = report.lost_total;
+        self.min_rtt = report.min_rtt;
         if newest.sent_total < self.reference.sent_total {
             return None;
         }
@@ -193,8 +195,8 @@ fn sample(newest: &SentState, report: &AckReport) -> Option<RateSample> {
 
 /// The part of the time in which there may be nothing to send.
 const LIMITED_PART: u32 = 8;
-/// In less than this the wait of a thread is no moment: any marks the samples.
-const LEAST_INTERVAL: Duration = Duration::from_millis(5);
+/// On shorter paths the wait of a thread is no moment: any marks the samples.
+const LONG_PATH: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {
