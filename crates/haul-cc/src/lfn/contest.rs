@@ -85,7 +85,16 @@ impl Contest {
 
     /// Bits per second that keep the window full.
     pub(super) fn rate_bps(&self) -> f64 {
-        self.window() * 8.0 / self.round_trip.as_secs_f64().max(1e-4) * PACING_AHEAD
+        self.rate_of(self.window()) * PACING_AHEAD
+    }
+
+    /// Bits per second that a window of so many bytes makes.
+    fn rate_of(&self, window: f64) -> f64 {
+        window * 8.0 / self.round_trip_secs()
+    }
+
+    fn round_trip_secs(&self) -> f64 {
+        self.round_trip.as_secs_f64().max(1e-4)
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckSample, path: &mut PathModel) -> Turn {
@@ -128,7 +137,7 @@ impl Contest {
         if ack.now.since(self.long_at) > (self.round_trip * QUIET_ROUNDS).max(LEAST_QUIET) {
             path.renew_min_rtt(ack.now, ack.min_rtt);
             // A question that was asked just now has halved what arrived.
-            path.raise_bandwidth(self.window * 8.0 / self.round_trip.as_secs_f64().max(1e-4));
+            path.raise_bandwidth(self.rate_of(self.window));
             return Turn::Cruise;
         }
         Turn::Stay
@@ -138,7 +147,7 @@ impl Contest {
         let packet = path.packet_bytes();
         let window = (self.window / packet).max(1.0);
         if self.searching {
-            self.window *= (passed.as_secs_f64() / self.round_trip.as_secs_f64().max(1e-4) * SEARCH.ln()).exp();
+            self.window *= (passed.as_secs_f64() / self.round_trip_secs() * SEARCH.ln()).exp();
             return;
         }
         let own_k = (window * (1.0 - BETA) / C).cbrt();
@@ -146,7 +155,7 @@ impl Contest {
         let period = self.period.unwrap_or(own_k).max(since).clamp(own_k / MOST_FASTER, own_k * MOST_OFF);
         let cubic = C * period * period;
         // RFC 9438 4.3: where Reno is faster, as Reno.
-        let reno = 3.0 * (1.0 - BETA) / (1.0 + BETA) / self.round_trip.as_secs_f64().max(1e-4);
+        let reno = 3.0 * (1.0 - BETA) / (1.0 + BETA) / self.round_trip_secs();
         self.window += cubic.max(reno) * passed.as_secs_f64() * packet;
     }
 
