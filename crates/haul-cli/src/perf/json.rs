@@ -285,7 +285,7 @@ fn add_counters(value: &mut Value, paths: &[PathSample]) {
 fn add_paths(value: &mut Value, paths: &[PathSample], time_us: u64) {
     let Some(first) = paths.first() else { return };
     add_counters(value, paths);
-    insert(value, "limit", json!(first.limit()));
+    insert(value, "limit", json!(first.limit(time_us)));
     insert(
         value,
         "waits_us",

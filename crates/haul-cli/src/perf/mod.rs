@@ -134,6 +134,8 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
             controller: args.measure.mode,
             pacing,
             paths: args.measure.paths,
+            // What is measured is the path, not how fast a window grows.
+            stream_window: TransportConfig::default().memory,
             ..TransportConfig::default()
         },
         bind: args.bind,
@@ -266,6 +268,9 @@ impl Report<'_> {
         }
         if let Some(error) = json::first_error(outcome) {
             output::print_error(&error);
+        }
+        if let Some(advice) = text::advice(&self.plan, outcome) {
+            output::print_hint(&advice);
         }
     }
 

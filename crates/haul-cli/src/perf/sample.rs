@@ -170,17 +170,24 @@ impl PathSample {
         }
     }
 
-    /// What sending waited for most.
-    pub fn limit(&self) -> &'static str {
+    /// What sending waited for most in `time_us`; the processor, where it hardly waited.
+    pub fn limit(&self, time_us: u64) -> &'static str {
         let waits = [
             (self.wait_application_us, "application"),
             (self.wait_window_us, "window"),
             (self.wait_credit_us, "receiver"),
             (self.wait_pacing_us, "pacing"),
         ];
+        let waited: u64 = waits.iter().map(|(us, _)| us).sum();
+        if (waited as f64) < time_us as f64 * NOTABLE_WAIT {
+            return "processor";
+        }
         waits.into_iter().filter(|(us, _)| *us > 0).max_by_key(|(us, _)| *us).map_or("none", |(_, name)| name)
     }
 }
+
+/// Who waits for less of the time than this does not wait, but work.
+const NOTABLE_WAIT: f64 = 0.3;
 
 /// Processor time as a part of the time that passed, in percent; two busy processors are 200.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -239,8 +246,9 @@ mod tests {
             PathSample { rtt_us: 7, lost_pkts: 8, sent_pkts: 300, wait_window_us: 150, wait_pacing_us: 20, ..early.clone() };
         let between = late.since(&early);
         assert_eq!((between.rtt_us, between.lost_pkts, between.wait_window_us), (7, 3, 50));
-        assert_eq!(between.limit(), "window");
-        assert_eq!(PathSample::default().limit(), "none");
+        assert_eq!(between.limit(100), "window");
+        assert_eq!(between.limit(1000), "processor", "70 us of 1000 were waits");
+        assert_eq!(PathSample::default().limit(0), "none");
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         protocols: vec![PROTOCOL.to_vec()],
         transport: TransportConfig {
             memory: args.serve.max_memory,
+            stream_window: args.serve.max_memory,
             max_streams: u32::from(MAX_STREAMS) + 2,
             ..TransportConfig::default()
         },

@@ -22,6 +22,7 @@ pub fn header(plan: &Plan) -> String {
 /// The lines of one interval.
 pub fn interval(plan: &Plan, both: &Both) -> Vec<String> {
     let (start, end) = (both.receiver.start_us, both.receiver.end_us);
+    let time_us = end.saturating_sub(start);
     let path = |stream: usize| both.sender.paths.get(stream);
     let single = plan.streams == 1;
     let mut lines: Vec<String> = both
@@ -31,12 +32,18 @@ pub fn interval(plan: &Plan, both: &Both) -> Vec<String> {
         .enumerate()
         .map(|(stream, &bytes)| {
             let own = if single { path(0) } else { path(stream).filter(|_| plan.tcp.is_some()) };
-            line(&format!("{:3}", stream + 1), tag(plan, both.direction), (start, end), bytes, &path_columns(own))
+            line(&format!("{:3}", stream + 1), tag(plan, both.direction), (start, end), bytes, &path_columns(own, time_us))
         })
         .collect();
     if !single {
         let whole = if plan.tcp.is_some() { None } else { path(0) };
-        lines.push(line("SUM", tag(plan, both.direction), (start, end), both.receiver.bytes.iter().sum(), &path_columns(whole)));
+        lines.push(line(
+            "SUM",
+            tag(plan, both.direction),
+            (start, end),
+            both.receiver.bytes.iter().sum(),
+            &path_columns(whole, time_us),
+        ));
     }
     if both.receiver.omitted {
         for line in &mut lines {
@@ -101,6 +108,15 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Vec<String> {
     lines
 }
 
+/// What to do about a receiver that let too little under way.
+pub fn advice(plan: &Plan, outcome: &Outcome) -> Option<String> {
+    let sender = outcome.total(Direction::Up, Role::Sender).filter(|_| plan.tcp.is_none())?;
+    sender.paths.iter().any(|path| path.limit(sender.time_us) == "receiver").then(|| {
+        "the far side gave too little credit: its processor, or the memory it may use (with `haul perf -s` there, --max-memory)"
+            .to_owned()
+    })
+}
+
 fn lost(paths: &[PathSample]) -> String {
     let sum = |get: fn(&PathSample) -> u64| paths.iter().map(get).sum::<u64>();
     let (lost, spurious, sent) = (sum(|path| path.lost_pkts), sum(|path| path.spurious_pkts), sum(|path| path.sent_pkts));
@@ -158,7 +174,7 @@ fn total_lines(plan: &Plan, total: &Total) -> Vec<String> {
 pub fn server_line(told: &Told) -> String {
     match told {
         Told::Interval(interval) => {
-            let columns = path_columns(interval.paths.first());
+            let columns = path_columns(interval.paths.first(), interval.end_us.saturating_sub(interval.start_us));
             let bytes = interval.bytes.iter().sum();
             format!("{}\n", line("SUM", arrow(interval.direction), (interval.start_us, interval.end_us), bytes, &columns))
         }
@@ -197,14 +213,14 @@ fn line(id: &str, tag: &str, (start_us, end_us): (u64, u64), bytes: u64, rest: &
     text.trim_end().to_owned()
 }
 
-fn path_columns(path: Option<&PathSample>) -> String {
+fn path_columns(path: Option<&PathSample>, time_us: u64) -> String {
     let Some(path) = path else { return String::new() };
     format!(
         "{:6}  {:>9}  {:>10}  {}",
         path.lost_pkts,
         milliseconds(path.rtt_us),
         Bytes(path.window_bytes).to_string(),
-        path.limit()
+        path.limit(time_us)
     )
 }
 
@@ -221,8 +237,9 @@ mod tests {
 
     #[test]
     fn a_line_has_bytes_rate_and_what_the_path_did() {
-        let path = PathSample { lost_pkts: 3, rtt_us: 20_300, window_bytes: 5 << 20, wait_pacing_us: 9, ..PathSample::default() };
-        let text = line("  1", "", (1_000_000, 2_000_000), 125_000_000, &path_columns(Some(&path)));
+        let path =
+            PathSample { lost_pkts: 3, rtt_us: 20_300, window_bytes: 5 << 20, wait_pacing_us: 900_000, ..PathSample::default() };
+        let text = line("  1", "", (1_000_000, 2_000_000), 125_000_000, &path_columns(Some(&path), 1_000_000));
         assert_eq!(text, "[  1]   1.00-2.00   sec     119 MiB   1.00 Gbit/s       3    20.3 ms    5.00 MiB  pacing");
     }
 }

@@ -98,7 +98,12 @@ fn connector(args: &PipeArgs) -> Connector<'_> {
 }
 
 fn transport(args: &PipeArgs) -> TransportConfig {
-    TransportConfig { controller: args.mode, rate_limit: args.limit.map(|limit| limit.0), ..TransportConfig::default() }
+    TransportConfig {
+        controller: args.mode,
+        rate_limit: args.limit.map(|limit| limit.0),
+        stream_window: tunnel::STREAM_WINDOW,
+        ..TransportConfig::default()
+    }
 }
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
         udp_port: args.udp_port,
         state: args.state.as_deref(),
         bind: None,
-        transport: TransportConfig { controller: args.mode, ..TransportConfig::default() },
+        transport: TransportConfig { controller: args.mode, stream_window: tunnel::STREAM_WINDOW, ..TransportConfig::default() },
         quiet: args.quiet,
         verbose: args.verbose > 0,
     };

@@ -16,6 +16,8 @@ mod frame;
 mod opening;
 mod server;
 
+use haul::Bytes;
+
 pub use exchange::{Ends, Stop, enlarge_pipe, exchange};
 pub use frame::{Frame, Status};
 pub use opening::{Ask, ask};
@@ -23,6 +25,8 @@ pub use server::{Session, serve_account};
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-tunnel/1";
+/// A tunnel has one stream with much in it: it starts with what a connection starts with.
+pub const STREAM_WINDOW: Bytes = Bytes::mib(64);
 
 /// Close code: everything asked for was done.
 pub const CLOSE_DONE: u64 = 0;
