@@ -16,7 +16,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
     let cell = bench.cell;
     let address = bench.site.address(Side::B).to_string();
     let mut server = bench.site.command(Side::B, bench.programs.haul().as_os_str());
-    let memory = window(&cell.path).max(Bytes::mib(64)) + Bytes::mib(128);
+    let memory = window(&cell.path).max(Bytes::mib(64)) + Bytes::mib(80);
     server.args(["perf", "--server", "--one-off", "--bind", &address, "--max-memory", &memory.0.to_string()]);
     let mut client = bench.site.command(Side::A, bench.programs.haul().as_os_str());
     client.args(["perf", "--client", &address, "--interval", "0.1", "--json", "--mode", mode(cell.tool)]);

@@ -105,6 +105,8 @@ pub const CASES: &[Case] = &[
     },
     Case { name: "fair, CUBIC", loss: 0.0, parties: &[party(FAIR), at(0.05, Who::Cubic)], goals: A_FAIR_SHARE },
     Case { name: "fair, BBR", loss: 0.0, parties: &[party(FAIR), at(0.05, Who::Bbr)], goals: A_FAIR_SHARE },
+    // Nobody's goal: what TCP itself leaves to TCP.
+    Case { name: "CUBIC, BBR", loss: 0.0, parties: &[party(Who::Cubic), at(0.05, Who::Bbr)], goals: &[] },
     Case { name: "2 quickstart", loss: 0.0, parties: &[party(QUICK), at(0.02, QUICK)], goals: AMONG_EQUALS },
     Case { name: "quickstart, CUBIC", loss: 0.0, parties: &[party(QUICK), at(0.05, Who::Cubic)], goals: A_FAIR_SHARE },
     Case {
