@@ -121,7 +121,8 @@ fn files(results: &Results) -> Option<Figure> {
 fn conditions(results: &Results) -> String {
     let turns = results.rows.iter().flat_map(|row| &row.measurements).map(|turn| turn.turn + 1).max().unwrap_or(0);
     let fact = |name: &str| results.facts.get(name).map_or("", String::as_str);
-    format!("mean of {turns} turns and their spread; {}, {} cores, {}", fact("cpu"), fact("cores"), fact("date"))
+    let turns = if turns == 1 { "one turn".to_owned() } else { format!("mean of {turns} turns and their spread") };
+    format!("{turns}; {}, {} cores, {}", fact("cpu"), fact("cores"), fact("date"))
 }
 
 /// A tool looks the same in all charts.

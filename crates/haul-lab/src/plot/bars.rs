@@ -5,7 +5,7 @@ use super::draw::{Area, Looks};
 use super::drawing::{Anchor, Drawing, TextStyle};
 use super::lines::draw_spread;
 use super::scale::{Ruler, number};
-use super::style::{self, INK};
+use super::style::{self, INK, Look};
 use super::text;
 
 /// Draws them on the horizontal axis.
@@ -22,17 +22,36 @@ pub(super) fn draw(drawing: &mut Drawing, area: &Area, bars: &Bars, y: &Ruler, l
             let x = left + number as f64 * bar_width;
             let end = area.y(y.place(value.mean).clamp(0.0, 1.0));
             let (top, height) = (base.min(end), (base - end).abs());
-            let colour = looks.get(&series.name).colour;
-            drawing.rect((x + bar_width * 0.06, top), (bar_width * 0.88, height), colour);
+            let look = looks.get(&series.name);
+            draw_box(drawing, (x + bar_width * 0.06, top), (bar_width * 0.88, height), look);
             draw_value(drawing, (x + bar_width / 2.0, end), value, (area, y), bar_width);
         }
     }
 }
 
+/// Filled, or hollow where a line would be dashed: no two bars differ by colour alone.
+pub(super) fn draw_box(drawing: &mut Drawing, at: (f64, f64), size: (f64, f64), look: Look) {
+    drawing.rect(at, size, look.colour);
+    if !look.dash.is_empty() && size.0 > 2.0 * HOLLOW_EDGE && size.1 > 2.0 * HOLLOW_EDGE {
+        let inner = (size.0 - 2.0 * HOLLOW_EDGE, size.1 - 2.0 * HOLLOW_EDGE);
+        drawing.rect((at.0 + HOLLOW_EDGE, at.1 + HOLLOW_EDGE), inner, style::PAPER);
+    }
+}
+
+/// Height of the names of the groups below an axis of this width.
+pub(super) fn names_height(bars: &Bars, width: f64) -> f64 {
+    let group_width = width / bars.groups.len().max(1) as f64;
+    bars.groups.iter().map(|name| name_lines(name, group_width).len()).max().unwrap_or(0) as f64 * NAME_LINE
+}
+
+fn name_lines(name: &str, width: f64) -> Vec<String> {
+    text::wrap(name, style::TICK_PX, width - 16.0)
+}
+
 fn draw_group_name(drawing: &mut Drawing, at: (f64, f64), name: &str, width: f64) {
-    for (line, words) in text::wrap(name, style::TICK_PX, width - 16.0).iter().take(2).enumerate() {
+    for (line, words) in name_lines(name, width).iter().enumerate() {
         let style = TextStyle { px: style::TICK_PX, bold: false, colour: INK, anchor: Anchor::Middle, upright: false };
-        drawing.text((at.0, at.1 + (line as f64 + 1.0) * (style::TICK_PX + 2.0) + 3.0), words, style);
+        drawing.text((at.0, at.1 + (line as f64 + 1.0) * NAME_LINE + 3.0), words, style);
     }
 }
 
@@ -63,3 +82,5 @@ fn decimals(value: f64) -> usize {
 /// Part of a group's place that has bars.
 const GROUP_FILLED: f64 = 0.8;
 const WIDEST_BAR: f64 = 70.0;
+const NAME_LINE: f64 = style::TICK_PX + 2.0;
+const HOLLOW_EDGE: f64 = 2.5;

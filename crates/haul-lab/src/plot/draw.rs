@@ -114,7 +114,7 @@ impl<'a> Looks<'a> {
             }
             let middle = y - style::TEXT_PX * 0.35;
             if self.key == Key::Box {
-                drawing.rect((x + 10.0, middle - 6.0), (12.0, 12.0), look.colour);
+                bars::draw_box(drawing, (x + 10.0, middle - 6.0), (12.0, 12.0), *look);
             } else {
                 drawing.line((x, middle), (x + KEY_WIDTH, middle), Stroke { colour: look.colour, width: 2.0, dash: look.dash });
                 if self.key == Key::LineAndMarker {
@@ -155,7 +155,10 @@ fn draw_chart(drawing: &mut Drawing, chart: &Chart, at: (f64, f64), size: (f64, 
     let widest = y_ticks.iter().map(|tick| text::width(&tick.label, style::TICK_PX, false)).fold(0.0, f64::max);
     let title = if chart.title.is_empty() { 8.0 } else { style::CHART_TITLE_PX + 14.0 };
     let left = style::TEXT_PX + 14.0 + widest + 8.0;
-    let area = Area { left: at.0 + left, top: at.1 + title, width: size.0 - left - 18.0, height: size.1 - title - 58.0 };
+    let width = size.0 - left - 18.0;
+    let names = if let Data::Bars(all) = &chart.data { bars::names_height(all, width) } else { TICKS_HEIGHT };
+    let below = names.max(TICKS_HEIGHT) + CAPTION_HEIGHT;
+    let area = Area { left: at.0 + left, top: at.1 + title, width, height: size.1 - title - below };
     if !chart.title.is_empty() {
         let style = TextStyle { px: style::CHART_TITLE_PX, bold: true, anchor: Anchor::Middle, ..TEXT };
         drawing.text((area.x(0.5), at.1 + style::CHART_TITLE_PX + 2.0), &chart.title, style);
@@ -174,7 +177,7 @@ fn draw_chart(drawing: &mut Drawing, chart: &Chart, at: (f64, f64), size: (f64, 
         }
     }
     let caption = TextStyle { anchor: Anchor::Middle, ..TEXT };
-    drawing.text((area.x(0.5), area.y(0.0) + 46.0), &chart.x.caption(), caption);
+    drawing.text((area.x(0.5), area.y(0.0) + below - 12.0), &chart.x.caption(), caption);
     drawing.line((area.left, area.y(0.0)), (area.x(1.0), area.y(0.0)), Stroke::plain(style::INK, 1.0));
     drawing.line((area.left, area.y(0.0)), (area.left, area.y(1.0)), Stroke::plain(style::INK, 1.0));
 }
@@ -217,6 +220,9 @@ fn draw_limits(drawing: &mut Drawing, area: &Area, chart: &Chart, vertical: &Rul
 const TEXT: TextStyle = TextStyle { px: style::TEXT_PX, bold: false, colour: style::INK, anchor: Anchor::Start, upright: false };
 /// A line and a marker in the legend.
 const KEY_WIDTH: f64 = 30.0;
+/// Numbers below an axis, or two lines of names.
+const TICKS_HEIGHT: f64 = 28.0;
+const CAPTION_HEIGHT: f64 = 30.0;
 const MARGIN: f64 = 22.0;
 /// Bold letters against plain ones.
 const BOLD_WIDER: f64 = 1.12;

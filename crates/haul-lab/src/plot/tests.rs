@@ -56,6 +56,26 @@ fn every_kind_of_chart_is_a_picture_with_its_labels() {
 }
 
 #[test]
+fn long_names_of_groups_are_whole_and_dashed_looks_are_hollow_bars() {
+    let name = "a file of 954 MiB over a path of 10.0 Gbit/s with 100 ms and 0.10 % loss";
+    let values = vec![Value::of([3.0]); 8];
+    let series = |name: &str, look| BarSeries { name: name.into(), values: values.clone(), look: Some(look) };
+    let groups = vec![name.to_owned(); 8];
+    let bars = Bars { groups, series: vec![series("haul", 0), series("haul again", 8)] };
+    let svg = figure(Chart::bars("", Axis::linear("time", "s"), bars)).svg().expect("sound data");
+    let document = Document::parse(&svg).expect("well-formed");
+    let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
+    for word in name.split(' ') {
+        assert!(
+            texts.iter().filter(|text| text.split(' ').any(|part| part == word)).count() >= 8,
+            "{word} is cut off: {texts:?}"
+        );
+    }
+    let paper = svg.matches(style::PAPER).count();
+    assert!(paper >= 9, "one for the picture, eight for the bars: {paper}");
+}
+
+#[test]
 fn markup_in_names_is_text() {
     let svg = figure(lines(&[(1.0, 1.0)])).svg().expect("sound data");
     assert!(svg.contains("Throughput &lt;against&gt; loss") && svg.contains("1 Gbit/s &amp; 100 ms"));
