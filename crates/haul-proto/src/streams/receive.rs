@@ -303,7 +303,7 @@ impl ReceiveHalf {
         !std::mem::replace(&mut self.in_round, true)
     }
 
-    /// A round trip has passed: the window grows to [`GROWTH`] times what arrived in it, within `bound`.
+    /// A round trip has passed: the window grows to ten times what arrived in it, within `bound`.
     pub fn on_round(&mut self, bound: u64) {
         self.in_round = false;
         let arrived = self.highest - self.round_mark;
