@@ -9,7 +9,6 @@ Prints the resident memory and the files of both proxies at each step, and the p
 wrong, a connection does not live to the end, files are left, or the second round leaves more memory in use than the first.
 """
 
-import argparse
 import asyncio
 import json
 import random
@@ -163,15 +162,9 @@ class Run:
 
 
 def main():
-    root = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = proxy_pair.arguments(__doc__, "1G", "20ms", ["server", "client"])
     parser.add_argument("--count", type=int, default=10_000)
-    parser.add_argument("--haul", default=str(root / "target/release/haul"))
-    parser.add_argument("--rate", default="1G")
-    parser.add_argument("--rtt", default="20ms")
-    parser.add_argument("--loss", default="0.1%")
     parser.add_argument("--rest", type=int, default=10)
-    parser.add_argument("--role", choices=["server", "client", "whole"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.role == "server":
         return asyncio.run(serve(options.count))
@@ -179,9 +172,8 @@ def main():
         return asyncio.run(client(options.count))
     if options.role == "whole":
         return sys.exit(not Run(options).measure())
-    link = ["--rate", options.rate, "--rtt", options.rtt, "--loss", options.loss]
-    same = ["--count", str(options.count), "--haul", options.haul, "--rest", str(options.rest)]
-    sys.exit(proxy_pair.inside_wan(__file__, options.haul, link, same))
+    own = ["--count", str(options.count), "--rest", str(options.rest)]
+    sys.exit(proxy_pair.inside_wan(__file__, options, own))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,6 @@ It fails if a byte is wrong, a stream ends early without an error, a reset looks
 under way after its deadline, or files or connections are left. Prints a line a minute and the counts at the end.
 """
 
-import argparse
 import asyncio
 import hashlib
 import json
@@ -255,16 +254,10 @@ class Run:
 
 
 def main():
-    root = Path(__file__).resolve().parent.parent
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = proxy_pair.arguments(__doc__, "200M", "40ms", ["server", "clients"])
     parser.add_argument("--minutes", type=float, default=30)
-    parser.add_argument("--haul", default=str(root / "target/release/haul"))
-    parser.add_argument("--rate", default="200M")
-    parser.add_argument("--rtt", default="40ms")
-    parser.add_argument("--loss", default="0.1%")
     parser.add_argument("--workers", type=int, default=24)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--role", choices=["server", "clients", "whole"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.role == "server":
         return asyncio.run(serve())
@@ -272,9 +265,8 @@ def main():
         return asyncio.run(clients(options.seed, options.workers))
     if options.role == "whole":
         return sys.exit(not Run(options).soak())
-    link = ["--rate", options.rate, "--rtt", options.rtt, "--loss", options.loss]
-    same = ["--minutes", str(options.minutes), "--haul", options.haul, "--loss", options.loss, "--workers", str(options.workers), "--seed", str(options.seed)]
-    sys.exit(proxy_pair.inside_wan(__file__, options.haul, link, same))
+    own = ["--minutes", str(options.minutes), "--workers", str(options.workers), "--seed", str(options.seed)]
+    sys.exit(proxy_pair.inside_wan(__file__, options, own))
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """A pair of proxies on the two hosts of `haul lab wan run`, for the programs that try them."""
 
+import argparse
 import os
 import signal
 import subprocess
@@ -32,9 +33,22 @@ class Wan:
         return Side(self, "b", serve, log, place / "b"), Side(self, "a", connect, log, place / "a")
 
 
-def inside_wan(program, haul, link, arguments):
-    """Runs a program again with `--role whole`, inside an emulated WAN; gives its exit status."""
-    command = [haul, "lab", "wan", "run", "--name", Path(program).stem, *link, "--", sys.executable, program, "--role", "whole", *arguments]
+def arguments(description, rate, rtt, roles):
+    """A parser of what all such programs take: haul, the link, and what part of the program it is to be."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("--haul", default=str(Path(__file__).resolve().parent.parent / "target/release/haul"))
+    parser.add_argument("--rate", default=rate)
+    parser.add_argument("--rtt", default=rtt)
+    parser.add_argument("--loss", default="0.1%")
+    parser.add_argument("--role", choices=[*roles, "whole"], help=argparse.SUPPRESS)
+    return parser
+
+
+def inside_wan(program, options, own):
+    """Runs a program again with `--role whole` and its own arguments, inside an emulated WAN; gives its exit status."""
+    link = ["--rate", options.rate, "--rtt", options.rtt, "--loss", options.loss]
+    again = [sys.executable, program, "--role", "whole", "--haul", options.haul, "--loss", options.loss, *own]
+    command = [options.haul, "lab", "wan", "run", "--name", Path(program).stem, *link, "--", *again]
     return subprocess.run(command).returncode
 
 

@@ -195,8 +195,8 @@ fn sample(newest: &SentState, report: &AckReport) -> Option<RateSample> {
 
 /// The part of the time in which there may be nothing to send.
 const LIMITED_PART: u32 = 8;
-/// On shorter paths the wait of a thread is no moment: any marks the samples.
-const LONG_PATH: Duration = Duration::from_millis(5);
+/// On shorter paths the wait of a thread is no moment, and a few round trips take no time.
+pub(crate) const LONG_PATH: Duration = Duration::from_millis(5);
 
 #[cfg(test)]
 mod tests {

@@ -15,6 +15,7 @@ use super::mode::Mode;
 use super::phase::Phase;
 use super::rivals::Rivals;
 use super::share::{drain_gain, raise_gain, wanted_delay};
+use crate::rate_sampler::LONG_PATH;
 use crate::{AckSample, Learned};
 
 /// The model of a path.
@@ -268,7 +269,7 @@ impl PathModel {
 
     /// Startup has ended, perhaps for a host that was busy for a moment: the first epoch without a queue is enough for an attempt.
     pub(super) fn expect_room(&mut self) {
-        if self.min_rtt() >= EXPECTED_ROOM_RTT {
+        if self.min_rtt() >= LONG_PATH {
             self.room_epochs = 1;
         }
     }
@@ -443,8 +444,6 @@ const FIRST_FLIGHT: Duration = Duration::from_millis(10);
 const CRUISE_EPOCH: Duration = Duration::from_millis(100);
 const UP_EPOCH: Duration = Duration::from_millis(30);
 const ROOM_EPOCHS: u32 = 4;
-/// On shorter paths four epochs take no time.
-const EXPECTED_ROOM_RTT: Duration = Duration::from_millis(5);
 const MAX_RAISE: f64 = 0.1;
 const LEAST_RAISE: f64 = 0.01;
 /// Twice as much after 70 epochs.

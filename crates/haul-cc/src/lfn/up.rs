@@ -11,6 +11,7 @@ use super::path::PathModel;
 use super::phase::Turn;
 use super::swell::Swell;
 use crate::AckSample;
+use crate::rate_sampler::LONG_PATH;
 
 /// An attempt that is under way.
 #[derive(Debug, Clone)]
@@ -90,5 +91,4 @@ impl Up {
 const STEPS: [f64; 6] = [1.15, 1.25, 1.5, 2.0, 3.0, 4.94];
 const MAX_FLAT_STEPS: u32 = 2;
 const MAX_LIMITED_EPOCHS: u32 = 4;
-const LONG_PATH: Duration = Duration::from_millis(5);
 const LEAST_LOSS: f64 = 0.02;

@@ -105,7 +105,7 @@ pub fn interval(plan: &Plan, of_one_time: &[&Both]) -> Value {
         }
         let mut sum = rates(&both.receiver, both.receiver.bytes.iter().sum(), both.direction);
         insert(&mut sum, "sent_bytes", json!(both.sender.bytes.iter().sum::<u64>()));
-        add_paths(&mut sum, &both.sender.paths, both.sender.end_us.saturating_sub(both.sender.start_us));
+        add_paths(&mut sum, &both.sender.paths, both.sender.time_us());
         object.insert(if forward { "sum" } else { "sum_bidir_reverse" }.to_owned(), sum);
     }
     object.insert("streams".to_owned(), Value::Array(streams));
@@ -231,7 +231,7 @@ fn insert(value: &mut Value, key: &str, inserted: Value) {
 }
 
 fn rates(interval: &Interval, bytes: u64, direction: Direction) -> Value {
-    let time_us = interval.end_us.saturating_sub(interval.start_us);
+    let time_us = interval.time_us();
     json!({
         "start": seconds(interval.start_us),
         "end": seconds(interval.end_us),

@@ -22,7 +22,7 @@ pub fn header(plan: &Plan) -> String {
 /// The lines of one interval.
 pub fn interval(plan: &Plan, both: &Both) -> Vec<String> {
     let (start, end) = (both.receiver.start_us, both.receiver.end_us);
-    let time_us = end.saturating_sub(start);
+    let time_us = both.receiver.time_us();
     let path = |stream: usize| both.sender.paths.get(stream);
     let single = plan.streams == 1;
     let mut lines: Vec<String> = both
@@ -174,7 +174,7 @@ fn total_lines(plan: &Plan, total: &Total) -> Vec<String> {
 pub fn server_line(told: &Told) -> String {
     match told {
         Told::Interval(interval) => {
-            let columns = path_columns(interval.paths.first(), interval.end_us.saturating_sub(interval.start_us));
+            let columns = path_columns(interval.paths.first(), interval.time_us());
             let bytes = interval.bytes.iter().sum();
             format!("{}\n", line("SUM", arrow(interval.direction), (interval.start_us, interval.end_us), bytes, &columns))
         }

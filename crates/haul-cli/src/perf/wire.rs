@@ -123,6 +123,13 @@ pub struct Interval {
     pub paths: Vec<PathSample>,
 }
 
+impl Interval {
+    /// How long it was.
+    pub const fn time_us(&self) -> u64 {
+        self.end_us.saturating_sub(self.start_us)
+    }
+}
+
 /// What one role counted in all, without what is omitted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Total {
