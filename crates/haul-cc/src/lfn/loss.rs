@@ -12,9 +12,12 @@ pub(super) struct BaseLoss {
 }
 
 impl BaseLoss {
+    /// More is not made up for.
+    pub(super) const MOST: f64 = 0.15;
+
     /// What another connection had learned: half as good as what is learned here.
     pub(super) fn remembered(ratio: f64) -> Self {
-        Self { ratio: ratio.clamp(0.0, MOST), memory_pkts: MEMORY_PKTS / 2.0 }
+        Self { ratio: ratio.clamp(0.0, Self::MOST), memory_pkts: MEMORY_PKTS / 2.0 }
     }
 
     pub(super) fn ratio(&self) -> f64 {
@@ -32,7 +35,7 @@ impl BaseLoss {
         } else {
             (packets / self.memory_pkts.max(1.0)).min(0.5)
         };
-        self.ratio = (self.ratio + (loss - self.ratio) * weight).min(MOST);
+        self.ratio = (self.ratio + (loss - self.ratio) * weight).min(Self::MOST);
     }
 
     /// Whether more was lost of so many packets than chance explains.
@@ -48,7 +51,6 @@ impl BaseLoss {
 
 const MEMORY_PKTS: f64 = 6_000.0;
 const LOWER_WEIGHT: f64 = 0.75;
-const MOST: f64 = 0.15;
 const MARGIN: f64 = 0.01;
 
 #[cfg(test)]

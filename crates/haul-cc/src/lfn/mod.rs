@@ -153,10 +153,16 @@ impl Controller for Lfn {
             }
         } else if let Phase::Contest(contest) = &mut self.phase {
             contest.on_loss(loss, &self.path);
+        } else if let Phase::Quick(quick) = &mut self.phase {
+            quick.on_loss(loss);
         }
     }
 
-    fn on_spurious(&mut self, _now: Time, _bytes: Bytes) {}
+    fn on_spurious(&mut self, _now: Time, bytes: Bytes) {
+        if let Phase::Quick(quick) = &mut self.phase {
+            quick.on_spurious(bytes);
+        }
+    }
 
     fn on_ecn(&mut self, ecn: &EcnSample) {
         // Fewer marks are what is left of a queue of others.

@@ -17,9 +17,10 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use super::loss::BaseLoss;
 use super::path::PathModel;
 use crate::pacer::quantum;
-use crate::{AckSample, DispersionSample, Learned, PathStart, SentSample};
+use crate::{AckSample, DispersionSample, Learned, LossSample, PathStart, SentSample};
 
 /// A start that measures.
 #[derive(Debug, Clone)]
@@ -56,17 +57,38 @@ enum Stage {
 /// A stretch at one rate.
 #[derive(Debug, Clone, Copy)]
 struct Leg {
+    /// What is to arrive, and what is sent for it.
+    goal_bps: f64,
     rate_bps: f64,
-    /// Bytes settled, delivered or lost, when the first packet of the leg is the next to be.
-    from: Bytes,
-    /// Lost in all at its beginning.
-    lost: Bytes,
+    /// What it sent, and what the leg before did.
+    span: Span,
+    before: Option<Span>,
     /// Acknowledgements of the leg.
     acks: u32,
     /// When the first of them came, and what had been delivered then.
     first: Option<(Time, Bytes)>,
     /// The application did not give enough for the leg's rate: what arrives says nothing about the path.
     limited: bool,
+}
+
+/// The packets sent from a time on, and what was lost of them: losses of trains show when a leg's first packets have arrived already.
+#[derive(Debug, Clone, Copy)]
+struct Span {
+    sent_from: Time,
+    /// Bytes settled, delivered or lost, when its first packet is the next to be.
+    from: Bytes,
+    lost: Bytes,
+}
+
+impl Span {
+    fn new(ack: &AckSample) -> Self {
+        Self { sent_from: ack.now, from: ack.delivered + ack.lost_total + ack.in_flight, lost: Bytes::ZERO }
+    }
+
+    /// Bytes of it, and of what was sent later, that have been delivered or lost.
+    fn settled(&self, ack: &AckSample) -> Bytes {
+        (ack.delivered + ack.lost_total).saturating_sub(self.from)
+    }
 }
 
 /// What an acknowledgement means for the start.
@@ -127,6 +149,21 @@ impl Quick {
         }
     }
 
+    pub(super) fn on_loss(&mut self, loss: &LossSample) {
+        if let Stage::Jump(leg) | Stage::Full(leg) = &mut self.stage
+            && let Some(span) = leg.span_of(loss.sent_at)
+        {
+            span.lost += loss.lost;
+        }
+    }
+
+    /// What was taken for lost has arrived.
+    pub(super) fn on_spurious(&mut self, bytes: Bytes) {
+        if let Stage::Jump(leg) | Stage::Full(leg) = &mut self.stage {
+            leg.span.lost = leg.span.lost.saturating_sub(bytes);
+        }
+    }
+
     pub(super) fn on_ack(&mut self, ack: &AckSample, path: &PathModel) -> Verdict {
         self.gauge.on_ack(ack, path.min_rtt());
         match self.stage {
@@ -159,7 +196,7 @@ impl Quick {
         }
         if settled == Bytes::ZERO {
             // Trains that came later correct the first one.
-            self.stage = Stage::Jump(Leg { rate_bps: target_bps * JUMP, ..leg });
+            self.stage = Stage::Jump(Leg { goal_bps: target_bps * JUMP, rate_bps: target_bps * JUMP, ..leg });
             return Verdict::Continue;
         }
         if self.is_refused(ack, path, leg) {
@@ -177,7 +214,7 @@ impl Quick {
         if !known {
             return Verdict::Search(leg.rate_bps);
         }
-        self.stage = Stage::Full(Leg::new(ack, target_bps));
+        self.stage = Stage::Full(Leg { before: Some(leg.span), ..Leg::new(ack, target_bps) });
         self.gauge.best_bps = 0.0;
         Verdict::Continue
     }
@@ -185,18 +222,19 @@ impl Quick {
     fn confirm(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> Verdict {
         let settled = leg.settled(ack);
         let leg = leg.with(ack);
-        self.stage = Stage::Full(leg);
         if settled == Bytes::ZERO {
+            // The jump made no queue: what was lost of it the path loses whatever the rate.
+            self.stage = Stage::Full(leg.made_up(ack));
             return Verdict::Continue;
         }
+        self.stage = Stage::Full(leg);
         if self.is_refused(ack, path, leg) {
             return self.retreat(path, leg);
         }
         if settled < leg.rate().bytes_in(path.min_rtt() / 2) {
             return Verdict::Continue;
         }
-        let arrived_bps = self.gauge.best_bps.clamp(leg.rate_bps / 2.0, leg.rate_bps);
-        Verdict::Full(arrived_bps)
+        Verdict::Full(self.gauge.best_bps.clamp(leg.goal_bps / 2.0, leg.goal_bps))
     }
 
     /// RFC 9959, Reconnaissance Phase: no jump onto a path that is congested already.
@@ -204,17 +242,18 @@ impl Quick {
         self.is_lossy(path, ack.delivered + ack.lost_total, ack.lost_total)
     }
 
-    /// Of what was sent much more is lost than the path loses whatever the rate.
+    /// Of what was sent much more is lost than the path loses whatever the rate, and more than chance makes of half as much.
     fn is_lossy(&self, path: &PathModel, settled: Bytes, lost: Bytes) -> bool {
         let base = self.remembered.map_or(0.0, |learned| learned.base_loss).max(path.base_loss());
-        settled > self.packet * 48 && lost.as_u64() as f64 > settled.as_u64() as f64 * (base + REFUSED_LOSS)
+        let half = base + REFUSED_LOSS / 2.0;
+        let packets = settled.as_u64() as f64 / path.packet_bytes();
+        let by_chance = half + 3.0 * (half * (1.0 - half) / packets.max(1.0)).sqrt();
+        packets > LEAST_LOSSY_PKTS && part_of(lost, settled) > by_chance.max(base + REFUSED_LOSS)
     }
 
     /// A queue forms, or much is lost.
     fn is_refused(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> bool {
-        let settled = leg.settled(ack);
-        let lost = ack.lost_total.saturating_sub(leg.lost);
-        let lossy = self.is_lossy(path, settled, lost);
+        let lossy = self.is_lossy(path, leg.settled(ack), leg.span.lost);
         // A hiccup of some thread passes; a queue of our making stays.
         let long = path.queue_delay() > path.queue_threshold(8).max(path.jitter() * 2);
         let since = long.then(|| self.long_since.unwrap_or(ack.now));
@@ -224,8 +263,8 @@ impl Quick {
 
     /// RFC 9959, Safe Retreat Phase: back to what is known to have come through.
     fn retreat(&self, path: &PathModel, leg: Leg) -> Verdict {
-        let least_bps = if leg.limited { leg.rate_bps / 2.0 } else { path.bandwidth_bps() };
-        let arrived_bps = self.gauge.best_bps.min(leg.rate_bps).max(least_bps);
+        let least_bps = if leg.limited { leg.goal_bps / 2.0 } else { path.bandwidth_bps() };
+        let arrived_bps = self.gauge.best_bps.min(leg.goal_bps).max(least_bps);
         Verdict::Full(arrived_bps)
     }
 
@@ -293,14 +332,7 @@ impl Quick {
 
 impl Leg {
     fn new(ack: &AckSample, rate_bps: f64) -> Self {
-        Self {
-            rate_bps,
-            from: ack.delivered + ack.lost_total + ack.in_flight,
-            lost: ack.lost_total,
-            acks: 0,
-            first: None,
-            limited: false,
-        }
+        Self { goal_bps: rate_bps, rate_bps, span: Span::new(ack), before: None, acks: 0, first: None, limited: false }
     }
 
     /// With one more acknowledgement, if it is of the leg.
@@ -318,14 +350,30 @@ impl Leg {
         })
     }
 
+    /// Sends so much more as was lost of the leg before.
+    fn made_up(self, ack: &AckSample) -> Self {
+        let loss = self.before.map_or(0.0, |before| part_of(before.lost, before.settled(ack)));
+        Self { rate_bps: self.goal_bps / (1.0 - loss.min(BaseLoss::MOST)), ..self }
+    }
+
     fn rate(&self) -> BitRate {
         BitRate::from_bps(self.rate_bps as u64)
     }
 
     /// Bytes of the leg that have been delivered or lost.
     fn settled(&self, ack: &AckSample) -> Bytes {
-        (ack.delivered + ack.lost_total).saturating_sub(self.from)
+        self.span.settled(ack)
     }
+
+    /// The span of a packet that left at a time.
+    fn span_of(&mut self, sent_at: Time) -> Option<&mut Span> {
+        if sent_at >= self.span.sent_from { Some(&mut self.span) } else { self.before.as_mut() }
+            .filter(|span| sent_at >= span.sent_from)
+    }
+}
+
+fn part_of(lost: Bytes, settled: Bytes) -> f64 {
+    lost.as_u64() as f64 / settled.as_u64().max(1) as f64
 }
 
 /// The rate at which acknowledgements come, over parts of a round trip: it tells of a leg long before a sample over a round trip does.
@@ -365,3 +413,4 @@ const JUMP: f64 = 0.5;
 const LEAST_ARRIVED: f64 = 0.6;
 /// Beyond the path's own loss; a policer or a queue that overflows takes more.
 const REFUSED_LOSS: f64 = 0.2;
+const LEAST_LOSSY_PKTS: f64 = 48.0;

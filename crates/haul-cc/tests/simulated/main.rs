@@ -3,6 +3,7 @@
 mod flow;
 mod grid;
 mod hindered;
+mod lossy;
 mod named;
 mod paths;
 mod scenario;
