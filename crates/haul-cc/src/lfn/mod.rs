@@ -86,11 +86,21 @@ impl Lfn {
         match turn {
             Turn::Stay | Turn::Contest => {}
             Turn::Startup => self.phase = Phase::Startup(Startup::new()),
-            Turn::Drain => {
-                if matches!(self.phase, Phase::Startup(_)) {
-                    self.path.expect_room();
+            Turn::Resume => {
+                if let Phase::Drain { search: Some(search), .. } = &self.phase {
+                    self.phase = Phase::Startup(search.clone().after_stall(&self.path));
                 }
-                self.phase = Phase::Drain { since: now };
+            }
+            Turn::Drain => {
+                self.path.end_search(now);
+                let search = match &self.phase {
+                    Phase::Startup(search) => {
+                        self.path.expect_room();
+                        search.has_seen_delay().then(|| search.clone())
+                    }
+                    _ => None,
+                };
+                self.phase = Phase::Drain { since: now, search };
             }
             Turn::Cruise => {
                 // Where much was gained there may be more, and the estimate that startup left may be low.

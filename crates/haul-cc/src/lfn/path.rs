@@ -25,6 +25,8 @@ pub(super) struct PathModel {
     packet: Bytes,
     /// Delivered, bits per second; 0 while unknown.
     bandwidth_bps: f64,
+    /// Until then the samples show what the search for the bandwidth has sent.
+    search_until: Time,
     /// What it was before the last attempt at more.
     before_up_bps: f64,
     min_rtt: Option<Duration>,
@@ -67,6 +69,7 @@ impl PathModel {
             mode,
             packet,
             bandwidth_bps: 0.0,
+            search_until: Time::ZERO,
             before_up_bps: 0.0,
             min_rtt: None,
             min_rtt_known: false,
@@ -115,7 +118,8 @@ impl PathModel {
             self.recent_delays[RECENT - 1] = delay;
             self.jitter.on_delay(ack.now, delay, self.min_rtt().max(CRUISE_EPOCH));
         }
-        if let (Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. }, Some(sample)) = (phase, ack.rate) {
+        let searching = matches!(phase, Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. }) || ack.now < self.search_until;
+        if let (true, Some(sample)) = (searching, ack.rate) {
             self.bandwidth_bps = self.bandwidth_bps.max(sample.rate.as_bps() as f64);
         }
         let length = match phase {
@@ -265,6 +269,12 @@ impl PathModel {
         self.settle();
         self.rivals.restart();
         self.test_loss(now);
+    }
+
+    /// The search is over. A sample is the mean over the round trip before its packet left, in which the rate was three times as much at the
+    /// end as at the beginning: only those of the next round trip show all that arrives.
+    pub(super) fn end_search(&mut self, now: Time) {
+        self.search_until = now + self.min_rtt() + self.queue_delay();
     }
 
     /// Startup has ended, perhaps for a host that was busy for a moment: the first epoch without a queue is enough for an attempt.

@@ -19,8 +19,8 @@ pub(super) enum Phase {
     Quick(Box<Quick>),
     /// Looking for the bandwidth.
     Startup(Startup),
-    /// Emptying the queue that startup has built.
-    Drain { since: Time },
+    /// Emptying the queue that startup has built; the search goes on if there was none.
+    Drain { since: Time, search: Option<Startup> },
     /// Sending what arrives.
     Cruise,
     /// Trying for more.
@@ -43,6 +43,8 @@ const BUCKET_MARGIN: f64 = 1.5;
 pub(super) enum Turn {
     Stay,
     Startup,
+    /// Back to the search that startup has left.
+    Resume,
     Drain,
     Cruise,
     Up,
@@ -72,7 +74,13 @@ impl Phase {
                     Turn::Stay
                 }
             }
-            Self::Drain { since } | Self::Down { since } => {
+            // What was sent before goes on filling a queue of ours for a round trip: a delay that is gone sooner was some thread's.
+            Self::Drain { since, search: Some(_) }
+                if ack.now.since(*since) < path.min_rtt() && path.queue_delay() <= path.queue_threshold(32) =>
+            {
+                Turn::Resume
+            }
+            Self::Drain { since, .. } | Self::Down { since } => {
                 let empty = ack.in_flight <= path.pipe() || path.queue_delay() <= path.queue_threshold(32);
                 // The estimate still rises while the queue is there; a round trip after it is gone there is nothing to gain.
                 let late = ack.now.since(*since) > path.min_rtt() * MAX_DRAIN_ROUNDS;

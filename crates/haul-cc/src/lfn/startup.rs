@@ -21,11 +21,20 @@ pub(super) struct Startup {
     noise: Duration,
     round_delay: Duration,
     swell: Swell,
+    /// It ended for a delay, and this was it.
+    ended_by: Option<Duration>,
 }
 
 impl Startup {
     pub(super) fn new() -> Self {
-        Self { best_bps: 0.0, flat_rounds: 0, noise: Duration::ZERO, round_delay: Duration::ZERO, swell: Swell::default() }
+        Self {
+            best_bps: 0.0,
+            flat_rounds: 0,
+            noise: Duration::ZERO,
+            round_delay: Duration::ZERO,
+            swell: Swell::default(),
+            ended_by: None,
+        }
     }
 
     /// True when the path is full.
@@ -33,6 +42,7 @@ impl Startup {
         let delay = path.queue_delay();
         let threshold = path.queue_threshold(32).max(self.noise.max(path.jitter()) * 2);
         if self.swell.on_delay(ack.now, delay, threshold, path.min_rtt()) {
+            self.ended_by = Some(delay);
             return true;
         }
         let mut grew = true;
@@ -54,6 +64,17 @@ impl Startup {
         let overflow = excess > OVERFLOW_LOSS && !grew || flood;
         self.flat_rounds >= FULL_ROUNDS || overflow
     }
+
+    /// A delay has ended it, and no loss nor a rate that no longer grew.
+    pub(super) fn has_seen_delay(&self) -> bool {
+        self.ended_by.is_some()
+    }
+
+    /// The delay was no queue: on with the search, and such delays do not end it again.
+    pub(super) fn after_stall(self, path: &PathModel) -> Self {
+        let stall = self.ended_by.unwrap_or_default().min(path.min_rtt() / LARGEST_NOISE);
+        Self { noise: self.noise.max(stall), swell: Swell::default(), ended_by: None, ..self }
+    }
 }
 
 /// x = 3
@@ -61,6 +82,8 @@ pub(super) const STARTUP_GAIN: f64 = 4.94;
 /// draft-ietf-ccwg-bbr 5.3.1.2: the pipe is full after three rounds that grew by less than a quarter.
 const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
+/// Part of the round trip: a queue of twice that is one, whatever stalls were seen.
+const LARGEST_NOISE: u32 = 8;
 const OVERFLOW_LOSS: f64 = 0.15;
 const FLOOD_LOSS: f64 = 0.5;
 /// More than a burst of losses.
