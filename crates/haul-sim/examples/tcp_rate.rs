@@ -29,6 +29,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             "--seed" => seed = value.parse()?,
             "--control" if value == "reno" => config = TcpConfig::RENO,
             "--control" if value == "cubic" => config = TcpConfig::CUBIC,
+            "--control" if value == "bbr" => config = TcpConfig::BBR,
             _ => return Err(format!("`{name} {value}` is not understood").into()),
         }
     }

@@ -79,6 +79,18 @@ fn random_loss_costs_what_the_formula_says() {
     }
 }
 
+/// Cardwell et al. 2016, figure 8: full rate, less headers and the pacing margin, up to a few per cent of loss, and no standing queue.
+#[test]
+fn bbr_fills_a_path_that_loses_packets_and_keeps_its_queue_short() {
+    for (percent, least) in [(0.0, 0.94), (1.0, 0.92), (5.0, 0.85)] {
+        let path = Path::new(BitRate::mbps(100), ms(50)).queue(Queue::Bdp(4.0)).loss(percent / 100.0);
+        let outcome = run(&plan(path, vec![Flow::endless(TcpConfig::BBR, 0, 1)], secs(60)));
+        let used = outcome.rates[0].as_bps() as f64 / 100e6 / (1.0 - percent / 100.0);
+        assert!(used > least, "{percent} %: {used:.3}");
+        assert!(outcome.queue_p95 < ms(25), "{percent} %: {:?}", outcome.queue_p95);
+    }
+}
+
 #[test]
 fn a_short_flow_takes_its_round_trips() {
     // Handshake, then windows of 10, 20, 40: 70 packets in three round trips, and half of one for the last to arrive.
@@ -158,13 +170,13 @@ proptest! {
 
     #[test]
     fn everything_arrives_whatever_the_weather(
-        (pkts, reno, ecn) in (1u64..3_000, any::<bool>(), any::<bool>()),
+        (pkts, control, ecn) in (1u64..3_000, 0usize..3, any::<bool>()),
         (loss, burst) in (0.0..0.2, 0.5..10.0),
         (reorder, duplicate, corrupt) in (0.0..0.1, 0.0..0.1, 0.0..0.05),
         (rate, rtt_ms, queue) in (1u64..200, 1u64..200, 5_000u64..100_000),
         seed: u64,
     ) {
-        let config = TcpConfig { ecn, ..if reno { TcpConfig::RENO } else { TcpConfig::CUBIC } };
+        let config = TcpConfig { ecn, ..[TcpConfig::RENO, TcpConfig::CUBIC, TcpConfig::BBR][control] };
         let model = LossModel::Bursts { ratio: Ratio::new(loss), mean_pkts: burst };
         let there = LinkConfig {
             rate: BitRate::mbps(rate),

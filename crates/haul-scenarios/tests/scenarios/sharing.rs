@@ -18,6 +18,7 @@ const BBR: Kind = Kind::Haul(Bbr);
 const CUBIC: Kind = Kind::Haul(Cubic);
 const TCP: Kind = Kind::Tcp(TcpConfig::CUBIC);
 const RENO: Kind = Kind::Tcp(TcpConfig::RENO);
+const TCP_BBR: Kind = Kind::Tcp(TcpConfig::BBR);
 const RTT: Duration = Duration::from_millis(50);
 const PATH: Path = Path::new(BitRate::mbps(100), RTT);
 
@@ -49,6 +50,10 @@ fn sharing() {
         ("TCP cubic, fair; long queue", vec![TCP, FAIR], 5, long),
         ("TCP cubic, fair; CoDel", vec![TCP, FAIR], 5, codel),
         ("TCP reno, fair", vec![RENO, FAIR], 5, PATH),
+        ("TCP bbr, fair", vec![TCP_BBR, FAIR], 5, PATH),
+        ("fair, TCP bbr", vec![FAIR, TCP_BBR], 5, PATH),
+        ("TCP bbr, TCP cubic", vec![TCP_BBR, TCP], 5, PATH),
+        ("2 TCP bbr, 5 s apart", vec![TCP_BBR; 2], 5, PATH),
         ("TCP cubic, haul cubic", vec![TCP, CUBIC], 5, PATH),
         ("4 TCP cubic, fair", vec![TCP, TCP, TCP, TCP, FAIR], 1, PATH),
     ] {

@@ -1,11 +1,12 @@
 //! A model of TCP: what haul shares links with.
 //!
-//! Handshake, selective acknowledgements, fast recovery, retransmission timeout, delayed acknowledgements, Reno and CUBIC: what decides
-//! the rate and the completion time of a flow. Counted in packets of the full size; no bytes are moved. Not modelled: the receive window
-//! except as a bound, tail loss probes, adaption to reordering, the end of a connection, segmentation offloads.
+//! Handshake, selective acknowledgements, fast recovery, retransmission timeout, delayed acknowledgements, Reno, CUBIC and, paced, BBR
+//! version 1: what decides the rate and the completion time of a flow. Counted in packets of the full size; no bytes are moved. Not modelled:
+//! the receive window except as a bound, tail loss probes, adaption to reordering, the end of a connection, segmentation offloads.
 //! Sources: RFC 5681 and RFC 9438 (windows), 6675 (SACK recovery), 8985 (retransmissions lost again), 6298 with a minimum of 200 ms, 7323
 //! (round-trip times), 3168 (marks), 6928 (initial window).
 
+mod bbr;
 mod hystart;
 mod ranges;
 mod receiver;
@@ -28,6 +29,8 @@ pub enum TcpControl {
     /// A cubic function of the time since the last loss (RFC 9438).
     #[default]
     Cubic,
+    /// The rate that arrives and the smallest round-trip time, whatever is lost (BBR, version 1).
+    Bbr,
 }
 
 /// What a TCP connection is like.
@@ -63,6 +66,9 @@ impl TcpConfig {
         ack_delay: Duration::from_millis(40),
         ecn: false,
     };
+
+    /// BBR, version 1.
+    pub const BBR: Self = Self { control: TcpControl::Bbr, hystart: false, ..Self::CUBIC };
 
     /// Reno.
     pub const RENO: Self = Self { control: TcpControl::Reno, hystart: false, ..Self::CUBIC };

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haul_units::Time;
 
+use super::bbr::BbrAck;
 use super::ranges::Ranges;
 use super::window::Window;
 use super::{Kind, Segment, TcpConfig, TcpStats};
@@ -32,6 +33,16 @@ pub(super) struct Sender {
     window: Window,
     /// When the newest packet that has arrived left.
     newest_arrived: Time,
+    /// Arrived in all, and when the last did; when the first packet left of those that the next sample is made of.
+    delivered: u64,
+    delivered_at: Time,
+    flight_start: Time,
+    /// Of the acknowledgement that is being taken in: the packet that left last, and how many were lost.
+    newest: Option<Sent>,
+    newly_lost: u32,
+    /// The next packet leaves then.
+    next_at: Time,
+    pace_at: Option<Time>,
     rtt: Rtt,
     timeout_at: Option<Time>,
     backoff: u32,
@@ -52,6 +63,10 @@ enum Phase {
 struct Sent {
     at: Time,
     place: Place,
+    /// What had arrived in all, and the last when, as it left.
+    delivered: u64,
+    delivered_at: Time,
+    flight_start: Time,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,6 +109,13 @@ impl Sender {
             in_flight: 0,
             recovery: None,
             newest_arrived: Time::ZERO,
+            delivered: 0,
+            delivered_at: Time::ZERO,
+            flight_start: Time::ZERO,
+            newest: None,
+            newly_lost: 0,
+            next_at: Time::ZERO,
+            pace_at: None,
             rtt: Rtt::default(),
             timeout_at: None,
             backoff: 0,
@@ -108,10 +130,14 @@ impl Sender {
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        if self.phase == Phase::Waiting { Some(self.start) } else { self.timeout_at }
+        if self.phase == Phase::Waiting {
+            return Some(self.start);
+        }
+        self.timeout_at.into_iter().chain(self.pace_at).min()
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
+        self.pace_at = self.pace_at.filter(|at| *at > now);
         if self.timeout_at.is_none_or(|at| at > now) {
             return;
         }
@@ -152,9 +178,19 @@ impl Sender {
         if f64::from(self.in_flight) + 1.0 > self.window.pkts().max(1.0) {
             return None;
         }
+        let gap = self.window.gap();
+        if gap.is_some() && now < self.next_at {
+            self.pace_at = Some(self.next_at);
+            return None;
+        }
         let number = self.next_lost().or_else(|| self.next_new())?;
+        self.next_at = self.next_at.max(now) + gap.unwrap_or_default();
+        if self.in_flight == 0 {
+            (self.flight_start, self.delivered_at) = (now, now);
+        }
         let index = (number - self.first) as usize;
-        let sent = Sent { at: now, place: Place::InFlight };
+        let (delivered, delivered_at, flight_start) = (self.delivered, self.delivered_at, self.flight_start);
+        let sent = Sent { at: now, place: Place::InFlight, delivered, delivered_at, flight_start };
         if let Some(old) = self.sent.get_mut(index) {
             *old = sent;
             self.resent.push_back((number, now));
@@ -203,6 +239,7 @@ impl Sender {
         let full = f64::from(self.in_flight) + 1.0 > self.window.pkts() || self.window.in_slow_start();
         let used = full && f64::from(self.in_flight) * 2.0 >= self.window.pkts();
         let mut arrived_pkts = 0;
+        (self.newest, self.newly_lost) = (None, 0);
         let advanced = ack.acknowledged > self.first;
         if advanced {
             arrived_pkts += self.acknowledge(ack.acknowledged);
@@ -231,10 +268,37 @@ impl Sender {
         if ack.ece && self.recovery.is_none() && self.first >= self.cut_end {
             self.cut();
         }
+        if self.on_rate(now, advanced.then(|| now - ack.echo), arrived_pkts) {
+            return;
+        }
         let growing = self.recovery.is_none_or(|recovery| recovery.after_timeout);
         if growing && used && arrived_pkts > 0 {
             self.window.on_ack(now, f64::from(arrived_pkts), self.rtt.smoothed.unwrap_or_default());
         }
+    }
+
+    /// Whether the rate decides and not the window: then this is all there is to do.
+    fn on_rate(&mut self, now: Time, rtt: Option<Duration>, arrived_pkts: u32) -> bool {
+        self.delivered += u64::from(arrived_pkts);
+        let rate = self.newest.map(|newest| {
+            let took = now.since(newest.delivered_at).max(newest.at.since(newest.flight_start));
+            let arrived = self.delivered - newest.delivered;
+            self.flight_start = newest.at;
+            (arrived as f64 / took.as_secs_f64().max(1e-6), newest.delivered)
+        });
+        if arrived_pkts > 0 {
+            self.delivered_at = now;
+        }
+        self.window.on_rate(&BbrAck {
+            now,
+            rtt,
+            arrived_pkts,
+            lost_pkts: self.newly_lost,
+            in_flight: self.in_flight,
+            delivered: self.delivered,
+            rate,
+            recovering: self.recovery.is_some(),
+        })
     }
 
     fn cut(&mut self) {
@@ -253,6 +317,7 @@ impl Sender {
                 news += 1;
                 self.in_flight -= u32::from(sent.place == Place::InFlight);
                 self.newest_arrived = self.newest_arrived.max(sent.at);
+                note_newest(&mut self.newest, sent);
             }
         }
         self.sacked.remove_below(self.first);
@@ -265,12 +330,13 @@ impl Sender {
             return 0;
         }
         let mut news = 0;
-        let Self { sent, first, in_flight, newest_arrived, .. } = self;
+        let Self { sent, first, in_flight, newest_arrived, newest, .. } = self;
         self.sacked.insert(start..end, |fresh| {
             for number in fresh {
                 let Some(sent) = sent.get_mut((number - *first) as usize) else { continue };
                 *in_flight -= u32::from(sent.place == Place::InFlight);
                 *newest_arrived = (*newest_arrived).max(sent.at);
+                note_newest(newest, *sent);
                 sent.place = Place::Arrived;
                 news += 1;
             }
@@ -310,6 +376,7 @@ impl Sender {
         if sent.place == Place::InFlight {
             sent.place = Place::Lost;
             self.in_flight -= 1;
+            self.newly_lost += 1;
             self.lost.push_back(number);
         }
     }
@@ -333,6 +400,13 @@ impl Sender {
             }
         }
         self.timeout_at = Some(now + self.timeout());
+    }
+}
+
+/// The packet that left last tells the newest rate.
+fn note_newest(newest: &mut Option<Sent>, sent: Sent) {
+    if newest.is_none_or(|newest| newest.at <= sent.at) {
+        *newest = Some(sent);
     }
 }
 

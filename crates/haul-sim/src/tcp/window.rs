@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use haul_units::Time;
 
+use super::bbr::{Bbr, BbrAck};
 use super::hystart::HyStart;
 use super::{TcpConfig, TcpControl};
 
@@ -16,6 +17,8 @@ pub(super) struct Window {
     threshold: f64,
     cubic: Cubic,
     hystart: Option<HyStart>,
+    /// In place of all others.
+    bbr: Option<Box<Bbr>>,
 }
 
 #[derive(Debug, Default)]
@@ -41,15 +44,26 @@ impl Window {
             threshold: f64::INFINITY,
             cubic: Cubic::default(),
             hystart: config.hystart.then(HyStart::new),
+            bbr: (config.control == TcpControl::Bbr).then(|| Box::new(Bbr::new(config.initial_window_pkts))),
         }
     }
 
     pub(super) fn pkts(&self) -> f64 {
-        self.pkts
+        self.bbr.as_ref().map_or(self.pkts, |bbr| bbr.window())
+    }
+
+    /// Time between packets, where they are paced.
+    pub(super) fn gap(&self) -> Option<Duration> {
+        self.bbr.as_ref().map(|bbr| bbr.gap())
     }
 
     pub(super) fn in_slow_start(&self) -> bool {
-        self.pkts < self.threshold
+        self.bbr.is_none() && self.pkts < self.threshold
+    }
+
+    /// Whether rates decide, and have taken the acknowledgement in.
+    pub(super) fn on_rate(&mut self, ack: &BbrAck) -> bool {
+        self.bbr.as_mut().map(|bbr| bbr.on_ack(ack)).is_some()
     }
 
     /// So many packets have arrived, while the window was in use and nothing was being recovered.
@@ -63,7 +77,7 @@ impl Window {
         if acked_pkts > 0.0 {
             match self.control {
                 TcpControl::Reno => self.pkts += acked_pkts / self.pkts,
-                TcpControl::Cubic => self.pkts = self.cubic.grown(now, self.pkts, acked_pkts, rtt),
+                TcpControl::Cubic | TcpControl::Bbr => self.pkts = self.cubic.grown(now, self.pkts, acked_pkts, rtt),
             }
         }
     }
@@ -79,12 +93,20 @@ impl Window {
 
     /// Something was lost or marked, once for all that was in flight then.
     pub(super) fn on_loss(&mut self) {
+        if let Some(bbr) = &mut self.bbr {
+            bbr.on_loss();
+            return;
+        }
         self.threshold = self.cut();
         self.pkts = self.threshold;
     }
 
     /// Nothing has arrived for long.
     pub(super) fn on_timeout(&mut self, first: bool) {
+        if let Some(bbr) = &mut self.bbr {
+            bbr.on_timeout();
+            return;
+        }
         if first {
             self.threshold = self.cut();
         }
@@ -95,7 +117,7 @@ impl Window {
     fn cut(&mut self) -> f64 {
         match self.control {
             TcpControl::Reno => (self.pkts / 2.0).max(2.0),
-            TcpControl::Cubic => {
+            TcpControl::Cubic | TcpControl::Bbr => {
                 // RFC 9438 4.7, fast convergence
                 let shrinks = self.cubic.w_max.is_some_and(|w_max| self.pkts < w_max);
                 self.cubic.w_max = Some(if shrinks { self.pkts * (1.0 + BETA) / 2.0 } else { self.pkts });
