@@ -59,7 +59,9 @@ listening() {
 
 set_up_ssh() {
     cd "$place"
-    write_ssh_files "$far" "SetEnv XDG_STATE_HOME=$place/far XDG_CONFIG_HOME=$place/far"
+    # A shell that sshd starts reads the user's files: they would be part of each login, and of each command.
+    mkdir far
+    write_ssh_files "$far" "SetEnv HOME=$place/far XDG_STATE_HOME=$place/far XDG_CONFIG_HOME=$place/far"
     export XDG_STATE_HOME=$place/near XDG_CONFIG_HOME=$place/near
     b /usr/sbin/sshd -D -f "$place/sshd_config" &
     listening b 22
@@ -104,9 +106,9 @@ measure_pipe() {
     ! there nc || copy pipe nc bash -ec pipe_nc
     copy pipe ssh bash -ec pipe_ssh
     copy pipe 'haul pipe, ssh' bash -ec pipe_haul
-    copy pipe '  quickstart' bash -ec 'pipe_haul --mode quickstart'
+    copy pipe '  fair' bash -ec 'pipe_haul --mode fair'
     copy pipe 'haul pipe -l' bash -ec pipe_listen
-    copy pipe '  quickstart' bash -ec 'pipe_listen --mode quickstart'
+    copy pipe '  fair' bash -ec 'pipe_listen --mode fair'
 }
 
 measure_rsync() {
@@ -115,8 +117,8 @@ measure_rsync() {
         rsync -a --whole-file --inplace -e "ssh -F ssh_config" file far:"$place/arrived/"
     copy rsync 'haul rsync' "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
         rsync -a --whole-file --inplace -e "$haul rsh -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
-    copy rsync '  quickstart' "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
-        rsync -a --whole-file --inplace -e "$haul rsh --mode quickstart -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
+    copy rsync '  fair' "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
+        rsync -a --whole-file --inplace -e "$haul rsh --mode fair -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
 }
 
 # The ways of a program to a port of host b: WAY HOST PORT lines

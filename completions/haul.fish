@@ -64,7 +64,7 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s h -l help -d 'Print hel
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s s -l source -d 'Address to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l key -d 'The listening side\'s fingerprint, as it prints it; without this its key must be known' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l limit -d 'Limit the rate; a bare number is in Kbit/s' -r
-complete -c haul -n "__fish_haul_using_subcommand pipe" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l udp-port -d 'UDP port or ports that the far side may use, with a command' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s P -d 'Port of the ssh server' -r
@@ -92,7 +92,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_sub
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s P -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s i -d 'File with the private key to log in with' -r -F
@@ -118,7 +118,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l anyone -d 'Let anybody in, not only those whose keys are authorised here'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l json -d 'Print events as lines of JSON on standard output'
@@ -135,7 +135,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s P -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s i -d 'File with the private key to log in with' -r -F
@@ -151,13 +151,13 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l help -d 'Print help; -h is rsync\'s'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s l -d 'Who logs in' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s p -d 'Port of the ssh server' -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l udp-port -d 'UDP port or ports that the far side may use' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l state -d 'Directory of haul\'s own keys; not used with ssh' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s P -d 'Port of the ssh server' -r

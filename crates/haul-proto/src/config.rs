@@ -21,8 +21,9 @@ pub struct TransportConfig {
     pub remembered: Option<Learned>,
     /// Bound on bytes buffered in each direction. Default: 1 GiB, two bandwidth-delay products of 10 Gbit/s at 400 ms.
     pub memory: Bytes,
-    /// Bytes that the peer may send ahead of the reader on a new ordered stream; the window then follows what arrives. Default: 16 MiB. Many
-    /// streams whose readers may stand still want less: `memory` is for all of them together.
+    /// Bytes that the peer may send ahead of the reader on a new ordered stream. Once 64 KiB have been read, the window is at
+    /// least the stream's share of an eighth of `memory` (64 MiB at most) and follows what arrives. Default: 16 MiB. Many streams whose readers
+    /// may stand still want less: `memory` is for all of them together.
     pub stream_window: Bytes,
     /// The largest packet to try, UDP payload. 1200..=65,507; default 8972, which 9000 bytes of Ethernet carry.
     pub max_packet: u16,

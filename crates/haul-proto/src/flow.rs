@@ -14,6 +14,9 @@ const START_WINDOW: u64 = 64 << 20;
 /// later, so it must hold x^2 (x - 1) / ln x : (x - 1) / (x ln x) = x^2 times what arrived.
 const GROWTH_ROOM: u64 = 9;
 
+/// Part of the memory that is promised to streams as soon as they are seen to carry much.
+const EARLY_SHARE: u64 = 8;
+
 /// Credit that we give.
 #[derive(Debug)]
 pub struct ReceiveCredit {
@@ -109,6 +112,13 @@ impl ReceiveCredit {
         let others = self.ordered.saturating_sub(own);
         let free = self.memory.saturating_sub(others);
         if others <= self.memory / 4 { free } else { free / 32 }
+    }
+
+    /// The window of an ordered stream that has begun to carry much, one of `streams`: a sender that jumps to the rate of the path a round trip
+    /// later has no time to wait for the window to follow. What a connection starts with, or its share of an eighth of the memory: where n streams come one after
+    /// the other and then all stand still, they hold that eighth times 1 + 1/2 + .. + 1/n, less than the memory for a thousand.
+    pub fn early_window(&self, streams: usize) -> u64 {
+        (self.memory / EARLY_SHARE / (streams as u64).max(1)).min(Self::initial(self.memory))
     }
 
     /// The credit to tell by a frame of its own, once enough has been consumed since the last one.
@@ -227,6 +237,14 @@ mod tests {
         assert_eq!(credit.held(), 256 << 20, "no more than the memory");
         credit.on_read(256 << 20);
         assert_eq!((credit.held(), credit.stream_bound(0)), (0, 256 << 20));
+    }
+
+    #[test]
+    fn early_windows_of_a_thousand_streams_fit_the_memory() {
+        let credit = ReceiveCredit::new(1 << 30);
+        assert_eq!([1, 2, 4, 128].map(|streams| credit.early_window(streams) >> 20), [64, 64, 32, 1]);
+        assert!((1..=1000).map(|streams| credit.early_window(streams)).sum::<u64>() < 1 << 30);
+        assert_eq!(ReceiveCredit::new(16 << 20).early_window(0), 2 << 20);
     }
 
     #[test]

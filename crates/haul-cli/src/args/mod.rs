@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
+use haul_cc::ControllerChoice;
 
 pub use cp::{CpArgs, SshArgs, UsualSshArgs};
 pub use key::{KeyArgs, KeyCommand};
@@ -26,6 +27,10 @@ pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, 
 pub use rate::Limit;
 pub use rsync::{RshArgs, RsyncArgs};
 pub use serve::ServeArgs;
+
+/// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the
+/// first packets tell of the path spares each of them a second of search, and the queues on the way what a search overshoots.
+const STREAM_MODE: ControllerChoice = ControllerChoice::Quickstart;
 
 /// Moves large data across long, fast, lossy networks
 ///

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use haul_cc::ControllerChoice;
 
-use super::{Limit, PortRange, SshArgs};
+use super::{Limit, PortRange, STREAM_MODE, SshArgs};
 
 /// Connect standard input and output to a program on another host
 ///
@@ -53,8 +53,8 @@ pub struct PipeArgs {
     /// Limit the rate; a bare number is in Kbit/s
     #[arg(long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
-    /// Congestion control, as for `haul cp`
-    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true)]
+    /// Congestion control, as for `haul cp`; the default is quickstart
+    #[arg(long, value_name = "MODE", default_value_t = STREAM_MODE, hide_default_value = true)]
     pub mode: ControllerChoice,
     /// UDP port or ports that the far side may use, with a command
     #[arg(long, value_name = "PORT[-PORT]", requires = "command")]

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueHint};
 use haul::Fingerprint;
 use haul_cc::ControllerChoice;
 
-use super::{Limit, PortRange, SshArgs};
+use super::{Limit, PortRange, STREAM_MODE, SshArgs};
 use crate::proxy::{Forward, Listen, RemoteForward, Rule, Target};
 
 /// The UDP port that `haul proxy serve` listens on unless told otherwise.
@@ -157,8 +157,8 @@ pub struct CarriageArgs {
     /// Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s
     #[arg(long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
-    /// Congestion control, as for `haul cp`
-    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true)]
+    /// Congestion control, as for `haul cp`; the default is quickstart
+    #[arg(long, value_name = "MODE", default_value_t = STREAM_MODE, hide_default_value = true)]
     pub mode: ControllerChoice,
     /// Directory of the identity key, the known hosts and the authorised keys
     #[arg(long, value_name = "DIR")]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use haul_cc::ControllerChoice;
 
-use super::{PortRange, SshArgs};
+use super::{PortRange, STREAM_MODE, SshArgs};
 
 /// Run rsync with haul as its remote shell
 ///
@@ -21,7 +21,7 @@ pub struct RsyncArgs {
     /// Print help; -h is rsync's
     #[arg(long, action = clap::ArgAction::Help)]
     pub help: Option<bool>,
-    /// Congestion control, as for `haul cp`
+    /// Congestion control, as for `haul cp`; the default is quickstart
     #[arg(long, value_name = "MODE", value_parser = known_mode)]
     pub mode: Option<OsString>,
     /// UDP port or ports that the far side may use, where a firewall opens only those
@@ -70,8 +70,8 @@ pub struct RshArgs {
     /// ssh says more
     #[arg(short = 'v', action = clap::ArgAction::Count)]
     pub verbose: u8,
-    /// Congestion control, as for `haul cp`
-    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true)]
+    /// Congestion control, as for `haul cp`; the default is quickstart
+    #[arg(long, value_name = "MODE", default_value_t = STREAM_MODE, hide_default_value = true)]
     pub mode: ControllerChoice,
     /// UDP port or ports that the far side may use
     #[arg(long, value_name = "PORT[-PORT]")]
@@ -93,7 +93,7 @@ pub struct RshArgs {
 const RSYNC_AFTER_HELP: &str = "\
 Examples:
   haul rsync -a --delete photos/ nas:photos/
-  haul rsync -avP --mode quickstart host:big.img .
+  haul rsync -avP --mode modest host:big.img .
   rsync -a -e 'haul rsh' photos/ nas:photos/        the same, with rsync in charge
 
 Exit status: rsync's; 2 if rsync cannot be started.";

@@ -54,7 +54,7 @@ use crate::exit::{Exit, Failure};
 use crate::reach::{Connector, Host};
 use crate::{interrupt, logging};
 
-/// Bytes that a stream may send ahead of a reader that stands still, to begin with: a thousand of them fit the memory, and one that is read grows.
+/// Bytes that a stream may send ahead of a reader that has taken nothing yet: a thousand of them fit the memory, and one that is read grows.
 const STREAM_WINDOW: Bytes = Bytes::mib(1);
 
 /// Runs the command.

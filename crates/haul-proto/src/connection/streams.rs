@@ -177,6 +177,7 @@ impl Connection {
     /// Reads from an ordered stream; 0 is its end.
     pub fn read(&mut self, id: StreamId, out: &mut [u8]) -> Result<usize, ReadError> {
         let closed = self.is_closed();
+        let streams = self.streams.count();
         let Some((stream, pool)) = self.streams.with_pool(id) else {
             return Err(if closed { ReadError::Closed } else { ReadError::Unknown });
         };
@@ -184,6 +185,9 @@ impl Connection {
         let outcome = half.read(out, pool);
         if let ReadOutcome::Bytes(len) = outcome {
             self.credit.on_read(len as u64);
+        }
+        if half.begins_to_carry_much() {
+            half.widen(self.credit.early_window(streams));
         }
         let credit = half.renew_credit(self.credit.stream_bound(half.held()));
         if let Some(max) = credit

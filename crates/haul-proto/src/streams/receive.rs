@@ -89,6 +89,8 @@ pub struct ReceiveHalf {
     round_mark: u64,
     /// Something has arrived in this round trip.
     in_round: bool,
+    /// A whole chunk has been read.
+    carries_much: bool,
     end: Option<u64>,
     reset: Option<u64>,
     stopped: bool,
@@ -111,6 +113,7 @@ impl ReceiveHalf {
             window,
             round_mark: 0,
             in_round: false,
+            carries_much: false,
             end: None,
             reset: None,
             stopped: false,
@@ -296,6 +299,16 @@ impl ReceiveHalf {
             self.max = max;
             max
         })
+    }
+
+    /// True once, when the reader has taken the first whole chunk: this is more than a request or an answer.
+    pub fn begins_to_carry_much(&mut self) -> bool {
+        self.read_at >= CHUNK as u64 && !std::mem::replace(&mut self.carries_much, true)
+    }
+
+    /// Makes the window at least so large.
+    pub fn widen(&mut self, window: u64) {
+        self.window = self.window.max(window);
     }
 
     /// Something has arrived. True for the first time in a round trip: [`Self::on_round`] is to end it.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_proto::{CloseReason, Connection, Event, StreamKind, TransportConfig};
+use haul_proto::{CloseReason, Connection, Event, StreamId, StreamKind, TransportConfig};
 use haul_sim::LossModel;
 use haul_units::{BitRate, Bytes, Ratio};
 
@@ -217,4 +217,38 @@ fn readers_that_stand_still_hold_up_nobody_else() {
     assert_eq!(network.endpoint_mut(SERVER).connection().write(living, &[0, 1, 2]), Ok(3));
     network.run(now + ms(200));
     assert_eq!(network.endpoint_mut(CLIENT).connection().read(living, &mut [0; 16]), Ok(3));
+}
+
+/// Writes as much as there is room for.
+fn fill(connection: &mut Connection, id: StreamId) -> u64 {
+    let part = vec![0; 1 << 20];
+    std::iter::from_fn(|| connection.write(id, &part).ok()).map(|written| written as u64).sum()
+}
+
+#[test]
+fn a_stream_that_begins_to_carry_much_has_room_a_round_trip_later() {
+    const WINDOW: u64 = 1 << 20;
+    let mut network = pair(path(), &TransportConfig { stream_window: Bytes(WINDOW), ..transport() });
+    let start = connected(&mut network);
+    let client = network.endpoint_mut(CLIENT).connection();
+    let ids = [(); 2].map(|()| {
+        let id = client.open(StreamKind::Bidirectional).unwrap();
+        client.write(id, &[0]).unwrap();
+        id
+    });
+    network.run(start + ms(200));
+    let server = network.endpoint_mut(SERVER).connection();
+    for id in ids {
+        assert_eq!(server.write(id, &[0; 100_000]), Ok(100_000));
+    }
+    network.run(start + ms(400));
+    // One is read beyond a chunk, the other has the size of an answer.
+    let client = network.endpoint_mut(CLIENT).connection();
+    assert_eq!(client.read(ids[0], &mut [0; 70_000]), Ok(70_000));
+    assert_eq!(client.read(ids[1], &mut [0; 60_000]), Ok(60_000));
+    network.run(start + ms(600));
+    let server = network.endpoint_mut(SERVER).connection();
+    let room = |server: &mut Connection, id| fill(server, id) + 100_000;
+    assert_eq!(room(server, ids[1]), WINDOW);
+    assert!(room(server, ids[0]) > 4 * WINDOW);
 }
