@@ -239,13 +239,13 @@ fn a_stream_that_begins_to_carry_much_has_room_a_round_trip_later() {
     network.run(start + ms(200));
     let server = network.endpoint_mut(SERVER).connection();
     for id in ids {
-        assert_eq!(server.write(id, &[0; 100_000]), Ok(100_000));
+        assert_eq!(server.write(id, &vec![0; 100_000]), Ok(100_000));
     }
     network.run(start + ms(400));
     // One is read beyond a chunk, the other has the size of an answer.
     let client = network.endpoint_mut(CLIENT).connection();
-    assert_eq!(client.read(ids[0], &mut [0; 70_000]), Ok(70_000));
-    assert_eq!(client.read(ids[1], &mut [0; 60_000]), Ok(60_000));
+    assert_eq!(client.read(ids[0], &mut vec![0; 70_000]), Ok(70_000));
+    assert_eq!(client.read(ids[1], &mut vec![0; 60_000]), Ok(60_000));
     network.run(start + ms(600));
     let server = network.endpoint_mut(SERVER).connection();
     let room = |server: &mut Connection, id| fill(server, id) + 100_000;

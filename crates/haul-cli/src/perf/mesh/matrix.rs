@@ -20,6 +20,8 @@ pub struct Pair {
 pub struct Run {
     /// Rate at the receiver.
     pub rate: BitRate,
+    /// How long it took.
+    pub elapsed: Duration,
     /// Rate at the receiver in each interval.
     pub series: Vec<BitRate>,
     /// Median round-trip time of pings without load and with it, where they are known.
@@ -39,6 +41,10 @@ impl Run {
         let counted = |name: &str| document["end"]["sum_sent"][name].as_u64().unwrap_or(0);
         Some(Self {
             rate: rate(&document["end"]["sum_received"])?,
+            elapsed: document["end"]["sum_received"]["seconds"]
+                .as_f64()
+                .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+                .unwrap_or_default(),
             series: intervals
                 .filter(|interval| interval["sum"]["omitted"] != true)
                 .filter_map(|interval| rate(&interval["sum"]))
@@ -203,6 +209,7 @@ pub mod tests {
     pub fn example() -> Matrix {
         let run = |mbps: u64| Run {
             rate: BitRate::mbps(mbps),
+            elapsed: Duration::from_millis(3004),
             series: vec![BitRate::mbps(mbps / 2), BitRate::mbps(mbps)],
             pings: [Some(Duration::from_millis(18)), Some(Duration::from_micros(18_500))],
             lost_pkts: 3,
@@ -239,11 +246,11 @@ pub mod tests {
     #[test]
     fn a_run_is_read_from_the_json_of_a_measurement() {
         let document = json!({ "intervals": [{ "sum": { "bits_per_second": 5e6, "omitted": true } }, { "sum": { "bits_per_second": 7e6, "omitted": false } }],
-            "end": { "sum_received": { "bits_per_second": 6.5e6 }, "sum_sent": { "retransmits": 2, "packets": 90 },
+            "end": { "sum_received": { "bits_per_second": 6.5e6, "seconds": 2.5 }, "sum_sent": { "retransmits": 2, "packets": 90 },
                 "latency_us": { "idle_ping": { "p50": 2000 }, "loaded_ping": { "p50": null } } } });
         let run = Run::from_json(&document).expect("complete");
         assert_eq!((run.rate.as_bps(), run.series, run.lost_pkts), (6_500_000, vec![BitRate::mbps(7)], 2));
-        assert_eq!(run.pings, [Some(Duration::from_millis(2)), None]);
+        assert_eq!((run.elapsed, run.pings), (Duration::from_millis(2500), [Some(Duration::from_millis(2)), None]));
         assert_eq!(Run::from_json(&json!({ "end": {} })), None);
     }
 }

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 
 use haul_units::BitRate;
 
-use super::matrix::{Matrix, Pair, megabits};
+use super::matrix::{Cell, Matrix, Pair, Run, megabits};
 
-/// Width and height of a plot.
-const PLOT: (f64, f64) = (220.0, 90.0);
+/// Width and height of a plot, and of it what the curves have; the rest is for the words above and below.
+const PLOT: (f64, f64) = (230.0, 112.0);
+const CURVES: std::ops::Range<f64> = 18.0..96.0;
 
 /// The page.
 pub fn page(matrix: &Matrix) -> String {
@@ -21,14 +22,29 @@ pub fn page(matrix: &Matrix) -> String {
     heat_map(matrix, &mut html);
     html.push_str(LEGEND);
     failures(matrix, &mut html);
-    html.push_str("<h2>Rate over time</h2>\n<p><span class=\"haul\">haul</span> and <span class=\"tcp\">TCP</span>, Mbit/s at the receiver.</p>\n<div class=\"plots\">\n");
-    for (from, to, cell) in matrix.pairs() {
-        if let Some(Ok(pair)) = cell {
-            plot(&format!("{} to {}", matrix.names[from], matrix.names[to]), pair, &mut html);
-        }
+    html.push_str(
+        "<h2>Rate over time</h2>\n<p><span class=\"haul\">haul</span> and <span class=\"tcp\">TCP</span> at the receiver; \
+         each plot has a scale of its own, from 0 to the rate at its top line.</p>\n",
+    );
+    for (from, row) in matrix.cells.iter().enumerate() {
+        plots(matrix, from, row, &mut html);
     }
-    html.push_str("</div>\n</body></html>\n");
+    html.push_str("</body></html>\n");
     html
+}
+
+/// The plots of what a site sent, in a row.
+fn plots(matrix: &Matrix, from: usize, row: &[Cell], html: &mut String) {
+    let measured: Vec<_> =
+        row.iter().zip(&matrix.names).filter_map(|(cell, to)| Some((to, cell.as_ref()?.as_ref().ok()?))).collect();
+    if measured.is_empty() {
+        return;
+    }
+    let _ = writeln!(html, "<h3>From {}</h3>\n<div class=\"plots\">", escaped(&matrix.names[from]));
+    for (to, pair) in measured {
+        plot(&format!("to {to}"), pair, html);
+    }
+    html.push_str("</div>\n");
 }
 
 fn heat_map(matrix: &Matrix, html: &mut String) {
@@ -41,7 +57,7 @@ fn heat_map(matrix: &Matrix, html: &mut String) {
         let _ = write!(html, "<tr><th>{}</th>", escaped(name));
         for cell in row {
             let _ = match cell {
-                None => write!(html, "<td class=\"none\"></td>"),
+                None => write!(html, "<td class=\"none\">&ndash;</td>"),
                 Some(Err(why)) => write!(html, "<td class=\"x\" title=\"{}\">x</td>", escaped(why)),
                 Some(Ok(pair)) => write!(
                     html,
@@ -74,11 +90,11 @@ fn details(pair: &Pair) -> String {
     )
 }
 
-/// Green where haul is faster, red where TCP is, white at 1; full at a factor of 16.
+/// Blue where haul is faster, orange where TCP is, white at 1; full at a factor of 16. Who does not see red and green apart sees these two apart.
 fn colour(ratio: f64) -> String {
     let strength = (ratio.max(1e-6).log2() / 4.0).clamp(-1.0, 1.0);
     let fade = |full: f64| (255.0 - (255.0 - full) * strength.abs()).round() as u8;
-    let [red, green, blue] = if strength >= 0.0 { [90.0, 180.0, 100.0] } else { [214.0, 96.0, 77.0] };
+    let [red, green, blue] = if strength >= 0.0 { [92.0, 160.0, 214.0] } else { [240.0, 150.0, 60.0] };
     format!("#{:02x}{:02x}{:02x}", fade(red), fade(green), fade(blue))
 }
 
@@ -101,36 +117,44 @@ fn failures(matrix: &Matrix, html: &mut String) {
 fn plot(title: &str, pair: &Pair, html: &mut String) {
     let (width, height) = PLOT;
     let most = pair.haul.series.iter().chain(&pair.tcp.series).copied().max().unwrap_or(BitRate::ZERO).max(BitRate::from_bps(1));
+    let elapsed = pair.haul.elapsed.max(pair.tcp.elapsed);
     let _ = write!(
         html,
         "<figure><figcaption>{}</figcaption><svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\">\
-         <rect width=\"{width}\" height=\"{height}\" class=\"frame\"/><text x=\"4\" y=\"11\">{}</text>",
+         <rect y=\"{top}\" width=\"{width}\" height=\"{room}\" class=\"frame\"/><text x=\"0\" y=\"13\">{most}</text>\
+         <text x=\"0\" y=\"{height}\">0</text><text x=\"{width}\" y=\"{height}\" text-anchor=\"end\">{:.0} s</text>",
         escaped(title),
-        escaped(&most.to_string())
+        elapsed.as_secs_f64(),
+        top = CURVES.start,
+        room = CURVES.end - CURVES.start,
     );
-    for (class, series) in [("tcp", &pair.tcp.series), ("haul", &pair.haul.series)] {
-        let step = width / series.len().saturating_sub(1).max(1) as f64;
-        let at = |(index, rate): (usize, &BitRate)| {
-            let part = rate.as_bps() as f64 / most.as_bps() as f64;
-            format!("{:.1},{:.1}", index as f64 * step, height - 2.0 - part * (height - 18.0))
-        };
-        let points: Vec<String> = series.iter().enumerate().map(at).collect();
-        let _ = write!(html, "<polyline class=\"{class}\" points=\"{}\"/>", points.join(" "));
-    }
+    curve("tcp", &pair.tcp, most, html);
+    curve("haul", &pair.haul, most, html);
     html.push_str("</svg></figure>\n");
+}
+
+fn curve(class: &str, run: &Run, most: BitRate, html: &mut String) {
+    let step = PLOT.0 / run.series.len().saturating_sub(1).max(1) as f64;
+    let at = |(index, rate): (usize, &BitRate)| {
+        let part = rate.as_bps() as f64 / most.as_bps() as f64;
+        format!("{:.1},{:.1}", index as f64 * step, CURVES.end - part * (CURVES.end - CURVES.start))
+    };
+    let points: Vec<String> = run.series.iter().enumerate().map(at).collect();
+    let _ = write!(html, "<polyline class=\"{class}\" points=\"{}\"/>", points.join(" "));
 }
 
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
-const STYLE: &str = "body{font:15px/1.4 sans-serif;margin:2em;color:#222}table{border-collapse:collapse}th,td{padding:.5em .8em;text-align:center;border:1px solid #ddd}\
-th{background:#f4f4f4}td.none{background:#eee}td.x{color:#a00;font-weight:bold}.plots{display:flex;flex-wrap:wrap;gap:1em}figure{margin:0}figcaption{font-size:13px}\
-svg .frame{fill:#fafafa;stroke:#ccc}svg text{font-size:10px;fill:#666}polyline{fill:none;stroke-width:1.6}polyline.haul{stroke:#2a8a3a}polyline.tcp{stroke:#c0503c}\
-.haul{color:#2a8a3a;font-weight:bold}.tcp{color:#c0503c;font-weight:bold}.legend span{display:inline-block;padding:.2em .7em;border:1px solid #ddd}";
+const STYLE: &str = "body{font:15px/1.4 sans-serif;margin:2em;color:#222;background:#fff}table{border-collapse:collapse;font-variant-numeric:tabular-nums}\
+th,td{padding:.5em .8em;text-align:center;border:1px solid #ccc;white-space:nowrap}td b{font-size:17px}th{background:#f0f0f0}td.none{background:#f0f0f0;color:#777}\
+td.x{color:#a00;font-weight:bold}h3{margin:1.2em 0 .3em}.plots{display:flex;flex-wrap:wrap;gap:1em 1.6em}figure{margin:0}figcaption{font-size:14px;font-weight:bold}\
+svg .frame{fill:#fafafa;stroke:#ccc}svg text{font-size:12px;fill:#444}polyline{fill:none;stroke-width:1.8}polyline.haul{stroke:#1f6fb2}polyline.tcp{stroke:#c05a00}\
+.haul{color:#1f6fb2;font-weight:bold}.tcp{color:#c05a00;font-weight:bold}.legend span{display:inline-block;padding:.2em .7em;border:1px solid #ccc}";
 
-const LEGEND: &str = "<p class=\"legend\"><span style=\"background:#d6604d\">1/16</span><span style=\"background:#ebb0a6\">1/4</span><span>1</span>\
-<span style=\"background:#addab2\">4</span><span style=\"background:#5ab464\">16 and more</span></p>\n";
+const LEGEND: &str = "<p class=\"legend\">TCP faster <span style=\"background:#f0963c\">1/16</span><span style=\"background:#f8cb9e\">1/4</span><span>1</span>\
+<span style=\"background:#aed0eb\">4</span><span style=\"background:#5ca0d6\">16 and more</span> haul faster</p>\n";
 
 #[cfg(test)]
 mod tests {
@@ -142,6 +166,8 @@ mod tests {
         let html = page(&example());
         assert!(html.contains("<b>10.21</b><br>786 / 77") && html.contains("<b>0.29</b><br>2747 / 9431"), "{html}");
         assert_eq!(html.matches("<polyline").count(), 4);
+        assert_eq!(html.matches("<h3>From ").count(), 2, "a row of plots for each site that has sent");
+        assert!(html.contains("to kyushu") && html.contains(">9.43 Gbit/s<") && html.contains(">3 s<"), "{html}");
         assert!(html.contains("far &lt;away&gt;") && !html.contains("<away>"));
         for outside in ["http", "src=", "@import", "<script", "url("] {
             assert!(!html.contains(outside), "{outside}");
@@ -152,8 +178,8 @@ mod tests {
     fn colours_tell_who_is_faster() {
         assert_eq!(
             [colour(1.0), colour(16.0), colour(1000.0), colour(1.0 / 16.0), colour(0.0)],
-            ["#ffffff", "#5ab464", "#5ab464", "#d6604d", "#d6604d"]
+            ["#ffffff", "#5ca0d6", "#5ca0d6", "#f0963c", "#f0963c"]
         );
-        assert_eq!((colour(4.0), colour(0.25)), ("#addab2".replace(' ', ""), "#ebb0a6".to_owned()));
+        assert_eq!((colour(4.0), colour(0.25)), ("#aed0eb".to_owned(), "#f8cb9e".to_owned()));
     }
 }
