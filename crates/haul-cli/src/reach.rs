@@ -94,6 +94,13 @@ impl Connected {
         move || ssh.as_ref().is_none_or(|ssh| ssh.lock().unwrap_or_else(PoisonError::into_inner).is_alive())
     }
 
+    /// Lets the far side end once its work is done and told of, and does not wait for it.
+    pub fn leave(self) {
+        if let Some(ssh) = &self.ssh {
+            ssh.lock().unwrap_or_else(PoisonError::into_inner).leave();
+        }
+    }
+
     /// Lets the far side end, and waits for it.
     pub fn end(self) {
         if let Some(ssh) = &self.ssh {
@@ -127,13 +134,18 @@ impl Connector<'_> {
             stream_window: (window != TransportConfig::default().stream_window).then_some(window.as_u64()),
             remembered: self.transport.remembered.map(SavedPath::from),
         };
+        // While ssh logs in.
+        let name = thread::spawn({
+            let (command, given) = (command.clone(), host.host.to_string_lossy().into_owned());
+            move || ssh_names(&command, &given)
+        });
         let (ssh, remote) = SshSession::start(&command, &host.to_string(), &hello)?;
         let unclear = || Failure::new(format!("{host}: the far side's answer makes no sense"));
         let server: Fingerprint = remote.server.parse().map_err(|_| unclear())?;
         let admission = BASE64.decode(remote.token.as_bytes()).map_err(|_| unclear())?;
         let judge = Judge::new(move |key| key == server);
         let config = ClientConfig { identity: Some(identity), admission: Some(admission), ..self.config(&judge) };
-        let name = ssh_names(&command, &host.host.to_string_lossy());
+        let name = name.join().unwrap_or_else(|_| host.host.to_string_lossy().into_owned());
         let addresses = candidates(&name, &remote.addresses, remote.port, self.family());
         let what = format!("{}:{}", host.host.display(), remote.port);
         let (connection, endpoint) = race(&addresses, self.bind, &config).map_err(|lost| match lost {
@@ -146,6 +158,7 @@ impl Connector<'_> {
             Lost::Interrupted => Failure::new("interrupted"),
             Lost::Other(error) => Failure::new(format!("{what}: {}", chain(&error))),
         })?;
+        tracing::debug!(%host, "connected");
         let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
         advice.extend(remote.advice.map(|advice| format!("on {host}: {advice}")));
         Ok(Connected { connection, advice, endpoint, ssh: Some(Arc::new(Mutex::new(ssh))) })

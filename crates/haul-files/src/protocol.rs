@@ -62,7 +62,7 @@ pub enum Message {
     Problem(FileProblem),
     /// Sender: every entry was announced. The totals, for progress.
     ScanDone,
-    /// Sender: every block has arrived; nothing follows but `Bye`.
+    /// Sender: every block has left, though it may still be on its way; nothing follows but `Bye`.
     AllSent(Waits),
     /// Receiver: what it needs of files, in any order.
     Wants(Vec<Want>),
@@ -72,7 +72,7 @@ pub enum Message {
     Progress(Progress),
     /// Receiver: all has its final name and is durable.
     Finished(Finished),
-    /// Sender: understood.
+    /// Sender: understood. Nobody waits for it.
     Bye,
     /// Either: the copy ends here, and why.
     Stop(Stop),

@@ -83,6 +83,7 @@ pub(crate) fn send<T: Transport>(session: &Session<'_, T>, incoming: &mut Incomi
     let Message::Start { wants } = incoming.next()? else {
         return Err(CopyError::PeerMisbehaved("no start"));
     };
+    tracing::debug!(wants, "the receiver is ready");
     let verified = job.options.verify;
     if wants && !job.options.update {
         session.observer.event(Event::Resumed);
@@ -120,10 +121,15 @@ impl<T: Transport> Sender<'_, T> {
             self.session.guard(|| scan::run(self));
         });
         self.session.check()?;
-        tx.finish().map_err(CopyError::Connection)?;
-        let mut waits = lock(&self.waits);
+        let mut waits = *lock(&self.waits);
         waits.threads = readers;
-        self.session.send(&Message::AllSent(*waits))
+        *lock(&self.waits) = waits;
+        // Before the blocks have arrived, not a round trip after it: the receiver reads them to their own end.
+        self.session.send(&Message::AllSent(waits))?;
+        tracing::debug!("all blocks are handed to the transport");
+        tx.finish().map_err(CopyError::Connection)?;
+        tracing::debug!("all blocks have arrived");
+        Ok(())
     }
 
     /// Takes what the receiver says until it has finished.

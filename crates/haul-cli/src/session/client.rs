@@ -76,9 +76,12 @@ impl ClientSession {
         };
         match &result {
             Ok(_) => {
-                // The copy is complete whether or not the server hears of it.
-                let _ = control.see_off();
+                // The copy is complete whether or not the server hears of it. One that received has said so already.
+                if self.receiving {
+                    let _ = control.see_off();
+                }
                 let _ = reports.recv_timeout(LAST_REPORT);
+                tracing::debug!("the copy is over");
                 self.connection.close(CLOSE_DONE, "done");
             }
             Err(error) => self.connection.close(CLOSE_ABORTED, &error.to_string()),

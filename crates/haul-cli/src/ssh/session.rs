@@ -20,6 +20,8 @@ pub struct SshSession {
     child: Child,
     /// Open while the copy runs: its end tells the far side to stop.
     stdin: Option<ChildStdin>,
+    /// It ends by itself: nobody waits for it.
+    left: bool,
     /// Kept open, so that the far side never writes to a closed pipe.
     _stdout: BufReader<ChildStdout>,
 }
@@ -27,6 +29,7 @@ pub struct SshSession {
 impl SshSession {
     /// Logs in and exchanges greetings; ssh asks for passwords itself, on the terminal.
     pub fn start(command: &SshCommand, host: &str, hello: &ClientHello) -> Result<(Self, RemoteHello), Failure> {
+        tracing::debug!("ssh starts");
         let child = command.start().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.map_err(|error| not_started(command, &error))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -35,9 +38,12 @@ impl SshSession {
         let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
         let mut stdout = BufReader::new(stdout);
         let answer = find_answer(&mut stdout);
-        let mut session = Self { child, stdin: Some(stdin), _stdout: stdout };
+        let mut session = Self { child, stdin: Some(stdin), left: false, _stdout: stdout };
         match answer {
-            Ok(RemoteAnswer::Ready(remote)) => Ok((session, remote)),
+            Ok(RemoteAnswer::Ready(remote)) => {
+                tracing::debug!(port = remote.port, "the far side listens");
+                Ok((session, remote))
+            }
             Ok(RemoteAnswer::Failed { error, hint }) => {
                 Err(Failure { message: format!("{host}: {error}"), hint: hint.map(|hint| format!("on {host}: {hint}")) })
             }
@@ -51,6 +57,12 @@ impl SshSession {
     /// Whether ssh still runs.
     pub fn is_alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// Lets the far side end by itself, and ssh with it, which takes a round trip or two that nobody needs to wait for.
+    pub fn leave(&mut self) {
+        drop(self.stdin.take());
+        self.left = true;
     }
 
     /// Ends the far side and waits for it, in the end by force.
@@ -71,7 +83,9 @@ impl SshSession {
 
 impl Drop for SshSession {
     fn drop(&mut self) {
-        self.end();
+        if !self.left {
+            self.end();
+        }
     }
 }
 

@@ -63,7 +63,7 @@ pub(super) fn receive<T: Transport>(
     }
     stream.lock().flush().map_err(|error| broken(&error))?;
     let finished = Finished { progress: line.progress, waits: line.waits, ..Finished::default() };
-    super::conclude(session, incoming, &finished, sender, options.verify)
+    super::conclude(session, &finished, sender, options.verify)
 }
 
 fn listen<T: Transport, B: AsRef<[u8]>>(

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use haul_files::block::{Hash, MAX_CONTENT, Piece, hash, seal};
+use haul_files::block::{Hash, MAX_CONTENT, Piece, PieceSum, hash, seal};
 use haul_files::memory::{Conditions, Memory, pair};
 use haul_files::protocol::{
     Entry, FileEnd, Hello, Kind, MAX_FRAME, Message, ROOT, Request, Stamp, VERSION, What, encode, read_frame,
@@ -113,6 +113,29 @@ fn the_hand_made_peer_can_be_honest() {
     assert_eq!(result.unwrap().files, 1);
     assert!(matches!(said.last(), Some(Message::Finished(_))));
     assert_eq!(fs::read(p.to.join("dir/file")).unwrap(), b"content");
+}
+
+/// The last words do not wait for the blocks, nor does the receiver for a farewell.
+#[test]
+fn all_may_be_said_before_anything_has_arrived() {
+    let p = places();
+    let content = vec![7; 100_000];
+    let half = content.len() / 2;
+    let (result, said) = pusher(&p.to, |peer| {
+        let pieces = [piece(1, 0, &content[..half], false), piece(1, half as u64, &content[half..], false)];
+        let mut sum = PieceSum::default();
+        pieces.iter().for_each(|piece| sum.add(piece.offset, piece.length, &piece.hash));
+        let bytes = content.len() as u64;
+        peer.say(&Message::Entries(vec![file(1, ROOT, b"file", bytes)]));
+        peer.say(&Message::FileEnd(FileEnd::Sent { id: 1, size: bytes, bytes, sum: sum.to_bytes() }));
+        peer.say(&Message::AllSent(Waits::default()));
+        peer.block(&pieces[1..], &content[half..]);
+        peer.block(&pieces[..1], &content[..half]);
+        let _ = peer.link.transport.open_blocks().unwrap().finish();
+    });
+    assert_eq!(result.unwrap().files, 1);
+    assert!(matches!(said.last(), Some(Message::Finished(_))));
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), content);
 }
 
 #[test]
