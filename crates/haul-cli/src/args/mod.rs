@@ -78,7 +78,10 @@ pub enum Command {
     },
     /// The far side of a copy, started through ssh
     #[command(hide = true)]
-    Remote,
+    Remote {
+        /// What the near side says first; without it, it is read from standard input
+        greeting: Option<String>,
+    },
 }
 
 /// Parses the arguments, the program's name included: it may be a command's own name.

@@ -1,6 +1,6 @@
 //! `haul remote`: the far side of a copy, a measurement, a tunnel or a proxy, started through ssh.
 //!
-//! It reads a greeting from standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
+//! It takes a greeting, a word of its command line or a line of standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
 //! greeting names. When standard input ends, so does it: ssh has gone, or the copy is over.
 
 use std::env;
@@ -32,7 +32,7 @@ const LOOK: Duration = Duration::from_secs(1);
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Runs the command.
-pub fn run() -> Result<Exit, Failure> {
+pub fn run(greeting: Option<&str>) -> Result<Exit, Failure> {
     if io::stdin().is_terminal() {
         return Err(
             Failure::new("`haul remote` is the far side of a copy").hint("`haul cp` starts it through ssh; nobody else needs to")
@@ -40,7 +40,7 @@ pub fn run() -> Result<Exit, Failure> {
     }
     // Silent unless RUST_LOG is set there: what it prints comes out at the user's side.
     logging::start(logging::Audience::Person, 0, true);
-    let (endpoint, answer) = match prepare() {
+    let (endpoint, answer) = match prepare(greeting) {
         Ok((endpoint, hello, ports)) => (Some((endpoint, ports)), RemoteAnswer::Ready(hello)),
         Err(Failure { message, hint }) => (None, RemoteAnswer::Failed { error: message, hint }),
     };
@@ -54,11 +54,12 @@ pub fn run() -> Result<Exit, Failure> {
 }
 
 /// Everything up to the answer.
-fn prepare() -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
-    let mut line = Vec::new();
-    let read = io::stdin().lock().take(MAX_LINE).read_until(b'\n', &mut line);
-    read.map_err(|error| Failure::new(format!("reading the greeting: {error}")))?;
-    let hello = ClientHello::from_line(&line).map_err(|_| other_version("its greeting cannot be understood"))?;
+fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
+    let hello = match greeting {
+        Some(word) => ClientHello::from_word(word),
+        None => ClientHello::from_line(&read_line()?).ok(),
+    };
+    let hello = hello.ok_or_else(|| other_version("its greeting cannot be understood"))?;
     if hello.bootstrap != BOOTSTRAP {
         return Err(other_version(&format!("it is version {}, this one {}", hello.version, env!("CARGO_PKG_VERSION"))));
     }
@@ -88,6 +89,13 @@ fn prepare() -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
         advice: endpoint.buffer_warning(),
     };
     Ok((endpoint, remote, ports(&hello)?))
+}
+
+fn read_line() -> Result<Vec<u8>, Failure> {
+    let mut line = Vec::new();
+    let read = io::stdin().lock().take(MAX_LINE).read_until(b'\n', &mut line);
+    read.map_err(|error| Failure::new(format!("reading the greeting: {error}")))?;
+    Ok(line)
 }
 
 /// The ports that may be listened on; 0 is any.

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 
+use super::ClientHello;
 use crate::args::SshArgs;
 use crate::cp::operand::SshHost;
 
@@ -74,6 +75,14 @@ impl SshCommand {
         let mut command = self.base();
         command.arg("--").arg(&self.destination).arg(&self.remote);
         command
+    }
+
+    /// Runs the far side, and greets it.
+    pub fn start_with(&self, hello: &ClientHello) -> Command {
+        let mut greeted = self.clone();
+        greeted.remote.push(" ");
+        greeted.remote.push(hello.to_word());
+        greeted.start()
     }
 
     /// Asks ssh what it makes of the host name: `ssh -G`.

@@ -1,15 +1,19 @@
 //! What the two sides tell each other over ssh before UDP starts: one line each way.
 //!
 //! ```text
-//! local  -> remote   {"bootstrap":1, .. "client":"SHA256:.."}
+//! local  -> remote   {"bootstrap":1, .. "client":"SHA256:.."}             in base64 as the word after `haul remote`, and on standard input
 //! remote -> local    HAUL/1 {"ready":{"port":..,"server":"SHA256:..","token":..}}      or      HAUL/1 {"failed":{"error":..}}
 //! ```
+//!
+//! ssh passes standard input on only once the far side's command runs, a round trip after the command itself. It counts where the word has not
+//! arrived: where the far side's keys allow a command of theirs only (`command="haul remote"`).
 //!
 //! A login shell may print greetings before the answer: the prefix finds it. Unknown fields are ignored, so that a later version can say more.
 
 use std::io::{self, BufRead, Read as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use data_encoding::BASE64URL_NOPAD;
 use haul::Endpoint;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -155,6 +159,16 @@ impl ClientHello {
         json_line("", self)
     }
 
+    /// As a word of the command line, which no shell changes.
+    pub fn to_word(&self) -> String {
+        BASE64URL_NOPAD.encode(self.to_line().as_bytes())
+    }
+
+    /// From the word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::from_line(&BASE64URL_NOPAD.decode(word.as_bytes()).ok()?).ok()
+    }
+
     /// From the line.
     pub fn from_line(line: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(line)
@@ -239,6 +253,16 @@ mod tests {
         for line in ["HAUL/1 {}\n", "HAUL/1 \n", "HAUL/1 {\"ready\":{\"port\":70000}}\n"] {
             assert!(matches!(find_answer(&mut line.as_bytes()), Err(AnswerError::Malformed(_))), "{line}");
         }
+    }
+
+    #[test]
+    fn the_hello_is_one_word_for_any_shell() {
+        let hello = ClientHello::from_line(br#"{"bootstrap":1,"version":"9","client":"SHA256:x/+y"}"#).expect("a hello");
+        let word = hello.to_word();
+        assert!(word.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_".contains(&b)), "{word}");
+        assert_eq!(ClientHello::from_word(&word), Some(hello));
+        assert_eq!(ClientHello::from_word("e30"), None);
+        assert_eq!(ClientHello::from_word("'"), None);
     }
 
     #[test]

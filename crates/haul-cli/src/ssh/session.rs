@@ -30,7 +30,7 @@ impl SshSession {
     /// Logs in and exchanges greetings; ssh asks for passwords itself, on the terminal.
     pub fn start(command: &SshCommand, host: &str, hello: &ClientHello) -> Result<(Self, RemoteHello), Failure> {
         tracing::debug!("ssh starts");
-        let child = command.start().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let child = command.start_with(hello).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.map_err(|error| not_started(command, &error))?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else { unreachable!("both were asked for as pipes") };

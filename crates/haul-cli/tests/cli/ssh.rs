@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
-use std::path::Path;
 use std::process::Stdio;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::support::{Bench, HAUL, Run, noise};
 
@@ -126,8 +127,14 @@ fn ssh_gets_its_options_and_no_secret() {
     cp(&bench, &args.split(' ').collect::<Vec<_>>()).expect(0);
     let calls = calls(&bench);
     let login = calls.lines().find(|line| !line.contains(" -G ")).unwrap();
+    let (login, greeting) = login.rsplit_once(' ').unwrap();
     assert!(login.ends_with("-F conf -i key -J jump -o User=me -p 2222 -l you -4 -q -- far haul remote"), "{login}");
-    assert!(!calls.contains("SHA256"), "{calls}");
+    // Public all of it: versions, the fingerprint of the key that will connect, what the far side is to listen on.
+    let greeting = data_encoding::BASE64URL_NOPAD.decode(greeting.as_bytes()).unwrap();
+    let greeting: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&greeting).unwrap();
+    let public = ["bootstrap", "version", "client", "family", "udp_ports", "controller", "stream_window", "remembered"];
+    assert!(greeting.keys().all(|key| public.contains(&key.as_str())), "{greeting:?}");
+    assert!(greeting["client"].as_str().unwrap().starts_with("SHA256:"), "{greeting:?}");
 }
 
 #[test]
@@ -233,7 +240,22 @@ fn nothing_is_left_running_at_the_far_side() {
     let ssh = bench.script("marked", &STAND_IN.replace("exec /bin/sh -c", "echo $$ > \"$HOME/pid\"; exec /bin/sh -c"));
     bench.haul(["cp", "-S", ssh.to_str().unwrap(), "x", "far:"]).expect(0);
     let id = fs::read_to_string(bench.path("far/pid")).unwrap();
-    assert!(!Path::new("/proc").join(id.trim()).exists());
+    // Nobody waits for it: it ends by itself, and ssh with it.
+    let id = rustix::process::Pid::from_raw(id.trim().parse().unwrap()).unwrap();
+    let Ok(far_side) = rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty()) else { return };
+    let mut end = [PollFd::new(&far_side, PollFlags::IN)];
+    let within = Timespec { tv_sec: 20, tv_nsec: 0 };
+    assert_eq!(poll(&mut end, Some(&within)).unwrap(), 1, "the far side stays");
+}
+
+/// As where the far side's keys allow one command only: its words are not those of the near side.
+#[test]
+fn a_far_side_with_a_command_of_its_own_is_greeted_on_standard_input() {
+    let bench = bench();
+    bench.file("x", 10);
+    let ssh = bench.script("forced", &STAND_IN.replace("exec /bin/sh -c \"$*\"", "exec haul remote"));
+    bench.haul(["cp", "-S", ssh.to_str().unwrap(), "x", "far:"]).expect(0);
+    assert_eq!(fs::read(bench.path("far/x")).unwrap(), noise(10));
 }
 
 #[test]
