@@ -124,7 +124,9 @@ fn all_may_be_said_before_anything_has_arrived() {
     let (result, said) = pusher(&p.to, |peer| {
         let pieces = [piece(1, 0, &content[..half], false), piece(1, half as u64, &content[half..], false)];
         let mut sum = PieceSum::default();
-        pieces.iter().for_each(|piece| sum.add(piece.offset, piece.length, &piece.hash));
+        for piece in &pieces {
+            sum.add(piece.offset, piece.length, &piece.hash);
+        }
         let bytes = content.len() as u64;
         peer.say(&Message::Entries(vec![file(1, ROOT, b"file", bytes)]));
         peer.say(&Message::FileEnd(FileEnd::Sent { id: 1, size: bytes, bytes, sum: sum.to_bytes() }));
