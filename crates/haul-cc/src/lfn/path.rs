@@ -25,6 +25,7 @@ pub(super) struct PathModel {
     packet: Bytes,
     /// Delivered, bits per second; 0 while unknown.
     bandwidth_bps: f64,
+    delivered: Bytes,
     /// Until then the samples show what the search for the bandwidth has sent.
     search_until: Time,
     /// What it was before the last attempt at more.
@@ -58,6 +59,8 @@ pub(super) struct PathModel {
     room_epochs: u32,
     /// By how much more than arrives is sent where there is no queue.
     raise: f64,
+    /// The bandwidth when the queue was last too short.
+    overflow_bps: f64,
 }
 
 impl PathModel {
@@ -69,6 +72,7 @@ impl PathModel {
             mode,
             packet,
             bandwidth_bps: 0.0,
+            delivered: Bytes::ZERO,
             search_until: Time::ZERO,
             before_up_bps: 0.0,
             min_rtt: None,
@@ -89,6 +93,7 @@ impl PathModel {
             empty_epochs: 0,
             room_epochs: ROOM_EPOCHS,
             raise: MAX_RAISE,
+            overflow_bps: 0.0,
         }
     }
 
@@ -113,6 +118,7 @@ impl PathModel {
     pub(super) fn on_ack(&mut self, ack: &AckSample, phase: &Phase) -> Option<Summary> {
         self.track_min_rtt(ack);
         self.smoothed_rtt = ack.smoothed_rtt;
+        self.delivered = ack.delivered;
         if let Some(delay) = ack.queue_delay {
             self.recent_delays.rotate_left(1);
             self.recent_delays[RECENT - 1] = delay;
@@ -203,9 +209,12 @@ impl PathModel {
         } else if self.loss.is_exceeded(summary.loss, self.packets(summary)) {
             // The queue is too short for what is wanted.
             self.raise = (self.raise / 2.0).max(LEAST_RAISE);
+            self.overflow_bps = self.bandwidth_bps;
             self.cruise_gain = 1.0;
         } else {
-            self.raise = (self.raise * RAISE_RECOVERY).min(MAX_RAISE);
+            // A path that carries more than when its queue overflowed is another path.
+            let outgrown = self.bandwidth_bps > self.overflow_bps * OUTGROWN;
+            self.raise = if outgrown { MAX_RAISE } else { (self.raise * RAISE_RECOVERY).min(MAX_RAISE) };
             self.cruise_gain = raise_gain(standing, wanted, self.raise.min(self.step(wanted, summary.length)));
         }
         self.empty_epochs = if is_empty { self.empty_epochs + 1 } else { 0 };
@@ -392,10 +401,19 @@ impl PathModel {
         let Some(min_rtt) = self.min_rtt else { return BitRate::of(self.initial_window(), FIRST_FLIGHT) };
         let least = BitRate::of(self.packet * 4, min_rtt.max(Duration::from_micros(100)));
         if self.bandwidth_bps == 0.0 {
-            return BitRate::of(self.initial_window(), min_rtt.max(Duration::from_micros(100))).scaled(2.0);
+            return self.initial_rate();
         }
         let made_up = if self.testing_loss { 1.0 } else { 1.0 - self.base_loss() };
         BitRate::from_bps((self.bandwidth_bps * gain / made_up) as u64).max(least)
+    }
+
+    fn initial_rate(&self) -> BitRate {
+        BitRate::of(self.initial_window(), self.min_rtt().max(Duration::from_micros(100))).scaled(2.0)
+    }
+
+    /// What startup sends at, at least: until the first window has arrived the samples are of a handshake's few packets.
+    pub(super) fn least_startup_rate(&self) -> BitRate {
+        if self.delivered < self.initial_window() { self.initial_rate() } else { BitRate::from_bps(0) }
     }
 
     pub(super) fn packet_bytes(&self) -> f64 {
@@ -458,6 +476,7 @@ const MAX_RAISE: f64 = 0.1;
 const LEAST_RAISE: f64 = 0.01;
 /// Twice as much after 70 epochs.
 const RAISE_RECOVERY: f64 = 1.01;
+const OUTGROWN: f64 = 1.125;
 /// A thread that loses the processor for this long must not empty the pipe.
 const STALL: Duration = Duration::from_millis(5);
 const MIN_ACK_TIME: Duration = Duration::from_micros(500);

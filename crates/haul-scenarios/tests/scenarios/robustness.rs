@@ -186,3 +186,26 @@ const HEADER: &str = "\
 # percentile of the wait in ms. Dropped: by queue or policer, in per cent. Back: seconds until 80 % of the rate arrive after the change.
 #            |   used  least   queue  dropped   back
 ";
+
+/// At whatever moment the rate falls, and so whatever the controller is up to then, all of it is used again in the end.
+#[test]
+fn the_rate_is_found_again_whenever_it_fell() {
+    let moments = (0..10).map(|k| ms(10_700 + 61 * k));
+    let weathers: Vec<Weather> = moments
+        .map(|fall| {
+            // The changes of a path are constants.
+            let changes = Box::leak(Box::new([(fall, Change::Rate(BitRate::mbps(4))), (fall + secs(3), Change::Rate(RATE))]));
+            until(14, "a tenth of the rate for 3 s", changes)
+        })
+        .collect();
+    let modes: Vec<(String, Kind)> = MODES.iter().map(|choice| (choice.to_string(), Kind::Haul(*choice))).collect();
+    let cases: Vec<(&Weather, &(String, Kind))> =
+        weathers.iter().flat_map(|weather| modes.iter().map(move |mode| (weather, mode))).collect();
+    let rows = rows(&cases);
+    for (_, row) in &rows {
+        print!("{row}");
+    }
+    for (used, row) in rows {
+        assert!(used >= 0.6, "{HEADER}{row}");
+    }
+}
