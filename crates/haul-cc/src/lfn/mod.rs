@@ -41,7 +41,7 @@ pub use self::mode::Mode;
 use self::path::PathModel;
 use self::phase::{Phase, Turn};
 use self::quick::Quick;
-use self::startup::{STARTUP_GAIN, Startup};
+use self::startup::Startup;
 use self::up::Up;
 use crate::pacer::quantum;
 use crate::{AckSample, Controller, DispersionSample, EcnSample, Learned, LossSample, PathStart, SentSample, Snapshot};
@@ -211,7 +211,7 @@ impl Controller for Lfn {
         match &self.phase {
             Phase::Quick(quick) => quick.rate(),
             Phase::Contest(contest) => self.path.pacing_rate_of(contest.rate_bps()),
-            Phase::Startup(_) => self.path.pacing_rate(STARTUP_GAIN).max(self.path.least_startup_rate()),
+            phase @ Phase::Startup(_) => self.path.pacing_rate(phase.pacing_gain(&self.path)).max(self.path.least_startup_rate()),
             phase => self.path.pacing_rate(phase.pacing_gain(&self.path)),
         }
     }

@@ -25,6 +25,7 @@ pub(super) struct PathModel {
     packet: Bytes,
     /// Delivered, bits per second; 0 while unknown.
     bandwidth_bps: f64,
+    /// Bytes that have arrived in all.
     delivered: Bytes,
     /// Until then the samples show what the search for the bandwidth has sent.
     search_until: Time,
@@ -398,17 +399,27 @@ impl PathModel {
     }
 
     pub(super) fn pacing_rate(&self, gain: f64) -> BitRate {
-        let Some(min_rtt) = self.min_rtt else { return BitRate::of(self.initial_window(), FIRST_FLIGHT) };
-        let least = BitRate::of(self.packet * 4, min_rtt.max(Duration::from_micros(100)));
+        if self.min_rtt.is_none() {
+            return BitRate::of(self.initial_window(), FIRST_FLIGHT);
+        }
         if self.bandwidth_bps == 0.0 {
             return self.initial_rate();
         }
         let made_up = if self.testing_loss { 1.0 } else { 1.0 - self.base_loss() };
-        BitRate::from_bps((self.bandwidth_bps * gain / made_up) as u64).max(least)
+        BitRate::from_bps((self.bandwidth_bps * gain / made_up) as u64).max(self.least_rate())
+    }
+
+    fn least_rate(&self) -> BitRate {
+        self.a_round_trip(self.packet * 4)
+    }
+
+    /// So many bytes each round trip.
+    fn a_round_trip(&self, bytes: Bytes) -> BitRate {
+        BitRate::of(bytes, self.min_rtt().max(Duration::from_micros(100)))
     }
 
     fn initial_rate(&self) -> BitRate {
-        BitRate::of(self.initial_window(), self.min_rtt().max(Duration::from_micros(100))).scaled(2.0)
+        self.a_round_trip(self.initial_window()).scaled(2.0)
     }
 
     /// What startup sends at, at least: until the first window has arrived the samples are of a handshake's few packets.
@@ -436,8 +447,7 @@ impl PathModel {
 
     /// A rate of which this much arrives.
     pub(super) fn pacing_rate_of(&self, arriving_bps: f64) -> BitRate {
-        BitRate::from_bps((arriving_bps / (1.0 - self.base_loss())) as u64)
-            .max(BitRate::of(self.packet * 4, self.min_rtt().max(Duration::from_micros(100))))
+        BitRate::from_bps((arriving_bps / (1.0 - self.base_loss())) as u64).max(self.least_rate())
     }
 
     pub(super) fn window(&self, gain: f64) -> Bytes {
