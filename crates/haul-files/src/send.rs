@@ -121,9 +121,11 @@ impl<T: Transport> Sender<'_, T> {
             self.session.guard(|| scan::run(self));
         });
         self.session.check()?;
-        let mut waits = *lock(&self.waits);
-        waits.threads = readers;
-        *lock(&self.waits) = waits;
+        let waits = {
+            let mut waits = lock(&self.waits);
+            waits.threads = readers;
+            *waits
+        };
         // Before the blocks have arrived, not a round trip after it: the receiver reads them to their own end.
         self.session.send(&Message::AllSent(waits))?;
         tracing::debug!("all blocks are handed to the transport");
