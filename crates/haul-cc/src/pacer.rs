@@ -2,8 +2,9 @@
 //!
 //! Sending is cheap per train, not per packet, and a thread that wakes up costs as much as a dozen packets: the pacer waits for a full
 //! quantum, and where a quantum passes in less than [`GROUP_TIME`], for several that then leave one after the other. Credit grows with the
-//! rate and is spent by what is sent; it may run up to two quanta ahead, or what passes in a fifth of a millisecond, so that a wake-up that
-//! came late is made up for, but no large burst follows a pause.
+//! rate and is spent by what is sent; it may run up to two quanta ahead, or what passes in the lateness that is made up for, so that a wake-up
+//! that came late costs no rate, but no large burst follows a pause. That lateness is a 64th of the round trip, from 0.2 to 2 ms: a thread that shares its
+//! processor with another waits for as long as that one's slice.
 //!
 //! ```text
 //!   credit   0 |\    /\    /\     a group starts at zero or above,
@@ -25,17 +26,22 @@ pub struct Pacer {
     in_group: bool,
     /// The time that a group of trains stands for.
     grouping: Duration,
+    /// A wake-up that is late by no more than this is made up for.
+    lateness: Duration,
 }
 
 impl Pacer {
     /// A pacer that lets a first quantum go at once.
     pub fn new(now: Time) -> Self {
-        Self { credit_bytes: 0.0, updated: now, in_group: false, grouping: GROUP_TIME }
+        Self { credit_bytes: 0.0, updated: now, in_group: false, grouping: GROUP_TIME, lateness: MIN_LATENESS }
     }
 
-    /// Trains that pass within this time leave as a group; at most, and to start with, [`GROUP_TIME`].
-    pub fn set_grouping(&mut self, time: Duration) {
-        self.grouping = time.min(GROUP_TIME);
+    /// Trains that pass within `grouping` leave as a group; at most, and to start with, [`GROUP_TIME`]. Wake-ups are made up for that are late by
+    /// a 64th of this round trip, within bounds; where trains do not leave in groups, because the path has no room for them, by the least only.
+    pub fn set_bursts(&mut self, grouping: Duration, round_trip: Duration) {
+        self.grouping = grouping.min(GROUP_TIME);
+        let most = if self.grouping == GROUP_TIME { MAX_LATENESS } else { MIN_LATENESS };
+        self.lateness = (round_trip / LATENESS_PART).clamp(MIN_LATENESS, most);
     }
 
     /// How much may leave now, in trains of a quantum: at least one, after a late wake-up more; or when to ask again.
@@ -50,7 +56,7 @@ impl Pacer {
         }
         let bytes_per_second = rate.as_bps() as f64 / 8.0;
         let earned = bytes_per_second * now.since(self.updated).as_secs_f64();
-        let most = (MAX_LATENESS_QUANTA * quantum.as_u64() as f64).max(bytes_per_second * MAX_LATENESS.as_secs_f64());
+        let most = (MAX_LATENESS_QUANTA * quantum.as_u64() as f64).max(bytes_per_second * self.lateness.as_secs_f64());
         self.credit_bytes = (self.credit_bytes + earned).min(most);
         self.updated = self.updated.max(now);
         let quantum = quantum.as_u64() as f64;
@@ -84,7 +90,11 @@ pub fn quantum(rate: BitRate, packet: Bytes) -> Bytes {
 /// How late a wake-up may come and still be made up for.
 const MAX_LATENESS_QUANTA: f64 = 2.0;
 /// At 10 Gbit/s two quanta pass in 0.1 ms, and threads wake up later than that.
-const MAX_LATENESS: Duration = Duration::from_micros(200);
+const MIN_LATENESS: Duration = Duration::from_micros(200);
+/// On a busy machine threads wait for a processor for as long as the scheduler lets others run.
+const MAX_LATENESS: Duration = Duration::from_millis(2);
+/// What is made up for at once, as a part of the round trip: a queue of a bandwidth-delay product holds it many times.
+const LATENESS_PART: u32 = 64;
 /// Trains that pass within it leave as a group: at 10 Gbit/s four of 64 KB each.
 pub const GROUP_TIME: Duration = Duration::from_micros(200);
 /// A group is no longer than this, about eight trains, whatever the rate.
@@ -105,14 +115,15 @@ mod tests {
     const QUANTUM: Bytes = Bytes(50_000);
 
     /// Sends whatever the pacer allows for a second; wake-ups are late by `late`.
-    fn sent_in_a_second(rate: BitRate, late: Duration) -> Bytes {
+    fn sent_in_a_second(rate: BitRate, late: Duration, round_trip: Duration) -> Bytes {
         let (mut pacer, mut now, mut sent) = (Pacer::new(Time::ZERO), Time::ZERO, Bytes::ZERO);
+        pacer.set_bursts(GROUP_TIME, round_trip);
         let end = Time::ZERO + Duration::from_secs(1);
         while now < end {
             match pacer.budget(now, rate, QUANTUM) {
                 Ok(bytes) => {
                     let group = QUANTUM.max(rate.bytes_in(GROUP_TIME));
-                    assert!(bytes >= QUANTUM && bytes <= group + (QUANTUM * 2).max(rate.bytes_in(MAX_LATENESS)));
+                    assert!(bytes >= QUANTUM && bytes <= group + (QUANTUM * 2).max(rate.bytes_in(pacer.lateness)));
                     sent += bytes.min(QUANTUM);
                     pacer.on_sent(now, bytes.min(QUANTUM));
                 }
@@ -127,10 +138,23 @@ mod tests {
 
     #[test]
     fn keeps_the_rate_although_wake_ups_are_late() {
-        for (rate, late_us) in [(RATE, 0), (RATE, 100), (RATE, 900), (RATE.scaled(25.0), 0), (RATE.scaled(25.0), 150)] {
-            let sent = sent_in_a_second(rate, Duration::from_micros(late_us)).as_u64() as f64 / rate.bytes_per_second() as f64;
-            assert!((sent - 1.0).abs() < 0.002, "{sent} of {rate} at {late_us} us");
+        let fast = RATE.scaled(25.0);
+        for (rate, late_us, rtt_ms) in
+            [(RATE, 0, 1), (RATE, 100, 1), (RATE, 900, 1), (fast, 0, 1), (fast, 150, 1), (fast, 700, 50), (fast, 1900, 500)]
+        {
+            let sent = sent_in_a_second(rate, Duration::from_micros(late_us), Duration::from_millis(rtt_ms));
+            let part = sent.as_u64() as f64 / rate.bytes_per_second() as f64;
+            assert!((part - 1.0).abs() < 0.003, "{part} of {rate} at {late_us} us, {rtt_ms} ms");
         }
+    }
+
+    #[test]
+    fn where_groups_are_given_up_so_is_the_burst_after_a_late_wake_up() {
+        let mut pacer = Pacer::new(Time::ZERO);
+        pacer.set_bursts(GROUP_TIME, Duration::from_millis(200));
+        assert_eq!(pacer.lateness, MAX_LATENESS);
+        pacer.set_bursts(Duration::ZERO, Duration::from_millis(200));
+        assert_eq!(pacer.lateness, MIN_LATENESS);
     }
 
     #[test]
@@ -163,7 +187,7 @@ mod tests {
             let (first, wait) = group(&mut pacer, Time::ZERO, rate);
             let (second, gap) = group(&mut pacer, Time::ZERO + wait, rate);
             assert_eq!((first, second, gap.as_micros()), (trains, trains, gap_us), "{rate}");
-            pacer.set_grouping(Duration::ZERO);
+            pacer.set_bursts(Duration::ZERO, Duration::ZERO);
             let now = Time::ZERO + wait + gap;
             assert_eq!(group(&mut pacer, now, rate).0, 1, "{rate} without groups");
         }

@@ -171,7 +171,7 @@ fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<Bi
     let burst = path.controller.burst();
     let burst = if rate_limit.is_some() { burst.min(quantum(rate, Bytes(packet))) } else { burst };
     let (burst, grouping) = path.trains.limit(path.next_number, burst.max(Bytes(packet)), rate, Bytes(packet));
-    path.pacer.set_grouping(grouping);
+    path.pacer.set_bursts(grouping, path.rtt.min());
     let room = path.window_room();
     if room < packet {
         return Err((Wait::Window, Time::NEVER));
