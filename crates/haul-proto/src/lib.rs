@@ -41,7 +41,7 @@ pub use connection::{
 pub use distribution::{Distribution, Distributions};
 pub use endpoint::{BeginError, Endpoint, EndpointConfig, Handled};
 pub use receive::Ecn;
-pub use streams::{Side, Sink, SinkFactory, StreamId, StreamKind};
+pub use streams::{BlockData, Side, Sink, SinkFactory, StreamId, StreamKind};
 pub use wire::data_destination;
 
 /// A number that one end gives a connection; the peer's packets carry it, so it finds the connection among those of a socket.

@@ -50,10 +50,13 @@ pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
 pub use stream::{RecvStream, SendStream};
 
+/// Memory that several blocks share, and the application with them.
+pub use bytes::Bytes as SharedBytes;
+
 pub use haul_cc::{ControllerChoice, Learned, Snapshot};
 pub use haul_proto::identity::{Fingerprint, Identity, IdentityError, PeerTrust, PublicKey};
 pub use haul_proto::{
-    ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing, PathStats, ServerConfig, Sink, SinkFactory, Stats,
-    StreamId, TransportConfig, Waits,
+    BlockData, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing, PathStats, ServerConfig, Sink,
+    SinkFactory, Stats, StreamId, TransportConfig, Waits,
 };
 pub use haul_units::{BitRate, Bytes, Ratio};

@@ -1,7 +1,7 @@
 //! The application's calls on streams.
 
 use super::{Connection, Event};
-use crate::streams::{ReadOutcome, Receiver, StreamId, StreamKind};
+use crate::streams::{BlockData, ReadOutcome, Receiver, StreamId, StreamKind};
 use crate::wire::Frame;
 
 /// Buffered for the time after what is away, in bytes: as much again within these bounds, the upper one 25 ms of 10 Gbit/s.
@@ -88,7 +88,8 @@ impl Connection {
     }
 
     /// Takes over a block of a placed stream, whole; `offset` is not below the end of the block before it. On an error the block comes back.
-    pub fn write_block(&mut self, id: StreamId, offset: u64, data: Vec<u8>) -> Result<(), (WriteError, Vec<u8>)> {
+    pub fn write_block(&mut self, id: StreamId, offset: u64, data: impl Into<BlockData>) -> Result<(), (WriteError, BlockData)> {
+        let data = data.into();
         if let Err(error) = self.writable(id) {
             return Err((error, data));
         }

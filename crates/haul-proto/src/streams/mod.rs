@@ -3,6 +3,7 @@
 //! [`Streams`] is the table of a connection's streams. It knows limits and credit, and hands the sender runs of bytes stream by stream: lost before new,
 //! higher priority before lower, equals in turn.
 
+mod data;
 mod id;
 mod placed;
 mod ranges;
@@ -12,6 +13,7 @@ mod send;
 mod sink;
 mod table;
 
+pub use data::BlockData;
 pub use id::{Side, StreamId, StreamKind};
 pub use ranges::RangeSet;
 pub use receive::{ChunkPool, ReadOutcome, ReceiveHalf, StreamViolation};

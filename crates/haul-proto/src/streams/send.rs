@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 
+use super::data::BlockData;
 use super::id::{StreamId, StreamKind};
 use super::ranges::RangeSet;
 
@@ -38,7 +39,7 @@ pub struct SendRun<'a> {
 #[derive(Debug)]
 struct Chunk {
     offset: u64,
-    data: Vec<u8>,
+    data: BlockData,
     /// Length, also when `data` has been given back.
     len: u32,
     acked: RangeSet,
@@ -143,7 +144,7 @@ impl SendHalf {
             if room == 0 {
                 self.chunks.push_back(Chunk {
                     offset: self.end,
-                    data: chunk_memory(data.len(), released),
+                    data: BlockData::Owned(chunk_memory(data.len(), released)),
                     len: 0,
                     acked: RangeSet::default(),
                     acked_bytes: 0,
@@ -152,7 +153,7 @@ impl SendHalf {
             }
             let (now, later) = data.split_at(room.min(data.len()));
             if let Some(chunk) = self.chunks.back_mut() {
-                chunk.data.extend_from_slice(now);
+                chunk.data.extend(now);
                 chunk.len = chunk.data.len() as u32;
             }
             self.end += now.len() as u64;
@@ -161,7 +162,7 @@ impl SendHalf {
     }
 
     /// Takes over a block of a placed stream; false if `offset` lies below the end of the last one or the block is empty or too large.
-    pub fn write_block(&mut self, offset: u64, data: Vec<u8>) -> Result<(), Vec<u8>> {
+    pub fn write_block(&mut self, offset: u64, data: BlockData) -> Result<(), BlockData> {
         let Ok(len) = u32::try_from(data.len()) else { return Err(data) };
         let Some(end) = offset.checked_add(u64::from(len)) else { return Err(data) };
         if len == 0 || offset < self.end {
@@ -396,9 +397,7 @@ impl SendHalf {
             if chunk.acked_bytes != chunk.len || !sent_whole {
                 return;
             }
-            if let Some(chunk) = self.chunks.pop_front()
-                && chunk.data.capacity() > 0
-            {
+            if let Some(chunk) = self.chunks.pop_front() {
                 release(chunk.data, released);
             }
             if self.cursor_chunk > 0 {
@@ -436,15 +435,20 @@ fn chunk_memory(wanted: usize, released: &mut Vec<Vec<u8>>) -> Vec<u8> {
     Vec::with_capacity((wanted * 2).clamp(4096, ORDERED_CHUNK))
 }
 
-/// Keeps memory that is done with for reuse, within bounds.
-fn release(memory: Vec<u8>, released: &mut Vec<Vec<u8>>) {
-    if released.len() < RELEASED_MAX {
+/// Keeps memory that is done with for reuse, within bounds. What is shared is let go.
+fn release(memory: BlockData, released: &mut Vec<Vec<u8>>) {
+    if let BlockData::Owned(memory) = memory
+        && memory.capacity() > 0
+        && released.len() < RELEASED_MAX
+    {
         released.push(memory);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
     use crate::streams::Side;
 
@@ -499,9 +503,9 @@ mod tests {
     fn blocks_go_back_when_acknowledged_in_any_order() {
         let mut stream = placed();
         for index in 0..3u64 {
-            stream.write_block(index << 20, vec![index as u8; 3000]).unwrap();
+            stream.write_block(index << 20, vec![index as u8; 3000].into()).unwrap();
         }
-        assert!(stream.write_block(5, vec![1]).is_err(), "below the last block");
+        assert!(stream.write_block(5, vec![1].into()).is_err(), "below the last block");
         while stream.next_run(1000, usize::MAX, false).is_some() {}
         let mut released = Vec::new();
         assert_eq!(stream.on_acked(1 << 20, 3000, false, &mut released), 3000);
@@ -521,9 +525,27 @@ mod tests {
     }
 
     #[test]
+    fn shared_memory_is_sent_from_where_it_lies_and_let_go() {
+        let mut stream = placed();
+        let memory = Bytes::from(vec![3; 5000]);
+        for index in 0..4u64 {
+            stream.write_block(index << 20, memory.slice(..4000).into()).unwrap();
+        }
+        while let Some(run) = stream.next_run(1000, usize::MAX, false) {
+            assert_eq!(run.bytes.as_ptr() as usize - memory.as_ptr() as usize, (run.offset % (1 << 20)) as usize);
+        }
+        let mut released = Vec::new();
+        for index in 0..4u64 {
+            assert!(!memory.is_unique());
+            assert_eq!(stream.on_acked(index << 20, 4000, false, &mut released), 4000);
+        }
+        assert!(memory.is_unique() && released.is_empty(), "nothing keeps it, and it is nobody else's to write to");
+    }
+
+    #[test]
     fn in_the_tail_copies_follow() {
         let mut stream = placed();
-        stream.write_block(0, vec![7; 1000]).unwrap();
+        stream.write_block(0, vec![7; 1000].into()).unwrap();
         while stream.next_run(1000, usize::MAX, false).is_some() {}
         stream.on_lost(0, 1000, false, 2);
         let mut count = 0;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
-use haul_proto::{StreamId, WriteError};
+use haul_proto::{BlockData, StreamId, WriteError};
 
 use super::MAX_BLOCK;
 use crate::connection::Open;
@@ -26,7 +26,7 @@ struct Sending {
     id: StreamId,
     next: AtomicU64,
     finished: AtomicBool,
-    /// Buffers that have come back, with what was in them.
+    /// Buffers that have come back.
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -65,33 +65,31 @@ impl BlockSender {
 
     /// An empty buffer to build a block in: one whose block has been acknowledged if there is one, with its capacity.
     pub fn buffer(&self) -> Vec<u8> {
-        let mut buffer = self.returned().unwrap_or_default();
+        let spare = self.inner.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let released = || self.inner.connection.link().look(|state| state.connection.take_released());
+        let mut buffer = spare.or_else(released).unwrap_or_default();
         buffer.clear();
         buffer
     }
 
-    /// A buffer whose block has been acknowledged, with what was in it: for a source that sends the same bytes over and over, as a
-    /// measurement does.
-    pub fn returned(&self) -> Option<Vec<u8>> {
-        let spare = self.inner.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.or_else(|| self.inner.connection.link().look(|state| state.connection.take_released()))
-    }
-
     /// Sends a block of 1 byte to [`MAX_BLOCK`], and returns its index: blocks are counted in the order of sending, from 0. Waits while as much
     /// is on its way as the connection can use, which keeps memory bounded.
-    pub fn send(&self, block: Vec<u8>) -> Result<u64, StreamError> {
+    ///
+    /// The block may be a `Vec<u8>`, whose memory comes back by [`BlockSender::buffer`], or [`SharedBytes`](crate::SharedBytes), which are sent from where they lie and may be
+    /// sent by others and again at the same time.
+    pub fn send(&self, block: impl Into<BlockData>) -> Result<u64, StreamError> {
         block_on(self.send_async(block))
     }
 
     /// As [`BlockSender::send`], for any async executor.
-    pub async fn send_async(&self, block: Vec<u8>) -> Result<u64, StreamError> {
-        let mut block = Some(block);
+    pub async fn send_async(&self, block: impl Into<BlockData>) -> Result<u64, StreamError> {
+        let mut block = Some(block.into());
         poll_fn(|cx| self.poll_send(cx, &mut block)).await
     }
 
     /// Takes the block and sends it, or registers the task to be woken when there is room.
-    pub fn poll_send(&self, cx: &Context<'_>, block: &mut Option<Vec<u8>>) -> Poll<Result<u64, StreamError>> {
-        let len = block.as_ref().map_or(0, Vec::len);
+    pub fn poll_send(&self, cx: &Context<'_>, block: &mut Option<BlockData>) -> Poll<Result<u64, StreamError>> {
+        let len = block.as_deref().map_or(0, <[u8]>::len);
         if !(1..=MAX_BLOCK).contains(&len) {
             return Poll::Ready(Err(StreamError::BlockSize { len }));
         }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-use haul::{BlockReceiver, BlockSender, Connection, ConnectionError, Distributions, StreamError};
+use haul::{BlockReceiver, BlockSender, Connection, ConnectionError, Distributions, SharedBytes, StreamError};
 
 use super::{Event, Events, Flow, Portions, Quota, incompressible};
 use crate::perf::plan::Plan;
@@ -29,13 +29,13 @@ impl HaulSender {
     pub fn start(connection: &Connection, plan: &Plan, events: &Events) -> Result<Self, ConnectionError> {
         let stopped = Arc::new(AtomicBool::new(false));
         let quota = Arc::new(Quota::new(plan));
-        let source = Arc::new(incompressible(plan.block()));
+        let source = SharedBytes::from(incompressible(plan.block()));
         let mut streams = Vec::new();
         for _ in 0..plan.streams {
             streams.push(Arc::new(Outgoing { blocks: connection.open_blocks()?, written: AtomicU64::new(0) }));
         }
         for stream in &streams {
-            let (stream, source, events) = (Arc::clone(stream), Arc::clone(&source), events.clone());
+            let (stream, source, events) = (Arc::clone(stream), source.clone(), events.clone());
             let portions = Portions::new(&quota, plan, &stopped);
             let stopped = Arc::clone(&stopped);
             thread::spawn(move || {
@@ -54,12 +54,10 @@ impl HaulSender {
 }
 
 impl Outgoing {
-    fn send(&self, source: &[u8], mut portions: Portions, stopped: &AtomicBool) -> Result<(), StreamError> {
+    fn send(&self, source: &SharedBytes, mut portions: Portions, stopped: &AtomicBool) -> Result<(), StreamError> {
         while let Some(len) = portions.next(source.len()) {
-            // A buffer that comes back holds the source's bytes already.
-            let mut block = self.blocks.returned().filter(|block| block.len() >= len).unwrap_or_else(|| source.to_vec());
-            block.truncate(len);
-            self.blocks.send(block)?;
+            // The same memory again and again, as iperf3 does: what is measured is the network, not the memory of the host.
+            self.blocks.send(source.slice(..len))?;
             self.written.fetch_add(len as u64, Ordering::Relaxed);
         }
         if stopped.load(Ordering::Acquire) { Ok(()) } else { self.blocks.finish() }
