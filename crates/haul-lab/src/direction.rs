@@ -12,7 +12,7 @@ use crate::packet::Which;
 use crate::player::{Player, Run};
 use crate::store::{Packet, Store};
 use haul_sim::LinkConfig;
-use haul_units::Time;
+use haul_units::{BitRate, Time};
 
 /// Where packets come from and go to.
 pub trait Ports: Send + 'static {
@@ -73,6 +73,10 @@ impl Direction {
         let body = move || {
             be_prompt();
             let (player, store) = (Player::new(config), Store::new());
+            if config.rate != BitRate::MAX {
+                // What is on the wire when the link is full.
+                store.prepare(config.rate.bytes_in(config.delay));
+            }
             let (inputs, stats) = (Inputs::default(), DirectionStats::default());
             Worker { player, store, ports, control: shared, inputs, stats }.run();
         };

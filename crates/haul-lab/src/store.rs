@@ -5,6 +5,7 @@
 //! [`Segment`] is what a link carries: 16 bytes, a count that goes up and down, no lock.
 
 use std::cell::RefCell;
+use std::hint::black_box;
 use std::rc::{Rc, Weak};
 
 use haul_units::Bytes;
@@ -65,6 +66,7 @@ struct PoolState {
 const CHUNK_BYTES: usize = 1 << 20;
 /// A chunk with less room than this is not read into: the largest packet and its virtio-net header fit.
 pub const ROOM_BYTES: usize = 66 << 10;
+const PAGE_BYTES: usize = 4096;
 /// Chunks beyond this many that nobody uses are given back to the system.
 const FREE_CHUNKS: usize = 256;
 
@@ -73,6 +75,21 @@ impl Store {
     pub fn new() -> Self {
         let pool = Rc::new(Pool::default());
         Self { chunk: pool.lend(), pool }
+    }
+
+    /// Has memory for so many bytes ready, as far as it would be kept: the system hands out pages when they are first touched, and a link that touches
+    /// hundreds of megabytes for the first time while a flow starts stands still meanwhile.
+    pub fn prepare(&self, bytes: Bytes) {
+        let chunks = usize::try_from(bytes.as_u64()).unwrap_or(usize::MAX).div_ceil(CHUNK_BYTES).min(FREE_CHUNKS);
+        let mut state = self.pool.state.borrow_mut();
+        while state.free.len() < chunks {
+            let mut storage = Storage::new();
+            for page in storage.bytes.chunks_mut(PAGE_BYTES) {
+                // What is never read need not be written either, says the compiler, unless it cannot know.
+                page[0] = black_box(1);
+            }
+            state.free.push(storage);
+        }
     }
 
     /// Lets `read` fill memory of at least [`ROOM_BYTES`]; it returns how much it used and what that is, or nothing. The segment
@@ -142,12 +159,14 @@ impl Pool {
     fn lend(self: &Rc<Self>) -> Rc<Chunk> {
         let mut state = self.state.borrow_mut();
         state.lent += 1;
-        let storage = state.free.pop().unwrap_or_else(|| Storage {
-            bytes: vec![0; CHUNK_BYTES],
-            used: 0,
-            packets: Vec::with_capacity(CHUNK_BYTES / 1024),
-        });
+        let storage = state.free.pop().unwrap_or_else(Storage::new);
         Rc::new(Chunk { storage: RefCell::new(storage), pool: Rc::downgrade(self) })
+    }
+}
+
+impl Storage {
+    fn new() -> Self {
+        Self { bytes: vec![0; CHUNK_BYTES], used: 0, packets: Vec::with_capacity(CHUNK_BYTES / 1024) }
     }
 }
 
@@ -200,6 +219,23 @@ mod tests {
             keep(&mut store, 60_000, 1);
         }
         assert_eq!(store.memory(), full);
+    }
+
+    #[test]
+    fn what_is_prepared_is_used_and_bounded() {
+        let mut store = Store::new();
+        store.prepare(Bytes::mib(10));
+        assert_eq!(store.memory(), Bytes::mib(11));
+        let segments: Vec<_> = (0..150).map(|n| keep(&mut store, 60_000, n)).collect();
+        assert_eq!(store.memory(), Bytes::mib(11));
+        assert!(
+            segments
+                .iter()
+                .enumerate()
+                .all(|(n, segment)| segment.with_bytes(|_, bytes| bytes.iter().all(|byte| *byte == n as u8)))
+        );
+        store.prepare(Bytes(u64::MAX));
+        assert!(store.memory() <= Bytes::mib(FREE_CHUNKS as u64 + 11));
     }
 
     #[test]
