@@ -25,22 +25,22 @@ pub fn push<T: Transport>(link: Link<T>, job: &PushJob, observer: &dyn Observer,
     run(link, observer, cancel, |session, incoming| {
         let spelled: Vec<WirePath> = job.sources.iter().map(SourceSpec::spelled).collect();
         let destination: WirePath = job.destination.as_path().into();
+        let stream = job.sources.iter().any(|source| matches!(source, SourceSpec::Stdin(_)));
+        // A stream cannot be sent anew.
+        let early = !stream || job.options.update || !job.options.resume;
         let request = Request {
             job: job_id(b"push", &spelled, &destination),
-            what: What::Push {
-                destination,
-                sources: spelled.len() as u32,
-                stream: job.sources.iter().any(|source| matches!(source, SourceSpec::Stdin(_))),
-            },
+            what: What::Push { destination, sources: spelled.len() as u32, stream, early },
             options: job.options,
         };
-        greet(session, incoming, request)?;
+        introduce(session, request)?;
         let origin = |source: &SourceSpec| match source {
             SourceSpec::Path(path) => Origin::Named(Top::local(path)),
             SourceSpec::Stdin(stream) => Origin::Stream(stream.clone()),
         };
         let tops = job.sources.iter().map(origin).collect();
-        send(session, incoming, SendJob { tops, options: job.options, in_order: false })
+        let job = SendJob { tops, options: job.options, in_order: false, early };
+        send(session, incoming, job, |incoming| check_hello(session, incoming.next()))
     })
 }
 
@@ -58,8 +58,13 @@ pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer,
         let patterns = sources.iter().any(|source| is_pattern(&source.0));
         let mut expected = Expected::plain(&sources);
         let request = Request { what: What::Pull { sources: sources.clone(), in_order }, options, job: id };
-        greet(session, incoming, request)?;
-        if patterns && session.peer_has(PATTERNS) {
+        introduce(session, request)?;
+        let receive_job = |target, expected| ReceiveJob { target, options, job: id, expected: Some(expected), early: false };
+        if !patterns {
+            return receive(session, incoming, receive_job(target, expected), |incoming| check_hello(session, incoming.next()));
+        }
+        check_hello(session, incoming.next())?;
+        if session.peer_has(PATTERNS) {
             let Message::Matched(count) = incoming.next()? else {
                 return Err(CopyError::PeerMisbehaved("no word on the patterns"));
             };
@@ -71,7 +76,7 @@ pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer,
                 return Err(CopyError::Stopped(Stop::NeedsDirectory { path: spelled }));
             }
         }
-        receive(session, incoming, ReceiveJob { target, options, job: id, expected: Some(expected) })
+        receive(session, incoming, receive_job(target, expected), |_| Ok(()))
     })
 }
 
@@ -91,13 +96,13 @@ pub fn serve<T: Transport>(
         };
         let options = request.options;
         match request.what {
-            What::Push { destination, sources, stream } => {
+            What::Push { destination, sources, stream, early } => {
                 let place = requested_destination(access, &destination, sources > 1).map_err(CopyError::Stopped)?;
                 if stream && place.rename.is_none() {
                     return Err(CopyError::Stopped(Stop::NeedsFileName { path: destination }));
                 }
-                let job = ReceiveJob { target: Target::Tree(place), options, job: request.job, expected: None };
-                receive(session, incoming, job)
+                let job = ReceiveJob { target: Target::Tree(place), options, job: request.job, expected: None, early };
+                receive(session, incoming, job, |_| Ok(()))
             }
             What::Pull { sources, in_order } => {
                 if sources.len() > MAX_SOURCES {
@@ -108,7 +113,7 @@ pub fn serve<T: Transport>(
                     session.problem(problem)?;
                 }
                 let tops = tops.into_iter().map(Origin::Named).collect();
-                send(session, incoming, SendJob { tops, options, in_order })
+                send(session, incoming, SendJob { tops, options, in_order, early: false }, |_| Ok(()))
             }
         }
     })
@@ -127,11 +132,10 @@ fn requested<T: Transport>(session: &Session<'_, T>, access: &Access, sources: &
     Ok(expanded)
 }
 
-/// The client's first words, and the server's answer.
-fn greet<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming, request: Request) -> Result<(), CopyError> {
+/// The client's first words; what else it has to say need not wait for the answer.
+fn introduce<T: Transport>(session: &Session<'_, T>, request: Request) -> Result<(), CopyError> {
     session.send(&Message::Hello(Hello::ours()))?;
-    session.send(&Message::Request(request))?;
-    check_hello(session, incoming.next())
+    session.send(&Message::Request(request))
 }
 
 /// The server's first words.

@@ -5,9 +5,10 @@
 //! ```text
 //!   client            server
 //!   Hello, Request -->
-//!                 <-- Hello, Matched (for patterns), then Start (it receives) or Entries (it sends)
+//!                 <-- Hello, Matched (for patterns)
 //!   sender            receiver
-//!                 <-- Start { wants }
+//!                 <-- Start { wants }                (a client's, without patterns: right behind its request)
+//!   Anew              -->                            (see below)
 //!   Entries.., FileEnd.., Problem..      -->
 //!                 <-- Want.. (only after Start { wants: true }), Unwanted.., Problem.., Progress..
 //!   AllSent       -->
@@ -15,7 +16,10 @@
 //!   Bye           -->
 //! ```
 //!
-//! No file waits for a round trip: without wants the data follows the entry at once; with wants they stream back while entries go on.
+//! No file waits for a round trip: without wants the data follows the entry at once; with wants they stream back while entries go on. Nor does the whole:
+//! a client that sends (`What::Push { early: true }`) begins right behind its request, as if `Start { wants: false }` had come, or with
+//! [`Options::update`] as if `Start { wants: true }` had. Where the receiver then has something of an earlier run and says `Start { wants: true }`, it drops all that
+//! comes before `Anew`, and the sender, which has sent little so far, starts again.
 //! `Stop` may come from either side at any time and ends the copy. New fields go to the end of [`Hello`] and [`Request`] (a reader
 //! ignores what follows the fields it knows); a new message is sent only to a peer whose `features` name it.
 
@@ -28,7 +32,7 @@ use crate::job::Options;
 use crate::observe::Waits;
 
 /// Version of the protocol; a peer with another one is refused.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// Feature: sources of a [`What::Pull`] may be patterns. If both sides have it and one is, the server says [`Message::Matched`] after its hello.
 pub const PATTERNS: u64 = 1 << 0;
 /// Feature: understands [`Message::UnderWay`].
@@ -80,6 +84,10 @@ pub enum Message {
     Matched(u32),
     /// Receiver, to a peer with [`UNDER_WAY`]: the files of several pieces that have arrived in part, a few of them, about 5 times a second.
     UnderWay(Vec<Part>),
+    /// Sender, early: what it has sent so far, entries up to this id and their content, counts for nothing.
+    Anew {
+        after: u64,
+    },
 }
 
 /// The first frame of each side.
@@ -120,6 +128,8 @@ pub enum What {
         sources: u32,
         /// Whether one of them is a stream without a name.
         stream: bool,
+        /// Whether it sends before it has heard `Start`.
+        early: bool,
     },
     /// The client receives.
     Pull {

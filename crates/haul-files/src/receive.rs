@@ -50,6 +50,8 @@ pub(crate) struct ReceiveJob {
     pub(crate) job: [u8; 32],
     /// What may stand at the top; none: anything.
     pub(crate) expected: Option<Expected>,
+    /// The sender has not waited for `Start`.
+    pub(crate) early: bool,
 }
 
 /// Names that were asked for: who asks for `a` is not given `b`.
@@ -102,6 +104,8 @@ struct Files {
     last_id: u64,
     /// No more will be announced.
     ended: bool,
+    /// The sender has begun too early, and will start again: until then nothing counts.
+    void: bool,
 }
 
 /// A file that is to arrive.
@@ -131,33 +135,45 @@ struct Counts {
     hard_links: AtomicU64,
 }
 
-/// Receives all that the peer sends.
+/// Receives all that the peer sends; `meet` takes what the peer says first, once it has heard that this side is ready.
 pub(crate) fn receive<T: Transport>(
     session: &Session<'_, T>,
     incoming: &mut Incoming,
     job: ReceiveJob,
+    meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
     let place = match job.target {
-        Target::Stream(stream) => return in_order::receive(session, incoming, &stream, job.options),
+        Target::Stream(stream) => {
+            session.send(&Message::Start { wants: false })?;
+            meet(incoming)?;
+            return in_order::receive(session, incoming, &stream, job.options);
+        }
         Target::Tree(place) => place,
     };
     let stage = Stage::open(&place.root, &place.spelled, &job.job, job.options.resume).map_err(CopyError::Stopped)?;
     if stage.has_earlier() {
         session.observer.event(Event::Resumed);
     }
-    let wants = job.options.update || stage.has_earlier();
+    let (fresh, wants) = (!stage.has_earlier(), job.options.update || stage.has_earlier());
     let receiver = Receiver {
         session,
         options: job.options,
         tree: Tree::new(place, stage, job.options, job.expected),
         wants,
-        files: Mutex::default(),
+        files: Mutex::new(Files { void: job.early && wants && !job.options.update, ..Files::default() }),
         announced: Condvar::new(),
         counts: Counts::default(),
         under_way: UnderWay::default(),
         waits: Mutex::default(),
     };
     session.send(&Message::Start { wants })?;
+    if let Err(error) = meet(incoming) {
+        if fresh {
+            // Of a copy that was never to be, nothing is left.
+            let _ = receiver.tree.stage.remove(&receiver.tree.place.root);
+        }
+        return Err(error);
+    }
     let sender_waits = receiver.run(incoming)?;
     let finished = receiver.finish()?;
     conclude(session, &finished, sender_waits, job.options.verify)
@@ -199,6 +215,9 @@ impl<T: Transport> Receiver<'_, T> {
     /// Takes what the sender says until all was sent.
     fn listen(&self, incoming: &mut Incoming, ready: &SyncSender<Ready>) -> Result<Waits, CopyError> {
         let mut found = entries::Found::default();
+        if lock(&self.files).void {
+            self.set_aside(incoming)?;
+        }
         loop {
             match incoming.next()? {
                 Message::Entries(entries) => self.entries(entries, ready, &mut found)?,
@@ -212,6 +231,22 @@ impl<T: Transport> Receiver<'_, T> {
                 Message::Problem(problem) => self.session.note(problem),
                 Message::AllSent(waits) => return Ok(waits),
                 _ => return Err(CopyError::PeerMisbehaved("a message that no sender sends")),
+            }
+        }
+    }
+
+    /// Drops what the sender says until it starts again.
+    fn set_aside(&self, incoming: &mut Incoming) -> Result<(), CopyError> {
+        loop {
+            match incoming.next()? {
+                Message::Entries(_) | Message::ScanDone | Message::FileEnd(_) | Message::Problem(_) => {}
+                Message::Anew { after } => {
+                    let mut files = lock(&self.files);
+                    // What is late of it is known to be over.
+                    (files.void, files.last_id) = (false, after);
+                    return Ok(());
+                }
+                _ => return Err(CopyError::PeerMisbehaved("it does not start again")),
             }
         }
     }

@@ -8,8 +8,10 @@
 //!          readers (2): read into a block, hash, send
 //! ```
 //!
-//! Data leaves before the scan ends. The plan holds at most [`plan::MAX_FILES`] files; then the scan waits.
+//! Data leaves before the scan ends. The plan holds at most [`plan::MAX_FILES`] files; then the scan waits. A client's data leaves before the receiver has said that
+//! it is ready ([`early`]); if the receiver then has something of an earlier run, all starts again, this time with its wants.
 
+mod early;
 mod plan;
 mod read;
 mod scan;
@@ -29,6 +31,7 @@ use crate::protocol::{Entry, Finished, Message, Part, ROOT};
 use crate::resolve::Top;
 use crate::session::{Incoming, Session, lock};
 use crate::transport::{BlockTx, Transport};
+use early::{Early, Held};
 use plan::Plan;
 
 /// Threads that read and hash; one where the order matters.
@@ -40,6 +43,8 @@ pub(crate) struct SendJob {
     pub(crate) options: Options,
     /// Blocks in the order of the files and their content, holes filled.
     pub(crate) in_order: bool,
+    /// Begin before the receiver's word.
+    pub(crate) early: bool,
 }
 
 /// One source.
@@ -65,6 +70,7 @@ struct Sender<'a, T: Transport> {
     job: SendJob,
     dirs: Dirs,
     plan: Plan,
+    early: Early,
     announcer: Mutex<Announcer>,
     /// The large files that were opened, by id: their names, for progress. Empty if nobody wants names.
     opened: Mutex<BTreeMap<u64, (PathBuf, Bytes)>>,
@@ -78,49 +84,128 @@ struct Announcer {
     batch_bytes: usize,
 }
 
-/// Sends all of `job` to the receiver at the other end.
-pub(crate) fn send<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming, job: SendJob) -> Result<Report, CopyError> {
+/// Sends all of `job` to the receiver at the other end; `meet` takes what it says before its `Start`.
+pub(crate) fn send<T: Transport>(
+    session: &Session<'_, T>,
+    incoming: &mut Incoming,
+    job: SendJob,
+    meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
+) -> Result<Report, CopyError> {
+    let Options { update, verify, .. } = job.options;
+    let tx = session.transport.open_blocks().map_err(CopyError::Connection)?;
+    let start = |incoming: &mut Incoming| meet(incoming).and_then(|()| started(incoming));
+    let (mut sender, mut finished);
+    if job.early {
+        sender = Sender::new(session, job, update, Early::open(), ROOT);
+        finished = sender.attempt(&tx, incoming, Some(start))?;
+    } else {
+        let wants = start(incoming)?;
+        sender = Sender::new(session, job, wants, Early::closed(), ROOT);
+        if wants && !update {
+            session.observer.event(Event::Resumed);
+        }
+        finished = sender.attempt(&tx, incoming, None::<fn(&mut Incoming) -> _>)?;
+    }
+    if finished.is_none() {
+        session.observer.event(Event::Resumed);
+        sender = sender.anew()?;
+        finished = sender.attempt(&tx, incoming, None::<fn(&mut Incoming) -> _>)?;
+    }
+    // All is in place there: that a farewell is lost changes nothing.
+    let _ = session.send(&Message::Bye);
+    let waits = *lock(&sender.waits);
+    Ok(report(&finished.ok_or(CopyError::Cancelled)?, waits, verify))
+}
+
+/// The receiver's word: whether it will say what it wants of each file.
+fn started(incoming: &mut Incoming) -> Result<bool, CopyError> {
     let Message::Start { wants } = incoming.next()? else {
         return Err(CopyError::PeerMisbehaved("no start"));
     };
     tracing::debug!(wants, "the receiver is ready");
-    let verified = job.options.verify;
-    if wants && !job.options.update {
-        session.observer.event(Event::Resumed);
+    Ok(wants)
+}
+
+impl<'a, T: Transport> Sender<'a, T> {
+    fn new(session: &'a Session<'a, T>, job: SendJob, wants: bool, early: Early, last_id: u64) -> Self {
+        let cautious = early.is_open() && job.options.resume && !job.options.update;
+        Self {
+            session,
+            job,
+            dirs: Dirs::new(),
+            plan: Plan::new(wants, cautious),
+            early,
+            announcer: Mutex::new(Announcer { last_id, batch: Vec::new(), batch_bytes: 0 }),
+            opened: Mutex::default(),
+            waits: Mutex::default(),
+        }
     }
-    let sender = Sender {
-        session,
-        job,
-        dirs: Dirs::new(),
-        plan: Plan::new(wants),
-        announcer: Mutex::new(Announcer { last_id: ROOT, batch: Vec::new(), batch_bytes: 0 }),
-        opened: Mutex::default(),
-        waits: Mutex::default(),
-    };
-    let finished = std::thread::scope(|scope| {
-        scope.spawn(|| session.guard(|| sender.run()));
-        // Recorded before the scope waits for the threads, which look at it.
-        sender.listen(incoming).map_err(|error| session.fail(error))
-    });
-    session.check()?;
-    let finished = finished.map_err(|()| CopyError::Cancelled)?;
-    // All is in place there: that a farewell is lost changes nothing.
-    let _ = session.send(&Message::Bye);
-    let waits = *lock(&sender.waits);
-    Ok(report(&finished, waits, verified))
+
+    /// A sender for the same, with the receiver's wants; what this one has sent counts for nothing.
+    fn anew(self) -> Result<Self, CopyError> {
+        let after = lock(&self.announcer).last_id;
+        self.session.send(&Message::Anew { after })?;
+        Ok(Self::new(self.session, self.job, true, Early::closed(), after))
+    }
 }
 
 impl<T: Transport> Sender<'_, T> {
-    fn run(&self) -> Result<(), CopyError> {
-        let tx = self.session.transport.open_blocks().map_err(CopyError::Connection)?;
+    /// Sends everything; what the receiver made of it, or none where it wants all to start again. `start` waits for its word, if that has not come yet.
+    fn attempt(
+        &self,
+        tx: &T::Tx,
+        incoming: &mut Incoming,
+        start: Option<impl FnOnce(&mut Incoming) -> Result<bool, CopyError>>,
+    ) -> Result<Option<Finished>, CopyError> {
+        let finished = std::thread::scope(|scope| {
+            scope.spawn(|| self.guard(|| self.run(tx)));
+            let goes_on = start.map_or(Ok(true), |start| self.decide(start(incoming)?));
+            let finished = goes_on.and_then(|goes_on| if goes_on { self.listen(incoming).map(Some) } else { Ok(None) });
+            // Recorded before the scope waits for the threads, which look at it.
+            finished.map_err(|error| self.session.fail(error))
+        });
+        self.session.check()?;
+        finished.map_err(|()| CopyError::Cancelled)
+    }
+
+    /// Whether what was begun early can go on.
+    fn decide(&self, wants: bool) -> Result<bool, CopyError> {
+        if wants == self.job.options.update {
+            self.early.confirm(|held| self.tell_now(held))?;
+            self.plan.release();
+            return Ok(true);
+        }
+        if !wants || !self.job.options.resume {
+            return Err(CopyError::PeerMisbehaved("it wants other things than it was asked to"));
+        }
+        self.early.give_up();
+        self.plan.wake();
+        Ok(false)
+    }
+
+    /// An error once the copy has failed or was cancelled, or this sender was given up.
+    fn check(&self) -> Result<(), CopyError> {
+        if self.early.is_given_up() { Err(CopyError::Cancelled) } else { self.session.check() }
+    }
+
+    /// As [`Session::guard`]; a sender that was given up does not fail.
+    fn guard(&self, body: impl FnOnce() -> Result<(), CopyError>) {
+        if let Err(error) = body()
+            && !self.early.is_given_up()
+        {
+            self.session.fail(error);
+        }
+    }
+
+    fn run(&self, tx: &T::Tx) -> Result<(), CopyError> {
         let readers = if self.job.in_order { 1 } else { READERS };
         std::thread::scope(|scope| {
             for _ in 0..readers {
-                scope.spawn(|| self.session.guard(|| read::run(self, &tx)));
+                scope.spawn(|| self.guard(|| read::run(self, tx)));
             }
-            self.session.guard(|| scan::run(self));
+            self.guard(|| scan::run(self));
         });
-        self.session.check()?;
+        self.early.wait(|| self.check())?;
         let waits = {
             let mut waits = lock(&self.waits);
             waits.threads = readers;
@@ -209,7 +294,23 @@ impl<T: Transport> Sender<'_, T> {
     }
 
     fn problem(&self, path: WirePath, why: Why) -> Result<(), CopyError> {
-        self.session.problem(FileProblem { path, fault: Fault::Source, why })
+        self.tell(Held::Problem(FileProblem { path, fault: Fault::Source, why }))
+    }
+
+    /// Tells the user, and the receiver where that is its business, as soon as it is sure that this sender goes on.
+    fn tell(&self, news: Held) -> Result<(), CopyError> {
+        match self.early.hold(news, || self.check())? {
+            Some(news) => self.tell_now(news),
+            None => Ok(()),
+        }
+    }
+
+    fn tell_now(&self, news: Held) -> Result<(), CopyError> {
+        match news {
+            Held::Problem(problem) => return self.session.problem(problem),
+            Held::Finished(path, size) => self.session.observer.event(Event::FileFinished { path: &path, size }),
+        }
+        Ok(())
     }
 }
 

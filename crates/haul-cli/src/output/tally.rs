@@ -171,6 +171,8 @@ impl From<&FileUnderWay> for ActiveFile {
 
 impl Inner {
     fn start(&mut self, path: &Path, size: Bytes) {
+        // One that is read again.
+        self.active.retain(|file| file.path != path);
         if self.active.len() == NAMES {
             self.active.remove(0);
         }
@@ -213,6 +215,10 @@ mod tests {
         assert_eq!(tally.active().map(|(file, others)| (file.path, others)), Some((a.to_owned(), 0)));
         assert_eq!(tally.take_finished().len(), 1);
         assert!(tally.take_finished().is_empty());
+        // Read again, it is still one.
+        tally.event(Event::FileStarted { path: a, size: Bytes(1) });
+        tally.event(Event::FileFinished { path: a, size: Bytes(1) });
+        assert_eq!(tally.active().map(|(file, _)| file.path), None);
     }
 
     #[test]

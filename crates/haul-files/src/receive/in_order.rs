@@ -31,14 +31,13 @@ struct Line<'a, B> {
     waits: Waits,
 }
 
-/// Receives all files into `stream`.
+/// Receives all files into `stream`, from a sender that has heard `Start`.
 pub(super) fn receive<T: Transport>(
     session: &Session<'_, T>,
     incoming: &mut Incoming,
     stream: &Stream<dyn Write + Send>,
     options: Options,
 ) -> Result<Report, CopyError> {
-    session.send(&Message::Start { wants: false })?;
     let line = Mutex::new(Line {
         stream,
         files: VecDeque::new(),

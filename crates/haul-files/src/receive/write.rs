@@ -159,6 +159,10 @@ impl<T: Transport> Receiver<'_, T> {
     fn files_of(&self, pieces: &[(Piece, &[u8])]) -> Result<Vec<Option<Arc<Incomplete>>>, CopyError> {
         let last = pieces.iter().map(|(piece, _)| piece.file).max().unwrap_or(0);
         let mut files = lock(&self.files);
+        if files.void {
+            // Before it has started again, the sender sends no content without having been asked.
+            return Ok(vec![None; pieces.len()]);
+        }
         while files.last_id < last {
             self.session.check()?;
             if files.ended {

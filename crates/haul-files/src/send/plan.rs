@@ -21,6 +21,8 @@ use crate::session::{POLL, lock};
 pub(super) const MAX_FILES: usize = 1 << 16;
 /// Most small files in a block: it bounds the piece table.
 const MAX_BATCH: usize = 1024;
+/// Blocks that may be read while it is open whether they count: what a first round trip can carry, and little enough to send in vain.
+const EARLY_BLOCKS: usize = 2;
 
 pub(super) struct Plan {
     state: Mutex<State>,
@@ -39,6 +41,8 @@ struct State {
     scanned: bool,
     /// Jobs handed out; each may still add a file that changed and is tried again.
     busy: usize,
+    /// Blocks that may still be read before the receiver's word; none: any number.
+    early: Option<usize>,
 }
 
 /// What a reader does next.
@@ -84,8 +88,21 @@ struct Cut {
 }
 
 impl Plan {
-    pub(super) fn new(wants: bool) -> Self {
-        Self { state: Mutex::default(), changed: Condvar::new(), wants }
+    /// With `wants` files wait until the receiver has said what it needs of them; `cautious`, only a few blocks are read before [`Plan::release`].
+    pub(super) fn new(wants: bool, cautious: bool) -> Self {
+        let state = State { early: cautious.then_some(EARLY_BLOCKS), ..State::default() };
+        Self { state: Mutex::new(state), changed: Condvar::new(), wants }
+    }
+
+    /// All that is planned may be read.
+    pub(super) fn release(&self) {
+        lock(&self.state).early = None;
+        self.wake();
+    }
+
+    /// Whoever waits is to look at its check again.
+    pub(super) fn wake(&self) {
+        self.changed.notify_all();
     }
 
     /// Takes files whose entries were sent; waits while the plan is full, unless `check` gives an error.
@@ -160,11 +177,16 @@ impl Plan {
         let mut state = lock(&self.state);
         loop {
             check()?;
-            if let Some(job) = state.next() {
+            if state.early != Some(0)
+                && let Some(job) = state.next()
+            {
                 state.busy += 1;
+                if matches!(job, Job::Batch(_) | Job::Piece(..)) {
+                    state.early = state.early.map(|blocks| blocks - 1);
+                }
                 return Ok(Some(job));
             }
-            if state.scanned && state.busy == 0 && state.waiting.is_empty() && state.ready.is_empty() {
+            if state.scanned && state.busy == 0 && state.waiting.is_empty() && state.ready.is_empty() && state.cuts.is_empty() {
                 self.changed.notify_all();
                 return Ok(None);
             }

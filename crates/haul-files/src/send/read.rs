@@ -5,12 +5,15 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use haul_units::Bytes;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::early::Held;
 use super::plan::{Job, Large};
 use super::scan::file_entry;
 use super::{Origin, Sender, SourceFile, Wanted};
@@ -57,7 +60,7 @@ impl From<Errno> for Failed {
 impl<T: Transport> Reader<'_, T> {
     fn work(&mut self) -> Result<(), CopyError> {
         let sender = self.sender;
-        while let Some(job) = timed(&mut self.waits.plan, || sender.plan.next(|| sender.session.check()))? {
+        while let Some(job) = timed(&mut self.waits.plan, || sender.plan.next(|| sender.check()))? {
             match job {
                 Job::Batch(files) => self.batch(&files)?,
                 Job::Open(file, wanted) => self.open_large(file, wanted)?,
@@ -93,7 +96,7 @@ impl<T: Transport> Reader<'_, T> {
                 pieces.push(piece);
             }
             if whole {
-                self.finished(file);
+                self.finished(file)?;
             } else {
                 let mut sum = PieceSum::default();
                 if !content.is_empty() {
@@ -166,7 +169,7 @@ impl<T: Transport> Reader<'_, T> {
             return Ok(());
         }
         let tally = large.tally();
-        self.finished(&large.file);
+        self.finished(&large.file)?;
         self.sent(&large.file, large.file.state.size, tally.bytes, tally.sum)
     }
 
@@ -177,7 +180,7 @@ impl<T: Transport> Reader<'_, T> {
         let mut stream = stream.lock();
         let (mut offset, mut sum) = (0, PieceSum::default());
         loop {
-            self.sender.session.check()?;
+            self.sender.check()?;
             let mut block = self.tx.buffer();
             let read = timed(&mut self.waits.read, || fill(&mut *stream, &mut block));
             if let Err(error) = read {
@@ -193,7 +196,7 @@ impl<T: Transport> Reader<'_, T> {
             offset += u64::from(piece.length);
             self.emit(block, &[piece])?;
         }
-        self.finished(file);
+        self.finished(file)?;
         self.sent(file, offset, offset, sum)
     }
 
@@ -236,27 +239,27 @@ impl<T: Transport> Reader<'_, T> {
     }
 
     fn started(&self, file: &SourceFile) {
-        self.tell(file, |path, size| Event::FileStarted { path, size });
+        if let Some((path, size)) = self.name(file) {
+            self.sender.session.observer.event(Event::FileStarted { path: &path, size });
+        }
     }
 
     /// The receiver will tell how much of this file has arrived, by its id.
     fn named(&self, file: &SourceFile) {
-        if self.sender.session.observer.wants_files() && self.sender.session.peer_has(UNDER_WAY) {
-            let name = (path_of(self.sender.display(file).0), haul_units::Bytes(file.state.size));
+        let will_tell = self.sender.early.is_open() || self.sender.session.peer_has(UNDER_WAY);
+        if let Some(name) = self.name(file).filter(|_| will_tell) {
             lock(&self.sender.opened).insert(file.entry.id, name);
         }
     }
 
-    fn finished(&self, file: &SourceFile) {
-        self.tell(file, |path, size| Event::FileFinished { path, size });
+    fn finished(&self, file: &SourceFile) -> Result<(), CopyError> {
+        self.name(file).map_or(Ok(()), |(path, size)| self.sender.tell(Held::Finished(path, size)))
     }
 
-    fn tell(&self, file: &SourceFile, event: impl for<'e> Fn(&'e std::path::Path, haul_units::Bytes) -> Event<'e>) {
-        let observer = self.sender.session.observer;
-        if observer.wants_files() {
-            let path = path_of(self.sender.display(file).0);
-            observer.event(event(&path, haul_units::Bytes(file.state.size)));
-        }
+    /// What the observer is told of a file, if it wants to know.
+    fn name(&self, file: &SourceFile) -> Option<(PathBuf, Bytes)> {
+        let wanted = self.sender.session.observer.wants_files();
+        wanted.then(|| (path_of(self.sender.display(file).0), Bytes(file.state.size)))
     }
 }
 

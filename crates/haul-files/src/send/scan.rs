@@ -122,7 +122,7 @@ impl<T: Transport> Scan<'_, T> {
             if matches!(name.to_bytes(), b"." | b"..") {
                 continue;
             }
-            self.sender.session.check()?;
+            self.sender.check()?;
             match rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(stat) => self.child(&fd, id, name, &stat, stack)?,
                 Err(errno) => self.fail(id, name.to_bytes(), errno.into())?,
@@ -209,7 +209,7 @@ impl<T: Transport> Scan<'_, T> {
         self.sender.flush()?;
         let (files, bytes) = (self.files, Bytes(self.bytes));
         self.sender.session.observer.event(Event::Found { files, bytes, complete });
-        self.sender.plan.add(self.found.drain(..), || self.sender.session.check())
+        self.sender.plan.add(self.found.drain(..), || self.sender.check())
     }
 
     fn fail(&self, parent: u64, name: &[u8], why: Why) -> Result<(), CopyError> {

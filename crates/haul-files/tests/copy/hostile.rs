@@ -21,12 +21,12 @@ use crate::fixture::*;
 type Served = Result<Report, CopyError>;
 
 /// A hand-made peer.
-struct Peer {
-    link: Link<Memory>,
+pub struct Peer {
+    pub link: Link<Memory>,
 }
 
 impl Peer {
-    fn say(&mut self, message: &Message) {
+    pub fn say(&mut self, message: &Message) {
         let mut frame = Vec::new();
         encode(message, &mut frame).unwrap();
         self.raw(&frame);
@@ -37,19 +37,24 @@ impl Peer {
         let _ = self.link.control_out.write_all(bytes);
     }
 
-    fn block(&mut self, pieces: &[Piece], content: &[u8]) {
+    pub fn block(&mut self, pieces: &[Piece], content: &[u8]) {
         let mut block = content.to_vec();
         seal(&mut block, pieces);
         let _ = self.link.transport.open_blocks().unwrap().send(block);
     }
 
-    fn finish(&mut self) {
+    pub fn finish(&mut self) {
         let _ = self.link.transport.open_blocks().unwrap().finish();
         self.say(&Message::AllSent(Waits::default()));
     }
 
+    /// What the other side says next.
+    pub fn hear(&mut self) -> Message {
+        read_frame(&mut *self.link.control_in, &mut Vec::new()).unwrap().expect("a message")
+    }
+
     /// Everything that the other side says until it hangs up.
-    fn listen(&mut self) -> Vec<Message> {
+    pub fn listen(&mut self) -> Vec<Message> {
         let mut said = Vec::new();
         while let Ok(Some(message)) = read_frame(&mut *self.link.control_in, &mut Vec::new()) {
             let over = matches!(message, Message::Stop(_) | Message::Finished(_));
@@ -65,12 +70,17 @@ impl Peer {
 
 /// A client that pushes to a server which writes to `to`, and what the server made of it.
 fn pusher(to: &Path, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
+    pusher_asking(push_request(to, false), act)
+}
+
+/// As [`pusher`], with a request of its own.
+pub fn pusher_asking(request: Request, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
     let (here, there) = pair(Conditions { capacity: 10_000, ..Conditions::default() });
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));
         let mut peer = Peer { link: here };
         peer.say(&Message::Hello(Hello::ours()));
-        peer.say(&Message::Request(push_request(to)));
+        peer.say(&Message::Request(request));
         act(&mut peer);
         let said = peer.listen();
         let result = server.join().unwrap();
@@ -78,8 +88,10 @@ fn pusher(to: &Path, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
     })
 }
 
-fn push_request(to: &Path) -> Request {
-    Request { what: What::Push { destination: to.into(), sources: 1, stream: false }, options: preserving(), job: [7; 32] }
+/// A request to push, for the same job each time.
+pub fn push_request(to: &Path, early: bool) -> Request {
+    let what = What::Push { destination: to.into(), sources: 1, stream: false, early };
+    Request { what, options: preserving(), job: [7; 32] }
 }
 
 fn entry(id: u64, parent: u64, name: &[u8], kind: Kind) -> Entry {
@@ -87,15 +99,15 @@ fn entry(id: u64, parent: u64, name: &[u8], kind: Kind) -> Entry {
     Entry { id, parent, name: WirePath(name.to_vec()), mode: 0o755, mtime: Stamp { secs: 1, nanos: 2 }, uid, gid, kind }
 }
 
-fn file(id: u64, parent: u64, name: &[u8], size: u64) -> Entry {
+pub fn file(id: u64, parent: u64, name: &[u8], size: u64) -> Entry {
     entry(id, parent, name, Kind::File { size, data: size, version: 0, linked: false, replaces: None })
 }
 
-fn piece(file: u64, offset: u64, content: &[u8], whole: bool) -> Piece {
+pub fn piece(file: u64, offset: u64, content: &[u8], whole: bool) -> Piece {
     Piece { file, offset, length: content.len() as u32, whole, hash: hash(content, true) }
 }
 
-fn misbehaved(result: Served) -> &'static str {
+pub fn misbehaved(result: Served) -> &'static str {
     match result {
         Err(CopyError::PeerMisbehaved(what)) => what,
         other => panic!("not refused: {other:?}"),
@@ -472,7 +484,7 @@ proptest! {
         let messages = [
             Message::Entries(vec![odd, entry(id, 0, &name, Kind::Symlink { target: WirePath(name.clone()) })]),
             Message::FileEnd(FileEnd::Sent { id, size, bytes: size / 2, sum: [mode as u8; 32] }),
-            Message::Request(push_request(Path::new("x"))),
+            Message::Request(push_request(Path::new("x"), true)),
             Message::Stop(Stop::Misbehaved("no".into())),
         ];
         let mut frames = Vec::new();
