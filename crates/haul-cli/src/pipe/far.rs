@@ -58,7 +58,7 @@ impl Far<'_> {
             Ok(outcome) => {
                 let said = control.join().unwrap_or(Ok(None));
                 connection.close(CLOSE_DONE, "done");
-                connected.end();
+                connected.leave();
                 Ok((outcome, said.map_err(|error| self.refused(&error))?))
             }
             Err(_) if interrupt::requested() => {

@@ -6,6 +6,7 @@
 
 mod command;
 mod hello;
+mod nodelay;
 mod resolve;
 mod session;
 

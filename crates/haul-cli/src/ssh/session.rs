@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::Duration;
 
 use super::hello::AnswerError;
+use super::nodelay::NoDelay;
 use super::{ClientHello, RemoteAnswer, RemoteHello, SshCommand, find_answer};
 use crate::clock;
 use crate::exit::Failure;
@@ -32,12 +33,14 @@ impl SshSession {
         tracing::debug!("ssh starts");
         let child = command.start_with(hello).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = child.map_err(|error| not_started(command, &error))?;
+        let prompt = NoDelay::of(&child);
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else { unreachable!("both were asked for as pipes") };
         // If ssh has ended, the missing answer says so with a better reason than a broken pipe.
         let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
         let mut stdout = BufReader::new(stdout);
         let answer = find_answer(&mut stdout);
+        drop(prompt);
         let mut session = Self { child, stdin: Some(stdin), left: false, _stdout: stdout };
         match answer {
             Ok(RemoteAnswer::Ready(remote)) => {
