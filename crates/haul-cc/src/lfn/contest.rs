@@ -11,11 +11,14 @@
 //! evenly and without a memory of the old window, so that a flow with the smaller window regains more of its cut than one with the larger.
 //! Each cut asks at the same time whether anybody is there: for two round trips the window is halved. Beside others our part of the
 //! bottleneck falls with it; if it does not, or the queue is gone, the contest is over.
+//!
+//! A rival that does not give way to loss shows by its lulls (`lull`). Beside it the window is not cut but held (`hold`).
 
 use std::time::Duration;
 
 use haul_units::{Bytes, Time};
 
+use super::hold::Hold;
 use super::path::PathModel;
 use super::phase::Turn;
 use crate::{AckSample, LossSample};
@@ -36,12 +39,15 @@ pub(super) struct Contest {
     period: Option<f64>,
     /// What was sent before belongs to the last cut.
     cut_at: Time,
-    /// Longest queue of late.
+    /// Longest queue since it last fell, and of late.
     highest: Duration,
+    longest: Duration,
     /// Lost since `lost_since`, about a round trip.
     lost: Bytes,
     lost_since: Time,
     question: Option<Question>,
+    /// The rival does not give way to loss.
+    hold: Option<Hold>,
 }
 
 /// Is anybody there?
@@ -62,7 +68,8 @@ impl Contest {
         let round_trip = ack.smoothed_rtt;
         let newest = ack.rtt.map_or(round_trip, |rtt| rtt.min(round_trip));
         let (start_bps, is_equal) = path.rivals().part(path.bandwidth_bps());
-        Self {
+        let longest = round_trip.saturating_sub(path.min_rtt());
+        let mut new = Self {
             window: (start_bps / 8.0 * newest.as_secs_f64()).min(ack.in_flight.as_u64() as f64 * MOST_GROWTH),
             searching: !is_equal,
             long_at: ack.now,
@@ -71,11 +78,20 @@ impl Contest {
             event_at: ack.now,
             period: None,
             cut_at: ack.now,
-            highest: round_trip.saturating_sub(path.min_rtt()),
+            highest: longest,
+            longest,
             lost: Bytes::ZERO,
             lost_since: ack.now,
             question: None,
-        }
+            hold: None,
+        };
+        new.on_lull(ack, path);
+        new
+    }
+
+    /// Bytes by which less is in flight than a moment ago.
+    pub(super) fn less(&self) -> f64 {
+        if self.at < self.cut_at + self.round_trip { self.window * (1.0 - QUESTION_CUT) } else { 0.0 }
     }
 
     /// Bytes that may be in flight and arrive.
@@ -102,6 +118,8 @@ impl Contest {
         (self.at, self.round_trip) = (ack.now, ack.smoothed_rtt);
         let queue = self.round_trip.saturating_sub(path.min_rtt());
         self.highest = self.highest.max(queue);
+        self.longest = self.longest.mul_f64(1.0 - passed.as_secs_f64() / LONGEST_MEMORY).max(queue);
+        self.on_lull(ack, path);
         let app_limited = ack.rate.is_some_and(|sample| sample.app_limited);
         if app_limited {
             return Turn::Stay;
@@ -126,12 +144,13 @@ impl Contest {
             self.long_at = ack.now;
         }
         self.notice_cuts_of_others(ack.now, queue);
-        if ack.now.since(self.cut_at.max(self.event_at)) > (self.round_trip * ASK_ROUNDS).max(LEAST_ASK) {
+        if self.hold.is_some() {
+            self.keep(ack, passed, path);
+        } else if ack.now.since(self.cut_at.max(self.event_at)) > (self.round_trip * ASK_ROUNDS).max(LEAST_ASK) {
             self.ask(ack.now, path, 1.0);
             return Turn::Stay;
-        }
-        // RFC 9002 7.8: a window that is not used does not grow.
-        if ack.in_flight.as_u64() as f64 > self.window * USED {
+        } else if ack.in_flight.as_u64() as f64 > self.window * USED {
+            // RFC 9002 7.8: a window that is not used does not grow.
             self.grow(passed, path);
         }
         if ack.now.since(self.long_at) > (self.round_trip * QUIET_ROUNDS).max(LEAST_QUIET) {
@@ -141,6 +160,26 @@ impl Contest {
             return Turn::Cruise;
         }
         Turn::Stay
+    }
+
+    /// A lull shows a rival that does not give way to loss.
+    fn on_lull(&mut self, ack: &AckSample, path: &PathModel) {
+        let Some(lull) = path.lull() else { return };
+        self.longest = self.longest.max(lull.level);
+        match &mut self.hold {
+            Some(hold) => hold.on_lull(ack.now, &lull, self.window, self.longest, path),
+            None => self.hold = Hold::new(ack, &lull, self.window, self.longest, path),
+        }
+    }
+
+    fn keep(&mut self, ack: &AckSample, passed: Duration, path: &PathModel) {
+        let rounds = passed.as_secs_f64() / self.round_trip_secs();
+        if let Some(window) = self.hold.as_mut().and_then(|hold| hold.on_ack(ack, self.window, rounds, path)) {
+            self.window = window;
+        } else {
+            // As after a cut.
+            (self.hold, self.event_at, self.cut_at) = (None, ack.now, ack.now);
+        }
     }
 
     fn grow(&mut self, passed: Duration, path: &PathModel) {
@@ -160,7 +199,7 @@ impl Contest {
     }
 
     pub(super) fn on_loss(&mut self, loss: &LossSample, path: &PathModel) {
-        if loss.sent_at < self.cut_at {
+        if loss.sent_at < self.cut_at || self.hold.is_some() {
             return;
         }
         if loss.now.since(self.lost_since) > self.round_trip {
@@ -227,6 +266,8 @@ const SEARCH: f64 = 1.2;
 /// As long without a long queue, and the others are gone.
 const QUIET_ROUNDS: u32 = 4;
 const LEAST_QUIET: Duration = Duration::from_secs(1);
+/// Seconds.
+const LONGEST_MEMORY: f64 = 20.0;
 /// Nobody takes back more at once.
 const MOST_GROWTH: f64 = 2.0;
 /// Without an overflow for so long, the question is asked all the same.

@@ -20,8 +20,10 @@
 
 mod contest;
 mod epoch;
+mod hold;
 mod jitter;
 mod loss;
+mod lull;
 mod mode;
 mod path;
 mod phase;

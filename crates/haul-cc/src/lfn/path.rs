@@ -11,6 +11,7 @@ use haul_units::{BitRate, Bytes, Time};
 use super::epoch::{Epoch, Summary};
 use super::jitter::Jitter;
 use super::loss::BaseLoss;
+use super::lull::{Lull, Lulls, Moment};
 use super::mode::Mode;
 use super::phase::Phase;
 use super::rivals::Rivals;
@@ -53,6 +54,9 @@ pub(super) struct PathModel {
     /// Epochs since the delay has risen at once.
     since_step: u32,
     rivals: Rivals,
+    lulls: Lulls,
+    /// Has just ended.
+    lull: Option<Lull>,
     smoothed_rtt: Duration,
     /// Epochs without a queue.
     empty_epochs: u32,
@@ -90,6 +94,8 @@ impl PathModel {
             flat_epochs: 0,
             since_step: u32::MAX,
             rivals: Rivals::default(),
+            lulls: Lulls::default(),
+            lull: None,
             smoothed_rtt: Duration::ZERO,
             empty_epochs: 0,
             room_epochs: ROOM_EPOCHS,
@@ -134,7 +140,9 @@ impl PathModel {
             Phase::Up(_) | Phase::Down { .. } => self.min_rtt().max(UP_EPOCH),
             _ => self.min_rtt(),
         };
-        let summary = self.epoch.on_ack(ack, length)?;
+        let summary = self.epoch.on_ack(ack, length);
+        self.watch_lulls(ack, phase, summary.is_some());
+        let summary = summary?;
         match phase {
             // What a jump into a queue that others keep full loses is no loss of the path, and shows no delay.
             Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
@@ -168,6 +176,26 @@ impl PathModel {
         if rtt <= min.saturating_add(min / 20) {
             self.min_rtt_at = ack.now;
         }
+    }
+
+    /// Whether the rival sends nothing for a moment.
+    fn watch_lulls(&mut self, ack: &AckSample, phase: &Phase, ends_epoch: bool) {
+        self.lull = None;
+        let less = match phase {
+            Phase::Cruise => 0.0,
+            Phase::Contest(contest) => contest.less(),
+            _ => return self.lulls.restart(),
+        };
+        // The smallest one-way delay is that of the last 10 s, in which the queue may never have been empty.
+        if let Some(rtt) = ack.rtt {
+            let newest = Moment { now: ack.now, delivered: ack.delivered, delay: rtt.saturating_sub(self.min_rtt()) };
+            self.lull = self.lulls.on_ack(newest, less, self.long_queue() / 2, ends_epoch);
+        }
+    }
+
+    /// A lull of the rival, if it has just ended.
+    pub(super) fn lull(&self) -> Option<Lull> {
+        self.lull
     }
 
     /// The epoch was a test of base loss.
@@ -433,7 +461,8 @@ impl PathModel {
 
     /// Somebody else keeps the queue long.
     pub(super) fn is_contested(&self) -> bool {
-        self.mode.contests() && self.rivals.are_there()
+        let pauses = self.lull.is_some_and(|lull| lull.level > self.min_rtt() / 2);
+        self.mode.contests() && (self.rivals.are_there() || pauses)
     }
 
     pub(super) fn rivals(&self) -> &Rivals {

@@ -83,11 +83,11 @@ pub struct Contender {
 pub const QUICKSTART: Contender =
     Contender { title: "haul, quickstart", look: 8, kind: Kind::Haul(ControllerChoice::Quickstart) };
 
-/// haul in the mode that users get, the TCP models, and haul's own BBR, which stands in for the kernel's.
+/// haul in the mode that users get, and the TCP models.
 pub const CONTENDERS: &[Contender] = &[
     Contender { title: "haul", look: 0, kind: Kind::Haul(ControllerChoice::Fair) },
     Contender { title: "TCP CUBIC", look: 1, kind: Kind::Tcp(TcpConfig::CUBIC) },
-    Contender { title: "BBR, by haul", look: 2, kind: Kind::Haul(ControllerChoice::Bbr) },
+    Contender { title: "TCP BBR", look: 2, kind: Kind::Tcp(TcpConfig::BBR) },
     Contender { title: "TCP Reno", look: 3, kind: Kind::Tcp(TcpConfig::RENO) },
 ];
 

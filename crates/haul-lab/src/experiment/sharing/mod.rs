@@ -8,7 +8,6 @@ mod judge;
 
 use std::time::Duration;
 
-use haul_cc::ControllerChoice;
 use haul_proto::Pacing;
 use haul_scenarios::Kind;
 use haul_sim::{Flow, Path, Queue, TcpConfig};
@@ -36,8 +35,7 @@ fn simulated(scale: Scale) -> Report {
     let length = Duration::from_secs(scale.pick(6, 60));
     let plans: Vec<_> = CASES.iter().map(|case| plan(path(case), flows(case, length), length)).collect();
     let seen: Vec<Seen> = CASES.iter().zip(run_all(&plans)).map(|(case, run)| seen(case, run, length)).collect();
-    let notes = vec!["haul's own BBR stands in for the kernel's".to_owned()];
-    Report { notes, ..report("simulated", length, &seen) }
+    report("simulated", length, &seen)
 }
 
 fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
@@ -107,7 +105,7 @@ fn kind(who: Who) -> Kind {
     match who {
         Who::Haul(mode) => Kind::Haul(mode),
         Who::Cubic => Kind::Tcp(TcpConfig::CUBIC),
-        Who::Bbr => Kind::Haul(ControllerChoice::Bbr),
+        Who::Bbr => Kind::Tcp(TcpConfig::BBR),
     }
 }
 
