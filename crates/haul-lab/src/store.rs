@@ -83,7 +83,7 @@ impl Store {
         let chunks = usize::try_from(bytes.as_u64()).unwrap_or(usize::MAX).div_ceil(CHUNK_BYTES).min(FREE_CHUNKS);
         let mut state = self.pool.state.borrow_mut();
         while state.free.len() < chunks {
-            let mut storage = Storage::new();
+            let mut storage = Storage::whole();
             for page in storage.bytes.chunks_mut(PAGE_BYTES) {
                 // What is never read need not be written either, says the compiler, unless it cannot know.
                 page[0] = black_box(1);
@@ -159,13 +159,14 @@ impl Pool {
     fn lend(self: &Rc<Self>) -> Rc<Chunk> {
         let mut state = self.state.borrow_mut();
         state.lent += 1;
-        let storage = state.free.pop().unwrap_or_else(Storage::new);
+        let storage = state.free.pop().unwrap_or_else(Storage::whole);
         Rc::new(Chunk { storage: RefCell::new(storage), pool: Rc::downgrade(self) })
     }
 }
 
 impl Storage {
-    fn new() -> Self {
+    /// A chunk's.
+    fn whole() -> Self {
         Self { bytes: vec![0; CHUNK_BYTES], used: 0, packets: Vec::with_capacity(CHUNK_BYTES / 1024) }
     }
 }

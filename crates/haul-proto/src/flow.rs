@@ -54,6 +54,11 @@ impl ReceiveCredit {
         }
     }
 
+    /// Other memory from now on. What was given is not taken back.
+    pub const fn set_memory(&mut self, memory: u64) {
+        self.memory = memory;
+    }
+
     /// Credit to start with, for the handshake.
     pub const fn initial(memory: u64) -> u64 {
         if memory < START_WINDOW { memory } else { START_WINDOW }
@@ -206,6 +211,21 @@ mod tests {
         assert_eq!(round(48), (168 + 64, 82 + 256 + 24), "arrivals stay");
         assert_eq!(round(0), (147 + 64, 82 + 256 + 24), "a pause; what was given is not taken back");
         assert!(!credit.on_received((82 + 256 + 24 - 130 + 1) << 20), "beyond the credit");
+    }
+
+    #[test]
+    fn the_memory_may_change() {
+        let mut credit = ReceiveCredit::new(64 << 20);
+        let mut round = |memory: u64| {
+            credit.set_memory(memory << 20);
+            assert!(credit.on_received(60 << 20));
+            credit.on_consumed(60 << 20);
+            credit.on_round();
+            (credit.window() >> 20, credit.grant() >> 20)
+        };
+        assert_eq!(round(64), (64, 60 + 64));
+        assert_eq!(round(1024), (210 + 64, 120 + 210 + 64));
+        assert_eq!(round(32), (32, 120 + 210 + 64), "what was given is not taken back");
     }
 
     #[test]

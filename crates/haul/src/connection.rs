@@ -9,7 +9,7 @@ use std::task::Poll;
 use haul_cc::{ControllerChoice, Learned};
 use haul_proto::identity::PublicKey;
 use haul_proto::{Distributions, OpenError, PathStats, Stats, StreamId, StreamKind};
-use haul_units::BitRate;
+use haul_units::{BitRate, Bytes};
 
 use crate::blocks::{BlockReceiver, BlockSender};
 use crate::clock;
@@ -204,6 +204,12 @@ impl Connection {
     /// Limits the rate at which this side sends; `None` lifts the limit.
     pub fn set_rate_limit(&self, limit: Option<BitRate>) {
         self.link().act(|state, _| state.connection.set_rate_limit(limit));
+    }
+
+    /// Changes the memory that the connection may use, for what it sends and for what it receives; see [`crate::TransportConfig::memory`]. What
+    /// the peer may send already it may still send.
+    pub fn set_memory(&self, memory: Bytes) {
+        self.link().act(|state, _| state.connection.set_memory(memory));
     }
 
     /// Changes the congestion controller while data flows. The new one begins with the bandwidth and round-trip time that the old one has

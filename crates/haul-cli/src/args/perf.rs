@@ -207,9 +207,9 @@ pub struct PerfServeArgs {
     /// The longest measurement
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration, default_value = "1h")]
     pub max_time: Duration,
-    /// Window for each client at most; memory is bounded by two and a half of it
-    #[arg(long, value_name = "SIZE", default_value = "128M")]
-    pub max_memory: Bytes,
+    /// Window for each client at most; memory is bounded by two and a half of it [default: 128M to 1G, half of what is left of a tenth of the machine's memory]
+    #[arg(long, value_name = "SIZE")]
+    pub max_memory: Option<Bytes>,
     /// What is sent to each client at most
     #[arg(long, value_name = "RATE")]
     pub max_bitrate: Option<BitRate>,

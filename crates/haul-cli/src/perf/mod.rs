@@ -18,6 +18,7 @@ mod roles;
 mod sample;
 mod server;
 mod session;
+mod shares;
 mod spread;
 mod text;
 mod wire;

@@ -16,6 +16,7 @@ use serde_json::json;
 use super::door::Door;
 use super::plan::{MAX_STREAMS, Role};
 use super::session::{Bounds, Measured, serve};
+use super::shares::{self, Shares};
 use super::wire::{Ask, CLOSE_ABORTED, PROTOCOL};
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure, chain};
@@ -33,8 +34,8 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         trust: PeerTrust::Anyone,
         protocols: vec![PROTOCOL.to_vec()],
         transport: TransportConfig {
-            memory: args.serve.max_memory,
-            stream_window: args.serve.max_memory,
+            memory: args.serve.max_memory.unwrap_or(Bytes(shares::LEAST)),
+            stream_window: args.serve.max_memory.unwrap_or(Bytes(shares::LEAST)),
             max_streams: u32::from(MAX_STREAMS) + 2,
             ..TransportConfig::default()
         },
@@ -53,6 +54,7 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         present: Arc::default(),
         served: Arc::default(),
         most: args.serve.max_clients.into(),
+        shares: Shares::new(args.serve.max_memory),
         voice,
     };
     let mut number = 0;
@@ -94,6 +96,7 @@ struct Visitors {
     present: Arc<AtomicUsize>,
     served: Arc<AtomicUsize>,
     most: usize,
+    shares: Shares,
     voice: Voice,
 }
 
@@ -102,13 +105,15 @@ impl Visitors {
     fn welcome(&self, number: u64, connection: Connection) {
         let present = self.present.fetch_add(1, Ordering::AcqRel) + 1;
         let (count, served, bounds) = (Arc::clone(&self.present), Arc::clone(&self.served), Arc::clone(&self.bounds));
-        let (most, voice) = (self.most, self.voice);
+        let (most, voice, shares) = (self.most, self.voice, self.shares.clone());
         thread::spawn(move || {
             let from = connection.remote_addr();
             if present > most {
                 voice.say(&format!("[{number}] {from}: turned away, {most} clients are being served"));
                 connection.close(CLOSE_ABORTED, "the server has as many clients as it takes: try again later");
             } else {
+                let share = shares.take();
+                connection.set_memory(share.memory);
                 match serve(&connection, &bounds, interrupt::requested, |ask| {
                     voice.say(&format!("[{number}] {from}: {}", asked(ask)));
                 }) {

@@ -33,7 +33,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
-use haul_units::{BitRate, Time};
+use haul_units::{BitRate, Bytes, Time};
 
 pub use close::{CloseReason, ProtocolViolation};
 pub use output::TRAIN_BYTES;
@@ -204,6 +204,12 @@ impl Connection {
     /// Bounds the sending rate, or lifts the bound.
     pub const fn set_rate_limit(&mut self, limit: Option<BitRate>) {
         self.config.rate_limit = limit;
+    }
+
+    /// Other memory from now on; see [`crate::TransportConfig::memory`]. What the peer may send already it may still send.
+    pub const fn set_memory(&mut self, memory: Bytes) {
+        self.config.memory = memory;
+        self.credit.set_memory(memory.as_u64());
     }
 
     /// Another controller for every path. It begins with what the ones before have learned, not from nothing.
