@@ -2,9 +2,9 @@
 //!
 //! Sending is cheap per train, not per packet, and a thread that wakes up costs as much as a dozen packets: the pacer waits for a full
 //! quantum, and where a quantum passes in less than [`GROUP_TIME`], for several that then leave one after the other. Credit grows with the
-//! rate and is spent by what is sent; it may run up to two quanta ahead, or what passes in the lateness that is made up for, so that a wake-up
-//! that came late costs no rate, but no large burst follows a pause. That lateness is a 64th of the round trip, from 0.2 to 2 ms: a thread that shares its
-//! processor with another waits for as long as that one's slice.
+//! rate and is spent by what is sent; it may run up to two quanta ahead, or what passes in a fifth of a millisecond, so that no large burst
+//! follows a pause. Who waited for the pacer alone and came late makes up for more, a 64th of the round trip, from 0.2 to 2 ms: a thread that
+//! shares its processor with another waits for as long as that one's slice.
 //!
 //! ```text
 //!   credit   0 |\    /\    /\     a group starts at zero or above,
@@ -28,12 +28,24 @@ pub struct Pacer {
     grouping: Duration,
     /// A wake-up that is late by no more than this is made up for.
     lateness: Duration,
+    /// When the caller was told to ask again.
+    due: Option<Time>,
+    /// It came late, and is making up for that.
+    is_late: bool,
 }
 
 impl Pacer {
     /// A pacer that lets a first quantum go at once.
     pub fn new(now: Time) -> Self {
-        Self { credit_bytes: 0.0, updated: now, in_group: false, grouping: GROUP_TIME, lateness: MIN_LATENESS }
+        Self {
+            credit_bytes: 0.0,
+            updated: now,
+            in_group: false,
+            grouping: GROUP_TIME,
+            lateness: MIN_LATENESS,
+            due: None,
+            is_late: false,
+        }
     }
 
     /// Trains that pass within `grouping` leave as a group; at most, and to start with, [`GROUP_TIME`]. Wake-ups are made up for that are late by
@@ -42,6 +54,11 @@ impl Pacer {
         self.grouping = grouping.min(GROUP_TIME);
         let most = if self.grouping == GROUP_TIME { MAX_LATENESS } else { MIN_LATENESS };
         self.lateness = (round_trip / LATENESS_PART).clamp(MIN_LATENESS, most);
+    }
+
+    /// The caller waits for something else than the pacer: that is no lateness to make up for.
+    pub fn on_pause(&mut self) {
+        (self.due, self.is_late) = (None, false);
     }
 
     /// How much may leave now, in trains of a quantum: at least one, after a late wake-up more; or when to ask again.
@@ -56,7 +73,9 @@ impl Pacer {
         }
         let bytes_per_second = rate.as_bps() as f64 / 8.0;
         let earned = bytes_per_second * now.since(self.updated).as_secs_f64();
-        let most = (MAX_LATENESS_QUANTA * quantum.as_u64() as f64).max(bytes_per_second * self.lateness.as_secs_f64());
+        self.is_late |= self.due.take().is_some_and(|due| due <= now);
+        let lateness = if self.is_late { self.lateness } else { MIN_LATENESS };
+        let most = (MAX_LATENESS_QUANTA * quantum.as_u64() as f64).max(bytes_per_second * lateness.as_secs_f64());
         self.credit_bytes = (self.credit_bytes + earned).min(most);
         self.updated = self.updated.max(now);
         let quantum = quantum.as_u64() as f64;
@@ -68,8 +87,9 @@ impl Pacer {
         }
         // Half a byte of slack, so that rounding of the instant does not cost a second wake-up.
         let wait = Duration::try_from_secs_f64(-self.credit_bytes / bytes_per_second).unwrap_or(RETRY);
-        let wait = wait.clamp(Duration::from_nanos(1), RETRY);
-        Err(now + wait + Duration::from_nanos(1))
+        let due = now + wait.clamp(Duration::from_nanos(1), RETRY) + Duration::from_nanos(1);
+        (self.due, self.is_late) = (Some(due), false);
+        Err(due)
     }
 
     /// Bytes have left.
@@ -164,6 +184,24 @@ mod tests {
         assert_eq!(pacer.budget(later, RATE, QUANTUM), Ok(QUANTUM * 3), "two quanta late, one due");
         pacer.on_sent(later, QUANTUM * 3);
         assert!(pacer.budget(later, RATE, QUANTUM).is_err());
+    }
+
+    #[test]
+    fn late_is_who_waited_for_the_pacer_only() {
+        let rate = RATE.scaled(25.0);
+        let left_after = |pause: bool| {
+            let mut pacer = Pacer::new(Time::ZERO);
+            pacer.set_bursts(GROUP_TIME, Duration::from_millis(200));
+            pacer.on_sent(Time::ZERO, rate.bytes_in(GROUP_TIME));
+            let due = pacer.budget(Time::ZERO, rate, QUANTUM).expect_err("must wait");
+            if pause {
+                pacer.on_pause();
+            }
+            let now = due + Duration::from_millis(5);
+            pacer.budget(now, rate, QUANTUM).expect("is due")
+        };
+        assert_eq!(left_after(false), rate.bytes_in(GROUP_TIME + MAX_LATENESS));
+        assert_eq!(left_after(true), rate.bytes_in(GROUP_TIME + MIN_LATENESS));
     }
 
     /// Trains that leave at once, and the time to the next ones.

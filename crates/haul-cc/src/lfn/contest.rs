@@ -14,6 +14,7 @@
 //!
 //! A rival that does not give way to loss shows by its lulls (`lull`). Beside it the window is not cut but held (`hold`).
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use haul_units::{Bytes, Time};
@@ -48,6 +49,8 @@ pub(super) struct Contest {
     question: Option<Question>,
     /// The rival does not give way to loss.
     hold: Option<Hold>,
+    /// The newest lull.
+    lull_at: Option<Time>,
 }
 
 /// Is anybody there?
@@ -84,6 +87,7 @@ impl Contest {
             lost_since: ack.now,
             question: None,
             hold: None,
+            lull_at: None,
         };
         new.on_lull(ack, path);
         new
@@ -162,13 +166,17 @@ impl Contest {
         Turn::Stay
     }
 
-    /// A lull shows a rival that does not give way to loss.
+    /// Two lulls as far apart as BBR's show a rival that does not give way to loss; one may be a host's that stood still.
     fn on_lull(&mut self, ack: &AckSample, path: &PathModel) {
         let Some(lull) = path.lull() else { return };
+        let apart = self.lull_at.replace(ack.now).map(|at| ack.now.since(at));
         self.longest = self.longest.max(lull.level);
         match &mut self.hold {
             Some(hold) => hold.on_lull(ack.now, &lull, self.window, self.longest, path),
-            None => self.hold = Hold::new(ack, &lull, self.window, self.longest, path),
+            None if apart.is_some_and(|apart| LULLS_APART.contains(&apart)) => {
+                self.hold = Hold::new(ack, &lull, self.window, self.longest, path);
+            }
+            None => {}
         }
     }
 
@@ -268,6 +276,8 @@ const QUIET_ROUNDS: u32 = 4;
 const LEAST_QUIET: Duration = Duration::from_secs(1);
 /// Seconds.
 const LONGEST_MEMORY: f64 = 20.0;
+/// BBR's lulls are 10 s apart in its first version, 5 s in the later ones, after a round trip or two in which the queue falls.
+const LULLS_APART: RangeInclusive<Duration> = Duration::from_millis(4500)..=Duration::from_secs(12);
 /// Nobody takes back more at once.
 const MOST_GROWTH: f64 = 2.0;
 /// Without an overflow for so long, the question is asked all the same.

@@ -31,7 +31,7 @@ pub(super) struct Hold {
 }
 
 impl Hold {
-    /// After a first lull, if the queue is long enough to be shared; `longest` is the longest queue of late.
+    /// After a lull, if the queue is long enough to be shared and there is something to gain; `longest` is the longest queue of late.
     pub(super) fn new(ack: &AckSample, lull: &Lull, window: f64, longest: Duration, path: &PathModel) -> Option<Self> {
         let min_rtt = path.min_rtt();
         if lull.level < min_rtt.mul_f64(LEAST_LEVEL) || longest < min_rtt.mul_f64(LEAST_QUEUE) {
@@ -40,7 +40,7 @@ impl Hold {
         let mut hold =
             Self { seen: ack.now, carries_bps: 0.0, goal: 0.0, looked: ack.now, delivered: ack.delivered, lost: ack.lost_total };
         hold.on_lull(ack.now, lull, window, longest, path);
-        Some(hold)
+        (hold.goal > window).then_some(hold)
     }
 
     /// Another lull, another measurement.

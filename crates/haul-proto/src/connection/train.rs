@@ -29,7 +29,10 @@ impl Connection {
             path.paced_until = Time::NEVER;
         }
         if self.streams.is_idle() {
-            self.paths.iter_mut().for_each(|path| path.trains.on_pause());
+            self.paths.iter_mut().for_each(|path| {
+                path.trains.on_pause();
+                path.pacer.on_pause();
+            });
             self.wait_for_data(now, Wait::Application);
             return None;
         }
@@ -71,6 +74,9 @@ impl Connection {
             Ok(limit) => limit,
             Err((wait, until)) => {
                 path.trains.on_pause();
+                if wait != Wait::Pacing {
+                    path.pacer.on_pause();
+                }
                 path.paced_until = until;
                 return Err(wait);
             }
