@@ -40,7 +40,7 @@ complete -c hperf -n "__fish_hperf_needs_command" -s i -l interval -d 'Seconds b
 complete -c hperf -n "__fish_hperf_needs_command" -s T -l title -d 'Put this before every line' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-clients -d 'Clients at once' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-time -d 'The longest measurement' -r
-complete -c hperf -n "__fish_hperf_needs_command" -l max-memory -d 'Window for each client at most; memory is bounded by two and a half of it' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l max-memory -d 'Window for each client at most; memory is bounded by two and a half of it [default: 128M to 1G, half of what is left of a tenth of the machine\'s memory]' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-bitrate -d 'What is sent to each client at most' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l key -d 'Believe only the server with this key' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l ssh-port -d 'Port of the ssh server' -r
