@@ -26,8 +26,8 @@ pub fn push<T: Transport>(link: Link<T>, job: &PushJob, observer: &dyn Observer,
         let spelled: Vec<WirePath> = job.sources.iter().map(SourceSpec::spelled).collect();
         let destination: WirePath = job.destination.as_path().into();
         let stream = job.sources.iter().any(|source| matches!(source, SourceSpec::Stdin(_)));
-        // A stream cannot be sent anew.
-        let early = !stream || job.options.update || !job.options.resume;
+        // A stream cannot be sent anew, and is not to be read for a copy that is refused.
+        let early = !stream;
         let request = Request {
             job: job_id(b"push", &spelled, &destination),
             what: What::Push { destination, sources: spelled.len() as u32, stream, early },

@@ -209,7 +209,10 @@ impl Connection {
     /// Changes the memory that the connection may use, for what it sends and for what it receives; see [`crate::TransportConfig::memory`]. What
     /// the peer may send already it may still send.
     pub fn set_memory(&self, memory: Bytes) {
-        self.link().act(|state, _| state.connection.set_memory(memory));
+        self.link().act(|state, _| {
+            state.connection.set_memory(memory);
+            state.block_memory.set_memory(memory);
+        });
     }
 
     /// Changes the congestion controller while data flows. The new one begins with the bandwidth and round-trip time that the old one has

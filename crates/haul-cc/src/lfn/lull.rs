@@ -1,7 +1,7 @@
 //! Lulls: moments in which the rival sends nothing.
 //!
 //! BBR stops sending for 200 ms every 10 s to see the smallest round-trip time (ProbeRTT, draft-cardwell-iccrg-bbr-congestion-control-00 4.3.5),
-//! and then goes on as before. A flow that gives way to loss never does: its queue falls by what it cuts, in round trips, and comes back
+//! and then goes on as before. A flow that gives way to loss and has something to send never does: its queue falls by what it cuts, in round trips, and comes back
 //! in seconds. So a queue that vanishes at once and comes back at once belongs to a flow that does not give way to loss.
 //!
 //! ```text

@@ -58,7 +58,12 @@ impl Far<'_> {
             Ok(outcome) => {
                 let said = control.join().unwrap_or(Ok(None));
                 connection.close(CLOSE_DONE, "done");
-                connected.leave();
+                if self.connector.verbose {
+                    // What ssh still says is to come before the end.
+                    connected.end();
+                } else {
+                    connected.leave();
+                }
                 Ok((outcome, said.map_err(|error| self.refused(&error))?))
             }
             Err(_) if interrupt::requested() => {

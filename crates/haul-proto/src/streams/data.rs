@@ -14,9 +14,14 @@ pub enum BlockData {
 }
 
 impl BlockData {
+    /// Whether it may be written to.
+    pub(super) const fn is_owned(&self) -> bool {
+        matches!(self, Self::Owned(_))
+    }
+
     /// Appends to a block that is ours alone.
     pub(super) fn extend(&mut self, bytes: &[u8]) {
-        debug_assert!(matches!(self, Self::Owned(_)), "what is shared is not written to");
+        debug_assert!(self.is_owned(), "what is shared is not written to");
         if let Self::Owned(memory) = self {
             memory.extend_from_slice(bytes);
         }

@@ -139,7 +139,7 @@ impl SendHalf {
         self.written += data.len() as u64;
         while !data.is_empty() {
             // A chunk whose memory has been given back has ended, whatever its length.
-            let tail = self.chunks.back().filter(|chunk| chunk.data.len() == chunk.len as usize);
+            let tail = self.chunks.back().filter(|chunk| chunk.data.len() == chunk.len as usize && chunk.data.is_owned());
             let room = tail.map_or(0, |chunk| ORDERED_CHUNK.saturating_sub(chunk.data.len()));
             if room == 0 {
                 self.chunks.push_back(Chunk {

@@ -5,11 +5,13 @@
 //! The sender's buffers are encrypted from in place and come back to it when their block is acknowledged.
 
 mod assembly;
+mod memory;
 mod queue;
 mod receive;
 mod send;
 mod sink;
 
+pub(crate) use memory::BlockMemory;
 pub(crate) use queue::{Queue, Registry};
 pub use receive::{Block, BlockReceiver};
 pub use send::BlockSender;

@@ -1,12 +1,13 @@
 //! Between the transport, which completes blocks, and the application, which takes them.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use haul_proto::{SinkFactory, StreamId, TransportConfig};
 
+use super::memory::BlockMemory;
 use super::sink::BlockSink;
 use crate::waiting::Waiters;
 
@@ -19,7 +20,7 @@ pub(crate) struct Queue {
     /// Bytes that have arrived, each once.
     received: AtomicU64,
     /// Memory in the incomplete blocks of all streams of the connection, once it is known which one that is.
-    connection_memory: OnceLock<Arc<AtomicUsize>>,
+    connection_memory: OnceLock<Arc<BlockMemory>>,
 }
 
 #[derive(Default)]
@@ -93,12 +94,12 @@ impl Queue {
         self.received.store(self.received.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn connection_memory(&self) -> Option<&AtomicUsize> {
-        self.connection_memory.get().map(|count| &**count)
+    pub(super) fn connection_memory(&self) -> Option<&BlockMemory> {
+        self.connection_memory.get().map(|memory| &**memory)
     }
 
     /// Counts memory together with the other streams of its connection.
-    pub(super) fn count_with(&self, memory: &Arc<AtomicUsize>) {
+    pub(super) fn count_with(&self, memory: &Arc<BlockMemory>) {
         let _ = self.connection_memory.set(Arc::clone(memory));
     }
 
@@ -171,7 +172,7 @@ impl Registry {
     }
 
     /// Gives the queues to the connection that has just been fed.
-    pub(crate) fn drain_into(&self, queues: &mut HashMap<StreamId, Arc<Queue>>, memory: &Arc<AtomicUsize>) {
+    pub(crate) fn drain_into(&self, queues: &mut HashMap<StreamId, Arc<Queue>>, memory: &Arc<BlockMemory>) {
         queues.extend(self.new_queues().drain().inspect(|(_, queue)| queue.count_with(memory)));
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use haul_proto::Sink;
 
 use super::MAX_BLOCK;
 use super::assembly::Assembly;
+use super::memory::BlockMemory;
 use super::queue::Queue;
 
 /// Puts blocks together and hands the complete ones to the queue.
@@ -25,8 +25,7 @@ pub(super) struct BlockSink {
     usual_bytes: usize,
     /// Bytes in the buffers of incomplete blocks.
     open_bytes: usize,
-    /// What all streams of the connection may come to together: an honest peer's blocks stay far below it, for what is missing in them
-    /// is on its way.
+    /// What all streams of the connection may come to together, unless it has been changed for the connection.
     open_limit_bytes: usize,
     /// Those of `open_bytes` that the connection's count has.
     counted_bytes: usize,
@@ -34,7 +33,6 @@ pub(super) struct BlockSink {
 
 impl BlockSink {
     pub(super) fn new(queue: Arc<Queue>, memory_bytes: u64) -> Self {
-        let open_limit_bytes = usize::try_from(memory_bytes).unwrap_or(usize::MAX).saturating_mul(2).saturating_add(64 << 20);
         Self {
             queue,
             current: None,
@@ -43,20 +41,20 @@ impl BlockSink {
             complete: BTreeSet::new(),
             usual_bytes: 0,
             open_bytes: 0,
-            open_limit_bytes,
+            open_limit_bytes: BlockMemory::limit_for(memory_bytes),
             counted_bytes: 0,
         }
     }
 
     /// More memory for incomplete blocks; false if there is enough already.
     fn take_memory(&mut self, bytes: usize) -> bool {
-        let mut total = self.open_bytes + bytes;
-        if let Some(count) = self.queue.connection_memory() {
-            total = count.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        let (mut total, mut limit) = (self.open_bytes + bytes, self.open_limit_bytes);
+        if let Some(memory) = self.queue.connection_memory() {
+            (total, limit) = (memory.take(bytes), memory.limit_or(limit));
             self.counted_bytes += bytes;
         }
         self.open_bytes += bytes;
-        let fits = total.max(self.open_bytes) <= self.open_limit_bytes;
+        let fits = total.max(self.open_bytes) <= limit;
         if !fits {
             self.give_memory(bytes);
         }
@@ -67,8 +65,8 @@ impl BlockSink {
         self.open_bytes -= bytes;
         let counted = bytes.min(self.counted_bytes);
         self.counted_bytes -= counted;
-        if let Some(count) = self.queue.connection_memory() {
-            count.fetch_sub(counted, Ordering::Relaxed);
+        if let Some(memory) = self.queue.connection_memory() {
+            memory.give(counted);
         }
     }
 

@@ -4,9 +4,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use haul_proto::Sink;
+use haul_units::Bytes;
 use proptest::prelude::*;
 
 use super::MAX_BLOCK;
+use super::memory::BlockMemory;
 use super::queue::{End, Queue};
 use super::sink::BlockSink;
 
@@ -95,7 +97,7 @@ fn memory_of_incomplete_blocks_is_bounded() {
 
 #[test]
 fn streams_of_a_connection_share_the_bound() {
-    let memory = Arc::default();
+    let memory = Arc::<BlockMemory>::default();
     let mut sinks: Vec<BlockSink> = (0..3)
         .map(|_| {
             let queue = Arc::<Queue>::default();
@@ -114,8 +116,11 @@ fn streams_of_a_connection_share_the_bound() {
         blocks.filter(|index| arrive(&mut sinks[sink], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count()
     };
     assert_eq!([fill(1), fill(2)], [20, 12]);
+    memory.set_memory(Bytes::mib(16));
+    let more = (20..40u64).filter(|index| arrive(&mut sinks[2], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count();
+    assert_eq!(more, 16, "twice what was added to the connection's memory");
     drop(sinks);
-    assert_eq!(memory.load(std::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(memory.held(), 0);
 }
 
 #[test]

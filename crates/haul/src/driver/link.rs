@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use haul_proto::{Connection, ConnectionId, Event, StreamId, StreamKind, TRAIN_BYTES, Transmit};
 use haul_units::Time;
 
-use crate::blocks::Queue;
+use crate::blocks::{BlockMemory, Queue};
 use crate::clock;
 use crate::error::ConnectionError;
 use crate::udp::{Outgoing, Sent, Socket};
@@ -52,7 +52,7 @@ pub(crate) struct State {
     /// Queues of the incoming block streams, for those who accept them and to end them with the connection.
     pub(crate) queues: HashMap<StreamId, Arc<Queue>>,
     /// Memory in their incomplete blocks.
-    pub(crate) block_memory: Arc<AtomicUsize>,
+    pub(crate) block_memory: Arc<BlockMemory>,
     waiting: Waiting,
 }
 
