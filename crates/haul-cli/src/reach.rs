@@ -94,8 +94,12 @@ impl Connected {
         move || ssh.as_ref().is_none_or(|ssh| ssh.lock().unwrap_or_else(PoisonError::into_inner).is_alive())
     }
 
-    /// Lets the far side end once its work is done and told of, and does not wait for it.
-    pub fn leave(self) {
+    /// Lets the far side end once its work is done and told of. It is waited for only where what ssh still says is to come before our end.
+    pub fn part(self, hear_ssh: bool) {
+        if hear_ssh { self.end() } else { self.leave() }
+    }
+
+    fn leave(self) {
         if let Some(ssh) = &self.ssh {
             ssh.lock().unwrap_or_else(PoisonError::into_inner).leave();
         }

@@ -125,12 +125,7 @@ impl<'a> Copy<'a> {
         self.outcome.verdict = output::verdict(&conditions);
         self.outcome.path = path.sender;
         self.account(&report);
-        if self.args.verbose > 1 {
-            // What ssh still says is to come before the summary.
-            connected.end();
-        } else {
-            connected.leave();
-        }
+        connected.part(self.args.verbose > 1);
         Ok(())
     }
 

@@ -29,13 +29,14 @@ const LOOK: Duration = Duration::from_millis(100);
 pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let identity = Identity::generate();
     let key = identity.public_key().fingerprint();
+    let memory = args.serve.max_memory.unwrap_or(shares::LEAST);
     let config = ServerConfig {
         identity,
         trust: PeerTrust::Anyone,
         protocols: vec![PROTOCOL.to_vec()],
         transport: TransportConfig {
-            memory: args.serve.max_memory.unwrap_or(Bytes(shares::LEAST)),
-            stream_window: args.serve.max_memory.unwrap_or(Bytes(shares::LEAST)),
+            memory,
+            stream_window: memory,
             max_streams: u32::from(MAX_STREAMS) + 2,
             ..TransportConfig::default()
         },

@@ -1,7 +1,8 @@
 //! How much memory each client of a server may use.
 //!
 //! A long fat path wants hundreds of megabytes, and nobody should have to say so; but whoever comes may ask for them, and must not get the
-//! machine's memory by coming often. So a client gets half of what is left of a quarter of the machine's memory, within bounds.
+//! machine's memory by coming often. So a client's window is half of what is left of a tenth of the machine's memory, within bounds; as a window may
+//! take two and a half times itself, blocks of which one packet is missing included, that is a quarter of the memory.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -32,13 +33,13 @@ impl Shares {
     }
 
     fn of(machine: u64, fixed: Option<Bytes>) -> Self {
-        Self { left: Arc::new(Mutex::new(machine / MACHINE_PART * 2 / HALF_WINDOWS)), fixed }
+        Self { left: Arc::new(Mutex::new(machine / MACHINE_PART)), fixed }
     }
 
     /// What a client may use that has come.
     pub fn take(&self) -> Share {
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let share = self.fixed.map_or_else(|| (*left / 2).clamp(LEAST, MOST), Bytes::as_u64);
+        let share = self.fixed.map_or_else(|| (*left / 2).clamp(LEAST.as_u64(), MOST.as_u64()), Bytes::as_u64);
         let taken = share.min(*left);
         *left -= taken;
         Share { memory: Bytes(share), taken, left: Arc::clone(&self.left) }
@@ -51,14 +52,12 @@ impl Drop for Share {
     }
 }
 
-/// All clients together get one part of so many.
-const MACHINE_PART: u64 = 4;
-/// A window may take five halves of itself, blocks of which one packet is missing included.
-const HALF_WINDOWS: u64 = 5;
+/// The windows of all clients together get one part of so many.
+const MACHINE_PART: u64 = 10;
 /// Enough for 1 Gbit/s over 200 ms, also when all is taken.
-pub const LEAST: u64 = 128 << 20;
+pub const LEAST: Bytes = Bytes::mib(128);
 /// Enough for 10 Gbit/s over 200 ms at 5 % loss.
-const MOST: u64 = 1 << 30;
+const MOST: Bytes = Bytes::gib(1);
 
 #[cfg(test)]
 mod tests {

@@ -58,12 +58,7 @@ impl Far<'_> {
             Ok(outcome) => {
                 let said = control.join().unwrap_or(Ok(None));
                 connection.close(CLOSE_DONE, "done");
-                if self.connector.verbose {
-                    // What ssh still says is to come before the end.
-                    connected.end();
-                } else {
-                    connected.leave();
-                }
+                connected.part(self.connector.verbose);
                 Ok((outcome, said.map_err(|error| self.refused(&error))?))
             }
             Err(_) if interrupt::requested() => {

@@ -30,9 +30,8 @@ impl NoDelay {
     /// Begins. The child is not waited for before this is dropped, so its number stays its own.
     pub fn of(child: &Child) -> Self {
         let over = Arc::new(AtomicBool::new(false));
-        if let Some(pid) = i32::try_from(child.id()).ok().and_then(Pid::from_raw)
-            && let Ok(process) = pidfd_open(pid, PidfdFlags::empty())
-        {
+        let pid = Pid::from_child(child);
+        if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
             let over = Arc::clone(&over);
             thread::spawn(move || {
                 // Who may not look is not to try again: some systems log each attempt.
