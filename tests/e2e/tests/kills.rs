@@ -5,7 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use e2e::tree::{self, Exactness};
-use e2e::{Lab, Random, Running, eventually, pause};
+use e2e::{Lab, Random, Running, Sites, eventually, pause};
+use haul_lab::LinkOptions;
+use haul_units::BitRate;
 use rustix::process::{Signal, kill_process};
 
 const KILLS: u32 = 50;
@@ -87,6 +89,32 @@ fn kill_a_side(lab: &Lab, running: &Running, random: &mut Random) {
             let _ = kill_process(pid, Signal::KILL);
         }
     }
+}
+
+#[test]
+fn a_server_killed_when_all_is_in_place_is_not_waited_for() {
+    let link = LinkOptions { rate: BitRate::mbps(100), rtt: Duration::from_millis(400), ..LinkOptions::default() };
+    let Some(sites) = Sites::open(&[link]) else { return };
+    let (source, here) = (sites.scratch().join("source"), sites.scratch().join("here"));
+    tree::write_random(&source, 1 << 20, &mut Random::seeded(52));
+    let mut from = OsString::from("site1:");
+    from.push(&source);
+    let mut command = sites.haul(sites.hub());
+    command.arg("cp").arg("-F").arg(sites.ssh_config()).arg(from).arg(&here);
+    let mut running = Running::start(command);
+
+    // From here on the client has one thing left to do: to see that the server has heard of it. That takes a round trip.
+    let in_place = || here.exists() || !running.runs();
+    assert!(eventually(Duration::from_secs(60), in_place), "the copy does not get on");
+    let servers = sites.site(1).processes(&["haul remote"]);
+    assert!(!servers.is_empty(), "the copy was over too soon");
+    for pid in servers {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+
+    // Half of the transport's idle timeout.
+    running.wait(Duration::from_secs(15));
+    assert_eq!(tree::hash(&source), tree::hash(&here));
 }
 
 #[test]

@@ -11,6 +11,7 @@ use haul_units::BitRate;
 
 use super::adapter::{ConnectionTransport, ControlOut};
 use super::greeting::{Opening, RepliedStream, to_line};
+use super::parting;
 use super::telemetry::{PathReport, PathView, ServerReport, follow};
 use super::{CLOSE_ABORTED, CLOSE_DONE};
 
@@ -76,11 +77,16 @@ impl ClientSession {
         };
         match &result {
             Ok(_) => {
-                // The copy is complete whether or not the server hears of it. One that received has said so already.
-                if self.receiving {
-                    let _ = control.see_off();
-                }
-                let _ = reports.recv_timeout(LAST_REPORT);
+                // The copy is complete whether or not the server hears of it: one that has gone is not waited for.
+                let receiving = self.receiving;
+                let farewell = move || {
+                    // One that sent has heard the server's last words, and has none of its own.
+                    if receiving {
+                        let _ = control.see_off();
+                    }
+                    let _ = reports.recv_timeout(LAST_REPORT);
+                };
+                parting::wait_for(farewell, cancel);
                 tracing::debug!("the copy is over");
                 self.connection.close(CLOSE_DONE, "done");
             }

@@ -11,6 +11,7 @@
 mod adapter;
 mod client;
 mod greeting;
+mod parting;
 mod server;
 mod telemetry;
 

@@ -4,7 +4,6 @@ use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
 
 use haul::{Connection, RecvStream};
 use haul_files::{Access, Cancel, CopyError, Link, Observer, Report};
@@ -12,16 +11,11 @@ use haul_units::BitRate;
 
 use super::adapter::{ConnectionTransport, ControlOut};
 use super::greeting::{Opening, Refusal, Reply, from_line, to_line};
+use super::parting;
 use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED};
-use crate::clock;
 use crate::memory::SavedPath;
 use crate::processor::ProcessorWatch;
-
-/// How long a client may take to hear the last word and to close.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often to look whether there is no time for that.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A client that has opened its control stream.
 pub struct ServerSession {
@@ -105,19 +99,12 @@ pub struct Farewell {
 impl Farewell {
     /// Waits for the client to close; one that does not is cut off, and so are all when there is no time left.
     pub fn part(self, hurry: &Cancel) {
-        let (parted, when_parted) = mpsc::channel();
-        let (connection, control_out) = (self.connection.clone(), self.control_out.clone());
-        thread::spawn(move || {
+        let (connection, control_out) = (self.connection.clone(), self.control_out);
+        let farewell = move || {
             let _ = control_out.see_off();
             connection.closed();
-            let _ = parted.send(());
-        });
-        let deadline = clock::now() + PATIENCE;
-        while when_parted.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-            if hurry.is_cancelled() || clock::now() > deadline {
-                break;
-            }
-        }
+        };
+        parting::wait_for(farewell, hurry);
         self.connection.close(self.code, &self.reason);
     }
 }
