@@ -48,7 +48,7 @@ mod tests {
         let other = hurry.clone();
         let hurrying = thread::spawn(move || other.cancel());
         // Ends only after the wait has.
-        wait_for(move || drop(gone.recv()), &hurry);
+        wait_for(move || gone.recv().unwrap_or_default(), &hurry);
         drop(alive);
         hurrying.join().expect("cancels");
     }
