@@ -19,6 +19,9 @@ pub struct TransportConfig {
     /// What an earlier connection to the same host learned ([`crate::Connection::learned`]), if it is not too old. Controllers that know how
     /// to use it test it before they believe it. Default: nothing.
     pub remembered: Option<Learned>,
+    /// What the first path's round trip should be, known another way, for a connection without a handshake's round trip to measure ([`crate::Opening`]): what must be
+    /// guessed before the first acknowledgement is guessed by it. Default: unknown.
+    pub expected_rtt: Option<Duration>,
     /// Bound on bytes buffered in each direction. Default: 1 GiB, two bandwidth-delay products of 10 Gbit/s at 400 ms.
     pub memory: Bytes,
     /// Bytes that the peer may send ahead of the reader on a new ordered stream. Once 64 KiB have been read, the window is at
@@ -53,6 +56,7 @@ impl Default for TransportConfig {
         Self {
             controller: ControllerChoice::default(),
             remembered: None,
+            expected_rtt: None,
             memory: Bytes::gib(1),
             stream_window: Bytes::mib(16),
             max_packet: 8972,

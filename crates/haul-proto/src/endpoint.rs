@@ -17,6 +17,7 @@ use crate::handshake::{
     Accept, Acceptor, ClientParams, ClientTls, CookieJar, Handshake, HandshakeError, ParsedInitial, ServerParams, ServerTls,
     TlsConfigError, reset_token,
 };
+use crate::opening::Opening;
 use crate::rng::Rng;
 use crate::streams::Side;
 use crate::wire::{RESET_BYTES, data_destination, encode_reset, parse_reset};
@@ -42,6 +43,23 @@ pub enum BeginError {
     #[error(transparent)]
     Tls(#[from] TlsConfigError),
     /// The handshake could not start.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The endpoint has a connection of the opening's number.
+    #[error("connection number of the opening is taken")]
+    NumberTaken,
+    /// Nobody knows where the server is.
+    #[error("no address to connect to")]
+    NoAddress,
+}
+
+/// Why an opening was not answered.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum AnswerError {
+    /// The endpoint is one that connects only.
+    #[error("endpoint does not accept connections")]
+    NotListening,
+    /// The opening does not begin a handshake.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
 }
@@ -134,9 +152,46 @@ impl Endpoint {
             ..ClientParams::new(tls, params, local.0, self.rng.next_u64())
         };
         let handshake = Handshake::client(now, params)?;
+        let remote = Some(remote);
         let arrival = Arrival { side: Side::Client, local, remote, config: config.transport, seed: self.rng.next_u64() };
         self.connections.insert(local, None);
         Ok((local, Connection::new(now, arrival, handshake)))
+    }
+
+    /// A connection that was opened another way and has its answer ([`Opening::on_answer`]). The server is at one of these addresses, the likeliest first; it is asked at the others if it
+    /// does not answer soon.
+    pub fn connect_opened(
+        &mut self,
+        now: Time,
+        remotes: &[SocketAddr],
+        opening: Opening,
+    ) -> Result<(ConnectionId, Connection), BeginError> {
+        let Opening { local, config, handshake } = opening;
+        if self.connections.contains_key(&local) {
+            return Err(BeginError::NumberTaken);
+        }
+        if remotes.is_empty() {
+            return Err(BeginError::NoAddress);
+        }
+        let arrival = Arrival { side: Side::Client, local, remote: None, config: config.transport, seed: self.rng.next_u64() };
+        let connection = Connection::opened(now, arrival, remotes, handshake);
+        self.connections.insert(local, None);
+        self.on_connected(local, connection.peer_reset_token());
+        Ok((local, connection))
+    }
+
+    /// Answers a client's opening that came another way: the connection, to be fed what comes for it, and what to carry back. It sends nothing before
+    /// the client has shown, from whatever address, that it has the answer, and is over if it does not do so in time.
+    pub fn answer(&mut self, now: Time, opening: &[u8]) -> Result<(ConnectionId, Connection, Vec<u8>), AnswerError> {
+        let local = self.new_id();
+        let seed = self.rng.next_u64();
+        let server = self.server.as_ref().ok_or(AnswerError::NotListening)?;
+        let params = Connection::params(&server.config.transport, reset_token(&self.reset_key, local.0));
+        let params = ServerParams::new(server.tls.clone(), params, local.0);
+        let (handshake, answer) = Handshake::carried(now, params, opening)?;
+        let arrival = Arrival { side: Side::Server, local, remote: None, config: server.config.transport.clone(), seed };
+        self.connections.insert(local, None);
+        Ok((local, Connection::new(now, arrival, handshake), answer))
     }
 
     /// A datagram that is not a data-phase packet of a connection known to the caller.
@@ -188,7 +243,7 @@ impl Endpoint {
             return Handled::Ignore;
         };
         let config = server.config.transport.clone();
-        let arrival = Arrival { side: Side::Server, local, remote: from, config, seed };
+        let arrival = Arrival { side: Side::Server, local, remote: Some(from), config, seed };
         let mut connection = Connection::new(now, arrival, handshake);
         let len = datagram.len();
         connection.handle_train(now, from, crate::receive::Ecn::NotEct, datagram, len);

@@ -26,6 +26,7 @@ pub mod endpoint;
 pub mod flow;
 pub mod handshake;
 pub mod identity;
+mod opening;
 pub mod path;
 pub mod receive;
 pub mod recovery;
@@ -39,7 +40,8 @@ pub use connection::{
     WriteError,
 };
 pub use distribution::{Distribution, Distributions};
-pub use endpoint::{BeginError, Endpoint, EndpointConfig, Handled};
+pub use endpoint::{AnswerError, BeginError, Endpoint, EndpointConfig, Handled};
+pub use opening::Opening;
 pub use receive::Ecn;
 pub use streams::{BlockData, Side, Sink, SinkFactory, StreamId, StreamKind};
 pub use wire::data_destination;

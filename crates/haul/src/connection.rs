@@ -233,6 +233,11 @@ impl Connection {
         self.link().close(code, reason.as_bytes());
     }
 
+    /// Why the connection is over, if it is.
+    pub fn end(&self) -> Option<ConnectionError> {
+        self.link().look(|state| state.closed.clone())
+    }
+
     /// Waits until the connection is over and says why.
     pub fn closed(&self) -> ConnectionError {
         block_on(self.closed_async())

@@ -14,6 +14,7 @@ use crate::clock;
 use crate::connection::Connection;
 use crate::driver::{Ports, Shared, Wanted};
 use crate::error::{AcceptError, BindError, ConnectError};
+use crate::opening::Opening;
 use crate::udp::Options;
 use crate::waiting::{block_on, block_until};
 
@@ -147,6 +148,21 @@ impl Endpoint {
             .await?;
             Ok(connection)
         }
+    }
+
+    /// A connection that was opened over another channel and has its answer ([`Opening::on_answer`]): complete, what is written leaves at once. The
+    /// server is at one of `addrs`, the likeliest first, and is asked at the others if it does not answer soon; they want a socket of their family, and
+    /// one bound to `[::]` has both. If it is not heard within [`ClientConfig::connect_timeout`] the connection ends with
+    /// [`ConnectionError::is_unanswered`].
+    pub fn connect_opened(&self, addrs: &[SocketAddr], opening: Opening) -> Result<Connection, ConnectError> {
+        let link = self.shared().connect_opened(addrs, opening.into_inner())?;
+        Ok(Connection::new(link, self.handle.clone()))
+    }
+
+    /// Answers a client's [`Opening`], which came over another channel; the answer goes back there, and the connection comes to
+    /// [`Endpoint::accept`] once the client has sent something. A connection that nobody takes up is given up after 10 s.
+    pub fn answer(&self, opening: &[u8]) -> Result<Vec<u8>, AcceptError> {
+        self.shared().answer(opening)
     }
 
     /// Waits for a connection.

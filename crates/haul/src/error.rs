@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_proto::handshake::{HandshakeError, TlsConfigError};
 use haul_proto::identity::Fingerprint;
-use haul_proto::{BeginError, CloseReason, PATHS_MAX};
+use haul_proto::{AnswerError, BeginError, CloseReason, PATHS_MAX};
 
 /// An endpoint could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -68,6 +68,9 @@ pub enum ConnectError {
     /// The configuration does not work with TLS.
     #[error("configuration is not usable")]
     Config(#[from] BeginError),
+    /// The system gives no random numbers.
+    #[error("no random numbers from the system")]
+    NoRandomness,
     /// The system gives no thread.
     #[error("cannot start send thread")]
     Thread(#[source] io::Error),
@@ -109,6 +112,18 @@ pub enum AcceptError {
     /// The endpoint was closed.
     #[error("endpoint is closed")]
     Closed,
+    /// An opening begins no handshake.
+    #[error("opening is not answered")]
+    Opening(#[source] HandshakeError),
+}
+
+impl From<AnswerError> for AcceptError {
+    fn from(error: AnswerError) -> Self {
+        match error {
+            AnswerError::NotListening => Self::NotListening,
+            AnswerError::Handshake(error) => Self::Opening(error),
+        }
+    }
 }
 
 /// A connection is over.
@@ -162,13 +177,18 @@ pub enum StreamError {
     Connection(#[from] ConnectionError),
 }
 
+impl ConnectionError {
+    /// Nothing was ever heard from the peer: nobody is there, or UDP is blocked on the way.
+    pub const fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Ended(CloseReason::Handshake(HandshakeError::TimedOut { heard: false })))
+    }
+}
+
 impl ConnectError {
     /// What the end of a connection in its handshake means for whoever wanted to connect.
     pub(crate) fn from_end(end: ConnectionError, addr: SocketAddr, waited: Duration) -> Self {
         match end {
-            ConnectionError::Ended(CloseReason::Handshake(HandshakeError::TimedOut { heard: false })) => {
-                Self::TimedOut { addr, waited }
-            }
+            end if end.is_unanswered() => Self::TimedOut { addr, waited },
             ConnectionError::Ended(CloseReason::Handshake(HandshakeError::PeerNotTrusted { fingerprint })) => {
                 Self::PeerNotTrusted { addr, fingerprint }
             }

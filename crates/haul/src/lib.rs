@@ -40,6 +40,7 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+mod opening;
 mod stream;
 pub mod udp;
 mod waiting;
@@ -48,6 +49,7 @@ pub use blocks::{Block, BlockReceiver, BlockSender, MAX_BLOCK};
 pub use connection::Connection;
 pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
+pub use opening::Opening;
 pub use stream::{RecvStream, SendStream};
 
 /// Memory that several blocks share, and the application with them.

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `mod` | the struct, what a user of the crate calls about the connection itself |
 //! | `setup` | from the first datagram to the data phase |
+//! | `candidates` | where a server may be that was greeted another way than over UDP |
 //! | `input` | what a received packet does |
 //! | `acked` | what an acknowledgement or a loss does to streams and frames |
 //! | `output` | what leaves next |
@@ -18,6 +19,7 @@
 //! | `stats` | what people read |
 
 mod acked;
+mod candidates;
 mod close;
 mod input;
 mod output;
@@ -29,7 +31,7 @@ mod timers;
 mod train;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
@@ -53,6 +55,7 @@ use crate::receive::Ecn;
 use crate::rng::Rng;
 use crate::streams::{Side, StreamId, StreamKind, Streams};
 use crate::wire::Frame;
+use candidates::Candidates;
 use stats::WaitMeter;
 
 /// Something that the application may want to know.
@@ -116,8 +119,9 @@ pub struct Connection {
     config: TransportConfig,
     phase: Phase,
     handshake: Option<Box<Handshake>>,
-    /// Where handshake datagrams go.
-    handshake_peer: SocketAddr,
+    /// Where handshake datagrams go; nowhere until the peer of a carried handshake has been heard.
+    handshake_peer: Option<SocketAddr>,
+    candidates: Candidates,
     keys: Option<DataKeys>,
     /// By their number; empty before the handshake is complete.
     paths: Vec<Path>,
@@ -181,9 +185,10 @@ impl Connection {
         matches!(self.phase, Phase::Closing(_) | Phase::Draining(_) | Phase::Drained)
     }
 
-    /// Where the peer is.
+    /// Where the peer is; nowhere ([`Ipv4Addr::UNSPECIFIED`]) before it has been heard for the first time.
     pub fn remote(&self) -> SocketAddr {
-        self.paths.first().map_or(self.handshake_peer, |path| path.peer.current())
+        let nowhere = SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), 0);
+        self.paths.first().map(|path| path.peer.current()).or(self.handshake_peer).unwrap_or(nowhere)
     }
 
     /// Who the peer is, if it has shown a key.

@@ -36,10 +36,16 @@ impl Connection {
     }
 
     fn poll_handshake(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
-        let len = self.handshake.as_mut()?.poll_transmit(now, train)?;
+        let (handshake, peer) = (self.handshake.as_mut()?, self.handshake_peer?);
+        let mut sent = handshake.poll_transmit(now, train);
+        while sent.is_none() && self.candidates.advance() {
+            handshake.repeat();
+            sent = handshake.poll_transmit(now, train);
+        }
+        let (len, remote) = (sent?, self.candidates.current().unwrap_or(peer));
         // Sending may have been the last step.
         self.advance_handshake(now);
-        Some(Transmit { path: 0, remote: self.handshake_peer, len, segment: len, ecn: Ecn::NotEct })
+        Some(Transmit { path: 0, remote, len, segment: len, ecn: Ecn::NotEct })
     }
 
     fn poll_established(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 
 use haul_units::{Bytes, Time};
 
+use super::candidates::Candidates;
 use super::stats::WaitMeter;
 use super::{CloseReason, Connection, Event, Phase};
 use crate::ConnectionId;
@@ -22,8 +23,8 @@ pub struct Arrival {
     pub side: Side,
     /// Our number for it.
     pub local: ConnectionId,
-    /// The peer's address.
-    pub remote: SocketAddr,
+    /// The peer's address, if it is known.
+    pub remote: Option<SocketAddr>,
     /// How it behaves.
     pub config: TransportConfig,
     /// Seed of what is drawn by chance.
@@ -43,6 +44,7 @@ impl Connection {
             phase: Phase::Handshaking,
             handshake: Some(Box::new(handshake)),
             handshake_peer: remote,
+            candidates: Candidates::default(),
             keys: None,
             paths: Vec::new(),
             sharers: 1,
@@ -73,6 +75,14 @@ impl Connection {
         }
     }
 
+    /// A client's connection whose handshake is complete, with a server at one of these addresses, the likeliest first.
+    pub(crate) fn opened(now: Time, arrival: Arrival, candidates: &[SocketAddr], handshake: Handshake) -> Self {
+        let mut new = Self::new(now, Arrival { remote: candidates.first().copied(), ..arrival }, handshake);
+        new.candidates = Candidates::new(candidates);
+        new.advance_handshake(now);
+        new
+    }
+
     /// What we tell the peer in the handshake.
     pub(crate) fn params(config: &TransportConfig, reset_token: [u8; 16]) -> TransportParams {
         let memory = config.memory.as_u64();
@@ -93,12 +103,26 @@ impl Connection {
     /// A handshake datagram.
     pub(super) fn handle_handshake(&mut self, now: Time, from: SocketAddr, datagram: &mut [u8]) {
         let Some(handshake) = self.handshake.as_mut() else { return };
-        if from != self.handshake_peer {
+        if self.handshake_peer.is_some_and(|peer| peer != from) && !self.candidates.contains(from) {
             return;
         }
-        match handshake.handle_datagram(now, datagram) {
+        let had_heard = handshake.has_heard();
+        let result = handshake.handle_datagram(now, datagram);
+        if !had_heard && handshake.has_heard() {
+            self.settle_on(now, from);
+        }
+        match result {
             Ok(()) => self.advance_handshake(now),
             Err(error) => self.fail_handshake(now, error),
+        }
+    }
+
+    /// The peer of the handshake is at `from`: the first authentic packet came from there.
+    fn settle_on(&mut self, now: Time, from: SocketAddr) {
+        self.candidates.clear();
+        let moved = self.handshake_peer.replace(from).is_some_and(|peer| peer != from);
+        for path in self.paths.iter_mut().filter(|_| moved) {
+            path.peer = if path.id == 0 { PeerAddress::new(from) } else { PeerAddress::opening(now, from, self.rng.next_u64()) };
         }
     }
 
@@ -131,7 +155,7 @@ impl Connection {
         );
         self.max_packet = self.config.max_packet.min(peer_params.max_packet_bytes);
         self.reports_the_start = peer_params.features & feature::REPORT_THE_START != 0;
-        self.add_path(now, PeerAddress::new(self.handshake_peer), rtt);
+        self.add_path(now, PeerAddress::new(self.remote()), rtt);
         self.open_paths(now, peer_params.max_paths);
         self.phase = Phase::Established;
         self.heard_at = now;

@@ -57,10 +57,10 @@ impl Connection {
 
     /// Time has passed. What is due to be sent leaves with the next [`Connection::poll_transmit`].
     pub fn handle_timeout(&mut self, now: Time) {
-        if let Some(handshake) = self.handshake.as_mut()
-            && let Err(error) = handshake.handle_timeout(now)
-        {
-            self.fail_handshake(now, error);
+        match self.handshake.as_mut().map(|handshake| handshake.handle_timeout(now)) {
+            Some(Ok(true)) => self.candidates.ask_all(),
+            Some(Err(error)) => self.fail_handshake(now, error),
+            _ => {}
         }
         match self.phase {
             Phase::Handshaking | Phase::Drained => {}

@@ -62,6 +62,9 @@ pub enum Misbehaviour {
     /// In its transport parameters.
     #[error("transport parameters: {0}")]
     Params(#[from] ParamsError),
+    /// The opening or the answer that was carried is not whole.
+    #[error("carried message cannot be understood")]
+    Malformed,
     /// It sends more handshake bytes than anybody needs.
     #[error("handshake is too long")]
     TooLong,

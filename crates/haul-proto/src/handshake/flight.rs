@@ -7,6 +7,7 @@
 //! round-trip time once it is known, doubling. A completed handshake stays until it is settled: the client's Finished may be lost and come again, and a
 //! server must answer it. Sources: RFC 9001 4 (levels), RFC 9000 8.1 (amplification), RFC 9002 6.2 (probe timer).
 
+mod carried;
 mod input;
 mod output;
 mod timing;
@@ -121,6 +122,8 @@ pub struct Handshake {
     retries: u8,
     /// Client: to start again with another version.
     restart: Option<(ClientTls, TransportParams)>,
+    /// The hellos went another way: only packets of level Handshake count.
+    is_carried: bool,
     next_packet_number: u32,
     /// Highest packet number received; 0 for none.
     peer_packet_number: u32,
@@ -204,6 +207,7 @@ impl Handshake {
             token_since: 1,
             retries: 0,
             restart: None,
+            is_carried: false,
             next_packet_number: 1,
             peer_packet_number: 0,
             timing: Timing::new(now, timeout),
@@ -261,23 +265,24 @@ impl Handshake {
         Some(self.timing.next())
     }
 
-    /// Time has passed: what is not acknowledged is sent again, or the handshake is given up.
-    pub fn handle_timeout(&mut self, now: Time) -> Result<(), HandshakeError> {
+    /// Time has passed: what is not acknowledged is sent again (then true), or the handshake is given up.
+    pub fn handle_timeout(&mut self, now: Time) -> Result<bool, HandshakeError> {
         if let Some(failure) = &self.failure {
             return Err(failure.clone());
         }
         if self.is_settled() {
-            return Ok(());
+            return Ok(false);
         }
         if self.timing.is_over(now) {
-            return Err(self.fail(HandshakeError::TimedOut { heard: self.peer_packet_number > 0 || self.retries > 0 }));
+            return Err(self.fail(HandshakeError::TimedOut { heard: self.has_heard() || self.retries > 0 }));
         }
-        if self.timing.has_probe_timer_expired(now) {
-            self.outgoing.iter_mut().for_each(Outgoing::rewind);
+        let expired = self.timing.has_probe_timer_expired(now);
+        if expired {
+            self.repeat();
             // A client that has nothing to send probes all the same: the server may be out of budget.
             self.probe_due = self.role == Role::Client && !self.outgoing.iter().any(Outgoing::has_unsent);
         }
-        Ok(())
+        Ok(expired)
     }
 
     fn fail(&mut self, failure: HandshakeError) -> HandshakeError {

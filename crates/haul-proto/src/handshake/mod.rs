@@ -11,13 +11,15 @@
 //! ```
 //! - [`Acceptor`] is the endpoint's stateless front: cookies, admission tokens, version negotiation.
 //! - [`Handshake`] is one connection's handshake, at the level of datagrams: feed `handle_datagram` and `handle_timeout`, drain
-//!   `poll_transmit`, obey `poll_timeout`, take the result by `take_complete`.
+//!   `poll_transmit`, obey `poll_timeout`, take the result by `take_complete`. Where the two sides have another channel already, its round trip can be
+//!   spared: the first two flights are carried there ([`CarriedOpening`], [`CarriedAnswer`]).
 //! - [`TlsSession`] is rustls below it; [`TransportParams`] is what each side tells the other, authenticated by TLS.
 //! - [`wire`] is the format.
 //!
 //! Whatever is not authentic is dropped silently: only what a peer really said, or time, ends a handshake.
 
 mod accept;
+mod carried;
 mod cookie;
 mod error;
 mod flight;
@@ -29,6 +31,7 @@ mod verify;
 pub mod wire;
 
 pub use accept::{Accept, Acceptor, ParsedInitial};
+pub use carried::{CarriedAnswer, CarriedOpening};
 pub use cookie::{Bound, COOKIE_LIFETIME, CookieJar, Proof, reset_token};
 pub use error::{Fault, HandshakeError, Misbehaviour};
 pub use flight::{ClientParams, Established, Handshake, ServerParams};

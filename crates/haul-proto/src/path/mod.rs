@@ -32,6 +32,8 @@ use crate::wire::ack::Ack;
 
 /// The round-trip time assumed before one is measured. // RFC 9002 6.2.2
 const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// Timers believe in no shorter one that was not measured here: a satellite's modem answers TCP for the host at the other end.
+const EXPECTED_RTT_MIN: Duration = Duration::from_millis(100);
 /// The longest an acknowledgement waits at the receiver.
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// The floor of reports is told no more often, however short the round trip.
@@ -140,10 +142,12 @@ impl Path {
         config: &TransportConfig,
         seed: u64,
     ) -> Self {
-        let mut estimator = RttEstimator::new(INITIAL_RTT);
+        let expected = config.expected_rtt.filter(|_| id == 0);
+        let mut estimator = RttEstimator::new(expected.map_or(INITIAL_RTT, |rtt| rtt.max(EXPECTED_RTT_MIN)));
         if let Some(sample) = rtt {
             estimator.on_sample(now, sample, Duration::ZERO);
         }
+        let rtt = rtt.or(expected);
         // What is remembered was learned on one path: several that used it at once would overshoot together.
         let remembered = config.remembered.filter(|_| id == 0);
         let start = PathStart { rtt, remembered, ..PathStart::new(now, Bytes(BASE_BYTES.into()), seed) };
@@ -153,7 +157,7 @@ impl Path {
             next_number: 0,
             sent: SentRing::default(),
             loss: LossDetector::default(),
-            reporter: Reporter::new(estimator.smoothed()),
+            reporter: Reporter::new(rtt.unwrap_or(INITIAL_RTT)),
             rtt: estimator,
             mtu: MtuDiscovery::new(max_packet),
             ecn: EcnState::default(),

@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
 
-use haul_proto::{ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, PATHS_MAX, ServerConfig};
+use haul_proto::{
+    ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, Opening, PATHS_MAX, ServerConfig, TransportConfig,
+};
 
 use super::link::{Link, State};
 use super::{receiving, sending};
@@ -124,18 +126,37 @@ impl Shared {
 
     /// Starts a connection; its handshake goes on in the threads.
     pub(crate) fn connect(&self, to: SocketAddr, mut config: ClientConfig) -> Result<Arc<Link>, ConnectError> {
-        if to.port() == 0 || to.ip().is_unspecified() {
-            return Err(ConnectError::InvalidAddress { addr: to });
-        }
-        let paths = config.transport.paths;
-        if !(1..=PATHS_MAX).contains(&paths) {
-            return Err(ConnectError::Paths { asked: paths });
-        }
-        self.registry.serve(&mut config.transport);
-        let further = self.further_sockets(paths - 1);
-        config.transport.paths = 1 + further.len() as u8;
+        let further = self.prepare(&[to], &mut config.transport)?;
         let (id, connection) = self.demultiplexer().connect(clock::now(), to, config)?;
         self.run(id, connection, Start { further, ..Start::default() }).map_err(ConnectError::Thread)
+    }
+
+    /// Starts a connection that has been opened another way.
+    pub(crate) fn connect_opened(&self, to: &[SocketAddr], mut opening: Opening) -> Result<Arc<Link>, ConnectError> {
+        let further = self.prepare(to, &mut opening.config_mut().transport)?;
+        let (id, connection) = self.demultiplexer().connect_opened(clock::now(), to, opening)?;
+        self.run(id, connection, Start { further, ..Start::default() }).map_err(ConnectError::Thread)
+    }
+
+    /// What a client's connection needs here: sockets for its further paths, and someone to take what comes.
+    fn prepare(&self, to: &[SocketAddr], transport: &mut TransportConfig) -> Result<Vec<Arc<Socket>>, ConnectError> {
+        if let Some(&addr) = to.iter().find(|addr| addr.port() == 0 || addr.ip().is_unspecified()) {
+            return Err(ConnectError::InvalidAddress { addr });
+        }
+        if !(1..=PATHS_MAX).contains(&transport.paths) {
+            return Err(ConnectError::Paths { asked: transport.paths });
+        }
+        self.registry.serve(transport);
+        let further = self.further_sockets(transport.paths - 1);
+        transport.paths = 1 + further.len() as u8;
+        Ok(further)
+    }
+
+    /// Answers an opening that came another way; the connection goes on in the threads.
+    pub(crate) fn answer(&self, opening: &[u8]) -> Result<Vec<u8>, AcceptError> {
+        let (id, connection, answer) = self.demultiplexer().answer(clock::now(), opening)?;
+        self.admit(id, connection, None);
+        Ok(answer)
     }
 
     /// Sockets for a client's further paths. Where the system has no more, there are fewer paths.

@@ -5,6 +5,7 @@ mod controllers;
 mod endings;
 mod handshake;
 mod network;
+mod opening;
 mod paths;
 mod relay;
 mod streams;

@@ -95,7 +95,8 @@ impl Handshake {
     fn on_packet(&mut self, now: Time, datagram: &mut [u8]) -> Result<(), HandshakeError> {
         let Some((header, header_len)) = CryptoHeader::decode(datagram) else { return Ok(()) };
         let CryptoHeader { invariant, packet_number, level, .. } = header;
-        if !self.is_for_us(&invariant) || datagram.len() > DATAGRAM_BYTES {
+        let is_late = self.is_carried && level == Level::Initial;
+        if !self.is_for_us(&invariant) || is_late || datagram.len() > DATAGRAM_BYTES {
             return Ok(());
         }
         if level == Level::Handshake && self.session.handshake_keys().is_none() {
@@ -161,7 +162,7 @@ impl Handshake {
         }
     }
 
-    fn on_tls(&mut self, now: Time, level: Level, offset: u32, bytes: &[u8]) -> Result<(), HandshakeError> {
+    pub(super) fn on_tls(&mut self, now: Time, level: Level, offset: u32, bytes: &[u8]) -> Result<(), HandshakeError> {
         let index = level as usize;
         if bytes.is_empty() {
             // An acknowledgement or a probe. Neither is acknowledged, or two sides would do so for ever.

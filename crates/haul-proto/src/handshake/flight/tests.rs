@@ -1,5 +1,7 @@
 //! Two sides and a link between them, in virtual time.
 
+mod carried;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 

@@ -1,0 +1,207 @@
+//! Connections whose handshake was carried: when data may leave, where the peer is found, what is lost.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use haul_proto::{
+    Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, Opening, StreamKind, TRAIN_BYTES, TransportConfig,
+};
+use haul_units::Time;
+
+use crate::harness::{configs, ms};
+
+const ONE_WAY: Duration = Duration::from_millis(50);
+
+fn address(port: u16) -> SocketAddr {
+    SocketAddr::from(([192, 0, 2, 1], port))
+}
+
+/// A datagram on the way.
+struct Datagram {
+    from: SocketAddr,
+    to: SocketAddr,
+    bytes: Vec<u8>,
+}
+
+/// A client's connection, a server's, and what is between them.
+struct Meeting {
+    now: Time,
+    client: (Endpoint, ConnectionId, Connection),
+    server: (Endpoint, ConnectionId, Connection),
+    /// Where the client is, and where the server is: what goes elsewhere is lost.
+    client_at: SocketAddr,
+    server_at: SocketAddr,
+    wire: BTreeMap<(Time, u64), Datagram>,
+    sent: u64,
+    read: Vec<u8>,
+    /// When the server had all that was written.
+    ended: Option<Time>,
+}
+
+impl Meeting {
+    /// A client that takes the server to be at `candidates`, and has something to say.
+    fn new(candidates: &[u16], said: &[u8]) -> Self {
+        let (client_config, server_config) =
+            configs(&TransportConfig { expected_rtt: Some(ONE_WAY * 2), ..TransportConfig::default() });
+        let now = Time::ZERO + ms(1);
+        let seed = |n: u8| [n; 32];
+        let mut server = Endpoint::new(EndpointConfig { seed: seed(1), server: Some(server_config) }).unwrap();
+        let mut client = Endpoint::new(EndpointConfig { seed: seed(2), server: None }).unwrap();
+        let mut opening = Opening::new(now, client_config, 7).unwrap();
+        let (id, connection, answer) = server.answer(now, &opening.bytes()).unwrap();
+        opening.on_answer(now + ONE_WAY, &answer).unwrap();
+        let now = now + ONE_WAY;
+        let candidates: Vec<_> = candidates.iter().map(|&port| address(port)).collect();
+        let (client_id, mut near) = client.connect_opened(now, &candidates, opening).unwrap();
+        let stream = near.open(StreamKind::Unidirectional).unwrap();
+        near.write(stream, said).unwrap();
+        near.finish(stream).unwrap();
+        Self {
+            now,
+            client: (client, client_id, near),
+            server: (server, id, connection),
+            client_at: address(1),
+            server_at: address(2),
+            wire: BTreeMap::new(),
+            sent: 0,
+            read: Vec::new(),
+            ended: None,
+        }
+    }
+
+    fn put(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
+        self.sent += 1;
+        self.wire.insert((self.now + ONE_WAY, self.sent), Datagram { from, to, bytes: bytes.to_vec() });
+    }
+
+    fn drain(&mut self) {
+        let mut train = vec![0; TRAIN_BYTES];
+        for of_client in [true, false] {
+            loop {
+                let (from, connection) =
+                    if of_client { (self.client_at, &mut self.client.2) } else { (self.server_at, &mut self.server.2) };
+                let Some(transmit) = connection.poll_transmit(self.now, &mut train) else { break };
+                for datagram in train[..transmit.len].chunks(transmit.segment) {
+                    self.put(from, transmit.remote, datagram);
+                }
+            }
+        }
+    }
+
+    fn hand_over(&mut self, datagram: Datagram) {
+        let Datagram { from, to, mut bytes } = datagram;
+        let end = if to == self.server_at { &mut self.server } else { &mut self.client };
+        if to != self.server_at && to != self.client_at {
+            return;
+        }
+        let (endpoint, id, connection) = end;
+        let is_data = haul_proto::data_destination(&bytes) == Some(*id);
+        if is_data || matches!(endpoint.handle(self.now, from, &mut bytes), Handled::Connection(of) if of == *id) {
+            let len = bytes.len();
+            connection.handle_train(self.now, from, Ecn::NotEct, &mut bytes, len);
+        }
+    }
+
+    /// One event.
+    fn step(&mut self) {
+        self.drain();
+        let timer = self.client.2.poll_timeout().min(self.server.2.poll_timeout());
+        let arrival = self.wire.keys().next().map_or(Time::NEVER, |(at, _)| *at);
+        self.now = self.now.max(timer.min(arrival));
+        if arrival <= self.now {
+            let (_, datagram) = self.wire.pop_first().unwrap();
+            self.hand_over(datagram);
+        } else {
+            self.client.2.handle_timeout(self.now);
+            self.server.2.handle_timeout(self.now);
+        }
+        if let Some(stream) = self.server.2.accept(StreamKind::Unidirectional) {
+            let mut buffer = [0; 4096];
+            while let Ok(length) = self.server.2.read(stream, &mut buffer) {
+                self.read.extend_from_slice(&buffer[..length]);
+                if length == 0 {
+                    self.ended = Some(self.now);
+                    break;
+                }
+            }
+        }
+    }
+
+    /// How long it took until the server had heard everything.
+    fn said(&mut self) -> Duration {
+        let start = self.now;
+        for _ in 0..10_000 {
+            self.step();
+            if let Some(ended) = self.ended {
+                return ended - start;
+            }
+        }
+        panic!("nothing arrived: {:?}", self.client.2);
+    }
+}
+
+#[test]
+fn data_follows_the_first_packet() {
+    let mut meeting = Meeting::new(&[2], b"hello");
+    assert!(meeting.client.2.is_established() && !meeting.server.2.is_established());
+    assert_eq!(meeting.said(), ONE_WAY);
+    assert_eq!(meeting.read, b"hello");
+    assert_eq!(meeting.server.2.remote(), address(1));
+    let rtt = meeting.server.2.paths().next().unwrap().rtt;
+    assert_eq!(rtt, ONE_WAY * 2, "the server has measured it by what was carried");
+}
+
+#[test]
+fn the_server_finds_the_client_wherever_it_is_and_strangers_do_not_lead_it_astray() {
+    let mut meeting = Meeting::new(&[2], b"hello");
+    meeting.drain();
+    let (_, finished) = meeting.wire.first_key_value().unwrap();
+    let finished = finished.bytes.clone();
+    // A packet of the same shape from elsewhere, sooner; then the real one, doubled.
+    let mut forged = finished.clone();
+    *forged.last_mut().unwrap() ^= 1;
+    meeting.hand_over(Datagram { from: address(666), to: address(2), bytes: forged });
+    assert!(!meeting.server.2.is_established());
+    meeting.put(address(1), address(2), &finished);
+    assert_eq!(meeting.said(), ONE_WAY);
+    assert_eq!(meeting.server.2.remote(), address(1));
+}
+
+#[test]
+fn without_the_first_packet_data_comes_again() {
+    let mut meeting = Meeting::new(&[2], b"hello");
+    meeting.drain();
+    let first = *meeting.wire.keys().next().unwrap();
+    meeting.wire.remove(&first);
+    let took = meeting.said();
+    assert!(took < ms(600), "{took:?}: the handshake's timer of 250 ms, then the probe timeout of three round trips");
+    assert_eq!(meeting.read, b"hello");
+}
+
+#[test]
+fn the_address_that_answers_is_taken() {
+    for candidates in [[3, 2], [2, 3]] {
+        let mut meeting = Meeting::new(&candidates, b"hello");
+        let took = meeting.said();
+        let bound = if candidates[0] == 2 { ONE_WAY } else { ms(1000) };
+        assert!(took <= bound, "{took:?} to {candidates:?}");
+        assert_eq!(meeting.client.2.remote(), address(2));
+        assert_eq!(meeting.read, b"hello");
+    }
+}
+
+#[test]
+fn where_nobody_answers_the_connection_ends_in_time() {
+    let mut meeting = Meeting::new(&[3, 4], b"hello");
+    let start = meeting.now;
+    while !meeting.client.2.is_closed() {
+        meeting.step();
+    }
+    assert_eq!(meeting.now - start, Duration::from_secs(60), "as long as the configuration says");
+    let asked: Vec<u16> = meeting.wire.values().map(|datagram| datagram.to.port()).collect();
+    assert!(!asked.contains(&2));
+    let mut reasons = std::iter::from_fn(|| meeting.client.2.poll_event());
+    assert!(reasons.any(|event| matches!(event, Event::Closed(reason) if reason.to_string() == "peer does not answer")));
+    assert!(meeting.server.2.is_closed(), "nobody has taken up its answer");
+}
