@@ -1,5 +1,7 @@
 //! From a host's name to a connection: through ssh, or to a daemon whose key is known.
 
+mod through_ssh;
+
 use std::fmt;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -8,16 +10,13 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use data_encoding::BASE64;
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
-use haul_cc::ControllerChoice;
 
 use crate::args::{PortRange, SshArgs};
 use crate::cp::operand::{DaemonHost, SshHost};
 use crate::exit::{Failure, chain};
 use crate::keys::{self, Known, KnownHosts};
-use crate::memory::SavedPath;
-use crate::ssh::{BOOTSTRAP, ClientHello, Family, SshCommand, SshSession, candidates, ssh_names};
+use crate::ssh::{Family, SshSession, candidates};
 use crate::state::StateDir;
 use crate::{clock, interrupt, proxy, tunnel};
 
@@ -80,9 +79,17 @@ pub struct Connected {
     pub advice: Vec<String>,
     endpoint: Endpoint,
     ssh: Option<Arc<Mutex<SshSession>>>,
+    /// What is wrong if nothing is ever heard over UDP, where that was not waited for.
+    no_answer: Option<Failure>,
 }
 
 impl Connected {
+    /// Why something failed: for this reason, unless nothing came over UDP from the beginning.
+    pub fn explained(&self, failure: Failure) -> Failure {
+        let is_unanswered = || self.connection.end().is_some_and(|end| end.is_unanswered());
+        self.no_answer.clone().filter(|_| is_unanswered()).unwrap_or(failure)
+    }
+
     /// Where the socket is bound to.
     pub fn local_addr(&self) -> SocketAddr {
         self.endpoint.local_addr()
@@ -122,50 +129,6 @@ impl Connector<'_> {
             Host::Pinned(host, key) => self.to_key(host, *key),
             Host::Open(host, key) => self.to_anyone(host, *key),
         }
-    }
-
-    fn through_ssh(&self, host: &SshHost) -> Result<Connected, Failure> {
-        let command = SshCommand::new(self.ssh, host, self.quiet, self.verbose);
-        let (controller, window) = (self.transport.controller, self.transport.stream_window);
-        let identity = Identity::generate();
-        let hello = ClientHello {
-            bootstrap: BOOTSTRAP,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            client: identity.public_key().fingerprint().to_string(),
-            family: self.family(),
-            udp_ports: self.udp_port.map(PortRange::ends),
-            controller: (controller != ControllerChoice::default()).then(|| controller.to_string()),
-            stream_window: (window != TransportConfig::default().stream_window).then_some(window.as_u64()),
-            remembered: self.transport.remembered.map(SavedPath::from),
-        };
-        // While ssh logs in.
-        let name = thread::spawn({
-            let (command, given) = (command.clone(), host.host.to_string_lossy().into_owned());
-            move || ssh_names(&command, &given)
-        });
-        let (ssh, remote) = SshSession::start(&command, &host.to_string(), &hello)?;
-        let unclear = || Failure::new(format!("{host}: the far side's answer makes no sense"));
-        let server: Fingerprint = remote.server.parse().map_err(|_| unclear())?;
-        let admission = BASE64.decode(remote.token.as_bytes()).map_err(|_| unclear())?;
-        let judge = Judge::new(move |key| key == server);
-        let config = ClientConfig { identity: Some(identity), admission: Some(admission), ..self.config(&judge) };
-        let name = name.join().unwrap_or_else(|_| host.host.to_string_lossy().into_owned());
-        let addresses = candidates(&name, &remote.addresses, remote.port, self.family());
-        let what = format!("{}:{}", host.host.display(), remote.port);
-        let (connection, endpoint) = race(&addresses, self.bind, &config).map_err(|lost| match lost {
-            _ if judge.refused().is_some() => Failure::new(format!("{what}: somebody else answers over UDP"))
-                .hint("does this address belong to another machine?"),
-            Lost::NoAddress => {
-                Failure::new(format!("{host}: no address to reach it at over UDP")).hint("look at -4 and -6, and at the name")
-            }
-            Lost::NoAnswer => no_answer(&what, &addresses, self.udp_port.is_some()),
-            Lost::Interrupted => Failure::new("interrupted"),
-            Lost::Other(error) => Failure::new(format!("{what}: {}", chain(&error))),
-        })?;
-        tracing::debug!(%host, "connected");
-        let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
-        advice.extend(remote.advice.map(|advice| format!("on {host}: {advice}")));
-        Ok(Connected { connection, advice, endpoint, ssh: Some(Arc::new(Mutex::new(ssh))) })
     }
 
     fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Failure> {
@@ -218,7 +181,7 @@ impl Connector<'_> {
             Lost::Other(error) => Failure::new(format!("{host}: {}", chain(&error))),
         })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
-        Ok(Connected { connection, advice, endpoint, ssh: None })
+        Ok(Connected { connection, advice, endpoint, ssh: None, no_answer: None })
     }
 
     /// What has a key of its own and this service.
@@ -331,17 +294,6 @@ fn worse(one: Lost, other: Lost) -> Lost {
         Lost::Interrupted => 3,
     };
     if weight(&other) > weight(&one) { other } else { one }
-}
-
-fn no_answer(what: &str, addresses: &[SocketAddr], has_ports: bool) -> Failure {
-    let failure = Failure::new(format!("no answer over UDP from {what}{}", tried(addresses)));
-    if has_ports {
-        failure.hint(
-            "a firewall between the hosts drops UDP to this port; ask for it to be opened, or name others with --udp-port RANGE",
-        )
-    } else {
-        failure.hint("a firewall between the hosts may drop UDP; if it lets some ports through, name them with --udp-port RANGE")
-    }
 }
 
 fn tried(addresses: &[SocketAddr]) -> String {

@@ -115,7 +115,7 @@ impl<'a> Copy<'a> {
         if let (Some((memory, name, way)), Some(learned)) = (memory, path.learned) {
             memory.keep(&name, way, learned);
         }
-        let report = result.map_err(|error| self.explained(host, &error, &connected))?;
+        let report = result.map_err(|error| connected.explained(self.explained(host, &error, &connected)))?;
         let (sender_busiest, receiver_busiest) = match job {
             Job::Push(_) => (own_busiest, path.server_busiest),
             Job::Pull(_) => (path.server_busiest, own_busiest),

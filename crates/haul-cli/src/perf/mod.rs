@@ -23,6 +23,7 @@ mod spread;
 mod text;
 mod wire;
 
+pub use self::flow::TcpInfo;
 pub use self::server::result_lines;
 pub use self::session::{Bounds, serve};
 pub use self::wire::{Ask, PROTOCOL};
@@ -74,7 +75,7 @@ fn one(report: &Report<'_>, host: &str, connected: &Connected) -> Result<Exit, F
         cookie,
     };
     let mut client = Client::ask(connection, &ask)
-        .map_err(|failure| Failure { message: format!("{host}: {}", failure.message), ..failure })?;
+        .map_err(|failure| connected.explained(Failure { message: format!("{host}: {}", failure.message), ..failure }))?;
     client.ping_idle()?;
     let about = about(report, host, connected, &ask, &client);
     report.started(&about);

@@ -49,7 +49,7 @@ impl Far<'_> {
         let host = &self.host;
         let connected = self.connector.connect(host)?;
         let connection = connected.connection.clone();
-        let failed = |error: &io::Error| Failure::new(format!("{host}: {}", chain(error)));
+        let failed = |error: &io::Error| connected.explained(Failure::new(format!("{host}: {}", chain(error))));
         let asked = ask(&connection, what).map_err(|error| failed(&error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let control = watch(asked.control, connection.clone(), Arc::clone(&stop));

@@ -125,7 +125,8 @@ impl Client<'_> {
         for advice in &connected.advice {
             tracing::info!("{advice}");
         }
-        let session = runtime.block_on(session::greet(&connected.connection, &self.opening, &self.host.to_string()))?;
+        let session = runtime.block_on(session::greet(&connected.connection, &self.opening, &self.host.to_string()));
+        let session = session.map_err(|failure| connected.explained(failure))?;
         self.hub.report.connected(&self.host);
         for (asked, port) in self.opening.listen.iter().zip(&session.listening) {
             let to: &dyn std::fmt::Display = if asked.socks { &"SOCKS5 clients there" } else { &"a target here" };

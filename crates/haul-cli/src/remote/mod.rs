@@ -80,6 +80,7 @@ fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclus
         },
     };
     let endpoint = listen(&hello, &config)?;
+    let opening = hello.opening.as_ref().and_then(|opening| BASE64.decode(opening.as_bytes()).ok());
     let remote = RemoteHello {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         port: endpoint.local_addr().port(),
@@ -87,8 +88,15 @@ fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclus
         token: BASE64.encode(&endpoint.admission_token()),
         addresses: ssh_address(env::var("SSH_CONNECTION").ok().as_deref()).into_iter().collect(),
         advice: endpoint.buffer_warning(),
+        answer: opening.and_then(|opening| answer(&endpoint, &opening)),
     };
     Ok((endpoint, remote, ports(&hello)?))
+}
+
+/// The handshake's answer for the client. Without one it asks over UDP, and is told there what is wrong.
+fn answer(endpoint: &Endpoint, opening: &[u8]) -> Option<String> {
+    let answer = endpoint.answer(opening).inspect_err(|error| tracing::debug!(%error, "the handshake goes over UDP"));
+    Some(BASE64.encode(&answer.ok()?))
 }
 
 fn read_line() -> Result<Vec<u8>, Failure> {

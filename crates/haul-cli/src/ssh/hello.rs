@@ -8,6 +8,8 @@
 //! ssh passes standard input on only once the far side's command runs, a round trip after the command itself. It counts where the word has not
 //! arrived: where the far side's keys allow a command of theirs only (`command="haul remote"`).
 //!
+//! Both also carry what the two ends would tell each other first over UDP: TLS' first two flights (`opening`, `answer`), which saves a round trip.
+//!
 //! A login shell may print greetings before the answer: the prefix finds it. Unknown fields are ignored, so that a later version can say more.
 
 use std::io::{self, BufRead, Read as _};
@@ -99,6 +101,9 @@ pub struct ClientHello {
     /// What the client knows of the way from the far side to it, or the other way, whichever the copy takes.
     #[serde(default)]
     pub remembered: Option<SavedPath>,
+    /// What opens the handshake (`haul::Opening`), in base64.
+    #[serde(default)]
+    pub opening: Option<String>,
 }
 
 /// What the far side answers.
@@ -134,6 +139,9 @@ pub struct RemoteHello {
     /// Advice about the far side's system, for instance small socket buffers.
     #[serde(default)]
     pub advice: Option<String>,
+    /// The answer to the client's opening, in base64; without one the handshake goes over UDP.
+    #[serde(default)]
+    pub answer: Option<String>,
 }
 
 /// Why no answer was found.
@@ -224,6 +232,7 @@ mod tests {
             token: "AAAA".into(),
             addresses: vec![IpAddr::from([10, 0, 0, 1])],
             advice: None,
+            answer: None,
         })
     }
 

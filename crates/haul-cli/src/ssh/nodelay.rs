@@ -1,4 +1,4 @@
-//! Spares ssh the round trips of Nagle's algorithm while it logs in.
+//! Spares ssh the round trips of Nagle's algorithm while it logs in, and looks how long they are.
 //!
 //! OpenSSH sets `TCP_NODELAY` only once a channel is open. Twice before that it writes two small packets one after the other (new keys and the service request; the channel and
 //! "no more sessions"), and the kernel holds the second back until the first is acknowledged: a round trip each. What the server writes waits in the same way for this side's delayed
@@ -9,13 +9,15 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::Child;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, set_tcp_quickack};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
+
+use crate::perf::TcpInfo;
 
 /// How often it is done: ssh may try several addresses, and the kernel goes back to delaying acknowledgements by itself.
 const INTERVAL: Duration = Duration::from_millis(10);
@@ -24,15 +26,17 @@ const INTERVAL: Duration = Duration::from_millis(10);
 #[derive(Debug)]
 pub struct NoDelay {
     over: Arc<AtomicBool>,
+    /// Smallest round-trip time seen, in microseconds; 0 for none.
+    rtt_us: Arc<AtomicU64>,
 }
 
 impl NoDelay {
     /// Begins. The child is not waited for before this is dropped, so its number stays its own.
     pub fn of(child: &Child) -> Self {
-        let over = Arc::new(AtomicBool::new(false));
+        let (over, rtt_us) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let pid = Pid::from_child(child);
         if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
-            let over = Arc::clone(&over);
+            let (over, rtt_us) = (Arc::clone(&over), Arc::clone(&rtt_us));
             thread::spawn(move || {
                 // Who may not look is not to try again: some systems log each attempt.
                 while !over.load(Ordering::Relaxed)
@@ -41,12 +45,20 @@ impl NoDelay {
                     for socket in sockets {
                         // Sockets of another kind have no such option.
                         let _ = set_tcp_nodelay(&socket, true).and_then(|()| set_tcp_quickack(&socket, true));
+                        if let Some(rtt) = TcpInfo::of(&socket).ok().and_then(|info| info.min_rtt()) {
+                            rtt_us.store(u64::try_from(rtt.as_micros()).unwrap_or(0), Ordering::Relaxed);
+                        }
                     }
                     thread::park_timeout(INTERVAL);
                 }
             });
         }
-        Self { over }
+        Self { over, rtt_us }
+    }
+
+    /// Round-trip time of the child's newest connection, if it could be looked at.
+    pub fn rtt(&self) -> Option<Duration> {
+        Some(Duration::from_micros(self.rtt_us.load(Ordering::Relaxed))).filter(|rtt| !rtt.is_zero())
     }
 }
 
@@ -98,7 +110,7 @@ mod tests {
             return;
         }
         let prompt = NoDelay::of(&child);
-        while !tcp_nodelay(&connection).expect("an option of TCP") {
+        while !tcp_nodelay(&connection).expect("an option of TCP") || prompt.rtt().is_none() {
             assert!(child.try_wait().expect("a child").is_none(), "it ended before it was looked at");
             thread::park_timeout(INTERVAL);
         }

@@ -23,6 +23,8 @@ pub struct SshSession {
     stdin: Option<ChildStdin>,
     /// It ends by itself: nobody waits for it.
     left: bool,
+    /// Round-trip time of its connection, if it could be looked at.
+    rtt: Option<Duration>,
     /// Kept open, so that the far side never writes to a closed pipe.
     _stdout: BufReader<ChildStdout>,
 }
@@ -40,11 +42,12 @@ impl SshSession {
         let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
         let mut stdout = BufReader::new(stdout);
         let answer = find_answer(&mut stdout);
+        let rtt = prompt.rtt();
         drop(prompt);
-        let mut session = Self { child, stdin: Some(stdin), left: false, _stdout: stdout };
+        let mut session = Self { child, stdin: Some(stdin), left: false, rtt, _stdout: stdout };
         match answer {
             Ok(RemoteAnswer::Ready(remote)) => {
-                tracing::debug!(port = remote.port, "the far side listens");
+                tracing::debug!(port = remote.port, ?rtt, "the far side listens");
                 Ok((session, remote))
             }
             Ok(RemoteAnswer::Failed { error, hint }) => {
@@ -55,6 +58,11 @@ impl SshSession {
             Err(AnswerError::Io(error)) => Err(Failure::new(format!("{host}: reading from ssh: {error}"))),
             Err(AnswerError::Missing { printed }) => Err(no_answer(command, host, session.end(), &printed)),
         }
+    }
+
+    /// Round-trip time of ssh's own connection, where it could be looked at.
+    pub const fn rtt(&self) -> Option<Duration> {
+        self.rtt
     }
 
     /// Whether ssh still runs.

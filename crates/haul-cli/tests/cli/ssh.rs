@@ -129,10 +129,11 @@ fn ssh_gets_its_options_and_no_secret() {
     let login = calls.lines().find(|line| !line.contains(" -G ")).unwrap();
     let (login, greeting) = login.rsplit_once(' ').unwrap();
     assert!(login.ends_with("-F conf -i key -J jump -o User=me -p 2222 -l you -4 -q -- far haul remote"), "{login}");
-    // Public all of it: versions, the fingerprint of the key that will connect, what the far side is to listen on.
+    // Public all of it: versions, the fingerprint of the key that will connect, what the far side is to listen on, TLS' ClientHello.
     let greeting = data_encoding::BASE64URL_NOPAD.decode(greeting.as_bytes()).unwrap();
     let greeting: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&greeting).unwrap();
-    let public = ["bootstrap", "version", "client", "family", "udp_ports", "controller", "stream_window", "remembered"];
+    let public =
+        ["bootstrap", "version", "client", "family", "udp_ports", "controller", "stream_window", "remembered", "opening"];
     assert!(greeting.keys().all(|key| public.contains(&key.as_str())), "{greeting:?}");
     assert!(greeting["client"].as_str().unwrap().starts_with("SHA256:"), "{greeting:?}");
 }
@@ -191,6 +192,51 @@ fn udp_that_does_not_come_through_is_noticed() {
     let deaf = bench.script("deaf", &format!("echo '{answer}'; cat > /dev/null"));
     let run = bench.haul(["cp", "-S", deaf.to_str().unwrap(), "x", "127.0.0.1:"]).expect(2);
     run.says(&[&format!("error: no answer over UDP from 127.0.0.1:{port} within 5 s"), "hint: a firewall", "--udp-port RANGE"]);
+}
+
+/// Once the handshake has come through ssh, whoever uses the connection finds out.
+#[test]
+fn udp_that_does_not_come_through_is_noticed_by_every_command() {
+    let bench = bench();
+    bench.file("x", 10);
+    bench.file("far/x", 10);
+    let silent = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let ssh = bench.script("elsewhere", &changing(&format!(r#"s/"port":[0-9]*/"port":{port}/"#)));
+    let ssh = ssh.to_str().unwrap();
+    let commands: [&[&str]; 6] = [
+        &["cp", "-S", ssh, "x", "far:y"],
+        &["cp", "-S", ssh, "far:x", "y"],
+        &["pipe", "-S", ssh, "far", "--", "cat"],
+        &["rsh", "-S", ssh, "far", "true"],
+        &["perf", "-S", ssh, "far"],
+        &["proxy", "-S", ssh, "far", "-L", "0:localhost:1"],
+    ];
+    let running = commands.map(|args| bench.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    for child in running {
+        let run = Run::from(child.wait_with_output().unwrap());
+        run.says(&[&format!("error: no answer over UDP from far:{port} within 5 s"), "hint: a firewall", "--udp-port RANGE"]);
+    }
+}
+
+/// The stand-in, with a far side whose answer is changed by this command of sed.
+fn changing(how: &str) -> String {
+    STAND_IN.replace("exec /bin/sh -c \"$*\"", &format!("exec /bin/sh -c \"$* | sed -u '{}'\"", how.replace('"', "\\\"")))
+}
+
+#[test]
+fn the_handshake_goes_through_ssh_and_over_udp_where_it_cannot() {
+    let bench = bench();
+    bench.file("x", 10);
+    cp(&bench, &["-vv", "x", "far:1"]).expect(0).says(&["carried=true"]);
+    // No answer; one that has lost its beginning; one with other bytes at its end.
+    let changes = [r#"s/,"answer":"[^"]*"//"#, r#"s/"answer":"..../"answer":"/"#, r#"s/\("answer":".*\)......"/\1AAAAAA"/"#];
+    for (to, how) in ["2", "3", "4"].into_iter().zip(changes) {
+        let ssh = bench.script("changes", &changing(how));
+        let run = bench.haul(["cp", "-vv", "-S", ssh.to_str().unwrap(), "x", &format!("far:{to}")]).expect(0);
+        run.says(&["carried=false"]);
+        assert_eq!(fs::read(bench.path("far").join(to)).unwrap(), noise(10));
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 use std::net::TcpStream;
-use std::os::fd::AsRawFd as _;
+use std::os::fd::AsRawFd;
 
 use rustix::io::Errno;
 use rustix::net::sockopt;
@@ -22,8 +22,8 @@ pub struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Asks the kernel.
-    pub fn of(stream: &TcpStream) -> io::Result<Self> {
+    /// Asks the kernel; an error where the socket is not one of TCP.
+    pub fn of(stream: &impl AsRawFd) -> io::Result<Self> {
         let mut bytes = vec![0_u8; INFO_BYTES];
         let mut len = INFO_BYTES as libc::socklen_t;
         // SAFETY: the kernel writes at most `len` bytes, which `bytes` has, and puts into `len` how many.
@@ -48,6 +48,12 @@ impl TcpInfo {
         field.map_or(0, u64::from_ne_bytes)
     }
 
+    /// Smallest round-trip time of the last minutes, the connection's beginning among them.
+    pub fn min_rtt(&self) -> Option<Duration> {
+        let micros = self.u32(offset::MIN_RTT);
+        (micros != 0 && micros != u64::from(u32::MAX)).then(|| Duration::from_micros(micros))
+    }
+
     /// Payload that has left, each byte once.
     pub fn sent_once(&self) -> u64 {
         self.u64(offset::BYTES_SENT).saturating_sub(self.u64(offset::BYTES_RETRANS))
@@ -59,11 +65,11 @@ impl TcpInfo {
             (self.u64(offset::BUSY_TIME), self.u64(offset::RWND_LIMITED), self.u64(offset::SNDBUF_LIMITED));
         let rate = |bytes: u64| if bytes == u64::MAX { 0 } else { bytes.saturating_mul(8) };
         let segment = self.u32(offset::SND_MSS);
-        let min_rtt = self.u32(offset::MIN_RTT);
+        let min_rtt = self.min_rtt().map_or(0, micros);
         PathSample {
             rtt_us: self.u32(offset::RTT),
             rtt_var_us: self.u32(offset::RTTVAR),
-            min_rtt_us: if min_rtt == u64::from(u32::MAX) { 0 } else { min_rtt },
+            min_rtt_us: min_rtt,
             queue_delay_us: self.u32(offset::RTT).saturating_sub(min_rtt),
             window_bytes: self.u32(offset::SND_CWND) * segment,
             in_flight_bytes: self.u32(offset::UNACKED) * segment,
