@@ -153,7 +153,7 @@ impl Endpoint {
     /// A connection that was opened over another channel and has its answer ([`Opening::on_answer`]): complete, what is written leaves at once. The
     /// server is at one of `addrs`, the likeliest first, and is asked at the others if it does not answer soon; they want a socket of their family, and
     /// one bound to `[::]` has both. If it is not heard within [`ClientConfig::connect_timeout`] the connection ends with
-    /// [`ConnectionError::is_unanswered`].
+    /// [`crate::ConnectionError::is_unanswered`].
     pub fn connect_opened(&self, addrs: &[SocketAddr], opening: Opening) -> Result<Connection, ConnectError> {
         let link = self.shared().connect_opened(addrs, opening.into_inner())?;
         Ok(Connection::new(link, self.handle.clone()))

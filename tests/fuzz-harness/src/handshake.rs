@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use aws_lc_rs::digest;
 use haul_proto::handshake::wire::{Answer, Body, CryptoHeader, DATAGRAM_BYTES, Invariant, Kind, is_handshake};
-use haul_proto::handshake::{Accept, Acceptor, CookieJar, Level, TransportParams};
+use haul_proto::handshake::{Accept, Acceptor, CarriedAnswer, CarriedOpening, CookieJar, Level, TransportParams};
 use haul_units::Time;
 
 use crate::feed::Feed;
 
-/// A handshake datagram: as it came, and with a right check sum.
+/// A handshake datagram: as it came, and with a right check sum; what travels another way than over UDP.
 pub fn handshake_datagram(data: &[u8]) {
     check_datagram(data);
     let sum = digest::digest(&digest::SHA256, data);
@@ -19,6 +19,12 @@ pub fn handshake_datagram(data: &[u8]) {
         let mut out = vec![0; data.len()];
         let length = body.encode(&mut out).expect("no longer than what it was read from");
         assert_eq!(Body::decode(&out[..length]), Some(body));
+    }
+    if let Some(opening) = CarriedOpening::decode(data) {
+        assert_eq!(opening.encode(), data);
+    }
+    if let Some(answer) = CarriedAnswer::decode(data) {
+        assert_eq!(answer.encode().as_deref(), Some(data));
     }
 }
 

@@ -97,7 +97,7 @@ fn answered(mut opening: Opening, remote: &RemoteHello, ssh: &SshSession) -> Opt
 fn meet(addresses: &[SocketAddr], bind: Option<IpAddr>, opening: Opening) -> Result<(Connection, Endpoint), Lost> {
     let first = addresses.first().ok_or(Lost::NoAddress)?.ip();
     // One socket for both families, where the machine has both.
-    let both = addresses.iter().any(|address| address.is_ipv6()).then_some(Ipv6Addr::UNSPECIFIED.into());
+    let both = addresses.iter().any(SocketAddr::is_ipv6).then_some(Ipv6Addr::UNSPECIFIED.into());
     let own = if first.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let bound = |ip: IpAddr| Endpoint::bind(SocketAddr::new(ip, 0)).ok();
     let endpoint = match bind {

@@ -114,7 +114,7 @@ fn what_is_not_an_opening_or_an_answer_is_refused() {
     let refused = |opening: &[u8]| Handshake::carried(Time::ZERO, setup.server(), opening).unwrap_err();
     assert_eq!(refused(&[]), HandshakeError::PeerMisbehaved(Misbehaviour::Malformed));
     assert_eq!(refused(&opening[..opening.len() - 1]), HandshakeError::PeerMisbehaved(Misbehaviour::Malformed));
-    assert_eq!(refused(&[&[1; 13], &[0; 70_000][..]].concat()), HandshakeError::PeerMisbehaved(Misbehaviour::TooLong));
+    assert_eq!(refused(&vec![1; 70_000]), HandshakeError::PeerMisbehaved(Misbehaviour::TooLong));
     let newer = [&[9], &opening[1..]].concat();
     assert_eq!(refused(&newer), HandshakeError::VersionMismatch { ours: vec![1], theirs: vec![9] });
     let (_, answer) = Handshake::carried(Time::ZERO, setup.server(), &opening).unwrap();
