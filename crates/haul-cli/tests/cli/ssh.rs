@@ -219,6 +219,19 @@ fn udp_that_does_not_come_through_is_noticed_by_every_command() {
     }
 }
 
+/// As behind a forwarded port: only the far side knows an address at which UDP reaches it.
+#[test]
+fn the_address_that_answers_is_taken() {
+    let bench = bench();
+    bench.file("x", 10);
+    for (to, nowhere) in [("1", "192.0.2.1"), ("2", "2001:db8::1")] {
+        let ssh = bench.script("forwarded", &STAND_IN.replace("hostname 127.0.0.1", &format!("hostname {nowhere}")));
+        let run = bench.haul(["cp", "-vv", "-S", ssh.to_str().unwrap(), "x", &format!("far:{to}")]).expect(0);
+        run.says(&["carried=true"]);
+        assert_eq!(fs::read(bench.path("far").join(to)).unwrap(), noise(10));
+    }
+}
+
 /// The stand-in, with a far side whose answer is changed by this command of sed.
 fn changing(how: &str) -> String {
     STAND_IN.replace("exec /bin/sh -c \"$*\"", &format!("exec /bin/sh -c \"$* | sed -u '{}'\"", how.replace('"', "\\\"")))

@@ -132,6 +132,14 @@ impl Connection {
         }
     }
 
+    /// What is in flight on a path has gone where nobody is: it is to be sent again.
+    pub(super) fn lose_flight(&mut self, now: Time, index: usize) {
+        let mut lost = Vec::new();
+        let on_lost = |stream, offset, len, fin| lost.push(LostRange { stream, offset, len, fin });
+        let frames = self.paths[index].lose_all(now, on_lost);
+        self.requeue(lost, frames);
+    }
+
     /// Whether a lost frame still says something: credit that has grown since is told by the newer frame.
     fn is_current(&mut self, frame: &Frame) -> bool {
         match frame {

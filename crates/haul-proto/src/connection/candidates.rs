@@ -2,13 +2,15 @@
 //!
 //! The client is complete before it has heard the server over UDP, so its addresses are tried with a connection that is already in use: the first flight, and data, go to the
 //! likeliest; when the handshake's timer asks again, it asks at all of them. The first authentic answer decides, and the connection goes on there. Source: the idea of RFC 8305 (Happy Eyeballs).
+//!
+//! The likeliest gets each flight twice: without it the server understands nothing of the first window of data, and it is one small packet.
 
 use std::net::SocketAddr;
 
 /// The addresses, until one has answered.
 #[derive(Debug, Default)]
 pub(super) struct Candidates {
-    /// The likeliest last: a flight ends there.
+    /// The likeliest last, and twice: a flight ends there.
     addresses: Vec<SocketAddr>,
     /// Where the flight under way goes.
     asked: usize,
@@ -17,7 +19,8 @@ pub(super) struct Candidates {
 impl Candidates {
     /// The likeliest first.
     pub(super) fn new(addresses: &[SocketAddr]) -> Self {
-        Self { addresses: addresses.iter().rev().copied().collect(), asked: addresses.len().saturating_sub(1) }
+        let twice = addresses.first();
+        Self { addresses: addresses.iter().rev().chain(twice).copied().collect(), asked: addresses.len().saturating_sub(1) }
     }
 
     pub(super) fn contains(&self, address: SocketAddr) -> bool {
@@ -55,10 +58,12 @@ mod tests {
     fn the_likeliest_first_then_all() {
         let [a, b, c] = [1, 2, 3].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));
         let mut candidates = Candidates::new(&[a, b, c]);
+        assert_eq!((candidates.current(), candidates.advance()), (Some(a), true));
         assert_eq!((candidates.current(), candidates.advance()), (Some(a), false));
         candidates.ask_all();
         assert_eq!((candidates.current(), candidates.advance()), (Some(c), true));
         assert_eq!((candidates.current(), candidates.advance()), (Some(b), true));
+        assert_eq!((candidates.current(), candidates.advance()), (Some(a), true));
         assert_eq!((candidates.current(), candidates.advance()), (Some(a), false));
         assert!(candidates.contains(b));
         candidates.clear();

@@ -121,8 +121,22 @@ impl Connection {
     fn settle_on(&mut self, now: Time, from: SocketAddr) {
         self.candidates.clear();
         let moved = self.handshake_peer.replace(from).is_some_and(|peer| peer != from);
-        for path in self.paths.iter_mut().filter(|_| moved) {
-            path.peer = if path.id == 0 { PeerAddress::new(from) } else { PeerAddress::opening(now, from, self.rng.next_u64()) };
+        if !moved || self.paths.is_empty() {
+            return;
+        }
+        // The paths begin there.
+        self.lose_flight(now, 0);
+        let rtt = self.handshake.as_ref().and_then(|handshake| handshake.rtt());
+        for path in &mut self.paths {
+            let random = self.rng.next_u64();
+            if path.id > 0 {
+                path.peer = PeerAddress::opening(now, from, random);
+                continue;
+            }
+            path.peer = PeerAddress::new(from);
+            if let Some(rtt) = rtt {
+                path.begin(now, rtt, self.config.controller, random);
+            }
         }
     }
 

@@ -368,7 +368,8 @@ impl Path {
         if self.is_usable() { Vec::new() } else { self.lose_all(now, on_lost) }
     }
 
-    fn lose_all(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
+    /// Everything in flight is taken for lost.
+    pub fn lose_all(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
         let lost = self.loss.lose_all(&mut self.sent, on_lost);
         let frames = self.on_lost(now, lost, true);
         if self.mtu.on_silence(now) {

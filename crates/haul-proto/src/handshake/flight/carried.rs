@@ -70,6 +70,11 @@ impl Handshake {
         self.peer_packet_number > carried
     }
 
+    /// Smallest round-trip time seen.
+    pub fn rtt(&self) -> Option<Duration> {
+        self.timing.rtt()
+    }
+
     /// What is not acknowledged is to be sent again at once.
     pub fn repeat(&mut self) {
         self.outgoing.iter_mut().for_each(Outgoing::rewind);
