@@ -39,6 +39,12 @@ pub trait Controller: Debug + Send {
     fn snapshot(&self) -> Snapshot;
     /// Packets that left together have arrived spread out.
     fn on_dispersion(&mut self, _sample: &DispersionSample) {}
+    /// Filler to send while the application has nothing to send, and from when on: the path is to be measured. A train of it may take several calls.
+    fn filler(&self) -> Option<(Time, Bytes)> {
+        None
+    }
+    /// Filler has been handed to the network, in place of `on_sent`.
+    fn on_filler(&mut self, _sent: &SentSample) {}
     /// What it knows about the path, for the controller that takes its place and for the next connection to the same host. `None`: it
     /// has no model of the path beyond its window.
     fn learned(&self) -> Option<Learned> {

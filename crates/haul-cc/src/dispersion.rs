@@ -106,7 +106,7 @@ const EXACT_STEPS: u32 = 3;
 /// What came in one report came within this time, unless the receiver was held up for longer.
 const WHOLE: Duration = Duration::from_millis(2);
 /// Trains that leave so close together are one.
-const TOGETHER: Duration = Duration::from_micros(200);
+pub(crate) const TOGETHER: Duration = Duration::from_micros(200);
 
 #[cfg(test)]
 mod tests {

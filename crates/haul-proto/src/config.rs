@@ -40,6 +40,9 @@ pub struct TransportConfig {
     pub rate_limit: Option<BitRate>,
     /// Whether packets are spaced. Default: [`Pacing::On`].
     pub pacing: Pacing,
+    /// Whether a path may be measured by filler (some 20 kB, on a fast path up to half a megabyte) while the application has nothing to send yet, in modes
+    /// that measure; for applications that greet each other before they move much. Default: no.
+    pub filler: bool,
     /// Makes the sinks of placed streams that the peer opens. Default: none, such streams are refused.
     pub sinks: Option<SinkFactory>,
     /// Paths that a client opens, the first counted: each has its own packet numbers, window and rate, and a port of its own if the
@@ -65,6 +68,7 @@ impl Default for TransportConfig {
             max_streams: 1 << 14,
             rate_limit: None,
             pacing: Pacing::On,
+            filler: false,
             sinks: None,
             paths: 1,
             packets_per_key: 1 << 22,

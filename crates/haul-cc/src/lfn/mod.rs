@@ -20,6 +20,7 @@
 
 mod contest;
 mod epoch;
+mod filler;
 mod hold;
 mod jitter;
 mod loss;
@@ -228,6 +229,19 @@ impl Controller for Lfn {
     fn on_dispersion(&mut self, sample: &DispersionSample) {
         if let Phase::Quick(quick) = &mut self.phase {
             quick.on_dispersion(sample);
+        }
+    }
+
+    fn filler(&self) -> Option<(Time, Bytes)> {
+        match &self.phase {
+            Phase::Quick(quick) => quick.filler(),
+            _ => None,
+        }
+    }
+
+    fn on_filler(&mut self, sent: &SentSample) {
+        if let Phase::Quick(quick) = &mut self.phase {
+            quick.on_filler(sent);
         }
     }
 

@@ -6,6 +6,8 @@
 //!             3  all of it, once a sixteenth of a round trip of the jump has come through without a queue                  full
 //! ```
 //!
+//! An application that has nothing to say yet is not waited for: filler is measured in place of its data.
+//!
 //! Where the receiver's clock cannot tell how fast the trains came, the rate that an earlier connection found takes the place of the
 //! measurement, if the round-trip time fits: Careful Resume (RFC 9959: Reconnaissance, Unvalidated, Validating, Safe Retreat, Normal).
 //! What is wrong shows within the first acknowledgements of the jump, as a queue or as much loss: then what has arrived is the estimate,
@@ -17,6 +19,7 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use super::filler::{Fillers, Sizes};
 use super::loss::BaseLoss;
 use super::path::PathModel;
 use crate::pacer::quantum;
@@ -30,6 +33,7 @@ pub(super) struct Quick {
     rtt: Option<Duration>,
     remembered: Option<Learned>,
     trains: Vec<DispersionSample>,
+    fillers: Fillers,
     stage: Stage,
     /// What is left to send of the train that is leaving.
     train_left: Bytes,
@@ -63,6 +67,8 @@ struct Leg {
     /// What it sent, and what the leg before did.
     span: Span,
     before: Option<Span>,
+    /// Data has left that is not a word or two of an application that waits for an answer.
+    begun: bool,
     /// Acknowledgements of the leg.
     acks: u32,
     /// When the first of them came, and what had been delivered then.
@@ -111,6 +117,7 @@ impl Quick {
             rtt: start.rtt,
             remembered: start.remembered,
             trains: Vec::with_capacity(TRAINS),
+            fillers: Fillers::default(),
             stage: Stage::Reconnaissance,
             train_left: Bytes::ZERO,
             jumped_at: Time::NEVER,
@@ -122,8 +129,12 @@ impl Quick {
     }
 
     pub(super) fn on_dispersion(&mut self, sample: &DispersionSample) {
-        if sample.bytes < self.packet * LEAST_PKTS || sample.sent_at >= self.jumped_at {
+        if sample.bytes < self.packet * LEAST_PKTS || sample.sent_at >= self.jumped_at && !self.fillers.contains(sample) {
             return;
+        }
+        // The scout is too short to count beside trains.
+        if self.trains.first().is_some_and(|first| self.fillers.is_scout(first) && first.sent_at != sample.sent_at) {
+            self.trains.remove(0);
         }
         if self.trains.last().is_some_and(|last| last.sent_at == sample.sent_at) {
             self.trains.pop();
@@ -134,6 +145,7 @@ impl Quick {
     }
 
     pub(super) fn on_sent(&mut self, sent: &SentSample) {
+        self.fillers.on_data();
         if self.train_left == Bytes::ZERO {
             self.train_left = self.train();
         }
@@ -144,8 +156,37 @@ impl Quick {
         } else if self.train_left == Bytes::ZERO {
             self.trains_sent += 1;
         }
-        if let (Stage::Jump(leg) | Stage::Full(leg), true) = (&mut self.stage, sent.app_limited) {
-            leg.limited = true;
+        if let Stage::Jump(leg) | Stage::Full(leg) = &mut self.stage {
+            if leg.begun {
+                leg.limited |= sent.app_limited;
+            } else if sent.app_limited {
+                leg.put_off(sent);
+            } else {
+                leg.begun = true;
+            }
+        }
+    }
+
+    /// Filler to send, and when, while the application has nothing.
+    pub(super) fn filler(&self) -> Option<(Time, Bytes)> {
+        let waits = match self.stage {
+            Stage::Reconnaissance => self.trains_sent == 0,
+            Stage::Jump(leg) => !leg.begun,
+            Stage::Full(_) => false,
+        };
+        let sizes = Sizes { least: self.packet * LEAST_TRAIN_PKTS, most: self.train(), gap: self.gap() };
+        let scout = self.trains.first();
+        waits.then(|| self.fillers.next(scout, sizes)).flatten()
+    }
+
+    /// Filler has left.
+    pub(super) fn on_filler(&mut self, sent: &SentSample) {
+        let Some((_, train)) = self.filler() else { return };
+        self.fillers.on_sent(sent.now, sent.bytes, train);
+        // What comes next is not of a train of data.
+        self.train_left = Bytes::ZERO;
+        if let Stage::Jump(leg) = &mut self.stage {
+            leg.put_off(sent);
         }
     }
 
@@ -214,7 +255,7 @@ impl Quick {
         if !known {
             return Verdict::Search(leg.rate_bps);
         }
-        self.stage = Stage::Full(Leg { before: Some(leg.span), ..Leg::new(ack, target_bps) });
+        self.stage = Stage::Full(Leg { before: Some(leg.span), begun: true, ..Leg::new(ack, target_bps) });
         self.gauge.best_bps = 0.0;
         Verdict::Continue
     }
@@ -291,7 +332,7 @@ impl Quick {
         match self.stage {
             Stage::Reconnaissance if self.train_left > Bytes::ZERO => BitRate::MAX,
             // The pacer waits for what left last, which is one call's worth.
-            Stage::Reconnaissance => BitRate::of(self.burst(), self.rtt.map_or(UNKNOWN_GAP, |rtt| (rtt / 5).max(LEAST_GAP))),
+            Stage::Reconnaissance => BitRate::of(self.burst(), self.gap()),
             Stage::Jump(leg) | Stage::Full(leg) => leg.rate(),
         }
     }
@@ -322,6 +363,11 @@ impl Quick {
         self.packet = packet;
     }
 
+    /// From one train to the next.
+    fn gap(&self) -> Duration {
+        self.rtt.map_or(UNKNOWN_GAP, |rtt| (rtt / 5).max(LEAST_GAP))
+    }
+
     /// A train that a queue of a quarter of a round trip at 100 Mbit/s holds.
     fn train(&self) -> Bytes {
         let long = self.rtt.map_or(Bytes::ZERO, |rtt| BitRate::mbps(100).bytes_in(rtt / 5));
@@ -332,7 +378,14 @@ impl Quick {
 
 impl Leg {
     fn new(ack: &AckSample, rate_bps: f64) -> Self {
-        Self { goal_bps: rate_bps, rate_bps, span: Span::new(ack), before: None, acks: 0, first: None, limited: false }
+        let span = Span::new(ack);
+        Self { goal_bps: rate_bps, rate_bps, span, before: None, begun: false, acks: 0, first: None, limited: false }
+    }
+
+    /// What leaves now is not of it: it begins after that.
+    fn put_off(&mut self, sent: &SentSample) {
+        self.span.sent_from = sent.now + Duration::from_nanos(1);
+        self.span.from += sent.bytes;
     }
 
     /// With one more acknowledgement, if it is of the leg.

@@ -98,12 +98,7 @@ fn connector(args: &PipeArgs) -> Connector<'_> {
 }
 
 fn transport(args: &PipeArgs) -> TransportConfig {
-    TransportConfig {
-        controller: args.mode,
-        rate_limit: args.limit.map(|limit| limit.0),
-        stream_window: tunnel::STREAM_WINDOW,
-        ..TransportConfig::default()
-    }
+    TransportConfig { rate_limit: args.limit.map(|limit| limit.0), ..tunnel::transport(args.mode) }
 }
 
 #[cfg(test)]

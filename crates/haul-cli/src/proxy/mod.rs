@@ -81,6 +81,8 @@ fn transport(args: &CarriageArgs) -> TransportConfig {
         rate_limit: args.limit.map(|limit| limit.0),
         idle_timeout: Duration::from_secs(args.dead_after),
         stream_window: STREAM_WINDOW,
+        // Nobody knows when somebody comes, nor how much they bring.
+        filler: true,
         ..TransportConfig::default()
     }
 }

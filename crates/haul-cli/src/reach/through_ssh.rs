@@ -79,6 +79,7 @@ impl Connector<'_> {
             udp_ports: self.udp_port.map(PortRange::ends),
             controller: (controller != ControllerChoice::default()).then(|| controller.to_string()),
             stream_window: (window != TransportConfig::default().stream_window).then_some(window.as_u64()),
+            filler: self.transport.filler,
             remembered: self.transport.remembered.map(SavedPath::from),
             opening: Some(BASE64.encode(&opening.bytes())),
         }

@@ -75,6 +75,7 @@ fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclus
         transport: TransportConfig {
             controller: controller.unwrap_or_default(),
             remembered: hello.remembered.and_then(|saved| saved.learned()),
+            filler: hello.filler,
             stream_window: hello.stream_window.map_or(TransportConfig::default().stream_window, Bytes),
             ..TransportConfig::default()
         },

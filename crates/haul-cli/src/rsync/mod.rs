@@ -7,8 +7,6 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
-use haul::TransportConfig;
-
 use crate::args::{RshArgs, RsyncArgs, SshArgs};
 use crate::cp::operand::SshHost;
 use crate::exit::{Exit, Failure};
@@ -68,7 +66,7 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
         udp_port: args.udp_port,
         state: args.state.as_deref(),
         bind: None,
-        transport: TransportConfig { controller: args.mode, stream_window: tunnel::STREAM_WINDOW, ..TransportConfig::default() },
+        transport: tunnel::transport(args.mode),
         quiet: args.quiet,
         verbose: args.verbose > 0,
     };

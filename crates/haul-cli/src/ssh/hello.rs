@@ -98,6 +98,9 @@ pub struct ClientHello {
     /// Bytes that a new ordered stream may run ahead of its reader, where many streams want less than usual.
     #[serde(default)]
     pub stream_window: Option<u64>,
+    /// Whether the far side may measure the way to the client before there is anything to send.
+    #[serde(default)]
+    pub filler: bool,
     /// What the client knows of the way from the far side to it, or the other way, whichever the copy takes.
     #[serde(default)]
     pub remembered: Option<SavedPath>,

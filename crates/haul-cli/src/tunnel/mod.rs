@@ -16,7 +16,7 @@ mod frame;
 mod opening;
 mod server;
 
-use haul::Bytes;
+use haul::{Bytes, ControllerChoice, TransportConfig};
 
 pub use exchange::{Ends, Stop, enlarge_pipe, exchange};
 pub use frame::{Frame, Status};
@@ -26,7 +26,13 @@ pub use server::{Session, serve_account};
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-tunnel/1";
 /// A tunnel has one stream with much in it: it starts with what a connection starts with.
-pub const STREAM_WINDOW: Bytes = Bytes::mib(64);
+const STREAM_WINDOW: Bytes = Bytes::mib(64);
+
+/// How the connection of a tunnel behaves.
+pub fn transport(controller: ControllerChoice) -> TransportConfig {
+    // The programs at its ends may well greet each other before one of them has much to say.
+    TransportConfig { controller, stream_window: STREAM_WINDOW, filler: true, ..TransportConfig::default() }
+}
 
 /// Close code: everything asked for was done.
 pub const CLOSE_DONE: u64 = 0;

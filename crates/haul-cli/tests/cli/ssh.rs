@@ -132,8 +132,18 @@ fn ssh_gets_its_options_and_no_secret() {
     // Public all of it: versions, the fingerprint of the key that will connect, what the far side is to listen on, TLS' ClientHello.
     let greeting = data_encoding::BASE64URL_NOPAD.decode(greeting.as_bytes()).unwrap();
     let greeting: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&greeting).unwrap();
-    let public =
-        ["bootstrap", "version", "client", "family", "udp_ports", "controller", "stream_window", "remembered", "opening"];
+    let public = [
+        "bootstrap",
+        "version",
+        "client",
+        "family",
+        "udp_ports",
+        "controller",
+        "stream_window",
+        "filler",
+        "remembered",
+        "opening",
+    ];
     assert!(greeting.keys().all(|key| public.contains(&key.as_str())), "{greeting:?}");
     assert!(greeting["client"].as_str().unwrap().starts_with("SHA256:"), "{greeting:?}");
 }

@@ -223,7 +223,7 @@ impl Connection {
         let now = origin.now;
         match frame {
             // A challenge's path matters: `handle_control` has seen to it.
-            Frame::Ping | Frame::PathChallenge(_) => {}
+            Frame::Ping | Frame::Filler | Frame::PathChallenge(_) => {}
             Frame::Ack(ack) => self.on_ack(now, &ack)?,
             Frame::AckFloor { path, floor, rtt } => {
                 if let Some(path) = self.paths.get_mut(usize::from(path)) {

@@ -12,6 +12,7 @@
 //! | `acked` | what an acknowledgement or a loss does to streams and frames |
 //! | `output` | what leaves next |
 //! | `train` | filling a train with stream data |
+//! | `filler` | trains of filler, to measure a path before there is data |
 //! | `paths` | opening paths, and which of them is for what |
 //! | `timers` | what happens when time passes |
 //! | `close` | the end |
@@ -21,6 +22,7 @@
 mod acked;
 mod candidates;
 mod close;
+mod filler;
 mod input;
 mod output;
 mod paths;

@@ -29,11 +29,15 @@ impl Connection {
             path.paced_until = Time::NEVER;
         }
         if self.streams.is_idle() {
+            if let Some(filler) = (0..self.paths.len()).find_map(|index| self.poll_filler(now, index, train)) {
+                return Some(filler);
+            }
             self.paths.iter_mut().for_each(|path| {
                 path.trains.on_pause();
                 path.pacer.on_pause();
             });
             self.wait_for_data(now, Wait::Application);
+            self.note_filler_due();
             return None;
         }
         let turns = self.turns(now);

@@ -227,6 +227,24 @@ impl Path {
 
     /// A packet or a train of them has left; `bytes` in all, kept as `runs` (content, packets, bytes of each, bytes of the last).
     pub fn on_sent(&mut self, now: Time, bytes: u64, packets: u64, app_limited: bool, runs: impl Iterator<Item = SentRun>) {
+        let sample = self.record(now, bytes, packets, app_limited, runs);
+        self.controller.on_sent(&sample);
+    }
+
+    /// As [`Path::on_sent`], for packets of filler.
+    pub fn on_filler_sent(&mut self, now: Time, bytes: u64, packets: u64, run: SentRun) {
+        let sample = self.record(now, bytes, packets, true, std::iter::once(run));
+        self.controller.on_filler(&sample);
+    }
+
+    fn record(
+        &mut self,
+        now: Time,
+        bytes: u64,
+        packets: u64,
+        app_limited: bool,
+        runs: impl Iterator<Item = SentRun>,
+    ) -> SentSample {
         if self.sent.in_flight() == 0 {
             self.controller.on_idle(now);
             self.floor_due = self.floor_due.min(now + self.floor_interval());
@@ -243,7 +261,7 @@ impl Path {
         self.sent_at = now;
         self.meter.sent_pkts += packets;
         self.meter.sent_bytes += bytes;
-        self.controller.on_sent(&SentSample { now, bytes: Bytes(bytes), in_flight, app_limited });
+        SentSample { now, bytes: Bytes(bytes), in_flight, app_limited }
     }
 
     /// Applies a report; `on_data` gets every range newly acknowledged, `on_control` the frames that arrived, `on_lost` each range lost.

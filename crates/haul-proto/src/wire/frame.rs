@@ -11,6 +11,8 @@ use crate::streams::{StreamId, StreamKind};
 pub enum Frame {
     /// Asks for an acknowledgement at once.
     Ping,
+    /// Makes a packet of padding count like one of data: it is acknowledged when those would be.
+    Filler,
     /// What has been received on a path.
     Ack(Ack),
     /// The sender of data tells which reports it has (nothing below `floor` need be reported again) and its smoothed round-trip time,
@@ -92,6 +94,7 @@ pub enum DecodeError {
     BadAck,
 }
 
+/// A byte of nothing; there may be many.
 const PADDING: u8 = 0;
 const PING: u8 = 1;
 const ACK: u8 = 2;
@@ -105,6 +108,7 @@ const PLACED_FIN: u8 = 9;
 const PATH_CHALLENGE: u8 = 10;
 const PATH_RESPONSE: u8 = 11;
 const CLOSE: u8 = 12;
+const FILLER: u8 = 13;
 
 impl Frame {
     /// The longest reason of a [`Frame::Close`].
@@ -132,6 +136,7 @@ impl Frame {
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Ping => out.push(PING),
+            Self::Filler => out.push(FILLER),
             Self::Ack(ack) => {
                 out.push(ACK);
                 ack.encode(out);
@@ -178,8 +183,12 @@ impl Frame {
 
     fn decode(reader: &mut Reader<'_>) -> Result<Option<Self>, DecodeError> {
         let frame = match reader.u8()? {
-            PADDING => return Ok(None),
+            PADDING => {
+                reader.skip_zeros();
+                return Ok(None);
+            }
             PING => Self::Ping,
+            FILLER => Self::Filler,
             ACK => Self::Ack(Ack::decode(reader)?),
             ACK_FLOOR => {
                 Self::AckFloor { path: reader.u8()?, floor: reader.varint()?, rtt: Duration::from_micros(reader.varint()?) }
@@ -235,6 +244,7 @@ mod tests {
         let stream = any::<u32>().prop_map(StreamId);
         prop_oneof![
             Just(Frame::Ping),
+            Just(Frame::Filler),
             (any::<u8>(), any::<u64>(), any::<u32>()).prop_map(|(path, floor, us)| Frame::AckFloor {
                 path,
                 floor,

@@ -26,6 +26,12 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// Passes over bytes of zero.
+    pub(crate) fn skip_zeros(&mut self) {
+        let zeros = self.rest.iter().position(|&byte| byte != 0).unwrap_or(self.rest.len());
+        self.rest = &self.rest[zeros..];
+    }
+
     pub(crate) fn u8(&mut self) -> Result<u8, DecodeError> {
         let (&first, rest) = self.rest.split_first().ok_or(DecodeError::Truncated)?;
         self.rest = rest;

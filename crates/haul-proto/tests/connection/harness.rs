@@ -421,6 +421,11 @@ pub fn connected(network: &mut Network<End>) -> Time {
 /// The client sends `bytes` on a placed stream; returns how long it took until the server had all of them.
 pub fn upload(network: &mut Network<End>, bytes: u64, limit: Duration) -> Duration {
     let start = connected(network);
+    upload_from(network, start, bytes, limit)
+}
+
+/// The same on a connection that there is already, from now (`start`) on.
+pub fn upload_from(network: &mut Network<End>, start: Time, bytes: u64, limit: Duration) -> Duration {
     network.endpoint_mut(CLIENT).start_bulk(bytes, false);
     let done = network.run_until(start + limit, |network| {
         let placed = network.endpoint(SERVER).placed.lock().unwrap();

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
 use haul_proto::TransportConfig;
+use haul_sim::Network;
 use haul_units::BitRate;
 
-use crate::harness::{CLIENT, Path, connected, ms, pair, upload};
+use crate::harness::{CLIENT, End, Path, connected, ms, pair, upload, upload_from};
 
 const BYTES: u64 = 50 << 20;
 
@@ -34,6 +35,40 @@ fn a_quick_start_saves_round_trips() {
         let (again, _) = lost_rounds(path, &with(ControllerChoice::Quickstart, Some(learned)));
         assert!(again <= quick + 0.3, "{again} round trips the second time, {quick} the first");
     }
+}
+
+/// A connection that has been idle for two round trips, and how many bytes have left by then.
+fn greeted(path: Path, filler: bool) -> (Network<End>, u64) {
+    let transport = TransportConfig { filler, ..with(ControllerChoice::Quickstart, None) };
+    let mut network = pair(path, &transport);
+    let start = connected(&mut network) + path.rtt * 2;
+    network.run(start);
+    let sent = network.endpoint_mut(CLIENT).connection().stats(start).expect("connected").sent;
+    (network, sent.as_u64())
+}
+
+/// How many round trips an upload took that began then.
+fn lost_rounds_after_a_greeting(path: Path, filler: bool) -> (f64, u64) {
+    let (mut network, sent) = greeted(path, filler);
+    let start = network.now();
+    let took = upload_from(&mut network, start, BYTES, path.ideal(BYTES, 1472) * 20 + path.rtt * 50);
+    ((took.as_secs_f64() - path.ideal(BYTES, 1472).as_secs_f64()) / path.rtt.as_secs_f64(), sent)
+}
+
+#[test]
+fn filler_measures_the_path_of_an_application_that_has_nothing_to_say_yet() {
+    for path in [Path::new(BitRate::mbps(1000), ms(100)), Path::new(BitRate::mbps(200), ms(50)).loss(0.01)] {
+        let (plain, little) = lost_rounds_after_a_greeting(path, false);
+        let (filled, filler) = lost_rounds_after_a_greeting(path, true);
+        assert!(filled + 0.6 <= plain, "{filled} round trips with filler, {plain} without");
+        assert!(little < 10_000 && filler < 600_000, "{filler} bytes of filler, {little} without");
+    }
+}
+
+#[test]
+fn filler_does_not_fill_a_slow_path() {
+    let (_, filler) = greeted(Path::new(BitRate::mbps(1), ms(100)), true);
+    assert!(filler < 30_000, "{filler} bytes");
 }
 
 #[test]

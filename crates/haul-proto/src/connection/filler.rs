@@ -1,0 +1,57 @@
+//! Trains of filler: padding that measures a path before the application has anything to say, where the controller asks for it.
+
+use haul_units::{Bytes, Time};
+
+use super::{Connection, Transmit};
+use crate::path::SentRun;
+use crate::recovery::Content;
+use crate::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
+
+/// Packets of one run.
+const RUN_PACKETS: usize = 64;
+
+impl Connection {
+    /// A train of filler, or a part of one, that is due on a path.
+    pub(super) fn poll_filler(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
+        let (due, bytes) = self.filler(index)?;
+        let path = self.paths.get_mut(index).filter(|_| due <= now)?;
+        let packet = usize::from(path.mtu.current());
+        let packets = (bytes.as_u64() as usize / packet).min(RUN_PACKETS).min(train.len() / packet);
+        let keys = self.keys.as_mut()?;
+        self.encoded.clear();
+        Frame::Filler.encode(&mut self.encoded);
+        self.encoded.resize(packet - CONTROL_HEADER_BYTES - TAG_BYTES, 0);
+        let first = path.next_number;
+        for datagram in train.chunks_exact_mut(packet).take(packets) {
+            let number = path.next_number;
+            let (destination, epoch) = (self.remote, keys.sealer.epoch());
+            Header { destination, path: path.id, epoch, number, kind: PacketKind::Control }.encode(datagram);
+            let (head, body) = datagram.split_at_mut(CONTROL_HEADER_BYTES);
+            keys.sealer.seal_into(path.id, number, head, &self.encoded, body).ok()?;
+            path.next_number += 1;
+        }
+        let len = packets * packet;
+        let content = Content::Control(Box::default());
+        let run = SentRun { first, count: packets as u8, content, packet: packet as u16, last_packet: packet as u16 };
+        path.pacer.on_sent(now, Bytes(len as u64));
+        path.on_filler_sent(now, len as u64, packets as u64, run);
+        Some(Transmit { path: path.id, remote: path.peer.current(), len, segment: packet, ecn: path.ecn.mark() })
+    }
+
+    /// When filler is due on some path, if nothing else leaves before.
+    pub(super) fn note_filler_due(&mut self) {
+        for index in 0..self.paths.len() {
+            let due = self.filler(index).map_or(Time::NEVER, |(due, _)| due);
+            self.paths[index].paced_until = due;
+        }
+    }
+
+    /// The filler that a path's controller asks for: only where the application allows it, and where no limit makes a measurement useless.
+    fn filler(&self, index: usize) -> Option<(Time, Bytes)> {
+        let allowed = self.config.filler && self.rate_limit_each().is_none();
+        let path = self.paths.get(index).filter(|path| allowed && path.peer.is_proved())?;
+        let (due, bytes) = path.controller.filler()?;
+        let room = bytes.min(Bytes(path.window_room()));
+        (room >= Bytes(path.mtu.current().into())).then_some((due, room))
+    }
+}
