@@ -13,6 +13,8 @@ use crate::experiment::Judged;
 pub struct Seen {
     /// Which.
     pub case: &'static Case,
+    /// Which run of it, from 1.
+    pub run: u32,
     /// How long.
     pub length: Duration,
     /// What arrived when, by flow, since the beginning of the case.
@@ -24,6 +26,11 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// What a person calls it.
+    pub fn name(&self) -> String {
+        if self.case.runs > 1 { format!("{}, run {}", self.case.name, self.run) } else { self.case.name.to_owned() }
+    }
+
     /// When what counts begins and ends: the second half; beside a guest that leaves, the second half of its stay.
     fn counts(&self) -> (Duration, Duration) {
         let stay = self.case.parties.iter().zip(&self.ended).find(|(party, _)| party.until.is_some());
@@ -96,45 +103,65 @@ impl Seen {
     }
 }
 
-/// Each goal with its value and verdict.
-pub fn judge(seen: &Seen) -> Vec<Judged> {
-    seen.case.goals.iter().map(|goal| judge_one(seen, *goal)).collect()
+/// Each goal with its value and verdict, over all runs of its case; the runs of a case stand together.
+pub fn judge(seen: &[Seen]) -> Vec<Judged> {
+    let runs = seen.chunk_by(|one, next| one.case.name == next.case.name);
+    runs.flat_map(|runs| runs[0].case.goals.iter().map(|goal| judge_one(runs, *goal))).collect()
 }
 
-fn judge_one(seen: &Seen, goal: Goal) -> Judged {
-    let who = seen.case.name;
+/// The mean of what the runs say, if all of them do.
+fn mean(runs: &[Seen], value: impl Fn(&Seen) -> Option<f64>) -> Option<f64> {
+    let sum: Option<f64> = runs.iter().map(value).sum();
+    sum.map(|sum| sum / runs.len() as f64)
+}
+
+fn judge_one(runs: &[Seen], goal: Goal) -> Judged {
+    let who = runs[0].case.name;
     let percent = |value: f64| format!("{:.1} %", value * 100.0);
     let index = |value: f64| format!("{value:.3}");
-    let ran = seen.rates().iter().sum::<f64>() > 0.0;
-    let value = |value: f64| ran.then_some(value);
+    let ran = |seen: &Seen| seen.rates().iter().sum::<f64>() > 0.0;
+    let value = |value: &dyn Fn(&Seen) -> f64| mean(runs, |seen| ran(seen).then(|| value(seen)));
+    let share = |flow: usize| value(&move |seen| seen.share(flow));
     match goal {
-        Goal::JainAtLeast(least) => Judged::at_least(who, "Jain's index", value(seen.jain()), least, index),
-        Goal::UsedAtLeast(least) => Judged::at_least(who, "used", value(seen.used()), least, percent),
-        Goal::ShareAtMost(flow, most) => Judged::at_most(who, "share", value(seen.share(flow)), most, percent),
-        Goal::ShareAtLeast(flow, least) => Judged::at_least(who, "share", value(seen.share(flow)), least, percent),
+        Goal::JainAtLeast(least) => Judged::at_least(who, "Jain's index", value(&Seen::jain), least, index),
+        Goal::UsedAtLeast(least) => Judged::at_least(who, "used", value(&Seen::used), least, percent),
+        Goal::ShareAtMost(flow, most) => spread(Judged::at_most(who, "share", share(flow), most, percent), runs, flow),
+        Goal::ShareAtLeast(flow, least) => spread(Judged::at_least(who, "share", share(flow), least, percent), runs, flow),
         Goal::ShareWithin(flow, least, most) => {
-            let share = value(seen.share(flow));
+            let share = share(flow);
             let goal = format!("share {} to {}", percent(least), percent(most));
             let text = share.map_or_else(|| "not measured".to_owned(), percent);
-            Judged { who: who.to_owned(), goal, value: text, met: share.map(|share| (least..=most).contains(&share)) }
+            let met = share.map(|share| (least..=most).contains(&share));
+            spread(Judged { who: who.to_owned(), goal, value: text, met }, runs, flow)
         }
-        Goal::VariationAtMost(most) => Judged::at_most(who, "variation of the rate per second", seen.variation(), most, percent),
+        Goal::VariationAtMost(most) => {
+            Judged::at_most(who, "variation of the rate per second", mean(runs, Seen::variation), most, percent)
+        }
         Goal::QueueAtMost(most) => {
-            let queue = seen.queue_p95.map(|queue| queue.as_secs_f64() / RTT.as_secs_f64());
-            Judged::at_most(who, "standing queue (p95)", queue, most, |value| format!("{value:.2} BDP"))
+            let queue = |seen: &Seen| seen.queue_p95.map(|queue| queue.as_secs_f64() / RTT.as_secs_f64());
+            Judged::at_most(who, "standing queue (p95)", mean(runs, queue), most, |value| format!("{value:.2} BDP"))
         }
         Goal::BackAt(part, within) => {
             let what = format!("back at {} after CUBIC has left in", percent(part));
-            let back = match seen.back_at(part) {
+            let back = |seen: &Seen| match seen.back_at(part) {
                 // It left, and the first never came back.
                 None if seen.ended.get(1).is_some_and(Option::is_some) => Some(f64::INFINITY),
                 back => back.map(|time| time.as_secs_f64()),
             };
-            Judged::at_most(who, &what, back, within.as_secs_f64(), |value| {
+            Judged::at_most(who, &what, mean(runs, back), within.as_secs_f64(), |value| {
                 if value.is_finite() { format!("{value:.1} s") } else { "never".to_owned() }
             })
         }
     }
+}
+
+/// With the shares of the single runs, where there are several.
+fn spread(judged: Judged, runs: &[Seen], flow: usize) -> Judged {
+    if runs.len() < 2 || judged.met.is_none() {
+        return judged;
+    }
+    let shares: Vec<String> = runs.iter().map(|seen| format!("{:.0}", seen.share(flow) * 100.0)).collect();
+    Judged { value: format!("{} ({})", judged.value, shares.join(", ")), ..judged }
 }
 
 #[cfg(test)]
@@ -155,11 +182,11 @@ mod tests {
 
     fn seen(name: &str, series: Vec<Series>, ended: Option<Duration>) -> Seen {
         let ended = (0..series.len()).map(|flow| ended.filter(|_| flow == 1)).collect();
-        Seen { case: case(name), length: Duration::from_secs(10), ended, queue_p95: None, series }
+        Seen { case: case(name), run: 1, length: Duration::from_secs(10), ended, queue_p95: None, series }
     }
 
     fn met(seen: &Seen) -> Vec<Option<bool>> {
-        judge(seen).iter().map(|judged| judged.met).collect()
+        judge(std::slice::from_ref(seen)).iter().map(|judged| judged.met).collect()
     }
 
     #[test]
@@ -169,6 +196,19 @@ mod tests {
         let (greedy, poor) = ([80; 10], [12; 10]);
         assert_eq!(met(&seen("2 fair", vec![series(greedy), series(poor)], None)), [Some(false), Some(true)]);
         assert_eq!(met(&seen("fair, CUBIC", vec![series(greedy), series(poor)], None)), [Some(false)]);
+    }
+
+    #[test]
+    fn the_mean_of_the_runs_counts() {
+        let run = |run, ours, theirs| Seen { run, ..seen("fair, CUBIC", vec![series([ours; 10]), series([theirs; 10])], None) };
+        let runs = [run(1, 24, 76), run(2, 50, 50), run(3, 46, 54)];
+        let judged = judge(&runs);
+        assert_eq!(judged.len(), 1);
+        assert_eq!((judged[0].value.as_str(), judged[0].met), ("40.0 % (24, 50, 46)", Some(true)));
+        assert_eq!(runs[1].name(), "fair, CUBIC, run 2");
+        assert_eq!(met(&runs[0]), [Some(false)]);
+        let failed = judge(&[run(1, 50, 50), run(2, 0, 0)]);
+        assert_eq!((failed[0].value.as_str(), failed[0].met), ("not measured", None));
     }
 
     #[test]
@@ -188,7 +228,7 @@ mod tests {
         assert_eq!(met(&back), [Some(true), Some(true)]);
         let never = seen("modest, CUBIC that leaves", vec![series([5; 10]), guest.clone()], at);
         assert_eq!(met(&never), [Some(true), Some(false)]);
-        assert_eq!(judge(&never)[1].value, "never");
+        assert_eq!(judge(std::slice::from_ref(&never))[1].value, "never");
         let still_there = seen("modest, CUBIC that leaves", vec![series([30; 10]), guest], None);
         assert_eq!(met(&still_there)[1], None);
     }

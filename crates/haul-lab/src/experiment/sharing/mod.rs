@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use haul_proto::Pacing;
 use haul_scenarios::Kind;
-use haul_sim::{Flow, Path, Queue, TcpConfig};
+use haul_sim::{Flow, Path, Plan, Queue, TcpConfig};
 use haul_units::{Bytes, Ratio};
 
 use self::cases::{CASES, Case, Party, Who};
@@ -33,20 +33,24 @@ pub const SHARING: Experiment = Experiment {
 
 fn simulated(scale: Scale) -> Report {
     let length = Duration::from_secs(scale.pick(6, 60));
-    let plans: Vec<_> = CASES.iter().map(|case| plan(path(case), flows(case, length), length)).collect();
-    let seen: Vec<Seen> = CASES.iter().zip(run_all(&plans)).map(|(case, run)| seen(case, run, length)).collect();
+    let runs: Vec<_> = CASES.iter().flat_map(|case| (1..=runs(case, scale)).map(move |run| (case, run))).collect();
+    let plan = |&(case, run)| Plan { seed: u64::from(run), ..plan(path(case), flows(case, length), length) };
+    let plans: Vec<_> = runs.iter().map(plan).collect();
+    let seen: Vec<Seen> = runs.iter().zip(run_all(&plans)).map(|(&(case, run), came)| seen(case, run, came, length)).collect();
     report("simulated", length, &seen)
 }
 
 fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     let length = Duration::from_secs(scale.pick(8, 60));
-    let wanted: Vec<&'static Case> = CASES.iter().filter(|case| scale == Scale::Full || QUICK.contains(&case.name)).collect();
+    let cases = CASES.iter().filter(|case| scale == Scale::Full || QUICK.contains(&case.name));
+    let wanted: Vec<_> = cases.flat_map(|case| (1..=runs(case, scale)).map(move |run| (case, run))).collect();
     let (mut seen, mut notes) = (Vec::new(), Vec::new());
-    for (&case, number) in wanted.iter().zip(1..) {
+    for (&(case, run), number) in wanted.iter().zip(1..) {
         ground.tell(&format!("{number}/{}: {}", wanted.len(), case.name));
         match ground.together(&wan(case), &senders(case, length)) {
             Ok(heard) => seen.push(Seen {
                 case,
+                run,
                 length,
                 ended: case.parties.iter().map(|party| party.until.map(|part| length.mul_f64(part))).collect(),
                 queue_p95: ground::queue_p95(&heard, length / 2),
@@ -58,6 +62,10 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     }
     notes.push("the queue is that which haul sees: its round-trip times above the path's".to_owned());
     Report { notes, ..report("real sockets over the emulated WAN", length, &seen) }
+}
+
+fn runs(case: &Case, scale: Scale) -> u32 {
+    scale.pick(1, case.runs)
 }
 
 /// The path on real sockets; who is farther away than others has a relay on its way.
@@ -109,10 +117,10 @@ fn kind(who: Who) -> Kind {
     }
 }
 
-fn seen(case: &'static Case, run: Run, length: Duration) -> Seen {
+fn seen(case: &'static Case, run: u32, came: Run, length: Duration) -> Seen {
     let ended =
-        run.outcome.completed.iter().zip(case.parties).map(|(time, party)| time.map(|time| time + length.mul_f64(party.from)));
-    Seen { case, length, ended: ended.collect(), queue_p95: Some(run.outcome.queue_p95), series: run.series }
+        came.outcome.completed.iter().zip(case.parties).map(|(time, party)| time.map(|time| time + length.mul_f64(party.from)));
+    Seen { case, run, length, ended: ended.collect(), queue_p95: Some(came.outcome.queue_p95), series: came.series }
 }
 
 fn report(how: &str, length: Duration, seen: &[Seen]) -> Report {
@@ -124,10 +132,13 @@ fn report(how: &str, length: Duration, seen: &[Seen]) -> Report {
     );
     Report {
         heading: format!("Sharing a path: {conditions}"),
-        verdicts: seen.iter().flat_map(judge::judge).collect(),
+        verdicts: judge::judge(seen),
         tables: vec![table(seen)],
         charts: vec![("rates".to_owned(), figure(seen, &conditions))],
-        data: seen.iter().map(|seen| serde_json::json!({ "case": seen.case.name, "series": seen.series })).collect(),
+        data: seen
+            .iter()
+            .map(|seen| serde_json::json!({ "case": seen.case.name, "run": seen.run, "series": seen.series }))
+            .collect(),
         ..Report::default()
     }
 }
@@ -139,7 +150,7 @@ fn table(seen: &[Seen]) -> Table {
         let rates: Vec<String> = (0..seen.series.len()).map(|flow| format!("{:.1}", mbps(seen.rate(flow)))).collect();
         let queue = seen.queue_p95.map_or_else(|| "-".to_owned(), |queue| format!("{:.1}", queue.as_secs_f64() * 1e3));
         table.rows.push(vec![
-            seen.case.name.to_owned(),
+            seen.name(),
             format!("{:.3}", seen.jain()),
             format!("{:.1}", seen.used() * 100.0),
             queue,
@@ -175,7 +186,7 @@ fn chart(seen: &Seen) -> Chart {
         Axis::linear("time", "s").range(0.0, seen.length.as_secs_f64()),
         Axis::linear("arriving", "Mbit/s").range(0.0, mbps(cases::RATE)),
     );
-    Chart::lines(axes.0, axes.1, lines).titled(seen.case.name)
+    Chart::lines(axes.0, axes.1, lines).titled(seen.name())
 }
 
 /// Means over half a second, in Mbit/s.
