@@ -67,16 +67,23 @@ set_up_ssh() {
     listening b 22
 }
 
+# The row of the last copy once more, without the time from ssh's start until the far side listens, as the copy's own log tells it.
+without_login() {
+    local login
+    login=$(awk 'function at(stamp) { split(substr(stamp, 12), t, ":"); return t[1] * 3600 + t[2] * 60 + t[3] }
+        /ssh starts/ { a = at($1) } /the far side listens/ { b = at($1) } END { if (b > a) print b - a }' "$place/errors")
+    [ -z "$login" ] || row "$copied" "  without the login" "$(echo "$seconds - $login" | bc)" "$bytes" "$status"
+}
+
 # Runs a copy, compares, and prints its row: WHAT WAY COMMAND ..
 copy() {
-    local what=$1 way=$2 begin status=0
+    local what=$1 way=$2 begin
+    copied=$1 status=0
     shift 2
     rm -rf arrived && mkdir arrived
     begin=$(now)
     timeout "$limit" "$@" 2>"$place/errors" || status=$?
-    local seconds
     seconds=$(echo "$(now) - $begin" | bc)
-    local bytes
     bytes=$(find arrived -type f -printf '%s\n' | awk '{ sum += $1 } END { print sum + 0 }')
     [ "$status" != 0 ] || cmp file arrived/file || status=different
     row "$what" "$way" "$seconds" "$bytes" "$status"
@@ -115,8 +122,9 @@ measure_rsync() {
     there rsync || return 0
     copy rsync ssh "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
         rsync -a --whole-file --inplace -e "ssh -F ssh_config" file far:"$place/arrived/"
-    copy rsync 'haul rsync' "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
+    copy rsync 'haul rsync' env RUST_LOG=debug "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
         rsync -a --whole-file --inplace -e "$haul rsh -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
+    without_login
     copy rsync '  fair' "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
         rsync -a --whole-file --inplace -e "$haul rsh --mode fair -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
 }

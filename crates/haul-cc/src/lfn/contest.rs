@@ -276,8 +276,8 @@ const QUIET_ROUNDS: u32 = 4;
 const LEAST_QUIET: Duration = Duration::from_secs(1);
 /// Seconds.
 const LONGEST_MEMORY: f64 = 20.0;
-/// BBR's lulls are 10 s apart in its first version, 5 s in the later ones, after a round trip or two in which the queue falls.
-const LULLS_APART: RangeInclusive<Duration> = Duration::from_millis(4500)..=Duration::from_secs(12);
+/// BBR's lulls are 10 s apart in its first version, 5 s in the later ones, after a round trip or two in which the queue falls; one between may be hidden.
+const LULLS_APART: RangeInclusive<Duration> = Duration::from_millis(4500)..=Duration::from_secs(22);
 /// Nobody takes back more at once.
 const MOST_GROWTH: f64 = 2.0;
 /// Without an overflow for so long, the question is asked all the same.
