@@ -40,7 +40,7 @@ pub struct TransportConfig {
     pub rate_limit: Option<BitRate>,
     /// Whether packets are spaced. Default: [`Pacing::On`].
     pub pacing: Pacing,
-    /// Whether a path may be measured by filler (some 20 kB, on a fast path up to half a megabyte) while the application has nothing to send yet, in modes
+    /// Whether a path may be measured by filler (some 20 kB, on a fast path up to 0.8 MB) while the application has nothing to send yet, in modes
     /// that measure; for applications that greet each other before they move much. Default: no.
     pub filler: bool,
     /// Makes the sinks of placed streams that the peer opens. Default: none, such streams are refused.
