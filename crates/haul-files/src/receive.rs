@@ -167,14 +167,12 @@ pub(crate) fn receive<T: Transport>(
         waits: Mutex::default(),
     };
     session.send(&Message::Start { wants })?;
-    if let Err(error) = meet(incoming) {
-        if fresh {
-            // Of a copy that was never to be, nothing is left.
-            let _ = receiver.tree.stage.remove(&receiver.tree.place.root);
-        }
-        return Err(error);
+    let sent = meet(incoming).and_then(|()| receiver.run(incoming));
+    if sent.is_err() && fresh && receiver.tree.stage.is_unused() {
+        // Of a copy that was never to be, nothing is left.
+        let _ = receiver.tree.stage.remove(&receiver.tree.place.root);
     }
-    let sender_waits = receiver.run(incoming)?;
+    let sender_waits = sent?;
     let finished = receiver.finish()?;
     conclude(session, &finished, sender_waits, job.options.verify)
 }

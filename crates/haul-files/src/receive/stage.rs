@@ -33,6 +33,7 @@ pub(super) struct Stage {
     pub(super) name: String,
     journal: Option<File>,
     lock_file: File,
+    first_part: u64,
     next_part: AtomicU64,
     earlier: Mutex<HashMap<PathKey, Earlier>>,
 }
@@ -109,12 +110,14 @@ impl Stage {
         rustix::fs::ftruncate(&file, valid as u64)?;
         let lock_file = file.try_clone().map_err(io)?;
         let last = records.iter().map(part_of).chain([highest_number(&dir)?]).max().unwrap_or(0);
+        let first_part = last.saturating_add(1);
         let stage = Self {
             dir,
             name,
             journal: resume.then_some(file),
             lock_file,
-            next_part: AtomicU64::new(last.saturating_add(1)),
+            first_part,
+            next_part: AtomicU64::new(first_part),
             earlier: Mutex::new(earlier(&records)),
         };
         if records.is_empty() {
@@ -126,6 +129,11 @@ impl Stage {
     /// Whether an earlier run left something.
     pub(super) fn has_earlier(&self) -> bool {
         !lock(&self.earlier).is_empty()
+    }
+
+    /// Whether this run has made nothing in it yet.
+    pub(super) fn is_unused(&self) -> bool {
+        self.next_part.load(Ordering::Relaxed) == self.first_part
     }
 
     /// What an earlier run left of a file; given once.

@@ -350,6 +350,17 @@ fn a_server_gives_only_what_was_asked_for() {
 }
 
 #[test]
+fn a_pull_that_is_refused_leaves_nothing() {
+    let p = places();
+    let stop = Message::Stop(Stop::Misbehaved("no".into()));
+    let refused = puller_with(&p.to, "wanted", &[Message::Hello(Hello::ours()), stop], vec![]);
+    assert!(matches!(refused, Err(CopyError::Refused(_))), "{refused:?}");
+    assert_nothing_left(&p.to);
+    puller(&p.to, "wanted", vec![file(1, ROOT, b"other", 0)]).unwrap_err();
+    assert_nothing_left(&p.to);
+}
+
+#[test]
 fn a_server_gives_only_what_a_pattern_matches() {
     let p = places();
     let asked = |greeting: &[Message], name: &[u8]| puller_with(&p.to, "x/*.log", greeting, vec![file(1, ROOT, name, 0)]);
