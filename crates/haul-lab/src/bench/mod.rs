@@ -45,7 +45,7 @@ mod verdict;
 
 pub(crate) use duel::{Listens, MeasureError, wait_until_listening};
 pub use goals::{Effort, goals};
-pub use machine::{date, facts, load, tcp_hint};
+pub use machine::{ProcessorTime, date, facts, load, tcp_hint};
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
 pub use plan::{Bar, Cell, Contestant, FileSet, Grid, Path, Row, Work};
 pub(crate) use process::Running;

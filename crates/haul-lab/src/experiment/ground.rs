@@ -10,7 +10,8 @@ use haul_units::{BitRate, Time};
 use rustix::process::Signal;
 
 use crate::bench::{
-    Listens, MeasureError, Observer, Programs, Running, Series, Site, Sites, Tool, parse_intervals, wait_until_listening,
+    Listens, MeasureError, Observer, ProcessorTime, Programs, Running, Series, Site, Sites, Tool, parse_intervals,
+    wait_until_listening,
 };
 use crate::clock::now;
 use crate::constant::ConstantReport;
@@ -74,6 +75,30 @@ impl Ground<'_> {
     /// Whether to go on.
     pub fn go_on(&self) -> bool {
         self.observer.borrow().go_on()
+    }
+
+    /// [`together`](Self::together), and again while the machine's host kept more than [`STOLEN_MOST`] of the processors' time for others and `spare` says that there may
+    /// be another run: an emulator and programs that stand still now and then show something else than the protocols. The least disturbed run counts; with it, how much that was.
+    pub fn undisturbed(
+        &self,
+        spec: &WanSpec,
+        senders: &[Sender],
+        spare: &mut u32,
+    ) -> Result<(Vec<Heard>, Option<f64>), MeasureError> {
+        let run = || {
+            let before = ProcessorTime::now();
+            let heard = self.together(spec, senders)?;
+            Ok((heard, ProcessorTime::now().zip(before).map(|(after, before)| after.stolen_since(before))))
+        };
+        let mut best = run()?;
+        while best.1 > Some(STOLEN_MOST) && *spare > 0 {
+            *spare -= 1;
+            let again = run()?;
+            if again.1 < best.1 {
+                best = again;
+            }
+        }
+        Ok(best)
     }
 
     /// Runs flows at once over a WAN of their own, until all have ended.
@@ -245,6 +270,8 @@ fn later(series: &Series, by: Duration) -> Series {
 
 const FIRST_PORT: u16 = 7710;
 const FIRST_RELAY_PORT: u16 = 7810;
+/// On an otherwise idle machine it is 0.1 %; with 4 % programs stand still for 10 to 30 ms, twice a second.
+const STOLEN_MOST: f64 = 0.01;
 const GLANCE: Duration = Duration::from_millis(20);
 /// For handshakes and farewells on a slow path.
 const SLACK: Duration = Duration::from_secs(20);

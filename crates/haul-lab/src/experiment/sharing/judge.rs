@@ -23,6 +23,8 @@ pub struct Seen {
     pub ended: Vec<Option<Duration>>,
     /// 95th percentile of the wait in the second half, where it was seen.
     pub queue_p95: Option<Duration>,
+    /// Part of the processors' time that the machine's host kept for others, where programs ran.
+    pub stolen: Option<f64>,
 }
 
 impl Seen {
@@ -182,7 +184,7 @@ mod tests {
 
     fn seen(name: &str, series: Vec<Series>, ended: Option<Duration>) -> Seen {
         let ended = (0..series.len()).map(|flow| ended.filter(|_| flow == 1)).collect();
-        Seen { case: case(name), run: 1, length: Duration::from_secs(10), ended, queue_p95: None, series }
+        Seen { case: case(name), run: 1, length: Duration::from_secs(10), ended, queue_p95: None, stolen: None, series }
     }
 
     fn met(seen: &Seen) -> Vec<Option<bool>> {

@@ -45,15 +45,18 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     let cases = CASES.iter().filter(|case| scale == Scale::Full || QUICK.contains(&case.name));
     let wanted: Vec<_> = cases.flat_map(|case| (1..=runs(case, scale)).map(move |run| (case, run))).collect();
     let (mut seen, mut notes) = (Vec::new(), Vec::new());
+    let again = scale.pick(0, AGAIN);
+    let mut spare = again;
     for (&(case, run), number) in wanted.iter().zip(1..) {
         ground.tell(&format!("{number}/{}: {}", wanted.len(), case.name));
-        match ground.together(&wan(case), &senders(case, length)) {
-            Ok(heard) => seen.push(Seen {
+        match ground.undisturbed(&wan(case), &senders(case, length), &mut spare) {
+            Ok((heard, stolen)) => seen.push(Seen {
                 case,
                 run,
                 length,
                 ended: case.parties.iter().map(|party| party.until.map(|part| length.mul_f64(part))).collect(),
                 queue_p95: ground::queue_p95(&heard, length / 2),
+                stolen,
                 series: heard.into_iter().map(|heard| heard.series).collect(),
             }),
             Err(MeasureError::Interrupted) => break,
@@ -61,6 +64,10 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
         }
     }
     notes.push("the queue is that which haul sees: its round-trip times above the path's".to_owned());
+    if spare < again {
+        let runs = again - spare;
+        notes.push(format!("{runs} runs were disturbed by the machine's host, which took processor time away, and made again (of {again} at most)"));
+    }
     Report { notes, ..report("real sockets over the emulated WAN", length, &seen) }
 }
 
@@ -120,7 +127,7 @@ fn kind(who: Who) -> Kind {
 fn seen(case: &'static Case, run: u32, came: Run, length: Duration) -> Seen {
     let ended =
         came.outcome.completed.iter().zip(case.parties).map(|(time, party)| time.map(|time| time + length.mul_f64(party.from)));
-    Seen { case, run, length, ended: ended.collect(), queue_p95: Some(came.outcome.queue_p95), series: came.series }
+    Seen { case, run, length, ended: ended.collect(), queue_p95: Some(came.outcome.queue_p95), stolen: None, series: came.series }
 }
 
 fn report(how: &str, length: Duration, seen: &[Seen]) -> Report {
@@ -144,7 +151,7 @@ fn report(how: &str, length: Duration, seen: &[Seen]) -> Report {
 }
 
 fn table(seen: &[Seen]) -> Table {
-    let columns = ["case", "Jain", "used %", "queue p95 ms", "rates Mbit/s, in order of start"];
+    let columns = ["case", "Jain", "used %", "queue p95 ms", "stolen %", "rates Mbit/s, in order of start"];
     let mut table = Table::new("shares", "Shares in the second half", &columns);
     for seen in seen {
         let rates: Vec<String> = (0..seen.series.len()).map(|flow| format!("{:.1}", mbps(seen.rate(flow)))).collect();
@@ -154,6 +161,7 @@ fn table(seen: &[Seen]) -> Table {
             format!("{:.3}", seen.jain()),
             format!("{:.1}", seen.used() * 100.0),
             queue,
+            seen.stolen.map_or_else(|| "-".to_owned(), |stolen| format!("{:.1}", stolen * 100.0)),
             rates.join(" "),
         ]);
     }
@@ -195,6 +203,8 @@ fn smoothed(series: &crate::bench::Series) -> impl Iterator<Item = (Duration, f6
     (1..=steps).map(|step| (SMOOTH * step, mbps(series.mean_between(SMOOTH * (step - 1), SMOOTH * step))))
 }
 
+/// How many runs may be made again because they were disturbed.
+const AGAIN: u32 = 12;
 /// Enough to see that all kinds of programs work.
 const QUICK: &[&str] = &["2 fair", "fair, CUBIC"];
 /// What a guest that leaves is taken to get of the link, so that it leaves about when it should.
