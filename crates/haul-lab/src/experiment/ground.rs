@@ -77,7 +77,7 @@ impl Ground<'_> {
         self.observer.borrow().go_on()
     }
 
-    /// [`together`](Self::together), and again while the machine's host kept more than [`STOLEN_MOST`] of the processors' time for others and `spare` says that there may
+    /// [`together`](Self::together), and again while the machine's host kept more than a hundredth of the processors' time for others and `spare` says that there may
     /// be another run: an emulator and programs that stand still now and then show something else than the protocols. The least disturbed run counts; with it, how much that was.
     pub fn undisturbed(
         &self,
