@@ -16,7 +16,7 @@ use crate::args::{PortRange, SshArgs};
 use crate::cp::operand::{DaemonHost, SshHost};
 use crate::exit::{Failure, chain};
 use crate::keys::{self, Known, KnownHosts};
-use crate::ssh::{Family, SshSession, candidates};
+use crate::ssh::{Family, SshSession, candidates, resolve};
 use crate::state::StateDir;
 use crate::{clock, interrupt, proxy, tunnel};
 
@@ -171,7 +171,7 @@ impl Connector<'_> {
 
     /// Tries a host where `listener` should be found.
     fn knock(&self, host: &DaemonHost, listener: &str, judge: &Judge, identity: Option<Identity>) -> Result<Connected, Failure> {
-        let addresses = candidates(&host.host, &[], host.port, self.family());
+        let addresses = candidates(&resolve(&host.host), &[], host.port, self.family());
         let config = ClientConfig { identity, ..self.config(judge) };
         let (connection, endpoint) = race(&addresses, self.bind, &config).map_err(|lost| match lost {
             Lost::NoAddress => Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6"),

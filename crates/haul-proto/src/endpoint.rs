@@ -51,6 +51,9 @@ pub enum BeginError {
     /// Nobody knows where the server is.
     #[error("no address to connect to")]
     NoAddress,
+    /// The opening has no answer, or its answer was refused.
+    #[error("opening has not been answered")]
+    NotAnswered,
 }
 
 /// Why an opening was not answered.
@@ -159,20 +162,24 @@ impl Endpoint {
     }
 
     /// A connection that was opened another way and has its answer ([`Opening::on_answer`]). The server is at one of these addresses, the likeliest first; it is asked at the others if it
-    /// does not answer soon.
+    /// does not answer soon, and has [`ClientConfig::connect_timeout`] from now on to be heard.
     pub fn connect_opened(
         &mut self,
         now: Time,
         remotes: &[SocketAddr],
         opening: Opening,
     ) -> Result<(ConnectionId, Connection), BeginError> {
-        let Opening { local, config, handshake } = opening;
+        let Opening { local, config, mut handshake } = opening;
+        if !handshake.is_complete() {
+            return Err(BeginError::NotAnswered);
+        }
         if self.connections.contains_key(&local) {
             return Err(BeginError::NumberTaken);
         }
         if remotes.is_empty() {
             return Err(BeginError::NoAddress);
         }
+        handshake.begin_asking(now, config.connect_timeout);
         let arrival = Arrival { side: Side::Client, local, remote: None, config: config.transport, seed: self.rng.next_u64() };
         let connection = Connection::opened(now, arrival, remotes, handshake);
         self.connections.insert(local, None);

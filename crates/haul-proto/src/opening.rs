@@ -38,9 +38,9 @@ impl Opening {
         self.handshake.opening()
     }
 
-    /// What the server has answered. From then on it has [`ClientConfig::connect_timeout`] to be heard over UDP.
+    /// What the server has answered.
     pub fn on_answer(&mut self, now: Time, answer: &[u8]) -> Result<(), HandshakeError> {
-        self.handshake.on_answer(now, self.config.connect_timeout, answer)
+        self.handshake.on_answer(now, answer)
     }
 
     /// How the connection is to behave, where that was not known at the beginning; what the server has been told already stays.

@@ -17,7 +17,7 @@ use crate::args::PortRange;
 use crate::cp::operand::SshHost;
 use crate::exit::{Failure, chain};
 use crate::memory::SavedPath;
-use crate::ssh::{BOOTSTRAP, ClientHello, RemoteHello, SshCommand, SshSession, candidates, ssh_names};
+use crate::ssh::{BOOTSTRAP, ClientHello, RemoteHello, SshCommand, SshSession, candidates, resolve, ssh_names};
 
 impl Connector<'_> {
     pub(super) fn through_ssh(&self, host: &SshHost) -> Result<Connected, Failure> {
@@ -33,9 +33,9 @@ impl Connector<'_> {
         let config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
         let opening = Opening::new(config.clone()).map_err(|error| Failure::new(chain(&error)))?;
         // While ssh logs in.
-        let name = thread::spawn({
+        let resolved = thread::spawn({
             let (command, given) = (command.clone(), host.host.to_string_lossy().into_owned());
-            move || ssh_names(&command, &given)
+            move || resolve(&ssh_names(&command, &given))
         });
         let (ssh, remote) = SshSession::start(&command, &host.to_string(), &self.hello(client, &opening))?;
         let unclear = || Failure::new(format!("{host}: the far side's answer makes no sense"));
@@ -43,8 +43,8 @@ impl Connector<'_> {
         server.get_or_init(|| key);
         let admission = BASE64.decode(remote.token.as_bytes()).map_err(|_| unclear())?;
         let opening = answered(opening, &remote, &ssh);
-        let name = name.join().unwrap_or_else(|_| host.host.to_string_lossy().into_owned());
-        let addresses = candidates(&name, &remote.addresses, remote.port, self.family());
+        let resolved = resolved.join().unwrap_or_default();
+        let addresses = candidates(&resolved, &remote.addresses, remote.port, self.family());
         let what = format!("{}:{}", host.host.display(), remote.port);
         let no_answer = no_answer(&what, &addresses, self.udp_port.is_some());
         let is_carried = opening.is_some();

@@ -12,5 +12,5 @@ mod session;
 
 pub use command::{SshCommand, quoted_word};
 pub use hello::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, find_answer};
-pub use resolve::{candidates, ssh_names};
+pub use resolve::{candidates, resolve, ssh_names};
 pub use session::SshSession;

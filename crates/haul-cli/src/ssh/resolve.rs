@@ -15,22 +15,28 @@ pub fn ssh_names(command: &SshCommand, given: &str) -> String {
     explained.and_then(|output| hostname(&String::from_utf8_lossy(&output.stdout))).unwrap_or_else(|| given.to_owned())
 }
 
-/// Addresses to try, best first, none twice.
-pub fn candidates(name: &str, reported: &[IpAddr], port: u16, family: Family) -> Vec<SocketAddr> {
-    let resolved = (name, port).to_socket_addrs().into_iter().flatten();
-    let reported = reported.iter().map(|&ip| SocketAddr::new(ip, port));
-    distinct(resolved.chain(reported).filter(|addr| family.admits(addr.ip())))
+/// What a name means, as the resolver has it: this may take seconds.
+pub fn resolve(name: &str) -> Vec<IpAddr> {
+    (name, 0).to_socket_addrs().into_iter().flatten().map(|addr| addr.ip()).collect()
 }
 
-fn distinct(addrs: impl Iterator<Item = SocketAddr>) -> Vec<SocketAddr> {
-    let mut distinct = Vec::new();
-    for addr in addrs {
-        if !distinct.contains(&addr) {
-            distinct.push(addr);
+/// Addresses to try, best first, none twice. The far side's word alone does not make the client ask a crowd.
+pub fn candidates(resolved: &[IpAddr], reported: &[IpAddr], port: u16, family: Family) -> Vec<SocketAddr> {
+    let mut candidates: Vec<SocketAddr> = Vec::new();
+    for ips in [resolved, reported] {
+        let most = candidates.len() + MOST;
+        for ip in ips.iter().filter(|ip| family.admits(**ip)) {
+            let addr = SocketAddr::new(*ip, port);
+            if candidates.len() < most && !candidates.contains(&addr) {
+                candidates.push(addr);
+            }
         }
     }
-    distinct
+    candidates
 }
+
+/// Addresses that are tried of those that the resolver or the far side names.
+const MOST: usize = 8;
 
 fn hostname(explained: &str) -> Option<String> {
     let name = explained.lines().find_map(|line| line.strip_prefix("hostname "))?.trim();
@@ -50,9 +56,18 @@ mod tests {
     #[test]
     fn the_name_first_then_what_the_far_side_reports() {
         let reported = [IpAddr::from([192, 0, 2, 7]), IpAddr::from([127, 0, 0, 1])];
-        let found = candidates("127.0.0.1", &reported, 9, Family::Any);
+        let here = resolve("127.0.0.1");
+        let found = candidates(&here, &reported, 9, Family::Any);
         assert_eq!(found, ["127.0.0.1:9".parse().unwrap(), "192.0.2.7:9".parse().unwrap()]);
-        assert!(candidates("127.0.0.1", &reported, 9, Family::Ipv6).is_empty());
-        assert_eq!(candidates("no such name", &reported, 9, Family::Ipv4).len(), 2);
+        assert!(candidates(&here, &reported, 9, Family::Ipv6).is_empty());
+        assert_eq!(candidates(&resolve("no such name"), &reported, 9, Family::Ipv4).len(), 2);
+    }
+
+    #[test]
+    fn a_far_side_with_many_addresses_is_not_asked_at_all_of_them() {
+        let many: Vec<_> = (0..6000_u32).map(|n| IpAddr::from(n.to_be_bytes())).collect();
+        let here = [IpAddr::from([192, 0, 2, 7])];
+        let found = candidates(&here, &many, 9, Family::Any);
+        assert_eq!((found.len(), found[0].ip()), (1 + MOST, here[0]));
     }
 }

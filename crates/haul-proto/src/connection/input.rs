@@ -170,6 +170,10 @@ impl Connection {
     /// An authentic packet of a path.
     fn note_packet(&mut self, origin: Origin, header: &Header, bytes: usize, elicits_ack: bool) {
         let Origin { now, from, ecn } = origin;
+        if self.candidates.contains(from) {
+            // The server's words of the handshake are late or lost.
+            self.settle_on(now, from);
+        }
         let Some(path) = self.paths.get_mut(usize::from(header.path)) else { return };
         if (from != path.peer.current() || !path.peer.is_proved())
             && path.reporter.largest().is_none_or(|largest| header.number > largest)

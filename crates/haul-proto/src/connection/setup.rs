@@ -118,7 +118,7 @@ impl Connection {
     }
 
     /// The peer of the handshake is at `from`: the first authentic packet came from there.
-    fn settle_on(&mut self, now: Time, from: SocketAddr) {
+    pub(super) fn settle_on(&mut self, now: Time, from: SocketAddr) {
         self.candidates.clear();
         let moved = self.handshake_peer.replace(from).is_some_and(|peer| peer != from);
         if !moved || self.paths.is_empty() {

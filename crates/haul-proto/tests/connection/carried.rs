@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_proto::{
-    Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, Opening, StreamKind, TRAIN_BYTES, TransportConfig,
+    BeginError, ClientConfig, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, Opening, StreamKind,
+    TRAIN_BYTES, TransportConfig,
 };
 use haul_units::Time;
 
@@ -37,21 +38,28 @@ struct Meeting {
     read: Vec<u8>,
     /// When the server had all that was written.
     ended: Option<Time>,
+    /// What the server says of the handshake does not come through.
+    mutes_handshake: bool,
 }
 
 impl Meeting {
     /// A client that takes the server to be at `candidates`, and has something to say.
     fn new(candidates: &[u16], said: &[u8]) -> Self {
+        Self::late(candidates, said, Duration::from_secs(60), Duration::ZERO)
+    }
+
+    /// The same, when it has taken so long to find `candidates`.
+    fn late(candidates: &[u16], said: &[u8], connect_timeout: Duration, late: Duration) -> Self {
         let (client_config, server_config) =
             configs(&TransportConfig { expected_rtt: Some(ONE_WAY * 2), ..TransportConfig::default() });
         let now = Time::ZERO + ms(1);
         let seed = |n: u8| [n; 32];
         let mut server = Endpoint::new(EndpointConfig { seed: seed(1), server: Some(server_config) }).unwrap();
         let mut client = Endpoint::new(EndpointConfig { seed: seed(2), server: None }).unwrap();
-        let mut opening = Opening::new(now, client_config, 7).unwrap();
+        let mut opening = Opening::new(now, ClientConfig { connect_timeout, ..client_config }, 7).unwrap();
         let (id, connection, answer) = server.answer(now, &opening.bytes()).unwrap();
         opening.on_answer(now + ONE_WAY, &answer).unwrap();
-        let now = now + ONE_WAY;
+        let now = now + ONE_WAY + late;
         let candidates: Vec<_> = candidates.iter().map(|&port| address(port)).collect();
         let (client_id, mut near) = client.connect_opened(now, &candidates, opening).unwrap();
         let stream = near.open(StreamKind::Unidirectional).unwrap();
@@ -67,6 +75,7 @@ impl Meeting {
             sent: 0,
             read: Vec::new(),
             ended: None,
+            mutes_handshake: false,
         }
     }
 
@@ -92,7 +101,8 @@ impl Meeting {
     fn hand_over(&mut self, datagram: Datagram) {
         let Datagram { from, to, mut bytes } = datagram;
         let end = if to == self.server_at { &mut self.server } else { &mut self.client };
-        if to != self.server_at && to != self.client_at {
+        let is_mute = self.mutes_handshake && from == self.server_at && haul_proto::handshake::wire::is_handshake(&bytes);
+        if to != self.server_at && to != self.client_at || is_mute {
             return;
         }
         let (endpoint, id, connection) = end;
@@ -199,6 +209,37 @@ fn the_address_that_answers_is_taken() {
         assert_eq!(meeting.client.2.remote(), address(2));
         assert_eq!(meeting.read, b"hello");
     }
+}
+
+#[test]
+fn the_first_that_comes_through_may_be_data() {
+    let mut meeting = Meeting::new(&[3, 2], b"hello");
+    meeting.mutes_handshake = true;
+    let start = meeting.now;
+    while !meeting.server.2.is_established() {
+        meeting.step();
+    }
+    let stream = meeting.server.2.open(StreamKind::Unidirectional).unwrap();
+    meeting.server.2.write(stream, b"and you?").unwrap();
+    meeting.said();
+    let took = meeting.now - start;
+    assert!(took <= ms(250) + ONE_WAY * 3, "{took:?}");
+    assert!(meeting.client.2.paths().all(|path| path.remote == address(2)));
+}
+
+#[test]
+fn the_time_to_be_heard_begins_when_the_addresses_are_known() {
+    let mut meeting = Meeting::late(&[2], b"hello", ms(500), Duration::from_secs(5));
+    assert_eq!(meeting.said(), ONE_WAY);
+}
+
+#[test]
+fn an_opening_without_an_answer_is_no_connection() {
+    let (client_config, _) = configs(&TransportConfig::default());
+    let mut client = Endpoint::new(EndpointConfig { seed: [2; 32], server: None }).unwrap();
+    let opening = Opening::new(Time::ZERO, client_config, 7).unwrap();
+    let result = client.connect_opened(Time::ZERO, &[address(2)], opening);
+    assert!(matches!(result, Err(BeginError::NotAnswered)), "{result:?}");
 }
 
 #[test]

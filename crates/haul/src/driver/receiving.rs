@@ -95,7 +95,9 @@ impl Receiver {
                         self.feed(&link, now, Received { from, to, ecn, train: datagram, segment_bytes });
                     }
                 }
-                Handled::New(id, connection) => self.shared.admit(id, *connection, self.socket.answer_from(to)),
+                Handled::New(id, connection) => {
+                    self.shared.admit(id, *connection, self.socket.answer_from(to));
+                }
                 Handled::Respond(answer) => self.respond(from, to, &answer),
                 Handled::Ignore => {}
             }

@@ -155,8 +155,7 @@ impl Shared {
     /// Answers an opening that came another way; the connection goes on in the threads.
     pub(crate) fn answer(&self, opening: &[u8]) -> Result<Vec<u8>, AcceptError> {
         let (id, connection, answer) = self.demultiplexer().answer(clock::now(), opening)?;
-        self.admit(id, connection, None);
-        Ok(answer)
+        if self.admit(id, connection, None) { Ok(answer) } else { Err(AcceptError::Closed) }
     }
 
     /// Sockets for a client's further paths. Where the system has no more, there are fewer paths.
@@ -171,17 +170,17 @@ impl Shared {
         (0..wanted).map_while(bind).collect()
     }
 
-    /// Takes a new incoming connection in.
-    pub(super) fn admit(&self, id: ConnectionId, connection: Connection, answer_from: Option<IpAddr>) {
-        if !self.accepts || self.abandoned.load(Ordering::Acquire) {
-            self.demultiplexer().forget(id);
-            return;
-        }
+    /// Takes a new incoming connection in, if that is possible.
+    pub(super) fn admit(&self, id: ConnectionId, connection: Connection, answer_from: Option<IpAddr>) -> bool {
         let start = Start { answer_from, incoming: true, ..Start::default() };
-        if let Err(error) = self.run(id, connection, start) {
-            tracing::warn!(%error, "no thread for an incoming connection");
+        let admitted = self.accepts && !self.abandoned.load(Ordering::Acquire) && {
+            let result = self.run(id, connection, start);
+            result.inspect_err(|error| tracing::warn!(%error, "no thread for an incoming connection")).is_ok()
+        };
+        if !admitted {
             self.demultiplexer().forget(id);
         }
+        admitted
     }
 
     fn run(&self, id: ConnectionId, connection: Connection, start: Start) -> io::Result<Arc<Link>> {

@@ -22,21 +22,25 @@ impl Handshake {
         CarriedOpening { version, attempt, client_cid: local_cid, hello: &self.outgoing[0].bytes }.encode()
     }
 
-    /// The answer to a client's opening, carried back. This side is then complete, and has `timeout` from now on to hear the server.
-    pub fn on_answer(&mut self, now: Time, timeout: Duration, answer: &[u8]) -> Result<(), HandshakeError> {
+    /// The answer to a client's opening, carried back. This side is then complete.
+    pub fn on_answer(&mut self, now: Time, answer: &[u8]) -> Result<(), HandshakeError> {
         let Some(answer) = CarriedAnswer::decode(answer).filter(|_| self.role == Role::Client && self.peer_cid.is_none()) else {
             return Err(self.fail(MALFORMED));
         };
         self.is_carried = true;
         self.peer_cid = Some(answer.server_cid);
         self.peer_packet_number = ANSWER_NUMBER;
-        self.timing = Timing::new(now, timeout);
         self.outgoing[0].settle();
         self.on_tls(now, Level::Initial, 0, answer.hello)?;
         if self.session.read_level() == Level::Handshake {
             self.on_tls(now, Level::Handshake, 0, answer.rest)?;
         }
         if self.complete { Ok(()) } else { Err(self.fail(MALFORMED)) }
+    }
+
+    /// Where the server is has become clear: it has `timeout` from now on to be heard.
+    pub fn begin_asking(&mut self, now: Time, timeout: Duration) {
+        self.timing = Timing::new(now, timeout);
     }
 
     /// A server's handshake with the client that this opening is of, and the answer to carry back. It waits for the client's first packet, from whatever address.

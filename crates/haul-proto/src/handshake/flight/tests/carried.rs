@@ -8,7 +8,8 @@ fn carried(setup: &Setup, timeout: Duration, trouble: Trouble) -> World {
     let params = ServerParams { timeout, ..setup.server() };
     let (server, answer) = Handshake::carried(world.now, params, &world.client.opening()).unwrap();
     world.now += ONE_WAY;
-    world.client.on_answer(world.now, timeout, &answer).unwrap();
+    world.client.on_answer(world.now, &answer).unwrap();
+    world.client.begin_asking(world.now, timeout);
     world.server = Some(server);
     world
 }
@@ -96,7 +97,7 @@ fn who_is_not_trusted_is_refused_on_either_side() {
     let setup = Setup { client_trust: strange.clone(), ..Setup::new() };
     let mut client = Handshake::client(Time::ZERO, setup.client()).unwrap();
     let (_, answer) = Handshake::carried(Time::ZERO, setup.server(), &client.opening()).unwrap();
-    let refused = client.on_answer(Time::ZERO, SECONDS_5, &answer);
+    let refused = client.on_answer(Time::ZERO, &answer);
     assert_eq!(refused.unwrap_err().fault(), Fault::NotTrusted);
     assert!(client.take_complete().is_none());
 
@@ -118,9 +119,9 @@ fn what_is_not_an_opening_or_an_answer_is_refused() {
     let newer = [&[9], &opening[1..]].concat();
     assert_eq!(refused(&newer), HandshakeError::VersionMismatch { ours: vec![1], theirs: vec![9] });
     let (_, answer) = Handshake::carried(Time::ZERO, setup.server(), &opening).unwrap();
-    let half = client.on_answer(Time::ZERO, SECONDS_5, &answer[..answer.len() - 1]);
+    let half = client.on_answer(Time::ZERO, &answer[..answer.len() - 1]);
     assert_eq!(half, Err(HandshakeError::PeerMisbehaved(Misbehaviour::Malformed)));
-    assert!(client.on_answer(Time::ZERO, SECONDS_5, &answer).is_err(), "only one answer counts");
+    assert!(client.on_answer(Time::ZERO, &answer).is_err(), "only one answer counts");
 }
 
 proptest! {
@@ -149,7 +150,7 @@ proptest! {
             let at = answer_at.index(answer.len());
             answer[at] ^= change;
         }
-        if world.client.on_answer(world.now, SECONDS_5, &answer).is_err() {
+        if world.client.on_answer(world.now, &answer).is_err() {
             return Ok(());
         }
         world.server = Some(server);
