@@ -31,6 +31,8 @@ pub(super) struct Fillers {
 /// What trains may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
+    /// Filler leaves in whole packets.
+    pub(super) packet: Bytes,
     /// The shortest train that is measured.
     pub(super) least: Bytes,
     /// The longest.
@@ -43,16 +45,16 @@ impl Fillers {
     /// The filler to send next, and when; `scout`, the first measurement.
     pub(super) fn next(&self, scout: Option<&DispersionSample>, sizes: Sizes) -> Option<(Time, Bytes)> {
         let Some(&last) = self.sent_at.last() else { return Some((Time::ZERO, sizes.least)) };
-        if self.left > Bytes::ZERO {
+        if self.left >= sizes.packet {
             return Some((Time::ZERO, self.left));
         }
         let train = scout?.rate().bytes_in(sizes.gap).min(sizes.most);
         (self.sent_at.len() < MOST && train >= sizes.least).then(|| (last + sizes.gap, train))
     }
 
-    /// Filler has left, of what [`Fillers::next`] gave as `train`.
-    pub(super) fn on_sent(&mut self, now: Time, bytes: Bytes, train: Bytes) {
-        if self.left == Bytes::ZERO {
+    /// Filler has left, of what [`Fillers::next`] gave as `train`. Less than a packet of it does not leave.
+    pub(super) fn on_sent(&mut self, now: Time, bytes: Bytes, train: Bytes, packet: Bytes) {
+        if self.left < packet {
             self.sent_at.push(now);
         }
         self.left = train.saturating_sub(bytes);
@@ -83,7 +85,8 @@ fn is_of(sample: &DispersionSample, at: Time) -> bool {
 mod tests {
     use super::*;
 
-    const SIZES: Sizes = Sizes { least: Bytes(19_200), most: Bytes(211_200), gap: Duration::from_millis(20) };
+    const PACKET: Bytes = Bytes(1200);
+    const SIZES: Sizes = Sizes { packet: PACKET, least: Bytes(19_200), most: Bytes(211_200), gap: Duration::from_millis(20) };
 
     fn scout(sent_at: Time, time: Duration) -> DispersionSample {
         DispersionSample { sent_at, bytes: SIZES.least, time: Some(time), steps: 5 }
@@ -93,7 +96,7 @@ mod tests {
     fn a_scout_then_trains_of_what_it_found() {
         let (mut fillers, now) = (Fillers::default(), Time::ZERO + Duration::from_secs(1));
         assert_eq!(fillers.next(None, SIZES), Some((Time::ZERO, SIZES.least)));
-        fillers.on_sent(now, SIZES.least, SIZES.least);
+        fillers.on_sent(now, SIZES.least, SIZES.least, PACKET);
         assert_eq!(fillers.next(None, SIZES), None, "nothing more before it has been measured");
 
         // 1 Gbit/s: as long as they may be, in as many calls as it takes.
@@ -101,12 +104,12 @@ mod tests {
         assert!(fillers.is_scout(&found) && fillers.contains(&found));
         assert_eq!(fillers.next(Some(&found), SIZES), Some((now + SIZES.gap, SIZES.most)));
         let later = now + Duration::from_millis(100);
-        fillers.on_sent(later, Bytes(64_800), SIZES.most);
+        fillers.on_sent(later, Bytes(64_800), SIZES.most, PACKET);
         assert_eq!(fillers.next(Some(&found), SIZES), Some((Time::ZERO, Bytes(146_400))));
-        fillers.on_sent(later, Bytes(146_400), Bytes(146_400));
+        fillers.on_sent(later, Bytes(146_400), Bytes(146_400), PACKET);
         assert_eq!(fillers.next(Some(&found), SIZES), Some((later + SIZES.gap, SIZES.most)));
-        fillers.on_sent(later + SIZES.gap, SIZES.most, SIZES.most);
-        fillers.on_sent(later + SIZES.gap * 2, SIZES.most, SIZES.most);
+        fillers.on_sent(later + SIZES.gap, SIZES.most, SIZES.most, PACKET);
+        fillers.on_sent(later + SIZES.gap * 2, SIZES.most, SIZES.most, PACKET);
         assert_eq!(fillers.next(Some(&found), SIZES), None);
         let with_a_word = scout(now.before(Duration::from_micros(90)), Duration::from_micros(154));
         assert!(fillers.is_scout(&with_a_word), "a word left just before it");
@@ -114,9 +117,26 @@ mod tests {
     }
 
     #[test]
+    fn a_train_that_is_no_whole_number_of_packets_is_followed_by_the_next() {
+        let (mut fillers, now) = (Fillers::default(), Time::ZERO + Duration::from_secs(1));
+        fillers.on_sent(now, SIZES.least, SIZES.least, PACKET);
+        // 40 Mbit/s: trains of 100,000 bytes.
+        let found = scout(now, Duration::from_micros(3840));
+        for n in 1..=3 {
+            let Some((due, train)) = fillers.next(Some(&found), SIZES) else { panic!("train {n}") };
+            assert_eq!((due, train), (now + SIZES.gap * n, Bytes(100_000)));
+            fillers.on_sent(due, PACKET * 50, train, PACKET);
+            let Some((rest_due, rest)) = fillers.next(Some(&found), SIZES) else { panic!("the rest of train {n}") };
+            assert_eq!((rest_due, rest), (Time::ZERO, Bytes(40_000)));
+            fillers.on_sent(due, PACKET * 33, rest, PACKET);
+        }
+        assert_eq!(fillers.next(Some(&found), SIZES), None);
+    }
+
+    #[test]
     fn a_slow_path_gets_no_more_than_the_scout() {
         let mut fillers = Fillers::default();
-        fillers.on_sent(Time::ZERO, SIZES.least, SIZES.least);
+        fillers.on_sent(Time::ZERO, SIZES.least, SIZES.least, PACKET);
         // 1 Mbit/s.
         assert_eq!(fillers.next(Some(&scout(Time::ZERO, Duration::from_millis(154))), SIZES), None);
     }

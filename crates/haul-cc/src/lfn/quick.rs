@@ -67,8 +67,10 @@ struct Leg {
     /// What it sent, and what the leg before did.
     span: Span,
     before: Option<Span>,
-    /// Data has left that is not a word or two of an application that waits for an answer.
+    /// Data has left that is more than the words of an application that waits for answers.
     begun: bool,
+    /// What has left as such words: no more than a train.
+    words: Bytes,
     /// Acknowledgements of the leg.
     acks: u32,
     /// When the first of them came, and what had been delivered then.
@@ -156,13 +158,15 @@ impl Quick {
         } else if self.train_left == Bytes::ZERO {
             self.trains_sent += 1;
         }
+        let train = self.train();
         if let Stage::Jump(leg) | Stage::Full(leg) = &mut self.stage {
-            if leg.begun {
-                leg.limited |= sent.app_limited;
-            } else if sent.app_limited {
+            let is_word = sent.app_limited && !leg.begun && leg.words + sent.bytes <= train;
+            if is_word {
+                leg.words += sent.bytes;
                 leg.put_off(sent);
             } else {
                 leg.begun = true;
+                leg.limited |= sent.app_limited;
             }
         }
     }
@@ -174,7 +178,7 @@ impl Quick {
             Stage::Jump(leg) => !leg.begun,
             Stage::Full(_) => false,
         };
-        let sizes = Sizes { least: self.packet * LEAST_TRAIN_PKTS, most: self.train(), gap: self.gap() };
+        let sizes = Sizes { packet: self.packet, least: self.packet * LEAST_TRAIN_PKTS, most: self.train(), gap: self.gap() };
         let scout = self.trains.first();
         waits.then(|| self.fillers.next(scout, sizes)).flatten()
     }
@@ -182,7 +186,7 @@ impl Quick {
     /// Filler has left.
     pub(super) fn on_filler(&mut self, sent: &SentSample) {
         let Some((_, train)) = self.filler() else { return };
-        self.fillers.on_sent(sent.now, sent.bytes, train);
+        self.fillers.on_sent(sent.now, sent.bytes, train, self.packet);
         // What comes next is not of a train of data.
         self.train_left = Bytes::ZERO;
         if let Stage::Jump(leg) = &mut self.stage {
@@ -379,7 +383,17 @@ impl Quick {
 impl Leg {
     fn new(ack: &AckSample, rate_bps: f64) -> Self {
         let span = Span::new(ack);
-        Self { goal_bps: rate_bps, rate_bps, span, before: None, begun: false, acks: 0, first: None, limited: false }
+        Self {
+            goal_bps: rate_bps,
+            rate_bps,
+            span,
+            before: None,
+            begun: false,
+            words: Bytes::ZERO,
+            acks: 0,
+            first: None,
+            limited: false,
+        }
     }
 
     /// What leaves now is not of it: it begins after that.
@@ -467,3 +481,60 @@ const LEAST_ARRIVED: f64 = 0.6;
 /// Beyond the path's own loss; a policer or a queue that overflows takes more.
 const REFUSED_LOSS: f64 = 0.2;
 const LEAST_LOSSY_PKTS: f64 = 48.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: Bytes = Bytes(1472);
+    const RTT: Duration = Duration::from_millis(100);
+
+    /// A start that has measured half of 200 Mbit/s, with nothing under way.
+    fn jumping() -> Quick {
+        let now = Time::ZERO + RTT;
+        let ack = AckSample {
+            now,
+            acked: PACKET * 16,
+            delivered: PACKET * 16,
+            in_flight: Bytes::ZERO,
+            rtt: Some(RTT),
+            smoothed_rtt: RTT,
+            min_rtt: RTT,
+            queue_delay: None,
+            rate: None,
+            round: 1,
+            round_start: true,
+            lost_total: Bytes::ZERO,
+        };
+        let start = PathStart { rtt: Some(RTT), ..PathStart::new(Time::ZERO, PACKET, 1) };
+        Quick { stage: Stage::Jump(Leg::new(&ack, 1e8)), jumped_at: now, ..Quick::new(&start) }
+    }
+
+    /// The application has written that, and nothing more.
+    fn write(quick: &mut Quick, after: u32, bytes: Bytes) -> Leg {
+        let now = Time::ZERO + RTT + RTT / 10 * after;
+        quick.on_sent(&SentSample { now, bytes, in_flight: bytes, app_limited: true });
+        match quick.stage {
+            Stage::Jump(leg) => leg,
+            stage => panic!("{stage:?}"),
+        }
+    }
+
+    #[test]
+    fn words_put_the_jump_off() {
+        let mut quick = jumping();
+        for n in 1..=20 {
+            let leg = write(&mut quick, n, PACKET);
+            assert!(!leg.begun && leg.span.from == PACKET * (16 + u64::from(n)), "{leg:?}");
+        }
+    }
+
+    #[test]
+    fn an_application_that_gives_much_but_not_enough_does_not() {
+        let mut quick = jumping();
+        let half = Bytes(quick.train().as_u64() / 2);
+        assert!(!write(&mut quick, 1, half).begun);
+        let leg = write(&mut quick, 2, half + PACKET);
+        assert!(leg.begun && leg.limited && leg.span.from == PACKET * 16 + half, "{leg:?}");
+    }
+}

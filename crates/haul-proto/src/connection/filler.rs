@@ -33,7 +33,6 @@ impl Connection {
         let len = packets * packet;
         let content = Content::Control(Box::default());
         let run = SentRun { first, count: packets as u8, content, packet: packet as u16, last_packet: packet as u16 };
-        path.pacer.on_sent(now, Bytes(len as u64));
         path.on_filler_sent(now, len as u64, packets as u64, run);
         Some(Transmit { path: path.id, remote: path.peer.current(), len, segment: packet, ecn: path.ecn.mark() })
     }

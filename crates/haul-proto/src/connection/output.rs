@@ -168,6 +168,7 @@ impl Connection {
         path: u8,
         content: Vec<Content>,
     ) -> Option<Transmit> {
+        let app_limited = self.streams.is_idle();
         let path = self.paths.get_mut(usize::from(path))?;
         let keys = self.keys.as_mut()?;
         let number = path.next_number;
@@ -184,7 +185,7 @@ impl Connection {
             content.into_iter().map(|content| SentRun { first: number, count: 1, content, packet: size, last_packet: size });
         let mut runs = runs.peekable();
         if runs.peek().is_some() {
-            path.on_sent(now, len as u64, 1, false, runs);
+            path.on_sent(now, len as u64, 1, app_limited, runs);
         } else {
             path.sent_at = now;
             path.meter.sent_pkts += 1;

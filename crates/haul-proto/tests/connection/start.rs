@@ -69,6 +69,9 @@ fn filler_measures_the_path_of_an_application_that_has_nothing_to_say_yet() {
 fn filler_does_not_fill_a_slow_path() {
     let (_, filler) = greeted(Path::new(BitRate::mbps(1), ms(100)), true);
     assert!(filler < 30_000, "{filler} bytes");
+    // A scout of 24 kB and three trains of 20 ms each.
+    let (_, filler) = greeted(Path::new(BitRate::mbps(60), ms(100)), true);
+    assert!((400_000..500_000).contains(&filler), "{filler} bytes");
 }
 
 #[test]
