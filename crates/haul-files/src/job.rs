@@ -151,4 +151,16 @@ pub struct Export {
     pub path: PathBuf,
     /// Whether clients may write.
     pub writable: bool,
+    /// Whether what they write may have owners and set-id bits of their choice.
+    pub ownership: Ownership,
+}
+
+/// Whether a client that asks to keep metadata ([`Options::preserve`]) chooses owners, set-id bits and the sticky bit of files too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ownership {
+    /// It does not: a client that could would make programs that run as another user, up to root, where the server is root. The default.
+    #[default]
+    Mask,
+    /// It does, as far as this process may.
+    Allow,
 }

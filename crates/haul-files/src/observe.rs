@@ -7,6 +7,7 @@ use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::FileProblem;
+use crate::note::Note;
 
 /// Watches a copy. Called from several threads, in the middle of the work: it must return at once.
 pub trait Observer: Send + Sync {
@@ -69,6 +70,8 @@ pub enum Event<'a> {
     },
     /// Something was not copied; the rest goes on.
     Problem(&'a FileProblem),
+    /// Something to know of a copy that goes on; [`MAX_NOTES`](crate::MAX_NOTES) at most.
+    Note(&'a Note),
     /// The files of more than a block that have arrived in part, the earliest first, a few of them: takes the place of what this event said
     /// before. About 5 times a second while it changes, if [`wants_files`](Observer::wants_files); never from a peer that cannot tell.
     UnderWay(&'a [FileUnderWay]),
@@ -111,6 +114,8 @@ pub struct Report {
     pub problem_count: u64,
     /// The first [`MAX_PROBLEMS`] of them.
     pub problems: Vec<FileProblem>,
+    /// What there is to know besides.
+    pub notes: Vec<Note>,
     /// Whether content was verified by hash.
     pub verified: bool,
     /// Where the sender's threads spent their time.

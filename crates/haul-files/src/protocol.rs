@@ -29,10 +29,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{FileProblem, Stop, WirePath};
 use crate::job::Options;
+use crate::note::Note;
 use crate::observe::Waits;
 
 /// Version of the protocol; a peer with another one is refused.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 /// Feature: sources of a [`What::Pull`] may be patterns. If both sides have it and one is, the server says [`Message::Matched`] after its hello.
 pub const PATTERNS: u64 = 1 << 0;
 /// Feature: understands [`Message::UnderWay`].
@@ -88,6 +89,8 @@ pub enum Message {
     Anew {
         after: u64,
     },
+    /// Either: something to know, no problem.
+    Note(Note),
 }
 
 /// The first frame of each side.

@@ -227,6 +227,7 @@ impl<T: Transport> Receiver<'_, T> {
                     }
                 }
                 Message::Problem(problem) => self.session.note(problem),
+                Message::Note(note) => drop(self.session.take_note(note)),
                 Message::AllSent(waits) => return Ok(waits),
                 _ => return Err(CopyError::PeerMisbehaved("a message that no sender sends")),
             }
@@ -237,7 +238,7 @@ impl<T: Transport> Receiver<'_, T> {
     fn set_aside(&self, incoming: &mut Incoming) -> Result<(), CopyError> {
         loop {
             match incoming.next()? {
-                Message::Entries(_) | Message::ScanDone | Message::FileEnd(_) | Message::Problem(_) => {}
+                Message::Entries(_) | Message::ScanDone | Message::FileEnd(_) | Message::Problem(_) | Message::Note(_) => {}
                 Message::Anew { after } => {
                     let mut files = lock(&self.files);
                     // What is late of it is known to be over.

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use crate::error::{Stop, Why, WirePath};
-use crate::job::{Access, Export};
+use crate::job::{Access, Export, Ownership};
 use crate::protocol::MAX_NAME;
 
 /// Longest path that a peer may spell, in bytes.
@@ -30,6 +30,8 @@ pub(crate) struct Place {
     pub(crate) rename: Option<Vec<u8>>,
     /// The spelling ends in `/`: the one source must be a directory.
     pub(crate) directory_only: bool,
+    /// Whether who sends chooses owners and set-id bits.
+    pub(crate) ownership: Ownership,
 }
 
 /// Something a user named as a source.
@@ -131,7 +133,8 @@ pub(crate) fn requested_destination(access: &Access, spelled: &WirePath, many: b
             if !export.writable {
                 return Err(Stop::ReadOnlyRoot { path: WirePath(export.name.clone().into_bytes()) });
             }
-            beneath_destination(&open_root(export)?, rest, spelled, many)
+            let place = beneath_destination(&open_root(export)?, rest, spelled, many)?;
+            Ok(Place { ownership: export.ownership, ..place })
         }
     }
 }
@@ -154,7 +157,9 @@ fn free_destination(path: &Path, spelled: WirePath, many: bool) -> Result<Place,
         Err(errno) => return Err(fail(errno.into())),
     };
     let root = rustix::fs::open(&parent, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?;
-    Ok(Place { root: Arc::new(root), directory_only: directory_only && rename.is_some(), spelled, rename })
+    let directory_only = directory_only && rename.is_some();
+    // Its own rights are all that an account has.
+    Ok(Place { root: Arc::new(root), directory_only, spelled, rename, ownership: Ownership::Allow })
 }
 
 fn beneath_destination(root: &Arc<OwnedFd>, rest: &[u8], spelled: &WirePath, many: bool) -> Result<Place, Stop> {
@@ -165,6 +170,7 @@ fn beneath_destination(root: &Arc<OwnedFd>, rest: &[u8], spelled: &WirePath, man
         spelled: spelled.clone(),
         directory_only: rest.ends_with(b"/") && rename.is_some(),
         rename,
+        ownership: Ownership::Mask,
     };
     match open_beneath(root, &path, OFlags::DIRECTORY | OFlags::PATH) {
         Ok(fd) => return Ok(place(fd, None)),

@@ -230,6 +230,7 @@ impl<T: Transport> Sender<'_, T> {
                 }
                 Message::Unwanted(id) => self.plan.unwanted(id),
                 Message::Problem(problem) => self.session.note(problem),
+                Message::Note(note) => drop(self.session.take_note(note)),
                 Message::Progress(progress) => self.session.progress(&progress),
                 Message::UnderWay(parts) => self.under_way(&parts),
                 Message::Finished(finished) => {

@@ -13,6 +13,7 @@ use haul_units::Bytes;
 use crate::cancel::Cancel;
 use crate::clock;
 use crate::error::{CopyError, FileProblem, Stop};
+use crate::note::{MAX_NOTES, Note};
 use crate::observe::{Event, MAX_PROBLEMS, Observer, Report};
 use crate::protocol::{self, Message};
 use crate::transport::{Link, Transport};
@@ -38,6 +39,7 @@ pub(crate) struct Session<'a, T> {
     features: AtomicU64,
     failure: Mutex<Option<CopyError>>,
     problems: Mutex<(u64, Vec<FileProblem>)>,
+    notes: Mutex<Vec<Note>>,
     started: Instant,
 }
 
@@ -92,6 +94,7 @@ pub(crate) fn run<T: Transport>(
         features: AtomicU64::new(0),
         failure: Mutex::default(),
         problems: Mutex::default(),
+        notes: Mutex::default(),
         started: clock::now(),
     };
     let mut incoming = Incoming { stream: link.control_in, body: Vec::new() };
@@ -172,6 +175,22 @@ impl<T: Transport> Session<'_, T> {
         }
     }
 
+    /// Notes what is worth knowing on this side, and tells the peer.
+    pub(crate) fn remark(&self, note: Note) -> Result<(), CopyError> {
+        if self.take_note(note.clone()) { self.send(&Message::Note(note)) } else { Ok(()) }
+    }
+
+    /// Notes what is worth knowing; false where enough was said.
+    pub(crate) fn take_note(&self, note: Note) -> bool {
+        let mut notes = lock(&self.notes);
+        if notes.len() >= MAX_NOTES || notes.contains(&note) {
+            return false;
+        }
+        self.observer.event(Event::Note(&note));
+        notes.push(note);
+        true
+    }
+
     /// Tells the observer what the receiver reports.
     pub(crate) fn progress(&self, progress: &protocol::Progress) {
         self.observer.event(Event::Arrived { files: progress.files, bytes: Bytes(progress.bytes) });
@@ -182,6 +201,7 @@ impl<T: Transport> Session<'_, T> {
         let problems = std::mem::take(&mut *lock(&self.problems));
         report.problem_count = problems.0;
         report.problems = problems.1;
+        report.notes = std::mem::take(&mut *lock(&self.notes));
         report.elapsed = clock::now() - self.started;
         report
     }

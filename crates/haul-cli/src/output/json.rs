@@ -1,13 +1,13 @@
 //! Events for programs: one JSON object a line, on standard output.
 //!
-//! Every object has `event`: `start`, `resume`, `progress`, `file`, `problem`, `summary`. `file` in a `progress` event is the current file:
+//! Every object has `event`: `start`, `resume`, `progress`, `file`, `problem`, `note`, `summary`. `file` in a `progress` event is the current file:
 //! `name`, `size`, and `arrived`, which is null where it is not told (small files, an older version at the other end). Sizes are in bytes, rates in bits per second, times in
 //! seconds, unless the name says otherwise. Paths that are not UTF-8 are shown with replacement characters.
 
 use std::io::{self, Write as _};
 use std::time::Duration;
 
-use haul_files::FileProblem;
+use haul_files::{FileProblem, Note};
 use haul_units::Bytes;
 use serde_json::{Value, json};
 
@@ -41,6 +41,11 @@ pub fn problem(problem: &FileProblem) {
         "fault": format!("{:?}", problem.fault).to_lowercase(),
         "error": problem.why.to_string(),
     }));
+}
+
+/// Something to know; nothing is wrong.
+pub fn note(note: &Note) {
+    print(&json!({ "event": "note", "note": note.to_string() }));
 }
 
 /// A file is in place.

@@ -60,6 +60,11 @@ pub fn print_error(text: &str) {
     print_labelled("error:", "\x1b[1;31m", text);
 }
 
+/// Prints a line behind `note:`: worth knowing, nothing wrong.
+pub fn print_note(text: &str) {
+    print_labelled("note:", "\x1b[1;36m", text);
+}
+
 /// Prints a line behind `hint:`.
 pub fn print_hint(text: &str) {
     print_labelled("hint:", "\x1b[1;36m", text);

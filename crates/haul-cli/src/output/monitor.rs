@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_files::{Cancel, FileProblem, WirePath};
+use haul_files::{Cancel, FileProblem, Note, WirePath};
 use haul_units::{BitRate, Bytes};
 
 use super::bars::Bars;
@@ -135,6 +135,9 @@ impl Watch {
         for problem in self.watched.tally.take_problems() {
             self.view.problem(&problem);
         }
+        for note in self.watched.tally.take_notes() {
+            self.view.remark(&note);
+        }
         for file in self.watched.tally.take_finished() {
             if self.verbose || matches!(self.view, View::Json(_)) {
                 self.view.finished(&file);
@@ -184,6 +187,15 @@ impl View {
             Self::Bars(bars) => bars.show(look),
             Self::Lines(lines) => lines.show(look),
             Self::Json(events) => events.show(look),
+        }
+    }
+
+    fn remark(&self, note: &Note) {
+        match self {
+            Self::Quiet => {}
+            Self::Bars(bars) => bars.above(|| super::print_note(&note.to_string())),
+            Self::Json(_) => json::note(note),
+            Self::Lines(_) => super::print_note(&note.to_string()),
         }
     }
 

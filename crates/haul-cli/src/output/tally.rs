@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use haul_files::{Event, FileProblem, FileUnderWay, Observer};
+use haul_files::{Event, FileProblem, FileUnderWay, Note, Observer};
 use haul_units::Bytes;
 
 /// How many names of files under way are kept.
@@ -32,6 +32,7 @@ struct Inner {
     resumed: bool,
     finished: Vec<ActiveFile>,
     problems: Vec<FileProblem>,
+    notes: Vec<Note>,
 }
 
 /// Totals.
@@ -125,6 +126,11 @@ impl Tally {
         std::mem::take(&mut self.lock().problems)
     }
 
+    /// Notes since the last call.
+    pub fn take_notes(&self) -> Vec<Note> {
+        std::mem::take(&mut self.lock().notes)
+    }
+
     /// One copy is over; what follows belongs to the next one.
     pub fn next_copy(&self) {
         let mut inner = self.lock();
@@ -154,6 +160,7 @@ impl Observer for Tally {
             Event::UnderWay(files) => inner.under_way = files.iter().map(ActiveFile::from).collect(),
             Event::Resumed => inner.resumed = true,
             Event::Problem(problem) => inner.problems.push(problem.clone()),
+            Event::Note(note) => inner.notes.push(note.clone()),
             _ => {}
         }
     }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{Endpoint, Identity, ServerConfig, TransportConfig};
-use haul_files::{Access, Export};
+use haul_files::{Access, Export, Ownership};
 use tracing::{info, warn};
 
 use self::clients::Clients;
@@ -72,7 +72,8 @@ fn exports(args: &ServeArgs) -> Result<Vec<Export>, Failure> {
         if !path.is_dir() {
             return Err(failed(&"not a directory").hint("a root is a directory: export the one that holds the file"));
         }
-        exports.push(Export { name: root.name.clone(), path, writable: root.writable });
+        let ownership = Ownership::Mask;
+        exports.push(Export { name: root.name.clone(), path, writable: root.writable, ownership });
     }
     Ok(exports)
 }

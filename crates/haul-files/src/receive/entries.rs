@@ -14,6 +14,7 @@ use super::{Incomplete, Receiver, hand_over};
 use crate::error::{CopyError, Why};
 use crate::journal::Source;
 use crate::meta;
+use crate::note::Note;
 use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Want};
 use crate::ranges::Ranges;
@@ -124,6 +125,9 @@ impl<T: Transport> Receiver<'_, T> {
                 return nothing;
             }
         };
+        if self.tree.is_masked(&entry) {
+            self.session.remark(Note::OwnersNotKept)?;
+        }
         let result = match &entry.kind {
             Kind::Directory => self.tree.directory(&entry, &name).map(|()| &self.counts.directories),
             Kind::Symlink { target } => self.tree.symlink(&entry, &name, &target.0).map(|()| &self.counts.symlinks),

@@ -84,6 +84,7 @@ fn listen<T: Transport, B: AsRef<[u8]>>(
             Message::ScanDone => found.tell(session.observer, true),
             Message::FileEnd(end) => lock(line).end(end)?,
             Message::Problem(problem) => session.note(problem),
+            Message::Note(note) => drop(session.take_note(note)),
             Message::AllSent(waits) => return Ok(waits),
             _ => return Err(CopyError::PeerMisbehaved("a message that no sender sends")),
         }

@@ -14,7 +14,7 @@ use super::commit::FEW;
 use super::stage::{Stage, part_name};
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
-use crate::job::Options;
+use crate::job::{Options, Ownership};
 use crate::journal::Made;
 use crate::meta;
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
@@ -33,6 +33,7 @@ pub(super) struct Tree {
     pub(super) expected: Option<Expected>,
     umask: u32,
     euid: u32,
+    egid: u32,
     state: Mutex<State>,
 }
 
@@ -96,8 +97,8 @@ impl Tree {
         dirs.pin(ROOT, ROOT, &display, place.root.clone());
         let mut state = State::default();
         state.infos.insert(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
-        let euid = rustix::process::geteuid().as_raw();
-        Self { place, options, stage, dirs, expected, umask: meta::umask(), euid, state: Mutex::new(state) }
+        let (euid, egid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        Self { place, options, stage, dirs, expected, umask: meta::umask(), euid, egid, state: Mutex::new(state) }
     }
 
     /// The name an entry gets; an error where the peer must not give it. The inner error is the user's: a file where a directory was asked for.
@@ -193,13 +194,11 @@ impl Tree {
     }
 
     fn make_directory(&self, entry: &Entry, name: &[u8]) -> Result<DirInfo, Why> {
-        let wanted = if self.options.preserve { entry.mode & 0o7777 } else { entry.mode & 0o777 & !self.umask };
+        let wanted = if self.options.preserve { entry.mode & 0o777 } else { entry.mode & 0o777 & !self.umask };
         let mut finish = Finish::default();
         if self.options.preserve {
-            finish = Finish { mode: Some(wanted), mtime: Some(entry.mtime), owner: self.owner(entry) };
-            if finish.owner.is_none() && entry.uid != self.euid {
-                finish.mode = Some(wanted & 0o1777);
-            }
+            let special = entry.mode & (0o1000 | self.set_id_bits(entry));
+            finish = Finish { mode: Some(wanted | special), mtime: Some(entry.mtime), owner: self.owner(entry) };
         }
         if name.is_empty() {
             self.dirs.pin(entry.id, ROOT, b"", self.place.root.clone());
@@ -235,7 +234,23 @@ impl Tree {
     }
 
     fn owner(&self, entry: &Entry) -> Option<(u32, u32)> {
-        (self.options.preserve && self.euid == 0).then_some((entry.uid, entry.gid))
+        (self.options.preserve && self.euid == 0 && self.place.ownership == Ownership::Allow).then_some((entry.uid, entry.gid))
+    }
+
+    /// The set-id bits that an entry may bring: where it brings its owner too, or the owner is the same anyway.
+    fn set_id_bits(&self, entry: &Entry) -> u32 {
+        let own = self.owner(entry).is_some() || entry.uid == self.euid;
+        if own && self.place.ownership == Ownership::Allow { 0o6000 } else { 0 }
+    }
+
+    /// Whether an entry loses an owner or a bit here that it would keep where its sender chooses.
+    pub(super) fn is_masked(&self, entry: &Entry) -> bool {
+        if !self.options.preserve || self.place.ownership == Ownership::Allow {
+            return false;
+        }
+        let special = if matches!(entry.kind, Kind::Directory) { 0o6000 } else { 0o7000 };
+        let bits = !matches!(entry.kind, Kind::Symlink { .. }) && entry.mode & special != 0;
+        bits || self.euid == 0 && (entry.uid, entry.gid) != (self.euid, self.egid)
     }
 
     /// How a file is made that may replace `existing`.
@@ -243,8 +258,8 @@ impl Tree {
         let owner = self.owner(entry);
         let replaced = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
         let final_mode = match replaced {
-            _ if self.options.preserve && (owner.is_some() || entry.uid == self.euid) => entry.mode & 0o7777,
-            _ if self.options.preserve => entry.mode & 0o1777,
+            _ if self.options.preserve && self.place.ownership == Ownership::Mask => entry.mode & 0o777,
+            _ if self.options.preserve => entry.mode & (0o1777 | self.set_id_bits(entry)),
             Some(stat) => meta::mode_bits(stat) & 0o777,
             None => entry.mode & 0o777 & !self.umask,
         };

@@ -7,7 +7,9 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use haul_files::memory::{Conditions, pair};
-use haul_files::{Access, Cancel, CopyError, Destination, Export, Options, PushJob, Silent, SourceSpec, Stop, Why, push, serve};
+use haul_files::{
+    Access, Cancel, CopyError, Destination, Export, Note, Options, Ownership, PushJob, Silent, SourceSpec, Stop, Why, push, serve,
+};
 use haul_units::Bytes;
 
 use crate::fixture::*;
@@ -176,7 +178,7 @@ fn a_stream_as_destination_is_in_order() {
 }
 
 fn exports(root: &Path, writable: bool) -> Access {
-    Access::Exports(vec![Export { name: "data".into(), path: root.to_owned(), writable }])
+    Access::Exports(vec![Export { name: "data".into(), path: root.to_owned(), writable, ownership: Ownership::default() }])
 }
 
 #[test]
@@ -241,4 +243,55 @@ fn a_cancelled_copy_stops_both_sides() {
         let server = server.join().unwrap();
         assert!(matches!(server, Err(CopyError::Refused(Stop::Interrupted) | CopyError::Connection(_))), "{server:?}");
     });
+}
+
+/// A tree whose files would run as their owner, and as somebody else.
+fn set_id_tree(root: &Path) {
+    write(root.join("program"), "x");
+    write(root.join("group"), "x");
+    write(root.join("large"), noise(3 << 20, 1));
+    fs::create_dir(root.join("dir")).unwrap();
+    symlink("program", root.join("link")).unwrap();
+    if is_root() {
+        for name in ["program", "large", "dir", "link"] {
+            std::os::unix::fs::lchown(root.join(name), Some(12345), Some(54321)).unwrap();
+        }
+    }
+    for (name, mode) in [("program", 0o5755), ("group", 0o2750), ("large", 0o6711), ("dir", 0o3775)] {
+        fs::set_permissions(root.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
+}
+
+#[test]
+fn a_client_of_an_export_chooses_no_owner_and_no_set_id_bit() {
+    use std::os::unix::fs::MetadataExt;
+    let p = places();
+    let tree = p.from.join("tree");
+    set_id_tree(&tree);
+    let job = |to: &str| PushJob { sources: vec![tree.clone().into()], destination: to.into(), options: preserving() };
+    let outcome = run_push(&job("/data"), &exports(&p.to, true), shuffled(1), &Silent, |_| {});
+    assert_eq!(outcome.server.as_ref().unwrap().notes, [Note::OwnersNotKept]);
+    let report = outcome.clean();
+    assert_eq!(report.notes, [Note::OwnersNotKept], "the client is told, once");
+    let own = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+    let seen = snapshot(&p.to.join("tree"));
+    for (path, seen) in seen.iter().filter(|(_, seen)| !matches!(seen.kind, Kind::Symlink(_))) {
+        assert_eq!(seen.mode & 0o6000, 0, "{}", path.display());
+        assert_eq!(seen.owner, own, "{}", path.display());
+    }
+    let mode = |name: &str| seen[Path::new(name)].mode;
+    assert_eq!((mode("program"), mode("group"), mode("large"), mode("dir")), (0o755, 0o750, 0o711, 0o1775));
+    assert_eq!(fs::symlink_metadata(p.to.join("tree/link")).unwrap().uid(), own.0);
+
+    // The server's owner may allow it.
+    let Access::Exports(mut allowed) = exports(&p.to, true) else { unreachable!() };
+    allowed[0].ownership = Ownership::Allow;
+    let report = run_push(&job("/data"), &Access::Exports(allowed), shuffled(1), &Silent, |_| {}).clean();
+    assert!(report.notes.is_empty());
+    assert_same(&tree, &p.to.join("tree"));
+
+    // Nothing lost, nothing said.
+    write(p.from.join("plain"), "x");
+    let plain = PushJob { sources: vec![p.from.join("plain").into()], destination: "/data".into(), options: preserving() };
+    assert!(run_push(&plain, &exports(&p.to, true), shuffled(1), &Silent, |_| {}).clean().notes.is_empty());
 }

@@ -115,7 +115,12 @@ fn nothing_outside_an_exported_root_matches() {
     write(p.from.join("secret/data"), "secret");
     symlink("../secret", root.join("x3")).unwrap();
     symlink("..", root.join("up")).unwrap();
-    let access = Access::Exports(vec![Export { name: "pub".into(), path: root, writable: false }]);
+    let access = Access::Exports(vec![Export {
+        name: "pub".into(),
+        path: root,
+        writable: false,
+        ownership: haul_files::Ownership::default(),
+    }]);
     let fetch = |pattern: &str| {
         let q = places();
         let outcome =
@@ -144,7 +149,12 @@ fn more_matches_than_a_process_may_have_files_open() {
         fs::create_dir(p.from.join(format!("d{i}"))).unwrap();
     }
     write(p.from.join("d7/file"), "x");
-    let access = Access::Exports(vec![Export { name: "pub".into(), path: p.from.clone(), writable: false }]);
+    let access = Access::Exports(vec![Export {
+        name: "pub".into(),
+        path: p.from.clone(),
+        writable: false,
+        ownership: haul_files::Ownership::default(),
+    }]);
     let outcome = run_pull(&[Path::new("/pub/d*")], Destination::Path(p.to.clone()), recursive(), &access, Conditions::default());
     let report = outcome.clean();
     assert_eq!((report.directories, report.files), (3000, 1));
