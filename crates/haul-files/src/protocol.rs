@@ -184,11 +184,16 @@ pub enum Kind {
         version: u64,
         /// Other entries may be hard links to it.
         linked: bool,
-        /// The earlier entry that this one replaces, because it changed while it was read.
+        /// The earlier entry that this one replaces, because it changed before or while it was read.
         replaces: Option<u64>,
     },
-    /// A stream; its length is in its [`FileEnd`].
-    Stream,
+    /// A stream, or a file that does not say how long it is; the length is in its [`FileEnd`].
+    Stream {
+        /// Other entries may be hard links to it.
+        linked: bool,
+        /// The earlier entry that this one replaces, because it was shorter than it had said.
+        replaces: Option<u64>,
+    },
     /// A directory.
     Directory,
     /// A symbolic link.

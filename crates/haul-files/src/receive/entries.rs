@@ -33,9 +33,13 @@ pub(super) struct Found {
 
 impl Found {
     pub(super) fn count(&mut self, entry: &Entry) {
-        if let Kind::File { data, replaces: None, .. } = entry.kind {
-            self.files += 1;
-            self.bytes = self.bytes.saturating_add(data);
+        match entry.kind {
+            Kind::File { data, replaces: None, .. } => {
+                self.files += 1;
+                self.bytes = self.bytes.saturating_add(data);
+            }
+            Kind::Stream { replaces: None, .. } => self.files += 1,
+            _ => {}
         }
     }
 
@@ -136,7 +140,7 @@ impl<T: Transport> Receiver<'_, T> {
                 self.tree.link_later(entry);
                 return nothing;
             }
-            Kind::File { .. } | Kind::Stream => return self.file(&entry, name, created, ready),
+            Kind::File { .. } | Kind::Stream { .. } => return self.file(&entry, name, created, ready),
         };
         match result {
             Ok(count) => {
@@ -156,6 +160,7 @@ impl<T: Transport> Receiver<'_, T> {
     ) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
         let (size, version, linked, replaces) = match entry.kind {
             Kind::File { size, version, linked, replaces, .. } => (size, version, linked, replaces),
+            Kind::Stream { linked, replaces } => (0, 0, linked, replaces),
             _ => (0, 0, false, None),
         };
         if let Some(earlier) = replaces.filter(|_| linked) {
@@ -180,7 +185,7 @@ impl<T: Transport> Receiver<'_, T> {
             name,
             size,
             source: Source { size, mtime: entry.mtime, version },
-            stream: matches!(entry.kind, Kind::Stream),
+            stream: matches!(entry.kind, Kind::Stream { .. }),
             linked,
             meta: self.tree.meta(entry, existing.as_ref()),
             state: Mutex::new(State::Waiting),

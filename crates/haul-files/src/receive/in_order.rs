@@ -132,7 +132,7 @@ impl<B: AsRef<[u8]>> Line<'_, B> {
             return Err(CopyError::PeerMisbehaved("an id that does not rise"));
         }
         self.last_id = entry.id;
-        if !matches!(entry.kind, Kind::File { .. } | Kind::Stream) {
+        if !matches!(entry.kind, Kind::File { .. } | Kind::Stream { .. }) {
             return Err(CopyError::PeerMisbehaved("something else than a file for a stream"));
         }
         self.files.push_back(entry.id);

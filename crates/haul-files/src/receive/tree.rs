@@ -103,7 +103,7 @@ impl Tree {
 
     /// The name an entry gets; an error where the peer must not give it. The inner error is the user's: a file where a directory was asked for.
     pub(super) fn name_of(&self, entry: &Entry) -> Result<Result<Vec<u8>, Why>, CopyError> {
-        let replaces = matches!(entry.kind, Kind::File { replaces: Some(_), .. });
+        let replaces = matches!(entry.kind, Kind::File { replaces: Some(_), .. } | Kind::Stream { replaces: Some(_), .. });
         let directory = matches!(entry.kind, Kind::Directory);
         if entry.parent != ROOT {
             let plain = is_plain_name(&entry.name.0);

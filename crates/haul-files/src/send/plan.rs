@@ -55,7 +55,7 @@ pub(super) enum Job {
     Piece(Arc<Large>, u64, usize),
     /// It has no further piece, and none is being read.
     End(Arc<Large>),
-    /// A stream is to be read to its end.
+    /// A stream, or a file that does not say how long it is, is to be read to its end.
     Stream(Arc<SourceFile>),
 }
 
@@ -65,6 +65,8 @@ pub(super) struct Large {
     pub(super) fd: File,
     /// It failed, or is not wanted any more.
     pub(super) given_up: AtomicBool,
+    /// It ended before the length that it says.
+    pub(super) short: AtomicBool,
     tally: Mutex<Tally>,
 }
 
@@ -245,11 +247,16 @@ impl State {
             if !batch.is_empty() {
                 break;
             }
+            let stream = matches!(file.entry.kind, Kind::Stream { .. });
+            if stream && self.early.is_some() {
+                // Nobody knows how much of it would be sent in vain.
+                return None;
+            }
             let Some((file, wanted)) = self.ready.pop_front() else { break };
             if self.unwanted.remove(&file.entry.id) {
                 continue;
             }
-            return Some(if matches!(file.entry.kind, Kind::Stream) { Job::Stream(file) } else { Job::Open(file, wanted) });
+            return Some(if stream { Job::Stream(file) } else { Job::Open(file, wanted) });
         }
         (!batch.is_empty()).then_some(Job::Batch(batch))
     }
@@ -257,7 +264,7 @@ impl State {
 
 impl Cut {
     fn next(&mut self) -> Option<(u64, usize)> {
-        if self.large.given_up.load(Ordering::Relaxed) {
+        if !self.large.is_wanted() {
             return None;
         }
         loop {
@@ -297,7 +304,12 @@ impl Cut {
 
 impl Large {
     pub(super) fn new(file: Arc<SourceFile>, fd: File) -> Self {
-        Self { file, fd, given_up: AtomicBool::new(false), tally: Mutex::default() }
+        Self { file, fd, given_up: AtomicBool::new(false), short: AtomicBool::new(false), tally: Mutex::default() }
+    }
+
+    /// Whether more of it is to be read.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.given_up.load(Ordering::Relaxed) && !self.short.load(Ordering::Relaxed)
     }
 
     /// Counts a piece; true where it was the last and the file is to be ended.

@@ -15,14 +15,14 @@ use rustix::io::Errno;
 
 use super::early::Held;
 use super::plan::{Job, Large};
-use super::scan::file_entry;
+use super::scan::{entry_of, file_kind};
 use super::{Origin, Sender, SourceFile, Wanted};
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
 use crate::error::{CopyError, Why};
 use crate::meta;
 use crate::observe::{Event, Waits};
-use crate::protocol::{FileEnd, Message, UNDER_WAY};
+use crate::protocol::{FileEnd, Kind, Message, UNDER_WAY};
 use crate::resolve::path_of;
 use crate::session::lock;
 use crate::transport::{BlockTx, Transport};
@@ -49,6 +49,8 @@ struct Reader<'a, T: Transport> {
 enum Failed {
     Why(Why),
     Changed(Option<Box<Stat>>),
+    /// It is what the scan saw, and ends before the length that it says: so do those of sysfs.
+    Short(Box<Stat>),
 }
 
 impl From<Errno> for Failed {
@@ -102,7 +104,7 @@ impl<T: Transport> Reader<'_, T> {
                 if !content.is_empty() {
                     sum.add(0, piece.length, &hash);
                 }
-                self.sent(file, file.state.size, content.len() as u64, sum)?;
+                self.sent(file, u64::from(piece.length), u64::from(piece.length), sum)?;
             }
         }
         self.emit(block, &pieces)
@@ -136,19 +138,24 @@ impl<T: Transport> Reader<'_, T> {
 
     fn piece(&mut self, large: &Arc<Large>, offset: u64, length: usize) -> Result<(), CopyError> {
         let mut sent = None;
-        if !large.given_up.load(Ordering::Relaxed) {
+        if large.is_wanted() {
             let mut block = self.tx.buffer();
             block.reserve(length + 64);
             // A file that shrank or cannot be read is found out at its end.
             match timed(&mut self.waits.read, || read_at(&large.fd, &mut block, offset, length)) {
-                Ok(read) if read == length => {
-                    let verify = self.sender.job.options.verify;
-                    let hash = timed(&mut self.waits.hash, || block::hash(&block, verify));
-                    let piece = Piece { file: large.file.entry.id, offset, length: length as u32, whole: false, hash };
-                    self.emit(block, &[piece])?;
-                    sent = Some(piece);
+                Ok(read) => {
+                    if read < length {
+                        large.short.store(true, Ordering::Relaxed);
+                    }
+                    // Of a file that goes on as a stream nothing more is needed here; where the order matters it cannot.
+                    if read == length || (self.sender.job.in_order && read > 0) {
+                        let verify = self.sender.job.options.verify;
+                        let hash = timed(&mut self.waits.hash, || block::hash(&block, verify));
+                        let piece = Piece { file: large.file.entry.id, offset, length: read as u32, whole: false, hash };
+                        self.emit(block, &[piece])?;
+                        sent = Some(piece);
+                    }
                 }
-                Ok(_) => large.given_up.store(true, Ordering::Relaxed),
                 Err(errno) => {
                     large.given_up.store(true, Ordering::Relaxed);
                     self.sender.problem(self.sender.display(&large.file), errno.into())?;
@@ -160,31 +167,51 @@ impl<T: Transport> Reader<'_, T> {
     }
 
     fn end(&mut self, large: &Arc<Large>) -> Result<(), CopyError> {
-        let stat = rustix::fs::fstat(&large.fd).ok();
-        if stat.as_ref().map(meta::source) != Some(large.file.state) {
-            return self.failed(&large.file, Failed::Changed(stat.map(Box::new)));
-        }
         if large.given_up.load(Ordering::Relaxed) {
             // Reported where it was given up, here or at the receiver.
             return Ok(());
         }
+        match rustix::fs::fstat(&large.fd) {
+            Ok(stat) if meta::source(&stat) != large.file.state => {
+                return self.failed(&large.file, Failed::Changed(Some(Box::new(stat))));
+            }
+            Ok(stat) if large.short.load(Ordering::Relaxed) && !self.sender.job.in_order => {
+                return self.failed(&large.file, Failed::Short(Box::new(stat)));
+            }
+            Ok(_) => {}
+            Err(errno) => return self.failed(&large.file, errno.into()),
+        }
         let tally = large.tally();
         self.finished(&large.file)?;
-        self.sent(&large.file, large.file.state.size, tally.bytes, tally.sum)
+        let size = if self.sender.job.in_order { tally.bytes } else { large.file.state.size };
+        self.sent(&large.file, size, tally.bytes, tally.sum)
     }
 
     fn stream(&mut self, file: &Arc<SourceFile>) -> Result<(), CopyError> {
-        let Some(Origin::Stream(stream)) = file.top.and_then(|index| self.sender.job.tops.get(index)) else { return Ok(()) };
         self.started(file);
         self.named(file);
-        let mut stream = stream.lock();
+        if let Some(Origin::Stream(stream)) = file.top.and_then(|index| self.sender.job.tops.get(index)) {
+            let mut stream = stream.lock();
+            return self.to_the_end(file, |block, _| fill(&mut *stream, block).map_err(|error| Why::from_io(&error)));
+        }
+        match self.sender.open(file) {
+            Ok(fd) => self.to_the_end(file, |block, offset| Ok(read_at(&fd, block, offset, MAX_CONTENT).map(drop)?)),
+            Err(failed) => self.failed(file, failed),
+        }
+    }
+
+    /// Sends what `read` appends to a block at an offset, until that is nothing.
+    fn to_the_end(
+        &mut self,
+        file: &Arc<SourceFile>,
+        mut read: impl FnMut(&mut Vec<u8>, u64) -> Result<(), Why>,
+    ) -> Result<(), CopyError> {
         let (mut offset, mut sum) = (0, PieceSum::default());
         loop {
             self.sender.check()?;
             let mut block = self.tx.buffer();
-            let read = timed(&mut self.waits.read, || fill(&mut *stream, &mut block));
-            if let Err(error) = read {
-                return self.failed(file, Failed::Why(Why::from_io(&error)));
+            if let Err(why) = timed(&mut self.waits.read, || read(&mut block, offset)) {
+                return self.failed(file, Failed::Why(why));
             }
             if block.is_empty() {
                 break;
@@ -213,7 +240,12 @@ impl<T: Transport> Reader<'_, T> {
             Failed::Why(why) => why,
             Failed::Changed(Some(stat)) if !file.retried && !sender.job.in_order && is_file(&stat) => {
                 sender.session.send(&Message::FileEnd(FileEnd::Failed { id }))?;
-                return self.again(file, &stat);
+                return self.again(file, &stat, file_kind(&stat, Some(id)));
+            }
+            Failed::Short(stat) => {
+                sender.session.send(&Message::FileEnd(FileEnd::Failed { id }))?;
+                let linked = stat.st_nlink > 1;
+                return self.again(file, &stat, Kind::Stream { linked, replaces: Some(id) });
             }
             Failed::Changed(_) => Why::Changed,
         };
@@ -221,17 +253,16 @@ impl<T: Transport> Reader<'_, T> {
         sender.session.send(&Message::FileEnd(FileEnd::Failed { id }))
     }
 
-    fn again(&self, file: &Arc<SourceFile>, stat: &Stat) -> Result<(), CopyError> {
+    fn again(&self, file: &Arc<SourceFile>, stat: &Stat, kind: Kind) -> Result<(), CopyError> {
         let sender = self.sender;
-        let entry = file_entry(file.entry.parent, &file.entry.name.0, stat, Some(file.entry.id));
-        let entry = sender.announce(entry)?;
+        let entry = sender.announce(entry_of(file.entry.parent, &file.entry.name.0, stat, kind))?;
         let again = Arc::new(SourceFile { entry, state: meta::source(stat), top: file.top, retried: true });
         if sender.plan.waits_for_wants(&again) {
             sender.plan.expect_want(again);
             return sender.flush();
         }
         sender.flush()?;
-        if again.state.size == 0 {
+        if again.state.size == 0 && matches!(again.entry.kind, Kind::File { .. }) {
             return Ok(());
         }
         // Never waits: a reader that waited for readers would wait for itself.
@@ -286,7 +317,8 @@ impl<T: Transport> Sender<'_, T> {
         if meta::source(&stat) != file.state {
             return Err(Failed::Changed(Some(Box::new(stat))));
         }
-        if read? == size { Ok(()) } else { Err(Failed::Changed(Some(Box::new(stat)))) }
+        // Where the order matters the length goes to the receiver behind the content, and any will do.
+        if read? == size || self.job.in_order { Ok(()) } else { Err(Failed::Short(Box::new(stat))) }
     }
 }
 

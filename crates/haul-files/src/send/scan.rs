@@ -5,10 +5,12 @@
 
 use std::collections::HashMap;
 use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use haul_units::Bytes;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
+use rustix::io::Errno;
 
 use super::{Origin, Sender, SourceFile};
 use crate::error::{CopyError, Why, WirePath};
@@ -40,10 +42,11 @@ pub(super) fn run<T: Transport>(sender: &Sender<'_, T>) -> Result<(), CopyError>
             Origin::Stream(_) => {
                 let name = WirePath(b"stdin".to_vec());
                 let mtime = Stamp::default();
-                let entry =
-                    Entry { id: 0, parent: ROOT, name, mode: 0o666, mtime, uid: u32::MAX, gid: u32::MAX, kind: Kind::Stream };
+                let kind = Kind::Stream { linked: false, replaces: None };
+                let entry = Entry { id: 0, parent: ROOT, name, mode: 0o666, mtime, uid: u32::MAX, gid: u32::MAX, kind };
                 let state = crate::journal::Source { size: 0, mtime, version: 0 };
                 let entry = sender.announce(entry)?;
+                scan.files += 1;
                 scan.keep(SourceFile { entry, state, top: Some(index), retried: false })?;
             }
         }
@@ -85,7 +88,9 @@ impl<T: Transport> Scan<'_, T> {
                 self.walk(entry.id)
             }
             FileType::Directory => fail(Why::DirectoryWithoutRecursive),
-            FileType::RegularFile => self.file(ROOT, &top.name, &stat, Some(index)),
+            FileType::RegularFile => {
+                self.file(ROOT, &top.name, &stat, Some(index), || top.open(OFlags::RDONLY | OFlags::NONBLOCK))
+            }
             // Only met where links are not followed: an exported root.
             FileType::Symlink => fail(Why::OutsideRoot),
             _ => fail(Why::Special),
@@ -103,7 +108,7 @@ impl<T: Transport> Scan<'_, T> {
     }
 
     /// One directory; the inner error is its own.
-    fn directory(&mut self, id: u64, stack: &mut Vec<u64>) -> Result<Result<(), rustix::io::Errno>, CopyError> {
+    fn directory(&mut self, id: u64, stack: &mut Vec<u64>) -> Result<Result<(), Errno>, CopyError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let opened = self.sender.dirs.open(id).and_then(|fd| rustix::fs::openat(&*fd, c".", flags, Mode::empty()));
         let fd = match opened {
@@ -134,7 +139,7 @@ impl<T: Transport> Scan<'_, T> {
 
     fn child(
         &mut self,
-        fd: &std::os::fd::OwnedFd,
+        fd: &OwnedFd,
         parent: u64,
         name: &std::ffi::CStr,
         stat: &Stat,
@@ -142,7 +147,10 @@ impl<T: Transport> Scan<'_, T> {
     ) -> Result<(), CopyError> {
         let bytes = name.to_bytes();
         match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => self.file(parent, bytes, stat, None),
+            FileType::RegularFile => {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                self.file(parent, bytes, stat, None, || Ok(rustix::fs::openat(fd, name, flags, Mode::empty())?))
+            }
             FileType::Directory => {
                 let entry = self.announce(entry_of(parent, bytes, stat, Kind::Directory))?;
                 self.sender.dirs.add(entry.id, parent, bytes);
@@ -160,21 +168,32 @@ impl<T: Transport> Scan<'_, T> {
         }
     }
 
-    fn file(&mut self, parent: u64, name: &[u8], stat: &Stat, top: Option<usize>) -> Result<(), CopyError> {
+    fn file(
+        &mut self,
+        parent: u64,
+        name: &[u8],
+        stat: &Stat,
+        top: Option<usize>,
+        open: impl FnOnce() -> Result<OwnedFd, Why>,
+    ) -> Result<(), CopyError> {
         let linked = stat.st_nlink > 1;
         let inode = (stat.st_dev, stat.st_ino);
         if let Some(&to) = self.links.get(&inode).filter(|_| linked && !self.sender.job.in_order) {
             return self.announce(entry_of(parent, name, stat, Kind::HardLink { to })).map(drop);
         }
-        let entry = self.announce_file(parent, name, stat, top)?;
+        let kind = match kind_of(stat, open) {
+            Ok(kind) => kind,
+            Err(why) => return self.fail_file(parent, name, top, why),
+        };
+        let entry = self.announce_file(entry_of(parent, name, stat, kind), stat, top)?;
         if linked {
             self.links.insert(inode, entry);
         }
         Ok(())
     }
 
-    fn announce_file(&mut self, parent: u64, name: &[u8], stat: &Stat, top: Option<usize>) -> Result<u64, CopyError> {
-        let entry = self.sender.announce(file_entry(parent, name, stat, None))?;
+    fn announce_file(&mut self, entry: Entry, stat: &Stat, top: Option<usize>) -> Result<u64, CopyError> {
+        let entry = self.sender.announce(entry)?;
         let id = entry.id;
         self.files += 1;
         self.bytes += meta::data(stat);
@@ -186,7 +205,7 @@ impl<T: Transport> Scan<'_, T> {
         let file = Arc::new(file);
         if self.sender.plan.waits_for_wants(&file) {
             self.sender.plan.expect_want(file);
-        } else if matches!(file.entry.kind, Kind::Stream) || file.state.size > 0 || self.sender.job.in_order {
+        } else if matches!(file.entry.kind, Kind::Stream { .. }) || file.state.size > 0 || self.sender.job.in_order {
             self.found.push(file);
         }
         self.count()
@@ -212,20 +231,45 @@ impl<T: Transport> Scan<'_, T> {
         self.sender.plan.add(self.found.drain(..), || self.sender.check())
     }
 
+    fn fail_file(&self, parent: u64, name: &[u8], top: Option<usize>, why: Why) -> Result<(), CopyError> {
+        match top.and_then(|index| self.sender.job.tops.get(index)) {
+            Some(Origin::Named(top)) => self.sender.problem(top.spelled.clone(), why),
+            _ => self.fail(parent, name, why),
+        }
+    }
+
     fn fail(&self, parent: u64, name: &[u8], why: Why) -> Result<(), CopyError> {
         self.sender.problem(WirePath(self.sender.dirs.display(parent, name)), why)
     }
 }
 
-/// The entry of a regular file, its id left open.
-pub(super) fn file_entry(parent: u64, name: &[u8], stat: &Stat, replaces: Option<u64>) -> Entry {
-    let source = meta::source(stat);
-    let kind =
-        Kind::File { size: source.size, data: meta::data(stat), version: source.version, linked: stat.st_nlink > 1, replaces };
-    entry_of(parent, name, stat, kind)
+/// What a regular file is announced as. One that says it is empty is asked for a byte: those of procfs, and of some FUSE file systems, say so and
+/// have content.
+fn kind_of(stat: &Stat, open: impl FnOnce() -> Result<OwnedFd, Why>) -> Result<Kind, Why> {
+    if meta::size(stat) == 0 && has_content(&open()?)? {
+        return Ok(Kind::Stream { linked: stat.st_nlink > 1, replaces: None });
+    }
+    Ok(file_kind(stat, None))
 }
 
-fn entry_of(parent: u64, name: &[u8], stat: &Stat, kind: Kind) -> Entry {
+fn has_content(fd: &OwnedFd) -> Result<bool, Errno> {
+    let mut byte = [0];
+    loop {
+        match rustix::io::pread(fd, &mut byte, 0) {
+            Err(Errno::INTR) => {}
+            read => return Ok(read? > 0),
+        }
+    }
+}
+
+/// A regular file that is as long as it says.
+pub(super) fn file_kind(stat: &Stat, replaces: Option<u64>) -> Kind {
+    let source = meta::source(stat);
+    Kind::File { size: source.size, data: meta::data(stat), version: source.version, linked: stat.st_nlink > 1, replaces }
+}
+
+/// An entry, its id left open.
+pub(super) fn entry_of(parent: u64, name: &[u8], stat: &Stat, kind: Kind) -> Entry {
     Entry {
         id: 0,
         parent,

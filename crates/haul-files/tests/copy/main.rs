@@ -10,3 +10,4 @@ mod patterns;
 mod progress;
 mod resume;
 mod trees;
+mod unsized_files;
