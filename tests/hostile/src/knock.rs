@@ -1,0 +1,143 @@
+//! A client's handshake, step by step, so that hundreds can be under way in one thread.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use aws_lc_rs::rand;
+use e2e::Stopwatch;
+use haul_proto::handshake::{ClientParams, ClientTls, Handshake, TransportParams};
+use haul_proto::identity::{Identity, PeerTrust};
+use haul_units::{Bytes, Time};
+
+use crate::outlet::Outlet;
+use crate::peer::Peer;
+
+/// How long a handshake may take on a machine that has other things to do.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest handshake datagram.
+const DATAGRAM_BYTES: usize = 2048;
+
+/// A handshake under way.
+pub struct Knock {
+    outlet: Outlet,
+    server: SocketAddr,
+    client: Box<Handshake>,
+    watch: Stopwatch,
+}
+
+/// What has become of it.
+pub enum Knocked {
+    /// Not over yet.
+    Waiting(Knock),
+    /// The peer has keys.
+    In(Box<Peer>),
+    /// Nobody answered, or no was the answer.
+    Out,
+}
+
+impl Knock {
+    /// Begins at a server, from an address, as somebody or nobody. The peer allows the server all that it could want.
+    pub fn begin(server: SocketAddr, source: IpAddr, identity: Option<&Identity>, protocol: &[u8]) -> Self {
+        let tls = ClientTls::new(identity, &PeerTrust::Anyone, vec![protocol.to_vec()]).expect("a sound configuration");
+        let params = generous();
+        let [cid, attempt] = [random(), random()];
+        let params = ClientParams { timeout: PATIENCE, ..ClientParams::new(tls, params, cid as u32 | 1, attempt) };
+        let client = Box::new(Handshake::client(Time::ZERO, params).expect("a sound configuration"));
+        Self { outlet: Outlet::bind(source), server, client, watch: Stopwatch::start() }
+    }
+
+    /// Sends and takes what there is; does not wait.
+    pub fn step(mut self) -> Knocked {
+        let mut buffer = [0; DATAGRAM_BYTES];
+        let mut failed = false;
+        while let Some((_, datagram)) = self.outlet.take(&mut buffer) {
+            failed |= self.client.handle_datagram(now(&self.watch), datagram).is_err();
+        }
+        let now = now(&self.watch);
+        if self.client.poll_timeout().is_some_and(|at| at <= now) {
+            failed |= self.client.handle_timeout(now).is_err();
+        }
+        while let Some(length) = self.client.poll_transmit(now, &mut buffer) {
+            self.outlet.send(self.server, &buffer[..length]);
+        }
+        if failed {
+            return Knocked::Out;
+        }
+        if self.client.is_settled()
+            && let Some(established) = self.client.take_complete()
+        {
+            return Knocked::In(Box::new(Peer::new(self.outlet, self.server, established)));
+        }
+        Knocked::Waiting(self)
+    }
+
+    /// Goes on to the end.
+    pub fn finish(self) -> Option<Box<Peer>> {
+        let mut knock = self;
+        loop {
+            match knock.step() {
+                Knocked::In(peer) => return Some(peer),
+                Knocked::Out => return None,
+                Knocked::Waiting(waiting) => knock = waiting,
+            }
+            Outlet::wait([&knock.outlet], Duration::from_millis(5));
+        }
+    }
+
+    /// Sends its first packets again and again for so long and answers nothing, as somebody does who has forged the address: the socket, with its counts.
+    pub fn shout(mut self, time: Duration) -> Outlet {
+        let mut first = Vec::new();
+        let mut buffer = [0; DATAGRAM_BYTES];
+        while let Some(length) = self.client.poll_transmit(Time::ZERO, &mut buffer) {
+            first.push(buffer[..length].to_vec());
+        }
+        while self.watch.elapsed() < time {
+            for datagram in &first {
+                self.outlet.send(self.server, datagram);
+            }
+            while self.outlet.take(&mut buffer).is_some() {}
+            Outlet::wait([&self.outlet], Duration::from_millis(20));
+        }
+        self.outlet
+    }
+
+    /// Goes as far as to show the cookie, and answers nothing after that for so long: half a handshake.
+    pub fn abandon(mut self, time: Duration) -> Outlet {
+        let mut buffer = [0; DATAGRAM_BYTES];
+        while self.watch.elapsed() < time {
+            while let Some((_, datagram)) = self.outlet.take(&mut buffer) {
+                if self.outlet.received_pkts == 1 {
+                    let _ = self.client.handle_datagram(now(&self.watch), datagram);
+                }
+            }
+            if self.outlet.received_pkts <= 1 {
+                while let Some(length) = self.client.poll_transmit(now(&self.watch), &mut buffer) {
+                    self.outlet.send(self.server, &buffer[..length]);
+                }
+            }
+            Outlet::wait([&self.outlet], Duration::from_millis(5));
+        }
+        self.outlet
+    }
+}
+
+/// What a peer allows: so much that nothing but the other side's own bounds holds it back.
+pub(crate) fn generous() -> TransportParams {
+    TransportParams {
+        initial_max_data: Bytes(1 << 40),
+        initial_max_stream_data: Bytes(1 << 40),
+        max_streams: 1 << 16,
+        max_paths: u8::MAX,
+        ..TransportParams::default()
+    }
+}
+
+pub(crate) fn now(watch: &Stopwatch) -> Time {
+    Time::ZERO + watch.elapsed()
+}
+
+pub(crate) fn random() -> u64 {
+    let mut bytes = [0; 8];
+    rand::fill(&mut bytes).expect("the system's random source works");
+    u64::from_le_bytes(bytes)
+}
