@@ -6,6 +6,7 @@ use haul_cc::{ControllerChoice, Learned};
 use haul_units::{BitRate, Bytes};
 
 use crate::identity::{Identity, PeerTrust};
+use crate::reset::ResetKey;
 use crate::streams::SinkFactory;
 
 /// Paths of a connection, at most: what a server takes, and what it keeps for a peer that means harm.
@@ -129,11 +130,14 @@ pub struct ServerConfig {
     pub protocols: Vec<Vec<u8>>,
     /// How connections behave.
     pub transport: TransportConfig,
+    /// From which the endpoint's reset tokens follow. One that outlives the process ([`ResetKey::of_identity`]) lets the endpoint tell the clients of the process before it that their
+    /// connections are gone. Default: none, a random one for each endpoint.
+    pub reset_key: Option<ResetKey>,
 }
 
 impl ServerConfig {
     /// Everything at its default.
     pub fn new(identity: Identity, trust: PeerTrust) -> Self {
-        Self { identity, trust, protocols: Vec::new(), transport: TransportConfig::default() }
+        Self { identity, trust, protocols: Vec::new(), transport: TransportConfig::default(), reset_key: None }
     }
 }

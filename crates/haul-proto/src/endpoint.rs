@@ -12,12 +12,14 @@ use haul_units::Time;
 use crate::ConnectionId;
 use crate::config::{ClientConfig, ServerConfig};
 use crate::connection::{Arrival, Connection};
+use crate::crypto::Secret;
 use crate::handshake::wire::is_handshake;
 use crate::handshake::{
     Accept, Acceptor, ClientParams, ClientTls, CookieJar, Handshake, HandshakeError, ParsedInitial, ServerParams, ServerTls,
-    TlsConfigError, reset_token,
+    TlsConfigError,
 };
 use crate::opening::Opening;
+use crate::reset::{PeerTokens, ResetKey, ResetLimit, ResetToken};
 use crate::rng::Rng;
 use crate::streams::Side;
 use crate::wire::{RESET_BYTES, data_destination, encode_reset, parse_reset};
@@ -30,7 +32,7 @@ const HANDSHAKES_MAX: usize = 4096;
 /// What an endpoint is made of.
 #[derive(Debug)]
 pub struct EndpointConfig {
-    /// Random bytes that nobody else knows: cookies, reset tokens and connection ids come from them.
+    /// Random bytes that nobody else knows: whatever must not be foreseen comes from them, each use by a label of its own (HKDF).
     pub seed: [u8; 32],
     /// To accept connections.
     pub server: Option<ServerConfig>,
@@ -88,7 +90,8 @@ struct Server {
 /// The demultiplexer.
 pub struct Endpoint {
     acceptor: Acceptor,
-    reset_key: [u8; 32],
+    reset_key: ResetKey,
+    reset_limit: ResetLimit,
     server: Option<Server>,
     rng: Rng,
     /// Connections alive, and for those of strangers where they come from.
@@ -96,7 +99,7 @@ pub struct Endpoint {
     /// Connections of strangers, by address and the client's number of the attempt.
     attempts: HashMap<(SocketAddr, u64), ConnectionId>,
     /// The tokens with which peers may reset connections.
-    tokens: HashMap<[u8; 16], ConnectionId>,
+    tokens: PeerTokens,
     admissions: u64,
 }
 
@@ -109,12 +112,8 @@ impl std::fmt::Debug for Endpoint {
 impl Endpoint {
     /// An endpoint without connections.
     pub fn new(config: EndpointConfig) -> Result<Self, TlsConfigError> {
-        let key = |label: u8| {
-            let mut key = config.seed;
-            key[0] ^= label;
-            key
-        };
-        let seed = config.seed.iter().fold(0u64, |seed, &byte| seed.rotate_left(7) ^ u64::from(byte));
+        let secret = Secret::new(config.seed);
+        let reset_key = config.server.as_ref().and_then(|server| server.reset_key.clone());
         let server = config
             .server
             .map(|config| {
@@ -122,13 +121,14 @@ impl Endpoint {
             })
             .transpose()?;
         Ok(Self {
-            acceptor: Acceptor::new(CookieJar::new(&key(1))),
-            reset_key: key(2),
+            acceptor: Acceptor::new(CookieJar::new(secret.child(b"haul cookies").bytes())),
+            reset_key: reset_key.unwrap_or_else(|| ResetKey::from_secret(&secret.child(b"haul resets"))),
+            reset_limit: ResetLimit::new(&secret.child(b"haul reset limit")),
             server,
-            rng: Rng::new(seed),
+            rng: Rng::new(secret.child(b"haul numbers").bytes()),
             connections: HashMap::new(),
             attempts: HashMap::new(),
-            tokens: HashMap::new(),
+            tokens: PeerTokens::new(&secret.child(b"haul peers' tokens")),
             admissions: 0,
         })
     }
@@ -148,7 +148,7 @@ impl Endpoint {
     ) -> Result<(ConnectionId, Connection), BeginError> {
         let tls = ClientTls::new(config.identity.as_ref(), &config.trust, config.protocols)?;
         let local = self.new_id();
-        let params = Connection::params(&config.transport, reset_token(&self.reset_key, local.0));
+        let params = Connection::params(&config.transport, self.reset_key.token(local));
         let params = ClientParams {
             admission: config.admission,
             timeout: config.connect_timeout,
@@ -156,7 +156,7 @@ impl Endpoint {
         };
         let handshake = Handshake::client(now, params)?;
         let remote = Some(remote);
-        let arrival = Arrival { side: Side::Client, local, remote, config: config.transport, seed: self.rng.next_u64() };
+        let arrival = Arrival { side: Side::Client, local, remote, config: config.transport, seed: self.rng.next_seed() };
         self.connections.insert(local, None);
         Ok((local, Connection::new(now, arrival, handshake)))
     }
@@ -180,7 +180,7 @@ impl Endpoint {
             return Err(BeginError::NoAddress);
         }
         handshake.begin_asking(now, config.connect_timeout);
-        let arrival = Arrival { side: Side::Client, local, remote: None, config: config.transport, seed: self.rng.next_u64() };
+        let arrival = Arrival { side: Side::Client, local, remote: None, config: config.transport, seed: self.rng.next_seed() };
         let connection = Connection::opened(now, arrival, remotes, handshake);
         self.connections.insert(local, None);
         self.on_connected(local, connection.peer_reset_token());
@@ -191,9 +191,9 @@ impl Endpoint {
     /// the client has shown, from whatever address, that it has the answer, and is over if it does not do so in time.
     pub fn answer(&mut self, now: Time, opening: &[u8]) -> Result<(ConnectionId, Connection, Vec<u8>), AnswerError> {
         let local = self.new_id();
-        let seed = self.rng.next_u64();
+        let seed = self.rng.next_seed();
         let server = self.server.as_ref().ok_or(AnswerError::NotListening)?;
-        let params = Connection::params(&server.config.transport, reset_token(&self.reset_key, local.0));
+        let params = Connection::params(&server.config.transport, self.reset_key.token(local));
         let params = ServerParams::new(server.tls.clone(), params, local.0);
         let (handshake, answer) = Handshake::carried(now, params, opening)?;
         let arrival = Arrival { side: Side::Server, local, remote: None, config: server.config.transport.clone(), seed };
@@ -207,13 +207,13 @@ impl Endpoint {
             return self.handle_handshake(now, from, datagram);
         }
         if let Some((_, token)) = parse_reset(datagram) {
-            return self.tokens.get(&token).map_or(Handled::Ignore, |&id| Handled::Connection(id));
+            return self.tokens.find(&token).map_or(Handled::Ignore, Handled::Connection);
         }
         match data_destination(datagram) {
             Some(id) if self.connections.contains_key(&id) => Handled::Connection(id),
             // Shorter than what it answers, so two endpoints cannot go on resetting each other.
-            Some(id) if datagram.len() > RESET_BYTES => {
-                Handled::Respond(encode_reset(id, &reset_token(&self.reset_key, id.0)).to_vec())
+            Some(id) if datagram.len() > RESET_BYTES && self.reset_limit.allow(now, from) => {
+                Handled::Respond(encode_reset(id, &self.reset_key.token(id)).to_vec())
             }
             _ => Handled::Ignore,
         }
@@ -243,9 +243,9 @@ impl Endpoint {
             return Handled::Ignore;
         }
         let local = self.new_id();
-        let seed = self.rng.next_u64();
+        let seed = self.rng.next_seed();
         let Some(server) = self.server.as_ref() else { return Handled::Ignore };
-        let params = Connection::params(&server.config.transport, reset_token(&self.reset_key, local.0));
+        let params = Connection::params(&server.config.transport, self.reset_key.token(local));
         let Ok(handshake) = Handshake::server(now, ServerParams::new(server.tls.clone(), params, local.0), initial) else {
             return Handled::Ignore;
         };
@@ -260,9 +260,9 @@ impl Endpoint {
     }
 
     /// A connection is established: its peer may reset it with this token.
-    pub fn on_connected(&mut self, id: ConnectionId, peer_token: Option<[u8; 16]>) {
+    pub fn on_connected(&mut self, id: ConnectionId, peer_token: Option<ResetToken>) {
         if let Some(token) = peer_token {
-            self.tokens.insert(token, id);
+            self.tokens.insert(&token, id);
         }
     }
 
@@ -271,7 +271,7 @@ impl Endpoint {
         if let Some(Some(attempt)) = self.connections.remove(&id) {
             self.attempts.remove(&attempt);
         }
-        self.tokens.retain(|_, other| *other != id);
+        self.tokens.forget(id);
     }
 
     /// A number that names no connection: random, so that nobody off the path can guess it.

@@ -18,6 +18,8 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, Subje
 use rustls::sign::CertifiedKey;
 use zeroize::Zeroizing;
 
+use crate::crypto::Secret;
+
 /// What this side proves to be: an Ed25519 key pair, or an X.509 chain with its key. Cheap to clone.
 #[derive(Clone)]
 pub struct Identity {
@@ -87,6 +89,11 @@ impl Identity {
     /// The public half.
     pub fn public_key(&self) -> &PublicKey {
         &self.public_key
+    }
+
+    /// A secret that only the owner of the private key can make, for one use (`label`) and place (`context`); `None` for an X.509 identity, whose key is not kept.
+    pub(crate) fn derive(&self, label: &[u8], context: &[u8]) -> Option<Secret> {
+        self.to_pkcs8().map(|pkcs8| Secret::of_material(&pkcs8, label, context))
     }
 
     pub(crate) fn is_raw_key(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The haul transport, sans-IO: wire format, handshake, paths, recovery, streams.
 //!
-//! Nothing here reads a clock, opens a socket or starts a thread: time comes in as [`haul_units::Time`], randomness as a seed, datagrams as bytes, so a failing run
+//! Nothing here reads a clock, opens a socket or starts a thread: time comes in as [`haul_units::Time`], randomness as a seed of 256 bits, datagrams as bytes, so a failing run
 //! replays exactly.
 //!
 //! ```text
@@ -30,6 +30,7 @@ mod opening;
 pub mod path;
 pub mod receive;
 pub mod recovery;
+mod reset;
 mod rng;
 pub mod streams;
 pub mod wire;
@@ -43,6 +44,7 @@ pub use distribution::{Distribution, Distributions};
 pub use endpoint::{AnswerError, BeginError, Endpoint, EndpointConfig, Handled};
 pub use opening::Opening;
 pub use receive::Ecn;
+pub use reset::{ResetKey, ResetToken};
 pub use streams::{BlockData, Side, Sink, SinkFactory, StreamId, StreamKind};
 pub use wire::data_destination;
 

@@ -22,8 +22,8 @@ pub struct Opening {
 }
 
 impl Opening {
-    /// Begins. Connection id and attempt come from `seed`, which nobody else knows.
-    pub fn new(now: Time, config: ClientConfig, seed: u64) -> Result<Self, BeginError> {
+    /// Begins. Connection id and attempt come from `seed`, random bytes that nobody else knows.
+    pub fn new(now: Time, config: ClientConfig, seed: &[u8; 32]) -> Result<Self, BeginError> {
         let mut rng = Rng::new(seed);
         let tls = ClientTls::new(config.identity.as_ref(), &config.trust, config.protocols.clone())?;
         let local = ConnectionId((rng.next_u64() as u32).max(1));

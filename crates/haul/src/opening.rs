@@ -38,9 +38,9 @@ pub struct Opening(haul_proto::Opening);
 impl Opening {
     /// Begins, without a socket.
     pub fn new(config: ClientConfig) -> Result<Self, ConnectError> {
-        let mut seed = [0; 8];
+        let mut seed = [0; 32];
         aws_lc_rs::rand::fill(&mut seed).map_err(|_| ConnectError::NoRandomness)?;
-        Ok(Self(haul_proto::Opening::new(clock::now(), config, u64::from_ne_bytes(seed))?))
+        Ok(Self(haul_proto::Opening::new(clock::now(), config, &seed)?))
     }
 
     /// What the server is to get: about 1.5 KB, nothing secret in it.

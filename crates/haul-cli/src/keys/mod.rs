@@ -11,12 +11,32 @@ pub use authorized::AuthorizedKeys;
 pub use identity::load_or_make;
 pub use known_hosts::{Known, KnownHosts};
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
-use haul::PeerTrust;
+use haul::{Identity, PeerTrust, ResetKey};
+
+/// With what a listener that is started again at the same place says to the clients of the process before it that their connections are gone. Two processes cannot listen at one place, so none can be
+/// asked for the words of another; at a port that the system picks (0) nobody comes back.
+pub fn reset_key(identity: &Identity, what: &str, ip: Option<IpAddr>, port: u16) -> Option<ResetKey> {
+    let place = ip.map_or_else(|| "any".to_owned(), |ip| ip.to_string());
+    (port != 0).then(|| ResetKey::of_identity(identity, &format!("{what} {place} {port}"))).flatten()
+}
 
 /// Whose handshake a server takes: with `anyone` even that of clients without a key, else that of every key. Which keys may stay is decided after
 /// it by [`admit`], so that a refusal can be explained.
 pub fn may_knock(anyone: bool) -> PeerTrust {
     if anyone { PeerTrust::Anyone } else { PeerTrust::Callback(Arc::new(|_| true)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_has_a_reset_key_and_a_port_of_chance_has_none() {
+        let identity = Identity::generate();
+        assert!(reset_key(&identity, "pipe", None, 7000).is_some());
+        assert!(reset_key(&identity, "pipe", None, 0).is_none());
+    }
 }

@@ -31,8 +31,6 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let key = identity.public_key().fingerprint();
     let memory = args.serve.max_memory.unwrap_or(shares::LEAST);
     let config = ServerConfig {
-        identity,
-        trust: PeerTrust::Anyone,
         protocols: vec![PROTOCOL.to_vec()],
         transport: TransportConfig {
             memory,
@@ -40,6 +38,7 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
             max_streams: u32::from(MAX_STREAMS) + 2,
             ..TransportConfig::default()
         },
+        ..ServerConfig::new(identity, PeerTrust::Anyone)
     };
     let endpoint = listen(args, &config)?;
     let address = endpoint.local_addr();

@@ -30,6 +30,7 @@ pub fn run(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
     let config = ServerConfig {
         protocols: vec![tunnel::PROTOCOL.to_vec()],
         transport: transport(args),
+        reset_key: keys::reset_key(&identity, "pipe", args.source, port),
         ..ServerConfig::new(identity, keys::may_knock(args.anyone))
     };
     let endpoint = listen(args, port, &config)?;

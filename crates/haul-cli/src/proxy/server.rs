@@ -42,6 +42,7 @@ pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Fa
     let config = ServerConfig {
         protocols: vec![PROTOCOL.to_vec()],
         transport,
+        reset_key: keys::reset_key(&identity, "proxy", args.bind, args.port),
         ..ServerConfig::new(identity, keys::may_knock(args.anyone))
     };
     let endpoint = listen(args, &config)?;

@@ -69,8 +69,6 @@ fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclus
     let identity = Identity::generate();
     let server = identity.public_key().fingerprint();
     let config = ServerConfig {
-        identity,
-        trust: PeerTrust::Pinned(vec![client]),
         protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec(), tunnel::PROTOCOL.to_vec(), proxy::PROTOCOL.to_vec()],
         transport: TransportConfig {
             controller: controller.unwrap_or_default(),
@@ -79,6 +77,7 @@ fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclus
             stream_window: hello.stream_window.map_or(TransportConfig::default().stream_window, Bytes),
             ..TransportConfig::default()
         },
+        ..ServerConfig::new(identity, PeerTrust::Pinned(vec![client]))
     };
     let endpoint = listen(&hello, &config)?;
     let opening = hello.opening.as_ref().and_then(|opening| BASE64.decode(opening.as_bytes()).ok());

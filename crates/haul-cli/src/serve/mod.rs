@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul::{Endpoint, Identity, ServerConfig, TransportConfig};
+use haul::{Endpoint, Identity, ServerConfig};
 use haul_files::{Access, Export, Ownership};
 use tracing::{info, warn};
 
@@ -81,10 +81,9 @@ fn exports(args: &ServeArgs) -> Result<Vec<Export>, Failure> {
 /// On a machine without IPv6, `[::]` means all of IPv4.
 fn listen(address: SocketAddr, identity: Identity) -> Result<Endpoint, Failure> {
     let config = ServerConfig {
-        identity,
-        trust: keys::may_knock(false),
+        reset_key: keys::reset_key(&identity, "serve", Some(address.ip()), address.port()),
         protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec()],
-        transport: TransportConfig::default(),
+        ..ServerConfig::new(identity, keys::may_knock(false))
     };
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, address.port()), config.clone());
     let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);

@@ -5,6 +5,7 @@
 
 use std::net::SocketAddr;
 
+use aws_lc_rs::constant_time::verify_slices_are_equal;
 use haul_units::Time;
 
 use super::{Connection, Event, Phase, ProtocolViolation};
@@ -317,7 +318,7 @@ impl Connection {
 
     fn handle_reset(&mut self, now: Time, datagram: &[u8]) {
         if let Some((_, token)) = parse_reset(datagram)
-            && self.peer_reset_token == Some(token)
+            && self.peer_reset_token.is_some_and(|known| verify_slices_are_equal(&known, &token).is_ok())
             && !self.is_closed()
         {
             self.on_peer_lost(now);

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use haul_units::{Bytes, Time};
+use zeroize::Zeroizing;
 
 use super::candidates::Candidates;
 use super::stats::WaitMeter;
@@ -27,8 +28,8 @@ pub struct Arrival {
     pub remote: Option<SocketAddr>,
     /// How it behaves.
     pub config: TransportConfig,
-    /// Seed of what is drawn by chance.
-    pub seed: u64,
+    /// Seed of what is drawn by chance, its own.
+    pub seed: Zeroizing<[u8; 32]>,
 }
 
 impl Connection {
@@ -55,7 +56,7 @@ impl Connection {
             control: VecDeque::new(),
             responses: VecDeque::new(),
             events: VecDeque::new(),
-            rng: Rng::new(seed),
+            rng: Rng::new(&seed),
             idle_timeout: config.idle_timeout,
             heard_at: now,
             round_until: now,

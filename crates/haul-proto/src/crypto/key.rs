@@ -95,6 +95,22 @@ impl Secret {
         Self(Zeroizing::new(bytes))
     }
 
+    /// For what is not expanded further.
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+
+    /// A secret for one use and place, from the entropy in `material`, whatever its length (RFC 5869).
+    pub(crate) fn of_material(material: &[u8], label: &[u8], context: &[u8]) -> Self {
+        let mut bytes = Zeroizing::new([0; 32]);
+        hkdf::Salt::new(HKDF_SHA256, label)
+            .extract(material)
+            .expand(&[context], Length(bytes.len()))
+            .and_then(|okm| okm.fill(&mut bytes[..]))
+            .expect("HKDF-SHA256 expands up to 8160 bytes");
+        Self(bytes)
+    }
+
     pub(crate) fn child(&self, label: &[u8]) -> Self {
         let mut bytes = Zeroizing::new([0; 32]);
         self.expand(label, &mut bytes[..]);

@@ -1,4 +1,4 @@
-//! Proofs that need no state: cookies, admission tokens, reset tokens.
+//! Proofs that need no state: cookies and admission tokens.
 //!
 //! ```text
 //! cookie     1, minted: u64 ns, HMAC(1, minted, address, port, attempt, client's id, version) cut to 16 bytes
@@ -119,12 +119,6 @@ impl CookieJar {
     }
 }
 
-/// The token by which an endpoint that has lost connection `cid` tells the peer so: recomputed from `key` whenever it is needed,
-/// given to the peer in the transport parameters. `key` is unpredictable and outlives the connections.
-pub fn reset_token(key: &[u8; 32], cid: u32) -> [u8; 16] {
-    mac(&hmac::Key::new(hmac::HMAC_SHA256, key), &[b"haul reset", &cid.to_be_bytes()])
-}
-
 fn mac(key: &hmac::Key, parts: &[&[u8]]) -> [u8; MAC_BYTES] {
     let mut context = hmac::Context::with_key(key);
     for part in parts {
@@ -193,12 +187,5 @@ mod tests {
                 assert_eq!(jar.check(seconds(1), from, BOUND, &token[..length]), None);
             }
         }
-    }
-
-    #[test]
-    fn reset_tokens_follow_from_key_and_connection() {
-        assert_eq!(reset_token(&[1; 32], 7), reset_token(&[1; 32], 7));
-        assert_ne!(reset_token(&[1; 32], 7), reset_token(&[1; 32], 8));
-        assert_ne!(reset_token(&[1; 32], 7), reset_token(&[2; 32], 7));
     }
 }

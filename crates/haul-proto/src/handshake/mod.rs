@@ -32,7 +32,7 @@ pub mod wire;
 
 pub use accept::{Accept, Acceptor, ParsedInitial};
 pub use carried::{CarriedAnswer, CarriedOpening};
-pub use cookie::{Bound, COOKIE_LIFETIME, CookieJar, Proof, reset_token};
+pub use cookie::{Bound, COOKIE_LIFETIME, CookieJar, Proof};
 pub use error::{Fault, HandshakeError, Misbehaviour};
 pub use flight::{ClientParams, Established, Handshake, ServerParams};
 pub use params::{MIN_PACKET_BYTES, ParamsError, TransportParams, feature};

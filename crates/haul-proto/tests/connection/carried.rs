@@ -56,7 +56,7 @@ impl Meeting {
         let seed = |n: u8| [n; 32];
         let mut server = Endpoint::new(EndpointConfig { seed: seed(1), server: Some(server_config) }).unwrap();
         let mut client = Endpoint::new(EndpointConfig { seed: seed(2), server: None }).unwrap();
-        let mut opening = Opening::new(now, ClientConfig { connect_timeout, ..client_config }, 7).unwrap();
+        let mut opening = Opening::new(now, ClientConfig { connect_timeout, ..client_config }, &[7; 32]).unwrap();
         let (id, connection, answer) = server.answer(now, &opening.bytes()).unwrap();
         opening.on_answer(now + ONE_WAY, &answer).unwrap();
         let now = now + ONE_WAY + late;
@@ -237,7 +237,7 @@ fn the_time_to_be_heard_begins_when_the_addresses_are_known() {
 fn an_opening_without_an_answer_is_no_connection() {
     let (client_config, _) = configs(&TransportConfig::default());
     let mut client = Endpoint::new(EndpointConfig { seed: [2; 32], server: None }).unwrap();
-    let opening = Opening::new(Time::ZERO, client_config, 7).unwrap();
+    let opening = Opening::new(Time::ZERO, client_config, &[7; 32]).unwrap();
     let result = client.connect_opened(Time::ZERO, &[address(2)], opening);
     assert!(matches!(result, Err(BeginError::NotAnswered)), "{result:?}");
 }

@@ -3,11 +3,14 @@
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_proto::{CloseReason, Connection, Event, StreamId, StreamKind, TransportConfig};
+use haul_proto::identity::Identity;
+use haul_proto::{
+    CloseReason, Connection, Endpoint, EndpointConfig, Event, ResetKey, ServerConfig, StreamId, StreamKind, TransportConfig,
+};
 use haul_sim::LossModel;
 use haul_units::{BitRate, Bytes, Ratio};
 
-use crate::harness::{CLIENT, Path, SERVER, connected, ms, pair, upload};
+use crate::harness::{CLIENT, Path, SERVER, configs, connected, ms, pair, pair_of, upload};
 
 const RATE: BitRate = BitRate::mbps(200);
 
@@ -102,6 +105,26 @@ fn a_peer_that_restarted_says_so() {
     network.endpoint_mut(CLIENT).start_bulk(1 << 20, false);
     network.run(start + Duration::from_secs(2));
     assert_eq!(network.endpoint(CLIENT).closed, Some(CloseReason::Reset));
+}
+
+#[test]
+fn a_server_that_was_killed_and_started_again_with_its_key_says_so_within_a_round_trip() {
+    let identity = Identity::generate();
+    let key = |purpose| ResetKey::of_identity(&identity, purpose);
+    for (again, believed) in [(key("serve 1"), true), (key("serve 2"), false), (None, false)] {
+        let (client, server) = configs(&transport());
+        let config = ServerConfig { reset_key: key("serve 1"), ..server };
+        let mut network = pair_of(path(), client, config.clone());
+        let start = connected(&mut network);
+        let server = network.endpoint_mut(SERVER);
+        (server.id, server.connection) = (None, None);
+        // Another process: nothing of the first one's is left, its random seed neither.
+        let config = ServerConfig { reset_key: again, ..config };
+        server.endpoint = Endpoint::new(EndpointConfig { seed: [99; 32], server: Some(config) }).unwrap();
+        network.endpoint_mut(CLIENT).start_bulk(1 << 20, false);
+        network.run(start + path().rtt + ms(10));
+        assert_eq!(network.endpoint(CLIENT).closed, believed.then_some(CloseReason::Reset));
+    }
 }
 
 #[test]
