@@ -140,7 +140,7 @@ impl Connection {
 
     /// As [`Connection::accept_blocks`], for any async executor.
     pub async fn accept_blocks_async(&self) -> Result<BlockReceiver, ConnectionError> {
-        let (id, queue) = self.accept(StreamKind::Placed, |state, id| (id, state.queues.get(&id).cloned())).await?;
+        let (id, queue) = self.accept(StreamKind::Placed, |state, id| (id, state.queues.get(id))).await?;
         let queue = queue.ok_or(ConnectionError::ForeignSink)?;
         Ok(BlockReceiver::new(self.shared.clone(), id, queue))
     }
@@ -211,7 +211,7 @@ impl Connection {
     pub fn set_memory(&self, memory: Bytes) {
         self.link().act(|state, _| {
             state.connection.set_memory(memory);
-            state.block_memory.set_memory(memory);
+            state.queues.set_memory(memory);
         });
     }
 

@@ -55,7 +55,7 @@ use crate::identity::PublicKey;
 use crate::path::Path;
 use crate::receive::Ecn;
 use crate::rng::Rng;
-use crate::streams::{Side, StreamId, StreamKind, Streams};
+use crate::streams::{Side, SinkFactory, StreamId, StreamKind, Streams};
 use crate::wire::Frame;
 use candidates::Candidates;
 use stats::WaitMeter;
@@ -217,6 +217,17 @@ impl Connection {
     pub const fn set_memory(&mut self, memory: Bytes) {
         self.config.memory = memory;
         self.credit.set_memory(memory.as_u64());
+    }
+
+    /// The memory that the connection may use at present.
+    pub const fn memory(&self) -> Bytes {
+        self.config.memory
+    }
+
+    /// Sinks for the placed streams that the peer opens from now on, unless the configuration has its own. A driver gives each connection its own, for the
+    /// names of streams are the same on all.
+    pub fn provide_sinks(&mut self, sinks: SinkFactory) {
+        self.streams.provide_sinks(sinks);
     }
 
     /// Another controller for every path. It begins with what the ones before have learned, not from nothing.

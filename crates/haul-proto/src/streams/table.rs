@@ -217,6 +217,11 @@ impl Streams {
         self.waiting[kind as usize].push_back(id);
     }
 
+    /// Sinks for placed streams, if there are none yet.
+    pub fn provide_sinks(&mut self, sinks: SinkFactory) {
+        self.sinks.get_or_insert(sinks);
+    }
+
     /// Whether incoming placed streams have somewhere to go.
     pub const fn takes_placed(&self) -> bool {
         self.sinks.is_some()

@@ -5,31 +5,31 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use haul_units::Bytes;
 
 /// What all streams of a connection have in incomplete blocks, and may have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct BlockMemory {
     held: AtomicUsize,
-    /// Zero: as the sinks were made.
     limit: AtomicUsize,
 }
 
 impl BlockMemory {
+    /// Nothing is held, and a connection with `memory` is served.
+    pub(super) fn new(memory: Bytes) -> Self {
+        Self { held: AtomicUsize::new(0), limit: AtomicUsize::new(Self::limit_for(memory)) }
+    }
+
     /// What incomplete blocks may take where a connection has this memory: an honest peer's stay far below it, for what is missing in them
     /// is on its way.
-    pub(super) fn limit_for(memory: u64) -> usize {
-        usize::try_from(memory).unwrap_or(usize::MAX).saturating_mul(2).saturating_add(64 << 20)
+    fn limit_for(memory: Bytes) -> usize {
+        usize::try_from(memory.as_u64()).unwrap_or(usize::MAX).saturating_mul(2).saturating_add(64 << 20)
     }
 
     /// The connection has other memory now.
-    pub(crate) fn set_memory(&self, memory: Bytes) {
-        self.limit.store(Self::limit_for(memory.as_u64()), Ordering::Relaxed);
+    pub(super) fn set_memory(&self, memory: Bytes) {
+        self.limit.store(Self::limit_for(memory), Ordering::Relaxed);
     }
 
-    /// The limit that has been set, or this one.
-    pub(super) fn limit_or(&self, own: usize) -> usize {
-        match self.limit.load(Ordering::Relaxed) {
-            0 => own,
-            limit => limit,
-        }
+    pub(super) fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
     }
 
     /// Takes memory; how much is held then.

@@ -11,8 +11,7 @@ mod receive;
 mod send;
 mod sink;
 
-pub(crate) use memory::BlockMemory;
-pub(crate) use queue::{Queue, Registry};
+pub(crate) use queue::Queues;
 pub use receive::{Block, BlockReceiver};
 pub use send::BlockSender;
 

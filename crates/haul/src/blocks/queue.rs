@@ -2,25 +2,25 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use haul_proto::{SinkFactory, StreamId, TransportConfig};
+use haul_proto::{SinkFactory, StreamId};
+use haul_units::Bytes;
 
 use super::memory::BlockMemory;
 use super::sink::BlockSink;
 use crate::waiting::Waiters;
 
 /// Complete blocks of one stream, and its buffers while nobody uses them.
-#[derive(Default)]
 pub(crate) struct Queue {
     inner: Mutex<Inner>,
     /// Bytes of the blocks that the application has dropped.
     consumed: AtomicU64,
     /// Bytes that have arrived, each once.
     received: AtomicU64,
-    /// Memory in the incomplete blocks of all streams of the connection, once it is known which one that is.
-    connection_memory: OnceLock<Arc<BlockMemory>>,
+    /// Of all streams of the connection.
+    memory: Arc<BlockMemory>,
 }
 
 #[derive(Default)]
@@ -51,6 +51,11 @@ pub(super) enum End {
 }
 
 impl Queue {
+    /// Of a stream with nothing received, of a connection with this memory.
+    pub(super) fn new(memory: Arc<BlockMemory>) -> Self {
+        Self { inner: Mutex::default(), consumed: AtomicU64::new(0), received: AtomicU64::new(0), memory }
+    }
+
     fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -83,7 +88,7 @@ impl Queue {
     }
 
     /// The connection is over: what is complete can still be taken.
-    pub(crate) fn connection_closed(&self) {
+    fn connection_closed(&self) {
         self.change(|inner| {
             inner.end.get_or_insert(End::ConnectionClosed);
         });
@@ -94,13 +99,8 @@ impl Queue {
         self.received.store(self.received.load(Ordering::Relaxed) + bytes as u64, Ordering::Relaxed);
     }
 
-    pub(super) fn connection_memory(&self) -> Option<&BlockMemory> {
-        self.connection_memory.get().map(|memory| &**memory)
-    }
-
-    /// Counts memory together with the other streams of its connection.
-    pub(super) fn count_with(&self, memory: &Arc<BlockMemory>) {
-        let _ = self.connection_memory.set(Arc::clone(memory));
+    pub(super) fn memory(&self) -> &BlockMemory {
+        &self.memory
     }
 
     pub(super) fn received(&self) -> u64 {
@@ -153,31 +153,49 @@ impl Queue {
     }
 }
 
-/// The queues of streams that have just been opened by peers: from the transport, which makes a sink without knowing for whom, to the
-/// connection that it made it for.
-#[derive(Clone, Default)]
-pub(crate) struct Registry(Arc<Mutex<HashMap<StreamId, Arc<Queue>>>>);
+/// The queues of one connection's incoming block streams. Each connection has its own: the names of streams say nothing about whose they are.
+#[derive(Clone)]
+pub(crate) struct Queues {
+    map: Arc<Mutex<HashMap<StreamId, Arc<Queue>>>>,
+    memory: Arc<BlockMemory>,
+}
 
-impl Registry {
-    /// Makes connections with this configuration take placed streams as streams of blocks, unless it has sinks of its own.
-    pub(crate) fn serve(&self, config: &mut TransportConfig) {
-        let (registry, memory_bytes) = (self.clone(), config.memory.0);
-        config.sinks.get_or_insert_with(|| {
-            SinkFactory::new(move |id| {
-                let queue = Arc::<Queue>::default();
-                registry.new_queues().insert(id, queue.clone());
-                Box::new(BlockSink::new(queue, memory_bytes))
-            })
-        });
+impl Queues {
+    /// None yet, for a connection that may use so much memory.
+    pub(crate) fn new(memory: Bytes) -> Self {
+        Self { map: Arc::default(), memory: Arc::new(BlockMemory::new(memory)) }
     }
 
-    /// Gives the queues to the connection that has just been fed.
-    pub(crate) fn drain_into(&self, queues: &mut HashMap<StreamId, Arc<Queue>>, memory: &Arc<BlockMemory>) {
-        queues.extend(self.new_queues().drain().inspect(|(_, queue)| queue.count_with(memory)));
+    /// Makes the streams that the peer opens streams of blocks, each with a queue here.
+    pub(crate) fn sinks(&self) -> SinkFactory {
+        let queues = self.clone();
+        SinkFactory::new(move |id| {
+            let queue = Arc::new(Queue::new(queues.memory.clone()));
+            queues.map().insert(id, queue.clone());
+            Box::new(BlockSink::new(queue))
+        })
     }
 
-    fn new_queues(&self) -> MutexGuard<'_, HashMap<StreamId, Arc<Queue>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn get(&self, id: StreamId) -> Option<Arc<Queue>> {
+        self.map().get(&id).cloned()
+    }
+
+    pub(crate) fn remove(&self, id: StreamId) {
+        self.map().remove(&id);
+    }
+
+    /// The connection may use so much from now on.
+    pub(crate) fn set_memory(&self, memory: Bytes) {
+        self.memory.set_memory(memory);
+    }
+
+    /// The connection is over: what is complete can still be taken.
+    pub(crate) fn connection_closed(&self) {
+        self.map().values().for_each(|queue| queue.connection_closed());
+    }
+
+    fn map(&self) -> MutexGuard<'_, HashMap<StreamId, Arc<Queue>>> {
+        self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

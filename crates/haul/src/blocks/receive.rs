@@ -28,7 +28,7 @@ struct Receiving {
 impl Drop for Receiving {
     fn drop(&mut self) {
         self.connection.link().act(|state, _| {
-            state.queues.remove(&self.id);
+            state.queues.remove(self.id);
             // A sender whose blocks have all arrived is not told to stop: it would take that for a failure.
             if !self.queue.is_complete() {
                 state.connection.stop(self.id, 0);

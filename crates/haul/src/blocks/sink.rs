@@ -7,7 +7,6 @@ use haul_proto::Sink;
 
 use super::MAX_BLOCK;
 use super::assembly::Assembly;
-use super::memory::BlockMemory;
 use super::queue::Queue;
 
 /// Puts blocks together and hands the complete ones to the queue.
@@ -25,14 +24,10 @@ pub(super) struct BlockSink {
     usual_bytes: usize,
     /// Bytes in the buffers of incomplete blocks.
     open_bytes: usize,
-    /// What all streams of the connection may come to together, unless it has been changed for the connection.
-    open_limit_bytes: usize,
-    /// Those of `open_bytes` that the connection's count has.
-    counted_bytes: usize,
 }
 
 impl BlockSink {
-    pub(super) fn new(queue: Arc<Queue>, memory_bytes: u64) -> Self {
+    pub(super) fn new(queue: Arc<Queue>) -> Self {
         Self {
             queue,
             current: None,
@@ -41,20 +36,14 @@ impl BlockSink {
             complete: BTreeSet::new(),
             usual_bytes: 0,
             open_bytes: 0,
-            open_limit_bytes: BlockMemory::limit_for(memory_bytes),
-            counted_bytes: 0,
         }
     }
 
     /// More memory for incomplete blocks; false if there is enough already.
     fn take_memory(&mut self, bytes: usize) -> bool {
-        let (mut total, mut limit) = (self.open_bytes + bytes, self.open_limit_bytes);
-        if let Some(memory) = self.queue.connection_memory() {
-            (total, limit) = (memory.take(bytes), memory.limit_or(limit));
-            self.counted_bytes += bytes;
-        }
+        let memory = self.queue.memory();
+        let fits = memory.take(bytes) <= memory.limit();
         self.open_bytes += bytes;
-        let fits = total.max(self.open_bytes) <= limit;
         if !fits {
             self.give_memory(bytes);
         }
@@ -63,11 +52,7 @@ impl BlockSink {
 
     fn give_memory(&mut self, bytes: usize) {
         self.open_bytes -= bytes;
-        let counted = bytes.min(self.counted_bytes);
-        self.counted_bytes -= counted;
-        if let Some(memory) = self.queue.connection_memory() {
-            memory.give(counted);
-        }
+        self.queue.memory().give(bytes);
     }
 
     /// The block at `offset`, with its buffer large enough, and where in it the bytes go.

@@ -3,14 +3,19 @@
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use haul_proto::Sink;
+use haul_proto::{Side, Sink, StreamId, StreamKind};
 use haul_units::Bytes;
 use proptest::prelude::*;
 
 use super::MAX_BLOCK;
 use super::memory::BlockMemory;
-use super::queue::{End, Queue};
+use super::queue::{End, Queue, Queues};
 use super::sink::BlockSink;
+
+/// A queue of a connection with this memory.
+fn queue(memory: Bytes) -> Arc<Queue> {
+    Arc::new(Queue::new(Arc::new(BlockMemory::new(memory))))
+}
 
 fn take(queue: &Queue) -> Option<(u64, Vec<u8>)> {
     match queue.poll_take(&Context::from_waker(Waker::noop())) {
@@ -41,8 +46,8 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let blocks: Vec<Vec<u8>> = lens.iter().map(|&len| (0..len).map(|i| (i as u64 ^ seed) as u8).collect()).collect();
-        let queue = Arc::<Queue>::default();
-        let mut sink = BlockSink::new(queue.clone(), 1 << 30);
+        let queue = queue(Bytes::gib(1));
+        let mut sink = BlockSink::new(queue.clone());
         // Arbitrary pieces, overlapping and repeated; then everything in order, so that all becomes complete.
         let mut pieces: Vec<(usize, usize, usize)> = cuts
             .into_iter()
@@ -75,7 +80,7 @@ proptest! {
 
 #[test]
 fn hostile_places_are_refused() {
-    let mut sink = BlockSink::new(Arc::default(), 0);
+    let mut sink = BlockSink::new(queue(Bytes::ZERO));
     assert!(sink.slot(MAX_BLOCK as u64 - 1, 2).is_none(), "across two blocks");
     assert!(sink.slot(u64::MAX, 1).is_none(), "far ahead");
     assert!(sink.slot(0, 0).is_none(), "nothing");
@@ -90,21 +95,15 @@ fn hostile_places_are_refused() {
 
 #[test]
 fn memory_of_incomplete_blocks_is_bounded() {
-    let mut sink = BlockSink::new(Arc::default(), 0);
+    let mut sink = BlockSink::new(queue(Bytes::ZERO));
     let taken = (0..1000u64).filter(|index| arrive(&mut sink, (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count();
     assert_eq!(taken, 32, "64 MiB of 2 MiB buffers");
 }
 
 #[test]
 fn streams_of_a_connection_share_the_bound() {
-    let memory = Arc::<BlockMemory>::default();
-    let mut sinks: Vec<BlockSink> = (0..3)
-        .map(|_| {
-            let queue = Arc::<Queue>::default();
-            queue.count_with(&memory);
-            BlockSink::new(queue, 0)
-        })
-        .collect();
+    let memory = Arc::new(BlockMemory::new(Bytes::ZERO));
+    let mut sinks: Vec<BlockSink> = (0..3).map(|_| BlockSink::new(Arc::new(Queue::new(memory.clone())))).collect();
     let mut fill = |sink: usize| {
         let blocks = 0..40u64;
         blocks.filter(|index| arrive(&mut sinks[sink], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count()
@@ -125,10 +124,23 @@ fn streams_of_a_connection_share_the_bound() {
 
 #[test]
 fn a_reset_ends_the_queue_after_what_is_complete() {
-    let queue = Arc::<Queue>::default();
-    let mut sink = BlockSink::new(queue.clone(), 0);
+    let queue = queue(Bytes::ZERO);
+    let mut sink = BlockSink::new(queue.clone());
     arrive(&mut sink, 0, b"whole", true);
     sink.reset(7);
     assert_eq!(take(&queue), Some((0, b"whole".to_vec())));
     assert!(matches!(queue.poll_take(&Context::from_waker(Waker::noop())), Poll::Ready(Err(End::Reset(7)))));
+}
+
+#[test]
+fn streams_of_one_name_are_apart_by_their_connection() {
+    let id = StreamId::new(Side::Server, StreamKind::Placed, 0);
+    let connections = [(); 2].map(|()| Queues::new(Bytes::mib(1)));
+    // Both are made before either is asked for.
+    let mut sinks = connections.each_ref().map(|queues| queues.sinks().make(id));
+    for (sink, byte) in sinks.iter_mut().zip([1, 2]) {
+        assert_eq!(sink.deliver(0, &[byte], true), 1);
+    }
+    let queues = connections.each_ref().map(|queues| queues.get(id).expect("made"));
+    assert_eq!(queues.each_ref().map(|queue| take(queue)), [Some((0, vec![1])), Some((0, vec![2]))]);
 }

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use haul_proto::{Connection, ConnectionId, Event, StreamId, StreamKind, TRAIN_BYTES, Transmit};
 use haul_units::Time;
 
-use crate::blocks::{BlockMemory, Queue};
+use crate::blocks::Queues;
 use crate::clock;
 use crate::error::ConnectionError;
 use crate::udp::{Outgoing, Sent, Socket};
@@ -50,9 +50,7 @@ pub(crate) struct State {
     /// Codes with which the peer has stopped streams of ours whose handle is still there.
     pub(crate) stopped: HashMap<StreamId, u64>,
     /// Queues of the incoming block streams, for those who accept them and to end them with the connection.
-    pub(crate) queues: HashMap<StreamId, Arc<Queue>>,
-    /// Memory in their incomplete blocks.
-    pub(crate) block_memory: Arc<BlockMemory>,
+    pub(crate) queues: Queues,
     waiting: Waiting,
 }
 
@@ -84,8 +82,10 @@ pub(crate) enum Wanted {
 
 impl Link {
     /// `socket` is the endpoint's; those for a client's `further` paths are the link's own.
-    pub(crate) fn new(id: ConnectionId, connection: Connection, socket: Arc<Socket>, further: Vec<Arc<Socket>>) -> Arc<Self> {
+    pub(crate) fn new(id: ConnectionId, mut connection: Connection, socket: Arc<Socket>, further: Vec<Arc<Socket>>) -> Arc<Self> {
         let sockets = std::iter::once(socket).chain(further).collect();
+        let queues = Queues::new(connection.memory());
+        connection.provide_sinks(queues.sinks());
         let state = State {
             connection,
             answer_from: None,
@@ -97,8 +97,7 @@ impl Link {
             closed: None,
             drained: false,
             stopped: HashMap::new(),
-            queues: HashMap::new(),
-            block_memory: Arc::default(),
+            queues,
             waiting: Waiting::default(),
         };
         Arc::new(Self { id, sockets, state: Mutex::new(state), alarm: Condvar::new(), consumed: AtomicBool::new(false) })
@@ -285,9 +284,7 @@ impl State {
     /// The connection is over: everybody is woken to see it.
     fn end(&mut self, error: ConnectionError) -> Vec<Waker> {
         self.closed.get_or_insert(error);
-        for queue in self.queues.values() {
-            queue.connection_closed();
-        }
+        self.queues.connection_closed();
         self.waiting.take_all()
     }
 }

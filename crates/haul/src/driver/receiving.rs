@@ -194,7 +194,6 @@ impl Receiver {
         if state.accepted && to.is_some() {
             state.answer_from = self.socket.answer_from(to);
         }
-        self.shared.register_queues(&mut state);
         link.renew_credit(&mut state);
         let woken = state.dispatch();
         let connected = state.connected && !was_connected;

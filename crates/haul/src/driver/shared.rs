@@ -12,9 +12,8 @@ use haul_proto::{
     ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, Opening, PATHS_MAX, ServerConfig, TransportConfig,
 };
 
-use super::link::{Link, State};
+use super::link::Link;
 use super::{receiving, sending};
-use crate::blocks::Registry;
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectError, ConnectionError};
 use crate::udp::{Options, Socket};
@@ -29,7 +28,6 @@ pub(crate) struct Shared {
     endpoint: Mutex<Endpoint>,
     links: RwLock<HashMap<ConnectionId, Arc<Link>>>,
     arrivals: Mutex<Arrivals>,
-    registry: Registry,
     accepts: bool,
     /// No handle is left: the threads end with the last connection.
     abandoned: AtomicBool,
@@ -76,12 +74,7 @@ impl Shared {
     /// Binds the socket and starts the receive thread.
     pub(crate) fn start(ports: &Ports, options: Options, server: Option<ServerConfig>) -> Result<Arc<Self>, BindError> {
         let socket = bind(ports, options)?;
-        let registry = Registry::default();
         let accepts = server.is_some();
-        let server = server.map(|mut config| {
-            registry.serve(&mut config.transport);
-            config
-        });
         let mut seed = [0; 32];
         aws_lc_rs::rand::fill(&mut seed).map_err(|_| BindError::NoRandomness)?;
         let endpoint = Endpoint::new(EndpointConfig { seed, server }).map_err(BindError::Config)?;
@@ -92,7 +85,6 @@ impl Shared {
             endpoint: Mutex::new(endpoint),
             links: RwLock::default(),
             arrivals: Mutex::default(),
-            registry,
             accepts,
             abandoned: AtomicBool::new(false),
             myself: myself.clone(),
@@ -114,10 +106,6 @@ impl Shared {
 
     pub(super) fn link(&self, id: ConnectionId) -> Option<Arc<Link>> {
         self.links.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned()
-    }
-
-    pub(super) fn register_queues(&self, state: &mut State) {
-        self.registry.drain_into(&mut state.queues, &state.block_memory);
     }
 
     pub(crate) fn admission_token(&self) -> Vec<u8> {
@@ -146,7 +134,6 @@ impl Shared {
         if !(1..=PATHS_MAX).contains(&transport.paths) {
             return Err(ConnectError::Paths { asked: transport.paths });
         }
-        self.registry.serve(transport);
         let further = self.further_sockets(transport.paths - 1);
         transport.paths = 1 + further.len() as u8;
         Ok(further)

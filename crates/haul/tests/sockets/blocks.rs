@@ -5,9 +5,9 @@ use std::thread;
 use std::time::Duration;
 
 use haul::udp::Options;
-use haul::{BlockReceiver, Bytes, MAX_BLOCK, StreamError};
+use haul::{BlockReceiver, Bytes, Endpoint, MAX_BLOCK, StreamError};
 
-use crate::support::{Random, bytes, eventually, pair, pair_with};
+use crate::support::{Random, accept, bytes, configs, eventually, pair, pair_with};
 
 fn drain(receiver: &BlockReceiver) -> BTreeMap<u64, Vec<u8>> {
     let mut blocks = BTreeMap::new();
@@ -193,4 +193,43 @@ pub fn transfer(near: &haul::Connection, far: &haul::Connection, megabytes: u64)
     sending.join().expect("no panic");
     assert_eq!(blocks.len() as u64, megabytes);
     assert!(blocks.into_iter().all(|(index, block)| block == bytes(index, 1_000_000)));
+}
+
+#[test]
+fn connections_of_one_endpoint_keep_their_blocks_apart() {
+    // The streams have the same names on both connections, and several threads receive for each.
+    let (mut config, server_config) = configs();
+    config.transport.paths = 4;
+    let loopback = |server| Endpoint::with_options("127.0.0.1:0".parse().expect("an address"), Options::default(), server);
+    let client = loopback(None).expect("binds");
+    let servers = [(); 2].map(|()| loopback(Some(server_config.clone())).expect("binds"));
+    let ends = servers.each_ref().map(|server| {
+        let near = client.connect(server.local_addr(), config.clone()).expect("connects");
+        (near, accept(server))
+    });
+    thread::scope(|scope| {
+        for (own, (near, far)) in ends.iter().enumerate() {
+            scope.spawn(move || {
+                for round in 0..500u64 {
+                    let sender = far.open_blocks().expect("opens");
+                    let block = bytes(round * 2 + own as u64 + 1, 2000);
+                    sender.send(block).expect("sends");
+                    sender.finish().expect("arrives");
+                }
+            });
+            scope.spawn(move || {
+                for round in 0..500u64 {
+                    let receiver = near.accept_blocks().expect("a stream");
+                    let block = receiver.recv().expect("lives").expect("one block");
+                    if *block != *bytes(round * 2 + own as u64 + 1, 2000) {
+                        // Ends the other thread too.
+                        near.close(1, "");
+                        panic!("connection {own} has got the block of another");
+                    }
+                    drop(block);
+                    assert!(receiver.recv().expect("lives").is_none());
+                }
+            });
+        }
+    });
 }
