@@ -166,7 +166,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --no-verify --no-resume --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --help"
+            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --no-verify --no-resume --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

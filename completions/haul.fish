@@ -52,7 +52,8 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s S -d 'Program to use in
 complete -c haul -n "__fish_haul_using_subcommand cp" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
-complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Skip files that the target already has with the same size and modification time'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l skip-same -d 'Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync\'s quick check. Sets times, as -p does'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-verify -d 'Do not verify the written data against the source\'s BLAKE3 hash'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s q -l quiet -d 'Print nothing but errors'

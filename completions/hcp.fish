@@ -12,7 +12,8 @@ complete -c hcp -s S -d 'Program to use in place of ssh' -r
 complete -c hcp -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c hcp -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c hcp -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
-complete -c hcp -l update -d 'Skip files that the target already has with the same size and modification time'
+complete -c hcp -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
+complete -c hcp -l skip-same -d 'Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync\'s quick check. Sets times, as -p does'
 complete -c hcp -l no-verify -d 'Do not verify the written data against the source\'s BLAKE3 hash'
 complete -c hcp -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
 complete -c hcp -s q -l quiet -d 'Print nothing but errors'

@@ -16,8 +16,11 @@ pub struct Options {
     pub recursive: bool,
     /// `-p`: times (to the nanosecond), modes, and owners where the receiver is root. Without it a mode is the source's less the umask.
     pub preserve: bool,
-    /// `--update`: files whose size and modification time are equal at the destination are skipped.
+    /// `--update`: files that are newer at the destination stay there, and those of the same modification time and size; of the same time
+    /// and another size they are copied. As with rsync's `-u` it is about regular files, and their hard links, only.
     pub update: bool,
+    /// `--skip-same`: files whose size and modification time are equal at the destination are skipped; rsync's quick check.
+    pub skip_same: bool,
     /// BLAKE3 over everything read and written; off with `--no-verify`. Default on.
     pub verify: bool,
     /// Go on from what an earlier run left; off with `--no-resume`, which removes it. Default on.
@@ -26,7 +29,14 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { recursive: false, preserve: false, update: false, verify: true, resume: true }
+        Self { recursive: false, preserve: false, update: false, skip_same: false, verify: true, resume: true }
+    }
+}
+
+impl Options {
+    /// Whether what the destination has decides what is sent: then the sender waits for the receiver's word on each file.
+    pub(crate) fn compares(&self) -> bool {
+        self.update || self.skip_same
     }
 }
 

@@ -47,7 +47,7 @@ pub enum Event<'a> {
         /// Bytes written in this run, those in unfinished files included.
         bytes: Bytes,
     },
-    /// Bytes that were there already, from an earlier run or by `--update`; they are part of `Found`.
+    /// Bytes that were there already, from an earlier run or by `--update` or `--skip-same`; they are part of `Found`.
     Kept {
         /// Files that needed nothing.
         files: u64,
@@ -106,8 +106,11 @@ pub struct Report {
     pub bytes: Bytes,
     /// Bytes of partly copied files that an earlier run had left.
     pub resumed: Bytes,
-    /// Files that needed nothing: finished by an earlier run, or unchanged with `--update`.
+    /// Files that needed nothing: finished by an earlier run, or left alone with [`Options::update`](crate::Options::update) or
+    /// [`Options::skip_same`](crate::Options::skip_same).
     pub skipped_files: u64,
+    /// Those of them that are newer at the destination.
+    pub newer_files: u64,
     /// Bytes in them.
     pub skipped: Bytes,
     /// How many files, links and directories were not copied.

@@ -18,7 +18,7 @@
 //!
 //! No file waits for a round trip: without wants the data follows the entry at once; with wants they stream back while entries go on. Nor does the whole:
 //! a client that sends (`What::Push { early: true }`) begins right behind its request, as if `Start { wants: false }` had come, or with
-//! [`Options::update`] as if `Start { wants: true }` had. Where the receiver then has something of an earlier run and says `Start { wants: true }`, it drops all that
+//! [`Options::update`] or [`Options::skip_same`] as if `Start { wants: true }` had. Where the receiver then has something of an earlier run and says `Start { wants: true }`, it drops all that
 //! comes before `Anew`, and the sender, which has sent little so far, starts again.
 //! `Stop` may come from either side at any time and ends the copy. New fields go to the end of [`Hello`] and [`Request`] (a reader
 //! ignores what follows the fields it knows); a new message is sent only to a peer whose `features` name it.
@@ -209,7 +209,7 @@ pub enum Kind {
 }
 
 /// Seconds and nanoseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Stamp {
     /// Seconds.
     pub secs: i64,
@@ -290,6 +290,8 @@ pub struct Finished {
     pub progress: Progress,
     /// Bytes of `kept_bytes` that are in partly copied files.
     pub resumed: u64,
+    /// Files of `kept_files` that are newer at the destination than at the source.
+    pub newer_files: u64,
     /// Directories made or updated.
     pub directories: u64,
     /// Symbolic links made.

@@ -129,6 +129,7 @@ struct Counts {
     bytes: AtomicU64,
     kept_files: AtomicU64,
     kept_bytes: AtomicU64,
+    newer_files: AtomicU64,
     resumed: AtomicU64,
     directories: AtomicU64,
     symlinks: AtomicU64,
@@ -154,13 +155,13 @@ pub(crate) fn receive<T: Transport>(
     if stage.has_earlier() {
         session.observer.event(Event::Resumed);
     }
-    let (fresh, wants) = (!stage.has_earlier(), job.options.update || stage.has_earlier());
+    let (fresh, wants) = (!stage.has_earlier(), job.options.compares() || stage.has_earlier());
     let receiver = Receiver {
         session,
         options: job.options,
         tree: Tree::new(place, stage, job.options, job.expected),
         wants,
-        files: Mutex::new(Files { void: job.early && wants && !job.options.update, ..Files::default() }),
+        files: Mutex::new(Files { void: job.early && wants && !job.options.compares(), ..Files::default() }),
         announced: Condvar::new(),
         counts: Counts::default(),
         under_way: UnderWay::default(),
@@ -254,6 +255,12 @@ impl<T: Transport> Receiver<'_, T> {
     fn finish(&self) -> Result<Finished, CopyError> {
         for (entry, at) in self.tree.links() {
             self.session.check()?;
+            let existing = self.tree.existing(entry.parent, &entry.name.0).unwrap_or_default();
+            if self.options.update && self.is_newer(&entry, existing.as_ref()) {
+                self.counts.kept_files.fetch_add(1, Ordering::Relaxed);
+                self.counts.newer_files.fetch_add(1, Ordering::Relaxed);
+                continue;
+            }
             let result = at.ok_or(Why::NoLinkTarget).and_then(|at| self.tree.link(&entry, &at));
             match result {
                 Ok(()) => self.counts.hard_links.fetch_add(1, Ordering::Relaxed),
@@ -279,6 +286,7 @@ impl<T: Transport> Receiver<'_, T> {
         Ok(Finished {
             progress: self.counts.progress(),
             resumed: count(&self.counts.resumed),
+            newer_files: count(&self.counts.newer_files),
             directories: count(&self.counts.directories),
             symlinks: count(&self.counts.symlinks),
             hard_links: count(&self.counts.hard_links),

@@ -91,17 +91,17 @@ pub(crate) fn send<T: Transport>(
     job: SendJob,
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
-    let Options { update, verify, .. } = job.options;
+    let (compares, verify) = (job.options.compares(), job.options.verify);
     let tx = session.transport.open_blocks().map_err(CopyError::Connection)?;
     let start = |incoming: &mut Incoming| meet(incoming).and_then(|()| started(incoming));
     let (mut sender, mut finished);
     if job.early {
-        sender = Sender::new(session, job, update, Early::open(), ROOT);
+        sender = Sender::new(session, job, compares, Early::open(), ROOT);
         finished = sender.attempt(&tx, incoming, Some(start))?;
     } else {
         let wants = start(incoming)?;
         sender = Sender::new(session, job, wants, Early::closed(), ROOT);
-        if wants && !update {
+        if wants && !compares {
             session.observer.event(Event::Resumed);
         }
         finished = sender.attempt(&tx, incoming, None::<fn(&mut Incoming) -> _>)?;
@@ -128,7 +128,7 @@ fn started(incoming: &mut Incoming) -> Result<bool, CopyError> {
 
 impl<'a, T: Transport> Sender<'a, T> {
     fn new(session: &'a Session<'a, T>, job: SendJob, wants: bool, early: Early, last_id: u64) -> Self {
-        let cautious = early.is_open() && job.options.resume && !job.options.update;
+        let cautious = early.is_open() && job.options.resume && !job.options.compares();
         Self {
             session,
             job,
@@ -170,7 +170,7 @@ impl<T: Transport> Sender<'_, T> {
 
     /// Whether what was begun early can go on.
     fn decide(&self, wants: bool) -> Result<bool, CopyError> {
-        if wants == self.job.options.update {
+        if wants == self.job.options.compares() {
             self.early.confirm(|held| self.tell_now(held))?;
             self.plan.release();
             return Ok(true);
@@ -326,6 +326,7 @@ pub(crate) fn report(finished: &Finished, sender: Waits, verified: bool) -> Repo
         bytes: Bytes(progress.bytes),
         resumed: Bytes(finished.resumed),
         skipped_files: progress.kept_files,
+        newer_files: finished.newer_files,
         skipped: Bytes(progress.kept_bytes.saturating_sub(finished.resumed)),
         verified,
         sender,

@@ -41,9 +41,12 @@ pub struct CpArgs {
     /// Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root
     #[arg(short, long)]
     pub preserve: bool,
-    /// Skip files that the target already has with the same size and modification time
+    /// Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does
     #[arg(long)]
     pub update: bool,
+    /// Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync's quick check. Sets times, as -p does
+    #[arg(long)]
+    pub skip_same: bool,
     /// Do not verify the written data against the source's BLAKE3 hash
     #[arg(long)]
     pub no_verify: bool,
@@ -147,7 +150,8 @@ Examples:
   haul cp big.tar host:/data/             one file to another machine
   haul cp -r host:results ./              a tree from there
   haul cp 'host:logs/*.log' .             what matches there
-  haul cp -rp --update photos nas:        again later: only what changed
+  haul cp -rp --skip-same photos nas:     again later: only what changed
+  haul cp -rp --update photos nas:        the same, and what is newer there stays
   tar c dir | haul cp - host:dir.tar      from standard input
   haul cp haul://host/pub/big.tar .       from a daemon
 

@@ -207,6 +207,7 @@ impl<'a> Copy<'a> {
             recursive: self.args.recursive,
             preserve: self.args.preserve,
             update: self.args.update,
+            skip_same: self.args.skip_same,
             verify: !self.args.no_verify,
             resume: !self.args.no_resume,
         }

@@ -27,6 +27,8 @@ pub struct Outcome {
     pub resumed: Bytes,
     /// Files that needed nothing.
     pub skipped_files: u64,
+    /// Those of them that are newer at the target.
+    pub newer_files: u64,
     /// Files that were not copied.
     pub problems: u64,
     /// Whether everything was verified.
@@ -53,6 +55,7 @@ impl Outcome {
         self.bytes += report.bytes;
         self.resumed += report.resumed;
         self.skipped_files += report.skipped_files;
+        self.newer_files += report.newer_files;
         self.problems += report.problem_count;
         self.verified &= report.verified;
         self.elapsed += report.elapsed;
@@ -79,6 +82,7 @@ impl Outcome {
             "bytes": self.bytes.as_u64(),
             "bytes_resumed": self.resumed.as_u64(),
             "files_skipped": self.skipped_files,
+            "files_newer_there": self.newer_files,
             "problems": self.problems,
             "verified": self.verified,
             "elapsed_s": self.elapsed.as_secs_f64(),
@@ -121,11 +125,10 @@ pub fn summary(outcome: &Outcome) -> Vec<String> {
 }
 
 fn skipped(outcome: &Outcome) -> Vec<String> {
-    if outcome.skipped_files == 0 {
-        Vec::new()
-    } else {
-        vec![format!("{} skipped, there already", counted(outcome.skipped_files, "file"))]
-    }
+    let newer = outcome.newer_files;
+    let same = outcome.skipped_files.saturating_sub(newer);
+    let line = |count, why| (count > 0).then(|| format!("{} skipped, {why}", counted(count, "file")));
+    [line(same, "there already"), line(newer, "newer there")].into_iter().flatten().collect()
 }
 
 /// The path in one line, for `-v`.
@@ -188,6 +191,10 @@ mod tests {
     fn nothing_is_said_plainly() {
         assert_eq!(summary(&Outcome::new()), ["nothing copied"]);
         assert_eq!(summary(&Outcome { skipped_files: 1, ..Outcome::new() }), ["nothing copied; 1 file skipped, there already"]);
+        assert_eq!(
+            summary(&Outcome { skipped_files: 3, newer_files: 1, ..Outcome::new() }),
+            ["nothing copied; 2 files skipped, there already; 1 file skipped, newer there"]
+        );
     }
 
     #[test]

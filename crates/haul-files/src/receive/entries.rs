@@ -16,7 +16,7 @@ use crate::journal::Source;
 use crate::meta;
 use crate::note::Note;
 use crate::observe::{Event, Observer};
-use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Want};
+use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
 use crate::ranges::Ranges;
 use crate::session::lock;
 use crate::transport::Transport;
@@ -58,6 +58,7 @@ impl<T: Transport> Receiver<'_, T> {
             found.count(&entry);
             let id = entry.id;
             let is_file = matches!(entry.kind, Kind::File { .. });
+            let is_stream = matches!(entry.kind, Kind::Stream { .. });
             let needs = self.entry(entry, ready)?;
             {
                 let mut files = lock(&self.files);
@@ -66,11 +67,9 @@ impl<T: Transport> Receiver<'_, T> {
                 }
                 files.last_id = id;
             }
-            if !is_file {
-                continue;
-            }
             match needs.1 {
-                needs if self.wants => wants.push(Want { id, needs }),
+                _ if !is_file && !is_stream => {}
+                needs if self.wants && is_file => wants.push(Want { id, needs }),
                 Needs::Nothing => self.session.send(&Message::Unwanted(id))?,
                 _ => {}
             }
@@ -190,6 +189,10 @@ impl<T: Transport> Receiver<'_, T> {
             meta: self.tree.meta(entry, existing.as_ref()),
             state: Mutex::new(State::Waiting),
         };
+        if self.options.update && self.is_newer(entry, existing.as_ref()) {
+            self.keep_newer(&file);
+            return Ok((None, Needs::Nothing));
+        }
         if file.stream {
             return Ok((Some(Arc::new(file)), Needs::All));
         }
@@ -216,12 +219,19 @@ impl<T: Transport> Receiver<'_, T> {
         Ok((Some(Arc::new(file)), needs))
     }
 
+    /// Whether the destination has a newer file of this name. A stream that is no file has no time.
+    pub(super) fn is_newer(&self, entry: &Entry, existing: Option<&Stat>) -> bool {
+        let dated = !matches!(entry.kind, Kind::Stream { .. }) || entry.mtime != Stamp::default();
+        let regular = |stat: &&Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+        dated && existing.filter(regular).is_some_and(|stat| meta::mtime(stat) > entry.mtime)
+    }
+
     /// Whether the destination has this file already.
     fn is_kept(&self, file: &Incomplete, existing: Option<&Stat>, earlier: Option<&Earlier>) -> bool {
         let Some(stat) = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) else {
             return false;
         };
-        let unchanged = self.options.update && meta::size(stat) == file.size && meta::mtime(stat) == file.source.mtime;
+        let unchanged = self.options.compares() && meta::size(stat) == file.size && meta::mtime(stat) == file.source.mtime;
         let made = earlier.and_then(|earlier| earlier.complete.as_ref());
         unchanged || made.is_some_and(|(made, _)| *made == meta::made(stat))
     }
@@ -232,6 +242,11 @@ impl<T: Transport> Receiver<'_, T> {
         if file.linked {
             self.tree.named(file.id, file.parent, &file.name);
         }
+    }
+
+    fn keep_newer(&self, file: &Incomplete) {
+        self.counts.newer_files.fetch_add(1, Ordering::Relaxed);
+        self.keep(file);
     }
 
     /// Goes on from an earlier run's part file, as far as its content is what the journal says.

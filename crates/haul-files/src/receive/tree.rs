@@ -267,7 +267,10 @@ impl Tree {
         // Changing the owner takes the set-id bits away, so they are set after it.
         let mode =
             (final_mode & !(0o777 & !self.umask) != 0 || owner.is_some() && final_mode & 0o6000 != 0).then_some(final_mode);
-        let mtime = (self.options.preserve || self.options.update).then_some(entry.mtime);
+        // What compares times the next time needs them.
+        let dated = self.options.preserve || self.options.compares();
+        let undated_stream = matches!(entry.kind, Kind::Stream { .. }) && entry.mtime == Stamp::default();
+        let mtime = (dated && !undated_stream).then_some(entry.mtime);
         Meta { open_mode, mode, final_mode, mtime, owner }
     }
 

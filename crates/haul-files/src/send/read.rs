@@ -192,16 +192,16 @@ impl<T: Transport> Reader<'_, T> {
         self.named(file);
         if let Some(Origin::Stream(stream)) = file.top.and_then(|index| self.sender.job.tops.get(index)) {
             let mut stream = stream.lock();
-            return self.to_the_end(file, |block, _| fill(&mut *stream, block).map_err(|error| Why::from_io(&error)));
+            return self.until_its_end(file, |block, _| fill(&mut *stream, block).map_err(|error| Why::from_io(&error)));
         }
         match self.sender.open(file) {
-            Ok(fd) => self.to_the_end(file, |block, offset| Ok(read_at(&fd, block, offset, MAX_CONTENT).map(drop)?)),
+            Ok(fd) => self.until_its_end(file, |block, offset| Ok(read_at(&fd, block, offset, MAX_CONTENT).map(drop)?)),
             Err(failed) => self.failed(file, failed),
         }
     }
 
     /// Sends what `read` appends to a block at an offset, until that is nothing.
-    fn to_the_end(
+    fn until_its_end(
         &mut self,
         file: &Arc<SourceFile>,
         mut read: impl FnMut(&mut Vec<u8>, u64) -> Result<(), Why>,

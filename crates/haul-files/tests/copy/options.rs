@@ -89,25 +89,111 @@ fn without_p_the_umask_and_an_existing_mode_count() {
 }
 
 #[test]
-fn update_skips_what_is_equal() {
+fn what_is_the_same_is_skipped() {
+    for options in [Options { skip_same: true, ..recursive() }, Options { update: true, ..recursive() }] {
+        let p = places();
+        let tree = p.from.join("tree");
+        for i in 0..50 {
+            write(tree.join(format!("{i}")), noise(1000 * i, i as u64));
+        }
+        write(tree.join("large"), noise(3 << 20, 7));
+        let first = one(options, &[&tree], &p.to).clean();
+        assert_eq!((first.files, first.skipped_files), (51, 0));
+        let size = first.bytes;
+        let again = one(options, &[&tree], &p.to);
+        assert_eq!(again.blocks, 0);
+        let again = again.clean();
+        assert_eq!((again.files, again.skipped_files, again.skipped, again.bytes), (0, 51, size, Bytes::ZERO));
+        assert_eq!(again.newer_files, 0);
+        write(tree.join("7"), "changed");
+        let third = one(options, &[&tree], &p.to).clean();
+        assert_eq!((third.files, third.skipped_files), (1, 50));
+        assert_same_content(&tree, &p.to.join("tree"));
+    }
+}
+
+/// Gives a file this modification time.
+fn date(path: &Path, secs: u64) {
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(secs)).unwrap();
+}
+
+#[test]
+fn update_keeps_what_is_newer_and_skip_same_does_not() {
+    // Name, its time and content here, those there; what --update leaves, what --skip-same leaves.
+    let cases = [
+        ("newer-there", (1000, "here"), (2000, "there, longer"), ["there, longer", "here"]),
+        ("newer-there-same-size", (1000, "here"), (1001, "HERE"), ["HERE", "here"]),
+        ("older-there", (1000, "here"), (999, "there"), ["here", "here"]),
+        ("same-time-other-size", (1000, "here"), (1000, "there"), ["here", "here"]),
+        ("same", (1000, "here"), (1000, "HERE"), ["HERE", "HERE"]),
+        ("empty-here", (1000, ""), (2000, "there"), ["there", ""]),
+    ];
+    for pulled in [false, true] {
+        for (column, update) in [(0, true), (1, false)] {
+            let p = places();
+            let tree = p.from.join("tree");
+            for (name, here, there, _) in cases {
+                for (root, (secs, content)) in [(&p.from, here), (&p.to, there)] {
+                    let path = root.join("tree").join(name);
+                    write(&path, content);
+                    date(&path, secs);
+                }
+            }
+            let options = Options { update, skip_same: !update, ..recursive() };
+            let report = if pulled {
+                pull_paths(&[&tree], Destination::Path(p.to.clone()), options, shuffled(1)).clean()
+            } else {
+                one(options, &[&tree], &p.to).clean()
+            };
+            for (name, _, _, left) in cases {
+                assert_eq!(fs::read_to_string(p.to.join("tree").join(name)).unwrap(), left[column], "{name}, update: {update}");
+            }
+            let expected = if update { (2, 4, 3) } else { (5, 1, 0) };
+            assert_eq!((report.files, report.skipped_files, report.newer_files), expected);
+            assert_nothing_left(&p.to);
+        }
+    }
+}
+
+#[test]
+fn update_keeps_a_newer_file_where_a_hard_link_would_go() {
     let p = places();
     let tree = p.from.join("tree");
-    for i in 0..50 {
-        write(tree.join(format!("{i}")), noise(1000 * i, i as u64));
+    write(tree.join("a"), "here");
+    fs::hard_link(tree.join("a"), tree.join("b")).unwrap();
+    fs::hard_link(tree.join("a"), tree.join("c")).unwrap();
+    date(&tree.join("a"), 1000);
+    for name in ["a", "b", "c"] {
+        write(p.to.join("tree").join(name), "there");
+        date(&p.to.join("tree").join(name), 900);
     }
-    write(tree.join("large"), noise(3 << 20, 7));
-    let options = Options { update: true, ..recursive() };
-    let first = one(options, &[&tree], &p.to).clean();
-    assert_eq!((first.files, first.skipped_files), (51, 0));
-    let size = first.bytes;
-    let again = one(options, &[&tree], &p.to);
-    assert_eq!(again.blocks, 0);
-    let again = again.clean();
-    assert_eq!((again.files, again.skipped_files, again.skipped, again.bytes), (0, 51, size, Bytes::ZERO));
-    write(tree.join("7"), "changed");
-    let third = one(options, &[&tree], &p.to).clean();
-    assert_eq!((third.files, third.skipped_files), (1, 50));
-    assert_same_content(&tree, &p.to.join("tree"));
+    // Whichever of them the scan meets first is the file, the others are its links: each in turn is the newer one.
+    for newer in ["a", "b", "c"] {
+        let to = p.to.join(newer);
+        let copy = to.join("tree");
+        for name in ["a", "b", "c"] {
+            write(copy.join(name), "there");
+            date(&copy.join(name), if name == newer { 2000 } else { 900 });
+        }
+        let options = Options { update: true, ..recursive() };
+        let report = one(options, &[&tree], &to).clean();
+        assert_eq!(fs::read_to_string(copy.join(newer)).unwrap(), "there");
+        assert!(report.newer_files >= 1, "{report:?}");
+    }
+}
+
+#[test]
+fn standard_input_has_no_time_to_compare() {
+    let p = places();
+    let to = p.to.join("file");
+    write(&to, "old");
+    let sources = vec![SourceSpec::stream(std::io::Cursor::new(b"new".to_vec()))];
+    let options = Options { update: true, preserve: true, ..Options::default() };
+    let job = PushJob { sources, destination: to.clone(), options };
+    run_push(&job, &account(), shuffled(1), &Silent, |_| {}).clean();
+    assert_eq!(fs::read_to_string(&to).unwrap(), "new");
+    assert!(fs::metadata(&to).unwrap().modified().unwrap() > std::time::UNIX_EPOCH + std::time::Duration::from_secs(1000));
 }
 
 #[test]
