@@ -134,7 +134,7 @@ _haul() {
 
     case "${cmd}" in
         haul)
-            opts="-h -V --help --version cp pipe proxy rsync rsh serve key perf lab man completions remote"
+            opts="-h -V --no-strict-modes --help --version cp pipe proxy rsync rsh serve key perf lab man completions remote"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -148,7 +148,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__completions)
-            opts="-h --name --help bash elvish fish powershell zsh"
+            opts="-h --name --no-strict-modes --help bash elvish fish powershell zsh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -166,7 +166,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --no-verify --no-resume --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --help"
+            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --no-verify --no-resume --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -232,7 +232,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key)
-            opts="-h --state --help show trust authorize list revoke"
+            opts="-h --state --no-strict-modes --help show trust authorize list revoke"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -250,13 +250,37 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__authorize)
-            opts="-h --name --state --help"
+            opts="-h --name --root --read-only --only --proxy --from --max-rate --expires --state --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
                 --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --root)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --only)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --proxy)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --max-rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --expires)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -272,7 +296,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__list)
-            opts="-h --state --help"
+            opts="-h --state --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -290,7 +314,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__revoke)
-            opts="-h --state --help"
+            opts="-h --state --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -308,7 +332,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__show)
-            opts="-h --state --help"
+            opts="-h --state --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -326,7 +350,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__trust)
-            opts="-h --replace --state --help"
+            opts="-h --replace --state --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -344,7 +368,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab)
-            opts="-h --help wan relay bench run list constant files"
+            opts="-h --no-strict-modes --help wan relay bench run list constant files"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -358,7 +382,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__bench)
-            opts="-h --rate --rtt --loss --queue --tools --seconds --bytes --files --repeat --goals --quick --out --json --help"
+            opts="-h --rate --rtt --loss --queue --tools --seconds --bytes --files --repeat --goals --quick --out --json --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -416,7 +440,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__constant)
-            opts="-h --help send receive"
+            opts="-h --no-strict-modes --help send receive"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -430,7 +454,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__constant__subcmd__receive)
-            opts="-h --listen --help"
+            opts="-h --listen --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -448,7 +472,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__constant__subcmd__send)
-            opts="-h --to --rate --time --packet --help"
+            opts="-h --to --rate --time --packet --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -478,7 +502,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__files)
-            opts="-h --count --size --seed --help make check"
+            opts="-h --count --size --seed --no-strict-modes --help make check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -504,7 +528,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__list)
-            opts="-h --json --help"
+            opts="-h --json --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -518,7 +542,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__relay)
-            opts="-h --listen --to --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --help"
+            opts="-h --listen --to --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -592,7 +616,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__run)
-            opts="-h --all --quick --sim-only --real --tools --out --help"
+            opts="-h --all --quick --sim-only --real --tools --out --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -614,7 +638,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan)
-            opts="-h --help up exec set status down run check emulate"
+            opts="-h --no-strict-modes --help up exec set status down run check emulate"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -628,7 +652,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__check)
-            opts="-h --time --model --markdown --help"
+            opts="-h --time --model --markdown --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -646,7 +670,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__down)
-            opts="-h --name --help"
+            opts="-h --name --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -664,7 +688,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__emulate)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --links --mtu --tcp --with-parent --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --links --mtu --tcp --with-parent --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -750,7 +774,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__exec)
-            opts="-h --name --help"
+            opts="-h --name --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -768,7 +792,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__run)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --links --mtu --tcp --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --links --mtu --tcp --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -854,7 +878,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__set)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -924,7 +948,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__status)
-            opts="-h --name --json --help"
+            opts="-h --name --json --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -942,7 +966,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__up)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --links --mtu --tcp --with-parent --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --links --mtu --tcp --with-parent --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1028,7 +1052,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__man)
-            opts="-h --help"
+            opts="-h --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1042,7 +1066,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --until-input-ends --max-time --max-memory --max-bitrate --key --ssh-port --jump --remote-haul --udp-port --state --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --until-input-ends --max-time --max-memory --max-bitrate --key --ssh-port --jump --remote-haul --udp-port --state --no-strict-modes --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1208,7 +1232,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf__subcmd__mesh)
-            opts="-t -O -p -P -i -J -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --remote-haul --help"
+            opts="-t -O -p -P -i -J -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1309,7 +1333,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pipe)
-            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --detach --limit --mode --udp-port --quiet --verbose --json --state --remote-haul --help"
+            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --detach --limit --mode --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1379,7 +1403,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy)
-            opts="-L -D -g -R -N -q -v -P -i -J -F -o -4 -6 -S -h --gateway-ports --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --help serve connect"
+            opts="-L -D -g -R -N -q -v -P -i -J -F -o -4 -6 -S -h --gateway-ports --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --no-strict-modes --help serve connect"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1457,7 +1481,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy__subcmd__connect)
-            opts="-L -D -g -q -v -P -i -J -F -o -4 -6 -S -h --listen --to --transparent --gateway-ports --key --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --help"
+            opts="-L -D -g -q -v -P -i -J -F -o -4 -6 -S -h --listen --to --transparent --gateway-ports --key --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1547,7 +1571,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy__subcmd__serve)
-            opts="-p -B -q -v -h --to --allow --port --bind --anyone --max-connections --dead-after --limit --mode --state --json --quiet --verbose --help"
+            opts="-p -B -q -v -h --to --allow --port --bind --anyone --max-connections --dead-after --limit --mode --state --json --quiet --verbose --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1605,7 +1629,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__remote)
-            opts="-h --help"
+            opts="-h --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1619,7 +1643,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsh)
-            opts="-l -p -n -T -x -a -q -v -P -i -J -F -o -4 -6 -S -h --mode --udp-port --state --remote-haul --help"
+            opts="-l -p -n -T -x -a -q -v -P -i -J -F -o -4 -6 -S -h --mode --udp-port --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1681,7 +1705,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsync)
-            opts="--help --mode --udp-port --remote-haul"
+            opts="--help --mode --udp-port --remote-haul --no-strict-modes"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1707,7 +1731,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__serve)
-            opts="-l -q -v -h --root --listen --state --limit --quiet --verbose --help"
+            opts="-l -q -v -h --root --listen --state --limit --quiet --verbose --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_haul_global_optspecs
-    string join \n h/help V/version
+    string join \n no-strict-modes h/help V/version
 end
 
 function __fish_haul_needs_command
@@ -24,6 +24,7 @@ function __fish_haul_using_subcommand
     contains -- $cmd[1] $argv
 end
 
+complete -c haul -n "__fish_haul_needs_command" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_needs_command" -s V -l version -d 'Print version'
 complete -c haul -n "__fish_haul_needs_command" -f -a "cp" -d 'Copy files and trees between hosts'
@@ -61,6 +62,7 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s v -l verbose -d 'Say mo
 complete -c haul -n "__fish_haul_using_subcommand cp" -l json -d 'Print events as lines of JSON on standard output'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s s -l source -d 'Address to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l key -d 'The listening side\'s fingerprint, as it prints it; without this its key must be known' -r
@@ -85,6 +87,7 @@ complete -c haul -n "__fish_haul_using_subcommand pipe" -s v -l verbose -d 'Prin
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l json -d 'Print one line of JSON on standard error when it is over'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s L -d 'Listen on a port here and connect to HOST:HOSTPORT from the far side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s D -d 'Listen on a port here as a SOCKS5 server; names are resolved and connections made on the far side' -r
@@ -109,6 +112,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_sub
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s v -l verbose -d 'Log every connection; twice, and more'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -a "serve" -d 'Serve the other side of a proxy: take haul connections, and connect to targets here'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -a "connect" -d 'Listen here for TCP connections, and carry them to a `haul proxy serve`'
@@ -125,6 +129,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l json -d 'Print events as lines of JSON on standard output'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s q -l quiet -d 'Log warnings and errors only'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Log every connection; twice, and more'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l listen -d 'Listen on this TCP port for connections to the other side\'s target, or to that of --to' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l to -d 'The target for --listen; without it the other side\'s first one' -r
@@ -151,11 +156,13 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s v -l verbose -d 'Log every connection; twice, and more'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l help -d 'Print help; -h is rsync\'s'
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s l -d 'Who logs in' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s p -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
@@ -176,6 +183,7 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s q -d 'Print nothing bu
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s v -d 'ssh says more'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory to export, read-only unless it ends in `:rw`; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r
@@ -183,25 +191,39 @@ complete -c haul -n "__fish_haul_using_subcommand serve" -l state -d 'Directory 
 complete -c haul -n "__fish_haul_using_subcommand serve" -s l -l limit -d 'Limit the rate of each connection; a bare number is in Kbit/s' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -s q -l quiet -d 'Log warnings and errors only'
 complete -c haul -n "__fish_haul_using_subcommand serve" -s v -l verbose -d 'Log more'
+complete -c haul -n "__fish_haul_using_subcommand serve" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "show" -d 'Print the fingerprint of the own key, made if there is none'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "trust" -d 'Trust a daemon\'s key'
-complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "authorize" -d 'Let the holder of a key use the daemon on this machine'
-complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "list" -d 'List the trusted hosts and the authorised keys'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "authorize" -d 'Let the holder of a key use the daemon, the proxy and the pipes on this machine'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "list" -d 'List the trusted hosts, and the authorised keys with what they may do'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "revoke" -d 'Withdraw an authorised key, or the trust in a host'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from show" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from show" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -l state -d 'Directory of the keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -l replace -d 'Put this key in the place of another one that is trusted for the host'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l name -d 'Whose key it is' -r
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l root -d 'Name of a root of the daemon that copies may use; may be given several times; without it all' -r
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l only -d 'Services that may be used: cp, perf (the daemon\'s), proxy, pipe' -r
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l proxy -d 'Target that `haul proxy serve` may connect to; may be given several times; without it all that it allows' -r
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l from -d 'Network or address that the holder must come from; may be given several times' -r
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l max-rate -d 'The rate of each connection; a bare number is in Kbit/s' -r
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l expires -d 'The key is refused from then on: 2026-12-31 or 2026-12-31T18:00Z, in UTC' -r
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l state -d 'Directory of the keys' -r -F
-complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l read-only -d 'Copies may read only, from whatever root'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l state -d 'Directory of the keys' -r -F
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s c -l client -d 'Measure against a running server' -r -f -a "(__fish_print_hostnames)"
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the server: UDP, and TCP of the same number for --tcp' -r
@@ -243,6 +265,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l until-input-ends -d 'End when standard input does'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -a "mesh" -d 'Measure every ordered pair of a list of hosts, haul against TCP'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s t -l time -d 'Length of each measurement' -r
@@ -263,7 +286,9 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcomma
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list constant files" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list constant files" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list constant files" -f -a "wan" -d 'A WAN between network namespaces of this machine'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list constant files" -f -a "relay" -d 'The same link between UDP sockets, for haul alone and without root'
@@ -272,6 +297,7 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subco
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list constant files" -f -a "list" -d 'The experiments that `run` knows'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list constant files" -f -a "constant" -d 'Constant UDP traffic of the experiments'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list constant files" -f -a "files" -d 'Files of the bench'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "up" -d 'Make a WAN and leave it up'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "exec" -d 'Run a command on one of its hosts'
@@ -296,6 +322,7 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l corrupt -d 'Packets that arrive with other bytes; their checksum tells' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l ecn -d 'Mark packets (ECN) that find more than this in the queue' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l seed -d 'Seed of all chance [default: 1]' -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l rate -d 'Rates of the links' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l rtt -d 'Round-trip times' -r
@@ -311,6 +338,7 @@ files\t'Files from RAM disk to RAM disk, logging in included'"
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l out -d 'Directory of the results [default: bench/results/DATE-NAME in a checkout of haul, haul-bench-DATE elsewhere]' -r -F
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l quick -d 'Less time for each measurement of the goals, and a single turn'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l json -d 'Print the results as JSON instead of a table'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l tools -d 'Who is compared on real sockets, where an experiment compares tools; by default everybody' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l out -d 'Directory of the results [default: bench/results/DATE-NAME in a checkout of haul, haul-lab-DATE-NAME elsewhere]' -r -F
@@ -318,19 +346,26 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l quick -d 'Small and short: to see that everything works, not for its figures'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l sim-only -d 'In simulation only: without root, and with the same figures each time'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l real -d 'On real sockets over the emulated WAN only'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from list" -l json -d 'As JSON'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from list" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from constant" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from constant" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from constant" -f -a "send" -d 'Send it'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from constant" -f -a "receive" -d 'Take it until nothing has come for two seconds, and tell loss and jitter'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l count -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l size -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l seed -r
+complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand man" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand man" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand completions" -l name -d 'The name that the program is installed under' -r -f -a "haul\t''
 hcp\t''
 hperf\t''"
+complete -c haul -n "__fish_haul_using_subcommand completions" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand remote" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand remote" -s h -l help -d 'Print help'

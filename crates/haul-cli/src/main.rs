@@ -7,7 +7,8 @@
 //!   tunnel      streams of bytes between programs, over one connection
 //!   reach, ssh  from a host's name to a connection
 //!   processor   how busy this side was
-//!   keys, state files of keys, and where they are
+//!   keys, state files of keys, the rights that they give, and where they are
+//!   network, moment  what those rights are about: where from, until when
 //!   output      progress, summary, verdict
 //!   exit        exit status, error: and hint:
 //! ```
@@ -23,6 +24,8 @@ mod keys;
 mod lab;
 mod logging;
 mod memory;
+mod moment;
+mod network;
 mod output;
 mod perf;
 mod pipe;

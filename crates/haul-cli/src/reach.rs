@@ -135,7 +135,7 @@ impl Connector<'_> {
         let (identity, state) = self.identity()?;
         let known_hosts = || {
             let path = state.known_hosts();
-            KnownHosts::load(path.clone()).map_err(|error| Failure::new(format!("{}: {error}", path.display())))
+            KnownHosts::load(path.clone())
         };
         let (known, looked_up) = (known_hosts()?, host.clone());
         let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);

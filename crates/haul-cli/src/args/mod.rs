@@ -26,7 +26,7 @@ pub use ports::PortRange;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
 pub use rate::Limit;
 pub use rsync::{RshArgs, RsyncArgs};
-pub use serve::ServeArgs;
+pub use serve::{ServeArgs, is_root_name};
 
 /// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the
 /// first packets tell of the path spares each of them a second of search, and the queues on the way what a search overshoots.
@@ -39,6 +39,9 @@ const STREAM_MODE: ControllerChoice = ControllerChoice::Quickstart;
 #[derive(Debug, Parser)]
 #[command(name = "haul", version, after_help = AFTER_HELP, propagate_version = false, disable_help_subcommand = true)]
 pub struct Cli {
+    /// Use files of keys whatever their owners and modes are
+    #[arg(long, global = true, hide = true)]
+    no_strict_modes: bool,
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -46,6 +49,9 @@ pub struct Cli {
 
 const AFTER_HELP: &str = "\
 Installed under the name hcp, the program is `haul cp`; as hperf, `haul perf`.
+
+Keys are read only from files, and from a directory, that belong to this user or to root and that nobody else can write to. Where a file system has no owners
+and modes, every command takes --no-strict-modes.
 
 Exit status: 0 all done and verified, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
 
@@ -95,12 +101,21 @@ pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
             let matches = hperf().try_get_matches_from(args)?;
             Ok(Command::Perf(Box::new(PerfArgs::from_arg_matches(&matches)?)))
         }
-        _ => complete(Cli::try_parse_from(args)?.command, || {
+        _ => complete(cli(args)?, || {
             let mut haul = haul();
             haul.build();
             haul.find_subcommand("cp").cloned().unwrap_or(haul)
         }),
     }
+}
+
+/// The command of `haul`, with what holds for all of them put into force.
+fn cli(args: Vec<OsString>) -> Result<Command, clap::Error> {
+    let cli = Cli::try_parse_from(args)?;
+    if cli.no_strict_modes {
+        crate::keys::strict::relax();
+    }
+    Ok(cli.command)
 }
 
 /// Options may stand between the operands, so these are counted when all are there.

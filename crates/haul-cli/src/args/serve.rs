@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use haul_files::Ownership;
 
 use super::Limit;
 use crate::cp::operand::DAEMON_PORT;
@@ -18,7 +19,10 @@ use crate::cp::operand::DAEMON_PORT;
 #[command(after_help = SERVE_AFTER_HELP)]
 pub struct ServeArgs {
     /// Directory to export, read-only unless it ends in `:rw`; may be given several times
-    #[arg(long = "root", value_name = "NAME=PATH[:rw]", required = true)]
+    ///
+    /// What clients write belongs to the daemon's user and has no set-id bits, whatever they ask for with `haul cp -p`; with `:rw,owners` they choose both, as far as
+    /// the daemon's user may.
+    #[arg(long = "root", value_name = "NAME=PATH[:rw[,owners]]", required = true)]
     pub roots: Vec<Export>,
     /// UDP address and port to listen on
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:7700", value_parser = listen_address)]
@@ -46,6 +50,14 @@ pub struct Export {
     pub path: PathBuf,
     /// Whether clients may write into it.
     pub writable: bool,
+    /// Whether they choose owners and set-id bits.
+    pub ownership: Ownership,
+}
+
+/// Whether a root can have this name: one component of any URL.
+pub fn is_root_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    !name.is_empty() && !name.starts_with('.') && name.chars().all(plain)
 }
 
 /// An address and a port, or only one of them.
@@ -64,18 +76,17 @@ impl FromStr for Export {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, path) = text.split_once('=').ok_or("write NAME=PATH, for instance data=/srv/data")?;
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+        if !is_root_name(name) {
             return Err(format!("`{name}` is no name for a root: use letters, digits, '-', '_' and '.'"));
         }
-        let (path, writable) = match path.strip_suffix(":rw") {
-            Some(path) => (path, true),
-            None => (path.strip_suffix(":ro").unwrap_or(path), false),
-        };
+        let modes = [(":rw,owners", true, Ownership::Allow), (":rw", true, Ownership::Mask), (":ro", false, Ownership::Mask)];
+        let found =
+            modes.into_iter().find_map(|(suffix, writable, ownership)| Some((path.strip_suffix(suffix)?, writable, ownership)));
+        let (path, writable, ownership) = found.unwrap_or((path, false, Ownership::Mask));
         if path.is_empty() {
             return Err(format!("no path for the root `{name}`"));
         }
-        Ok(Self { name: name.to_owned(), path: PathBuf::from(path), writable })
+        Ok(Self { name: name.to_owned(), path: PathBuf::from(path), writable, ownership })
     }
 }
 
@@ -89,14 +100,20 @@ To run it under systemd, use Type=notify; SIGTERM ends it cleanly. Logs go to st
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     #[test]
     fn a_root_is_read_only_unless_it_says_otherwise() {
-        let export = |name: &str, path: &str, writable| Ok(Export { name: name.into(), path: path.into(), writable });
+        let export = |name: &str, path: &str, writable| {
+            Ok(Export { name: name.into(), path: path.into(), writable, ownership: Ownership::Mask })
+        };
         assert_eq!("pub=/srv/pub".parse(), export("pub", "/srv/pub", false));
         assert_eq!("in-box.2=/srv/a=b:rw".parse(), export("in-box.2", "/srv/a=b", true));
         assert_eq!("x=/srv/x:ro".parse(), export("x", "/srv/x", false));
+        let free = "x=/srv/x:rw,owners".parse::<Export>().unwrap();
+        assert!(free.writable && free.ownership == Ownership::Allow && free.path == Path::new("/srv/x"));
     }
 
     #[test]

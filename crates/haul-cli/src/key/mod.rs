@@ -8,7 +8,7 @@ use haul::Fingerprint;
 use crate::args::{KeyArgs, KeyCommand};
 use crate::cp::operand::DaemonHost;
 use crate::exit::{Exit, Failure};
-use crate::keys::{self, AuthorizedKeys, Known, KnownHosts};
+use crate::keys::{self, AuthorizedKeys, Entry, Fault, Known, KnownHosts, Rights};
 use crate::state::StateDir;
 
 /// Runs the command.
@@ -17,7 +17,7 @@ pub fn run(args: &KeyArgs) -> Result<Exit, Failure> {
     match &args.command {
         KeyCommand::Show => show(&state),
         KeyCommand::Trust { host, fingerprint, replace } => trust(&state, host, *fingerprint, *replace),
-        KeyCommand::Authorize { fingerprint, name } => authorize(&state, *fingerprint, name.as_deref()),
+        KeyCommand::Authorize { fingerprint, name, rights } => authorize(&state, *fingerprint, name.as_deref(), rights.rights()),
         KeyCommand::List => list(&state),
         KeyCommand::Revoke { what } => revoke(&state, what),
     }
@@ -44,31 +44,53 @@ fn trust(state: &StateDir, host: &str, key: Fingerprint, replace: bool) -> Resul
     Ok(print(&format!("haul://{host} is trusted")))
 }
 
-fn authorize(state: &StateDir, key: Fingerprint, name: Option<&str>) -> Result<Exit, Failure> {
+fn authorize(state: &StateDir, key: Fingerprint, name: Option<&str>, rights: Option<Rights>) -> Result<Exit, Failure> {
     create(state)?;
-    authorized_keys(state)?.authorize(key, name).map_err(|error| failed(&state.authorized_keys(), &error))?;
-    Ok(print(&format!("{key} may use the daemon on this machine")))
+    let entry = authorized_keys(state)?.authorize(key, name, rights)?;
+    Ok(print(&format!("{key} may use what is served on this machine: {}", entry.rights)))
 }
 
 fn list(state: &StateDir) -> Result<Exit, Failure> {
     for (host, key) in known_hosts(state)?.entries() {
         print(&format!("trusted     {key}  haul://{host}"));
     }
-    for (key, name) in authorized_keys(state)?.entries() {
-        print(format!("authorised  {key}  {name}").trim_end());
+    let keys = authorized_keys(state)?;
+    let (entries, faults) = (keys.entries(), keys.faults());
+    let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or_default();
+    for Entry { key, name, rights } in entries {
+        print(&format!("authorised  {key}  {name:width$}  {rights}"));
     }
-    Ok(Exit::Done)
+    for Fault { line, reason } in &faults {
+        print(&format!("refused     line {line} of {}: {reason}", keys.path().display()));
+    }
+    Ok(if faults.is_empty() { Exit::Done } else { Exit::Partial })
 }
 
 fn revoke(state: &StateDir, what: &str) -> Result<Exit, Failure> {
-    let removed = if let Ok(key) = what.parse::<Fingerprint>() {
-        authorized_keys(state)?.revoke(key).map_err(|error| failed(&state.authorized_keys(), &error))?
+    let key = match what.parse::<Fingerprint>() {
+        Ok(key) => Some(key),
+        Err(_) => match &*authorized_keys(state)?.named(what) {
+            [] => None,
+            [key] => Some(*key),
+            keys => {
+                let all: Vec<String> = keys.iter().map(Fingerprint::to_string).collect();
+                return Err(Failure::new(format!("{what}: {} keys have this name", keys.len()))
+                    .hint(format!("name one by its fingerprint: {}", all.join(", "))));
+            }
+        },
+    };
+    let removed = if let Some(key) = key {
+        authorized_keys(state)?.revoke(key)?
     } else {
         let host = daemon_host(what)?;
         known_hosts(state)?.revoke(&host).map_err(|error| failed(&state.known_hosts(), &error))?
     };
     if removed {
-        return Ok(print(&format!("revoked {what}")));
+        print(&format!("revoked {what}"));
+        if key.is_some() {
+            print("a daemon ends the connections that it still has when it reads its keys again: on SIGHUP (`systemctl reload`)");
+        }
+        return Ok(Exit::Done);
     }
     Err(Failure::new(format!("{what}: neither an authorised key nor a trusted host")).hint("`haul key list` shows what there is"))
 }
@@ -81,13 +103,11 @@ fn daemon_host(text: &str) -> Result<DaemonHost, Failure> {
 }
 
 fn known_hosts(state: &StateDir) -> Result<KnownHosts, Failure> {
-    let path = state.known_hosts();
-    KnownHosts::load(path.clone()).map_err(|error| failed(&path, &error))
+    KnownHosts::load(state.known_hosts())
 }
 
 fn authorized_keys(state: &StateDir) -> Result<AuthorizedKeys, Failure> {
-    let path = state.authorized_keys();
-    AuthorizedKeys::load(path.clone()).map_err(|error| failed(&path, &error))
+    AuthorizedKeys::load(state.authorized_keys())
 }
 
 fn create(state: &StateDir) -> Result<(), Failure> {

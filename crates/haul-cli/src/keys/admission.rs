@@ -1,30 +1,75 @@
-//! Who is let in: those whose keys are authorised.
+//! Who is let in: those whose keys are authorised, for what they are authorised.
 
-use haul::Connection;
+use haul::{Connection, Fingerprint};
 use tracing::{error, warn};
 
 use super::AuthorizedKeys;
+use super::rights::{Rights, Service};
+use crate::moment::Moment;
 use crate::session::Refusal;
 use crate::state::StateDir;
 
-/// The name of an authorised client, or why it is not let in.
-pub fn admit(state: &StateDir, connection: &Connection) -> Result<String, Refusal> {
+/// A client that was let in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Admitted {
+    /// Its key.
+    pub key: Fingerprint,
+    /// What it goes by: the name of its key, or the key.
+    pub name: String,
+    /// What it may do.
+    pub rights: Rights,
+}
+
+impl Admitted {
+    /// Why a service is refused, if it is.
+    pub fn refuses(&self, service: Service) -> Option<Refusal> {
+        if self.rights.allows(service) {
+            return None;
+        }
+        warn!(client = self.name, %service, "turned away: its key is not authorised for this");
+        Some(Refusal {
+            error: format!("this user's key is not authorised for {}", words(service)),
+            hint: Some("whoever runs haul there decides that (`haul key list` shows it)".to_owned()),
+        })
+    }
+}
+
+/// Lets a client in, or says why not.
+pub fn admit(state: &StateDir, connection: &Connection) -> Result<Admitted, Refusal> {
     let Some(key) = connection.peer_key().map(|key| key.fingerprint()) else {
         warn!("turned away: it shows no key");
         return Err(Refusal { error: "this side serves only clients that show a key".to_owned(), hint: None });
     };
     let path = state.authorized_keys();
-    let keys = AuthorizedKeys::load(path.clone()).map_err(|error| {
-        error!(file = %path.display(), %error, "turned away: the file of authorised keys cannot be read");
-        Refusal { error: "the other side cannot read its authorised keys".to_owned(), hint: Some("its log says why".to_owned()) }
+    let keys = AuthorizedKeys::load(path.clone()).map_err(|failure| {
+        error!(%failure, "turned away: the file of authorised keys cannot be used");
+        Refusal { error: "the other side cannot use its authorised keys".to_owned(), hint: Some("its log says why".to_owned()) }
     })?;
-    match keys.name_of(key) {
-        Some(name) if name.is_empty() => Ok(key.to_string()),
-        Some(name) => Ok(name),
+    let hint = || Some(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"));
+    let entry = match keys.find(key) {
+        Some(Ok(entry)) => entry,
+        Some(Err(fault)) => {
+            error!(file = %path.display(), line = fault.line, reason = fault.reason, %key, "turned away: its line is refused");
+            return Err(Refusal { error: "this user's key is not authorised there".to_owned(), hint: hint() });
+        }
         None => {
             warn!(%key, "turned away: this key is not authorised (`haul key authorize {key}` would let it in)");
-            let hint = format!("on the other host, whoever runs haul there must say: haul key authorize {key}");
-            Err(Refusal { error: "this user's key is not authorised there".to_owned(), hint: Some(hint) })
+            return Err(Refusal { error: "this user's key is not authorised there".to_owned(), hint: hint() });
         }
+    };
+    let name = if entry.name.is_empty() { key.to_string() } else { entry.name };
+    if let Some(reason) = entry.rights.turns_away(connection.remote_addr().ip(), Moment::now()) {
+        warn!(client = name, "turned away: {reason}");
+        return Err(Refusal { error: format!("this user's key is not let in: {reason}"), hint: None });
+    }
+    Ok(Admitted { key, name, rights: entry.rights })
+}
+
+const fn words(service: Service) -> &'static str {
+    match service {
+        Service::Copy => "copies",
+        Service::Perf => "measuring",
+        Service::Proxy => "this proxy",
+        Service::Pipe => "this pipe",
     }
 }

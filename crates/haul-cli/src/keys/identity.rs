@@ -2,12 +2,13 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use data_encoding::BASE64;
 use haul::Identity;
 
+use super::strict;
 use crate::exit::Failure;
 use crate::state::StateDir;
 
@@ -18,34 +19,26 @@ const END: &str = "-----END PRIVATE KEY-----";
 pub fn load_or_make(state: &StateDir) -> Result<(Identity, bool), Failure> {
     let path = state.identity();
     let named = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()));
-    match File::open(&path) {
-        Ok(file) => read(file, &path).map(|identity| (identity, false)),
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            let hint = "name a directory that can be written to with --state DIR";
-            state.create().map_err(|error| named(&error).hint(hint))?;
-            let identity = Identity::generate();
-            match write(&path, &identity) {
-                Ok(()) => Ok((identity, true)),
-                // Another process was faster: its key is the one.
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                    let file = File::open(&path).map_err(|error| named(&error))?;
-                    read(file, &path).map(|identity| (identity, false))
-                }
-                Err(error) => Err(named(&error).hint(hint)),
-            }
+    if let Some(file) = strict::open_private(&path)? {
+        return read(file, &path).map(|identity| (identity, false));
+    }
+    let hint = "name a directory that can be written to with --state DIR";
+    state.create().map_err(|error| named(&error).hint(hint))?;
+    let identity = Identity::generate();
+    match write(&path, &identity) {
+        Ok(()) => Ok((identity, true)),
+        // Another process was faster: its key is the one.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let file = strict::open_private(&path)?.ok_or_else(|| named(&error))?;
+            read(file, &path).map(|identity| (identity, false))
         }
-        Err(error) => Err(named(&error)),
+        Err(error) => Err(named(&error).hint(hint)),
     }
 }
 
 fn read(mut file: File, path: &Path) -> Result<Identity, Failure> {
     let shown = path.display();
     let failed = |error: io::Error| Failure::new(format!("{shown}: {error}"));
-    let mode = file.metadata().map_err(failed)?.permissions().mode();
-    if mode & 0o077 != 0 {
-        return Err(Failure::new(format!("{shown}: others may read this private key (mode {:04o})", mode & 0o7777))
-            .hint(format!("chmod 600 {shown}, or remove it to get a new one")));
-    }
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(failed)?;
     let key = unwrapped(&text).and_then(|der| Identity::from_pkcs8(&der).ok());
@@ -82,6 +75,8 @@ fn unwrapped(text: &str) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]

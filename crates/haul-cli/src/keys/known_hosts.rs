@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use haul::Fingerprint;
 
-use super::table;
+use super::{strict, table};
 use crate::cp::operand::DaemonHost;
+use crate::exit::Failure;
 
 /// The file.
 #[derive(Debug)]
@@ -27,9 +28,9 @@ pub enum Known {
 }
 
 impl KnownHosts {
-    /// Reads the file.
-    pub fn load(path: PathBuf) -> io::Result<Self> {
-        let lines = table::read(&path)?;
+    /// Reads the file, if nobody else could have written it.
+    pub fn load(path: PathBuf) -> Result<Self, Failure> {
+        let lines = strict::read(&path)?;
         Ok(Self { path, lines })
     }
 

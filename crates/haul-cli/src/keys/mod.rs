@@ -1,15 +1,18 @@
-//! The files of keys: the own identity, the hosts that are trusted, the keys that are authorised.
+//! The files of keys: the own identity, the hosts that are trusted, the keys that are authorised and what for.
 
 mod admission;
 mod authorized;
 mod identity;
 mod known_hosts;
+mod rights;
+pub mod strict;
 pub mod table;
 
 pub use admission::admit;
-pub use authorized::AuthorizedKeys;
+pub use authorized::{AuthorizedKeys, Entry, Fault};
 pub use identity::load_or_make;
 pub use known_hosts::{Known, KnownHosts};
+pub use rights::{Rights, Service};
 
 use std::net::IpAddr;
 use std::sync::Arc;

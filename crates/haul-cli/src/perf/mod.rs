@@ -25,7 +25,7 @@ mod wire;
 
 pub use self::flow::TcpInfo;
 pub use self::server::result_lines;
-pub use self::session::{Bounds, serve};
+pub use self::session::{Bounds, refuse, serve};
 pub use self::wire::{Ask, PROTOCOL};
 
 use std::io::Write as _;

@@ -85,6 +85,22 @@ pub fn serve(
     session.run(&guard, control, incoming)
 }
 
+/// Tells a client that it may not measure here.
+pub fn refuse(connection: &Connection, refusal: &Refusal) {
+    let _guard = Guard::start(connection, PATIENCE, || false);
+    let say = || {
+        let (mut control, incoming) = connection.accept_bi()?;
+        let _: Option<Ask> = receive(&mut BufReader::new(incoming))?;
+        send(&mut control, &Answer::Refused(refusal.clone()))?;
+        control.finish()?;
+        control.wait_acknowledged()?;
+        connection.closed();
+        io::Result::Ok(())
+    };
+    // A client that has gone needs no answer.
+    let _ = say();
+}
+
 /// A measurement that was agreed on.
 struct Session {
     connection: Connection,

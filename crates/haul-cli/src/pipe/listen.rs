@@ -6,7 +6,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use haul::{Connection, Endpoint, ServerConfig};
+use haul::{BitRate, Connection, Endpoint, ServerConfig};
 
 use super::{transfer, transport};
 use crate::args::PipeArgs;
@@ -38,7 +38,7 @@ pub fn run(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
         let port = endpoint.local_addr().port();
         output::print_line(&format!("listening on UDP port {port}; on the other host: haul pipe --key {key} THIS_HOST {port}"));
     }
-    let waiting = doorkeeper(endpoint.clone(), (!args.anyone).then_some(state));
+    let waiting = doorkeeper(endpoint.clone(), (!args.anyone).then_some(state), args.limit.map(|limit| limit.0));
     let mut served = 0;
     while !interrupt::requested() {
         let Ok(session) = waiting.recv_timeout(LOOK) else { continue };
@@ -80,7 +80,7 @@ fn serve(args: &PipeArgs, mut session: Session) -> Result<(), Failure> {
 }
 
 /// Lets clients in, each in a thread of its own, so that one that says nothing keeps nobody out.
-fn doorkeeper(endpoint: Endpoint, state: Option<StateDir>) -> mpsc::Receiver<Session> {
+fn doorkeeper(endpoint: Endpoint, state: Option<StateDir>, limit: Option<BitRate>) -> mpsc::Receiver<Session> {
     let (ready, waiting) = mpsc::sync_channel(0);
     let tickets = Arc::new(());
     thread::spawn(move || {
@@ -91,7 +91,7 @@ fn doorkeeper(endpoint: Endpoint, state: Option<StateDir>) -> mpsc::Receiver<Ses
             }
             let (ready, state, ticket) = (ready.clone(), state.clone(), Arc::clone(&tickets));
             thread::spawn(move || {
-                if let Some(session) = admit(connection, state.as_ref()) {
+                if let Some(session) = admit(connection, state.as_ref(), limit) {
                     // Dropped if nobody waits for it any more.
                     let _ = ready.send(session);
                 }
@@ -102,10 +102,15 @@ fn doorkeeper(endpoint: Endpoint, state: Option<StateDir>) -> mpsc::Receiver<Ses
     waiting
 }
 
-fn admit(connection: Connection, state: Option<&StateDir>) -> Option<Session> {
+fn admit(connection: Connection, state: Option<&StateDir>, limit: Option<BitRate>) -> Option<Session> {
     let session = Session::accept(connection).ok()?;
-    let refusal = match state.map(|state| keys::admit(state, &session.connection)) {
-        Some(Err(refusal)) => refusal,
+    let admitted = state.map_or(Ok(None), |state| keys::admit(state, &session.connection).map(Some));
+    let most = admitted.as_ref().ok().and_then(|admitted| admitted.as_ref()?.rights.max_rate);
+    if let Some(lower) = [limit, most].into_iter().flatten().min() {
+        session.connection.set_rate_limit(Some(lower));
+    }
+    let refusal = match admitted.map(|admitted| admitted.and_then(|admitted| admitted.refuses(keys::Service::Pipe))) {
+        Err(refusal) | Ok(Some(refusal)) => refusal,
         _ if session.ask == Ask::Pipe => return Some(session),
         _ => Refusal { error: "this is a pipe: it runs no commands".to_owned(), hint: None },
     };

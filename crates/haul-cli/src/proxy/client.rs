@@ -15,6 +15,7 @@ use super::far;
 use super::forward::Listen;
 use super::hub::{self, Hub};
 use super::near::{Duty, attend};
+use super::policy::Policy;
 use super::session::{self, CLOSE_DONE, Session};
 use super::target::Target;
 use super::wire::Opening;
@@ -138,7 +139,7 @@ impl Client<'_> {
     /// Waits for the connection's end, and serves what the other side opens meanwhile; nothing if this program was asked to end.
     async fn serve(&self, connection: &Connection) -> Option<ConnectionError> {
         select! {
-            error = far::serve(connection.clone(), Arc::clone(&self.hub)) => Some(error),
+            error = far::serve(connection.clone(), Arc::clone(&self.hub), Policy::Everything) => Some(error),
             () = hub::interrupted() => None,
         }
     }

@@ -19,18 +19,18 @@ use super::wire::{Aim, CODE_RESET, FAILED, NOT_ALLOWED, Refused};
 /// How long a stream may take to say where it wants to go.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Serves streams until the connection is over; says why it is.
-pub async fn serve(connection: Connection, hub: Arc<Hub>) -> ConnectionError {
-    let from = connection.remote_addr();
+/// Serves streams until the connection is over; says why it is. `confined` is what this client may reach, of what the hub lets everybody.
+pub async fn serve(connection: Connection, hub: Arc<Hub>, confined: Policy) -> ConnectionError {
+    let (from, confined) = (connection.remote_addr(), Arc::new(confined));
     loop {
         match connection.accept_bi_async().await {
-            Ok(streams) => drop(tokio::spawn(one(streams, from, Arc::clone(&hub)))),
+            Ok(streams) => drop(tokio::spawn(one(streams, from, Arc::clone(&hub), Arc::clone(&confined)))),
             Err(error) => return error,
         }
     }
 }
 
-async fn one(mut streams: Streams, from: SocketAddr, hub: Arc<Hub>) {
+async fn one(mut streams: Streams, from: SocketAddr, hub: Arc<Hub>, confined: Arc<Policy>) {
     let slot = hub.slot_now();
     let Ok(Ok(aim)) = timeout(PATIENCE, Aim::read(&mut streams.1)).await else {
         streams.0.reset(CODE_RESET);
@@ -44,7 +44,8 @@ async fn one(mut streams: Streams, from: SocketAddr, hub: Arc<Hub>) {
         let refused = Refused::new(FAILED, format!("{} connections are open here, and no more may be", hub.most()));
         return refuse(streams, from, target.to_string(), &refused, &hub).await;
     }
-    match connect(&mut streams, &target, policed, &hub).await {
+    let everybody = if policed { &hub.policy } else { &Policy::Everything };
+    match connect(&mut streams, &target, &[everybody, &confined]).await {
         None => {}
         Some(Err(refused)) => refuse(streams, from, target.to_string(), &refused, &hub).await,
         Some(Ok(tcp)) => {
@@ -56,7 +57,7 @@ async fn one(mut streams: Streams, from: SocketAddr, hub: Arc<Hub>) {
     drop(slot);
 }
 
-/// The target, and whether the policy has yet to be asked: this side's own ones are allowed.
+/// The target, and whether this side's policy has yet to be asked: its own ones are allowed.
 fn find(aim: &Aim, hub: &Hub) -> Result<(Target, bool), Refused> {
     match aim {
         Aim::Named(target) => Ok((target.clone(), true)),
@@ -68,10 +69,9 @@ fn find(aim: &Aim, hub: &Hub) -> Result<(Target, bool), Refused> {
 }
 
 /// Connects and says so; `None` if the other side has given up meanwhile.
-async fn connect(streams: &mut Streams, target: &Target, policed: bool, hub: &Hub) -> Option<Result<TcpStream, Refused>> {
-    let own = Policy::Everything;
+async fn connect(streams: &mut Streams, target: &Target, policies: &[&Policy]) -> Option<Result<TcpStream, Refused>> {
     let dialled = select! {
-        dialled = dial(if policed { &hub.policy } else { &own }, target) => dialled,
+        dialled = dial(policies, target) => dialled,
         _ = streams.0.wait_acknowledged_async() => return None,
     };
     match dialled {

@@ -9,6 +9,8 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use super::target::{Target, TargetHost, fields, parse_port};
+use crate::keys::Rights;
+use crate::network::Network;
 
 /// A set of targets.
 #[derive(Debug, Clone)]
@@ -30,14 +32,18 @@ pub struct Rule {
 enum Hosts {
     Any,
     Named(String),
-    /// An address, of which so many bits count.
-    Network(IpAddr, u8),
+    Network(Network),
 }
 
 impl Policy {
     /// Exactly these.
     pub fn only(targets: impl IntoIterator<Item = Target>) -> Self {
         Self::Rules(targets.into_iter().map(Rule::from).collect())
+    }
+
+    /// What one key may reach, within what everybody may.
+    pub fn of(rights: &Rights) -> Self {
+        if rights.targets.is_empty() { Self::Everything } else { Self::Rules(rights.targets.clone()) }
     }
 
     /// Whether a target is allowed whatever its name stands for.
@@ -52,7 +58,7 @@ impl Policy {
 
     /// Whether looking a name up may lead to something that is allowed.
     pub fn needs_addresses(&self) -> bool {
-        self.any(|rule| matches!(rule.hosts, Hosts::Network(..)))
+        self.any(|rule| matches!(rule.hosts, Hosts::Network(_)))
     }
 
     fn any(&self, allows: impl Fn(&Rule) -> bool) -> bool {
@@ -68,28 +74,18 @@ impl Rule {
         let host = match (&self.hosts, host) {
             (Hosts::Any, _) => true,
             (Hosts::Named(rule), TargetHost::Name(name)) => rule == name,
-            (Hosts::Network(network, bits), TargetHost::Address(address)) => holds(*network, *bits, *address),
+            (Hosts::Network(network), TargetHost::Address(address)) => network.holds(*address),
             _ => false,
         };
         host && self.ports.contains(&port)
     }
 }
 
-/// Whether the first `bits` of two addresses of one family are the same.
-fn holds(network: IpAddr, bits: u8, address: IpAddr) -> bool {
-    let differ = match (network, address) {
-        (IpAddr::V4(one), IpAddr::V4(other)) => u128::from(one.to_bits() ^ other.to_bits()) << 96,
-        (IpAddr::V6(one), IpAddr::V6(other)) => one.to_bits() ^ other.to_bits(),
-        _ => return false,
-    };
-    differ.leading_zeros() >= u32::from(bits)
-}
-
 impl From<Target> for Rule {
     fn from(target: Target) -> Self {
         let hosts = match target.host {
             TargetHost::Name(name) => Hosts::Named(name),
-            TargetHost::Address(address) => Hosts::Network(address, if address.is_ipv4() { 32 } else { 128 }),
+            TargetHost::Address(address) => Hosts::Network(Network::host(address)),
         };
         Self { hosts, ports: target.port..=target.port }
     }
@@ -104,12 +100,7 @@ impl FromStr for Rule {
         let [host, ports] = *fields(&plain)? else { return Err(wrong()) };
         let hosts = match (host, host.split_once('/')) {
             ("*", _) => Hosts::Any,
-            (_, Some((address, bits))) => {
-                let address: IpAddr = address.parse().map_err(|_| wrong())?;
-                let most = if address.is_ipv4() { 32 } else { 128 };
-                let bits = bits.parse().ok().filter(|&bits: &u8| bits <= most).ok_or_else(wrong)?;
-                Hosts::Network(address, bits)
-            }
+            (host, Some(_)) => Hosts::Network(host.parse().map_err(|_| wrong())?),
             (host, None) => Self::from(Target::new(host, 1)?).hosts,
         };
         let ports = match ports.split_once('-') {
@@ -134,7 +125,7 @@ impl fmt::Display for Rule {
         match &self.hosts {
             Hosts::Any => f.write_str("*")?,
             Hosts::Named(name) => f.write_str(name)?,
-            Hosts::Network(address, bits) => write!(f, "[{address}/{bits}]")?,
+            Hosts::Network(network) => write!(f, "[{network}]")?,
         }
         match (self.ports.start(), self.ports.end()) {
             (1, &u16::MAX) => f.write_str(":*"),

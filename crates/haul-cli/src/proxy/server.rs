@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul::{Connection, Endpoint, ServerConfig, TransportConfig};
+use haul::{BitRate, Connection, Endpoint, ServerConfig, TransportConfig};
 use haul_files::Cancel;
 use tokio::select;
 use tokio::sync::{Semaphore, watch};
@@ -22,7 +22,7 @@ use super::target::Target;
 use super::wire::{Aim, Opening, PROTOCOL};
 use crate::args::ProxyServeArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::keys;
+use crate::keys::{self, Rights, Service};
 use crate::session::Refusal;
 use crate::ssh::Family;
 use crate::state::StateDir;
@@ -58,7 +58,7 @@ pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Fa
     let runtime = hub::runtime()?;
     let state = (!args.anyone).then_some(state);
     let result = runtime.block_on(async {
-        let result = accept(&endpoint, state.as_ref(), &hub).await;
+        let result = accept(&endpoint, state.as_ref(), args.carriage.limit.map(|limit| limit.0), &hub).await;
         endpoint.close();
         hub.emptied().await;
         result
@@ -67,7 +67,7 @@ pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Fa
     result
 }
 
-async fn accept(endpoint: &Endpoint, state: Option<&StateDir>, hub: &Arc<Hub>) -> Result<Exit, Failure> {
+async fn accept(endpoint: &Endpoint, state: Option<&StateDir>, most: Option<BitRate>, hub: &Arc<Hub>) -> Result<Exit, Failure> {
     let places = Arc::new(Semaphore::new(MOST_CLIENTS));
     loop {
         let connection = select! {
@@ -81,14 +81,14 @@ async fn accept(endpoint: &Endpoint, state: Option<&StateDir>, hub: &Arc<Hub>) -
         };
         let (state, hub) = (state.cloned(), Arc::clone(hub));
         tokio::spawn(async move {
-            serve_client(connection, state, hub).await;
+            serve_client(connection, state, most, hub).await;
             drop(place);
         });
     }
 }
 
 /// Lets one client in, and serves it until it goes.
-async fn serve_client(connection: Connection, state: Option<StateDir>, hub: Arc<Hub>) {
+async fn serve_client(connection: Connection, state: Option<StateDir>, most: Option<BitRate>, hub: Arc<Hub>) {
     let from = connection.remote_addr();
     let (control, opening) = match session::hear(&connection).await {
         Ok(heard) => heard,
@@ -97,18 +97,30 @@ async fn serve_client(connection: Connection, state: Option<StateDir>, hub: Arc<
             return;
         }
     };
-    let admitted = state.map_or_else(|| Ok("anyone".to_owned()), |state| keys::admit(&state, &connection));
-    let name = match admitted.and_then(|name| refuse_ports(&opening).map(|()| name)) {
-        Ok(name) => name,
+    let (name, rights) = match admit(state.as_ref(), &connection).and_then(|admitted| refuse_ports(&opening).map(|()| admitted)) {
+        Ok(admitted) => admitted,
         Err(refusal) => {
             tracing::warn!("{from}: turned away: {refusal}");
             return session::refuse(&connection, control, refusal).await;
         }
     };
+    if let Some(lower) = [most, rights.max_rate].into_iter().flatten().min() {
+        connection.set_rate_limit(Some(lower));
+    }
     let Ok(_session) = session::serve(control, Vec::new()).await else { return };
     hub.report.connected(&format!("{from} ({name})"));
-    let error = far::serve(connection, Arc::clone(&hub)).await;
+    let error = far::serve(connection, Arc::clone(&hub), Policy::of(&rights)).await;
     hub.report.lost(&format!("{from} ({name})"), &error);
+}
+
+/// The client's name and what it may do, or why it may not come in.
+fn admit(state: Option<&StateDir>, connection: &Connection) -> Result<(String, Rights), Refusal> {
+    let Some(state) = state else { return Ok(("anyone".to_owned(), Rights::default())) };
+    let admitted = keys::admit(state, connection)?;
+    match admitted.refuses(Service::Proxy) {
+        Some(refusal) => Err(refusal),
+        None => Ok((admitted.name, admitted.rights)),
+    }
 }
 
 fn refuse_ports(opening: &Opening) -> Result<(), Refusal> {
@@ -143,7 +155,7 @@ pub fn serve_account(connection: &Connection, cancel: &Cancel) -> Result<bool, F
         };
         if let Ok(_session) = session::serve(control, ports).await {
             select! {
-                _ = far::serve(connection.clone(), Arc::clone(&hub)) => {}
+                _ = far::serve(connection.clone(), Arc::clone(&hub), Policy::Everything) => {}
                 () = cancelled(cancel) => connection.close(CLOSE_DONE, "ssh has ended"),
             }
         }

@@ -6,10 +6,11 @@ use std::thread;
 use std::time::Duration;
 
 use haul::Connection;
-use haul_files::{Access, Cancel, CopyError, Event, Observer, Report};
+use haul_files::{Access, Cancel, CopyError, Event, Export, Observer, Report};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
+use crate::keys::{Rights, Service};
 use crate::session::{Refusal, ServerSession, refuse};
 use crate::state::StateDir;
 use crate::{keys, perf};
@@ -25,7 +26,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// All clients of one daemon.
 pub struct Clients {
-    access: Access,
+    exports: Vec<Export>,
     limit: Option<BitRate>,
     state: StateDir,
     present: Mutex<Present>,
@@ -46,8 +47,8 @@ struct Copy {
 
 impl Clients {
     /// Nobody is there.
-    pub fn new(access: Access, limit: Option<BitRate>, state: StateDir) -> Self {
-        Self { access, limit, state, present: Mutex::default(), left: Condvar::new() }
+    pub fn new(exports: Vec<Export>, limit: Option<BitRate>, state: StateDir) -> Self {
+        Self { exports, limit, state, present: Mutex::default(), left: Condvar::new() }
     }
 
     /// Lets a client in, in a thread of its own.
@@ -82,13 +83,22 @@ impl Clients {
             let hint = Some("try again later".to_owned());
             return refuse(connection, &Refusal { error: "the daemon has too many clients".to_owned(), hint });
         }
-        let name = match keys::admit(&self.state, &connection) {
-            Ok(name) => name,
+        let admitted = match keys::admit(&self.state, &connection) {
+            Ok(admitted) => admitted,
             Err(refusal) => return refuse(connection, &refusal),
         };
+        let limit = [self.limit, admitted.rights.max_rate].into_iter().flatten().min();
         if connection.protocol().is_some_and(|protocol| protocol == perf::PROTOCOL) {
-            return self.measure(&name, &connection, cancel);
+            return match admitted.refuses(Service::Perf) {
+                Some(refusal) => perf::refuse(&connection, &refusal),
+                None => Self::measure(&admitted.name, limit, &connection, cancel),
+            };
         }
+        if let Some(refusal) = admitted.refuses(Service::Copy) {
+            return refuse(connection, &refusal);
+        }
+        let access = visible(&self.exports, &admitted.rights);
+        let name = admitted.name;
         let session = match ServerSession::accept(connection) {
             Ok(session) => session,
             Err(error) => return info!(client = name, %error, "left without asking for anything"),
@@ -96,7 +106,7 @@ impl Clients {
         info!(client = name, version = session.opening.version, "connected");
         self.part_from_the_dead(number);
         let observer = Log { span: Span::current() };
-        let (result, farewell) = session.serve(&self.access, self.limit, &observer, cancel);
+        let (result, farewell) = session.serve(&access, limit, &observer, cancel);
         match result {
             Ok(report) => log_report(&name, &report),
             Err(CopyError::Cancelled) => info!(client = name, "stopped"),
@@ -106,8 +116,8 @@ impl Clients {
     }
 
     /// A client that measures the path: it needs no root, only to be let in.
-    fn measure(&self, name: &str, connection: &Connection, cancel: &Cancel) {
-        let (bounds, cancel) = (perf::Bounds::trusted(self.limit, 0..=0), cancel.clone());
+    fn measure(name: &str, limit: Option<BitRate>, connection: &Connection, cancel: &Cancel) {
+        let (bounds, cancel) = (perf::Bounds::trusted(limit, 0..=0), cancel.clone());
         let asked = |ask: &perf::Ask| info!(client = name, version = ask.version, "measures");
         match perf::serve(connection, &bounds, move || cancel.is_cancelled(), asked) {
             Ok(measured) => perf::result_lines(&measured).iter().for_each(|line| info!(client = name, "{line}")),
@@ -153,6 +163,12 @@ impl Clients {
     fn lock(&self) -> MutexGuard<'_, Present> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The roots that a key sees, as it sees them. One that it does not see does not exist for it.
+fn visible(exports: &[Export], rights: &Rights) -> Access {
+    let seen = exports.iter().filter(|export| rights.sees(&export.name));
+    Access::Exports(seen.map(|export| Export { writable: export.writable && !rights.read_only, ..export.clone() }).collect())
 }
 
 /// Puts a client's problems into the log; the engine's threads do not know whose they are, the span does.

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{Endpoint, Identity, ServerConfig};
-use haul_files::{Access, Export, Ownership};
-use tracing::{info, warn};
+use haul_files::Export;
+use tracing::{error, info, warn};
 
 use self::clients::Clients;
 use crate::args::ServeArgs;
@@ -45,7 +45,7 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     warn_if_nobody_may(&state);
     systemd::notify("READY=1");
-    let clients = Arc::new(Clients::new(Access::Exports(exports), args.limit.map(|limit| limit.0), state));
+    let clients = Arc::new(Clients::new(exports, args.limit.map(|limit| limit.0), state));
     while !interrupt::requested() {
         match endpoint.accept_timeout(LOOK) {
             Ok(Some(connection)) => clients.welcome(connection),
@@ -72,8 +72,7 @@ fn exports(args: &ServeArgs) -> Result<Vec<Export>, Failure> {
         if !path.is_dir() {
             return Err(failed(&"not a directory").hint("a root is a directory: export the one that holds the file"));
         }
-        let ownership = Ownership::Mask;
-        exports.push(Export { name: root.name.clone(), path, writable: root.writable, ownership });
+        exports.push(Export { name: root.name.clone(), path, writable: root.writable, ownership: root.ownership });
     }
     Ok(exports)
 }
@@ -97,10 +96,14 @@ fn listen(address: SocketAddr, identity: Identity) -> Result<Endpoint, Failure> 
 fn warn_if_nobody_may(state: &StateDir) {
     let path = state.authorized_keys();
     match AuthorizedKeys::load(path.clone()) {
-        Ok(keys) if keys.entries().next().is_none() => {
-            warn!(file = %path.display(), "no key is authorised yet: nobody can connect before `haul key authorize FINGERPRINT`");
+        Ok(keys) => {
+            for fault in keys.faults() {
+                error!(file = %path.display(), line = fault.line, reason = fault.reason, "this line is refused: it lets nobody in");
+            }
+            if keys.entries().is_empty() {
+                warn!(file = %path.display(), "no key is authorised yet: nobody can connect before `haul key authorize FINGERPRINT`");
+            }
         }
-        Ok(_) => {}
-        Err(error) => warn!(file = %path.display(), %error, "the file of authorised keys cannot be read"),
+        Err(failure) => error!(%failure, "the file of authorised keys cannot be used: nobody can connect"),
     }
 }

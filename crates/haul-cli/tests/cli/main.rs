@@ -6,6 +6,7 @@ mod daemon;
 mod experiments;
 mod generated;
 mod interrupt;
+mod rights;
 mod ssh;
 mod support;
 mod usage;
