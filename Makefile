@@ -4,7 +4,11 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds that `make fuzz` spends on each target. (SECONDS on the command line; bash's own variable of that name is not meant.)
 FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 
-.PHONY: help setup build demo test check fuzz install clean
+# How long `make torture` lasts, and what decides what it does.
+MINUTES ?= 10
+SEED ?= random
+
+.PHONY: help setup build demo test check fuzz torture install clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -24,6 +28,10 @@ check: setup
 ## make fuzz     each fuzz target for SECONDS (make fuzz SECONDS=600)
 fuzz: setup
 	scripts/fuzz.sh $(FUZZ_SECONDS)
+
+## make torture  random copies with random faults for MINUTES by SEED (make torture MINUTES=60 SEED=1), as root
+torture: setup
+	scripts/torture.sh $(MINUTES) $(SEED)
 
 ## make build    the haul command: target/release/haul
 build: setup

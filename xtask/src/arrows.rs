@@ -32,6 +32,7 @@ const RULES: &[Rule] = &[
     rule("haul-cli", ALL, ALL),
     rule("e2e", ALL, ALL),
     rule("fuzz-harness", ALL, ALL),
+    rule("torture", &["e2e", "haul-lab", "haul-units", "hostile"], &[]),
     rule("hostile", &["e2e", "haul", "haul-proto", "haul-units"], &[]),
     rule("quinn-bulk", &[], &[]),
     rule("xtask", &[], &[]),

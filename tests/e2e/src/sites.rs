@@ -8,6 +8,7 @@
 //! The round trip between two sites is the sum of those of their links.
 
 use std::fs;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -96,6 +97,36 @@ impl Sites {
         ip(&["-n", &inner, "-6", "route", "add", "default", "via", &format!("fd92:{number}::1")]);
         set_in(&gateway, "net/ipv4/ip_forward", "1");
         Host { namespace: inner, address: format!("10.92.{number}.2"), address6: format!("fd92:{number}::2") }
+    }
+
+    /// Gives the link of a site other properties, while it is in use.
+    pub fn relink(&mut self, number: usize, link: LinkOptions) {
+        self.wans[number - 1].set(link);
+    }
+
+    /// IP bytes handed to the link of a site so far, both ways.
+    pub fn offered_bytes(&self, number: usize) -> u64 {
+        self.wans[number - 1].stats().iter().flatten().map(|direction| direction.offered.as_u64()).sum()
+    }
+
+    /// Gives a site the address 10.90.N.LAST in the place of the one it had. Its sshd stays behind; connections of the old address are dead.
+    pub fn renumber(&mut self, number: usize, last: u8) {
+        let host = &mut self.hosts[number - 1].0;
+        let (old, new) = (host.address.clone(), format!("10.90.{number}.{last}"));
+        ip(&["-n", &host.namespace, "address", "add", &format!("{new}/32"), "dev", "wan0"]);
+        ip(&["-n", &host.namespace, "route", "replace", "default", "dev", "wan0", "src", &new]);
+        ip(&["-n", &host.namespace, "address", "del", &format!("{old}/32"), "dev", "wan0"]);
+        host.address = new;
+    }
+
+    /// The longest packet that passes between the hub and a site.
+    pub fn set_mtu(&self, number: usize, mtu: u16) {
+        ip(&["-n", &self.hub.namespace, "link", "set", &format!("site{number}"), "mtu", &mtu.to_string()]);
+    }
+
+    /// The hub's address towards a site.
+    pub fn hub_address(&self, number: usize) -> IpAddr {
+        IpAddr::from([10, 91, number as u8, 1])
     }
 
     /// The hub: it reaches every site, by short links.

@@ -27,16 +27,18 @@ pub enum Sources {
     One,
     /// Each from a network of its own: 127.(2..).(0..).1.
     Many,
+    /// All from this address, of the network that the crowd is gathered in.
+    At(IpAddr),
 }
 
 impl Sources {
     fn address(self, index: usize) -> IpAddr {
         let index = index as u32;
         match self {
-            Self::One => Ipv4Addr::new(127, 1, 1, 1),
-            Self::Many => Ipv4Addr::new(127, 2 + (index / 250) as u8, (index % 250) as u8, 1),
+            Self::One => Ipv4Addr::new(127, 1, 1, 1).into(),
+            Self::Many => Ipv4Addr::new(127, 2 + (index / 250) as u8, (index % 250) as u8, 1).into(),
+            Self::At(address) => address,
         }
-        .into()
     }
 }
 

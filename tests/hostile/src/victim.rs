@@ -125,23 +125,7 @@ impl Victim {
 
     /// What it holds at this moment.
     pub fn readings(&self) -> Readings {
-        let proc = PathBuf::from(format!("/proc/{}", self.child.id()));
-        let status = fs::read_to_string(proc.join("status")).unwrap_or_default();
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
-        };
-        let stat = fs::read_to_string(proc.join("stat")).unwrap_or_default();
-        // After the name, which may hold anything: utime and stime are fields 14 and 15 of proc(5), in ticks of 10 ms.
-        let ticks = stat.rsplit(')').next().map_or(0, |rest| {
-            rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>()
-        });
-        Readings {
-            rss_bytes: field("VmRSS:") << 10,
-            threads: field("Threads:"),
-            descriptors: fs::read_dir(proc.join("fd")).map_or(0, |fds| fds.count() as u64),
-            cpu: Duration::from_millis(ticks * 10),
-        }
+        Readings::of(self.child.id())
     }
 
     /// What a client does there, once, to see whether it is served.
@@ -166,6 +150,29 @@ impl Drop for Victim {
             let said = self.said();
             let tail: Vec<_> = said.lines().rev().take(20).collect();
             println!("the last that {:?} printed: {}", self.listener, tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        }
+    }
+}
+
+impl Readings {
+    /// What a process holds at this moment; nothing if there is none.
+    pub fn of(process: u32) -> Self {
+        let proc = PathBuf::from(format!("/proc/{process}"));
+        let status = fs::read_to_string(proc.join("status")).unwrap_or_default();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0)
+        };
+        let stat = fs::read_to_string(proc.join("stat")).unwrap_or_default();
+        // After the name, which may hold anything: utime and stime are fields 14 and 15 of proc(5), in ticks of 10 ms.
+        let ticks = stat.rsplit(')').next().map_or(0, |rest| {
+            rest.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>()
+        });
+        Self {
+            rss_bytes: field("VmRSS:") << 10,
+            threads: field("Threads:"),
+            descriptors: fs::read_dir(proc.join("fd")).map_or(0, |fds| fds.count() as u64),
+            cpu: Duration::from_millis(ticks * 10),
         }
     }
 }
