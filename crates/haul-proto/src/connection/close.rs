@@ -139,7 +139,7 @@ impl Connection {
 
     /// How long late packets are expected. // RFC 9000 10.2: three times the probe timeout
     pub(super) fn drain_time(&self) -> Duration {
-        let longest = self.paths.iter().filter(|path| path.peer.is_proved()).map(|path| path.probe_timeout() * 3).max();
+        let longest = self.paths.iter().filter(|path| path.peer.is_open()).map(|path| path.probe_timeout() * 3).max();
         longest.unwrap_or(Duration::from_secs(1)).min(Duration::from_secs(3))
     }
 }

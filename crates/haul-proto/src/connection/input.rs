@@ -12,9 +12,9 @@ use super::{Connection, Event, Phase, ProtocolViolation};
 use crate::config::PATHS_MAX;
 use crate::crypto::OpenError;
 use crate::handshake::wire::is_handshake;
-use crate::path::NUMBER_MAX;
+use crate::path::{NUMBER_MAX, Path};
 use crate::receive::Ecn;
-use crate::streams::{Receiver, StreamId, StreamViolation};
+use crate::streams::{Receiver, Side, StreamId, StreamViolation};
 use crate::wire::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES, parse_reset};
 
 /// Where a packet came from.
@@ -59,9 +59,7 @@ impl Connection {
         }
         if let Some(path) = self.paths.get_mut(usize::from(header.path)) {
             if path.reporter.is_duplicate(header.number) {
-                // A probe or a retransmission whose acknowledgement got lost: tell again.
-                path.reporter.want_report(origin.now);
-                return Ok(());
+                return self.handle_duplicate(&header, packet);
             }
         } else if header.kind != PacketKind::Control || !self.may_admit_path(header.path) {
             // A path begins with a challenge, not with data.
@@ -74,6 +72,21 @@ impl Connection {
             }
             PacketKind::Control => self.handle_control(origin, &header, packet),
         }
+    }
+
+    /// A packet whose number has come before, or claims to: whoever sends what he has seen gets nothing for it. What is sent again on purpose has a number of its own.
+    fn handle_duplicate(&mut self, header: &Header, packet: &[u8]) -> Result<(), ProtocolViolation> {
+        let (head, body) = packet.split_at(header.bytes());
+        let Some(len) = body.len().checked_sub(TAG_BYTES) else { return Ok(()) };
+        let Some(keys) = self.keys.as_mut() else { return Ok(()) };
+        self.scratch.resize(len, 0);
+        if let Err(error) = keys.opener.open_into(header.epoch, header.path, header.number, head, body, &mut self.scratch) {
+            return on_open_error(error);
+        }
+        if let Some(path) = self.paths.get_mut(usize::from(header.path)) {
+            path.reporter.on_duplicate();
+        }
+        Ok(())
     }
 
     fn handle_data(&mut self, origin: Origin, header: &Header, run: DataRun, packet: &[u8]) -> Result<(), ProtocolViolation> {
@@ -176,11 +189,10 @@ impl Connection {
             self.settle_on(now, from);
         }
         let Some(path) = self.paths.get_mut(usize::from(header.path)) else { return };
-        if (from != path.peer.current() || !path.peer.is_proved())
-            && path.reporter.largest().is_none_or(|largest| header.number > largest)
-        {
-            let rng = &mut self.rng;
-            path.peer.on_newest_from(now, from, || rng.next_u64());
+        // RFC 9000 9: servers do not move, wherever their packets seem to come from.
+        if self.side == Side::Server {
+            let is_newest = path.reporter.largest().is_none_or(|largest| header.number > largest);
+            path.peer.on_packet_from(now, from, bytes as u64, is_newest);
         }
         path.reporter.on_packet(now, header.number, bytes, ecn);
         if elicits_ack {
@@ -273,8 +285,11 @@ impl Connection {
 
     /// The peer asks whether we are here.
     fn on_challenge(&mut self, origin: Origin, path: u8, nonce: u64) {
+        // A client answers where it has chosen to talk to.
+        let is_known = |path: &Path| self.side == Side::Server || path.peer.current() == origin.from;
+        let is_known = self.paths.get(usize::from(path)).is_some_and(is_known);
         // A few at most: who asks for more waits.
-        if self.responses.len() < usize::from(PATHS_MAX) {
+        if is_known && self.responses.len() < usize::from(PATHS_MAX) {
             self.responses.push_back((path, origin.from, nonce));
         }
     }

@@ -8,7 +8,7 @@ use haul_units::{Bytes, Time};
 
 use super::stats::Wait;
 use super::{Connection, Phase, Transmit};
-use crate::path::{Path, SentRun};
+use crate::path::{CONTROL_BYTES, Path, SentRun};
 use crate::receive::Ecn;
 use crate::recovery::Content;
 use crate::streams::{Receiver, Side};
@@ -16,8 +16,6 @@ use crate::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 
 /// The smallest buffer that [`Connection::poll_transmit`] takes.
 pub const TRAIN_BYTES: usize = 65_536;
-/// UDP payload of a control packet, at most: what every path carries.
-const CONTROL_BYTES: usize = 1200;
 const CONTROL_ROOM: usize = CONTROL_BYTES - CONTROL_HEADER_BYTES - TAG_BYTES;
 /// Room that one frame other than a report or a close may need.
 const FRAME_ROOM: usize = 32;
@@ -28,15 +26,22 @@ impl Connection {
         if train.len() < TRAIN_BYTES || self.phase == Phase::Drained {
             return None;
         }
-        self.poll_handshake(now, train).or_else(|| match self.phase {
+        let transmit = self.poll_handshake(now, train).or_else(|| match self.phase {
             Phase::Established => self.poll_established(now, train),
             Phase::Closing(_) => self.poll_close(now, train),
             _ => None,
-        })
+        })?;
+        if let Some(path) = self.paths.get_mut(usize::from(transmit.path)) {
+            path.peer.on_sent(transmit.remote, transmit.len as u64);
+        }
+        Some(transmit)
     }
 
     fn poll_handshake(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
         let (handshake, peer) = (self.handshake.as_mut()?, self.handshake_peer?);
+        if self.paths.first().is_some_and(|path| path.peer.is_held()) {
+            return None;
+        }
         let mut sent = handshake.poll_transmit(now, train);
         while sent.is_none() && self.candidates.advance() {
             handshake.repeat();
@@ -64,25 +69,45 @@ impl Connection {
 
     fn poll_close(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
         let close = self.close.as_mut()?;
-        let path = close.due.find_map(|index| self.paths.get(index).filter(|path| path.peer.is_proved()))?;
+        let may_tell = |path: &&Path| path.peer.is_open() && !path.peer.is_held();
+        let path = close.due.find_map(|index| self.paths.get(index).filter(may_tell))?;
         let (remote, path) = (path.peer.current(), path.id);
         self.encoded.clear();
         close.frame.encode(&mut self.encoded);
         self.seal_control(now, train, remote, path, Vec::new())
     }
 
-    /// The answer to a challenge of the peer's, on the path and to the address that it came from.
+    /// The answers to challenges of the peer's, on the path and to the address that they came from: one packet for all from there, as long as that address may get.
     fn poll_response(&mut self, now: Time, train: &mut [u8]) -> Option<Transmit> {
-        let (path, remote, nonce) = self.responses.pop_front()?;
-        self.encoded.clear();
-        Frame::PathResponse(nonce).encode(&mut self.encoded);
-        self.seal_control(now, train, remote, path, Vec::new())
+        loop {
+            let &(path, remote, _) = self.responses.front()?;
+            let room = self.paths.get(usize::from(path)).map_or(0, |path| path.peer.room(remote));
+            let room =
+                usize::try_from(room).unwrap_or(usize::MAX).min(CONTROL_BYTES).saturating_sub(CONTROL_HEADER_BYTES + TAG_BYTES);
+            let encoded = &mut self.encoded;
+            encoded.clear();
+            self.responses.retain(|&(other_path, other_remote, nonce)| {
+                let is_due = (other_path, other_remote) == (path, remote);
+                if is_due {
+                    let before = encoded.len();
+                    Frame::PathResponse(nonce).encode(encoded);
+                    if encoded.len() > room {
+                        encoded.truncate(before);
+                    }
+                }
+                !is_due
+            });
+            if !encoded.is_empty() {
+                return self.seal_control(now, train, remote, path, Vec::new());
+            }
+        }
     }
 
     /// A challenge to a new address.
     fn poll_challenge(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
         let path = self.paths.get_mut(index)?;
-        let (remote, nonce) = path.peer.poll_challenge(now, path.rtt.smoothed() * 2)?;
+        let rng = &mut self.rng;
+        let (remote, nonce) = path.peer.poll_challenge(now, path.rtt.smoothed() * 2, || rng.next_u64())?;
         let opens = self.side == Side::Client && !path.peer.is_proved();
         let path = path.id;
         self.encoded.clear();
@@ -97,11 +122,11 @@ impl Connection {
     /// Which path's report is due on this path, if any: its own, on the main path also one that has nowhere to go yet.
     fn report_due_on(&self, now: Time, index: usize) -> Option<usize> {
         let is_due = |path: &Path| path.reporter.due() <= now;
-        let own = self.paths.get(index).filter(|path| path.peer.is_proved() && is_due(path));
+        let own = self.paths.get(index).filter(|path| path.peer.is_open() && is_due(path));
         if own.is_some() {
             return Some(index);
         }
-        let homeless = self.paths.iter().position(|path| !path.peer.is_proved() && is_due(path))?;
+        let homeless = self.paths.iter().position(|path| !path.peer.is_open() && is_due(path))?;
         (index == self.main_path()).then_some(homeless)
     }
 
@@ -109,7 +134,7 @@ impl Connection {
     fn poll_control(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
         let report_due = self.report_due_on(now, index);
         let takes_frames = !self.control.is_empty() && index == self.main_path();
-        let path = self.paths.get_mut(index)?;
+        let path = self.paths.get_mut(index).filter(|path| !path.peer.is_held())?;
         let floor_due = path.floor_due <= now && path.sent.in_flight() > 0;
         if report_due.is_none() && !floor_due && !takes_frames && !path.ping_due {
             return None;

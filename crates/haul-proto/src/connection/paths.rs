@@ -80,7 +80,7 @@ impl Connection {
             return;
         }
         for _ in 1..self.config.paths.min(peer_allows).min(PATHS_MAX) {
-            let peer = PeerAddress::opening(now, self.remote(), self.rng.next_u64());
+            let peer = PeerAddress::opening(now, self.remote());
             self.add_path(now, peer, self.first_rtt());
         }
     }
@@ -134,10 +134,10 @@ impl Connection {
         self.paths.iter().enumerate().any(|(other, path)| other != index && path.is_usable())
     }
 
-    /// The paths on which data may leave, in order: the usable ones; where none is, all that are proved.
+    /// The paths on which data may leave, in order: the usable ones; where none is, all that may carry data.
     pub(super) fn turns(&mut self, now: Time) -> Turns {
         let is_usable = self.paths.iter().any(Path::is_usable);
-        let candidates = || self.paths.iter().filter(|path| if is_usable { path.is_usable() } else { path.peer.is_proved() });
+        let candidates = || self.paths.iter().filter(|path| if is_usable { path.is_usable() } else { path.peer.is_open() });
         let shortest = candidates().map(|path| path.rtt.smoothed()).min().unwrap_or_default();
         let as_short = shortest + shortest / 4 + AS_SHORT;
         let mut turns = Turns::default();
@@ -167,9 +167,9 @@ impl Connection {
         }
     }
 
-    /// The longest round trip of a proved path.
+    /// The longest round trip of a path that carries data.
     pub(super) fn longest_rtt(&self) -> Option<Duration> {
-        self.paths.iter().filter(|path| path.peer.is_proved()).map(|path| path.rtt.smoothed()).max()
+        self.paths.iter().filter(|path| path.peer.is_open()).map(|path| path.rtt.smoothed()).max()
     }
 }
 

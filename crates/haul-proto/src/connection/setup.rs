@@ -131,7 +131,7 @@ impl Connection {
         for path in &mut self.paths {
             let random = self.rng.next_u64();
             if path.id > 0 {
-                path.peer = PeerAddress::opening(now, from, random);
+                path.peer = PeerAddress::opening(now, from);
                 continue;
             }
             path.peer = PeerAddress::new(from);

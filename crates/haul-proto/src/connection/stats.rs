@@ -144,20 +144,20 @@ impl Connection {
     pub fn stats(&self, now: Time) -> Option<Stats> {
         let first = self.paths.first()?;
         let nearest = self.paths.iter().filter(|path| path.is_usable()).min_by_key(|path| path.rtt.smoothed()).unwrap_or(first);
-        let proved = || self.paths.iter().filter(|path| path.peer.is_proved());
+        let open = || self.paths.iter().filter(|path| path.peer.is_open());
         let sum = |of: fn(&Path) -> u64| self.paths.iter().map(of).sum::<u64>();
         let rate =
-            |of: fn(&Path) -> BitRate| BitRate::from_bps(proved().map(|path| of(path).as_bps()).fold(0, u64::saturating_add));
+            |of: fn(&Path) -> BitRate| BitRate::from_bps(open().map(|path| of(path).as_bps()).fold(0, u64::saturating_add));
         let (delivered, lost) = (sum(|path| path.meter.delivered), sum(|path| path.meter.lost_bytes));
         Some(Stats {
             rtt: nearest.rtt.smoothed(),
             min_rtt: nearest.rtt.min(),
-            queue_delay: proved().map(|path| path.meter.queue_delay).max().unwrap_or_default(),
+            queue_delay: open().map(|path| path.meter.queue_delay).max().unwrap_or_default(),
             delivery_rate: rate(|path| path.meter.delivery_rate),
             pacing_rate: rate(|path| path.controller.rate()).min(self.config.rate_limit.unwrap_or(BitRate::MAX)),
-            window: Bytes(proved().map(|path| path.controller.window().as_u64()).fold(0, u64::saturating_add)),
+            window: Bytes(open().map(|path| path.controller.window().as_u64()).fold(0, u64::saturating_add)),
             in_flight: Bytes(sum(|path| path.sent.in_flight())),
-            packet_size: Bytes(proved().map(|path| path.mtu.current()).max().unwrap_or_default().into()),
+            packet_size: Bytes(open().map(|path| path.mtu.current()).max().unwrap_or_default().into()),
             sent_pkts: sum(|path| path.meter.sent_pkts),
             burst_p99_pkts: self.paths.iter().map(|path| path.trains.burst_p99_pkts()).max().unwrap_or_default(),
             received_pkts: sum(|path| path.reporter.packets()),

@@ -15,7 +15,8 @@ impl Connection {
     /// When the next report is due: [`Connection::poll_transmit`] then gives it. For a driver whose receiving thread sends them.
     pub fn report_due(&self) -> Time {
         if self.phase == Phase::Established {
-            self.paths.iter().map(|path| path.reporter.due()).min().unwrap_or(Time::NEVER)
+            let may_report = |path: &&Path| !path.peer.is_held();
+            self.paths.iter().filter(may_report).map(|path| path.reporter.due()).min().unwrap_or(Time::NEVER)
         } else {
             Time::NEVER
         }
@@ -33,16 +34,17 @@ impl Connection {
     }
 
     fn established_timer(&self) -> Time {
-        if !self.control.is_empty() || !self.responses.is_empty() {
+        let takes_frames = self.paths.get(self.main_path()).is_some_and(|path| !path.peer.is_held());
+        if !self.control.is_empty() && takes_frames || !self.responses.is_empty() {
             return Time::ZERO;
         }
         let mut next = self.heard_at + self.idle_timeout;
         for path in &self.paths {
-            if path.ping_due {
+            if path.ping_due && !path.peer.is_held() {
                 return Time::ZERO;
             }
             next = next.min(path.recovery_timer()).min(path.peer.timer()).min(path.paced_until).min(self.keep_alive_due(path));
-            if path.sent.in_flight() > 0 {
+            if path.sent.in_flight() > 0 && !path.peer.is_held() {
                 next = next.min(path.floor_due);
             }
         }
@@ -51,7 +53,7 @@ impl Connection {
 
     /// Each path has its own entry in a NAT, to be kept.
     fn keep_alive_due(&self, path: &Path) -> Time {
-        let interval = self.config.keep_alive.filter(|_| path.peer.is_proved());
+        let interval = self.config.keep_alive.filter(|_| path.peer.is_open() && !path.peer.is_held());
         interval.map_or(Time::NEVER, |interval| path.sent_at + interval)
     }
 

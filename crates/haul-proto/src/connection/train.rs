@@ -170,8 +170,13 @@ struct Filled {
 /// How many bytes may leave at once, or why none and until when.
 fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<BitRate>) -> Result<usize, (Wait, Time)> {
     let packet = u64::from(path.mtu.current());
+    let allowed = path.peer.data_room();
+    if allowed < packet {
+        path.sampler.on_app_limited(now);
+        return Err((Wait::Window, Time::NEVER));
+    }
     if path.probes_due > 0 {
-        return Ok((u64::from(path.probes_due) * packet) as usize);
+        return Ok((u64::from(path.probes_due) * packet).min(allowed) as usize);
     }
     let paced = match pacing {
         Pacing::On => path.controller.rate(),
@@ -182,7 +187,7 @@ fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<Bi
     let burst = if rate_limit.is_some() { burst.min(quantum(rate, Bytes(packet))) } else { burst };
     let (burst, grouping) = path.trains.limit(path.next_number, burst.max(Bytes(packet)), rate, Bytes(packet));
     path.pacer.set_bursts(grouping, path.rtt.min());
-    let room = path.window_room();
+    let room = path.window_room().min(allowed);
     if room < packet {
         return Err((Wait::Window, Time::NEVER));
     }

@@ -1,19 +1,35 @@
 //! The peer's address, how it is proved, and how a change of it is followed.
 //!
-//! An authentic packet, newer than all before, from another address means that the peer has moved or its NAT has rebound. Traffic keeps going to the old address
+//! An authentic packet, newer than all before, from another address means that a client has moved or its NAT has rebound. Traffic keeps going to the old address
 //! until the new one has answered a challenge, so that nobody can be flooded by a forged source. The first path is proved by the handshake; of a further one even
-//! the first address must answer before data goes there. Each challenge has a nonce of its own, so its answer measures the round trip.
-//! Sources: RFC 9000 8.2 and 9.3, draft-ietf-quic-multipath 4.1.
+//! the first address must answer before data goes there. Each challenge has a nonce of its own that nobody can foresee, so its answer measures the round trip. Servers do not move: a client stays with the address
+//! that it has chosen.
+//!
+//! ```text
+//!   standing       what may leave towards the address
+//!   proved         everything
+//!   provisional    everything, within three times what came from it      the first address of a carried handshake
+//!   unproved       challenges and their answers, within the same bound   a further path, or where somebody seems to have moved
+//!   opening        challenges: this side has chosen the address
+//! ```
+//! Sources: RFC 9000 8 and 9, draft-ietf-quic-multipath 4.1.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_units::Time;
 
-/// Challenges before a new address is given up, until something comes from it again: with the answer to a challenge of its own it gets no more than three times what
-/// it sent. // RFC 9000 8
-const TRIES: u64 = 2;
-/// The longest time between two challenges of a path that this side opens: it does not give up, for a firewall may be opened.
+/// UDP payload of a packet with a challenge, or an answer to one, and nothing else: header, frame, tag.
+pub const CHALLENGE_BYTES: usize = 16 + 9 + 16;
+/// UDP payload of a control packet, at most: what every path carries.
+pub const CONTROL_BYTES: usize = 1200;
+/// What data leaves of the bound of a provisional address: a report and some challenges.
+const RESERVE_BYTES: u64 = CONTROL_BYTES as u64 + 4 * CHALLENGE_BYTES as u64;
+/// An address that is not proved gets so many times what came from it. // RFC 9000 8.1
+const AMPLIFICATION: u64 = 3;
+/// Challenges before a new address is given up, until something comes from it again.
+const TRIES: u32 = 2;
+/// The longest time between two challenges of an address that is asked until it answers: a firewall may be opened.
 const INTERVAL_MAX: Duration = Duration::from_secs(30);
 /// So many challenges are remembered.
 const REMEMBERED: usize = 4;
@@ -22,34 +38,60 @@ const REMEMBERED: usize = 4;
 #[derive(Debug)]
 pub struct PeerAddress {
     current: SocketAddr,
-    /// `current` has answered.
-    proved: bool,
+    standing: Standing,
+    /// Of `current`, while it is provisional or unproved.
+    allowance: Allowance,
     candidate: Option<Candidate>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    Proved,
+    Provisional,
+    Unproved,
+    Opening,
+}
+
+/// What came from an address that has proved nothing, and what went there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Allowance {
+    received_bytes: u64,
+    sent_bytes: u64,
+}
+
+impl Allowance {
+    const fn room(&self) -> u64 {
+        self.received_bytes.saturating_mul(AMPLIFICATION).saturating_sub(self.sent_bytes)
+    }
+}
+
+/// An address that is being asked.
 #[derive(Debug)]
 struct Candidate {
     address: SocketAddr,
-    /// Of the first challenge; each one after it has the next number.
-    nonce: u64,
+    /// Where it is another address than the current one, which has its own.
+    allowance: Allowance,
     next_try: Time,
-    tries: u64,
-    /// When the last challenges left: that of try n at `n % REMEMBERED`.
-    asked_at: [Time; REMEMBERED],
+    tries: u32,
+    /// The last challenges, and when they left: that of try n at `n % REMEMBERED`.
+    asked: [Option<(u64, Time)>; REMEMBERED],
     /// Asked until it answers.
     persistent: bool,
 }
 
 impl Candidate {
-    const fn new(now: Time, address: SocketAddr, nonce: u64) -> Self {
-        Self { address, nonce, next_try: now, tries: 0, asked_at: [now; REMEMBERED], persistent: false }
+    fn new(now: Time, address: SocketAddr) -> Self {
+        let allowance = Allowance::default();
+        Self { address, allowance, next_try: now, tries: 0, asked: [None; REMEMBERED], persistent: false }
+    }
+
+    fn persistent(now: Time, address: SocketAddr) -> Self {
+        Self { persistent: true, ..Self::new(now, address) }
     }
 
     /// When the challenge with this nonce left.
     fn asked_at(&self, nonce: u64) -> Option<Time> {
-        let index = nonce.wrapping_sub(self.nonce);
-        let known = index < self.tries && index + REMEMBERED as u64 >= self.tries;
-        known.then(|| self.asked_at[(index % REMEMBERED as u64) as usize])
+        self.asked.iter().flatten().find(|(asked, _)| *asked == nonce).map(|(_, at)| *at)
     }
 }
 
@@ -58,32 +100,44 @@ impl Candidate {
 pub struct Proof {
     /// Where the path has led so far.
     pub old: SocketAddr,
-    /// That address had never been proved: the path begins here.
+    /// Data was not allowed there: the path begins here.
     pub is_first: bool,
     /// From the challenge to its answer.
     pub rtt: Duration,
 }
 
 impl PeerAddress {
-    /// An address that the handshake has proved.
-    pub const fn new(current: SocketAddr) -> Self {
-        Self { current, proved: true, candidate: None }
+    /// An address that the handshake has proved, or that this side has chosen.
+    pub fn new(current: SocketAddr) -> Self {
+        Self { current, standing: Standing::Proved, allowance: Allowance::default(), candidate: None }
     }
 
     /// An address that has proved nothing yet.
-    pub const fn unproved(current: SocketAddr) -> Self {
-        Self { current, proved: false, candidate: None }
+    pub fn unproved(current: SocketAddr) -> Self {
+        Self { standing: Standing::Unproved, ..Self::new(current) }
+    }
+
+    /// An address to which data may go at once, within a bound; from it came and to it went so many bytes already. It is asked until it answers.
+    pub fn provisional(now: Time, current: SocketAddr, received_bytes: u64, sent_bytes: u64) -> Self {
+        let candidate = Some(Candidate::persistent(now, current));
+        let allowance = Allowance { received_bytes, sent_bytes };
+        Self { standing: Standing::Provisional, allowance, candidate, ..Self::new(current) }
     }
 
     /// An address to which this side opens a path: it is asked until it answers.
-    pub const fn opening(now: Time, current: SocketAddr, nonce: u64) -> Self {
-        let candidate = Candidate { persistent: true, ..Candidate::new(now, current, nonce) };
-        Self { current, proved: false, candidate: Some(candidate) }
+    pub fn opening(now: Time, current: SocketAddr) -> Self {
+        let candidate = Some(Candidate::persistent(now, current));
+        Self { standing: Standing::Opening, candidate, ..Self::new(current) }
     }
 
     /// Whether the peer has shown that it is at [`Self::current`].
-    pub const fn is_proved(&self) -> bool {
-        self.proved
+    pub fn is_proved(&self) -> bool {
+        self.standing == Standing::Proved
+    }
+
+    /// Whether data may go to [`Self::current`].
+    pub fn is_open(&self) -> bool {
+        matches!(self.standing, Standing::Proved | Standing::Provisional)
     }
 
     /// Where packets go.
@@ -91,42 +145,94 @@ impl PeerAddress {
         self.current
     }
 
-    /// The newest packet so far came from `from`. `nonce`: unpredictable.
-    pub fn on_newest_from(&mut self, now: Time, from: SocketAddr, nonce: impl FnOnce() -> u64) {
-        if from == self.current && self.proved {
-            self.candidate = None;
-        } else if self.candidate.as_ref().is_none_or(|candidate| candidate.address != from) {
-            self.candidate = Some(Candidate::new(now, from, nonce()));
+    /// UDP payload that may leave towards `to` now.
+    pub fn room(&self, to: SocketAddr) -> u64 {
+        match (&self.candidate, self.standing) {
+            (_, Standing::Proved | Standing::Opening) if to == self.current => u64::MAX,
+            _ if to == self.current => self.allowance.room(),
+            (Some(candidate), _) if candidate.address == to => candidate.allowance.room(),
+            _ => 0,
         }
     }
 
-    /// A challenge to send now: where to, and with which nonce.
-    pub fn poll_challenge(&mut self, now: Time, interval: Duration) -> Option<(SocketAddr, u64)> {
-        let candidate = self.candidate.as_mut().filter(|candidate| now >= candidate.next_try)?;
-        if candidate.tries == TRIES && !candidate.persistent {
+    /// UDP payload of data that may leave.
+    pub fn data_room(&self) -> u64 {
+        self.room(self.current).saturating_sub(RESERVE_BYTES)
+    }
+
+    /// Whether even a report must wait until something comes from there.
+    pub fn is_held(&self) -> bool {
+        self.is_open() && self.room(self.current) < CONTROL_BYTES as u64
+    }
+
+    /// So much UDP payload has left towards `to`.
+    pub fn on_sent(&mut self, to: SocketAddr, bytes: u64) {
+        let allowance = match &mut self.candidate {
+            _ if to == self.current => &mut self.allowance,
+            Some(candidate) if candidate.address == to => &mut candidate.allowance,
+            _ => return,
+        };
+        allowance.sent_bytes += bytes;
+    }
+
+    /// An authentic packet of so many bytes has come from `from`, for the first time; `is_newest`: its number is above all before.
+    pub fn on_packet_from(&mut self, now: Time, from: SocketAddr, bytes: u64, is_newest: bool) {
+        if from == self.current {
+            self.allowance.received_bytes += bytes;
+            if is_newest && self.is_proved() {
+                self.candidate = None;
+                return;
+            }
+        }
+        match &mut self.candidate {
+            Some(candidate) if candidate.address == from => candidate.allowance.received_bytes += bytes,
+            _ if is_newest => {
+                let mut candidate = Candidate::new(now, from);
+                candidate.allowance.received_bytes = bytes;
+                candidate.persistent = from == self.current && self.standing == Standing::Provisional;
+                self.candidate = Some(candidate);
+            }
+            _ => {}
+        }
+    }
+
+    /// A challenge to send now: where to, and with which nonce. `nonce`: one that nobody can foresee.
+    pub fn poll_challenge(&mut self, now: Time, interval: Duration, nonce: impl FnOnce() -> u64) -> Option<(SocketAddr, u64)> {
+        let address = self.candidate.as_ref().filter(|candidate| now >= candidate.next_try)?.address;
+        let has_room = self.room(address) >= CHALLENGE_BYTES as u64;
+        let candidate = self.candidate.as_mut()?;
+        if candidate.tries >= TRIES && !candidate.persistent {
             self.candidate = None;
             return None;
         }
-        let nonce = candidate.nonce.wrapping_add(candidate.tries);
-        candidate.asked_at[(candidate.tries % REMEMBERED as u64) as usize] = now;
-        let doublings = if candidate.persistent { candidate.tries.min(16) as u32 } else { 0 };
+        if !has_room {
+            return None;
+        }
+        let nonce = nonce();
+        candidate.asked[candidate.tries as usize % REMEMBERED] = Some((nonce, now));
+        let doublings = if candidate.persistent { candidate.tries.min(16) } else { 0 };
         candidate.next_try = now + interval.saturating_mul(1 << doublings).min(interval.max(INTERVAL_MAX));
         candidate.tries += 1;
-        Some((candidate.address, nonce))
+        Some((address, nonce))
     }
 
     /// When the next challenge is due.
     pub fn timer(&self) -> Time {
-        self.candidate.as_ref().map_or(Time::NEVER, |candidate| candidate.next_try)
+        let candidate = self.candidate.as_ref().filter(|candidate| {
+            let is_over = candidate.tries >= TRIES && !candidate.persistent;
+            is_over || self.room(candidate.address) >= CHALLENGE_BYTES as u64
+        });
+        candidate.map_or(Time::NEVER, |candidate| candidate.next_try)
     }
 
     /// An answer to a challenge has come. Returns what it proves, if it is one to a challenge of this path's.
     pub fn on_response(&mut self, now: Time, nonce: u64) -> Option<Proof> {
-        let candidate = self.candidate.take_if(|candidate| candidate.asked_at(nonce).is_some())?;
-        let rtt = candidate.asked_at(nonce).map_or(Duration::ZERO, |at| now.since(at));
-        let is_first = !std::mem::replace(&mut self.proved, true);
+        let asked_at = self.candidate.as_ref()?.asked_at(nonce)?;
+        let candidate = self.candidate.take()?;
+        let is_first = !self.is_open();
+        self.standing = Standing::Proved;
         let old = std::mem::replace(&mut self.current, candidate.address);
-        Some(Proof { old, is_first, rtt })
+        Some(Proof { old, is_first, rtt: now.since(asked_at) })
     }
 }
 
@@ -134,14 +240,20 @@ impl PeerAddress {
 mod tests {
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn addresses() -> (SocketAddr, SocketAddr) {
+        ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap())
+    }
+
     #[test]
     fn an_address_counts_only_after_its_answer() {
-        let (old, new): (SocketAddr, SocketAddr) = ("10.0.0.1:1".parse().unwrap(), "10.0.0.2:2".parse().unwrap());
+        let (old, new) = addresses();
         let mut peer = PeerAddress::new(old);
-        peer.on_newest_from(Time::ZERO, new, || 42);
-        peer.on_newest_from(Time::ZERO, new, || 43);
-        assert_eq!(peer.poll_challenge(Time::ZERO, Duration::from_secs(1)), Some((new, 42)));
-        assert_eq!(peer.poll_challenge(Time::ZERO, Duration::from_secs(1)), None);
+        peer.on_packet_from(Time::ZERO, new, 100, true);
+        peer.on_packet_from(Time::ZERO, new, 100, true);
+        assert_eq!(peer.poll_challenge(Time::ZERO, SECOND, || 42), Some((new, 42)));
+        assert_eq!(peer.poll_challenge(Time::ZERO, SECOND, || 43), None);
         assert_eq!(peer.on_response(Time::ZERO, 7), None);
         assert_eq!(peer.on_response(Time::ZERO, 43), None, "not asked yet");
         assert_eq!(peer.current(), old);
@@ -153,28 +265,44 @@ mod tests {
 
     #[test]
     fn silence_ends_the_challenges() {
-        let mut peer = PeerAddress::new("10.0.0.1:1".parse().unwrap());
-        peer.on_newest_from(Time::ZERO, "10.0.0.2:2".parse().unwrap(), || 42);
+        let (old, new) = addresses();
+        let mut peer = PeerAddress::new(old);
+        peer.on_packet_from(Time::ZERO, new, 100, true);
         let mut now = Time::ZERO;
         let mut sent = 0;
         while peer.timer() != Time::NEVER {
-            sent += u32::from(peer.poll_challenge(now, Duration::from_secs(1)).is_some());
-            now += Duration::from_secs(1);
+            sent += u32::from(peer.poll_challenge(now, SECOND, || 42).is_some());
+            now += SECOND;
         }
-        assert_eq!(sent, TRIES as u32);
+        assert_eq!(sent, TRIES);
+    }
+
+    #[test]
+    fn three_times_what_came_is_all_that_leaves() {
+        let (old, new) = addresses();
+        let mut peer = PeerAddress::new(old);
+        peer.on_packet_from(Time::ZERO, new, 33, true);
+        assert_eq!((peer.room(new), peer.room(old), peer.room("10.0.0.3:3".parse().unwrap())), (99, u64::MAX, 0));
+        assert!(peer.poll_challenge(Time::ZERO, SECOND, || 1).is_some());
+        peer.on_sent(new, 41);
+        peer.on_sent(new, 41);
+        assert_eq!((peer.room(new), peer.timer()), (17, Time::NEVER), "another challenge would be too much");
+        assert_eq!(peer.poll_challenge(Time::ZERO + SECOND, SECOND, || 2), None);
+        peer.on_packet_from(Time::ZERO, new, 33, false);
+        assert_eq!(peer.room(new), 116);
     }
 
     #[test]
     fn a_path_that_is_opened_asks_on_and_more_seldom_until_its_answer() {
         let address: SocketAddr = "10.0.0.2:2".parse().unwrap();
-        let mut peer = PeerAddress::opening(Time::ZERO, address, u64::MAX);
+        let mut peer = PeerAddress::opening(Time::ZERO, address);
         let mut asked = Vec::new();
         for second in 0..100 {
             let now = Time::ZERO + Duration::from_secs(second);
-            asked.extend(peer.poll_challenge(now, Duration::from_secs(1)).map(|(_, nonce)| (second, nonce)));
+            asked.extend(peer.poll_challenge(now, SECOND, || second + 1000).map(|(_, nonce)| (second, nonce)));
         }
         assert_eq!(asked.iter().map(|(second, _)| *second).collect::<Vec<_>>(), [0, 1, 3, 7, 15, 31, 61, 91]);
-        assert!(!peer.is_proved());
+        assert!(!peer.is_open());
         let now = Time::ZERO + Duration::from_secs(100);
         assert_eq!(peer.on_response(now, asked[0].1), None, "long forgotten");
         let proof = peer.on_response(now, asked[6].1).unwrap();
@@ -187,10 +315,29 @@ mod tests {
         let address: SocketAddr = "10.0.0.2:2".parse().unwrap();
         let mut peer = PeerAddress::unproved(address);
         assert_eq!(peer.timer(), Time::NEVER, "nobody is asked unprompted");
-        for nonce in [7, 70] {
-            peer.on_newest_from(Time::ZERO, address, || nonce);
-            let tries = (0..9).filter_map(|_| peer.poll_challenge(peer.timer(), Duration::from_secs(1))).count();
+        for _ in 0..2 {
+            peer.on_packet_from(Time::ZERO, address, 41, true);
+            let tries = (0..9).filter_map(|_| peer.poll_challenge(peer.timer(), SECOND, || 7)).count();
             assert_eq!(tries, TRIES as usize);
         }
+    }
+
+    #[test]
+    fn a_provisional_address_takes_data_within_its_bound_and_all_of_it_once_it_has_answered() {
+        let (address, other) = addresses();
+        let mut peer = PeerAddress::provisional(Time::ZERO, address, 2400, 100);
+        assert!(peer.is_open() && !peer.is_proved() && !peer.is_held());
+        assert_eq!((peer.room(address), peer.data_room()), (7100, 7100 - RESERVE_BYTES));
+        peer.on_sent(address, 6000);
+        assert!(peer.is_held() && peer.data_room() == 0 && peer.timer() == Time::ZERO, "challenges still go");
+        assert_eq!(peer.poll_challenge(Time::ZERO, SECOND, || 5), Some((address, 5)));
+        let proof = peer.on_response(Time::ZERO + SECOND, 5).unwrap();
+        assert!(!proof.is_first && proof.old == address && peer.data_room() > 1 << 60);
+        // Somebody else had sent the first packet on: whoever goes on is asked, and has the path.
+        let mut peer = PeerAddress::provisional(Time::ZERO, address, 1200, 0);
+        peer.on_packet_from(Time::ZERO, other, 1200, true);
+        assert_eq!(peer.poll_challenge(Time::ZERO, SECOND, || 6), Some((other, 6)));
+        assert_eq!(peer.on_response(Time::ZERO + SECOND, 6).unwrap().old, address);
+        assert!(peer.is_proved() && peer.current() == other);
     }
 }

@@ -17,7 +17,7 @@ use haul_cc::{
 };
 use haul_units::{BitRate, Bytes, Time};
 
-pub use address::{PeerAddress, Proof};
+pub use address::{CONTROL_BYTES, PeerAddress, Proof};
 pub use ecn::EcnState;
 pub use mtu::{BASE_BYTES, MtuDiscovery};
 pub use trains::Trains;
@@ -191,9 +191,9 @@ impl Path {
         self.sent_at = now;
     }
 
-    /// Whether the path is proved and answers: the one to send on, where there is a choice.
+    /// Whether data may go there and the path answers: the one to send on, where there is a choice.
     pub fn is_usable(&self) -> bool {
-        self.peer.is_proved() && self.loss.probes() < SILENT_PROBES
+        self.peer.is_open() && self.loss.probes() < SILENT_PROBES
     }
 
     /// Bytes that the window still lets go.
@@ -218,7 +218,7 @@ impl Path {
 
     /// When the path next wants to detect losses or to probe.
     pub fn recovery_timer(&self) -> Time {
-        if self.sent.in_flight() == 0 {
+        if self.sent.in_flight() == 0 || self.peer.data_room() < u64::from(self.mtu.current()) {
             return Time::NEVER;
         }
         let loss = self.loss.loss_timer(&self.sent, self.reordering_window());

@@ -97,10 +97,13 @@ impl Reporter {
 
     /// Whether a packet of this number has been received already.
     #[inline]
-    pub fn is_duplicate(&mut self, number: u64) -> bool {
-        let duplicate = self.window.contains(number);
-        self.duplicates += u64::from(duplicate);
-        duplicate
+    pub fn is_duplicate(&self, number: u64) -> bool {
+        self.window.contains(number)
+    }
+
+    /// An authentic packet has come once more.
+    pub const fn on_duplicate(&mut self) {
+        self.duplicates += 1;
     }
 
     /// Notes an authentic packet, not a duplicate.

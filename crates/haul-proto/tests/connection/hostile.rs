@@ -24,6 +24,10 @@ struct Attack {
     /// UDP payload from and to each address after the handshake.
     received: HashMap<SocketAddr, usize>,
     sent: HashMap<SocketAddr, usize>,
+    /// Challenges that the server has sent, and where to.
+    challenges: Vec<(SocketAddr, u64)>,
+    reports: u64,
+    packets: usize,
 }
 
 impl Attack {
@@ -69,12 +73,29 @@ impl Attack {
         let established = client.take_complete().expect("an honest handshake");
         let (keys, destination) = (established.keys, ConnectionId(established.peer_cid));
         let server = server.expect("a server");
-        Self { now, server, keys, destination, number: 0, home, received: HashMap::new(), sent: HashMap::new() }
+        Self {
+            now,
+            server,
+            keys,
+            destination,
+            number: 0,
+            home,
+            received: HashMap::new(),
+            sent: HashMap::new(),
+            challenges: Vec::new(),
+            reports: 0,
+            packets: 0,
+        }
     }
 
     fn send(&mut self, from: SocketAddr, path: u8, frame: &Frame) {
+        self.send_all(from, path, std::slice::from_ref(frame));
+    }
+
+    /// A packet with these frames; returns it as it left.
+    fn send_all(&mut self, from: SocketAddr, path: u8, frames: &[Frame]) -> Vec<u8> {
         let mut payload = Vec::new();
-        frame.encode(&mut payload);
+        frames.iter().for_each(|frame| frame.encode(&mut payload));
         let mut packet = vec![0; CONTROL_HEADER_BYTES + payload.len() + TAG_BYTES];
         let (destination, epoch) = (self.destination, self.keys.sealer.epoch());
         self.number += 1;
@@ -82,9 +103,15 @@ impl Attack {
         header.encode(&mut packet);
         let (head, body) = packet.split_at_mut(CONTROL_HEADER_BYTES);
         self.keys.sealer.seal_into(path, self.number, head, &payload, body).unwrap();
+        let sent = packet.clone();
+        self.hand_over(from, &mut packet);
+        sent
+    }
+
+    fn hand_over(&mut self, from: SocketAddr, packet: &mut [u8]) {
         let len = packet.len();
         *self.received.entry(from).or_default() += len;
-        self.server.handle_train(self.now, from, Ecn::NotEct, &mut packet, len);
+        self.server.handle_train(self.now, from, Ecn::NotEct, packet, len);
     }
 
     /// Lets time pass; what the server sends is counted and not answered.
@@ -96,6 +123,25 @@ impl Attack {
             self.server.handle_timeout(self.now);
             while let Some(transmit) = self.server.poll_transmit(self.now, &mut train) {
                 *self.sent.entry(transmit.remote).or_default() += transmit.len;
+                self.packets += transmit.len.div_ceil(transmit.segment);
+                for packet in train[..transmit.len].chunks_mut(transmit.segment) {
+                    self.look_at(transmit.remote, packet);
+                }
+            }
+        }
+    }
+
+    /// Notes the challenges in a packet of the server's.
+    fn look_at(&mut self, remote: SocketAddr, packet: &mut [u8]) {
+        let Some(header) = Header::parse(packet).filter(|header| header.kind == PacketKind::Control) else { return };
+        let (head, body) = packet.split_at_mut(CONTROL_HEADER_BYTES);
+        let opened = self.keys.opener.open_in_place(header.epoch, header.path, header.number, head, body);
+        let payload = &body[..opened.expect("an honest server")];
+        for frame in Frame::decode_all(payload) {
+            match frame.expect("an honest server") {
+                Frame::PathChallenge(nonce) => self.challenges.push((remote, nonce)),
+                Frame::Ack(_) => self.reports += 1,
+                _ => {}
             }
         }
     }
@@ -143,4 +189,91 @@ fn answers_that_nobody_asked_for_prove_nothing() {
     let paths: Vec<_> = attack.server.paths().collect();
     assert!(paths.len() == 2 && !paths[1].usable, "{paths:?}");
     assert!(attack.sent.get(&victim).copied().unwrap_or(0) < 500, "challenges only");
+}
+
+/// What a guesser would try who has seen `nonce`: the numbers behind it, and what a generator with 64 bits of state (SplitMix64) would have said next.
+fn guesses(nonce: u64) -> Vec<u64> {
+    let unshift = |value: u64, by: u32| (0..64 / by).fold(value, |found, _| value ^ found >> by);
+    let inverse = |odd: u64| (0..6).fold(odd, |found, _| found.wrapping_mul(2u64.wrapping_sub(odd.wrapping_mul(found))));
+    let (first, second) = (0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb);
+    let z = unshift(nonce, 31).wrapping_mul(inverse(second));
+    let mut state = unshift(unshift(z, 27).wrapping_mul(inverse(first)), 30);
+    let next = (0..16).map(|_| {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (state ^ state >> 30).wrapping_mul(first);
+        let z = (z ^ z >> 27).wrapping_mul(second);
+        z ^ z >> 31
+    });
+    next.chain((1..16).map(|more| nonce.wrapping_add(more))).collect()
+}
+
+#[test]
+fn who_has_seen_challenges_cannot_answer_those_that_went_elsewhere() {
+    let mut attack = Attack::begin();
+    let stream = attack.server.open(StreamKind::Unidirectional).unwrap();
+    attack.server.write(stream, &vec![1; 1 << 20]).unwrap();
+    let (other_home, victim): (SocketAddr, SocketAddr) = ("10.0.0.1:1001".parse().unwrap(), "192.0.2.9:9".parse().unwrap());
+    for _ in 0..20 {
+        attack.send(other_home, 0, &Frame::Ping);
+        attack.pass(Duration::from_millis(20));
+        // "I have moved", and answers to whatever the server may be asking there.
+        attack.send(victim, 0, &Frame::Ping);
+        attack.pass(Duration::from_millis(20));
+        let seen = attack.challenges.iter().rev().find(|(to, _)| *to == other_home).expect("the server has asked at home").1;
+        let answers: Vec<_> = guesses(seen).into_iter().map(Frame::PathResponse).collect();
+        attack.send_all(attack.home, 0, &answers);
+        assert_eq!(attack.server.remote(), attack.home);
+    }
+    attack.pass(Duration::from_secs(5));
+    assert!(attack.challenges.iter().any(|(to, _)| *to == victim), "the victim was asked");
+    let (received, sent) = (attack.received[&victim], attack.sent[&victim]);
+    assert!(sent <= received * 3, "{sent} B for {received} B");
+}
+
+#[test]
+fn many_challenges_in_a_packet_draw_no_more_than_three_times_its_bytes() {
+    for (path, count) in [(0, 8), (1, 8), (0, 1), (3, 1), (0, 100)] {
+        let mut attack = Attack::begin();
+        let victim: SocketAddr = "192.0.2.9:9".parse().unwrap();
+        let challenges: Vec<_> = (0..count).map(Frame::PathChallenge).collect();
+        attack.send_all(victim, path, &challenges);
+        attack.pass(Duration::from_secs(10));
+        let (received, sent) = (attack.received[&victim], attack.sent[&victim]);
+        assert!(sent > 0 && sent <= received * 3, "{count} challenges on path {path}: {sent} B for {received} B");
+    }
+}
+
+#[test]
+fn what_is_repeated_or_claims_to_be_causes_nothing() {
+    let mut attack = Attack::begin();
+    let victim: SocketAddr = "192.0.2.9:9".parse().unwrap();
+    let packet = attack.send_all(attack.home, 0, &[Frame::Ping, Frame::PathChallenge(7)]);
+    attack.pass(Duration::from_secs(1));
+    assert!(attack.reports > 0, "it was told of the packet");
+    let (reports, packets) = (attack.reports, attack.packets);
+    for from in [attack.home, victim] {
+        for _ in 0..10 {
+            attack.hand_over(from, &mut packet.clone());
+            // The same number, and not a word of it true.
+            let mut forged = packet.clone();
+            forged[CONTROL_HEADER_BYTES..].fill(0x55);
+            attack.hand_over(from, &mut forged);
+        }
+    }
+    attack.pass(Duration::from_secs(1));
+    assert_eq!((attack.reports, attack.packets, attack.sent.get(&victim)), (reports, packets, None));
+    assert_eq!(attack.server.remote(), attack.home);
+    let now = attack.now;
+    assert_eq!(attack.server.stats(now).unwrap().duplicate_pkts, 20, "what was forged is not even counted");
+}
+
+/// An on-path attacker takes a packet away and brings it from elsewhere, before anything newer: the server asks there, and stays.
+#[test]
+fn a_packet_that_was_held_back_and_comes_from_elsewhere_moves_nothing() {
+    let mut attack = Attack::begin();
+    let victim: SocketAddr = "192.0.2.9:9".parse().unwrap();
+    attack.send(victim, 0, &Frame::Filler);
+    attack.pass(Duration::from_secs(1));
+    assert_eq!(attack.server.remote(), attack.home);
+    assert!(attack.sent[&victim] <= attack.received[&victim] * 3);
 }

@@ -45,6 +45,24 @@ fn a_changed_address_is_followed() {
 }
 
 #[test]
+fn a_client_stays_with_the_address_that_it_has_chosen() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    let chosen = network.endpoint(SERVER).address;
+    network.endpoint_mut(CLIENT).start_bulk(10 << 20, false);
+    network.run(start + ms(200));
+    // Somebody on the way, or the server itself, would have the client send its data elsewhere.
+    network.endpoint_mut(SERVER).address = "192.0.2.66:66".parse().unwrap();
+    network.run(start + ms(400));
+    assert_eq!(network.endpoint_mut(CLIENT).connection().remote(), chosen);
+    let done = network.run_until(start + Duration::from_secs(20), |network| {
+        network.endpoint(SERVER).placed.lock().unwrap().finished == Some(10 << 20)
+    });
+    assert!(done, "what the server says is heard all the same");
+    assert_eq!(network.endpoint_mut(CLIENT).connection().remote(), chosen);
+}
+
+#[test]
 fn an_outage_is_survived() {
     for outage_s in [2, 60] {
         let mut network = pair(path(), &transport());
