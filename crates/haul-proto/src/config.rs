@@ -7,6 +7,7 @@ use haul_units::{BitRate, Bytes};
 
 use crate::identity::{Identity, PeerTrust};
 use crate::reset::ResetKey;
+use crate::strangers::Admission;
 use crate::streams::SinkFactory;
 
 /// Paths of a connection, at most: what a server takes, and what it keeps for a peer that means harm.
@@ -133,11 +134,20 @@ pub struct ServerConfig {
     /// From which the endpoint's reset tokens follow. One that outlives the process ([`ResetKey::of_identity`]) lets the endpoint tell the clients of the process before it that their
     /// connections are gone. Default: none, a random one for each endpoint.
     pub reset_key: Option<ResetKey>,
+    /// What clients get before they are admitted. Default: who is believed is admitted.
+    pub admission: Admission,
 }
 
 impl ServerConfig {
     /// Everything at its default.
     pub fn new(identity: Identity, trust: PeerTrust) -> Self {
-        Self { identity, trust, protocols: Vec::new(), transport: TransportConfig::default(), reset_key: None }
+        Self {
+            identity,
+            trust,
+            protocols: Vec::new(),
+            transport: TransportConfig::default(),
+            reset_key: None,
+            admission: Admission::default(),
+        }
     }
 }

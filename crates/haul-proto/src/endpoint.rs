@@ -11,23 +11,22 @@ use haul_units::Time;
 
 use crate::ConnectionId;
 use crate::config::{ClientConfig, ServerConfig};
-use crate::connection::{Arrival, Connection};
+use crate::connection::{Arrival, Connection, confined};
 use crate::crypto::Secret;
 use crate::handshake::wire::is_handshake;
 use crate::handshake::{
-    Accept, Acceptor, ClientParams, ClientTls, CookieJar, Handshake, HandshakeError, ParsedInitial, ServerParams, ServerTls,
-    TlsConfigError,
+    Accept, Acceptor, ClientParams, ClientTls, CookieJar, Handshake, HandshakeError, ParsedInitial, Proof, ServerParams,
+    ServerTls, TlsConfigError, feature,
 };
 use crate::opening::Opening;
 use crate::reset::{PeerTokens, ResetKey, ResetLimit, ResetToken};
 use crate::rng::Rng;
+use crate::strangers::{AdmittedBy, Strangers};
 use crate::streams::Side;
 use crate::wire::{RESET_BYTES, data_destination, encode_reset, parse_reset};
 
 /// How long an admission token is good for.
 const ADMISSION_LIFETIME: Duration = Duration::from_secs(60);
-/// Handshakes of strangers that may be open at once: each is bounded in memory and in time.
-const HANDSHAKES_MAX: usize = 4096;
 
 /// What an endpoint is made of.
 #[derive(Debug)]
@@ -101,6 +100,9 @@ pub struct Endpoint {
     /// The tokens with which peers may reset connections.
     tokens: PeerTokens,
     admissions: u64,
+    strangers: Strangers,
+    /// Those who have had to give their place to others, to be told.
+    evicted: Option<ConnectionId>,
 }
 
 impl std::fmt::Debug for Endpoint {
@@ -114,6 +116,7 @@ impl Endpoint {
     pub fn new(config: EndpointConfig) -> Result<Self, TlsConfigError> {
         let secret = Secret::new(config.seed);
         let reset_key = config.server.as_ref().and_then(|server| server.reset_key.clone());
+        let admission = config.server.as_ref().map(|server| server.admission).unwrap_or_default();
         let server = config
             .server
             .map(|config| {
@@ -130,6 +133,8 @@ impl Endpoint {
             attempts: HashMap::new(),
             tokens: PeerTokens::new(&secret.child(b"haul peers' tokens")),
             admissions: 0,
+            strangers: Strangers::new(&admission),
+            evicted: None,
         })
     }
 
@@ -239,30 +244,58 @@ impl Endpoint {
     }
 
     fn begin(&mut self, now: Time, from: SocketAddr, initial: &ParsedInitial, datagram: &mut [u8]) -> Handled {
-        if self.attempts.len() >= HANDSHAKES_MAX {
-            return Handled::Ignore;
-        }
         let local = self.new_id();
         let seed = self.rng.next_seed();
         let Some(server) = self.server.as_ref() else { return Handled::Ignore };
-        let params = Connection::params(&server.config.transport, self.reset_key.token(local));
+        let granted = &server.config.transport;
+        let admission = &server.config.admission;
+        let is_confined = admission.by == AdmittedBy::Application;
+        let config = if is_confined { confined(granted) } else { granted.clone() };
+        let mut params = Connection::params(&config, self.reset_key.token(local));
+        if is_confined {
+            params.features |= feature::CONFINED;
+        }
         let Ok(handshake) = Handshake::server(now, ServerParams::new(server.tls.clone(), params, local.0), initial) else {
             return Handled::Ignore;
         };
-        let config = server.config.transport.clone();
         let arrival = Arrival { side: Side::Server, local, remote: Some(from), config, seed };
         let mut connection = Connection::new(now, arrival, handshake);
+        if is_confined {
+            connection.confine(now + admission.deadline, granted);
+        }
         let len = datagram.len();
         connection.handle_train(now, from, crate::receive::Ecn::NotEct, datagram, len);
         self.connections.insert(local, Some((from, initial.attempt)));
         self.attempts.insert((from, initial.attempt), local);
+        // Who was invited another way has shown there who it is.
+        if initial.proof != Proof::Invitation {
+            self.evicted = self.strangers.enter(from, local);
+        }
         Handled::New(local, Box::new(connection))
+    }
+
+    /// Who has to give its place to the connection that [`Self::handle`] has just begun: [`Connection::evict`] it.
+    pub fn take_evicted(&mut self) -> Option<ConnectionId> {
+        self.evicted.take()
+    }
+
+    /// The application has admitted a connection's client.
+    pub fn on_admitted(&mut self, id: ConnectionId) {
+        self.strangers.leave(id);
+    }
+
+    /// Clients that have not been admitted, at present.
+    pub fn strangers(&self) -> usize {
+        self.strangers.len()
     }
 
     /// A connection is established: its peer may reset it with this token.
     pub fn on_connected(&mut self, id: ConnectionId, peer_token: Option<ResetToken>) {
         if let Some(token) = peer_token {
             self.tokens.insert(&token, id);
+        }
+        if self.server.as_ref().is_some_and(|server| server.config.admission.by == AdmittedBy::Trust) {
+            self.strangers.leave(id);
         }
     }
 
@@ -272,6 +305,7 @@ impl Endpoint {
             self.attempts.remove(&attempt);
         }
         self.tokens.forget(id);
+        self.strangers.leave(id);
     }
 
     /// A number that names no connection: random, so that nobody off the path can guess it.

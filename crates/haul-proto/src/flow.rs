@@ -59,6 +59,11 @@ impl ReceiveCredit {
         self.memory = memory;
     }
 
+    /// The memory has become large: the window is what a connection starts with.
+    pub fn widen(&mut self) {
+        self.window = self.window.max(Self::initial(self.memory));
+    }
+
     /// Credit to start with, for the handshake.
     pub const fn initial(memory: u64) -> u64 {
         if memory < START_WINDOW { memory } else { START_WINDOW }

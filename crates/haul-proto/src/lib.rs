@@ -32,6 +32,7 @@ pub mod receive;
 pub mod recovery;
 mod reset;
 mod rng;
+mod strangers;
 pub mod streams;
 pub mod wire;
 
@@ -45,6 +46,7 @@ pub use endpoint::{AnswerError, BeginError, Endpoint, EndpointConfig, Handled};
 pub use opening::Opening;
 pub use receive::Ecn;
 pub use reset::{ResetKey, ResetToken};
+pub use strangers::{Admission, AdmittedBy};
 pub use streams::{BlockData, Side, Sink, SinkFactory, StreamId, StreamKind};
 pub use wire::data_destination;
 

@@ -32,7 +32,7 @@ pub struct Connection {
 /// Closes the connection when nobody holds it any more.
 pub(crate) struct Open {
     link: Arc<Link>,
-    _endpoint: Arc<Handle>,
+    endpoint: Arc<Handle>,
 }
 
 impl Drop for Open {
@@ -57,7 +57,7 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     pub(crate) fn new(link: Arc<Link>, endpoint: Arc<Handle>) -> Self {
-        Self { shared: Arc::new(Open { link, _endpoint: endpoint }) }
+        Self { shared: Arc::new(Open { link, endpoint }) }
     }
 
     pub(crate) fn link(&self) -> &Arc<Link> {
@@ -168,6 +168,17 @@ impl Connection {
             })
         })
         .await
+    }
+
+    /// Admits the client of a connection from [`Endpoint::accept_stranger_timeout`](crate::Endpoint::accept_stranger_timeout): it may use what the configuration
+    /// says from now on, or this memory, and stay. Does nothing to one that is admitted.
+    pub fn admit(&self, memory: Option<Bytes>) {
+        self.shared.endpoint.shared().admit(self.link(), memory);
+    }
+
+    /// Whether the client is admitted; always true of connections that this side began.
+    pub fn is_admitted(&self) -> bool {
+        !self.link().is_stranger()
     }
 
     /// The key that the peer has proved to hold; `None` for an anonymous client and for X.509 peers.

@@ -60,6 +60,12 @@ pub struct Endpoint {
 /// What the clones of an endpoint and its connections hold together.
 pub(crate) struct Handle(Arc<Shared>);
 
+impl Handle {
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.0
+    }
+}
+
 impl Drop for Handle {
     fn drop(&mut self) {
         self.0.abandon();
@@ -165,7 +171,7 @@ impl Endpoint {
         self.shared().answer(opening)
     }
 
-    /// Waits for a connection.
+    /// Waits for a connection, and admits its client.
     pub fn accept(&self) -> Result<Connection, AcceptError> {
         block_on(self.accept_async())
     }
@@ -177,8 +183,26 @@ impl Endpoint {
 
     /// As [`Endpoint::accept`], for any async executor.
     pub async fn accept_async(&self) -> Result<Connection, AcceptError> {
+        let connection = self.accept_stranger_async().await?;
+        connection.admit(None);
+        Ok(connection)
+    }
+
+    /// Waits for a connection for a while, and does not admit its client: it is gone if [`Connection::admit`] does not do so in time
+    /// ([`crate::Admission::deadline`]). For servers that want to hear first what a client has to say.
+    pub fn accept_stranger_timeout(&self, timeout: Duration) -> Result<Option<Connection>, AcceptError> {
+        block_until(self.accept_stranger_async(), clock::now() + timeout).transpose()
+    }
+
+    /// As [`Endpoint::accept_stranger_timeout`], for any async executor and as long as it takes.
+    pub async fn accept_stranger_async(&self) -> Result<Connection, AcceptError> {
         let link = poll_fn(|cx| self.shared().poll_accept(cx)).await?;
         Ok(Connection::new(link, self.handle.clone()))
+    }
+
+    /// Clients at present that have not been admitted, those in their handshake included.
+    pub fn strangers(&self) -> usize {
+        self.shared().strangers()
     }
 
     /// Closes all its connections and accepts no more.

@@ -58,7 +58,7 @@ pub use bytes::Bytes as SharedBytes;
 pub use haul_cc::{ControllerChoice, Learned, Snapshot};
 pub use haul_proto::identity::{Fingerprint, Identity, IdentityError, PeerTrust, PublicKey};
 pub use haul_proto::{
-    BlockData, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing, PathStats, ResetKey, ServerConfig,
-    Sink, SinkFactory, Stats, StreamId, TransportConfig, Waits,
+    Admission, AdmittedBy, BlockData, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing, PathStats,
+    ResetKey, ServerConfig, Sink, SinkFactory, Stats, StreamId, TransportConfig, Waits,
 };
 pub use haul_units::{BitRate, Bytes, Ratio};

@@ -12,6 +12,9 @@ use crate::wire::{DecodeError, Frame};
 /// Codes of a close that the transport itself sends lie from here on; an application's lie below.
 const TRANSPORT_CODES: u64 = 1 << 32;
 
+/// The code with which a server closes connections of clients that it has not admitted.
+pub(super) const CODE_NOT_ADMITTED: u64 = TRANSPORT_CODES - 1;
+
 /// Why a connection is over.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CloseReason {
@@ -38,6 +41,9 @@ pub enum CloseReason {
     /// The peer broke the protocol.
     #[error("the peer broke the protocol: {0}")]
     Violation(ProtocolViolation),
+    /// The client was not admitted in time, or had to give its place up to another one.
+    #[error("the client was not admitted in time")]
+    NotAdmitted,
     /// The peer's transport says that we broke the protocol.
     #[error("the peer reports a broken protocol: {0}")]
     Accused(String),
@@ -84,7 +90,7 @@ impl Connection {
         self.start_closing(now, TRANSPORT_CODES, reason.as_bytes(), CloseReason::Violation(violation));
     }
 
-    fn start_closing(&mut self, now: Time, code: u64, reason: &[u8], why: CloseReason) {
+    pub(super) fn start_closing(&mut self, now: Time, code: u64, reason: &[u8], why: CloseReason) {
         if self.is_closed() {
             return;
         }

@@ -189,8 +189,9 @@ impl Connection {
             self.settle_on(now, from);
         }
         let Some(path) = self.paths.get_mut(usize::from(header.path)) else { return };
-        // RFC 9000 9: servers do not move, wherever their packets seem to come from.
-        if self.side == Side::Server {
+        // RFC 9000 9: servers do not move, wherever their packets seem to come from. Where a stranger goes nobody follows it.
+        let is_confined = self.stranger.as_ref().is_some_and(super::admission::Stranger::is_confined);
+        if self.side == Side::Server && !is_confined {
             let is_newest = path.reporter.largest().is_none_or(|largest| header.number > largest);
             path.peer.on_packet_from(now, from, bytes as u64, is_newest);
         }

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `mod` | the struct, what a user of the crate calls about the connection itself |
 //! | `setup` | from the first datagram to the data phase |
+//! | `admission` | what a client may do before the application has admitted it |
 //! | `candidates` | where a server may be that was greeted another way than over UDP |
 //! | `input` | what a received packet does |
 //! | `acked` | what an acknowledgement or a loss does to streams and frames |
@@ -20,6 +21,7 @@
 //! | `stats` | what people read |
 
 mod acked;
+mod admission;
 mod candidates;
 mod close;
 mod filler;
@@ -39,6 +41,7 @@ use std::time::Duration;
 use haul_cc::{ControllerChoice, Learned};
 use haul_units::{BitRate, Bytes, Time};
 
+pub(crate) use admission::confined;
 pub use close::{CloseReason, ProtocolViolation};
 pub use output::TRAIN_BYTES;
 pub use paths::PathStats;
@@ -147,6 +150,8 @@ pub struct Connection {
     /// End of the round trip over which arrivals are counted for credit.
     round_until: Time,
     close: Option<close::Closing>,
+    /// A server's client that has not been admitted.
+    stranger: Option<admission::Stranger>,
     peer_key: Option<PublicKey>,
     protocol: Option<Vec<u8>>,
     peer_reset_token: Option<[u8; 16]>,

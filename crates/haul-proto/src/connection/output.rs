@@ -175,6 +175,9 @@ impl Connection {
     }
 
     fn poll_mtu_probe(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
+        if self.is_confined() {
+            return None;
+        }
         let path = self.paths.get_mut(index).filter(|path| path.peer.is_proved())?;
         let size = path.mtu.poll_probe(now)?;
         self.encoded.clear();

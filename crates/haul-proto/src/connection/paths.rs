@@ -94,7 +94,7 @@ impl Connection {
 
     /// Whether a packet may make a path of this number.
     pub(super) fn may_admit_path(&self, id: u8) -> bool {
-        self.side == Side::Server && !self.paths.is_empty() && id < PATHS_MAX
+        self.side == Side::Server && !self.is_confined() && !self.paths.is_empty() && id < PATHS_MAX
     }
 
     /// The first path's round-trip time, by which a further one is asked until it has one of its own.

@@ -61,6 +61,7 @@ impl Connection {
             heard_at: now,
             round_until: now,
             close: None,
+            stranger: None,
             peer_key: None,
             protocol: None,
             peer_reset_token: None,
@@ -165,6 +166,7 @@ impl Connection {
         self.idle_timeout = self.idle_timeout.min(peer_params.idle_timeout);
         self.streams.on_peer_limits(
             peer_params.max_streams,
+            peer_params.features & feature::CONFINED != 0,
             peer_params.initial_max_data.as_u64(),
             peer_params.initial_max_stream_data.as_u64(),
         );

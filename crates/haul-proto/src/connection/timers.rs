@@ -26,7 +26,7 @@ impl Connection {
     pub fn poll_timeout_besides_report(&self) -> Time {
         let handshake = self.handshake.as_ref().and_then(|handshake| handshake.poll_timeout()).unwrap_or(Time::NEVER);
         match self.phase {
-            Phase::Handshaking => handshake,
+            Phase::Handshaking => handshake.min(self.admission_timer()),
             Phase::Established => self.established_timer().min(handshake),
             Phase::Closing(until) | Phase::Draining(until) => until,
             Phase::Drained => Time::NEVER,
@@ -38,7 +38,7 @@ impl Connection {
         if !self.control.is_empty() && takes_frames || !self.responses.is_empty() {
             return Time::ZERO;
         }
-        let mut next = self.heard_at + self.idle_timeout;
+        let mut next = (self.heard_at + self.idle_timeout).min(self.admission_timer());
         for path in &self.paths {
             if path.ping_due && !path.peer.is_held() {
                 return Time::ZERO;
@@ -63,6 +63,10 @@ impl Connection {
             Some(Ok(true)) => self.candidates.ask_all(),
             Some(Err(error)) => self.fail_handshake(now, error),
             _ => {}
+        }
+        if now >= self.admission_timer() {
+            // What it says leaves before the end.
+            return self.dismiss(now, b"no request came in time");
         }
         match self.phase {
             Phase::Handshaking | Phase::Drained => {}

@@ -80,6 +80,8 @@ pub enum ParamsError {
 pub mod feature {
     /// The sender of this bit measures the path by its first packets and wants them reported in small groups.
     pub const REPORT_THE_START: u64 = 1;
+    /// The sender of this bit, a server, does not know the client yet: it takes one bidirectional stream and no other one until it says more.
+    pub const CONFINED: u64 = 2;
 }
 
 mod tag {

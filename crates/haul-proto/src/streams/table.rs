@@ -138,8 +138,8 @@ impl Streams {
     }
 
     /// The handshake has told what the peer allows.
-    pub fn on_peer_limits(&mut self, streams: u32, data: u64, stream_data: u64) {
-        self.allowed = [streams.min(StreamId::MAX_COUNT); 3];
+    pub fn on_peer_limits(&mut self, streams: u32, confined: bool, data: u64, stream_data: u64) {
+        self.allowed = if confined { [1, 0, 0] } else { [streams.min(StreamId::MAX_COUNT); 3] };
         self.credit.raise(data);
         self.peer_stream_credit = stream_data;
     }
@@ -215,6 +215,25 @@ impl Streams {
         };
         self.map.insert(id, stream);
         self.waiting[kind as usize].push_back(id);
+    }
+
+    /// The peer may open one bidirectional stream, and no other of any kind, until [`Self::release`].
+    pub const fn confine(&mut self) {
+        self.limits.streams = 0;
+        self.granted = [1, 0, 0];
+    }
+
+    /// The peer may open as many streams as these limits say. Returns the frames that tell it.
+    pub fn release(&mut self, limits: Limits) -> impl Iterator<Item = Frame> + use<> {
+        self.limits = limits;
+        self.granted = self.peer_closed.map(|closed| closed.saturating_add(limits.streams).min(StreamId::MAX_COUNT));
+        let granted = self.granted;
+        StreamKind::ALL.into_iter().map(move |kind| Frame::MaxStreams { kind, max: granted[kind as usize] })
+    }
+
+    /// Whether the peer has opened a stream of this kind that nobody has accepted.
+    pub fn has_waiting(&self, kind: StreamKind) -> bool {
+        !self.waiting[kind as usize].is_empty()
     }
 
     /// Sinks for placed streams, if there are none yet.
@@ -336,7 +355,7 @@ mod tests {
 
     fn pair() -> Streams {
         let mut streams = Streams::new(Side::Server, Limits { streams: 4, memory: 1 << 20, stream_window: 1 << 20 }, None);
-        streams.on_peer_limits(2, 1 << 20, 1 << 16);
+        streams.on_peer_limits(2, false, 1 << 20, 1 << 16);
         streams
     }
 

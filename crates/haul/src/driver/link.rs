@@ -15,6 +15,8 @@ use crate::error::ConnectionError;
 use crate::udp::{Outgoing, Sent, Socket};
 use crate::waiting::Waiters;
 
+use super::porter::Porter;
+
 /// A connection and what its threads and handles share.
 pub(crate) struct Link {
     pub(crate) id: ConnectionId,
@@ -23,6 +25,9 @@ pub(crate) struct Link {
     state: Mutex<State>,
     /// The send thread sleeps on it.
     pub(super) alarm: Condvar,
+    /// Who looks after it as long as it has no send thread.
+    porter: Arc<Porter>,
+    has_thread: AtomicBool,
     /// Blocks have been given back: credit may be due.
     consumed: AtomicBool,
 }
@@ -82,7 +87,13 @@ pub(crate) enum Wanted {
 
 impl Link {
     /// `socket` is the endpoint's; those for a client's `further` paths are the link's own.
-    pub(crate) fn new(id: ConnectionId, mut connection: Connection, socket: Arc<Socket>, further: Vec<Arc<Socket>>) -> Arc<Self> {
+    pub(crate) fn new(
+        id: ConnectionId,
+        mut connection: Connection,
+        porter: Arc<Porter>,
+        socket: Arc<Socket>,
+        further: Vec<Arc<Socket>>,
+    ) -> Arc<Self> {
         let sockets = std::iter::once(socket).chain(further).collect();
         let queues = Queues::new(connection.memory());
         connection.provide_sinks(queues.sinks());
@@ -100,7 +111,28 @@ impl Link {
             queues,
             waiting: Waiting::default(),
         };
-        Arc::new(Self { id, sockets, state: Mutex::new(state), alarm: Condvar::new(), consumed: AtomicBool::new(false) })
+        let (state, alarm, [has_thread, consumed]) = (Mutex::new(state), Condvar::new(), Default::default());
+        Arc::new(Self { id, sockets, state, alarm, porter, has_thread, consumed })
+    }
+
+    /// Whether it has a send thread.
+    pub(super) fn has_thread(&self) -> bool {
+        self.has_thread.load(Ordering::Acquire)
+    }
+
+    /// It has a send thread from now on, or none after all.
+    pub(super) fn set_has_thread(&self, has_thread: bool) {
+        self.has_thread.store(has_thread, Ordering::Release);
+    }
+
+    /// Whether the application is still to admit the client.
+    pub(crate) fn is_stranger(&self) -> bool {
+        !self.lock().connection.is_admitted()
+    }
+
+    /// The client has to give its place to another one.
+    pub(super) fn evict(&self) {
+        self.act(|state, now| state.connection.evict(now));
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
@@ -159,8 +191,10 @@ impl Link {
     }
 
     pub(super) fn wake(&self, sender: bool, woken: Vec<Waker>) {
-        if sender {
+        if sender && self.has_thread() {
             self.alarm.notify_one();
+        } else if sender {
+            self.porter.call(self.id);
         }
         woken.into_iter().for_each(Waker::wake);
     }

@@ -10,9 +10,13 @@
 //! until the connection's timeout; whoever gives the connection something to send while it sleeps wakes it. The receive thread sends what
 //! its input caused (acknowledgements mostly) itself if the send thread sleeps: that saves the wake-up. Nothing is sent under the lock.
 //!
+//! A connection that was accepted by the endpoint gets its send thread when the application admits its client; until then one thread, the porter, looks after all of
+//! them, so that strangers cost none.
+//!
 //! Threads end when nobody holds the endpoint or a connection of it, and its connections are over.
 
 mod link;
+mod porter;
 mod receiving;
 mod sending;
 mod shared;

@@ -96,7 +96,11 @@ impl Receiver {
                     }
                 }
                 Handled::New(id, connection) => {
-                    self.shared.admit(id, *connection, self.socket.answer_from(to));
+                    self.shared.take_in(id, *connection, self.socket.answer_from(to));
+                    let evicted = self.shared.demultiplexer().take_evicted();
+                    if let Some(id) = evicted {
+                        self.shared.evict(id);
+                    }
                 }
                 Handled::Respond(answer) => self.respond(from, to, &answer),
                 Handled::Ignore => {}
@@ -198,7 +202,7 @@ impl Receiver {
         let woken = state.dispatch();
         let connected = state.connected && !was_connected;
         let reset_token = state.connection.peer_reset_token();
-        let announce = state.connected && std::mem::take(&mut state.incoming);
+        let announce = state.connected && state.connection.is_presentable() && std::mem::take(&mut state.incoming);
 
         self.answer(link, state, now);
         link.wake(false, woken);

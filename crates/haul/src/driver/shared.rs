@@ -7,12 +7,16 @@ use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use haul_proto::{
     ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, Opening, PATHS_MAX, ServerConfig, TransportConfig,
 };
 
+use haul_units::Bytes;
+
 use super::link::Link;
+use super::porter::{self, Porter};
 use super::{receiving, sending};
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectError, ConnectionError};
@@ -29,6 +33,9 @@ pub(crate) struct Shared {
     links: RwLock<HashMap<ConnectionId, Arc<Link>>>,
     arrivals: Mutex<Arrivals>,
     accepts: bool,
+    /// How long a client may wait to be admitted.
+    patience: Duration,
+    pub(super) porter: Arc<Porter>,
     /// No handle is left: the threads end with the last connection.
     abandoned: AtomicBool,
     myself: Weak<Shared>,
@@ -75,6 +82,7 @@ impl Shared {
     pub(crate) fn start(ports: &Ports, options: Options, server: Option<ServerConfig>) -> Result<Arc<Self>, BindError> {
         let socket = bind(ports, options)?;
         let accepts = server.is_some();
+        let patience = server.as_ref().map(|server| server.admission.deadline).unwrap_or_default();
         let mut seed = [0; 32];
         aws_lc_rs::rand::fill(&mut seed).map_err(|_| BindError::NoRandomness)?;
         let endpoint = Endpoint::new(EndpointConfig { seed, server }).map_err(BindError::Config)?;
@@ -86,10 +94,15 @@ impl Shared {
             links: RwLock::default(),
             arrivals: Mutex::default(),
             accepts,
+            patience,
+            porter: Arc::default(),
             abandoned: AtomicBool::new(false),
             myself: myself.clone(),
         });
         receiving::spawn(shared.clone(), shared.socket.clone()).map_err(BindError::Thread)?;
+        if accepts {
+            porter::spawn(shared.clone()).map_err(BindError::Thread)?;
+        }
         if let Some(warning) = shared.socket.buffers().warning() {
             tracing::debug!("{warning}");
         }
@@ -142,7 +155,7 @@ impl Shared {
     /// Answers an opening that came another way; the connection goes on in the threads.
     pub(crate) fn answer(&self, opening: &[u8]) -> Result<Vec<u8>, AcceptError> {
         let (id, connection, answer) = self.demultiplexer().answer(clock::now(), opening)?;
-        if self.admit(id, connection, None) { Ok(answer) } else { Err(AcceptError::Closed) }
+        if self.take_in(id, connection, None) { Ok(answer) } else { Err(AcceptError::Closed) }
     }
 
     /// Sockets for a client's further paths. Where the system has no more, there are fewer paths.
@@ -158,27 +171,34 @@ impl Shared {
     }
 
     /// Takes a new incoming connection in, if that is possible.
-    pub(super) fn admit(&self, id: ConnectionId, connection: Connection, answer_from: Option<IpAddr>) -> bool {
+    pub(super) fn take_in(&self, id: ConnectionId, mut connection: Connection, answer_from: Option<IpAddr>) -> bool {
+        connection.expect_admission(clock::now() + self.patience);
         let start = Start { answer_from, incoming: true, ..Start::default() };
-        let admitted = self.accepts && !self.abandoned.load(Ordering::Acquire) && {
+        let taken = self.accepts && !self.abandoned.load(Ordering::Acquire) && {
             let result = self.run(id, connection, start);
             result.inspect_err(|error| tracing::warn!(%error, "no thread for an incoming connection")).is_ok()
         };
-        if !admitted {
+        if !taken {
             self.demultiplexer().forget(id);
         }
-        admitted
+        taken
     }
 
     fn run(&self, id: ConnectionId, connection: Connection, start: Start) -> io::Result<Arc<Link>> {
         let Some(myself) = self.myself.upgrade() else { return Err(io::Error::other("the endpoint is gone")) };
-        let link = Link::new(id, connection, self.socket.clone(), start.further.clone());
+        let porter = self.porter.clone();
+        let link = Link::new(id, connection, porter, self.socket.clone(), start.further.clone());
         link.look(|state| {
             state.answer_from = start.answer_from;
             (state.accepted, state.incoming) = (start.incoming, start.incoming);
         });
         let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
         links.insert(id, link.clone());
+        if start.incoming {
+            self.porter.call(id);
+            return Ok(link);
+        }
+        link.set_has_thread(true);
         let receivers = start.further.into_iter().try_for_each(|socket| receiving::spawn(myself.clone(), socket));
         if let Err(error) = receivers.and_then(|()| sending::spawn(myself, link.clone())) {
             link.stop_further_sockets();
@@ -186,6 +206,38 @@ impl Shared {
             return Err(error);
         }
         Ok(link)
+    }
+
+    /// The application admits the client of an incoming connection: it gets a send thread.
+    pub(crate) fn admit(&self, link: &Arc<Link>, memory: Option<Bytes>) {
+        let admitted = link.act(|state, _| {
+            let is_stranger = !state.connection.is_admitted();
+            state.connection.admit(memory);
+            if is_stranger {
+                state.queues.set_memory(state.connection.memory());
+                link.set_has_thread(true);
+            }
+            is_stranger
+        });
+        let Some(myself) = self.myself.upgrade().filter(|_| admitted) else { return };
+        if let Err(error) = sending::spawn(myself, link.clone()) {
+            tracing::warn!(%error, "no thread for a connection");
+            link.set_has_thread(false);
+            self.porter.call(link.id);
+        }
+        self.demultiplexer().on_admitted(link.id);
+    }
+
+    /// Clients that have not been admitted.
+    pub(crate) fn strangers(&self) -> usize {
+        self.demultiplexer().strangers()
+    }
+
+    /// A connection's client gives its place up.
+    pub(super) fn evict(&self, id: ConnectionId) {
+        if let Some(link) = self.link(id) {
+            link.evict();
+        }
     }
 
     /// An incoming connection is complete.
@@ -208,7 +260,10 @@ impl Shared {
             return Poll::Ready(Err(AcceptError::NotListening));
         }
         let mut arrivals = self.arrivals();
-        if let Some(link) = arrivals.ready.pop_front() {
+        while let Some(link) = arrivals.ready.pop_front() {
+            if link.look(|state| state.closed.is_some()) {
+                continue;
+            }
             return Poll::Ready(Ok(link));
         }
         if arrivals.closed {
@@ -253,10 +308,11 @@ impl Shared {
         self.stop_if_idle();
     }
 
-    /// A connection is over: its send thread ends.
+    /// A connection is over: nobody looks after it any more.
     pub(super) fn forget(&self, id: ConnectionId) {
         self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
         self.demultiplexer().forget(id);
+        self.arrivals().ready.retain(|link| link.id != id);
         self.stop_if_idle();
     }
 
@@ -264,6 +320,7 @@ impl Shared {
         let idle = self.links.read().unwrap_or_else(PoisonError::into_inner).is_empty();
         if idle && self.abandoned.load(Ordering::Acquire) {
             self.socket.stop();
+            self.porter.stop();
         }
     }
 

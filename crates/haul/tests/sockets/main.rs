@@ -8,5 +8,6 @@ mod network;
 mod opening;
 mod paths;
 mod relay;
+mod strangers;
 mod streams;
 mod support;

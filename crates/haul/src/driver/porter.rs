@@ -1,0 +1,165 @@
+//! The thread that looks after connections whose clients have not been admitted: all those of an endpoint, so that a stranger costs no thread.
+//!
+//! It does for each what a send thread does for one: timers, and what is to be sent. The receive thread answers most of what strangers say itself.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use haul_proto::{ConnectionId, TRAIN_BYTES};
+use haul_units::Time;
+
+use super::link::Link;
+use super::shared::Shared;
+use crate::clock;
+
+/// Where links call the thread.
+#[derive(Debug, Default)]
+pub(crate) struct Porter {
+    calls: Mutex<Calls>,
+    alarm: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Calls {
+    /// Who has something to do.
+    from: Vec<ConnectionId>,
+    stopped: bool,
+}
+
+/// What is next for a connection.
+enum Next {
+    /// Its timer.
+    Sleep(Time),
+    /// Nothing: it is over.
+    Gone,
+    /// It has a send thread of its own.
+    Leave,
+}
+
+impl Porter {
+    /// A connection has something to do.
+    pub(super) fn call(&self, id: ConnectionId) {
+        self.calls().from.push(id);
+        self.alarm.notify_one();
+    }
+
+    /// The endpoint is no more.
+    pub(super) fn stop(&self) {
+        self.calls().stopped = true;
+        self.alarm.notify_one();
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for calls, until a time at most; `None` when there will be none.
+    fn wait(&self, until: Time) -> Option<Vec<ConnectionId>> {
+        let mut calls = self.calls();
+        loop {
+            if calls.stopped {
+                return None;
+            }
+            let left = until.since(clock::now());
+            if !calls.from.is_empty() || left.is_zero() {
+                return Some(std::mem::take(&mut calls.from));
+            }
+            calls = if until == Time::NEVER {
+                self.alarm.wait(calls).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.alarm.wait_timeout(calls, left).unwrap_or_else(PoisonError::into_inner).0
+            };
+        }
+    }
+}
+
+/// Starts the thread of an endpoint that accepts.
+pub(super) fn spawn(shared: Arc<Shared>) -> std::io::Result<()> {
+    thread::Builder::new().name("haul-porter".to_owned()).spawn(move || run(&shared))?;
+    Ok(())
+}
+
+fn run(shared: &Shared) {
+    let mut train = vec![0; TRAIN_BYTES];
+    let mut timers = Timers::default();
+    while let Some(mut due) = shared.porter.wait(timers.first()) {
+        due.extend(timers.expired(clock::now()));
+        for id in due {
+            let Some(link) = shared.link(id) else {
+                timers.set(id, None);
+                continue;
+            };
+            match attend(&link, &mut train) {
+                Next::Sleep(until) => timers.set(id, Some(until)),
+                Next::Leave => timers.set(id, None),
+                Next::Gone => {
+                    timers.set(id, None);
+                    shared.forget(id);
+                }
+            }
+        }
+    }
+}
+
+/// Does what a connection has to do.
+fn attend(link: &Link, train: &mut [u8]) -> Next {
+    let mut state = link.lock();
+    loop {
+        if link.has_thread() {
+            return Next::Leave;
+        }
+        if state.drained {
+            return Next::Gone;
+        }
+        state.asleep_until = None;
+        let now = clock::now();
+        if now >= state.connection.poll_timeout() {
+            state.connection.handle_timeout(now);
+        }
+        let transmit = state.connection.poll_transmit(now, train);
+        let woken = state.dispatch();
+        if transmit.is_none() && woken.is_empty() && !state.drained {
+            let until = state.timeout();
+            state.asleep_until = Some(until);
+            return Next::Sleep(until);
+        }
+        let from = state.answer_from;
+        drop(state);
+        link.wake(false, woken);
+        if let Some(transmit) = transmit {
+            link.send(&transmit, train, from);
+        }
+        state = link.lock();
+    }
+}
+
+/// One timer a connection.
+#[derive(Default)]
+struct Timers {
+    by_time: BTreeSet<(Time, ConnectionId)>,
+    by_id: HashMap<ConnectionId, Time>,
+}
+
+impl Timers {
+    fn set(&mut self, id: ConnectionId, until: Option<Time>) {
+        let old = match until {
+            Some(until) => self.by_id.insert(id, until),
+            None => self.by_id.remove(&id),
+        };
+        if let Some(old) = old {
+            self.by_time.remove(&(old, id));
+        }
+        if let Some(until) = until {
+            self.by_time.insert((until, id));
+        }
+    }
+
+    fn first(&self) -> Time {
+        self.by_time.first().map_or(Time::NEVER, |&(time, _)| time)
+    }
+
+    fn expired(&self, now: Time) -> Vec<ConnectionId> {
+        self.by_time.iter().take_while(|(time, _)| *time <= now).map(|&(_, id)| id).collect()
+    }
+}
