@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks of this workspace that no ready-made tool makes.
 //!
-//! `cargo xtask check` runs them all: crate arrows, purity of the sans-IO crates, file length, stubs. Each check is a pure function from text to
+//! `cargo xtask check` runs them all: crate arrows, purity of the sans-IO crates, file length, stubs, a peer's words. Each check is a pure function from text to
 //! findings, tested with input that must fail; this file only reads the workspace and prints.
 
 mod arrows;
@@ -8,6 +8,7 @@ mod length;
 mod purity;
 mod source;
 mod stubs;
+mod words;
 mod workspace;
 
 use std::process::ExitCode;
@@ -25,8 +26,13 @@ struct Finding {
 
 type Check = fn(&Workspace) -> Vec<Finding>;
 
-const CHECKS: &[(&str, Check)] =
-    &[("arrows", arrows::check), ("purity", purity::check), ("length", length::check), ("stubs", stubs::check)];
+const CHECKS: &[(&str, Check)] = &[
+    ("arrows", arrows::check),
+    ("purity", purity::check),
+    ("length", length::check),
+    ("stubs", stubs::check),
+    ("words", words::check),
+];
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

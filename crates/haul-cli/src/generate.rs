@@ -1,7 +1,7 @@
 //! Manual pages and completion scripts, from the definition of the command line.
 
 use std::fs;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use clap::Command;
@@ -10,13 +10,14 @@ use clap_mangen::Man;
 
 use crate::args;
 use crate::exit::{Exit, Failure};
+use crate::output;
 
 /// `haul man [DIR]`.
 pub fn man(dir: Option<&Path>) -> Result<Exit, Failure> {
     let pages = pages().map_err(|error| Failure::new(format!("manual pages: {error}")))?;
     let Some(dir) = dir else {
         if let Some((_, page)) = pages.first() {
-            let _ = io::stdout().lock().write_all(page);
+            let _ = output::out_bytes(page);
         }
         return Ok(Exit::Done);
     };
@@ -36,7 +37,7 @@ pub fn completions(shell: Shell, name: &str) -> Exit {
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
-    let _ = io::stdout().lock().write_all(&script);
+    let _ = output::out_bytes(&script);
     Exit::Done
 }
 

@@ -1,8 +1,19 @@
 //! Where diagnostics go: to standard error, as much as asked for.
+//!
+//! Whatever a value holds, it stays one line and nothing that a terminal obeys: a peer cannot forge an entry.
 
-use std::io::{self, IsTerminal as _};
+use std::fmt;
+use std::io;
 
+use haul_units::push_printable;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::fmt::format::debug_fn;
+
+use crate::output;
+
+/// The longest value that is logged, in bytes.
+const MAX_VALUE: usize = 8 << 10;
 
 /// Who reads the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,9 +34,34 @@ pub fn start(audience: Audience, verbose: u8, quiet: bool) {
         (Audience::Operator, false, _) => "trace",
     };
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
-    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colours = output::colours();
+    let fields = debug_fn(|writer, field, value| write!(writer, "{}", shown_field(field.name(), value))).delimited(" ");
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours).with_target(false);
+    let log = log.fmt_fields(fields);
     // The journal of systemd writes the time itself. A second start, as in tests, changes nothing.
     let started = if std::env::var_os("JOURNAL_STREAM").is_some() { log.without_time().try_init() } else { log.try_init() };
     drop(started);
+}
+
+/// One field of an entry, or of a span around it.
+fn shown_field(name: &str, value: &dyn fmt::Debug) -> String {
+    let mut shown = if name == "message" { String::new() } else { format!("{name}=") };
+    let most = shown.len() + MAX_VALUE;
+    if !push_printable(&mut shown, format!("{value:?}").as_bytes(), most) {
+        shown.push_str("...");
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_is_one_line() {
+        let forged = format_args!("gone\n2026-01-01 INFO all is well\u{1b}[2J");
+        assert_eq!(shown_field("message", &forged), "gone\\n2026-01-01 INFO all is well\\u{1b}[2J");
+        assert_eq!(shown_field("error", &"a\nb"), "error=\"a\\nb\"");
+        assert!(shown_field("error", &"x".repeat(3 * MAX_VALUE)).len() < MAX_VALUE + 100);
+    }
 }

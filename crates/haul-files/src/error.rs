@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
 /// Who or what is at fault.
@@ -119,9 +120,9 @@ pub enum Stop {
     /// The user of the other side interrupted.
     Interrupted,
     /// The peer broke the protocol, in the words of the side that noticed.
-    Misbehaved(String),
+    Misbehaved(PeerText),
     /// The side's system failed, in its own words.
-    Failed(String),
+    Failed(PeerText),
     /// The side speaks another version only.
     Version {
         /// The version it speaks.
@@ -157,7 +158,7 @@ impl fmt::Display for Stop {
             Self::NeedsFileName { path } => write!(f, "{path}: is a directory, and standard input needs a file name"),
             Self::Interrupted => f.write_str("interrupted"),
             Self::Misbehaved(what) => write!(f, "protocol broken: {what}"),
-            Self::Failed(what) => f.write_str(what),
+            Self::Failed(what) => write!(f, "{what}"),
             Self::Version { speaks } => write!(f, "speaks only version {speaks} of the copy protocol"),
         }
     }
@@ -273,17 +274,16 @@ impl From<&std::path::Path> for WirePath {
 
 impl fmt::Display for WirePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for chunk in self.0.utf8_chunks() {
-            for c in chunk.valid().chars() {
-                if c.is_control() { write!(f, "{}", c.escape_default())? } else { write!(f, "{c}")? }
-            }
-            for byte in chunk.invalid() {
-                write!(f, "\\x{byte:02x}")?;
-            }
+        let mut shown = String::new();
+        if !haul_units::push_printable(&mut shown, &self.0, MAX_SHOWN) {
+            shown.push_str("...");
         }
-        Ok(())
+        f.write_str(&shown)
     }
 }
+
+/// Of a path, so many bytes are shown: the longest that a system takes, with half of it escaped.
+const MAX_SHOWN: usize = 16 << 10;
 
 impl fmt::Debug for WirePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

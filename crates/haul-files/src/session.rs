@@ -292,10 +292,10 @@ impl Alarm {
 fn stop_for(error: &CopyError) -> Option<Stop> {
     match error {
         CopyError::Cancelled => Some(Stop::Interrupted),
-        CopyError::PeerMisbehaved(what) => Some(Stop::Misbehaved((*what).to_owned())),
+        CopyError::PeerMisbehaved(what) => Some(Stop::Misbehaved((*what).into())),
         CopyError::PeerUnsupported { ours, .. } => Some(Stop::Version { speaks: *ours }),
         CopyError::Stopped(stop) => Some(stop.clone()),
-        CopyError::System { doing, source } => Some(Stop::Failed(format!("{doing}: {source}"))),
+        CopyError::System { doing, source } => Some(Stop::Failed(format!("{doing}: {source}").into())),
         CopyError::Connection(_) | CopyError::Refused(_) => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Quantities of data transfer: [`Bytes`], [`BitRate`], [`Time`] and [`Ratio`].
+//! Quantities of data transfer: [`Bytes`], [`BitRate`], [`Time`] and [`Ratio`]; and [`PeerText`], the words of somebody else.
 //!
 //! The unit is the type. Sizes are bytes and print with binary prefixes (`KiB`, `MiB`, ..); rates are bits per second and
 //! print with decimal prefixes (`kbit/s`, `Mbit/s`, ..). Parsing takes what people type (`10G`, `1.5 Gbit/s`, `64KiB`) and refuses the
@@ -7,11 +7,13 @@
 mod bit_rate;
 mod bytes;
 mod parse;
+mod peer_text;
 mod ratio;
 mod time;
 
 pub use bit_rate::BitRate;
 pub use bytes::Bytes;
 pub use parse::ParseQuantityError;
+pub use peer_text::{PeerText, is_unprintable, push_printable};
 pub use ratio::Ratio;
 pub use time::{Time, parse_duration};

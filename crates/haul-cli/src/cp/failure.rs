@@ -17,7 +17,7 @@ pub fn explain(host: &Host, error: &CopyError, no_resume: bool) -> Failure {
     let resume = (!no_resume).then(|| RESUME.to_owned());
     match error {
         CopyError::Connection(source) => match source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
-            Some(refusal) => Failure { message: format!("{host}: {refusal}"), hint: refusal.hint.clone() },
+            Some(refusal) => refusal.to_failure(host),
             None => Failure { message: format!("{host}: the connection failed: {}", chain(source)), hint: resume },
         },
         CopyError::Refused(Stop::Interrupted) => Failure { message: format!("{host}: stopped at the other end"), hint: resume },

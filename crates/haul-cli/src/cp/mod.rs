@@ -33,7 +33,7 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     if args.json && plan.writes_stdout() {
         return Err(Failure::new("--json and the target - both need standard output").hint("name a file as the target"));
     }
-    interrupt::watch();
+    interrupt::watch_connecting();
     let style = Style::choose(args.quiet, args.json);
     if style == Style::Json {
         output::print_event(&start_event(args));
@@ -174,8 +174,11 @@ impl<'a> Copy<'a> {
                 output::print_event(&self.outcome.to_json(exit.code(), error.as_deref()));
             }
             Style::Bars | Style::Lines if exit == Exit::Interrupted => {
-                let kept =
-                    if self.args.no_resume { "" } else { "; what has arrived is kept, and the same command goes on from there" };
+                let kept = match (interrupt::is_under_way(), self.args.no_resume) {
+                    (false, _) => ": nothing had arrived yet",
+                    (true, true) => "",
+                    (true, false) => "; what has arrived is kept, and the same command goes on from there",
+                };
                 output::print_line(&format!("interrupted{kept}"));
             }
             Style::Bars | Style::Lines if exit != Exit::Failed => self.print_summary(),

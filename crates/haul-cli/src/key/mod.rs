@@ -1,6 +1,6 @@
 //! `haul key`: the keys of daemons and of their users.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::path::Path;
 
 use haul::Fingerprint;
@@ -9,6 +9,7 @@ use crate::args::{KeyArgs, KeyCommand};
 use crate::cp::operand::DaemonHost;
 use crate::exit::{Exit, Failure};
 use crate::keys::{self, AuthorizedKeys, Entry, Fault, Known, KnownHosts, Rights};
+use crate::output;
 use crate::state::StateDir;
 
 /// Runs the command.
@@ -122,7 +123,7 @@ fn failed(path: &Path, error: &io::Error) -> Failure {
 
 /// Whoever closed the pipe has read enough.
 fn print(line: &str) -> Exit {
-    let _ = writeln!(io::stdout().lock(), "{line}");
+    output::print_out(line);
     Exit::Done
 }
 

@@ -28,8 +28,8 @@ impl Admitted {
         }
         warn!(client = self.name, %service, "turned away: its key is not authorised for this");
         Some(Refusal {
-            error: format!("this user's key is not authorised for {}", words(service)),
-            hint: Some("whoever runs haul there decides that (`haul key list` shows it)".to_owned()),
+            error: format!("this user's key is not authorised for {}", words(service)).into(),
+            hint: Some("whoever runs haul there decides that (`haul key list` shows it)".into()),
         })
     }
 }
@@ -38,29 +38,29 @@ impl Admitted {
 pub fn admit(state: &StateDir, connection: &Connection) -> Result<Admitted, Refusal> {
     let Some(key) = connection.peer_key().map(|key| key.fingerprint()) else {
         warn!("turned away: it shows no key");
-        return Err(Refusal { error: "this side serves only clients that show a key".to_owned(), hint: None });
+        return Err(Refusal { error: "this side serves only clients that show a key".into(), hint: None });
     };
     let path = state.authorized_keys();
     let keys = AuthorizedKeys::load(path.clone()).map_err(|failure| {
         error!(%failure, "turned away: the file of authorised keys cannot be used");
-        Refusal { error: "the other side cannot use its authorised keys".to_owned(), hint: Some("its log says why".to_owned()) }
+        Refusal { error: "the other side cannot use its authorised keys".into(), hint: Some("its log says why".into()) }
     })?;
-    let hint = || Some(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"));
+    let hint = || Some(format!("on the other host, whoever runs haul there must say: haul key authorize {key}").into());
     let entry = match keys.find(key) {
         Some(Ok(entry)) => entry,
         Some(Err(fault)) => {
             error!(file = %path.display(), line = fault.line, reason = fault.reason, %key, "turned away: its line is refused");
-            return Err(Refusal { error: "this user's key is not authorised there".to_owned(), hint: hint() });
+            return Err(Refusal { error: "this user's key is not authorised there".into(), hint: hint() });
         }
         None => {
             warn!(%key, "turned away: this key is not authorised (`haul key authorize {key}` would let it in)");
-            return Err(Refusal { error: "this user's key is not authorised there".to_owned(), hint: hint() });
+            return Err(Refusal { error: "this user's key is not authorised there".into(), hint: hint() });
         }
     };
     let name = if entry.name.is_empty() { key.to_string() } else { entry.name };
     if let Some(reason) = entry.rights.turns_away(connection.remote_addr().ip(), Moment::now()) {
         warn!(client = name, "turned away: {reason}");
-        return Err(Refusal { error: format!("this user's key is not let in: {reason}"), hint: None });
+        return Err(Refusal { error: format!("this user's key is not let in: {reason}").into(), hint: None });
     }
     Ok(Admitted { key, name, rights: entry.rights })
 }

@@ -25,7 +25,7 @@ mod status;
 
 use std::env;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 
 use serde_json::Value;
 
@@ -33,6 +33,7 @@ use self::args::{ExecArgs, LabArgs, LabCommand, NameArgs, RunArgs, SetArgs, UpAr
 use self::control::{Request, ask};
 use self::start::{Emulator, Life};
 use crate::exit::{Exit, Failure};
+use crate::output;
 
 /// Does what the arguments say.
 pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
@@ -148,7 +149,7 @@ fn wan_name(args: &NameArgs) -> String {
 }
 
 fn print(text: &str) -> Result<Exit, Failure> {
-    match io::stdout().write_all(text.as_bytes()) {
+    match output::out_bytes(text.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!("cannot write: {error}"))),
         _ => Ok(Exit::Done),
     }

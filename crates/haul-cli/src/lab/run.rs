@@ -13,7 +13,7 @@ use super::bench::Progress;
 use super::bench::sites::Emulators;
 use super::print;
 use crate::exit::{Exit, Failure};
-use crate::interrupt;
+use crate::{interrupt, output};
 
 #[derive(Debug, Args)]
 pub struct ExperimentArgs {
@@ -61,7 +61,7 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     let mut missed = 0;
     for experiment in wanted {
         let out = directory(args, experiment)?;
-        eprintln!("{}: {}", experiment.name, experiment.about);
+        output::print_line(&format!("{}: {}", experiment.name, experiment.about));
         if !args.real {
             let facts = facts(&programs);
             missed += finish(Report { facts, ..(experiment.simulate)(scale) }, &out.join("simulated"))?;
@@ -97,7 +97,7 @@ fn measure(experiment: &Experiment, scale: Scale, args: &ExperimentArgs, program
         programs,
         tools: if args.tools.is_empty() { Tool::usual(Kind::Memory).collect() } else { args.tools.clone() },
         observer: RefCell::new(&mut observer),
-        progress: &|what| eprintln!("[{what}]"),
+        progress: &|what| output::print_line(&format!("[{what}]")),
     };
     (experiment.measure)(scale, &ground)
 }
@@ -110,7 +110,7 @@ fn finish(mut report: Report, out: &Path) -> Result<usize, Failure> {
         return Err(Failure::new("nothing was measured").hint("the notes above say why"));
     }
     report.write(out).map_err(|error| failure(&error))?;
-    eprintln!("Results are in {}", out.display());
+    output::print_line(&format!("Results are in {}", out.display()));
     Ok(report.missed())
 }
 

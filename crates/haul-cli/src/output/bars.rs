@@ -6,9 +6,9 @@ use haul_files::WirePath;
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::colours;
 use super::lines::{path_parts, time_left};
 use super::monitor::Look;
+use super::terminal::{colours, shown};
 
 /// Time before anything is drawn: a short copy draws nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -48,11 +48,11 @@ impl Bars {
         let found = look.counts.found.as_u64();
         let part = if found == 0 { 0.0 } else { look.counts.present().as_u64() as f64 / found as f64 };
         self.total.set_position(if look.counts.complete { (part * STEPS as f64) as u64 } else { 0 });
-        self.total.set_message(total_line(look, part));
+        self.total.set_message(shown(&total_line(look, part)));
         let part = file_part(look);
         self.file.set_style(if part.is_some() { self.barred.clone() } else { self.plain.clone() });
         self.file.set_position((part.unwrap_or(0.0) * STEPS as f64) as u64);
-        self.file.set_message(file_line(look));
+        self.file.set_message(shown(&file_line(look)));
     }
 
     /// Prints something that stays, above the bars.

@@ -4,7 +4,6 @@
 //! `name`, `size`, and `arrived`, which is null where it is not told (small files, an older version at the other end). Sizes are in bytes, rates in bits per second, times in
 //! seconds, unless the name says otherwise. Paths that are not UTF-8 are shown with replacement characters.
 
-use std::io::{self, Write as _};
 use std::time::Duration;
 
 use haul_files::{FileProblem, Note};
@@ -13,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::monitor::Look;
 use super::tally::ActiveFile;
+use super::terminal::out_json;
 
 /// Time between progress events.
 const EVERY: Duration = Duration::from_secs(1);
@@ -55,7 +55,7 @@ pub fn file(file: &ActiveFile) {
 
 /// Prints one event; whoever closed the pipe does not want it.
 pub fn print(event: &Value) {
-    let _ = writeln!(io::stdout().lock(), "{event}");
+    out_json(&event.to_string());
 }
 
 fn current(file: &ActiveFile) -> Value {

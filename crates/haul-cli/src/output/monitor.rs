@@ -118,6 +118,9 @@ impl Watch {
         self.stop_if_orphaned(now);
         let tally = &self.watched.tally;
         let counts = tally.counts();
+        if counts.arrived > Bytes::ZERO || counts.arrived_files > 0 {
+            interrupt::under_way();
+        }
         let look = Look {
             counts,
             path: (self.watched.path)(),
@@ -148,7 +151,9 @@ impl Watch {
     fn stop_if_asked(&mut self) {
         if interrupt::requested() && !self.told {
             self.told = true;
-            self.view.note("stopping, and keeping what has arrived; interrupt again to end at once");
+            if interrupt::is_under_way() {
+                self.view.note("stopping, and keeping what has arrived; interrupt again to end at once");
+            }
             self.watched.cancel.cancel();
         }
     }

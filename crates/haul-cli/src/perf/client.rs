@@ -118,7 +118,9 @@ impl Client {
         let mut incoming = BufReader::new(incoming);
         let welcome = match receive::<Answer>(&mut incoming) {
             Ok(Some(Answer::Welcome(welcome))) => welcome,
-            Ok(Some(Answer::Refused(refusal))) => return Err(Failure { message: refusal.error, hint: refusal.hint }),
+            Ok(Some(Answer::Refused(refusal))) => {
+                return Err(Failure { message: refusal.error.into(), hint: refusal.hint.map(String::from) });
+            }
             Ok(None) => return Err(Failure::new("the server ended the connection without an answer")),
             Err(error) => return Err(lost(&error)),
         };
@@ -363,7 +365,7 @@ mod tests {
             omit_us: 0,
             interval_us: 1,
             rate_bps: None,
-            mode: String::new(),
+            mode: "".into(),
             tcp: None,
         };
         let mut state = State::new(&plan);

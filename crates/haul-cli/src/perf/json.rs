@@ -6,6 +6,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
+use haul_units::PeerText;
 use serde_json::{Map, Value, json};
 
 use super::client::{Both, Outcome};
@@ -184,7 +185,8 @@ pub fn document(plan: &Plan, about: &Start, outcome: &Outcome) -> Value {
         document.insert("title".to_owned(), json!(title));
     }
     if let Some(output) = outcome.done.as_ref().and_then(|done| done.output.as_ref()) {
-        document.insert("server_output_text".to_owned(), json!(output));
+        document
+            .insert("server_output_text".to_owned(), json!(output.iter().map(PeerText::as_str).collect::<Vec<_>>().join("\n")));
     }
     if let Some(error) = first_error(outcome) {
         document.insert("error".to_owned(), json!(error));
@@ -194,7 +196,7 @@ pub fn document(plan: &Plan, about: &Start, outcome: &Outcome) -> Value {
 
 /// The first thing that went wrong in a measurement that has results all the same.
 pub fn first_error(outcome: &Outcome) -> Option<String> {
-    outcome.totals.iter().find_map(|total| total.error.clone())
+    outcome.totals.iter().find_map(|total| total.error.clone()).map(String::from)
 }
 
 /// Puts the directions of each interval together.

@@ -100,8 +100,8 @@ impl Meter<'_> {
             bytes: difference(&last.bytes, &base.bytes),
             paths: last.paths.iter().zip(&base.paths).map(|(now, before)| now.since(before)).collect(),
             spreads,
-            congestion,
-            error,
+            congestion: congestion.map(Into::into),
+            error: error.map(Into::into),
         }
     }
 
@@ -195,7 +195,7 @@ mod tests {
             omit_us,
             interval_us: 10_000,
             rate_bps: None,
-            mode: String::new(),
+            mode: "".into(),
             tcp: None,
         };
         let flow = Steady::default();

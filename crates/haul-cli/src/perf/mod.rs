@@ -28,7 +28,6 @@ pub use self::server::result_lines;
 pub use self::session::{Bounds, refuse, serve};
 pub use self::wire::{Ask, PROTOCOL};
 
-use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul::{Connection, MAX_BLOCK, Pacing, TransportConfig};
@@ -46,7 +45,11 @@ use crate::{interrupt, logging, output};
 /// Runs the command.
 pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, args.show.verbose.saturating_sub(1), false);
-    interrupt::watch();
+    if args.command.is_none() && !args.server {
+        interrupt::watch_connecting();
+    } else {
+        interrupt::watch();
+    }
     match &args.command {
         Some(PerfCommand::Mesh(mesh)) => mesh::run(mesh),
         None if args.server => server::run(args),
@@ -69,13 +72,14 @@ fn one(report: &Report<'_>, host: &str, connected: &Connected) -> Result<Exit, F
     let connection = &connected.connection;
     let cookie = data_encoding::HEXLOWER.encode(&now_unix().to_be_bytes());
     let ask = Ask {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: env!("CARGO_PKG_VERSION").into(),
         plan: report.plan.clone(),
         server_output: report.args.show.get_server_output,
-        cookie,
+        cookie: cookie.into(),
     };
     let mut client = Client::ask(connection, &ask)
         .map_err(|failure| connected.explained(Failure { message: format!("{host}: {}", failure.message), ..failure }))?;
+    interrupt::under_way();
     client.ping_idle()?;
     let about = about(report, host, connected, &ask, &client);
     report.started(&about);
@@ -112,8 +116,8 @@ fn plan(args: &PerfArgs) -> Result<Plan, Failure> {
         // iperf3's way to say: no reports but the last.
         interval_us: sample::micros(if every.is_zero() { plan::MAX_TIME } else { every }),
         rate_bps: measure.bitrate.map(haul::BitRate::as_bps).filter(|&bps| bps > 0),
-        mode: measure.mode.to_string(),
-        tcp: measure.tcp.then(|| TcpPlan { congestion: measure.congestion.clone() }),
+        mode: measure.mode.to_string().into(),
+        tcp: measure.tcp.then(|| TcpPlan { congestion: measure.congestion.clone().map(Into::into) }),
     };
     plan.check(plan::MAX_TIME).map_err(|error| Failure::new(error).hint("`haul perf --help` tells what is possible"))?;
     Ok(plan)
@@ -202,9 +206,9 @@ fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, clie
     Start {
         host: host.to_owned(),
         addresses: [connected.local_addr(), connection.remote_addr()],
-        cookie: ask.cookie.clone(),
-        server_version: client.welcome().version.clone(),
-        systems: [system_info(), client.welcome().system.clone()],
+        cookie: ask.cookie.to_string(),
+        server_version: client.welcome().version.to_string(),
+        systems: [system_info(), client.welcome().system.to_string()],
         server_key: connection.peer_key().map(|key| key.fingerprint().to_string()),
         title: report.args.show.title.clone(),
         paths: report.args.measure.paths,
@@ -260,13 +264,16 @@ impl Report<'_> {
             return event("end", &json::end(&self.plan, outcome));
         }
         if self.args.show.json {
-            return print(&pretty(&json::document(&self.plan, about, outcome)));
+            return output::out_json(&pretty(&json::document(&self.plan, about, outcome)));
         }
         self.lines(&text::totals(&self.plan, outcome));
         self.lines(&text::report(&self.plan, outcome));
         if let Some(server) = outcome.done.as_ref().and_then(|done| done.output.as_ref()) {
-            self.line("\nServer output:");
-            server.lines().for_each(|line| self.line(line));
+            self.line("");
+            self.line("Server output:");
+            for line in server {
+                self.line(line);
+            }
         }
         if let Some(error) = json::first_error(outcome) {
             output::print_error(&error);
@@ -281,7 +288,7 @@ impl Report<'_> {
         if self.args.show.json_stream {
             event("error", &json!(failure.message));
         } else if self.args.show.json {
-            print(&pretty(&json!({ "start": {}, "intervals": [], "end": {}, "error": failure.message })));
+            output::out_json(&pretty(&json!({ "start": {}, "intervals": [], "end": {}, "error": failure.message })));
         }
     }
 
@@ -293,25 +300,19 @@ impl Report<'_> {
 
     fn line(&self, text: &str) {
         match &self.args.show.title {
-            Some(title) => print(&format!("{title}:  {text}")),
-            None => print(text),
+            Some(title) => output::print_out(&format!("{title}:  {text}")),
+            None => output::print_out(text),
         }
     }
 }
 
 /// One line of --json-stream.
 fn event(name: &str, data: &Value) {
-    print(&json!({ "event": name, "data": data }).to_string());
+    output::print_event(&json!({ "event": name, "data": data }));
 }
 
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).unwrap_or_default()
-}
-
-/// Prints a line at once; a closed standard output is noticed nowhere else, and the measurement goes on for the server's sake.
-fn print(text: &str) {
-    let mut stdout = std::io::stdout().lock();
-    let _ = writeln!(stdout, "{text}").and_then(|()| stdout.flush());
 }
 
 #[cfg(test)]

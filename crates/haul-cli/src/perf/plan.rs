@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use haul_units::BitRate;
+use haul_units::{BitRate, PeerText};
 use serde::{Deserialize, Serialize};
 
 /// Streams at most.
@@ -78,7 +78,7 @@ pub enum Amount {
 pub struct TcpPlan {
     /// Congestion control; the system's where there is none.
     #[serde(default)]
-    pub congestion: Option<String>,
+    pub congestion: Option<PeerText>,
 }
 
 /// One measurement.
@@ -101,7 +101,7 @@ pub struct Plan {
     #[serde(default)]
     pub rate_bps: Option<u64>,
     /// haul's congestion control.
-    pub mode: String,
+    pub mode: PeerText,
     /// Over the kernel's TCP instead of haul.
     #[serde(default)]
     pub tcp: Option<TcpPlan>,
@@ -214,7 +214,7 @@ mod tests {
             omit_us: 0,
             interval_us: 1_000_000,
             rate_bps: None,
-            mode: String::new(),
+            mode: "".into(),
             tcp: None,
         }
     }

@@ -5,6 +5,7 @@
 use std::time::Duration;
 
 use haul::{Connection, PathStats, Stats};
+use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
 /// A path as its sender sees it.
@@ -34,7 +35,7 @@ pub struct PathSample {
     /// 99 of 100 bursts had at most so many packets; 0 where it is not known.
     pub burst_p99_pkts: u64,
     /// Phase of the congestion control.
-    pub phase: String,
+    pub phase: PeerText,
     /// Counter: packets sent.
     pub sent_pkts: u64,
     /// Counter: packets lost or sent again.
@@ -129,7 +130,7 @@ impl From<&Stats> for PathSample {
             pacing_bps: stats.pacing_rate.as_bps(),
             delivery_bps: stats.delivery_rate.as_bps(),
             burst_p99_pkts: stats.burst_p99_pkts,
-            phase: stats.controller.phase.to_owned(),
+            phase: stats.controller.phase.into(),
             sent_pkts: stats.sent_pkts,
             lost_pkts: stats.lost_pkts,
             spurious_pkts: stats.spurious_pkts,

@@ -20,7 +20,7 @@ use super::shares::{self, Shares};
 use super::wire::{Ask, CLOSE_ABORTED, PROTOCOL};
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::interrupt;
+use crate::{interrupt, output};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -46,7 +46,7 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let voice = Voice { json: args.show.json || args.show.json_stream };
     voice.listening(address, key, door.as_ref().err());
     if let Some(advice) = endpoint.buffer_warning() {
-        crate::output::print_hint(&advice);
+        output::print_hint(&advice);
     }
     let bounds = Bounds { longest: args.serve.max_time, rate: args.serve.max_bitrate, door: door.ok(), tcp_ports: 0..=0 };
     let visitors = Visitors {
@@ -165,14 +165,17 @@ impl Voice {
                 &json!({ "address": address.ip().to_string(), "port": address.port(), "key": key.to_string(), "tcp": no_tcp.is_none() }),
             );
         }
-        super::print(&format!("Server listening on {address}, UDP{}", if no_tcp.is_none() { ", and TCP for --tcp" } else { "" }));
+        output::print_out(&format!(
+            "Server listening on {address}, UDP{}",
+            if no_tcp.is_none() { ", and TCP for --tcp" } else { "" }
+        ));
         if let Some(error) = no_tcp {
-            super::print(&format!("TCP port {}: {error}; --tcp will use ports of its own", address.port()));
+            output::print_out(&format!("TCP port {}: {error}; --tcp will use ports of its own", address.port()));
         }
-        super::print(&format!("Its key is {key}"));
+        output::print_out(&format!("Its key is {key}"));
     }
 
     fn say(self, text: &str) {
-        if self.json { super::event("client", &json!(text)) } else { super::print(text) }
+        if self.json { super::event("client", &json!(text)) } else { output::print_out(text) }
     }
 }

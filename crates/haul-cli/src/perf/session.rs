@@ -11,6 +11,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul::{BitRate, Connection, ControllerChoice, RecvStream, SendStream};
+use haul_units::PeerText;
 
 use super::door::{COOKIE_BYTES, Door};
 use super::flow::set_congestion;
@@ -72,7 +73,7 @@ pub fn serve(
     let session = match Session::prepare(connection, bounds, ask) {
         Ok(session) => session,
         Err(failure) => {
-            let refusal = Refusal { error: failure.message.clone(), hint: failure.hint };
+            let refusal = Refusal::from(failure.clone());
             send(&mut control, &Answer::Refused(refusal))?;
             control.finish()?;
             control.wait_acknowledged()?;
@@ -133,10 +134,10 @@ impl Session {
 
     fn welcome(&self) -> Welcome {
         Welcome {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            system: super::system_info(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            system: super::system_info().into(),
             tcp_port: self.door.as_ref().map(Door::port),
-            tcp_cookie: self.tcp_cookie.clone(),
+            tcp_cookie: self.tcp_cookie.clone().into(),
         }
     }
 
@@ -166,7 +167,7 @@ impl Session {
                     guard.extend(self.allowed());
                     match carrier {
                         Ok(carrier) => played = Some(self.play(carrier, &control)?),
-                        Err(failure) => tell(&Message::Failed(failure.to_string()))?,
+                        Err(failure) => tell(&Message::Failed(failure.message.into()))?,
                     }
                 }
                 Message::Stop => played.iter().for_each(Played::stop),
@@ -226,7 +227,8 @@ impl Session {
             for thread in threads {
                 let _ = thread.join();
             }
-            let output = wanted.then(|| std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner)));
+            let output = std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner));
+            let output = wanted.then(|| output.lines().map(PeerText::from).collect());
             let done = Message::Done(Done { cpu: cpu.read(), output });
             let _ = send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), &done);
         });

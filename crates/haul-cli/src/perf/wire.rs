@@ -16,6 +16,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 
+use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Direction, Plan, Role};
@@ -38,7 +39,7 @@ const MAX_LINE: u64 = 512 << 10;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
     /// Version of the program.
-    pub version: String,
+    pub version: PeerText,
     /// What to measure.
     pub plan: Plan,
     /// Whether the client wants the server's own output.
@@ -46,7 +47,7 @@ pub struct Ask {
     pub server_output: bool,
     /// Names the measurement on both sides.
     #[serde(default)]
-    pub cookie: String,
+    pub cookie: PeerText,
 }
 
 /// What the server answers.
@@ -63,16 +64,16 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Welcome {
     /// Version of the program.
-    pub version: String,
+    pub version: PeerText,
     /// Its system, as `uname` has it.
     #[serde(default)]
-    pub system: String,
+    pub system: PeerText,
     /// Where TCP connections are taken, if the plan has any.
     #[serde(default)]
     pub tcp_port: Option<u16>,
     /// What each TCP connection says first.
     #[serde(default)]
-    pub tcp_cookie: String,
+    pub tcp_cookie: PeerText,
 }
 
 /// Everything after the first two lines.
@@ -96,7 +97,7 @@ pub enum Message {
     /// Ends the measurement before its time.
     Stop,
     /// What went wrong.
-    Failed(String),
+    Failed(PeerText),
     /// The client's totals.
     Results(Vec<Total>),
 }
@@ -149,10 +150,10 @@ pub struct Total {
     pub spreads: Option<Spreads>,
     /// Congestion control of the sender.
     #[serde(default)]
-    pub congestion: Option<String>,
+    pub congestion: Option<PeerText>,
     /// What went wrong, if it ended before its time.
     #[serde(default)]
-    pub error: Option<String>,
+    pub error: Option<PeerText>,
 }
 
 /// The server's last word.
@@ -162,7 +163,7 @@ pub struct Done {
     pub cpu: CpuUse,
     /// The server's own output, if it was asked for.
     #[serde(default)]
-    pub output: Option<String>,
+    pub output: Option<Vec<PeerText>>,
 }
 
 /// A line, newline included.

@@ -1,6 +1,6 @@
 //! The connecting side: to a `haul pipe -l`, or through ssh to a command.
 
-use std::io::{self, Write as _};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -13,6 +13,7 @@ use crate::args::PipeArgs;
 use crate::cp::operand::DaemonHost;
 use crate::exit::{Exit, Failure, chain};
 use crate::interrupt;
+use crate::output::PeerOutput;
 use crate::reach::{Connector, Host};
 use crate::session::{Refusal, RepliedStream};
 use crate::tunnel::{Ask, CLOSE_ABORTED, CLOSE_DONE, Frame, Status, ask};
@@ -82,7 +83,7 @@ impl Far<'_> {
 
     fn refused(&self, error: &io::Error) -> Failure {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
-            Some(refusal) => Failure { message: format!("{}: {refusal}", self.host), hint: refusal.hint.clone() },
+            Some(refusal) => refusal.to_failure(&self.host),
             None => Failure::new(format!("{}: {}", self.host, chain(error))),
         }
     }
@@ -92,12 +93,11 @@ impl Far<'_> {
 fn watch(control: RecvStream, connection: Connection, stop: Arc<AtomicBool>) -> JoinHandle<io::Result<Option<Status>>> {
     thread::spawn(move || {
         let mut control = RepliedStream::new(control);
-        let mut ended = None;
+        let (mut ended, mut errors) = (None, PeerOutput::default());
         loop {
             match Frame::read_from(&mut control) {
                 Ok(Frame::Error(bytes)) => {
-                    // Nobody may be reading it any more; the command goes on.
-                    let _ = io::stderr().write_all(&bytes);
+                    errors.pass(&bytes);
                 }
                 Ok(Frame::Exit(status)) => {
                     stop.store(true, Ordering::Relaxed);

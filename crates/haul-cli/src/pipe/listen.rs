@@ -112,7 +112,7 @@ fn admit(connection: Connection, state: Option<&StateDir>, limit: Option<BitRate
     let refusal = match admitted.map(|admitted| admitted.and_then(|admitted| admitted.refuses(keys::Service::Pipe))) {
         Err(refusal) | Ok(Some(refusal)) => refusal,
         _ if session.ask == Ask::Pipe => return Some(session),
-        _ => Refusal { error: "this is a pipe: it runs no commands".to_owned(), hint: None },
+        _ => Refusal { error: "this is a pipe: it runs no commands".into(), hint: None },
     };
     session.refuse(&refusal);
     None

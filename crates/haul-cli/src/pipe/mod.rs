@@ -25,7 +25,10 @@ use crate::{interrupt, logging, tunnel};
 pub fn run(args: &PipeArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
     let role = Role::of(args)?;
-    interrupt::watch();
+    match role {
+        Role::Listen { .. } => interrupt::watch(),
+        Role::Connect { .. } | Role::Command { .. } => interrupt::watch_connecting(),
+    }
     match role {
         Role::Listen { port } => listen::run(args, port),
         Role::Connect { host } => far::connect(args, &host),

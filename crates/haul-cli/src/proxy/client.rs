@@ -128,6 +128,7 @@ impl Client<'_> {
         }
         let session = runtime.block_on(session::greet(&connected.connection, &self.opening, &self.host.to_string()));
         let session = session.map_err(|failure| connected.explained(failure))?;
+        interrupt::under_way();
         self.hub.report.connected(&self.host);
         for (asked, port) in self.opening.listen.iter().zip(&session.listening) {
             let to: &dyn std::fmt::Display = if asked.socks { &"SOCKS5 clients there" } else { &"a target here" };
@@ -147,6 +148,6 @@ impl Client<'_> {
 
 /// What a client says first.
 pub fn opening(listen: Vec<super::wire::RemoteListen>, only: Option<Vec<Target>>) -> Opening {
-    let only = only.map(|targets| targets.iter().map(Target::to_string).collect());
-    Opening { version: env!("CARGO_PKG_VERSION").to_owned(), listen, only }
+    let only = only.map(|targets| targets.iter().map(|target| target.to_string().into()).collect());
+    Opening { version: env!("CARGO_PKG_VERSION").into(), listen, only }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
 use super::target::{Target, fields, parse_port};
@@ -18,7 +19,7 @@ pub enum Bind {
     /// Everybody.
     All,
     /// An address, or the name of one.
-    On(String),
+    On(PeerText),
 }
 
 /// A TCP port to listen on.
@@ -76,7 +77,7 @@ impl Bind {
         match text {
             "" | "*" => Self::All,
             "localhost" => Self::Loopback,
-            address => Self::On(address.to_owned()),
+            address => Self::On(address.into()),
         }
     }
 }

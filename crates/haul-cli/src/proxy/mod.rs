@@ -62,17 +62,17 @@ pub fn run(args: &ProxyArgs) -> Result<Exit, Failure> {
     match &args.command {
         None => over_ssh(args),
         Some(ProxyCommand::Serve(args)) => {
-            start(&args.carriage);
+            start(&args.carriage, interrupt::watch);
             server::run(args, transport(&args.carriage))
         }
         Some(ProxyCommand::Connect(args)) => connect(args),
     }
 }
 
-fn start(args: &CarriageArgs) {
+fn start(args: &CarriageArgs, watch: fn()) {
     // A program that reads events does not want to be told everything twice.
     logging::start(logging::Audience::Operator, args.verbose, args.quiet || args.json);
-    interrupt::watch();
+    watch();
 }
 
 fn transport(args: &CarriageArgs) -> TransportConfig {
@@ -96,7 +96,7 @@ fn over_ssh(args: &ProxyArgs) -> Result<Exit, Failure> {
         return Err(Failure::new(format!("{host}: nothing to forward"))
             .hint("name ports with -L, -R or -D, for instance -L 8080:localhost:80; `haul proxy --help` shows all ways"));
     }
-    start(&args.carriage);
+    start(&args.carriage, interrupt::watch_connecting);
     let asked = |remote: &RemoteForward| RemoteListen {
         listen: remote.listen.clone().opened(args.forwards.gateway_ports),
         socks: remote.target.is_none(),
@@ -126,7 +126,7 @@ fn connect(args: &ProxyConnectArgs) -> Result<Exit, Failure> {
         return Err(Failure::new(format!("{host}: over ssh the other side has no target of its own"))
             .hint("name one with --to HOST:PORT, or with -L PORT:HOST:HOSTPORT"));
     }
-    start(&args.carriage);
+    start(&args.carriage, interrupt::watch_connecting);
     let aim = args.to.clone().map_or(Aim::Numbered(0), Aim::Named);
     let to_target = |listen: &Listen| Door {
         listen: listen.clone().opened(args.forwards.gateway_ports),

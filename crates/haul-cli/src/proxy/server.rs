@@ -128,7 +128,7 @@ fn refuse_ports(opening: &Opening) -> Result<(), Refusal> {
         return Ok(());
     }
     let error = "this proxy listens on no ports for its clients".to_owned();
-    Err(Refusal { error, hint: Some("over ssh, `haul proxy user@host -R` does".to_owned()) })
+    Err(Refusal { error: error.into(), hint: Some("over ssh, `haul proxy user@host -R` does".into()) })
 }
 
 /// Serves somebody who has logged in as this user: whatever the client does not rule out itself. False if it asked for nothing: it has lost the
@@ -140,7 +140,7 @@ pub fn serve_account(connection: &Connection, cancel: &Cancel) -> Result<bool, F
         let policy = match confine(&opening) {
             Ok(policy) => policy,
             Err(error) => {
-                session::refuse(connection, control, Refusal { error, hint: None }).await;
+                session::refuse(connection, control, Refusal { error: error.into(), hint: None }).await;
                 return true;
             }
         };
@@ -149,7 +149,7 @@ pub fn serve_account(connection: &Connection, cancel: &Cancel) -> Result<bool, F
         let (ports, attending) = match attend_all(&opening, &link, &hub).await {
             Ok(opened) => opened,
             Err(Failure { message, hint }) => {
-                session::refuse(connection, control, Refusal { error: message, hint }).await;
+                session::refuse(connection, control, Refusal { error: message.into(), hint: hint.map(Into::into) }).await;
                 return true;
             }
         };

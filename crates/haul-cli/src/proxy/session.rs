@@ -36,10 +36,10 @@ pub async fn greet(connection: &Connection, opening: &Opening, host: &str) -> Re
     let heard = timeout(PATIENCE, talk).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
     match heard.map_err(|error| Failure::new(format!("{host}: {}", chain(&error))))? {
         (control, Answer::Served { version, listening }) => {
-            tracing::debug!(version, "the other side answers");
+            tracing::debug!(%version, "the other side answers");
             Ok(Session { _control: control, listening })
         }
-        (_, Answer::Refused(Refusal { error, hint })) => Err(Failure { message: format!("{host}: {error}"), hint }),
+        (_, Answer::Refused(refusal)) => Err(refusal.to_failure(&host)),
     }
 }
 
@@ -55,7 +55,7 @@ pub async fn hear(connection: &Connection) -> io::Result<(Streams, Opening)> {
 
 /// Says yes.
 pub async fn serve(mut control: Streams, listening: Vec<u16>) -> io::Result<Session> {
-    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let version = env!("CARGO_PKG_VERSION").into();
     write_line(&mut control.0, &Answer::Served { version, listening: listening.clone() }).await?;
     Ok(Session { _control: control, listening })
 }

@@ -4,6 +4,8 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use haul_units::is_unprintable;
+
 /// Longest name, in bytes: what fits the length field of SOCKS5 and of the stream's header.
 pub const MAX_NAME: usize = 255;
 
@@ -44,7 +46,7 @@ impl FromStr for TargetHost {
         if let Ok(address) = text.parse::<IpAddr>() {
             return Ok(Self::Address(address.to_canonical()));
         }
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || !c.is_ascii() && !c.is_control();
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') || !c.is_ascii() && !is_unprintable(c);
         if text.is_empty() || text.len() > MAX_NAME || text.starts_with('-') || !text.chars().all(plain) {
             return Err(format!("`{text}` is no host: write a name or an address, an IPv6 address in brackets"));
         }

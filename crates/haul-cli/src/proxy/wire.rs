@@ -20,6 +20,7 @@ use std::io;
 use std::net::IpAddr;
 
 use haul::{RecvStream, SendStream};
+use haul_units::PeerText;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -40,13 +41,13 @@ const MAX_REASON: usize = 1024;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Opening {
     /// Version of the program, for the log.
-    pub version: String,
+    pub version: PeerText,
     /// Ports to listen on over there; what comes there is for the client's target of the same number.
     #[serde(default)]
     pub listen: Vec<RemoteListen>,
     /// The only targets that the client will name, if it knows them; the far side then allows no others.
     #[serde(default)]
-    pub only: Option<Vec<String>>,
+    pub only: Option<Vec<PeerText>>,
 }
 
 /// A port to listen on for the client.
@@ -65,7 +66,7 @@ pub enum Answer {
     /// Streams may follow.
     Served {
         /// Version of the program, for the log.
-        version: String,
+        version: PeerText,
         /// The ports listened on, in the order that they were asked for.
         #[serde(default)]
         listening: Vec<u16>,
@@ -89,7 +90,7 @@ pub struct Refused {
     /// RFC 1928 6.
     pub code: u8,
     /// For the log.
-    pub why: String,
+    pub why: PeerText,
 }
 
 /// Some server failure.
@@ -156,13 +157,13 @@ fn encode(target: &Target) -> Vec<u8> {
 
 impl Refused {
     /// For this reason.
-    pub fn new(code: u8, why: impl Into<String>) -> Self {
+    pub fn new(code: u8, why: impl Into<PeerText>) -> Self {
         Self { code, why: why.into() }
     }
 
     /// As the whole answer.
     pub fn to_answer(&self) -> Vec<u8> {
-        let why = self.why.as_bytes();
+        let why = self.why.as_str().as_bytes();
         [&[self.code.max(1)], why.get(..MAX_REASON).unwrap_or(why)].concat()
     }
 
@@ -172,8 +173,7 @@ impl Refused {
     /// From the whole answer.
     pub fn parse(answer: &[u8]) -> Self {
         let (code, why) = answer.split_first().unwrap_or((&FAILED, &[]));
-        let clean = |c: char| if c.is_control() { ' ' } else { c };
-        Self { code: *code, why: String::from_utf8_lossy(why).chars().map(clean).collect() }
+        Self { code: *code, why: PeerText::from_bytes(why) }
     }
 
     /// Reads an answer; none is a success.
@@ -262,7 +262,7 @@ mod tests {
     fn a_refusal_is_never_taken_for_a_success() {
         assert_eq!(Refused::new(0, "no").to_answer(), b"\x01no");
         assert_eq!(Refused::new(5, "x".repeat(5000)).to_answer().len(), Refused::LONGEST);
-        assert_eq!(Refused::parse(b"\x05no\x1b[m"), Refused::new(5, "no [m"));
+        assert_eq!(Refused::parse(b"\x05no\x1b[m"), Refused::new(5, "no\\u{1b}[m"));
     }
 
     #[test]

@@ -73,11 +73,11 @@ impl Connector<'_> {
         let (controller, window) = (self.transport.controller, self.transport.stream_window);
         ClientHello {
             bootstrap: BOOTSTRAP,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            client: client.to_string(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            client: client.to_string().into(),
             family: self.family(),
             udp_ports: self.udp_port.map(PortRange::ends),
-            controller: (controller != ControllerChoice::default()).then(|| controller.to_string()),
+            controller: (controller != ControllerChoice::default()).then(|| controller.to_string().into()),
             stream_window: (window != TransportConfig::default().stream_window).then_some(window.as_u64()),
             filler: self.transport.filler,
             remembered: self.transport.remembered.map(SavedPath::from),

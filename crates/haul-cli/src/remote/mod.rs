@@ -42,7 +42,7 @@ pub fn run(greeting: Option<&str>) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, 0, true);
     let (endpoint, answer) = match prepare(greeting) {
         Ok((endpoint, hello, ports)) => (Some((endpoint, ports)), RemoteAnswer::Ready(hello)),
-        Err(Failure { message, hint }) => (None, RemoteAnswer::Failed { error: message, hint }),
+        Err(Failure { message, hint }) => (None, RemoteAnswer::Failed { error: message.into(), hint: hint.map(Into::into) }),
     };
     let mut stdout = io::stdout().lock();
     let said = stdout.write_all(answer.to_line().as_bytes()).and_then(|()| stdout.flush());
@@ -82,12 +82,12 @@ fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclus
     let endpoint = listen(&hello, &config)?;
     let opening = hello.opening.as_ref().and_then(|opening| BASE64.decode(opening.as_bytes()).ok());
     let remote = RemoteHello {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: env!("CARGO_PKG_VERSION").into(),
         port: endpoint.local_addr().port(),
-        server: server.to_string(),
-        token: BASE64.encode(&endpoint.admission_token()),
+        server: server.to_string().into(),
+        token: BASE64.encode(&endpoint.admission_token()).into(),
         addresses: ssh_address(env::var("SSH_CONNECTION").ok().as_deref()).into_iter().collect(),
-        advice: endpoint.buffer_warning(),
+        advice: endpoint.buffer_warning().map(Into::into),
         answer: opening.and_then(|opening| answer(&endpoint, &opening)),
     };
     Ok((endpoint, remote, ports(&hello)?))

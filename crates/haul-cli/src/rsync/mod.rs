@@ -48,7 +48,7 @@ pub fn run(args: &RsyncArgs) -> Result<Exit, Failure> {
 /// Runs a command on another host.
 pub fn run_rsh(args: &RshArgs) -> Exit {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
-    interrupt::watch();
+    interrupt::watch_connecting();
     let code = rsh(args).unwrap_or_else(|failure| {
         output::print_failure(&failure);
         FAILED

@@ -81,7 +81,7 @@ impl Clients {
         if full {
             warn!(most = MOST, "turned away: too many clients");
             let hint = Some("try again later".to_owned());
-            return refuse(connection, &Refusal { error: "the daemon has too many clients".to_owned(), hint });
+            return refuse(connection, &Refusal { error: "the daemon has too many clients".into(), hint: hint.map(Into::into) });
         }
         let admitted = match keys::admit(&self.state, &connection) {
             Ok(admitted) => admitted,
@@ -103,7 +103,7 @@ impl Clients {
             Ok(session) => session,
             Err(error) => return info!(client = name, %error, "left without asking for anything"),
         };
-        info!(client = name, version = session.opening.version, "connected");
+        info!(client = name, version = %session.opening.version, "connected");
         self.part_from_the_dead(number);
         let observer = Log { span: Span::current() };
         let (result, farewell) = session.serve(&access, limit, &observer, cancel);
@@ -118,7 +118,7 @@ impl Clients {
     /// A client that measures the path: it needs no root, only to be let in.
     fn measure(name: &str, limit: Option<BitRate>, connection: &Connection, cancel: &Cancel) {
         let (bounds, cancel) = (perf::Bounds::trusted(limit, 0..=0), cancel.clone());
-        let asked = |ask: &perf::Ask| info!(client = name, version = ask.version, "measures");
+        let asked = |ask: &perf::Ask| info!(client = name, version = %ask.version, "measures");
         match perf::serve(connection, &bounds, move || cancel.is_cancelled(), asked) {
             Ok(measured) => perf::result_lines(&measured).iter().for_each(|line| info!(client = name, "{line}")),
             Err(error) => info!(client = name, %error, "the measurement failed"),

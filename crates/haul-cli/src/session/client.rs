@@ -59,7 +59,7 @@ impl ClientSession {
     pub fn run(&self, job: &Job, limit: Option<BitRate>, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
         let (mut send, receive) = self.connection.open_bi().map_err(|error| CopyError::Connection(error.into()))?;
         let opening = Opening {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: env!("CARGO_PKG_VERSION").into(),
             limit_bps: limit.filter(|_| self.receiving).map(BitRate::as_bps),
             telemetry: true,
         };

@@ -4,9 +4,11 @@ use std::error::Error;
 use std::fmt;
 use std::io::{self, Read};
 
+use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
 use super::adapter::read_line;
+use crate::exit::Failure;
 
 /// Longest greeting, in bytes.
 const MAX_GREETING: usize = 4096;
@@ -15,7 +17,7 @@ const MAX_GREETING: usize = 4096;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Opening {
     /// Version of the program, for the log.
-    pub version: String,
+    pub version: PeerText,
     /// What the server may send at most, in bits per second.
     #[serde(default)]
     pub limit_bps: Option<u64>,
@@ -31,7 +33,7 @@ pub enum Reply {
     /// The engine follows.
     Served {
         /// Version of the program, for the log.
-        version: String,
+        version: PeerText,
     },
     /// Nothing follows.
     Refused(Refusal),
@@ -41,19 +43,32 @@ pub enum Reply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
     /// What is wrong.
-    pub error: String,
+    pub error: PeerText,
     /// What to do about it.
     #[serde(default)]
-    pub hint: Option<String>,
+    pub hint: Option<PeerText>,
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.error)
+        self.error.fmt(f)
     }
 }
 
 impl Error for Refusal {}
+
+impl Refusal {
+    /// As the failure of what was asked of `host`.
+    pub fn to_failure(&self, host: &dyn fmt::Display) -> Failure {
+        Failure { message: format!("{host}: {self}"), hint: self.hint.clone().map(String::from) }
+    }
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Self { error: failure.message.into(), hint: failure.hint.map(PeerText::from) }
+    }
+}
 
 /// Writes a greeting as a line.
 pub fn to_line(greeting: &impl Serialize) -> Vec<u8> {
@@ -85,7 +100,7 @@ impl<R: Read> Read for RepliedStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.replied {
             match from_line(&mut self.stream)? {
-                Reply::Served { version } => tracing::debug!(version, "the server answers"),
+                Reply::Served { version } => tracing::debug!(%version, "the server answers"),
                 Reply::Refused(refusal) => return Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal)),
             }
             self.replied = true;

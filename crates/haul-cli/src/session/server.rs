@@ -46,7 +46,7 @@ impl ServerSession {
         if let Some(lower) = [limit, asked].into_iter().flatten().min() {
             self.connection.set_rate_limit(Some(lower));
         }
-        let reply = to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").to_owned() });
+        let reply = to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() });
         let replied = self.control_out.write_all(&reply);
         let (connection, control_out) = (self.connection, self.control_out);
         let result = replied.map_err(CopyError::Connection).and_then(|()| {
@@ -73,7 +73,7 @@ impl ServerSession {
         // A client that has gone needs no reply.
         let _ = self.control_out.write_all(&to_line(&Reply::Refused(refusal.clone())));
         let Self { connection, control_out, .. } = self;
-        Farewell { connection, control_out, code: CLOSE_REFUSED, reason: refusal.error.clone() }.part(&Cancel::new());
+        Farewell { connection, control_out, code: CLOSE_REFUSED, reason: refusal.error.to_string() }.part(&Cancel::new());
     }
 }
 

@@ -17,6 +17,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use data_encoding::BASE64URL_NOPAD;
 use haul::Endpoint;
+use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -83,9 +84,9 @@ pub struct ClientHello {
     /// Version of this exchange.
     pub bootstrap: u32,
     /// Version of the program, for messages.
-    pub version: String,
+    pub version: PeerText,
     /// Fingerprint of the key that will connect.
-    pub client: String,
+    pub client: PeerText,
     /// Addresses to listen on.
     #[serde(default)]
     pub family: Family,
@@ -94,7 +95,7 @@ pub struct ClientHello {
     pub udp_ports: Option<(u16, u16)>,
     /// Congestion control of the far side: `cubic`, `fixed:RATE`.
     #[serde(default)]
-    pub controller: Option<String>,
+    pub controller: Option<PeerText>,
     /// Bytes that a new ordered stream may run ahead of its reader, where many streams want less than usual.
     #[serde(default)]
     pub stream_window: Option<u64>,
@@ -118,10 +119,10 @@ pub enum RemoteAnswer {
     /// It cannot.
     Failed {
         /// Why.
-        error: String,
+        error: PeerText,
         /// What to do about it.
         #[serde(default)]
-        hint: Option<String>,
+        hint: Option<PeerText>,
     },
 }
 
@@ -129,19 +130,19 @@ pub enum RemoteAnswer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RemoteHello {
     /// Version of the program, for messages.
-    pub version: String,
+    pub version: PeerText,
     /// The UDP port that it listens on.
     pub port: u16,
     /// Fingerprint of its key.
-    pub server: String,
+    pub server: PeerText,
     /// What proves that the client comes by way of ssh, in base64.
-    pub token: String,
+    pub token: PeerText,
     /// Addresses that it may be reached at, as ssh's connection shows them.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
     /// Advice about the far side's system, for instance small socket buffers.
     #[serde(default)]
-    pub advice: Option<String>,
+    pub advice: Option<PeerText>,
     /// The answer to the client's opening, in base64; without one the handshake goes over UDP.
     #[serde(default)]
     pub answer: Option<String>,
@@ -154,7 +155,7 @@ pub enum AnswerError {
     #[error("the far side ended without an answer")]
     Missing {
         /// The last lines that it printed.
-        printed: Vec<String>,
+        printed: Vec<PeerText>,
     },
     /// It does not make sense.
     #[error("the far side's answer cannot be understood")]
@@ -213,7 +214,7 @@ pub fn find_answer(reader: &mut impl BufRead) -> Result<RemoteAnswer, AnswerErro
             if printed.len() == KEPT_LINES {
                 printed.remove(0);
             }
-            printed.push(line.to_owned());
+            printed.push(PeerText::from(line));
         }
     }
 }

@@ -6,11 +6,13 @@
 
 mod command;
 mod hello;
+mod keeper;
 mod nodelay;
 mod resolve;
 mod session;
 
 pub use command::{SshCommand, quoted_word};
 pub use hello::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, find_answer};
+pub use keeper::spawn;
 pub use resolve::{candidates, resolve, ssh_names};
 pub use session::SshSession;

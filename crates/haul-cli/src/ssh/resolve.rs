@@ -4,13 +4,15 @@
 //! ssh reached it. Both are tried: behind address translation only the first works, behind a jump host often only the second.
 
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
-use super::{Family, SshCommand};
+use super::{Family, SshCommand, spawn};
 
 /// The names that ssh would connect to: the real host name, or else the one given.
 pub fn ssh_names(command: &SshCommand, given: &str) -> String {
-    let output = command.explain().stdin(Stdio::null()).stderr(Stdio::null()).output();
+    let mut explain = command.explain();
+    explain.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let output = spawn(explain).and_then(Child::wait_with_output);
     let explained = output.ok().filter(|output| output.status.success());
     explained.and_then(|output| hostname(&String::from_utf8_lossy(&output.stdout))).unwrap_or_else(|| given.to_owned())
 }

@@ -1,19 +1,30 @@
 //! ssh, while it runs.
 
-use std::io::{BufReader, ErrorKind, Write as _};
+use std::io::{BufReader, ErrorKind, Read, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
+
+use haul_units::PeerText;
 
 use super::hello::AnswerError;
 use super::nodelay::NoDelay;
-use super::{ClientHello, RemoteAnswer, RemoteHello, SshCommand, find_answer};
-use crate::clock;
+use super::{ClientHello, RemoteAnswer, RemoteHello, SshCommand, find_answer, spawn};
 use crate::exit::Failure;
+use crate::output::PeerOutput;
+use crate::{clock, interrupt};
 
 /// How long the far side has to end by itself once the copy is over.
 const FAREWELL: Duration = Duration::from_secs(5);
+/// The same once the user has asked for the end: the end of its input tells the far side as much as a wait would.
+const HURRY: Duration = Duration::from_millis(300);
 /// How often that is looked at.
 const LOOK: Duration = Duration::from_millis(10);
+/// How often to look for an interrupt while ssh logs in.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long ssh's last words may take once it has ended; a process that it left behind may hold its standard error for ever.
+const LAST_WORDS: Duration = Duration::from_millis(300);
 
 /// A running ssh with `haul remote` at its far end. Dropping it ends both.
 #[derive(Debug)]
@@ -25,29 +36,34 @@ pub struct SshSession {
     left: bool,
     /// Round-trip time of its connection, if it could be looked at.
     rtt: Option<Duration>,
+    /// Ends when all that ssh says on its standard error has been passed on.
+    said: mpsc::Receiver<()>,
     /// Kept open, so that the far side never writes to a closed pipe.
-    _stdout: BufReader<ChildStdout>,
+    stdout: Option<BufReader<ChildStdout>>,
 }
 
 impl SshSession {
     /// Logs in and exchanges greetings; ssh asks for passwords itself, on the terminal.
     pub fn start(command: &SshCommand, host: &str, hello: &ClientHello) -> Result<(Self, RemoteHello), Failure> {
         tracing::debug!("ssh starts");
-        let child = command.start_with(hello).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = child.map_err(|error| not_started(command, &error))?;
+        let mut start = command.start_with(hello);
+        start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = spawn(start).map_err(|error| not_started(command, &error))?;
         let prompt = NoDelay::of(&child);
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else { unreachable!("both were asked for as pipes") };
+        let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
+            unreachable!("all were asked for as pipes")
+        };
+        let said = pass_on(stderr);
         // If ssh has ended, the missing answer says so with a better reason than a broken pipe.
         let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
-        let mut stdout = BufReader::new(stdout);
-        let answer = find_answer(&mut stdout);
-        let rtt = prompt.rtt();
+        let mut session = Self { child, stdin: Some(stdin), left: false, rtt: None, said, stdout: None };
+        let answer = session.await_answer(BufReader::new(stdout))?;
+        session.rtt = prompt.rtt();
         drop(prompt);
-        let mut session = Self { child, stdin: Some(stdin), left: false, rtt, _stdout: stdout };
         match answer {
             Ok(RemoteAnswer::Ready(remote)) => {
-                tracing::debug!(port = remote.port, ?rtt, "the far side listens");
+                tracing::debug!(port = remote.port, rtt = ?session.rtt, "the far side listens");
                 Ok((session, remote))
             }
             Ok(RemoteAnswer::Failed { error, hint }) => {
@@ -57,6 +73,30 @@ impl SshSession {
                 .hint("install the same version of haul on both hosts")),
             Err(AnswerError::Io(error)) => Err(Failure::new(format!("{host}: reading from ssh: {error}"))),
             Err(AnswerError::Missing { printed }) => Err(no_answer(command, host, session.end(), &printed)),
+        }
+    }
+
+    /// Waits for the far side's line: as long as a login may take, but no longer than the user wants.
+    fn await_answer(&mut self, mut stdout: BufReader<ChildStdout>) -> Result<Result<RemoteAnswer, AnswerError>, Failure> {
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let answer = find_answer(&mut stdout);
+            let _ = tell.send((answer, stdout));
+        });
+        loop {
+            match told.recv_timeout(GLANCE) {
+                Ok((answer, stdout)) => {
+                    self.stdout = Some(stdout);
+                    return Ok(answer);
+                }
+                Err(RecvTimeoutError::Timeout) if interrupt::requested() => {
+                    // It does not look at its input while it logs in.
+                    let _ = self.child.kill();
+                    return Err(Failure::new("interrupted"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(Failure::new("reading from ssh failed")),
+            }
         }
     }
 
@@ -79,11 +119,17 @@ impl SshSession {
     /// Ends the far side and waits for it, in the end by force.
     pub fn end(&mut self) -> Option<ExitStatus> {
         drop(self.stdin.take());
-        let deadline = clock::now() + FAREWELL;
-        while clock::now() < deadline {
+        let status = self.await_end();
+        let _ = self.said.recv_timeout(LAST_WORDS);
+        status
+    }
+
+    fn await_end(&mut self) -> Option<ExitStatus> {
+        let begun = clock::now();
+        while clock::now() - begun < if interrupt::requested() { HURRY } else { FAREWELL } {
             match self.child.try_wait() {
                 Ok(Some(status)) => return Some(status),
-                Ok(None) => std::thread::park_timeout(LOOK),
+                Ok(None) => thread::park_timeout(LOOK),
                 Err(_) => return None,
             }
         }
@@ -100,6 +146,20 @@ impl Drop for SshSession {
     }
 }
 
+/// Passes ssh's standard error on to ours, cleaned: what the far side prints there comes with it.
+fn pass_on(mut stderr: impl Read + Send + 'static) -> mpsc::Receiver<()> {
+    let (ended, when_ended) = mpsc::channel();
+    thread::spawn(move || {
+        let mut output = PeerOutput::default();
+        let mut part = [0; 4096];
+        while let Ok(read @ 1..) = stderr.read(&mut part) {
+            output.pass(part.get(..read).unwrap_or_default());
+        }
+        drop(ended);
+    });
+    when_ended
+}
+
 fn not_started(command: &SshCommand, error: &std::io::Error) -> Failure {
     let program = command.program().display();
     let failure = Failure::new(format!("{program}: {error}"));
@@ -111,7 +171,7 @@ fn not_started(command: &SshCommand, error: &std::io::Error) -> Failure {
 }
 
 /// ssh ended before `haul remote` said anything: its exit status tells whose fault it was.
-fn no_answer(command: &SshCommand, host: &str, status: Option<ExitStatus>, printed: &[String]) -> Failure {
+fn no_answer(command: &SshCommand, host: &str, status: Option<ExitStatus>, printed: &[PeerText]) -> Failure {
     let remote = command.remote().display();
     let failure = match status.and_then(|status| status.code()) {
         Some(127) => Failure::new(format!("{host}: haul not found there"))
@@ -127,7 +187,14 @@ fn no_answer(command: &SshCommand, host: &str, status: Option<ExitStatus>, print
     };
     match printed {
         [] => failure,
-        lines => Failure { message: format!("{} (it printed: {})", failure.message, lines.join(" / ")), ..failure },
+        lines => Failure {
+            message: format!(
+                "{} (it printed: {})",
+                failure.message,
+                lines.iter().map(PeerText::as_str).collect::<Vec<_>>().join(" / ")
+            ),
+            ..failure
+        },
     }
 }
 
@@ -142,7 +209,7 @@ mod tests {
     fn explained(code: i32, printed: &[&str]) -> Failure {
         let host = SshHost { user: None, host: "far".into(), port: None };
         let command = SshCommand::new(&SshArgs::default(), &host, false, false);
-        let printed: Vec<String> = printed.iter().map(|&line| line.to_owned()).collect();
+        let printed: Vec<PeerText> = printed.iter().map(|&line| line.into()).collect();
         no_answer(&command, "far", Some(ExitStatus::from_raw(code << 8)), &printed)
     }
 

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 
 use data_encoding::BASE64;
 use haul::{Connection, RecvStream, SendStream};
+use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
 use crate::session::{Reply, to_line};
@@ -24,7 +25,7 @@ pub enum Ask {
 #[derive(Serialize, Deserialize)]
 struct Opening {
     /// Version of the program, for the log.
-    version: String,
+    version: PeerText,
     ask: Ask,
 }
 
@@ -43,7 +44,7 @@ pub struct Asked {
 /// Asks, and opens the data stream.
 pub fn ask(connection: &Connection, ask: Ask) -> io::Result<Asked> {
     let (mut control_out, control) = connection.open_bi()?;
-    control_out.write_all(&to_line(&Opening { version: env!("CARGO_PKG_VERSION").to_owned(), ask }))?;
+    control_out.write_all(&to_line(&Opening { version: env!("CARGO_PKG_VERSION").into(), ask }))?;
     let (send, receive) = connection.open_bi()?;
     Ok(Asked { control, send, receive, _control_out: control_out })
 }
@@ -53,13 +54,13 @@ pub fn read_ask(control: &mut BufReader<RecvStream>) -> io::Result<Ask> {
     let mut line = Vec::new();
     control.by_ref().take(MAX_OPENING).read_until(b'\n', &mut line)?;
     let opening: Opening = serde_json::from_slice(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
-    tracing::debug!(version = opening.version, "asked");
+    tracing::debug!(version = %opening.version, "asked");
     Ok(opening.ask)
 }
 
 /// Grants what was asked for.
 pub fn granted() -> Vec<u8> {
-    to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").to_owned() })
+    to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() })
 }
 
 /// Bytes as text in JSON: a command line need not be UTF-8.

@@ -70,7 +70,7 @@ pub fn serve_account(connection: Connection, cancel: &Cancel) -> io::Result<bool
         }
         Ask::Pipe => {
             let error = "there is no program here to connect to".to_owned();
-            session.refuse(&Refusal { error, hint: Some("name a command after --".to_owned()) });
+            session.refuse(&Refusal { error: error.into(), hint: Some("name a command after --".into()) });
             Ok(true)
         }
     }

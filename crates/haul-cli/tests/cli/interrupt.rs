@@ -2,8 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 
 use crate::support::{Bench, Daemon, Run, signal};
@@ -63,4 +65,99 @@ fn an_interrupted_upload_goes_on_where_it_was() {
         .says(&["going on with a copy", "were there from an interrupted copy"]);
     assert_eq!(fs::read(server.path("home/copy")).unwrap(), original);
     assert_eq!(fs::read_dir(server.path("home")).unwrap().count(), 1, "nothing else is left");
+}
+
+/// A stand-in for ssh that never gets anywhere; it tells its process id.
+fn hanging_ssh(bench: &Bench) -> String {
+    let ssh = bench.script("ssh", "for word; do [ \"$word\" = -G ] && exit 1; done\necho $$ > \"$0.pid\"\nexec sleep 1000");
+    ssh.to_str().unwrap().to_owned()
+}
+
+/// The stand-in's process, once it runs.
+fn hanging(bench: &Bench) -> rustix::fd::OwnedFd {
+    let file = bench.path("bin/ssh.pid");
+    let id = loop {
+        if let Ok(Some(id)) = fs::read_to_string(&file).map(|text| text.trim().parse().ok()) {
+            break id;
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    };
+    fs::remove_file(file).unwrap();
+    let id = rustix::process::Pid::from_raw(id).unwrap();
+    rustix::process::pidfd_open(id, rustix::process::PidfdFlags::empty()).unwrap()
+}
+
+/// Whether a process is gone within a time in which anything that goes by itself has gone.
+fn goes(process: &rustix::fd::OwnedFd) -> bool {
+    let mut end = [PollFd::new(process, PollFlags::IN)];
+    poll(&mut end, Some(&Timespec { tv_sec: 20, tv_nsec: 0 })).unwrap() == 1
+}
+
+/// Waits for a child that is to end soon; one that hangs is killed.
+fn ended(mut child: Child) -> Run {
+    let process =
+        rustix::process::pidfd_open(rustix::process::Pid::from_child(&child), rustix::process::PidfdFlags::empty()).unwrap();
+    if !goes(&process) {
+        child.kill().unwrap();
+    }
+    child.wait_with_output().unwrap().into()
+}
+
+#[test]
+fn the_first_signal_ends_whatever_waits_for_ssh() {
+    let bench = Bench::new();
+    bench.file("x", 10);
+    let ssh = hanging_ssh(&bench);
+    let commands: [&[&str]; 5] = [
+        &["cp", "-S", &ssh, "x", "far:"],
+        &["pipe", "-S", &ssh, "far", "--", "cat"],
+        &["perf", "-S", &ssh, "far"],
+        &["proxy", "-S", &ssh, "far", "-L", "0:localhost:1"],
+        &["cp", "-S", &ssh, "far:x", "y"],
+    ];
+    let signals = [Signal::INT, Signal::TERM, Signal::HUP, Signal::INT, Signal::HUP];
+    for (args, how) in commands.into_iter().zip(signals) {
+        let child = bench.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let ssh = hanging(&bench);
+        signal(&child, how);
+        let run = ended(child);
+        assert_eq!(run.code, Some(130), "{args:?}: {}", run.stderr);
+        assert!(!run.stderr.contains("kept"), "nothing had arrived: {}", run.stderr);
+        assert!(goes(&ssh), "{args:?}: ssh stays");
+    }
+}
+
+#[test]
+fn ssh_does_not_outlive_a_kill() {
+    let bench = Bench::new();
+    bench.file("x", 10);
+    let ssh = hanging_ssh(&bench);
+    let mut child = bench.command(["cp", "-S", &ssh, "x", "far:"]).stderr(Stdio::piped()).spawn().unwrap();
+    let ssh = hanging(&bench);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(goes(&ssh), "ssh stays");
+}
+
+#[test]
+fn a_far_side_that_never_answers_is_left_at_the_first_signal() {
+    let bench = Bench::new();
+    bench.file("x", 10);
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (port, key) = (silent.local_addr().unwrap().port(), bench.key());
+    let answer = serde_json::json!({ "ready": { "version": "0", "port": port, "server": key, "token": "AAAA", "addresses": ["127.0.0.1"] } });
+    let ssh = bench.script(
+        "ssh",
+        &format!(
+            "for word; do [ \"$word\" = -G ] && exit 1; done\necho 'HAUL/1 {answer}'\necho $$ > \"$0.pid\"\nexec sleep 1000"
+        ),
+    );
+    let args = ["cp", "-S", ssh.to_str().unwrap(), "x", "127.0.0.1:"];
+    let child = bench.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let far = hanging(&bench);
+    // Once it asks over UDP.
+    silent.recv_from(&mut [0; 2048]).unwrap();
+    signal(&child, Signal::INT);
+    ended(child).expect(130).says(&["nothing had arrived yet"]);
+    assert!(goes(&far), "ssh stays");
 }

@@ -10,3 +10,4 @@ mod rights;
 mod ssh;
 mod support;
 mod usage;
+mod words;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_units::Time;
+use haul_units::{PeerText, Time};
 
 use super::{Connection, Event, Phase};
 use crate::handshake::HandshakeError;
@@ -27,7 +27,7 @@ pub enum CloseReason {
         /// The application's code.
         code: u64,
         /// For people.
-        reason: String,
+        reason: PeerText,
     },
     /// The handshake failed.
     #[error(transparent)]
@@ -46,7 +46,7 @@ pub enum CloseReason {
     NotAdmitted,
     /// The peer's transport says that we broke the protocol.
     #[error("the peer reports a broken protocol: {0}")]
-    Accused(String),
+    Accused(PeerText),
 }
 
 /// How a peer broke the protocol.
@@ -110,7 +110,7 @@ impl Connection {
         if self.is_closed() {
             return;
         }
-        let reason = String::from_utf8_lossy(reason).into_owned();
+        let reason = PeerText::from_bytes(reason);
         let why = if code >= TRANSPORT_CODES { CloseReason::Accused(reason) } else { CloseReason::Peer { code, reason } };
         self.phase = Phase::Draining(now + self.drain_time());
         self.over(why);

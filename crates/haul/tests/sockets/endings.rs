@@ -15,7 +15,7 @@ fn the_reason_of_a_close_arrives() {
     let pair = pair();
     pair.near.close(42, "that is all");
     assert_eq!(pair.near.closed(), ConnectionError::ClosedHere);
-    let expected = CloseReason::Peer { code: 42, reason: "that is all".to_owned() };
+    let expected = CloseReason::Peer { code: 42, reason: "that is all".into() };
     assert_eq!(pair.far.closed(), ConnectionError::Ended(expected));
     assert!(matches!(pair.far.open_bi(), Err(ConnectionError::Ended(_))));
 }

@@ -7,7 +7,6 @@ pub mod args;
 pub(super) mod sites;
 
 use std::fs;
-use std::io::{self, IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use haul_lab::bench::{self, Cell, FileSet, Grid, Measurement, Observer, Outcome, Programs, Results, report};
@@ -18,7 +17,7 @@ use self::args::{BenchArgs, FilesArgs, FilesCommand, grid};
 use self::sites::Emulators;
 use super::print;
 use crate::exit::{Exit, Failure};
-use crate::interrupt;
+use crate::{interrupt, output};
 
 /// Measures, prints, and writes the results.
 pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
@@ -29,7 +28,7 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let haul = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
     let out = directory(args, &grid)?;
     if let Some(hint) = bench::tcp_hint(&grid) {
-        eprintln!("note: {hint}");
+        output::print_line(&format!("note: {hint}"));
     }
     interrupt::watch();
     let mut progress = Progress { done: 0, all: grid.cells().count() };
@@ -38,7 +37,7 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let text = if args.json { json(&results)? + "\n" } else { report::text(&results) };
     print(&text)?;
     write(&out, &results)?;
-    eprintln!("Results are in {}", out.display());
+    output::print_line(&format!("Results are in {}", out.display()));
     let failed = results.rows.iter().flat_map(|row| &row.measurements).any(|turn| matches!(turn.outcome, Outcome::Failed(_)));
     Ok(match failed {
         _ if interrupt::requested() => Exit::Interrupted,
@@ -108,18 +107,13 @@ impl Progress {
 
 /// Takes the line of what is going on away again.
 fn clear() {
-    if io::stderr().is_terminal() {
-        eprint!("\r\x1b[K");
-    }
+    output::err_in_place("");
 }
 
 impl Observer for Progress {
     fn begins(&mut self, cell: &Cell) {
         self.done += 1;
-        if io::stderr().is_terminal() {
-            eprint!("\r\x1b[K[{}] {}, {}: {}", self.place(), cell.path, cell.work, cell.tool.title());
-            let _ = io::stderr().flush();
-        }
+        output::err_in_place(&format!("[{}] {}, {}: {}", self.place(), cell.path, cell.work, cell.tool.title()));
     }
 
     fn measured(&mut self, cell: &Cell, measurement: &Measurement) {
@@ -130,7 +124,7 @@ impl Observer for Progress {
             Outcome::Done => format!("{} in {:.2} s", measurement.mean, measurement.time.as_secs_f64()),
             Outcome::GaveUp => format!("given up after {:.2} s, {} until then", measurement.time.as_secs_f64(), measurement.mean),
         };
-        eprintln!("[{}] {}, {}: {}: {what}", self.place(), cell.path, cell.work, cell.tool.title());
+        output::print_line(&format!("[{}] {}, {}: {}: {what}", self.place(), cell.path, cell.work, cell.tool.title()));
     }
 
     fn go_on(&self) -> bool {

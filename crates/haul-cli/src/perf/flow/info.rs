@@ -78,7 +78,7 @@ impl TcpInfo {
             pacing_bps: rate(self.u64(offset::PACING_RATE)),
             delivery_bps: rate(self.u64(offset::DELIVERY_RATE)),
             burst_p99_pkts: 0,
-            phase: phase(self.bytes.get(1).copied().unwrap_or(0)).to_owned(),
+            phase: phase(self.bytes.get(1).copied().unwrap_or(0)).into(),
             sent_pkts: self.u32(offset::DATA_SEGS_OUT),
             lost_pkts: self.u32(offset::TOTAL_RETRANS),
             spurious_pkts: 0,

@@ -50,7 +50,8 @@ pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
     let matrix = mesh.state.into_inner().unwrap_or_else(PoisonError::into_inner).matrix;
     drop(servers);
     write_files(&matrix, args)?;
-    println!("{}", matrix.text());
+    output::out_lines(&matrix.text());
+    output::print_out("");
     let all = sites.len() * (sites.len() - 1);
     Ok(match matrix.measured() {
         _ if interrupt::requested() => Exit::Interrupted,

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::hosts::Site;
 use crate::args::SshArgs;
 use crate::exit::Failure;
-use crate::ssh::{SshCommand, quoted_word, ssh_names};
+use crate::ssh::{SshCommand, quoted_word, spawn, ssh_names};
 use crate::{clock, interrupt};
 
 /// How long a server may take to be there: a login, and a start.
@@ -53,7 +53,9 @@ impl Server {
     pub fn start(site: &Site, ssh: &SshArgs, port: u16) -> Result<Self, Failure> {
         let words = format!("perf -s -p {port} --json-stream --until-input-ends --max-clients 2");
         let command = SshCommand::running(ssh, &site.ssh, &words);
-        let child = command.start().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut start = command.start();
+        start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let child = spawn(start);
         let mut child = child.map_err(|error| Failure::new(format!("{}: {error}", command.program().display())))?;
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else { unreachable!("both are pipes") };
         let (tell, told) = mpsc::channel();
@@ -88,7 +90,9 @@ pub fn measure(site: &Site, ssh: &SshArgs, server: &Server, options: &str, limit
     let target = quoted_word(&format!("{host}:{}", server.port));
     let words = format!("perf -c {target} --key {} -J {options}", quoted_word(&server.key));
     let command = SshCommand::running(ssh, &site.ssh, &words);
-    let child = command.start().stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut start = command.start();
+    start.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let child = spawn(start);
     let mut child = child.map_err(|error| format!("{}: {error}", command.program().display()))?;
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else { unreachable!("both are pipes") };
     let output = thread::spawn(move || {
