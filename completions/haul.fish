@@ -39,6 +39,9 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide a
 complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
 complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a copy, started through ssh'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
+fail\t'Do not copy it; exit status 1'
+retry\t'Copy it again from its start, once; if it changes again, do not copy it'"
 complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Each takes the share of a flow' -r

@@ -21,6 +21,8 @@ pub struct Options {
     pub update: bool,
     /// `--skip-same`: files whose size and modification time are equal at the destination are skipped; rsync's quick check.
     pub skip_same: bool,
+    /// `--changed`: what becomes of a file that is written to while it is copied.
+    pub changed: Changed,
     /// BLAKE3 over everything read and written; off with `--no-verify`. Default on.
     pub verify: bool,
     /// Go on from what an earlier run left; off with `--no-resume`, which removes it. Default on.
@@ -29,13 +31,35 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { recursive: false, preserve: false, update: false, skip_same: false, verify: true, resume: true }
+        Self {
+            recursive: false,
+            preserve: false,
+            update: false,
+            skip_same: false,
+            changed: Changed::Take,
+            verify: true,
+            resume: true,
+        }
     }
+}
+
+/// What becomes of a file that is written to while it is copied. One that changed between being found and being opened is simply found again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Changed {
+    /// It is copied up to the length that it had at the start, as scp and rsync do, so that a log can be copied; a
+    /// [`Note`](crate::Note) names it, and the blocks that were rewritten after they had been read. If it is cut short in the meantime, it
+    /// is read again once; the second time it is a problem. The default.
+    #[default]
+    Take,
+    /// It is a problem.
+    Fail,
+    /// It is read again once; the second time it is a problem.
+    Retry,
 }
 
 impl Options {
     /// Whether what the destination has decides what is sent: then the sender waits for the receiver's word on each file.
-    pub(crate) fn compares(&self) -> bool {
+    pub(crate) fn compares(self) -> bool {
         self.update || self.skip_same
     }
 }

@@ -1,8 +1,11 @@
 //! What a user should know of a copy although nothing is wrong with it: no problem, no effect on the exit status.
 
+use std::cmp::Ordering;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+use crate::error::WirePath;
 
 /// How many notes one side of a copy passes on: each is told once, or once a file, and a peer must not fill a terminal with them.
 pub const MAX_NOTES: usize = 100;
@@ -13,12 +16,96 @@ pub const MAX_NOTES: usize = 100;
 pub enum Note {
     /// The receiving side does not let its clients choose owners or set-id bits, and this copy has some. Told once.
     OwnersNotKept,
+    /// A file was written to while it was copied, see [`Changed::Take`](crate::Changed::Take). Each is counted, whether it is told or not.
+    Changed(ChangedFile),
+}
+
+/// A file that was written to while it was copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangedFile {
+    /// As the user would name it.
+    pub path: WirePath,
+    /// Bytes that were taken: its length at the start.
+    pub taken: u64,
+    /// Its length when that had been done.
+    pub now: u64,
+    /// Where it differs from what was taken, by blocks: start and end in bytes, rising, apart. None where that is not known: without hashes, or
+    /// where a part came with an earlier run.
+    pub rewritten: Option<Vec<(u64, u64)>>,
+}
+
+/// Ranges that are named of a file.
+const MAX_NAMED: usize = 8;
+/// Longest path that is taken from a peer, in bytes.
+const MAX_PATH: usize = 1 << 16;
+
+impl Note {
+    /// Cuts what a peer says to what is worth keeping.
+    pub(crate) fn bounded(mut self) -> Self {
+        if let Self::Changed(ChangedFile { path, rewritten, .. }) = &mut self {
+            path.0.truncate(MAX_PATH);
+            if let Some(ranges) = rewritten {
+                // One more than is named tells that there are more.
+                ranges.truncate(MAX_NAMED + 1);
+                ranges.shrink_to_fit();
+            }
+        }
+        self
+    }
+}
+
+impl fmt::Display for ChangedFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, taken, now, rewritten } = self;
+        match now.cmp(taken) {
+            Ordering::Greater => {
+                write!(f, "{path}: grew while it was copied: its first {taken} bytes, all there were at the start, were taken")?
+            }
+            Ordering::Less => {
+                write!(f, "{path}: was cut short while it was copied: {taken} bytes, all there were at the start, were taken")?
+            }
+            Ordering::Equal => write!(f, "{path}: changed while it was copied")?,
+        }
+        let Some(ranges) = rewritten else { return f.write_str("; whether other bytes changed is not known") };
+        if ranges.is_empty() {
+            return Ok(());
+        }
+        f.write_str("; rewritten after they had been read: bytes ")?;
+        for (i, (start, end)) in ranges.iter().take(MAX_NAMED).enumerate() {
+            let before = if i == 0 { "" } else { ", " };
+            write!(f, "{before}{start}-{}", end.saturating_sub(1))?;
+        }
+        if ranges.len() > MAX_NAMED { f.write_str(" and more") } else { Ok(()) }
+    }
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OwnersNotKept => f.write_str("set-id bits and owners are not kept there"),
+            Self::Changed(file) => file.fmt(f),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(taken: u64, now: u64, rewritten: Option<Vec<(u64, u64)>>) -> String {
+        Note::Changed(ChangedFile { path: WirePath(b"log".to_vec()), taken, now, rewritten }).bounded().to_string()
+    }
+
+    #[test]
+    fn a_change_is_named_by_what_is_known_of_it() {
+        let grew = "log: grew while it was copied: its first 10 bytes, all there were at the start, were taken";
+        assert_eq!(said(10, 12, Some(vec![])), grew);
+        assert_eq!(said(10, 12, None), format!("{grew}; whether other bytes changed is not known"));
+        assert_eq!(
+            said(10, 10, Some(vec![(0, 4), (8, 10)])),
+            "log: changed while it was copied; rewritten after they had been read: bytes 0-3, 8-9"
+        );
+        let many = said(1000, 1000, Some((0..500).map(|i| (2 * i, 2 * i + 1)).collect()));
+        assert!(many.ends_with("14-14 and more"), "{many}");
     }
 }

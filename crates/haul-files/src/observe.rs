@@ -44,7 +44,7 @@ pub enum Event<'a> {
     Arrived {
         /// Files under their final name.
         files: u64,
-        /// Bytes written in this run, those in unfinished files included.
+        /// Bytes written in this run, those in unfinished files included. Falls where a file is given up.
         bytes: Bytes,
     },
     /// Bytes that were there already, from an earlier run or by `--update` or `--skip-same`; they are part of `Found`.
@@ -102,7 +102,7 @@ pub struct Report {
     pub symlinks: u64,
     /// Hard links made.
     pub hard_links: u64,
-    /// Bytes of content that crossed the network and were written.
+    /// Bytes of content that crossed the network and were written; those that were dropped again are not among them.
     pub bytes: Bytes,
     /// Bytes of partly copied files that an earlier run had left.
     pub resumed: Bytes,
@@ -113,6 +113,10 @@ pub struct Report {
     pub newer_files: u64,
     /// Bytes in them.
     pub skipped: Bytes,
+    /// Files that were written to while they were copied, see [`Changed::Take`](crate::Changed::Take).
+    pub changed_files: u64,
+    /// Bytes that were written and dropped again: of files that failed, or were read again.
+    pub discarded: Bytes,
     /// How many files, links and directories were not copied.
     pub problem_count: u64,
     /// The first [`MAX_PROBLEMS`] of them.

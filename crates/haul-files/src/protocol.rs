@@ -266,7 +266,7 @@ pub const MAX_RANGES: usize = 4096;
 pub struct Progress {
     /// Files that have their final name.
     pub files: u64,
-    /// Bytes written.
+    /// Bytes written and not dropped again.
     pub bytes: u64,
     /// Files that needed nothing.
     pub kept_files: u64,
@@ -292,6 +292,8 @@ pub struct Finished {
     pub resumed: u64,
     /// Files of `kept_files` that are newer at the destination than at the source.
     pub newer_files: u64,
+    /// Bytes written in this run and dropped again.
+    pub discarded: u64,
     /// Directories made or updated.
     pub directories: u64,
     /// Symbolic links made.

@@ -131,6 +131,7 @@ struct Counts {
     kept_bytes: AtomicU64,
     newer_files: AtomicU64,
     resumed: AtomicU64,
+    discarded: AtomicU64,
     directories: AtomicU64,
     symlinks: AtomicU64,
     hard_links: AtomicU64,
@@ -256,7 +257,7 @@ impl<T: Transport> Receiver<'_, T> {
         for (entry, at) in self.tree.links() {
             self.session.check()?;
             let existing = self.tree.existing(entry.parent, &entry.name.0).unwrap_or_default();
-            if self.options.update && self.is_newer(&entry, existing.as_ref()) {
+            if self.options.update && entries::is_newer(&entry, existing.as_ref()) {
                 self.counts.kept_files.fetch_add(1, Ordering::Relaxed);
                 self.counts.newer_files.fetch_add(1, Ordering::Relaxed);
                 continue;
@@ -286,6 +287,7 @@ impl<T: Transport> Receiver<'_, T> {
         Ok(Finished {
             progress: self.counts.progress(),
             resumed: count(&self.counts.resumed),
+            discarded: count(&self.counts.discarded),
             newer_files: count(&self.counts.newer_files),
             directories: count(&self.counts.directories),
             symlinks: count(&self.counts.symlinks),
@@ -321,8 +323,17 @@ impl<T: Transport> Receiver<'_, T> {
     fn forget(&self, id: u64) {
         let file = lock(&self.files).open.remove(&id);
         if let Some(part) = file.and_then(|file| lock(&file.state).give_up()) {
-            self.tree.stage.discard(part);
+            self.drop_part(&part);
         }
+    }
+
+    /// What was written of a file comes to nothing.
+    fn drop_part(&self, part: &write::Part) {
+        self.tree.stage.discard(part.number);
+        self.counts.bytes.fetch_sub(part.bytes, Ordering::Relaxed);
+        self.counts.discarded.fetch_add(part.bytes, Ordering::Relaxed);
+        self.counts.kept_bytes.fetch_sub(part.kept, Ordering::Relaxed);
+        self.counts.resumed.fetch_sub(part.kept, Ordering::Relaxed);
     }
 }
 

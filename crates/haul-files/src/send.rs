@@ -11,6 +11,7 @@
 //! Data leaves before the scan ends. The plan holds at most [`plan::MAX_FILES`] files; then the scan waits. A client's data leaves before the receiver has said that
 //! it is ready ([`early`]); if the receiver then has something of an earlier run, all starts again, this time with its wants.
 
+mod changed;
 mod early;
 mod plan;
 mod read;
@@ -309,6 +310,7 @@ impl<T: Transport> Sender<'_, T> {
     fn tell_now(&self, news: Held) -> Result<(), CopyError> {
         match news {
             Held::Problem(problem) => return self.session.problem(problem),
+            Held::Note(note) => return self.session.remark(note),
             Held::Finished(path, size) => self.session.observer.event(Event::FileFinished { path: &path, size }),
         }
         Ok(())
@@ -325,6 +327,7 @@ pub(crate) fn report(finished: &Finished, sender: Waits, verified: bool) -> Repo
         hard_links: finished.hard_links,
         bytes: Bytes(progress.bytes),
         resumed: Bytes(finished.resumed),
+        discarded: Bytes(finished.discarded),
         skipped_files: progress.kept_files,
         newer_files: finished.newer_files,
         skipped: Bytes(progress.kept_bytes.saturating_sub(finished.resumed)),

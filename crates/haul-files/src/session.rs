@@ -40,6 +40,8 @@ pub(crate) struct Session<'a, T> {
     failure: Mutex<Option<CopyError>>,
     problems: Mutex<(u64, Vec<FileProblem>)>,
     notes: Mutex<Vec<Note>>,
+    /// Files that were written to while they were copied.
+    changed: AtomicU64,
     started: Instant,
 }
 
@@ -95,6 +97,7 @@ pub(crate) fn run<T: Transport>(
         failure: Mutex::default(),
         problems: Mutex::default(),
         notes: Mutex::default(),
+        changed: AtomicU64::new(0),
         started: clock::now(),
     };
     let mut incoming = Incoming { stream: link.control_in, body: Vec::new() };
@@ -177,11 +180,16 @@ impl<T: Transport> Session<'_, T> {
 
     /// Notes what is worth knowing on this side, and tells the peer.
     pub(crate) fn remark(&self, note: Note) -> Result<(), CopyError> {
-        if self.take_note(note.clone()) { self.send(&Message::Note(note)) } else { Ok(()) }
+        let counts = matches!(note, Note::Changed(_));
+        if self.take_note(note.clone()) || counts { self.send(&Message::Note(note)) } else { Ok(()) }
     }
 
     /// Notes what is worth knowing; false where enough was said.
     pub(crate) fn take_note(&self, note: Note) -> bool {
+        if matches!(note, Note::Changed(_)) {
+            self.changed.fetch_add(1, Ordering::Relaxed);
+        }
+        let note = note.bounded();
         let mut notes = lock(&self.notes);
         if notes.len() >= MAX_NOTES || notes.contains(&note) {
             return false;
@@ -201,6 +209,7 @@ impl<T: Transport> Session<'_, T> {
         let problems = std::mem::take(&mut *lock(&self.problems));
         report.problem_count = problems.0;
         report.problems = problems.1;
+        report.changed_files = self.changed.load(Ordering::Relaxed);
         report.notes = std::mem::take(&mut *lock(&self.notes));
         report.elapsed = clock::now() - self.started;
         report

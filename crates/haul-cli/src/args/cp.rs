@@ -7,6 +7,7 @@ use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use haul::PATHS_MAX;
 use haul_cc::ControllerChoice;
+use haul_files::Changed;
 
 use super::{Limit, PortRange};
 use crate::ssh::Family;
@@ -47,6 +48,9 @@ pub struct CpArgs {
     /// Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync's quick check. Sets times, as -p does
     #[arg(long)]
     pub skip_same: bool,
+    /// What becomes of a file that is written to while it is copied
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ChangedArg::Take, hide_default_value = true)]
+    pub changed: ChangedArg,
     /// Do not verify the written data against the source's BLAKE3 hash
     #[arg(long)]
     pub no_verify: bool,
@@ -78,6 +82,28 @@ pub struct CpArgs {
     /// How to reach the far side.
     #[command(flatten)]
     pub ssh: SshArgs,
+}
+
+/// Values of the option `--changed`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ChangedArg {
+    /// Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had
+    /// been read; the exit status is still 0. The default
+    Take,
+    /// Do not copy it; exit status 1
+    Fail,
+    /// Copy it again from its start, once; if it changes again, do not copy it
+    Retry,
+}
+
+impl From<ChangedArg> for Changed {
+    fn from(argument: ChangedArg) -> Self {
+        match argument {
+            ChangedArg::Take => Self::Take,
+            ChangedArg::Fail => Self::Fail,
+            ChangedArg::Retry => Self::Retry,
+        }
+    }
 }
 
 /// Help of the option `--mode`.

@@ -41,7 +41,9 @@ pub fn problems_hint(problems: &[FileProblem]) -> Option<&'static str> {
         return Some("-r copies directories with all that is in them");
     }
     if any(|why| *why == Why::Changed) {
-        return Some("copy from a snapshot, or again when nobody writes to the files");
+        return Some(
+            "copy from a snapshot, or again when nobody writes to the files; --changed=take copies what was there at the start",
+        );
     }
     any(|why| *why == Why::HashMismatch).then_some("memory or disk of one of the hosts may be faulty")
 }

@@ -211,6 +211,7 @@ impl<'a> Copy<'a> {
             preserve: self.args.preserve,
             update: self.args.update,
             skip_same: self.args.skip_same,
+            changed: self.args.changed.into(),
             verify: !self.args.no_verify,
             resume: !self.args.no_resume,
         }

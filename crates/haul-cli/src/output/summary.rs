@@ -29,6 +29,10 @@ pub struct Outcome {
     pub skipped_files: u64,
     /// Those of them that are newer at the target.
     pub newer_files: u64,
+    /// Files that were written to while they were copied.
+    pub changed_files: u64,
+    /// Bytes that were written and dropped again.
+    pub discarded: Bytes,
     /// Files that were not copied.
     pub problems: u64,
     /// Whether everything was verified.
@@ -56,6 +60,8 @@ impl Outcome {
         self.resumed += report.resumed;
         self.skipped_files += report.skipped_files;
         self.newer_files += report.newer_files;
+        self.changed_files += report.changed_files;
+        self.discarded += report.discarded;
         self.problems += report.problem_count;
         self.verified &= report.verified;
         self.elapsed += report.elapsed;
@@ -83,6 +89,8 @@ impl Outcome {
             "bytes_resumed": self.resumed.as_u64(),
             "files_skipped": self.skipped_files,
             "files_newer_there": self.newer_files,
+            "files_changed": self.changed_files,
+            "bytes_discarded": self.discarded.as_u64(),
             "problems": self.problems,
             "verified": self.verified,
             "elapsed_s": self.elapsed.as_secs_f64(),
@@ -115,6 +123,9 @@ pub fn summary(outcome: &Outcome) -> Vec<String> {
     first.push(if outcome.verified { "verified" } else { "not verified" }.to_owned());
     if outcome.resumed > Bytes::ZERO {
         first.push(format!("{} were there from an interrupted copy", outcome.resumed));
+    }
+    if outcome.changed_files > 0 {
+        first.push(format!("{} changed meanwhile", counted(outcome.changed_files, "file")));
     }
     first.extend(skipped(outcome));
     let mut lines = vec![first.join("; ")];
@@ -172,6 +183,7 @@ mod tests {
             links: 3,
             resumed: Bytes::mib(2),
             skipped_files: 4,
+            changed_files: 1,
             verified: false,
             verdict: "because".into(),
             elapsed: Duration::from_secs(20),
@@ -180,7 +192,7 @@ mod tests {
         assert_eq!(
             summary(&outcome),
             [
-                "copied 2 files, 1 directory, 3 links: 1.00 MiB in 20.0 s, 419 kbit/s; not verified; 2.00 MiB were there from an interrupted copy; \
+                "copied 2 files, 1 directory, 3 links: 1.00 MiB in 20.0 s, 419 kbit/s; not verified; 2.00 MiB were there from an interrupted copy; 1 file changed meanwhile; \
                  4 files skipped, there already",
                 "because"
             ]

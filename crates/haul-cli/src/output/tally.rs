@@ -95,10 +95,13 @@ impl Tally {
         Self { names, inner: Mutex::default() }
     }
 
-    /// All counts up to here.
+    /// All counts up to here. What the scan finds is an estimate (of holes, of files that do not say how long they are, of files that grow): at
+    /// least what has arrived was there.
     pub fn counts(&self) -> Counts {
         let inner = self.lock();
-        inner.before.plus(inner.current)
+        let counts = inner.before.plus(inner.current);
+        let (found, found_files) = (counts.found.max(counts.present()), counts.found_files.max(counts.present_files()));
+        Counts { found_files, found, ..counts }
     }
 
     /// The current file, and how many others are under way: the first of the large files that have arrived in part; where there is none, the
@@ -209,6 +212,16 @@ mod tests {
         let counts = tally.counts();
         assert_eq!((counts.found_files, counts.found, counts.complete), (4, Bytes(35), false));
         assert_eq!((counts.present_files(), counts.present()), (3, Bytes(30)));
+    }
+
+    #[test]
+    fn no_more_arrives_than_there_is() {
+        let tally = Tally::new(true);
+        // A file of /proc says it is empty, one that grew and was read again is longer than it was when it was found.
+        tally.event(Event::Found { files: 1, bytes: Bytes(100), complete: true });
+        tally.event(Event::Arrived { files: 2, bytes: Bytes(180) });
+        let counts = tally.counts();
+        assert_eq!((counts.found, counts.present(), counts.found_files), (Bytes(180), Bytes(180), 2));
     }
 
     #[test]

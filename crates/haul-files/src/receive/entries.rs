@@ -189,7 +189,7 @@ impl<T: Transport> Receiver<'_, T> {
             meta: self.tree.meta(entry, existing.as_ref()),
             state: Mutex::new(State::Waiting),
         };
-        if self.options.update && self.is_newer(entry, existing.as_ref()) {
+        if self.options.update && is_newer(entry, existing.as_ref()) {
             self.keep_newer(&file);
             return Ok((None, Needs::Nothing));
         }
@@ -217,13 +217,6 @@ impl<T: Transport> Receiver<'_, T> {
             return Ok((None, Needs::Nothing));
         }
         Ok((Some(Arc::new(file)), needs))
-    }
-
-    /// Whether the destination has a newer file of this name. A stream that is no file has no time.
-    pub(super) fn is_newer(&self, entry: &Entry, existing: Option<&Stat>) -> bool {
-        let dated = !matches!(entry.kind, Kind::Stream { .. }) || entry.mtime != Stamp::default();
-        let regular = |stat: &&Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-        dated && existing.filter(regular).is_some_and(|stat| meta::mtime(stat) > entry.mtime)
     }
 
     /// Whether the destination has this file already.
@@ -310,4 +303,11 @@ impl<T: Transport> Receiver<'_, T> {
     fn is_range_good(&self, part: &std::fs::File, offset: u64, length: u32, hash: &[u8; 32], buffer: &mut Vec<u8>) -> bool {
         if *hash == [0; 32] { !self.options.verify } else { Stage::holds(part, offset, length, hash, buffer) }
     }
+}
+
+/// Whether the destination has a newer file of this name. A stream that is no file has no time.
+pub(super) fn is_newer(entry: &Entry, existing: Option<&Stat>) -> bool {
+    let dated = !matches!(entry.kind, Kind::Stream { .. }) || entry.mtime != Stamp::default();
+    let regular = |stat: &&Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
+    dated && existing.filter(regular).is_some_and(|stat| meta::mtime(stat) > entry.mtime)
 }

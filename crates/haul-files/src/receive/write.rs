@@ -37,12 +37,14 @@ pub(super) enum State {
 
 /// A part file that is being written.
 pub(super) struct Part {
-    number: u64,
+    pub(super) number: u64,
     fd: Arc<OwnedFd>,
     /// What is written or being written.
     taken: Ranges,
+    /// Written in an earlier run.
+    pub(super) kept: u64,
     /// Written in this run.
-    bytes: u64,
+    pub(super) bytes: u64,
     sum: PieceSum,
     end: Option<End>,
 }
@@ -62,9 +64,9 @@ impl State {
     }
 
     /// Ends it; the part file that it leaves.
-    pub(super) fn give_up(&mut self) -> Option<u64> {
+    pub(super) fn give_up(&mut self) -> Option<Part> {
         match std::mem::replace(self, Self::Over) {
-            Self::Open(part) => Some(part.number),
+            Self::Open(part) => Some(part),
             Self::Waiting | Self::Over => None,
         }
     }
@@ -72,7 +74,7 @@ impl State {
 
 impl Part {
     pub(super) fn resumed(number: u64, fd: OwnedFd, have: Ranges) -> Self {
-        Self { number, fd: Arc::new(fd), taken: have, bytes: 0, sum: PieceSum::default(), end: None }
+        Self { number, fd: Arc::new(fd), kept: have.total(), taken: have, bytes: 0, sum: PieceSum::default(), end: None }
     }
 }
 
@@ -236,10 +238,10 @@ impl<T: Transport> Receiver<'_, T> {
             let range = Record::Range { part: number, offset, length: piece.length, hash: piece.hash };
             self.tree.stage.append(&[range]).map_err(|errno| self.broken(errno))?;
         }
-        self.counts.bytes.fetch_add(u64::from(piece.length), Ordering::Relaxed);
         let complete = {
             let mut state = lock(&file.state);
             let State::Open(part) = &mut *state else { return Ok(None) };
+            self.counts.bytes.fetch_add(u64::from(piece.length), Ordering::Relaxed);
             part.bytes += u64::from(piece.length);
             part.sum.add(offset, piece.length, &piece.hash);
             part.end.filter(|end| end.bytes <= part.bytes)
@@ -298,14 +300,14 @@ impl<T: Transport> Receiver<'_, T> {
             return Err(CopyError::PeerMisbehaved("an end that does not fit the file"));
         }
         if self.options.verify && part.bytes > 0 && part.sum.to_bytes() != end.sum {
-            self.tree.stage.discard(part.number);
+            self.drop_part(&part);
             return self.fail(file, Why::HashMismatch).map(|()| None);
         }
         let made = Tree::apply(&part.fd, &file.meta, Some(file.meta.final_mode)).and_then(|()| rustix::fs::fstat(&*part.fd));
         let stat = match made {
             Ok(stat) => stat,
             Err(errno) => {
-                self.tree.stage.discard(part.number);
+                self.drop_part(&part);
                 return self.fail(file, errno.into()).map(|()| None);
             }
         };

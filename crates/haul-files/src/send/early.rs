@@ -9,6 +9,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use haul_units::Bytes;
 
 use crate::error::{CopyError, FileProblem};
+use crate::note::Note;
 use crate::session::{POLL, lock};
 
 /// News that are kept; then whoever has more waits.
@@ -17,6 +18,7 @@ const MAX_HELD: usize = 1 << 14;
 /// News of files.
 pub(super) enum Held {
     Problem(FileProblem),
+    Note(Note),
     Finished(PathBuf, Bytes),
 }
 

@@ -12,7 +12,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 use super::{SourceFile, Wanted};
-use crate::block::{MAX_CONTENT, PieceSum};
+use crate::block::{Hash, MAX_CONTENT, PieceSum};
 use crate::error::CopyError;
 use crate::protocol::{Kind, Needs, Want};
 use crate::session::{POLL, lock};
@@ -23,6 +23,9 @@ pub(super) const MAX_FILES: usize = 1 << 16;
 const MAX_BATCH: usize = 1024;
 /// Blocks that may be read while it is open whether they count: what a first round trip can carry, and little enough to send in vain.
 const EARLY_BLOCKS: usize = 2;
+
+/// Pieces of a file that are remembered: those of a tebibyte, in 48 MiB.
+const MAX_SENT: usize = 1 << 20;
 
 pub(super) struct Plan {
     state: Mutex<State>,
@@ -67,17 +70,24 @@ pub(super) struct Large {
     pub(super) given_up: AtomicBool,
     /// It ended before the length that it says.
     pub(super) short: AtomicBool,
+    /// It is sent from its start, so that all of it is known here.
+    pub(super) from_start: bool,
     tally: Mutex<Tally>,
 }
 
 /// What was sent of a file.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Tally {
-    pub(super) bytes: u64,
-    pub(super) sum: PieceSum,
+#[derive(Default)]
+struct Tally {
+    bytes: u64,
+    sum: PieceSum,
+    /// The pieces, to find out which of them changed since; empty where that is not asked.
+    sent: Vec<Sent>,
     reading: usize,
     exhausted: bool,
 }
+
+/// A piece that was sent: offset, length, hash.
+pub(super) type Sent = (u64, u32, Hash);
 
 /// Cuts a file into pieces.
 struct Cut {
@@ -303,8 +313,9 @@ impl Cut {
 }
 
 impl Large {
-    pub(super) fn new(file: Arc<SourceFile>, fd: File) -> Self {
-        Self { file, fd, given_up: AtomicBool::new(false), short: AtomicBool::new(false), tally: Mutex::default() }
+    pub(super) fn new(file: Arc<SourceFile>, fd: File, from_start: bool) -> Self {
+        let (given_up, short) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { file, fd, given_up, short, from_start, tally: Mutex::default() }
     }
 
     /// Whether more of it is to be read.
@@ -312,18 +323,32 @@ impl Large {
         !self.given_up.load(Ordering::Relaxed) && !self.short.load(Ordering::Relaxed)
     }
 
-    /// Counts a piece; true where it was the last and the file is to be ended.
-    pub(super) fn read(&self, piece: Option<&crate::block::Piece>) -> bool {
+    /// Counts a piece, and remembers it if asked to; true where it was the last and the file is to be ended.
+    pub(super) fn read(&self, piece: Option<&crate::block::Piece>, remember: bool) -> bool {
         let mut tally = lock(&self.tally);
         if let Some(piece) = piece {
             tally.bytes += u64::from(piece.length);
             tally.sum.add(piece.offset, piece.length, &piece.hash);
+            if remember && tally.sent.len() < MAX_SENT {
+                tally.sent.push((piece.offset, piece.length, piece.hash));
+            }
         }
         tally.reading -= 1;
         tally.exhausted && tally.reading == 0
     }
 
-    pub(super) fn tally(&self) -> Tally {
-        *lock(&self.tally)
+    /// Bytes that were sent, and the sum over their pieces.
+    pub(super) fn tally(&self) -> (u64, PieceSum) {
+        let tally = lock(&self.tally);
+        (tally.bytes, tally.sum)
+    }
+
+    /// The pieces that were sent, in order; none where not all of the file was remembered.
+    pub(super) fn sent(&self) -> Option<Vec<Sent>> {
+        let mut tally = lock(&self.tally);
+        let mut sent = std::mem::take(&mut tally.sent);
+        sent.sort_unstable();
+        let all = sent.iter().map(|(_, length, _)| u64::from(*length)).sum::<u64>() == tally.bytes;
+        (all && self.from_start).then_some(sent)
     }
 }

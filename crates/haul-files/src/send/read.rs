@@ -1,7 +1,8 @@
 //! The readers: from files into blocks.
 //!
-//! Content is read straight to its place in the block, hashed there, and leaves. A file is checked after it was read: size, modification time,
-//! change time and inode must be those of the scan. If not, it is announced once more and read again; the second time it is a problem.
+//! Content is read straight to its place in the block, hashed there, and leaves. A file is checked before and after it was read: size, modification
+//! time, change time and inode must be those of the scan. One that changed before it was opened is announced once more; what becomes of one that
+//! changed later says [`Changed`](crate::Changed), and `changed.rs` has the looking into it.
 
 use std::fs::File;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,6 +14,7 @@ use haul_units::Bytes;
 use rustix::fs::{FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
+use super::changed::{Change, change_of_small};
 use super::early::Held;
 use super::plan::{Job, Large};
 use super::scan::{entry_of, file_kind};
@@ -20,6 +22,7 @@ use super::{Origin, Sender, SourceFile, Wanted};
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
 use crate::error::{CopyError, Why};
+use crate::job::Changed;
 use crate::meta;
 use crate::observe::{Event, Waits};
 use crate::protocol::{FileEnd, Kind, Message, UNDER_WAY};
@@ -83,12 +86,15 @@ impl<T: Transport> Reader<'_, T> {
         for file in files {
             let start = block.len();
             self.started(file);
-            let read = timed(&mut self.waits.read, || self.sender.read_small(file, &mut block));
-            if let Err(failed) = read {
-                block.truncate(start);
-                self.failed(file, failed)?;
-                continue;
-            }
+            let change = match timed(&mut self.waits.read, || self.sender.read_small(file, &mut block)) {
+                Ok(change) => change,
+                Err(failed) => {
+                    block.truncate(start);
+                    self.failed(file, failed)?;
+                    continue;
+                }
+            };
+            self.sender.tell_change(file, change)?;
             let content = block.get(start..).unwrap_or_default();
             let verify = self.sender.job.options.verify;
             let hash = timed(&mut self.waits.hash, || block::hash(content, verify));
@@ -124,12 +130,13 @@ impl<T: Transport> Reader<'_, T> {
         let opened = timed(&mut self.waits.read, || {
             let fd = self.sender.open(&file)?;
             let stat = rustix::fs::fstat(&fd)?;
-            if meta::source(&stat) == file.state { Ok((fd, stat)) } else { Err(Failed::Changed(Some(Box::new(stat)))) }
+            let same = meta::source(&stat) == file.state || self.sender.takes_changed(&file);
+            if same { Ok((fd, stat)) } else { Err(Failed::Changed(Some(Box::new(stat)))) }
         });
         match opened {
             Ok((fd, stat)) => {
                 let sparse = meta::data(&stat) < meta::size(&stat) && !self.sender.job.in_order;
-                self.sender.plan.cut(Arc::new(Large::new(file, File::from(fd))), wanted, sparse);
+                self.sender.plan.cut(Arc::new(Large::new(file, File::from(fd), wanted.is_none())), wanted, sparse);
                 Ok(())
             }
             Err(failed) => self.failed(&file, failed),
@@ -163,7 +170,7 @@ impl<T: Transport> Reader<'_, T> {
                 }
             }
         }
-        if large.read(sent.as_ref()) { self.end(large) } else { Ok(()) }
+        if large.read(sent.as_ref(), self.sender.names_blocks()) { self.end(large) } else { Ok(()) }
     }
 
     fn end(&mut self, large: &Arc<Large>) -> Result<(), CopyError> {
@@ -171,20 +178,27 @@ impl<T: Transport> Reader<'_, T> {
             // Reported where it was given up, here or at the receiver.
             return Ok(());
         }
+        let sender = self.sender;
+        let whole = !large.short.load(Ordering::Relaxed) || sender.job.in_order;
+        let mut change = None;
         match rustix::fs::fstat(&large.fd) {
-            Ok(stat) if meta::source(&stat) != large.file.state => {
-                return self.failed(&large.file, Failed::Changed(Some(Box::new(stat))));
+            Ok(stat) if meta::source(&stat) == large.file.state => {
+                if !whole {
+                    return self.failed(&large.file, Failed::Short(Box::new(stat)));
+                }
             }
-            Ok(stat) if large.short.load(Ordering::Relaxed) && !self.sender.job.in_order => {
-                return self.failed(&large.file, Failed::Short(Box::new(stat)));
-            }
-            Ok(_) => {}
+            Ok(stat) => match sender.job.options.changed {
+                Changed::Take if whole => change = timed(&mut self.waits.read, || sender.change_of(large, &stat))?,
+                Changed::Fail => return self.failed(&large.file, Failed::Why(Why::Changed)),
+                _ => return self.failed(&large.file, Failed::Changed(Some(Box::new(stat)))),
+            },
             Err(errno) => return self.failed(&large.file, errno.into()),
         }
-        let tally = large.tally();
+        sender.tell_change(&large.file, change)?;
+        let (bytes, sum) = large.tally();
         self.finished(&large.file)?;
-        let size = if self.sender.job.in_order { tally.bytes } else { large.file.state.size };
-        self.sent(&large.file, size, tally.bytes, tally.sum)
+        let size = if sender.job.in_order { bytes } else { large.file.state.size };
+        self.sent(&large.file, size, bytes, sum)
     }
 
     fn stream(&mut self, file: &Arc<SourceFile>) -> Result<(), CopyError> {
@@ -308,17 +322,23 @@ impl<T: Transport> Sender<'_, T> {
         }
     }
 
-    /// Appends all of a file that fits into a block.
-    fn read_small(&self, file: &SourceFile, block: &mut Vec<u8>) -> Result<(), Failed> {
+    /// Appends all of a file that fits into a block, and says what changed meanwhile.
+    fn read_small(&self, file: &SourceFile, block: &mut Vec<u8>) -> Result<Option<Change>, Failed> {
         let fd = self.open(file)?;
-        let size = file.state.size as usize;
+        let (start, size) = (block.len(), file.state.size as usize);
         let read = read_at(&fd, block, 0, size);
         let stat = rustix::fs::fstat(&fd)?;
-        if meta::source(&stat) != file.state {
-            return Err(Failed::Changed(Some(Box::new(stat))));
-        }
         // Where the order matters the length goes to the receiver behind the content, and any will do.
-        if read? == size || self.job.in_order { Ok(()) } else { Err(Failed::Short(Box::new(stat))) }
+        let whole = read.is_ok_and(|read| read == size) || self.job.in_order;
+        if meta::source(&stat) == file.state {
+            read?;
+            return if whole { Ok(None) } else { Err(Failed::Short(Box::new(stat))) };
+        }
+        if whole && self.takes_changed(file) {
+            read?;
+            return Ok(change_of_small(&fd, block.get(start..).unwrap_or_default(), &stat)?);
+        }
+        Err(Failed::Changed(Some(Box::new(stat))))
     }
 }
 
@@ -327,7 +347,7 @@ fn is_file(stat: &Stat) -> bool {
 }
 
 /// Appends `length` bytes at `offset` of a file; fewer where it ends. The buffer must have been reserved, else it grows here.
-fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, offset: u64, length: usize) -> Result<usize, Errno> {
+pub(super) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, offset: u64, length: usize) -> Result<usize, Errno> {
     let start = buffer.len();
     buffer.reserve(length);
     while buffer.len() - start < length {

@@ -1,6 +1,7 @@
 //! Whole copies through the in-memory transport: trees, resuming, hostile peers.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
+mod changing;
 mod early;
 mod fixture;
 mod hostile;

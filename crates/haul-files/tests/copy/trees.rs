@@ -212,8 +212,9 @@ fn a_file_that_changes_is_read_again_or_reported() {
             write(&file, noise(size, 1));
             write(p.from.join("other"), "other");
             write(p.to.join("log"), "old");
+            let options = Options { changed: haul_files::Changed::Retry, ..Options::default() };
             let sources = vec![file.clone().into(), p.from.join("other").into()];
-            let job = haul_files::PushJob { sources, destination: p.to.clone(), options: Options::default() };
+            let job = haul_files::PushJob { sources, destination: p.to.clone(), options };
             let meddler = Meddler(file.clone(), always, 0.into());
             let report = run_push(&job, &account(), shuffled(1), &meddler, |_| {}).partial();
             assert_eq!(fs::read(p.to.join("other")).unwrap(), b"other");

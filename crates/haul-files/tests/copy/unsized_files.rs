@@ -114,7 +114,7 @@ fn one_that_says_nothing_and_may_not_be_read_is_named() {
     }
     let p = places();
     write(p.from.join("empty"), "");
-    let closed = std::os::unix::fs::PermissionsExt::from_mode(0);
+    let closed = std::os::unix::fs::PermissionsExt::from_mode(0o0);
     fs::set_permissions(p.from.join("empty"), closed).unwrap();
     let report = push_paths(&[&p.from.join("empty")], &p.to, Options::default(), Conditions::default()).partial();
     assert_eq!((report.files, &report.problems[0].why), (0, &Why::Os(13)));
