@@ -1,5 +1,6 @@
 //! From a host's name to a connection: through ssh, or to a daemon whose key is known.
 
+mod lifeline;
 mod through_ssh;
 
 use std::fmt;
@@ -10,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use self::lifeline::Routes;
+pub use self::lifeline::{Lifeline, is_heard};
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 
 use crate::args::{PortRange, SshArgs};
@@ -79,6 +82,8 @@ pub struct Connected {
     pub advice: Vec<String>,
     endpoint: Endpoint,
     ssh: Option<Arc<Mutex<SshSession>>>,
+    /// How the peer was reached when ssh had logged in.
+    routes: Routes,
     /// What is wrong if nothing is ever heard over UDP, where that was not waited for.
     no_answer: Option<Failure>,
 }
@@ -95,10 +100,15 @@ impl Connected {
         self.endpoint.local_addr()
     }
 
-    /// Something that tells whether what the connection depends on still runs.
-    pub fn lifeline(&self) -> impl Fn() -> bool + Send + 'static {
-        let ssh = self.ssh.clone();
-        move || ssh.as_ref().is_none_or(|ssh| ssh.lock().unwrap_or_else(PoisonError::into_inner).is_alive())
+    /// Tells whether there is still somebody to wait for.
+    pub fn lifeline(&self) -> Lifeline {
+        Lifeline { connection: self.connection.clone(), ssh: self.ssh.clone() }
+    }
+
+    /// Whether the connection was made through ssh, and ssh has ended.
+    pub fn ssh_has_ended(&self) -> bool {
+        let ended_for = |ssh: &Arc<Mutex<SshSession>>| ssh.lock().unwrap_or_else(PoisonError::into_inner).ended_for();
+        self.ssh.as_ref().and_then(ended_for).is_some()
     }
 
     /// Lets the far side end once its work is done and told of. It is waited for only where what ssh still says is to come before our end.
@@ -108,7 +118,8 @@ impl Connected {
 
     fn leave(self) {
         if let Some(ssh) = &self.ssh {
-            ssh.lock().unwrap_or_else(PoisonError::into_inner).leave();
+            let is_cut_off = self.routes.has_changed(self.connection.remote_addr());
+            ssh.lock().unwrap_or_else(PoisonError::into_inner).leave(is_cut_off);
         }
     }
 
@@ -181,7 +192,7 @@ impl Connector<'_> {
             Lost::Other(error) => Failure::new(format!("{host}: {}", chain(&error))),
         })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
-        Ok(Connected { connection, advice, endpoint, ssh: None, no_answer: None })
+        Ok(Connected { connection, advice, endpoint, ssh: None, routes: Routes::default(), no_answer: None })
     }
 
     /// What has a key of its own and this service.

@@ -2,6 +2,7 @@
 //!
 //! Names carry the process id of the test, so that what a killed run left behind can be told from what a living one uses.
 
+use std::cell::RefCell;
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::Path;
@@ -31,6 +32,8 @@ pub struct Net {
     pub near: Host,
     pub far: Host,
     between: String,
+    /// What [`Net::limit`] was told.
+    rate: RefCell<Option<String>>,
 }
 
 impl Net {
@@ -42,7 +45,7 @@ impl Net {
             address: format!("10.77.{net}.2"),
             address6: format!("fd77:{net}::2"),
         };
-        let net = Self { near: host("near", 1), far: host("far", 2), between: namespace("between") };
+        let net = Self { near: host("near", 1), far: host("far", 2), between: namespace("between"), rate: RefCell::default() };
         for name in [&net.near.namespace, &net.far.namespace, &net.between] {
             ip(&["netns", "add", name]);
             ip(&["-n", name, "link", "set", "lo", "up"]);
@@ -69,10 +72,14 @@ impl Net {
 
     /// Limits the rate of both directions, so that a copy lasts long enough to be disturbed.
     pub fn limit(&self, rate: &str) {
-        for device in ["to-near", "to-far"] {
-            let limit = format!("-n {} qdisc replace dev {device} root tbf rate {rate} burst 256k limit 1m", self.between);
-            must(Command::new("tc").args(limit.split(' ')));
-        }
+        self.rate.replace(Some(rate.to_owned()));
+        ["to-near", "to-far"].iter().for_each(|device| self.limit_device(device));
+    }
+
+    fn limit_device(&self, device: &str) {
+        let Some(rate) = &*self.rate.borrow() else { return };
+        let limit = format!("-n {} qdisc replace dev {device} root tbf rate {rate} burst 256k limit 1m", self.between);
+        must(Command::new("tc").args(limit.split(' ')));
     }
 
     /// Takes the link to the far host down.
@@ -102,6 +109,25 @@ impl Net {
         self.near.address = new;
     }
 
+    /// Takes the near host off its network and puts it on another one, by another device: what a laptop does that leaves the Wi-Fi for a cable.
+    /// Connections of its old address are neither reset nor answered.
+    pub fn replug_near(&mut self, plugged: u8) {
+        let (there, here) = (self.near.namespace.clone(), self.between.clone());
+        let (old, new) = (device_of(plugged), device_of(plugged + 1));
+        ip(&["-n", &there, "link", "set", &old, "down"]);
+        ip(&["-n", &there, "address", "flush", "dev", &old]);
+        let router_end = format!("to-{new}");
+        ip(&["link", "add", &new, "netns", &there, "type", "veth", "peer", "name", &router_end, "netns", &here]);
+        let net = FIRST_CABLE + plugged;
+        for (namespace, device, last) in [(&there, &new, 2), (&here, &router_end, 1)] {
+            ip(&["-n", namespace, "address", "add", &format!("10.77.{net}.{last}/24"), "dev", device]);
+            ip(&["-n", namespace, "link", "set", device, "up"]);
+        }
+        ip(&["-n", &there, "route", "replace", "default", "via", &format!("10.77.{net}.1")]);
+        self.limit_device(&router_end);
+        self.near.address = format!("10.77.{net}.2");
+    }
+
     /// Bytes that left the router towards both hosts.
     pub fn bytes_carried(&self) -> u64 {
         let output = ip_output(&["-n", &self.between, "-s", "-j", "link", "show"]);
@@ -110,6 +136,14 @@ impl Net {
         links.as_array().into_iter().flatten().filter(|link| link["ifname"] != "lo").map(carried).sum()
     }
 }
+
+/// The near host's device after so many changes.
+fn device_of(plugged: u8) -> String {
+    if plugged == 0 { "wan".to_owned() } else { format!("cable{plugged}") }
+}
+
+/// Number of the first network that the near host can be plugged into.
+const FIRST_CABLE: u8 = 3;
 
 impl Drop for Net {
     fn drop(&mut self) {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use e2e::tree;
 use e2e::{Daemon, Lab, Random, Running, eventually, pause};
+use rustix::process::{Signal, kill_process};
 
 const SIZE: u64 = 60 << 20;
 
@@ -19,7 +20,8 @@ fn far(path: &Path) -> OsString {
 #[track_caller]
 fn wait_until_under_way(lab: &Lab, running: &mut Running, start: u64) {
     let under_way = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > SIZE / 3);
-    assert!(under_way && running.runs(), "the copy is not under way");
+    let carried = lab.bytes_carried() - start;
+    assert!(under_way && running.runs(), "the copy is not under way: {carried} bytes, running: {}", running.runs());
 }
 
 #[test]
@@ -56,6 +58,65 @@ fn a_new_address_in_the_middle_does_not_stop_the_copy() {
     }
     assert_eq!(tree::hash(&source.join("file")), tree::hash(&root.join("file")));
     assert_eq!(tree::hash(&source.join("file")), tree::hash(&back.join("file")));
+}
+
+/// As a laptop that leaves the Wi-Fi for a cable. First ssh's connection does not notice that it is dead, then it has, at both ends.
+#[test]
+fn another_network_in_the_middle_does_not_stop_the_copy() {
+    let Some(mut lab) = Lab::open() else { return };
+    lab.limit("50mbit");
+    let (source, there, back) = (lab.place("source"), lab.place("there"), lab.place("back"));
+    tree::write_random(&source.join("file"), SIZE, &mut Random::seeded(63));
+    let up = (OsString::from(source.join("file")), far(&there));
+    let down = (far(&there.join("file")), OsString::from(&back));
+    for (plugged, (from, to)) in [up.clone(), down.clone(), up, down].into_iter().enumerate() {
+        for place in [&back, &there].into_iter().take(if plugged == 2 { 2 } else { 0 }) {
+            std::fs::remove_file(place.join("file")).expect("the copy of the last round");
+        }
+        let start = lab.bytes_carried();
+        let mut running = Running::start(lab.cp([from, to]));
+        wait_until_under_way(&lab, &mut running, start);
+        lab.replug_near(plugged as u8);
+        if plugged >= 2 {
+            lose_ssh(&lab);
+        }
+        // Its ssh ends with it, too, where that has not noticed anything.
+        running.wait(Duration::from_secs(60)).expect(0);
+        lab.assert_no_process_left(Duration::from_secs(20));
+    }
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&back.join("file")));
+}
+
+/// What keep-alives of both ends come to in the end.
+fn lose_ssh(lab: &Lab) {
+    let sessions = [lab.near.processes(&["ssh", "haul remote"]), lab.far.processes(&["sshd", "root@"])].concat();
+    assert!(sessions.len() >= 2, "no session of ssh: {sessions:?}");
+    for pid in sessions {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+}
+
+/// A near side that was killed is not waited for long: its ssh is there, or nobody is.
+#[test]
+fn a_far_side_does_not_outlive_a_near_side_that_was_killed() {
+    let Some(lab) = Lab::open() else { return };
+    lab.limit("50mbit");
+    let (source, there) = (lab.place("source"), lab.place("there"));
+    tree::write_random(&source.join("file"), SIZE, &mut Random::seeded(64));
+    for with_ssh in [false, true] {
+        let start = lab.bytes_carried();
+        let mut running = Running::start(lab.cp([OsString::from(source.join("file")), far(&there)]));
+        let under_way = || lab.bytes_carried() - start > SIZE / 10;
+        assert!(eventually(Duration::from_secs(60), under_way) && running.runs(), "the copy is not under way");
+        running.signal(Signal::KILL);
+        if with_ssh {
+            lose_ssh(&lab);
+        }
+        running.wait(Duration::from_secs(10));
+        // At once in the one case, after some seconds of silence in the other.
+        lab.assert_no_process_left(Duration::from_secs(if with_ssh { 20 } else { 5 }));
+    }
 }
 
 #[test]

@@ -103,7 +103,10 @@ impl<'a> Copy<'a> {
         let watched = Watched {
             tally: Arc::clone(&self.tally),
             path: Box::new(session.path()),
-            alive: Box::new(connected.lifeline()),
+            alive: Box::new({
+                let lifeline = connected.lifeline();
+                move || lifeline.holds()
+            }),
             cancel: cancel.clone(),
         };
         let monitor = Monitor::start(self.style, self.args.verbose > 0, watched);
@@ -160,7 +163,7 @@ impl<'a> Copy<'a> {
     /// The engine's error with the host's name; ssh's end explains a connection that broke, never a reason that the far side gave.
     fn explained(&self, host: &Host, error: &CopyError, connected: &Connected) -> Failure {
         let unexplained = matches!(error, CopyError::Connection(_) | CopyError::Cancelled);
-        if (connected.lifeline())() || !unexplained {
+        if !connected.ssh_has_ended() || !unexplained {
             return failure::explain(host, error, self.args.no_resume);
         }
         let failure = Failure::new(format!("{host}: ssh ended in the middle of the copy"));

@@ -83,7 +83,8 @@ fn one(report: &Report<'_>, host: &str, connected: &Connected) -> Result<Exit, F
     client.ping_idle()?;
     let about = about(report, host, connected, &ask, &client);
     report.started(&about);
-    let outcome = client.run(connected.lifeline(), |both| report.interval(both))?;
+    let lifeline = connected.lifeline();
+    let outcome = client.run(move || lifeline.holds(), |both| report.interval(both))?;
     report.ended(&about, &outcome);
     Ok(match (outcome.interrupted, json::first_error(&outcome)) {
         (true, _) => Exit::Interrupted,

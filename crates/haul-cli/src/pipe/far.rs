@@ -67,14 +67,14 @@ impl Far<'_> {
                 Err(Failure::new("interrupted"))
             }
             Err(error) => {
-                let alive = (connected.lifeline())();
+                let ssh_has_ended = connected.ssh_has_ended();
                 connection.close(CLOSE_ABORTED, "failed");
                 // The answer to what was asked explains more than the end of the connection.
                 match control.join() {
                     Ok(Err(refusal)) if refusal.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()).is_some() => {
                         Err(self.refused(&refusal))
                     }
-                    _ if !alive => Err(Failure::new(format!("{host}: ssh ended in the middle"))),
+                    _ if ssh_has_ended => Err(Failure::new(format!("{host}: ssh ended in the middle"))),
                     _ => Err(failed(&error)),
                 }
             }

@@ -12,6 +12,7 @@ use data_encoding::BASE64;
 use haul::{ClientConfig, Connection, Endpoint, Fingerprint, Identity, Opening, TransportConfig};
 use haul_cc::ControllerChoice;
 
+use super::lifeline::Routes;
 use super::{Connected, Connector, Judge, Lost, race, tried};
 use crate::args::PortRange;
 use crate::cp::operand::SshHost;
@@ -66,7 +67,14 @@ impl Connector<'_> {
         let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
         advice.extend(remote.advice.map(|advice| format!("on {host}: {advice}")));
         let no_answer = is_carried.then_some(no_answer);
-        Ok(Connected { connection, advice, endpoint, ssh: Some(Arc::new(Mutex::new(ssh))), no_answer })
+        Ok(Connected {
+            connection,
+            advice,
+            endpoint,
+            ssh: Some(Arc::new(Mutex::new(ssh))),
+            routes: Routes::to(&addresses),
+            no_answer,
+        })
     }
 
     fn hello(&self, client: Fingerprint, opening: &Opening) -> ClientHello {

@@ -1,15 +1,16 @@
 //! `haul remote`: the far side of a copy, a measurement, a tunnel or a proxy, started through ssh.
 //!
 //! It takes a greeting, a word of its command line or a line of standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
-//! greeting names. When standard input ends, so does it: ssh has gone, or the copy is over.
+//! greeting names. When standard input ends, so does it: the near side has gone, or the copy is over. Where ssh's connection was lost and the near side is heard all the same, it
+//! goes on: an address can change under both, and only one of them follows.
 
 use std::env;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -17,9 +18,11 @@ use data_encoding::BASE64;
 use haul::{BindError, Bytes, Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
 use haul_cc::ControllerChoice;
 use haul_files::{Access, Cancel, Silent};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::args::PortRange;
 use crate::exit::{Exit, Failure};
+use crate::reach::is_heard;
 use crate::session::{PROTOCOL, ServerSession};
 use crate::ssh::{BOOTSTRAP, ClientHello, MAX_LINE, RemoteAnswer, RemoteHello};
 use crate::{clock, logging, perf, proxy, tunnel};
@@ -30,6 +33,9 @@ const NOBODY: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a copy may take to save its state once ssh has gone.
 const FAREWELL: Duration = Duration::from_secs(10);
+
+/// sshd closes what it shares with a session one after the other.
+const CLOSING: Duration = Duration::from_millis(200);
 
 /// Runs the command.
 pub fn run(greeting: Option<&str>) -> Result<Exit, Failure> {
@@ -132,10 +138,12 @@ fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
     let cancel = Cancel::new();
     let served = Arc::new(AtomicBool::new(false));
     let busy = Arc::new(AtomicUsize::new(0));
-    end_with_stdin(endpoint.clone(), cancel.clone(), Arc::clone(&busy));
+    let connections = Arc::new(Served::default());
+    end_with_stdin(endpoint.clone(), cancel.clone(), Arc::clone(&busy), Arc::clone(&connections));
     let started = clock::now();
     while let Ok(accepted) = endpoint.accept_timeout(LOOK) {
         if let Some(connection) = accepted {
+            connections.add(&connection);
             busy.fetch_add(1, Ordering::SeqCst);
             let (endpoint, cancel, served, busy) = (endpoint.clone(), cancel.clone(), Arc::clone(&served), Arc::clone(&busy));
             let ports = ports.clone();
@@ -194,10 +202,32 @@ fn measure_one(connection: &Connection, tcp_ports: RangeInclusive<u16>, cancel: 
     asked
 }
 
+/// The connections being served.
+#[derive(Debug, Default)]
+struct Served {
+    connections: Mutex<Vec<Connection>>,
+}
+
+impl Served {
+    fn add(&self, connection: &Connection) {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).push(connection.clone());
+    }
+
+    /// Whether a client is there.
+    fn is_heard(&self) -> bool {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner).iter().any(is_heard)
+    }
+}
+
 /// Watches standard input: when it ends, the copy is stopped, in order if there is time.
-fn end_with_stdin(endpoint: Endpoint, cancel: Cancel, busy: Arc<AtomicUsize>) {
+fn end_with_stdin(endpoint: Endpoint, cancel: Cancel, busy: Arc<AtomicUsize>, connections: Arc<Served>) {
     thread::spawn(move || {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        if is_stdout_gone() {
+            while connections.is_heard() {
+                thread::park_timeout(LOOK / 4);
+            }
+        }
         cancel.cancel();
         let deadline = clock::now() + FAREWELL;
         while busy.load(Ordering::SeqCst) > 0 && clock::now() < deadline {
@@ -208,6 +238,15 @@ fn end_with_stdin(endpoint: Endpoint, cancel: Cancel, busy: Arc<AtomicUsize>) {
         thread::park_timeout(LOOK);
         std::process::exit(i32::from(Exit::Failed.code()));
     });
+}
+
+/// Whether nobody reads standard output any more. The near side ends this one by closing standard input alone; where both are closed, ssh itself is gone.
+fn is_stdout_gone() -> bool {
+    let stdout = io::stdout();
+    // Errors and hang-ups are told unasked.
+    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+    let patience = Timespec { tv_sec: 0, tv_nsec: CLOSING.subsec_nanos().into() };
+    poll(&mut watched, Some(&patience)).is_ok_and(|ready| ready > 0)
 }
 
 fn other_version(why: &str) -> Failure {

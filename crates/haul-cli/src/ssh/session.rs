@@ -4,7 +4,7 @@ use std::io::{BufReader, ErrorKind, Read, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_units::PeerText;
 
@@ -34,6 +34,8 @@ pub struct SshSession {
     stdin: Option<ChildStdin>,
     /// It ends by itself: nobody waits for it.
     left: bool,
+    /// When it was first seen to have ended.
+    ended: Option<Instant>,
     /// Round-trip time of its connection, if it could be looked at.
     rtt: Option<Duration>,
     /// Ends when all that ssh says on its standard error has been passed on.
@@ -57,7 +59,7 @@ impl SshSession {
         let said = pass_on(stderr);
         // If ssh has ended, the missing answer says so with a better reason than a broken pipe.
         let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
-        let mut session = Self { child, stdin: Some(stdin), left: false, rtt: None, said, stdout: None };
+        let mut session = Self { child, stdin: Some(stdin), left: false, ended: None, rtt: None, said, stdout: None };
         let answer = session.await_answer(BufReader::new(stdout))?;
         session.rtt = prompt.rtt();
         drop(prompt);
@@ -105,14 +107,23 @@ impl SshSession {
         self.rtt
     }
 
-    /// Whether ssh still runs.
-    pub fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    /// How long ago ssh was first seen to have ended; nothing while it runs.
+    pub fn ended_for(&mut self) -> Option<Duration> {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            return None;
+        }
+        let now = clock::now();
+        Some(now - *self.ended.get_or_insert(now))
     }
 
-    /// Lets the far side end by itself, and ssh with it, which takes a round trip or two that nobody needs to wait for.
-    pub fn leave(&mut self) {
+    /// Lets the far side end by itself, and ssh with it, which takes a round trip or two that nobody needs to wait for. One that is cut off would
+    /// wait for its far side for a quarter of an hour: it is ended.
+    pub fn leave(&mut self, is_cut_off: bool) {
         drop(self.stdin.take());
+        if is_cut_off {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
         self.left = true;
     }
 

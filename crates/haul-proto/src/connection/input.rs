@@ -100,6 +100,7 @@ impl Connection {
             return on_open_error(error);
         }
         self.note_packet(origin, header, packet.len(), true);
+        self.quiet.on_data(origin.now);
         let has_credit = match self.streams.get_mut(run.stream).and_then(|stream| stream.receive.as_mut()) {
             Some(Receiver::Ordered(half)) => {
                 let new = half.admit(run.offset, len, run.fin)?;
@@ -137,6 +138,7 @@ impl Connection {
             return on_open_error(error);
         }
         self.note_packet(origin, header, packet.len(), true);
+        self.quiet.on_data(origin.now);
         self.open_for_peer(run.stream)?;
         let Some((stream, pool)) = self.streams.with_pool(run.stream) else { return Ok(()) };
         let has_credit = match stream.receive.as_mut() {

@@ -28,6 +28,7 @@ mod filler;
 mod input;
 mod output;
 mod paths;
+mod quiet;
 mod setup;
 mod stats;
 mod streams;
@@ -147,6 +148,7 @@ pub struct Connection {
     idle_timeout: Duration,
     /// When something authentic last came.
     heard_at: Time,
+    quiet: quiet::Quiet,
     /// End of the round trip over which arrivals are counted for credit.
     round_until: Time,
     close: Option<close::Closing>,

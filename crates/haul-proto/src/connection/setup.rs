@@ -7,6 +7,7 @@ use haul_units::{Bytes, Time};
 use zeroize::Zeroizing;
 
 use super::candidates::Candidates;
+use super::quiet::Quiet;
 use super::stats::WaitMeter;
 use super::{CloseReason, Connection, Event, Phase};
 use crate::ConnectionId;
@@ -59,6 +60,7 @@ impl Connection {
             rng: Rng::new(&seed),
             idle_timeout: config.idle_timeout,
             heard_at: now,
+            quiet: Quiet::default(),
             round_until: now,
             close: None,
             stranger: None,

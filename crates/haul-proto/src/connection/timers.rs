@@ -38,7 +38,7 @@ impl Connection {
         if !self.control.is_empty() && takes_frames || !self.responses.is_empty() {
             return Time::ZERO;
         }
-        let mut next = (self.heard_at + self.idle_timeout).min(self.admission_timer());
+        let mut next = (self.heard_at + self.idle_timeout).min(self.admission_timer()).min(self.quiet_due());
         for path in &self.paths {
             if path.ping_due && !path.peer.is_held() {
                 return Time::ZERO;
@@ -95,6 +95,7 @@ impl Connection {
                 self.on_probe_timeout(now, index);
             }
         }
+        self.ask_if_quiet(now);
         for index in 0..self.paths.len() {
             if now >= self.keep_alive_due(&self.paths[index]) {
                 self.paths[index].ping_due = true;

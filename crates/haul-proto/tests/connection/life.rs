@@ -7,10 +7,10 @@ use haul_proto::identity::Identity;
 use haul_proto::{
     CloseReason, Connection, Endpoint, EndpointConfig, Event, ResetKey, ServerConfig, StreamId, StreamKind, TransportConfig,
 };
-use haul_sim::LossModel;
+use haul_sim::{EndpointId, LossModel};
 use haul_units::{BitRate, Bytes, Ratio};
 
-use crate::harness::{CLIENT, Path, SERVER, configs, connected, ms, pair, pair_of, upload};
+use crate::harness::{CLIENT, Path, SERVER, Way, configs, connected, ms, pair, pair_of, upload};
 
 const RATE: BitRate = BitRate::mbps(200);
 
@@ -42,6 +42,50 @@ fn a_changed_address_is_followed() {
         .run_until(start + Duration::from_secs(20), |network| network.endpoint(CLIENT).placed.lock().unwrap().bytes == 10 << 20);
     assert!(done);
     assert_eq!(network.endpoint_mut(SERVER).connection().remote(), new);
+}
+
+/// As a laptop that goes from one network to another: what is on its way to the old address is lost, and so is all that is sent there.
+#[test]
+fn a_client_whose_address_is_gone_makes_itself_heard() {
+    for (from, to) in [(SERVER, CLIENT), (CLIENT, SERVER)] {
+        let mut network = pair(path(), &transport());
+        let start = connected(&mut network);
+        network.endpoint_mut(from).start_bulk(100 << 20, false);
+        network.run(start + ms(300));
+        let links = [haul_sim::LinkId(0), haul_sim::LinkId(1)];
+        let old = std::mem::replace(&mut network.endpoint_mut(CLIENT).address, "10.9.9.9:999".parse().unwrap());
+        // Nobody is there.
+        let address = network.endpoint(SERVER).address;
+        network.endpoint_mut(SERVER).ways.push(Way { path: None, remote: old, address, via: EndpointId(2) });
+        for link in links {
+            network.link_mut(link).set_loss(start + ms(300), LossModel::Random(Ratio::ONE));
+        }
+        network.run(start + ms(400));
+        for link in links {
+            network.link_mut(link).set_loss(start + ms(400), LossModel::None);
+        }
+        let arrived = network.endpoint(to).placed.lock().unwrap().bytes;
+        network.run(start + ms(2300));
+        let more = network.endpoint(to).placed.lock().unwrap().bytes - arrived;
+        assert!(more > 5 << 20, "{from:?}: {more} bytes in the two seconds after");
+        assert!(network.endpoint(SERVER).connection.as_ref().unwrap().remote() != old);
+    }
+}
+
+/// Data that ends makes a client ask once whether all is well, and no more.
+#[test]
+fn a_client_at_rest_is_silent() {
+    let transport = TransportConfig { keep_alive: None, ..transport() };
+    let mut network = pair(path(), &transport);
+    let start = connected(&mut network);
+    network.endpoint_mut(SERVER).start_bulk(1 << 20, false);
+    network.run(start + Duration::from_secs(3));
+    let sent = |network: &mut haul_sim::Network<crate::harness::End>| {
+        [CLIENT, SERVER].map(|end| network.endpoint_mut(end).connection().stats(start).unwrap().sent_pkts)
+    };
+    let before = sent(&mut network);
+    network.run(start + Duration::from_secs(60));
+    assert_eq!(sent(&mut network), before);
 }
 
 #[test]
