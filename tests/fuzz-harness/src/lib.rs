@@ -3,13 +3,14 @@
 //! A target is a function from bytes that panics where haul is wrong. libFuzzer calls it in `fuzz/`, the test of this crate calls it with every file
 //! of `fuzz/corpus/`: what was found once stays found.
 //!
-//! A connection has stronger ones: see `connection.rs` for a network that does its worst and `peer.rs` for a peer that has the keys. Each decoder has two properties: no input makes it panic or take memory without bound, and what it accepts survives a round trip through the
+//! A connection has stronger ones: see `connection.rs` for a network that does its worst and `peer.rs` for a peer that has the keys, and `neighbours.rs` for two connections of one endpoint. Each decoder has two properties: no input makes it panic or take memory without bound, and what it accepts survives a round trip through the
 //! encoder.
 
 mod connection;
 mod feed;
 mod files;
 mod handshake;
+mod neighbours;
 mod peer;
 mod sink;
 mod wire;
@@ -34,6 +35,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "frames", run: frames },
     Target { name: "handshake_datagram", run: handshake_datagram },
     Target { name: "journal", run: journal },
+    Target { name: "neighbours", run: neighbours },
     Target { name: "packet_header", run: packet_header },
     Target { name: "transport_params", run: transport_params },
 ];
@@ -41,5 +43,6 @@ pub const TARGETS: &[Target] = &[
 pub use connection::connection;
 pub use files::{block, control_message, journal};
 pub use handshake::{acceptor, handshake_datagram, transport_params};
+pub use neighbours::neighbours;
 pub use peer::authenticated_peer;
 pub use wire::{ack, frames, packet_header};
