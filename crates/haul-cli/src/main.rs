@@ -42,6 +42,8 @@ mod tunnel;
 
 use std::process::ExitCode;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use crate::args::Command;
 use crate::exit::{Exit, Failure};
 
@@ -55,11 +57,19 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
+    raise_descriptor_limit();
     let exit = run(command).unwrap_or_else(|failure| {
         output::print_failure(&failure);
         if interrupt::requested() { Exit::Interrupted } else { Exit::Failed }
     });
     exit.into()
+}
+
+/// As many descriptors as this user may have: the usual soft limit is there for programs that use select(2).
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    // Where that is forbidden, what there is must do.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
 fn run(command: Command) -> Result<Exit, Failure> {

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use haul_units::PeerText;
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 /// Who or what is at fault.
@@ -211,22 +212,26 @@ pub enum Why {
     NeedsDirectory,
     /// Nothing has a name that the pattern matches; only told to a peer with [`PATTERNS`](crate::protocol::PATTERNS).
     NoMatch,
+    /// The name is one that copies have for what is unfinished.
+    Reserved,
+    /// What is there under the name of the directory for what is unfinished is somebody else's, or no such directory.
+    ForeignStage,
 }
 
 impl Why {
     /// The reason in an error of the system.
     pub fn from_io(error: &io::Error) -> Self {
-        Self::Os(error.raw_os_error().unwrap_or(rustix::io::Errno::IO.raw_os_error()))
+        Self::Os(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
     }
 
     /// The nearest error of the system.
-    pub(crate) fn errno(&self) -> rustix::io::Errno {
-        if let Self::Os(number) = self { rustix::io::Errno::from_raw_os_error(*number) } else { rustix::io::Errno::PERM }
+    pub(crate) fn errno(&self) -> Errno {
+        if let Self::Os(number) = self { Errno::from_raw_os_error(*number) } else { Errno::PERM }
     }
 }
 
-impl From<rustix::io::Errno> for Why {
-    fn from(errno: rustix::io::Errno) -> Self {
+impl From<Errno> for Why {
+    fn from(errno: Errno) -> Self {
         Self::Os(errno.raw_os_error())
     }
 }
@@ -234,6 +239,9 @@ impl From<rustix::io::Errno> for Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Os(number) if *number == Errno::STALE.raw_os_error() => {
+                "another directory has taken its name (stale file handle)"
+            }
             Self::Os(number) => {
                 let text = io::Error::from_raw_os_error(*number).to_string();
                 let end = text.find(" (os error").unwrap_or(text.len());
@@ -251,6 +259,8 @@ impl fmt::Display for Why {
             Self::NotForStdout => "only files can go to standard output",
             Self::NeedsDirectory => "the destination is not a directory",
             Self::NoMatch => "no match",
+            Self::Reserved => "is a name that haul has for unfinished copies: not copied",
+            Self::ForeignStage => "has the name of a directory that haul makes, and is not this user's or not made by haul",
         })
     }
 }

@@ -36,6 +36,7 @@
 pub mod block;
 mod cancel;
 mod clock;
+mod descriptors;
 mod dirs;
 mod engine;
 mod error;
@@ -44,6 +45,7 @@ mod job;
 pub mod journal;
 pub mod memory;
 mod meta;
+mod names;
 mod note;
 mod observe;
 mod pattern;

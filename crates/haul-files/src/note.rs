@@ -18,6 +18,11 @@ pub enum Note {
     OwnersNotKept,
     /// A file was written to while it was copied, see [`Changed::Take`](crate::Changed::Take). Each is counted, whether it is told or not.
     Changed(ChangedFile),
+    /// All is in place, and the hidden directory for what is unfinished stays, because something is in it that no copy put there.
+    StageNotEmpty {
+        /// The directory.
+        path: WirePath,
+    },
 }
 
 /// A file that was written to while it was copied.
@@ -42,13 +47,17 @@ const MAX_PATH: usize = 1 << 16;
 impl Note {
     /// Cuts what a peer says to what is worth keeping.
     pub(crate) fn bounded(mut self) -> Self {
-        if let Self::Changed(ChangedFile { path, rewritten, .. }) = &mut self {
-            path.0.truncate(MAX_PATH);
-            if let Some(ranges) = rewritten {
-                // One more than is named tells that there are more.
-                ranges.truncate(MAX_NAMED + 1);
-                ranges.shrink_to_fit();
+        match &mut self {
+            Self::OwnersNotKept => {}
+            Self::Changed(ChangedFile { path, rewritten, .. }) => {
+                path.0.truncate(MAX_PATH);
+                if let Some(ranges) = rewritten {
+                    // One more than is named tells that there are more.
+                    ranges.truncate(MAX_NAMED + 1);
+                    ranges.shrink_to_fit();
+                }
             }
+            Self::StageNotEmpty { path } => path.0.truncate(MAX_PATH),
         }
         self
     }
@@ -84,6 +93,7 @@ impl fmt::Display for Note {
         match self {
             Self::OwnersNotKept => f.write_str("set-id bits and owners are not kept there"),
             Self::Changed(file) => file.fmt(f),
+            Self::StageNotEmpty { path } => write!(f, "{path}: stays, because it holds something that haul did not put there"),
         }
     }
 }

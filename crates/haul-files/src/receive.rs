@@ -11,6 +11,7 @@ mod beside;
 mod commit;
 mod entries;
 mod in_order;
+mod remembered;
 mod stage;
 mod tree;
 mod under_way;
@@ -27,9 +28,10 @@ use crate::clock;
 use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 use crate::job::{Options, Stream};
 use crate::journal::{PathKey, Source};
+use crate::note::Note;
 use crate::observe::{Event, Report, Waits};
 use crate::pattern::{Pattern, is_pattern};
-use crate::protocol::{FileEnd, Finished, Message, Progress};
+use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT};
 use crate::resolve::{Place, base_name};
 use crate::session::{Incoming, Session, lock};
 use crate::transport::Transport;
@@ -254,19 +256,19 @@ impl<T: Transport> Receiver<'_, T> {
 
     /// Links, directories, and the stage: what comes when every file has its name.
     fn finish(&self) -> Result<Finished, CopyError> {
-        for (entry, at) in self.tree.links() {
+        for (place, mtime, at) in self.tree.links().each() {
             self.session.check()?;
-            let existing = self.tree.existing(entry.parent, &entry.name.0).unwrap_or_default();
-            if self.options.update && entries::is_newer(&entry, existing.as_ref()) {
+            let existing = self.tree.existing(place.0, place.1).unwrap_or_default();
+            if self.options.update && entries::is_newer(mtime, existing.as_ref()) {
                 self.counts.kept_files.fetch_add(1, Ordering::Relaxed);
                 self.counts.newer_files.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
-            let result = at.ok_or(Why::NoLinkTarget).and_then(|at| self.tree.link(&entry, &at));
+            let result = at.ok_or(Why::NoLinkTarget).and_then(|at| self.tree.link(place, at));
             match result {
                 Ok(()) => self.counts.hard_links.fetch_add(1, Ordering::Relaxed),
                 Err(why) => {
-                    self.problem(self.tree.display(entry.parent, &entry.name.0), why)?;
+                    self.problem(self.tree.display(place.0, place.1), why)?;
                     0
                 }
             };
@@ -278,7 +280,10 @@ impl<T: Transport> Receiver<'_, T> {
         for (path, why) in self.tree.finish_directories(false) {
             self.problem(path, why)?;
         }
-        self.tree.stage.remove(root).map_err(|errno| self.broken(errno))?;
+        if self.tree.stage.remove(root).map_err(|errno| self.broken(errno))? {
+            let path = self.tree.display(ROOT, self.tree.stage.name.as_bytes());
+            self.session.remark(Note::StageNotEmpty { path })?;
+        }
         for (path, why) in self.tree.finish_directories(true) {
             self.problem(path, why)?;
         }

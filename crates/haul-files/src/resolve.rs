@@ -13,12 +13,16 @@ use std::sync::Arc;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::descriptors::{open_at, patiently};
 use crate::error::{Stop, Why, WirePath};
 use crate::job::{Access, Export, Ownership};
 use crate::protocol::MAX_NAME;
 
 /// Longest path that a peer may spell, in bytes.
 const MAX_SPELLED: usize = 1 << 16;
+
+/// What the names of stages begin with.
+pub(crate) const STAGE_PREFIX: &str = ".haul-";
 
 /// Where a tree goes.
 pub(crate) struct Place {
@@ -30,6 +34,8 @@ pub(crate) struct Place {
     pub(crate) rename: Option<Vec<u8>>,
     /// The spelling ends in `/`: the one source must be a directory.
     pub(crate) directory_only: bool,
+    /// A daemon's: one client of many chose it.
+    pub(crate) confined: bool,
     /// Whether who sends chooses owners and set-id bits.
     pub(crate) ownership: Ownership,
 }
@@ -64,7 +70,7 @@ impl Top {
     /// Opens it.
     pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, Why> {
         match &self.opener {
-            Opener::Free(path) => Ok(rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty())?),
+            Opener::Free(path) => Ok(patiently(|| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()))?),
             Opener::Beneath { root, path } => open_beneath(root, path, flags),
             Opener::Never(why) => Err(why.clone()),
         }
@@ -119,6 +125,14 @@ pub(crate) fn is_plain_name(name: &[u8]) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !matches!(name, b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
 }
 
+/// Whether a file system could take this name for a stage's, or for what is made beside a place: in upper case too, and with characters in it that
+/// file systems without a difference of case leave out or fold. Nothing that a peer names may be called so, for the next run would trust it.
+pub(crate) fn is_reserved(name: &[u8]) -> bool {
+    let ascii: Vec<u8> = name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect();
+    let rest = ascii.strip_prefix(STAGE_PREFIX.as_bytes());
+    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'.'))
+}
+
 /// Resolves a destination of this process's own user.
 pub(crate) fn local_destination(path: &Path, many: bool) -> Result<Place, Stop> {
     free_destination(path, path.into(), many)
@@ -156,21 +170,28 @@ fn free_destination(path: &Path, spelled: WirePath, many: bool) -> Result<Place,
         Err(Errno::NOENT) => split_name(path).ok_or_else(|| fail(Errno::NOENT.into()))?,
         Err(errno) => return Err(fail(errno.into())),
     };
-    let root = rustix::fs::open(&parent, flags, Mode::empty()).map_err(|errno| fail(errno.into()))?;
+    if rename.as_deref().is_some_and(is_reserved) {
+        return Err(fail(Why::Reserved));
+    }
+    let root = patiently(|| rustix::fs::open(&parent, flags, Mode::empty())).map_err(|errno| fail(errno.into()))?;
     let directory_only = directory_only && rename.is_some();
     // Its own rights are all that an account has.
-    Ok(Place { root: Arc::new(root), directory_only, spelled, rename, ownership: Ownership::Allow })
+    Ok(Place { root: Arc::new(root), directory_only, spelled, rename, ownership: Ownership::Allow, confined: false })
 }
 
 fn beneath_destination(root: &Arc<OwnedFd>, rest: &[u8], spelled: &WirePath, many: bool) -> Result<Place, Stop> {
     let fail = |why: Why| Stop::Destination { path: spelled.clone(), why };
     let path = beneath_path(rest).map_err(fail)?;
+    if path.split(|&b| b == b'/').any(is_reserved) {
+        return Err(fail(Why::Reserved));
+    }
     let place = |fd, rename: Option<Vec<u8>>| Place {
         root: Arc::new(fd),
         spelled: spelled.clone(),
         directory_only: rest.ends_with(b"/") && rename.is_some(),
         rename,
         ownership: Ownership::Mask,
+        confined: true,
     };
     match open_beneath(root, &path, OFlags::DIRECTORY | OFlags::PATH) {
         Ok(fd) => return Ok(place(fd, None)),
@@ -221,7 +242,7 @@ fn exported<'a, 'p>(exports: &'a [Export], spelled: &'p WirePath) -> Result<(&'a
 }
 
 fn open_root(export: &Export) -> Result<Arc<OwnedFd>, Stop> {
-    rustix::fs::openat(CWD, &export.path, OFlags::DIRECTORY | OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
+    open_at(CWD, &export.path, OFlags::DIRECTORY | OFlags::PATH, Mode::empty())
         .map(Arc::new)
         .map_err(|errno| Stop::Destination { path: WirePath(export.name.clone().into_bytes()), why: errno.into() })
 }
@@ -244,7 +265,7 @@ pub(crate) fn open_beneath(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     // EAGAIN: a rename elsewhere raced with the look-up.
     for _ in 0..16 {
-        return match rustix::fs::openat2(root, path, flags, Mode::empty(), resolve) {
+        return match patiently(|| rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)) {
             Err(Errno::AGAIN) => continue,
             Err(Errno::NOSYS | Errno::PERM) => open_by_components(root, path, flags),
             Err(Errno::LOOP | Errno::XDEV) => Err(Why::OutsideRoot),
@@ -261,7 +282,7 @@ fn open_by_components(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<Owne
     while let Some(part) = parts.next() {
         let flags = if parts.peek().is_some() { OFlags::PATH | OFlags::DIRECTORY } else { flags };
         let at = fd.as_ref().map_or(root.as_fd(), AsFd::as_fd);
-        let next = match rustix::fs::openat(at, part, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()) {
+        let next = match open_at(at, part, flags | OFlags::NOFOLLOW, Mode::empty()) {
             Err(Errno::LOOP) => return Err(Why::OutsideRoot),
             // With O_DIRECTORY a link is just no directory.
             Err(Errno::NOTDIR) if is_link(at, part) => return Err(Why::OutsideRoot),

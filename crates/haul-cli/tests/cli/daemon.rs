@@ -158,6 +158,19 @@ fn many_clients_at_once() {
     assert!((0..8).all(|number| fs::read(client.path(&format!("copy{number}"))).unwrap() == original));
 }
 
+/// The soft limit that a shell or systemd sets is for programs of another kind.
+#[test]
+fn a_daemon_takes_all_the_descriptors_that_it_may_have() {
+    let (_server, _client, daemon) = pair();
+    let limits = fs::read_to_string(format!("/proc/{}/limits", daemon.child.id())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let numbers: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
+    assert_eq!(numbers[0], numbers[1], "{line}");
+    // It started with less, unless this is a place where there is no more.
+    let own = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+    assert_eq!(numbers[1], own.maximum.map_or("unlimited".to_owned(), |maximum| maximum.to_string()));
+}
+
 #[test]
 fn a_polite_end_on_sigterm() {
     let (_server, _client, mut daemon) = pair();

@@ -1,15 +1,17 @@
 //! Another file system is mounted in the destination: a name there cannot come from the stage by a rename.
 //!
-//! What gets such a name is made beside its place, under `.haul-xxxxxxxx.<number>`, and then renamed; a note in the stage lets the run after
-//! a kill remove it. A hard link to a file on another file system becomes a copy of that file.
+//! What gets such a name is made beside its place, in a directory `.haul-xxxxxxxx.<number>` that nobody else may write to, and then renamed; a note in the
+//! stage lets the run after a kill remove it. A hard link to a file on another file system becomes a copy of that file.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
 
-use rustix::fs::{AtFlags, Mode, OFlags, SeekFrom};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
+use super::stage::{INSIDE, Private};
 use super::tree::{Meta, Tree, in_the_way};
+use crate::descriptors::open_at;
 use crate::error::Why;
 use crate::journal::Made;
 use crate::meta;
@@ -25,13 +27,12 @@ impl Tree {
         let dir = self.dirs.open(parent)?;
         self.note_foreign(rustix::fs::fstat(&*dir)?.st_dev, parent);
         let (note, beside) = self.stage.note(|beside| self.dirs.relative(parent, beside.as_bytes()));
-        let result = make(&dir, &beside).and_then(|made| {
-            rustix::fs::renameat(&*dir, &*beside, &*dir, name)?;
-            Ok(made)
+        let result = Private::make(&dir, beside).and_then(|private| {
+            let made = make(private.dir(), INSIDE)
+                .and_then(|made| rustix::fs::renameat(private.dir(), INSIDE, &*dir, name).map(|()| made));
+            private.remove(&dir);
+            made
         });
-        if result.is_err() {
-            let _ = rustix::fs::unlinkat(&*dir, &*beside, AtFlags::empty());
-        }
         self.stage.forget_note(note);
         result.map_err(in_the_way)
     }
@@ -46,9 +47,11 @@ impl Tree {
     pub(super) fn link_over(&self, from: &OwnedFd, at: &[u8], parent: u64, name: &[u8]) -> Result<(), Why> {
         self.beside(parent, name, |dir, beside| match rustix::fs::linkat(from, at, dir, beside, AtFlags::empty()) {
             Err(Errno::XDEV) => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                let file = File::from(rustix::fs::openat(from, at, flags, Mode::empty())?);
+                let file = File::from(open_at(from, at, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())?);
                 let stat = rustix::fs::fstat(&file)?;
+                if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                    return Err(Errno::STALE);
+                }
                 let owner = rustix::process::geteuid().is_root().then_some((stat.st_uid, stat.st_gid));
                 let final_mode = meta::mode_bits(&stat);
                 let meta = Meta { open_mode: 0o600, mode: None, final_mode, mtime: Some(meta::mtime(&stat)), owner };
@@ -61,8 +64,8 @@ impl Tree {
 
 /// A durable copy of a file, with all its metadata.
 fn copy(from: &File, dir: &OwnedFd, name: &str, meta: &Meta) -> Result<Made, Errno> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let to = rustix::fs::openat(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let to = open_at(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
     copy_data(from, &to)?;
     Tree::apply(&to, meta, Some(meta.final_mode))?;
     rustix::fs::fsync(&to)?;

@@ -21,8 +21,9 @@ use crate::ranges::Ranges;
 use crate::session::lock;
 use crate::transport::Transport;
 
-/// Files that may be announced and incomplete; an honest sender stays far below.
-const MAX_OPEN: usize = 2 << 20;
+/// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and
+/// those in the blocks under way.
+const OPEN_BYTES: usize = size_of::<Incomplete>() + 64;
 
 /// What the sender has announced.
 #[derive(Default)]
@@ -59,7 +60,7 @@ impl<T: Transport> Receiver<'_, T> {
             let id = entry.id;
             let is_file = matches!(entry.kind, Kind::File { .. });
             let is_stream = matches!(entry.kind, Kind::Stream { .. });
-            let needs = self.entry(entry, ready)?;
+            let needs = self.entry(&entry, ready)?;
             {
                 let mut files = lock(&self.files);
                 if let (Some(file), _) = &needs {
@@ -100,7 +101,7 @@ impl<T: Transport> Receiver<'_, T> {
         if entry.id <= files.last_id {
             return Err(CopyError::PeerMisbehaved("an id that does not rise"));
         }
-        if files.open.len() >= MAX_OPEN || !self.tree.has_room() {
+        if !self.tree.has_room(files.open.len() * OPEN_BYTES) {
             return Err(CopyError::PeerMisbehaved("more entries than can be remembered"));
         }
         let fits = if let Kind::File { size, .. } = entry.kind { i64::try_from(size).is_ok() } else { true };
@@ -111,35 +112,42 @@ impl<T: Transport> Receiver<'_, T> {
     }
 
     /// Gives the file to come, if it is one, and what is needed of it.
-    fn entry(&self, entry: Entry, ready: &SyncSender<Ready>) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
+    fn entry(&self, entry: &Entry, ready: &SyncSender<Ready>) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
         let nothing = Ok((None, Needs::Nothing));
-        let name = self.tree.name_of(&entry)?;
-        let Some(created) = self.tree.parent(&entry)? else {
+        let name = self.tree.name_of(entry)?;
+        let Some(created) = self.tree.parent(entry)? else {
             // Its directory failed and was reported; what is below is not named one by one.
             if matches!(entry.kind, Kind::Directory) {
-                let _ = self.tree.directory(&entry, b"\0");
+                self.tree.no_directory(entry.id);
             }
             return nothing;
         };
         let name = match name {
             Ok(name) => name,
             Err(why) => {
-                self.problem(self.tree.place.spelled.clone(), why)?;
+                let path = match why {
+                    Why::Reserved => self.tree.display(entry.parent, &entry.name.0),
+                    _ => self.tree.place.spelled.clone(),
+                };
+                if matches!(entry.kind, Kind::Directory) {
+                    self.tree.no_directory(entry.id);
+                }
+                self.problem(path, why)?;
                 return nothing;
             }
         };
-        if self.tree.is_masked(&entry) {
+        if self.tree.is_masked(entry) {
             self.session.remark(Note::OwnersNotKept)?;
         }
         let result = match &entry.kind {
-            Kind::Directory => self.tree.directory(&entry, &name).map(|()| &self.counts.directories),
-            Kind::Symlink { target } => self.tree.symlink(&entry, &name, &target.0).map(|()| &self.counts.symlinks),
+            Kind::Directory => self.tree.directory(entry, &name).map(|()| &self.counts.directories),
+            Kind::Symlink { target } => self.tree.symlink(entry, &name, &target.0).map(|()| &self.counts.symlinks),
             Kind::HardLink { to } if *to >= entry.id => return Err(CopyError::PeerMisbehaved("a link to what comes later")),
-            Kind::HardLink { .. } => {
-                self.tree.link_later(entry);
+            Kind::HardLink { to } => {
+                self.tree.link_later(entry, &name, *to);
                 return nothing;
             }
-            Kind::File { .. } | Kind::Stream { .. } => return self.file(&entry, name, created, ready),
+            Kind::File { .. } | Kind::Stream { .. } => return self.file(entry, name, created, ready),
         };
         match result {
             Ok(count) => {
@@ -189,7 +197,9 @@ impl<T: Transport> Receiver<'_, T> {
             meta: self.tree.meta(entry, existing.as_ref()),
             state: Mutex::new(State::Waiting),
         };
-        if self.options.update && is_newer(entry, existing.as_ref()) {
+        // A stream that is no file has no time.
+        let dated = !file.stream || entry.mtime != Stamp::default();
+        if self.options.update && dated && is_newer(entry.mtime, existing.as_ref()) {
             self.keep_newer(&file);
             return Ok((None, Needs::Nothing));
         }
@@ -279,7 +289,8 @@ impl<T: Transport> Receiver<'_, T> {
         self.counts.resumed.fetch_add(kept, Ordering::Relaxed);
         self.counts.kept_bytes.fetch_add(kept, Ordering::Relaxed);
         let missing = have.missing(file.size);
-        file.state = Mutex::new(State::Open(Part::resumed(earlier.part, part.into(), have)));
+        stage.keep_open(earlier.part, part.into());
+        file.state = Mutex::new(State::Open(Part::resumed(earlier.part, have)));
         self.under_way.add(file.id);
         if missing.is_empty() {
             // Killed between the last write and the end.
@@ -305,9 +316,8 @@ impl<T: Transport> Receiver<'_, T> {
     }
 }
 
-/// Whether the destination has a newer file of this name. A stream that is no file has no time.
-pub(super) fn is_newer(entry: &Entry, existing: Option<&Stat>) -> bool {
-    let dated = !matches!(entry.kind, Kind::Stream { .. }) || entry.mtime != Stamp::default();
+/// Whether the destination has a newer file of this name.
+pub(super) fn is_newer(mtime: Stamp, existing: Option<&Stat>) -> bool {
     let regular = |stat: &&Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    dated && existing.filter(regular).is_some_and(|stat| meta::mtime(stat) > entry.mtime)
+    existing.filter(regular).is_some_and(|stat| meta::mtime(stat) > mtime)
 }

@@ -3,6 +3,7 @@
 //! Every name that the peer gives is one component, used below an open directory and never followed as a link; see [`Dirs`].
 
 use std::collections::{HashMap, HashSet};
+use std::os::fd::AsRawFd;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 
@@ -11,18 +12,22 @@ use rustix::io::Errno;
 
 use super::Expected;
 use super::commit::FEW;
+use super::remembered::{DirInfo, Finish, Links, Location, Remembered};
 use super::stage::{Stage, part_name};
+use crate::descriptors::open_at;
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
 use crate::job::{Options, Ownership};
 use crate::journal::Made;
 use crate::meta;
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
-use crate::resolve::{Place, is_plain_name};
+use crate::resolve::{Place, is_plain_name, is_reserved};
 use crate::session::lock;
 
-/// Most directories and hard links that a peer may announce: they are remembered to the end.
-const MAX_REMEMBERED: usize = 16 << 20;
+/// Memory for the directories and hard links that a user's own copy remembers to its end: some seven million of them.
+const REMEMBERED_BYTES: usize = 1 << 30;
+/// The same for a client of a daemon, which has others: some two million.
+const CLIENTS_REMEMBERED_BYTES: usize = 256 << 20;
 
 pub(super) struct Tree {
     pub(super) place: Place,
@@ -37,38 +42,14 @@ pub(super) struct Tree {
     state: Mutex<State>,
 }
 
-/// A directory and a name in it.
-type Location = (u64, Vec<u8>);
-
 #[derive(Default)]
 struct State {
-    infos: HashMap<u64, DirInfo>,
     tops: usize,
-    links: Vec<Entry>,
-    /// Where files are that other entries may be links to.
-    named: HashMap<u64, Location>,
-    /// Files that changed while they were read: the later entry of each.
-    replaced: HashMap<u64, u64>,
+    remembered: Remembered,
     /// Directories in which names were made, no more than are synced one by one.
     touched: HashSet<u64>,
     /// A directory on each other file system that is mounted in the tree, by device.
     foreign: HashMap<u64, u64>,
-}
-
-#[derive(Clone, Copy)]
-struct DirInfo {
-    /// Made by this run: nothing was in it.
-    created: bool,
-    usable: bool,
-    finish: Finish,
-}
-
-/// What a directory gets once all is in it.
-#[derive(Clone, Copy, Default)]
-struct Finish {
-    mode: Option<u32>,
-    mtime: Option<Stamp>,
-    owner: Option<(u32, u32)>,
 }
 
 /// How a new file is made.
@@ -96,7 +77,7 @@ impl Tree {
         }
         dirs.pin(ROOT, ROOT, &display, place.root.clone());
         let mut state = State::default();
-        state.infos.insert(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
+        state.remembered.directory(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
         let (euid, egid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         Self { place, options, stage, dirs, expected, umask: meta::umask(), euid, egid, state: Mutex::new(state) }
     }
@@ -106,8 +87,10 @@ impl Tree {
         let replaces = matches!(entry.kind, Kind::File { replaces: Some(_), .. } | Kind::Stream { replaces: Some(_), .. });
         let directory = matches!(entry.kind, Kind::Directory);
         if entry.parent != ROOT {
-            let plain = is_plain_name(&entry.name.0);
-            return if plain { Ok(Ok(entry.name.0.clone())) } else { Err(CopyError::PeerMisbehaved("a name that is not plain")) };
+            if !is_plain_name(&entry.name.0) {
+                return Err(CopyError::PeerMisbehaved("a name that is not plain"));
+            }
+            return Ok(if is_reserved(&entry.name.0) { Err(Why::Reserved) } else { Ok(entry.name.0.clone()) });
         }
         let mut state = lock(&self.state);
         state.tops += usize::from(!replaces);
@@ -122,16 +105,16 @@ impl Tree {
             return Err(CopyError::PeerMisbehaved("a source that was not asked for"));
         }
         let plain = is_plain_name(name) || (name.is_empty() && directory);
-        if !plain || *name == self.stage.name.as_bytes() {
+        if !plain {
             return Err(CopyError::PeerMisbehaved("a name that is not plain"));
         }
-        Ok(Ok(name.clone()))
+        Ok(if is_reserved(name) { Err(Why::Reserved) } else { Ok(name.clone()) })
     }
 
     /// Whether there is a directory for it, and whether this run made that; an error where the peer never announced it.
     pub(super) fn parent(&self, entry: &Entry) -> Result<Option<bool>, CopyError> {
         let state = lock(&self.state);
-        let info = state.infos.get(&entry.parent).ok_or(CopyError::PeerMisbehaved("an entry in an unknown directory"))?;
+        let info = state.remembered.info(entry.parent).ok_or(CopyError::PeerMisbehaved("an entry in an unknown directory"))?;
         Ok(info.usable.then_some(info.created))
     }
 
@@ -152,10 +135,13 @@ impl Tree {
     /// Makes a directory or takes the one that is there.
     pub(super) fn directory(&self, entry: &Entry, name: &[u8]) -> Result<(), Why> {
         let result = self.make_directory(entry, name);
-        let mut state = lock(&self.state);
-        let unusable = DirInfo { created: false, usable: false, finish: Finish::default() };
-        state.infos.insert(entry.id, *result.as_ref().unwrap_or(&unusable));
+        lock(&self.state).remembered.directory(entry.id, *result.as_ref().unwrap_or(&DirInfo::UNUSABLE));
         result.map(drop)
+    }
+
+    /// A directory that is not to be: what is below it is not either, and is not named one by one.
+    pub(super) fn no_directory(&self, id: u64) {
+        lock(&self.state).remembered.directory(id, DirInfo::UNUSABLE);
     }
 
     /// A name was made in this directory.
@@ -183,14 +169,13 @@ impl Tree {
     }
 
     fn open_to_read(&self, id: u64) -> Result<OwnedFd, Errno> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        rustix::fs::openat(&*self.dirs.open(id)?, c".", flags, Mode::empty())
+        open_at(&*self.dirs.open(id)?, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
-    /// Whether more directories and links may be announced.
-    pub(super) fn has_room(&self) -> bool {
-        let state = lock(&self.state);
-        state.infos.len() + state.links.len() + state.named.len() < MAX_REMEMBERED
+    /// Whether more may be announced, where what is not complete takes `open` bytes.
+    pub(super) fn has_room(&self, open: usize) -> bool {
+        let room = if self.place.confined { CLIENTS_REMEMBERED_BYTES } else { REMEMBERED_BYTES };
+        lock(&self.state).remembered.bytes() + self.dirs.bytes() + open < room
     }
 
     fn make_directory(&self, entry: &Entry, name: &[u8]) -> Result<DirInfo, Why> {
@@ -214,21 +199,23 @@ impl Tree {
         if created && wanted != first {
             finish.mode = finish.mode.or(Some(wanted));
         }
-        if !created {
-            let stat = rustix::fs::statat(&*parent, name, AtFlags::SYMLINK_NOFOLLOW)?;
-            match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => {}
-                FileType::Symlink => return Err(Why::LinkNotFollowed),
-                _ => return Err(Why::InTheWay),
-            }
-            // Left read-only, perhaps by an earlier run of this copy: opened up until the end.
-            if stat.st_mode & 0o300 != 0o300 && self.euid != 0 && stat.st_uid == self.euid {
-                finish.mode = finish.mode.or(Some(meta::mode_bits(&stat)));
-                rustix::fs::chmodat(&*parent, name, meta::mode(stat.st_mode | 0o700), AtFlags::empty())?;
-            }
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
+        let dir = match open_at(&*parent, name, flags, Mode::empty()) {
+            // With O_DIRECTORY a link is just no directory.
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_a_directory(&parent, name)),
+            result => result?,
+        };
+        // What was opened counts from here on: others may put something else under the name.
+        let stat = rustix::fs::fstat(&dir)?;
+        if self.stage.is_itself(&stat) {
+            return Err(Why::Reserved);
         }
-        self.dirs.add(entry.id, entry.parent, name);
-        self.dirs.open(entry.id)?;
+        // Left read-only, perhaps by an earlier run of this copy: opened up until the end.
+        if !created && stat.st_mode & 0o300 != 0o300 && self.euid != 0 && stat.st_uid == self.euid {
+            finish.mode = finish.mode.or(Some(meta::mode_bits(&stat)));
+            set_mode(&dir, stat.st_mode | 0o700)?;
+        }
+        self.dirs.add_open(entry.id, entry.parent, name, dir, &stat);
         self.touched(entry.parent);
         Ok(DirInfo { created, usable: true, finish })
     }
@@ -322,60 +309,49 @@ impl Tree {
     }
 
     /// Remembers a hard link for [`links`](Self::links).
-    pub(super) fn link_later(&self, entry: Entry) {
-        lock(&self.state).links.push(entry);
+    pub(super) fn link_later(&self, entry: &Entry, name: &[u8], to: u64) {
+        lock(&self.state).remembered.link((entry.parent, name), entry.mtime, to);
     }
 
     /// A file that others may be links to has its name.
     pub(super) fn named(&self, id: u64, parent: u64, name: &[u8]) {
-        lock(&self.state).named.insert(id, (parent, name.to_vec()));
+        lock(&self.state).remembered.named(id, parent, name);
     }
 
     /// `later` is announced in the place of `earlier`.
     pub(super) fn replaced(&self, earlier: u64, later: u64) {
-        lock(&self.state).replaced.insert(earlier, later);
+        lock(&self.state).remembered.replaced(earlier, later);
     }
 
-    /// The hard links, to be made when all files have their names: entry, name, and where its file is.
-    pub(super) fn links(&self) -> Vec<(Entry, Option<Location>)> {
-        let mut state = lock(&self.state);
-        let links = std::mem::take(&mut state.links);
-        let find = |entry: &Entry| {
-            let Kind::HardLink { mut to } = entry.kind else { return None };
-            // Ids only rise along the chain.
-            while let Some(&later) = state.replaced.get(&to).filter(|&&later| later > to) {
-                to = later;
-            }
-            state.named.get(&to).cloned()
-        };
-        links.into_iter().map(|entry| (find(&entry), entry)).map(|(at, entry)| (entry, at)).collect()
+    /// The hard links, to be made when all files have their names.
+    pub(super) fn links(&self) -> Links {
+        lock(&self.state).remembered.take_links()
     }
 
     /// Makes a hard link to the file `at`, in the place of anything but a directory.
-    pub(super) fn link(&self, entry: &Entry, at: &Location) -> Result<(), Why> {
+    pub(super) fn link(&self, (parent, name): Location<'_>, at: Location<'_>) -> Result<(), Why> {
         let from = self.dirs.open(at.0)?;
-        let to = self.dirs.open(entry.parent)?;
-        let name = &*entry.name.0;
-        self.touched(entry.parent);
+        let to = self.dirs.open(parent)?;
+        self.touched(parent);
         let existing = rustix::fs::statat(&*to, name, AtFlags::SYMLINK_NOFOLLOW);
         let Ok(existing) = existing else {
-            return match rustix::fs::linkat(&*from, &*at.1, &*to, name, AtFlags::empty()) {
-                Err(Errno::XDEV) => self.link_over(&from, &at.1, entry.parent, name),
+            return match rustix::fs::linkat(&*from, at.1, &*to, name, AtFlags::empty()) {
+                Err(Errno::XDEV) => self.link_over(&from, at.1, parent, name),
                 result => Ok(result?),
             };
         };
-        let target = rustix::fs::statat(&*from, &*at.1, AtFlags::SYMLINK_NOFOLLOW)?;
+        let target = rustix::fs::statat(&*from, at.1, AtFlags::SYMLINK_NOFOLLOW)?;
         if (existing.st_dev, existing.st_ino) == (target.st_dev, target.st_ino) {
             return Ok(());
         }
         let fresh = self.stage.fresh_name();
-        let linked = rustix::fs::linkat(&*from, &*at.1, &self.stage.dir, &*fresh, AtFlags::empty());
+        let linked = rustix::fs::linkat(&*from, at.1, &self.stage.dir, &*fresh, AtFlags::empty());
         let result = linked.and_then(|()| rustix::fs::renameat(&self.stage.dir, &*fresh, &*to, name));
         if result.is_err() {
             let _ = rustix::fs::unlinkat(&self.stage.dir, &*fresh, AtFlags::empty());
         }
         match result {
-            Err(Errno::XDEV) => self.link_over(&from, &at.1, entry.parent, name),
+            Err(Errno::XDEV) => self.link_over(&from, at.1, parent, name),
             result => result.map_err(in_the_way),
         }
     }
@@ -392,12 +368,8 @@ impl Tree {
     /// Modes, owners and times of directories, the deepest first. Gives those that failed.
     pub(super) fn finish_directories(&self, tops_only: bool) -> Vec<(WirePath, Why)> {
         let state = lock(&self.state);
-        let mut ids: Vec<u64> =
-            state.infos.iter().filter(|(_, info)| info.usable && info.finish.any()).map(|(&id, _)| id).collect();
-        ids.sort_unstable_by(|a, b| b.cmp(a));
         let mut failed = Vec::new();
-        for id in ids {
-            let Some(info) = state.infos.get(&id) else { continue };
+        for (id, info) in state.remembered.directories().filter(|(_, info)| info.usable && info.finish.any()) {
             let result = self.dirs.open(id).and_then(|fd| {
                 // The root itself changes once more when the stage goes.
                 if Arc::ptr_eq(&fd, &self.place.root) != tops_only {
@@ -415,12 +387,18 @@ impl Tree {
     }
 }
 
-impl Finish {
-    fn any(&self) -> bool {
-        self.mode.is_some() || self.mtime.is_some() || self.owner.is_some()
-    }
-}
-
 pub(super) fn in_the_way(errno: Errno) -> Why {
     if matches!(errno, Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) { Why::InTheWay } else { errno.into() }
+}
+
+fn not_a_directory(parent: &OwnedFd, name: &[u8]) -> Why {
+    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    let link = stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
+    if link { Why::LinkNotFollowed } else { Why::InTheWay }
+}
+
+/// Changes the mode of what `fd` is open for (`O_PATH` is enough), whatever its name has come to mean.
+fn set_mode(fd: &OwnedFd, mode: u32) -> Result<(), Errno> {
+    // fchmod(2) takes no O_PATH descriptor, and fchmodat2(2) is younger than the systems that haul runs on.
+    rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), meta::mode(mode))
 }

@@ -38,7 +38,6 @@ pub(super) enum State {
 /// A part file that is being written.
 pub(super) struct Part {
     pub(super) number: u64,
-    fd: Arc<OwnedFd>,
     /// What is written or being written.
     taken: Ranges,
     /// Written in an earlier run.
@@ -73,8 +72,8 @@ impl State {
 }
 
 impl Part {
-    pub(super) fn resumed(number: u64, fd: OwnedFd, have: Ranges) -> Self {
-        Self { number, fd: Arc::new(fd), kept: have.total(), taken: have, bytes: 0, sum: PieceSum::default(), end: None }
+    pub(super) fn resumed(number: u64, have: Ranges) -> Self {
+        Self { number, kept: have.total(), taken: have, bytes: 0, sum: PieceSum::default(), end: None }
     }
 }
 
@@ -216,7 +215,7 @@ impl<T: Transport> Receiver<'_, T> {
         if end > file.size && !file.stream {
             return Err(CopyError::PeerMisbehaved("a piece beyond the end of its file"));
         }
-        let (number, fd) = {
+        let number = {
             let mut state = lock(&file.state);
             let part = match self.part(file, &mut state) {
                 Ok(Some(part)) => part,
@@ -229,9 +228,10 @@ impl<T: Transport> Receiver<'_, T> {
             if !part.taken.insert(offset, end) {
                 return Err(CopyError::PeerMisbehaved("content that was sent before"));
             }
-            (part.number, part.fd.clone())
+            part.number
         };
-        if let Err(errno) = write_all(&fd, content, offset) {
+        let written = self.tree.stage.part(number).and_then(|fd| write_all(&fd, content, offset));
+        if let Err(errno) = written {
             return self.fail(file, errno.into()).map(|()| None);
         }
         if !file.stream {
@@ -257,10 +257,9 @@ impl<T: Transport> Receiver<'_, T> {
         if matches!(state, State::Waiting) {
             self.started(file);
             let (number, fd) = self.tree.stage.create(0o600)?;
-            *state = State::Open(Part::resumed(number, fd, Ranges::default()));
-            if let State::Open(part) = &*state {
-                rustix::fs::ftruncate(&*part.fd, file.size)?;
-            }
+            *state = State::Open(Part::resumed(number, Ranges::default()));
+            let fd = self.tree.stage.keep_open(number, fd);
+            rustix::fs::ftruncate(&*fd, file.size)?;
             self.under_way.add(file.id);
             if !file.stream {
                 self.tree.stage.append(&[Record::Part { part: number, path: file.key, source: file.source }])?;
@@ -303,7 +302,11 @@ impl<T: Transport> Receiver<'_, T> {
             self.drop_part(&part);
             return self.fail(file, Why::HashMismatch).map(|()| None);
         }
-        let made = Tree::apply(&part.fd, &file.meta, Some(file.meta.final_mode)).and_then(|()| rustix::fs::fstat(&*part.fd));
+        let made = self.tree.stage.part(part.number).and_then(|fd| {
+            Tree::apply(&fd, &file.meta, Some(file.meta.final_mode))?;
+            rustix::fs::fstat(&*fd)
+        });
+        self.tree.stage.finished(part.number);
         let stat = match made {
             Ok(stat) => stat,
             Err(errno) => {

@@ -38,7 +38,10 @@ struct State {
     ready: VecDeque<(Arc<SourceFile>, Wanted)>,
     /// Announced; the receiver has not said yet what it needs.
     waiting: HashMap<u64, Arc<SourceFile>>,
+    /// Files that the receiver needs no more of, and which may still be to come here.
     unwanted: HashSet<u64>,
+    /// The highest id that was added.
+    added: u64,
     /// Large files being cut, in order; more than one only while several readers open files at once.
     cuts: VecDeque<Cut>,
     scanned: bool,
@@ -125,6 +128,7 @@ impl Plan {
     ) -> Result<(), CopyError> {
         let mut state = lock(&self.state);
         for file in files {
+            state.added = state.added.max(file.entry.id);
             state.ready.push_back((file, None));
         }
         self.changed.notify_all();
@@ -172,9 +176,7 @@ impl Plan {
         let mut state = lock(&self.state);
         match state.cuts.iter().find(|cut| cut.large.file.entry.id == id) {
             Some(cut) => cut.large.given_up.store(true, Ordering::Relaxed),
-            None => {
-                state.unwanted.insert(id);
-            }
+            None => state.remember_unwanted(id),
         }
     }
 
@@ -225,6 +227,20 @@ impl Plan {
 }
 
 impl State {
+    /// Remembers an id that is not being read, but no more of them than there are files it can mean: those that are ready or about to be.
+    fn remember_unwanted(&mut self, id: u64) {
+        // A batch of entries is announced before its files are added.
+        if id > self.added + MAX_FILES as u64 {
+            return;
+        }
+        self.unwanted.insert(id);
+        if self.unwanted.len() > 2 * MAX_FILES {
+            let ready: HashSet<u64> = self.ready.iter().map(|(file, _)| file.entry.id).collect();
+            let added = self.added;
+            self.unwanted.retain(|id| *id > added || ready.contains(id));
+        }
+    }
+
     fn next(&mut self) -> Option<Job> {
         if let Some(cut) = self.cuts.front_mut() {
             let large = cut.large.clone();
@@ -350,5 +366,23 @@ impl Large {
         sent.sort_unstable();
         let all = sent.iter().map(|(_, length, _)| u64::from(*length)).sum::<u64>() == tally.bytes;
         (all && self.from_start).then_some(sent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_nobody_wants_are_remembered_within_bounds() {
+        let plan = Plan::new(false, false);
+        for id in 1..=1_000_000 {
+            plan.unwanted(id);
+            plan.unwanted(u64::MAX - id);
+            // As if its file had been sent long ago.
+            lock(&plan.state).added = id;
+        }
+        let remembered = lock(&plan.state).unwanted.len();
+        assert!(remembered <= 3 * MAX_FILES, "{remembered}");
     }
 }

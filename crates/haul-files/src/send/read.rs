@@ -21,6 +21,7 @@ use super::scan::{entry_of, file_kind};
 use super::{Origin, Sender, SourceFile, Wanted};
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
+use crate::descriptors::open_at;
 use crate::error::{CopyError, Why};
 use crate::job::Changed;
 use crate::meta;
@@ -317,7 +318,7 @@ impl<T: Transport> Sender<'_, T> {
             Some(Origin::Stream(_)) => Err(Failed::Changed(None)),
             None => {
                 let dir = self.dirs.open(file.entry.parent)?;
-                Ok(rustix::fs::openat(&*dir, &*file.entry.name.0, flags | OFlags::NOFOLLOW, Mode::empty())?)
+                Ok(open_at(&*dir, &*file.entry.name.0, flags | OFlags::NOFOLLOW, Mode::empty())?)
             }
         }
     }

@@ -13,6 +13,7 @@ use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
 use rustix::io::Errno;
 
 use super::{Origin, Sender, SourceFile};
+use crate::descriptors::open_at;
 use crate::error::{CopyError, Why, WirePath};
 use crate::meta;
 use crate::observe::Event;
@@ -110,7 +111,7 @@ impl<T: Transport> Scan<'_, T> {
     /// One directory; the inner error is its own.
     fn directory(&mut self, id: u64, stack: &mut Vec<u64>) -> Result<Result<(), Errno>, CopyError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = self.sender.dirs.open(id).and_then(|fd| rustix::fs::openat(&*fd, c".", flags, Mode::empty()));
+        let opened = self.sender.dirs.open(id).and_then(|fd| open_at(&*fd, c".", flags, Mode::empty()));
         let fd = match opened {
             Ok(fd) => fd,
             Err(errno) => return Ok(Err(errno)),

@@ -201,6 +201,18 @@ pub fn places() -> Places {
     Places { _dir: dir, from, to }
 }
 
+/// Waits for what another thread is about to do.
+pub fn wait_until(mut done: impl FnMut() -> bool) {
+    let turns = 10_000;
+    for _ in 0..turns {
+        if done() {
+            return;
+        }
+        std::thread::park_timeout(std::time::Duration::from_millis(1));
+    }
+    panic!("it did not happen");
+}
+
 /// In memory where that is possible: a copy ends with a sync, and a sync of a busy disk takes seconds.
 pub fn temporary() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()

@@ -11,8 +11,8 @@ use haul_files::protocol::{
     Entry, FileEnd, Hello, Kind, MAX_FRAME, Message, ROOT, Request, Stamp, VERSION, What, encode, read_frame,
 };
 use haul_files::{
-    Access, BlockTx, Cancel, CopyError, Destination, Link, Options, PullJob, Report, Silent, Stop, Transport, Waits, WirePath,
-    pull, serve,
+    Access, BlockTx, Cancel, CopyError, Destination, Export, Link, Options, PullJob, Report, Silent, Stop, Transport, Waits, Why,
+    WirePath, pull, serve,
 };
 use proptest::prelude::*;
 
@@ -69,7 +69,7 @@ impl Peer {
 }
 
 /// A client that pushes to a server which writes to `to`, and what the server made of it.
-fn pusher(to: &Path, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
+pub fn pusher(to: &Path, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
     pusher_asking(push_request(to, false), act)
 }
 
@@ -219,14 +219,60 @@ fn a_file_never_writes_through_a_link_of_its_name() {
     assert_eq!(fs::read(p.to.join("file")).unwrap(), b"evil");
 }
 
+/// The names of stages, in every way that a file system may read them, at every depth: none is made, for a later copy would trust it.
 #[test]
-fn the_stage_is_not_a_name() {
+fn a_stage_is_not_a_name() {
+    for name in [".haul-07070707", ".HAUL-07070707", ".haul-0102abcd", ".haul-07070707.3", ".ha\u{200d}ul-07070707"] {
+        for alias in [false, true] {
+            for depth in 0..3 {
+                let p = places();
+                let (result, _) = pusher(&p.to, |peer| {
+                    let mut entries = Vec::new();
+                    // The destination itself under another id.
+                    if alias {
+                        entries.push(entry(1, ROOT, b"", Kind::Directory));
+                    }
+                    for id in 0..depth {
+                        let parent = if id == 0 { u64::from(alias) } else { 10 + id - 1 };
+                        entries.push(entry(10 + id, parent, b"d", Kind::Directory));
+                    }
+                    let parent = if depth == 0 { u64::from(alias) } else { 10 + depth - 1 };
+                    entries.push(entry(20, parent, name.as_bytes(), Kind::Directory));
+                    entries.push(entry(21, 20, b"below", Kind::Directory));
+                    entries.push(file(22, 20, b"journal", 0));
+                    entries.push(file(23, parent, name.as_bytes(), 0));
+                    entries.push(entry(24, parent, name.as_bytes(), Kind::Symlink { target: WirePath(b"/".to_vec()) }));
+                    peer.say(&Message::Entries(entries));
+                    peer.finish();
+                });
+                let report = result.unwrap();
+                let reasons: Vec<&Why> = report.problems.iter().map(|problem| &problem.why).collect();
+                assert_eq!(reasons, [&Why::Reserved; 3], "{name} at depth {depth}");
+                let made = snapshot(&p.to);
+                assert_eq!(made.len() as u64, depth + 1, "{made:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_stage_is_not_a_destination() {
     let p = places();
-    let (result, _) = pusher(&p.to, |peer| {
-        peer.say(&Message::Entries(vec![entry(1, ROOT, b".haul-07070707", Kind::Directory), file(2, 1, b"journal", 0)]));
-        peer.finish();
-    });
-    assert_eq!(misbehaved(result), "a name that is not plain");
+    fs::create_dir(p.to.join(".haul-12345678")).unwrap();
+    let access = Access::Exports(vec![Export {
+        name: "data".into(),
+        path: p.to.clone(),
+        writable: true,
+        ownership: haul_files::Ownership::default(),
+    }]);
+    write(p.from.join("f"), "x");
+    for path in ["/data/.haul-07070707", "/data/.haul-12345678/journal", "/data/.haul-12345678/", "/data/.HAUL-12345678/p1"] {
+        let job = haul_files::PushJob { sources: vec![p.from.join("f").into()], destination: path.into(), options: recursive() };
+        let outcome = run_push(&job, &access, shuffled(1), &Silent, |_| {});
+        let reserved = matches!(&outcome.client, Err(CopyError::Refused(Stop::Destination { why: Why::Reserved, .. })));
+        assert!(reserved, "{path}: {:?}", outcome.client);
+    }
+    assert_eq!(fs::read_dir(p.to.join(".haul-12345678")).unwrap().count(), 0);
 }
 
 #[test]
@@ -408,7 +454,7 @@ fn an_older_client_hears_nothing_that_it_does_not_know() {
     let pull = |pattern: &str| What::Pull { sources: vec![p.from.join(pattern).as_path().into()], in_order: false };
     let said = served_to(0, pull("*"));
     assert!(!said.iter().any(|message| matches!(message, Message::Matched(_) | Message::Entries(_))), "{said:?}");
-    let missing = |message: &Message| matches!(message, Message::Problem(problem) if problem.why == haul_files::Why::Os(2));
+    let missing = |message: &Message| matches!(message, Message::Problem(problem) if problem.why == Why::Os(2));
     assert!(said.iter().any(missing), "{said:?}");
     let said = served_to(u64::MAX, pull("*"));
     assert!(matches!(&said[1..], [Message::Matched(1), Message::Entries(_), ..]), "{said:?}");
@@ -430,7 +476,7 @@ fn patterns_that_would_take_for_ever_do_not() {
     // Up and down again and again: 30^9 ways.
     let pattern = p.from.join("*/../".repeat(9));
     let said = served_to(u64::MAX, What::Pull { sources: vec![pattern.as_path().into()], in_order: false });
-    let too_many = |message: &Message| matches!(message, Message::Problem(problem) if problem.why == haul_files::Why::Os(7));
+    let too_many = |message: &Message| matches!(message, Message::Problem(problem) if problem.why == Why::Os(7));
     assert!(said.iter().any(too_many), "{said:?}");
 }
 

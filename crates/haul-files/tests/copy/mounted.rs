@@ -155,7 +155,11 @@ fn what_a_killed_run_left_beside_a_place_goes_and_nothing_else_does() {
     let name = stage.file_name().unwrap().to_str().unwrap().to_owned();
     let victim = p.from.join("outside");
     fs::create_dir(&victim).unwrap();
-    write(p.to.join(format!("sub/{name}.77")), "half");
+    let private = |name: &str| {
+        write(p.to.join(name).join("f"), "half");
+        fs::set_permissions(p.to.join(name), fs::Permissions::from_mode(0o700)).unwrap();
+    };
+    private(&format!("sub/{name}.77"));
     write(p.to.join("sub/precious"), "x");
     write(victim.join(format!("{name}.78")), "x");
     symlink(&victim, p.to.join("way-out")).unwrap();

@@ -240,6 +240,12 @@ fn the_same_copy_twice_at_once_is_refused() {
         fn event(&self, event: Event<'_>) {
             let mut second = self.1.lock().unwrap();
             if matches!(event, Event::FileStarted { .. }) && second.is_none() {
+                // The client reads before the server has made its stage.
+                let locked = || {
+                    find_stage(&self.0.destination)
+                        .is_some_and(|stage| fs::read(stage.join("journal")).is_ok_and(|journal| !journal.is_empty()))
+                };
+                wait_until(locked);
                 *second = Some(run_push(self.0, &account(), Conditions::default(), &haul_files::Silent, |_| {}));
             }
         }

@@ -1,0 +1,153 @@
+//! File descriptors, of which a process has only so many for all of its copies.
+//!
+//! What can be opened again is kept open on a [`Shelf`]: directories, part files. All shelves of the process together hold at most half of what it
+//! may open, each an equal part, so one client's tree does not close another client's door. Where no descriptor is left all the same,
+//! [`patiently`] closes what is on the shelves and waits for others to end, before it fails.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, Weak};
+use std::thread;
+use std::time::Duration;
+
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
+
+use crate::clock;
+use crate::session::lock;
+
+/// Most that one shelf holds: a directory is used for all its files one after the other, so more gain little.
+const MAX_KEPT: usize = 256;
+/// Least that one shelf holds, however many there are: with fewer each file would open its directory again.
+const MIN_KEPT: usize = 4;
+/// How long a copy waits for a descriptor that others have: as long as a daemon takes to miss a client that was killed.
+const PATIENCE: Duration = Duration::from_secs(12);
+/// How often it looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// The shelves of this process.
+static SHELVES: Mutex<Vec<Weak<Mutex<Kept>>>> = Mutex::new(Vec::new());
+
+/// Open descriptors by a number of their owner's, the least recently used half of which is closed when there are too many.
+pub(crate) struct Shelf(Arc<Mutex<Kept>>);
+
+#[derive(Default)]
+struct Kept {
+    open: HashMap<u64, (Arc<OwnedFd>, u64)>,
+    uses: u64,
+}
+
+impl Shelf {
+    pub(crate) fn new() -> Self {
+        let kept = Arc::default();
+        let mut shelves = lock(&SHELVES);
+        shelves.retain(|shelf| shelf.strong_count() > 0);
+        shelves.push(Arc::downgrade(&kept));
+        Self(kept)
+    }
+
+    /// The descriptor, if it is still open.
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<OwnedFd>> {
+        let mut kept = lock(&self.0);
+        kept.uses += 1;
+        let uses = kept.uses;
+        let (fd, last) = kept.open.get_mut(&id)?;
+        *last = uses;
+        Some(fd.clone())
+    }
+
+    /// Keeps a descriptor open until others need the room.
+    pub(crate) fn keep(&self, id: u64, fd: Arc<OwnedFd>) {
+        let room = room();
+        let mut kept = lock(&self.0);
+        if kept.open.len() >= room {
+            let mut uses: Vec<u64> = kept.open.values().map(|(_, last)| *last).collect();
+            uses.sort_unstable_by(|a, b| b.cmp(a));
+            let oldest = uses.get(room / 2).copied().unwrap_or(0);
+            kept.open.retain(|_, (_, last)| *last > oldest);
+        }
+        kept.uses += 1;
+        let uses = kept.uses;
+        kept.open.insert(id, (fd, uses));
+    }
+
+    /// Lets go of a descriptor.
+    pub(crate) fn forget(&self, id: u64) {
+        lock(&self.0).open.remove(&id);
+    }
+}
+
+/// What one shelf may hold.
+fn room() -> usize {
+    let limit = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let shelves = lock(&SHELVES).iter().filter(|shelf| shelf.strong_count() > 0).count().max(1);
+    (limit / 2 / shelves).clamp(MIN_KEPT, MAX_KEPT)
+}
+
+/// Tries again where the process, or the system, has no descriptor left.
+pub(crate) fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
+    let mut until = None;
+    loop {
+        match open() {
+            Err(errno @ (Errno::MFILE | Errno::NFILE)) => {
+                let now = clock::now();
+                if now >= *until.get_or_insert(now + PATIENCE) {
+                    return Err(errno);
+                }
+                if !clear_shelves() {
+                    thread::park_timeout(LOOK);
+                }
+            }
+            result => return result,
+        }
+    }
+}
+
+/// As [`rustix::fs::openat`], [`patiently`].
+pub(crate) fn open_at(dir: impl AsFd, name: impl rustix::path::Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+    patiently(|| rustix::fs::openat(dir.as_fd(), name, flags | OFlags::CLOEXEC, mode))
+}
+
+/// Closes what nobody uses at the moment; false where that was nothing.
+fn clear_shelves() -> bool {
+    let shelves: Vec<_> = lock(&SHELVES).iter().filter_map(Weak::upgrade).collect();
+    let mut closed = false;
+    for shelf in shelves {
+        let open = std::mem::take(&mut lock(&shelf).open);
+        closed |= open.into_values().any(|(fd, _)| Arc::into_inner(fd).is_some());
+    }
+    closed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn descriptor() -> Arc<OwnedFd> {
+        Arc::new(std::fs::File::open("/dev/null").unwrap().into())
+    }
+
+    /// One test, for the shelves are the process's.
+    #[test]
+    fn what_was_used_last_stays_until_others_need_it() {
+        let shelf = Shelf::new();
+        for id in 0..10_000 {
+            shelf.keep(id, descriptor());
+            assert!(shelf.get(0).is_some() && shelf.get(id).is_some());
+            assert!(lock(&shelf.0).open.len() <= MAX_KEPT);
+        }
+        shelf.forget(0);
+        assert!(shelf.get(0).is_none() && shelf.get(9_999).is_some());
+
+        let other = Shelf::new();
+        shelf.keep(1, descriptor());
+        other.keep(2, descriptor());
+        let mut tries = 0;
+        let opened = patiently(|| {
+            tries += 1;
+            if other.get(2).is_some() || shelf.get(1).is_some() { Err(Errno::MFILE) } else { Ok(tries) }
+        });
+        assert_eq!(opened, Ok(2));
+    }
+}
