@@ -45,7 +45,7 @@ fn a_tree_with_everything_in_it() {
     fs::write(client.path("tree/empty"), "").unwrap();
     std::os::unix::fs::symlink("../nowhere", client.path("tree/link")).unwrap();
     cp(&client, &["-rp", "tree", &daemon.url("in/")]).expect(0).says(&["copied 4 files, 3 directories, 1 link"]);
-    let mut diff = std::process::Command::new("diff");
+    let mut diff = Command::new("diff");
     diff.args(["-r", "--no-dereference"]).args([client.path("tree"), server.path("in/tree")]);
     assert_eq!(Run::from(diff.output().unwrap()).expect(0).text(), "");
     cp(&client, &["-rp", "--update", "tree", &daemon.url("in/")]).expect(0).says(&["4 files skipped, there already"]);
