@@ -213,6 +213,37 @@ fn haul(words: &[&str]) -> Output {
 }
 
 /// Nothing where these tests cannot run.
+/// In namespaces of the test's own, where even a program that did all this would harm nothing else.
+#[test]
+fn the_emulator_typed_by_hand_refuses_and_touches_nothing() {
+    let Some(()) = network::possible("tests of the emulator by hand", &["unshare"]) else { return };
+    let by_hand = "lab wan emulate --name=by-hand --with-parent";
+    // What each leaves: the mounts as they were, and a neighbour alive.
+    let around = |run: &str| {
+        format!(
+            "cat /proc/self/mountinfo > before; sleep 300 & {run}; code=$?; cat /proc/self/mountinfo > after; \
+             cmp before after && kill -0 $! && echo untouched $code; kill $!"
+        )
+    };
+    let cases = [
+        around(&format!("{HAUL} {by_hand} </dev/null")),
+        // With something at the token's place.
+        around(&format!("echo a line of somebody else | {HAUL} {by_hand} 3<&0 </dev/null")),
+        around(&format!("{HAUL} {by_hand} 3</dev/zero </dev/null")),
+        // As the first process of another process namespace.
+        around(&format!("unshare --pid --fork {HAUL} {by_hand} </dev/null")),
+    ];
+    for script in cases {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = Command::new("unshare");
+        command.args(["--pid", "--mount", "--net", "--fork", "--kill-child", "sh", "-c", &script]).current_dir(dir.path());
+        let output = command.output().unwrap();
+        let (said, heard) = (String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+        assert!(heard.contains("untouched 2"), "{script}\n{heard}\n{said}");
+        assert!(said.contains("not for use by hand") && said.contains("hint: `haul lab wan up`"), "{said}");
+    }
+}
+
 fn possible() -> Option<()> {
     network::possible("tests of the lab", &["ip", "ping"])
 }

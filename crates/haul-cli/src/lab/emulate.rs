@@ -18,11 +18,16 @@ use serde_json::{Value, json};
 
 use super::args::{LinkArgs, UpArgs, spec};
 use super::control::{Answer, Request, listen, serve};
+use super::cradle;
 use super::wan_name;
 use crate::exit::{Exit, Failure};
 
-/// Runs until it is told to end.
-pub fn run(args: &UpArgs) -> Exit {
+/// Runs until it is told to end; refuses, before anything else, outside of namespaces that were made for it.
+pub fn run(args: &UpArgs) -> Result<Exit, Failure> {
+    cradle::check().map_err(|why| {
+        Failure::new(format!("`haul lab wan emulate` is a part of `haul lab wan up`, not for use by hand: {why}"))
+            .hint("`haul lab wan up` makes a WAN, `haul lab wan run` one for a single command")
+    })?;
     let name = wan_name(&args.name);
     let _ = rustix::thread::set_name(c"haul-lab");
     let (mut wan, listeners) = match start(&name, args) {
@@ -30,7 +35,7 @@ pub fn run(args: &UpArgs) -> Exit {
         Err(failure) => {
             let message = json!([failure.message, failure.hint]).to_string();
             report(&Answer::Failed(message));
-            return Exit::Failed;
+            return Ok(Exit::Failed);
         }
     };
     // SAFETY: dispositions of this process: `end` only calls _exit, which may be called from a handler. Orphans of the hosts become
@@ -44,7 +49,7 @@ pub fn run(args: &UpArgs) -> Exit {
         silence();
     }
     serve_until_down(&name, &mut wan, &listeners, args.with_parent);
-    Exit::Done
+    Ok(Exit::Done)
 }
 
 fn start(name: &str, args: &UpArgs) -> Result<(Wan, Vec<UnixListener>), Failure> {
@@ -258,6 +263,10 @@ fn direction_json(stats: &DirectionStats) -> Value {
 
 /// Kills every process of this process namespace but this one, and waits until they are gone.
 fn end_everything() {
+    // Of any other process this would be every process that it may kill.
+    if rustix::process::getpid() != rustix::process::Pid::INIT {
+        return;
+    }
     // SAFETY: plain system calls. With SIGCHLD ignored, `wait` returns when no child is left.
     unsafe {
         libc::kill(-1, libc::SIGKILL);

@@ -15,6 +15,7 @@ mod bench;
 mod check;
 mod constant;
 mod control;
+mod cradle;
 mod emulate;
 mod enter;
 mod list;
@@ -52,7 +53,7 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
             WanCommand::Down(args) => down(args),
             WanCommand::Run(args) => run_command(args),
             WanCommand::Check(args) => check::run(args),
-            WanCommand::Emulate(args) => Ok(emulate::run(args)),
+            WanCommand::Emulate(args) => emulate::run(args),
         },
     }
 }

@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpi
 use serde_json::Value;
 
 use super::control::Answer;
+use super::cradle::{TOKEN_FD, Token, give};
 use crate::exit::Failure;
 
 /// An emulator that this process has started.
@@ -86,7 +87,10 @@ impl Emulator {
 }
 
 /// Runs this program with `args` as the first process of a process namespace, in a mount namespace and a session of its own.
+///
+/// It gets a token by a descriptor, without which it refuses ([`super::cradle`]).
 fn spawn(args: &[String], input: &OwnedFd, output: &OwnedFd, life: Life) -> io::Result<Pid> {
+    let token = Token::from_here()?.pipe()?;
     let args: Vec<CString> = args.iter().map(|arg| CString::new(arg.as_str())).collect::<Result<_, _>>()?;
     let mut pointers: Vec<*const libc::c_char> = args.iter().map(|arg| arg.as_ptr()).collect();
     pointers.push(ptr::null());
@@ -97,7 +101,9 @@ fn spawn(args: &[String], input: &OwnedFd, output: &OwnedFd, life: Life) -> io::
         let pid = libc::syscall(libc::SYS_clone, libc::c_long::from(flags), 0usize, 0usize, 0usize, 0usize);
         if pid == 0 {
             libc::setsid();
+            // The token last: at its place may be one of the others, which are copied by then.
             let mut ready = libc::dup2(input.as_raw_fd(), 0) == 0 && libc::dup2(output.as_raw_fd(), 1) == 1;
+            ready &= give(token.as_raw_fd(), TOKEN_FD);
             if life == Life::WithThisProcess {
                 ready &= libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) == 0;
             }

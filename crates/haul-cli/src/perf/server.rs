@@ -48,7 +48,8 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     if let Some(advice) = endpoint.buffer_warning() {
         output::print_hint(&advice);
     }
-    let bounds = Bounds { longest: args.serve.max_time, rate: args.serve.max_bitrate, door: door.ok(), tcp_ports: 0..=0 };
+    let bounds =
+        Bounds { longest: args.serve.max_time, rate: args.serve.max_bitrate, strangers: true, door: door.ok(), tcp_ports: 0..=0 };
     let visitors = Visitors {
         bounds: Arc::new(bounds),
         present: Arc::default(),

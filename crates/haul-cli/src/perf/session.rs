@@ -3,6 +3,7 @@
 //! A client may do nothing here but measure, and only within [`Bounds`]: what it asks for is checked, and a guard closes the connection of one that
 //! takes longer than its plan.
 
+use std::fs;
 use std::io::{self, BufReader};
 use std::net::{IpAddr, TcpStream};
 use std::ops::RangeInclusive;
@@ -38,6 +39,8 @@ pub struct Bounds {
     pub longest: Duration,
     /// What the server sends at most.
     pub rate: Option<BitRate>,
+    /// Whether they are for anybody who comes.
+    pub strangers: bool,
     /// Where TCP connections are taken; without it, on a port of their own for each measurement.
     pub door: Option<Door>,
     /// The ports for that.
@@ -47,7 +50,39 @@ pub struct Bounds {
 impl Bounds {
     /// For clients that have proved who they are.
     pub const fn trusted(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Self {
-        Self { longest: MAX_TIME, rate, door: None, tcp_ports }
+        Self { longest: MAX_TIME, rate, strangers: false, door: None, tcp_ports }
+    }
+
+    /// Whether the server's data may be sent by this algorithm.
+    ///
+    /// All but `fixed:RATE` give way to others, sooner or later: any client may have them. A fixed rate takes what it was given from
+    /// everybody on the way, so a stranger has only what the operator has said to be bearable.
+    fn admit(&self, mode: ControllerChoice) -> Result<(), Failure> {
+        let ControllerChoice::Fixed(wanted) = mode else { return Ok(()) };
+        match self.rate {
+            _ if !self.strangers => Ok(()),
+            Some(most) if wanted <= most => Ok(()),
+            Some(most) => Err(Failure::new(format!("the server sends at {most} at most, so not at a fixed rate of {wanted}"))
+                .hint("ask for a lower rate, or for a mode that finds the rate itself")),
+            None => {
+                Err(Failure::new("the server sends at a fixed rate to nobody whom it does not know: that gives way to no one")
+                    .hint("choose another --mode; or its operator sets a bound, --max-bitrate, below which it may"))
+            }
+        }
+    }
+
+    /// Whether the kernel's TCP may send by this algorithm. Only one that is there already: asking a root's kernel for another one loads a module
+    /// of that name.
+    fn admit_congestion(&self, name: &str) -> Result<(), Failure> {
+        let list = if self.strangers { "allowed" } else { "available" };
+        let text = fs::read_to_string(format!("/proc/sys/net/ipv4/tcp_{list}_congestion_control")).unwrap_or_default();
+        if is_listed(name, &text) {
+            return Ok(());
+        }
+        Err(Failure::new(format!("the server has no TCP congestion control `{name}` for this")).hint(format!(
+            "it has: {}; for others its operator loads the module and adds the name to net.ipv4.tcp_allowed_congestion_control",
+            text.trim()
+        )))
     }
 }
 
@@ -116,6 +151,12 @@ impl Session {
         let plan = &ask.plan;
         plan.check(bounds.longest).map_err(Failure::new)?;
         let mode: ControllerChoice = plan.mode.parse().map_err(|error| Failure::new(format!("on the server: {error}")))?;
+        if plan.ways.contains(Direction::Down) {
+            match &plan.tcp {
+                None => bounds.admit(mode)?,
+                Some(tcp) => tcp.congestion.as_deref().map_or(Ok(()), |name| bounds.admit_congestion(name))?,
+            }
+        }
         if plan.tcp.is_none() && plan.ways.contains(Direction::Down) {
             connection.set_controller(mode);
             connection.set_rate_limit(bounds.rate);
@@ -289,6 +330,11 @@ impl Guard {
     }
 }
 
+/// Whether a name is one of those in a list with blanks between.
+fn is_listed(name: &str, list: &str) -> bool {
+    list.split_ascii_whitespace().any(|listed| listed == name)
+}
+
 /// A name that nobody guesses.
 fn cookie() -> io::Result<String> {
     let mut bytes = [0_u8; COOKIE_BYTES / 2];
@@ -296,4 +342,35 @@ fn cookie() -> io::Result<String> {
         return Err(io::Error::other("the system has no randomness"));
     }
     Ok(data_encoding::HEXLOWER.encode(&bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bounds(strangers: bool, rate: Option<BitRate>) -> Bounds {
+        Bounds { strangers, ..Bounds::trusted(rate, 0..=0) }
+    }
+
+    #[test]
+    fn a_stranger_has_a_fixed_rate_only_below_the_operator_s_bound() {
+        let fixed = |mbps| ControllerChoice::Fixed(BitRate::mbps(mbps));
+        let bound = Some(BitRate::mbps(100));
+        assert!(bounds(true, None).admit(fixed(1)).is_err());
+        assert!(bounds(true, bound).admit(fixed(101)).is_err() && bounds(true, bound).admit(fixed(100)).is_ok());
+        assert!(bounds(false, None).admit(fixed(9000)).is_ok());
+        for mode in ["fair", "quickstart", "modest", "aggressive", "cubic", "bbr", "udt"] {
+            assert!(bounds(true, None).admit(mode.parse().expect("known")).is_ok(), "{mode}");
+        }
+    }
+
+    #[test]
+    fn a_congestion_control_is_one_of_those_that_are_there() {
+        let there = "reno cubic bbr\n";
+        assert!(["reno", "bbr"].into_iter().all(|name| is_listed(name, there)));
+        assert!(["", "bb", "reno cubic", "htcp", "../x"].into_iter().all(|name| !is_listed(name, there)));
+        for strangers in [true, false] {
+            assert!(bounds(strangers, None).admit_congestion("no_such_algorithm").is_err());
+        }
+    }
 }

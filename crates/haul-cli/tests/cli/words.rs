@@ -1,7 +1,7 @@
 //! What a peer says cannot steer the terminal or pass for words of the program: on every way that words of a peer take.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
@@ -83,27 +83,64 @@ impl Drop for Server {
     }
 }
 
+impl Server {
+    fn start(bench: &Bench, options: &[&str]) -> (Self, u16) {
+        let args = [&["perf", "-s", "-p", "0", "-B", "127.0.0.1", "--json"], options].concat();
+        let mut child = bench.command(args).stdout(Stdio::piped()).spawn().unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (tell, lines) = mpsc::channel();
+        thread::spawn(move || stdout.lines().map_while(Result::ok).for_each(|line| drop(tell.send(line))));
+        let server = Self { child, lines };
+        let listening: serde_json::Value = serde_json::from_str(&server.next()).unwrap();
+        let port = u16::try_from(listening["data"]["port"].as_u64().unwrap()).unwrap();
+        (server, port)
+    }
+
+    fn next(&self) -> String {
+        self.lines.recv_timeout(Duration::from_secs(20)).expect("the server says something")
+    }
+}
+
+#[test]
+fn a_stranger_gets_no_rate_that_gives_way_to_nobody_and_loads_no_module() {
+    let bench = Bench::new();
+    let asks = |port: u16, options: &[&str]| {
+        let port = port.to_string();
+        bench.haul([&["perf", "-c", "127.0.0.1", "-p", &port, "-R", "-t", "0.2"], options].concat())
+    };
+    let (_unbounded, port) = Server::start(&bench, &[]);
+    let refused = asks(port, &["--mode", "fixed:20M"]).expect(2);
+    refused.says(&[
+        "error: 127.0.0.1",
+        "the server sends at a fixed rate to nobody whom it does not know",
+        "hint: ",
+        "--max-bitrate",
+    ]);
+    let refused = asks(port, &["--tcp", "--congestion", "no_such_thing"]).expect(2);
+    refused.says(&["the server has no TCP congestion control `no_such_thing` for this", "hint: it has: "]);
+    let (_bounded, port) = Server::start(&bench, &["--max-bitrate", "50M"]);
+    asks(port, &["--mode", "fixed:60M"]).expect(2).says(&["the server sends at 50.0 Mbit/s at most"]);
+    asks(port, &["--mode", "fixed:20M"]).expect(0);
+    asks(port, &["--mode", "aggressive"]).expect(0);
+}
+
 #[test]
 fn what_a_stranger_asks_a_server_for() {
-    let bench = Bench::new();
-    let mut child = bench.command(["perf", "-s", "-p", "0", "-B", "127.0.0.1", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
-    let stdout = BufReader::new(child.stdout.take().unwrap());
-    let (tell, lines) = mpsc::channel();
-    thread::spawn(move || stdout.lines().map_while(Result::ok).for_each(|line| drop(tell.send(line))));
-    let server = Server { child, lines };
-    let next = || server.lines.recv_timeout(Duration::from_secs(20)).expect("the server says something");
-    let listening: serde_json::Value = serde_json::from_str(&next()).unwrap();
-    let port = u16::try_from(listening["data"]["port"].as_u64().unwrap()).unwrap();
+    let (server, port) = Server::start(&Bench::new(), &[]);
     let endpoint = Endpoint::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let config = ClientConfig { protocols: vec![b"haul-perf/1".to_vec()], ..ClientConfig::new(PeerTrust::Anyone) };
     let connection = endpoint.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port)), config).unwrap();
-    let (mut send, _receive) = connection.open_bi().unwrap();
+    let (mut send, mut receive) = connection.open_bi().unwrap();
     let plan = serde_json::json!({
         "ways": "up", "streams": 1, "block_bytes": 1000, "amount": { "time": 1000 }, "interval_us": 1_000_000, "mode": EVIL,
     });
     send.write_all(format!("{}\n", serde_json::json!({ "version": EVIL, "plan": plan })).as_bytes()).unwrap();
+    // The refusal has the words too, and they are the server's then.
+    let mut refusal = String::new();
+    receive.read_to_string(&mut refusal).unwrap();
+    assert_harmless(&serde_json::from_str::<serde_json::Value>(&refusal).unwrap()["refused"]["error"].to_string());
     connection.close(1, EVIL);
-    let line = next();
+    let line = server.next();
     assert_harmless(&line);
     drop(connection);
 }
