@@ -38,7 +38,7 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path,
 complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide area network on this machine'
 complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
-complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a copy, started through ssh'
+complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a command that goes through ssh; to confine a login to it'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
 retry\t'Copy it again from its start, once; if it changes again, do not copy it'"
@@ -370,5 +370,11 @@ hcp\t''
 hperf\t''"
 complete -c haul -n "__fish_haul_using_subcommand completions" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand completions" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand remote" -l only -d 'What may be done: cp, perf, proxy, tunnel; with --root cp alone unless it is named, else everything' -r -f -a "cp\t'A copy'
+perf\t'A measurement'
+proxy\t'TCP connections in both directions'
+tunnel\t'A command and its standard streams: `haul pipe`, `rsh`, `rsync`'"
+complete -c haul -n "__fish_haul_using_subcommand remote" -l root -d 'Directory outside of which copies neither read nor write; their paths start there, `~` and `/` too' -r -F
+complete -c haul -n "__fish_haul_using_subcommand remote" -l read-only -d 'Copies may read only'
 complete -c haul -n "__fish_haul_using_subcommand remote" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand remote" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand remote" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -83,7 +83,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Key(args) => key::run(&args),
         Command::Perf(args) => perf::run(&args),
         Command::Lab(args) => lab::run(&args),
-        Command::Remote { greeting } => remote::run(greeting.as_deref()),
+        Command::Remote(args) => remote::run(&args),
         Command::Man { dir } => generate::man(dir.as_deref()),
         Command::Completions { shell, name } => Ok(generate::completions(shell, &name)),
     }

@@ -174,6 +174,9 @@ pub enum Access {
     },
     /// Only what lies below exported roots; a path is `/NAME/rest`. Symbolic links in it are never followed, so nothing leads outside.
     Exports(Vec<Export>),
+    /// Only what lies below one directory, as if it were the account's home and everything: `rest`, `~/rest` and `/rest` are the same, and symbolic links in it are never
+    /// followed.
+    Root(Export),
 }
 
 /// A directory that a daemon exports.

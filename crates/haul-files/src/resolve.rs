@@ -91,15 +91,12 @@ impl<'a> Requests<'a> {
     /// A source that a client names.
     pub(crate) fn source(&mut self, spelled: &WirePath) -> Result<Top, Stop> {
         let name = base_name(&spelled.0);
-        let opener = match self.access {
-            Access::Account { home } => Opener::Free(at_home(home, spelled)),
-            Access::Exports(exports) => {
-                let (export, rest) = exported(exports, spelled)?;
-                match beneath_path(rest) {
-                    Ok(path) => Opener::Beneath { root: self.root(export)?, path },
-                    Err(why) => Opener::Never(why),
-                }
-            }
+        let opener = match lead(self.access, spelled)? {
+            Lead::Anywhere(path) => Opener::Free(path),
+            Lead::Below(export, rest) => match beneath_path(rest) {
+                Ok(path) => Opener::Beneath { root: self.root(export)?, path },
+                Err(why) => Opener::Never(why),
+            },
         };
         Ok(Top { spelled: spelled.clone(), name, opener })
     }
@@ -140,10 +137,9 @@ pub(crate) fn local_destination(path: &Path, many: bool) -> Result<Place, Stop> 
 
 /// Resolves a destination that a client names.
 pub(crate) fn requested_destination(access: &Access, spelled: &WirePath, many: bool) -> Result<Place, Stop> {
-    match access {
-        Access::Account { home } => free_destination(&at_home(home, spelled), spelled.clone(), many),
-        Access::Exports(exports) => {
-            let (export, rest) = exported(exports, spelled)?;
+    match lead(access, spelled)? {
+        Lead::Anywhere(path) => free_destination(&path, spelled.clone(), many),
+        Lead::Below(export, rest) => {
             if !export.writable {
                 return Err(Stop::ReadOnlyRoot { path: WirePath(export.name.clone().into_bytes()) });
             }
@@ -215,6 +211,26 @@ fn split_name(path: &Path) -> Option<(PathBuf, Option<Vec<u8>>)> {
     let parent = path.parent()?;
     let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
     Some((parent.to_owned(), Some(name)))
+}
+
+/// Where a client's path leads.
+enum Lead<'a, 'p> {
+    /// Wherever the account may go.
+    Anywhere(PathBuf),
+    /// Into a root, and no further than this path below it.
+    Below(&'a Export, &'p [u8]),
+}
+
+fn lead<'a, 'p>(access: &'a Access, spelled: &'p WirePath) -> Result<Lead<'a, 'p>, Stop> {
+    match access {
+        Access::Account { home } => Ok(Lead::Anywhere(at_home(home, spelled))),
+        Access::Exports(exports) => exported(exports, spelled).map(|(export, rest)| Lead::Below(export, rest)),
+        Access::Root(export) => {
+            let path = spelled.0.as_slice();
+            let below_home = if path == b"~" { Some(&b""[..]) } else { path.strip_prefix(b"~/") };
+            Ok(Lead::Below(export, below_home.unwrap_or(path)))
+        }
+    }
 }
 
 /// A path of an account: `~/` and relative ones start at its home.

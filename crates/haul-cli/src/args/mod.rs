@@ -7,6 +7,7 @@ mod pipe;
 mod ports;
 mod proxy;
 mod rate;
+mod remote;
 mod rsync;
 mod serve;
 
@@ -25,6 +26,7 @@ pub use pipe::PipeArgs;
 pub use ports::PortRange;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
 pub use rate::Limit;
+pub use remote::{Errand, RemoteArgs};
 pub use rsync::{RshArgs, RsyncArgs};
 pub use serve::{ServeArgs, is_root_name};
 
@@ -82,12 +84,7 @@ pub enum Command {
         #[arg(long, value_name = "NAME", default_value = "haul", value_parser = ["haul", "hcp", "hperf"])]
         name: String,
     },
-    /// The far side of a copy, started through ssh
-    #[command(hide = true)]
-    Remote {
-        /// What the near side says first; without it, it is read from standard input
-        greeting: Option<String>,
-    },
+    Remote(RemoteArgs),
 }
 
 /// Parses the arguments, the program's name included: it may be a command's own name.
@@ -203,6 +200,6 @@ mod tests {
     #[test]
     fn the_help_has_what_people_call_and_nothing_else() {
         let help = haul().render_long_help().to_string();
-        assert!(help.contains("serve") && help.contains("perf") && !help.contains("\n  remote"), "{help}");
+        assert!(help.contains("serve") && help.contains("perf") && !help.contains("\n  completions"), "{help}");
     }
 }

@@ -55,6 +55,9 @@ fn stop_hint(stop: &Stop, host: &Host, resume: Option<String>) -> Option<String>
         Stop::UnknownRoot { .. } => {
             return Some(format!("write {host}/ROOT/path with a root that the daemon was given by --root"));
         }
+        Stop::ReadOnlyRoot { .. } if matches!(host, Host::Ssh(_)) => {
+            "the key of this login may only read there (haul remote --read-only)"
+        }
         Stop::ReadOnlyRoot { .. } => "the daemon must export it with :rw at the end of --root NAME=PATH",
         Stop::NeedsDirectory { .. } => "make the directory first",
         Stop::NeedsFileName { .. } => "add a file name to the target",

@@ -121,12 +121,16 @@ pub fn serve(
     session.run(&guard, control, incoming)
 }
 
-/// Tells a client that it may not measure here.
-pub fn refuse(connection: &Connection, refusal: &Refusal) {
+/// Tells a client that it may not measure here; false if it did not ask.
+pub fn refuse(connection: &Connection, refusal: &Refusal) -> bool {
     let _guard = Guard::start(connection, PATIENCE, || false);
-    let say = || {
-        let (mut control, incoming) = connection.accept_bi()?;
+    let hear = || {
+        let (control, incoming) = connection.accept_bi()?;
         let _: Option<Ask> = receive(&mut BufReader::new(incoming))?;
+        io::Result::Ok(control)
+    };
+    let Ok(mut control) = hear() else { return false };
+    let mut say = || {
         send(&mut control, &Answer::Refused(refusal.clone()))?;
         control.finish()?;
         control.wait_acknowledged()?;
@@ -135,6 +139,7 @@ pub fn refuse(connection: &Connection, refusal: &Refusal) {
     };
     // A client that has gone needs no answer.
     let _ = say();
+    true
 }
 
 /// A measurement that was agreed on.

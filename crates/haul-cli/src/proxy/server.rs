@@ -131,12 +131,16 @@ fn refuse_ports(opening: &Opening) -> Result<(), Refusal> {
     Err(Refusal { error: error.into(), hint: Some("over ssh, `haul proxy user@host -R` does".into()) })
 }
 
-/// Serves somebody who has logged in as this user: whatever the client does not rule out itself. False if it asked for nothing: it has lost the
+/// Serves somebody who has logged in as this user: whatever the client does not rule out itself, unless it is to be refused. False if it asked for nothing: it has lost the
 /// race against itself over another address.
-pub fn serve_account(connection: &Connection, cancel: &Cancel) -> Result<bool, Failure> {
+pub fn serve_account(connection: &Connection, refusal: Option<Refusal>, cancel: &Cancel) -> Result<bool, Failure> {
     let runtime = hub::runtime()?;
     let asked = runtime.block_on(async {
         let Ok((control, opening)) = session::hear(connection).await else { return false };
+        if let Some(refusal) = refusal {
+            session::refuse(connection, control, refusal).await;
+            return true;
+        }
         let policy = match confine(&opening) {
             Ok(policy) => policy,
             Err(error) => {

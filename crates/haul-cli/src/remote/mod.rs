@@ -2,13 +2,14 @@
 //!
 //! It takes a greeting, a word of its command line or a line of standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
 //! greeting names. When standard input ends, so does it: the near side has gone, or the copy is over. Where ssh's connection was lost and the near side is heard all the same, it
-//! goes on: an address can change under both, and only one of them follows.
+//! goes on: an address can change under both, and only one of them follows. What it may serve, its own options say (`confined`).
+
+mod confined;
 
 use std::env;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -20,10 +21,11 @@ use haul_cc::ControllerChoice;
 use haul_files::{Access, Cancel, Silent};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::args::PortRange;
+use self::confined::Confined;
+use crate::args::{Errand, PortRange, RemoteArgs};
 use crate::exit::{Exit, Failure};
 use crate::reach::is_heard;
-use crate::session::{PROTOCOL, ServerSession};
+use crate::session::{PROTOCOL, Refusal, ServerSession};
 use crate::ssh::{BOOTSTRAP, ClientHello, MAX_LINE, RemoteAnswer, RemoteHello};
 use crate::{clock, logging, perf, proxy, tunnel};
 
@@ -38,7 +40,7 @@ const FAREWELL: Duration = Duration::from_secs(10);
 const CLOSING: Duration = Duration::from_millis(200);
 
 /// Runs the command.
-pub fn run(greeting: Option<&str>) -> Result<Exit, Failure> {
+pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
     if io::stdin().is_terminal() {
         return Err(
             Failure::new("`haul remote` is the far side of a copy").hint("`haul cp` starts it through ssh; nobody else needs to")
@@ -46,26 +48,31 @@ pub fn run(greeting: Option<&str>) -> Result<Exit, Failure> {
     }
     // Silent unless RUST_LOG is set there: what it prints comes out at the user's side.
     logging::start(logging::Audience::Person, 0, true);
-    let (endpoint, answer) = match prepare(greeting) {
+    let confined = Confined::new(args);
+    let prepared = match &confined {
+        Ok(_) => prepare(args),
+        Err(failure) => Err(failure.clone()),
+    };
+    let (endpoint, answer) = match prepared {
         Ok((endpoint, hello, ports)) => (Some((endpoint, ports)), RemoteAnswer::Ready(hello)),
-        Err(Failure { message, hint }) => (None, RemoteAnswer::Failed { error: message.into(), hint: hint.map(Into::into) }),
+        Err(Failure { message, hint }) => {
+            // A person who has logged in reads this.
+            let _ = writeln!(io::stderr(), "haul remote: {message}");
+            (None, RemoteAnswer::Failed { error: message.into(), hint: hint.map(Into::into) })
+        }
     };
     let mut stdout = io::stdout().lock();
     let said = stdout.write_all(answer.to_line().as_bytes()).and_then(|()| stdout.flush());
     drop(stdout);
-    match endpoint {
-        Some((endpoint, ports)) if said.is_ok() => Ok(serve(&endpoint, &ports)),
+    match (endpoint, confined) {
+        (Some((endpoint, ports)), Ok(confined)) if said.is_ok() => Ok(serve(&endpoint, &ports, &Arc::new(confined))),
         _ => Ok(Exit::Failed),
     }
 }
 
 /// Everything up to the answer.
-fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
-    let hello = match greeting {
-        Some(word) => ClientHello::from_word(word),
-        None => ClientHello::from_line(&read_line()?).ok(),
-    };
-    let hello = hello.ok_or_else(|| other_version("its greeting cannot be understood"))?;
+fn prepare(args: &RemoteArgs) -> Result<(Endpoint, RemoteHello, RangeInclusive<u16>), Failure> {
+    let hello = greeting(args)?;
     if hello.bootstrap != BOOTSTRAP {
         return Err(other_version(&format!("it is version {}, this one {}", hello.version, env!("CARGO_PKG_VERSION"))));
     }
@@ -97,6 +104,22 @@ fn prepare(greeting: Option<&str>) -> Result<(Endpoint, RemoteHello, RangeInclus
         answer: opening.and_then(|opening| answer(&endpoint, &opening)),
     };
     Ok((endpoint, remote, ports(&hello)?))
+}
+
+/// What the near side says first.
+fn greeting(args: &RemoteArgs) -> Result<ClientHello, Failure> {
+    let unclear = || other_version("its greeting cannot be understood");
+    if let Some(word) = &args.greeting {
+        return ClientHello::from_word(word).ok_or_else(unclear);
+    }
+    if let Some(command) = env::var_os("SSH_ORIGINAL_COMMAND") {
+        return confined::greeting_in(&command.to_string_lossy()).ok_or_else(confined::for_haul_only);
+    }
+    let line = read_line()?;
+    if line.is_empty() {
+        return Err(confined::for_haul_only());
+    }
+    ClientHello::from_line(&line).map_err(|_| unclear())
 }
 
 /// The handshake's answer for the client. Without one it asks over UDP, and is told there what is wrong.
@@ -134,7 +157,7 @@ fn ssh_address(connection: Option<&str>) -> Option<IpAddr> {
     connection?.split_whitespace().nth(2)?.parse().ok()
 }
 
-fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
+fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>, confined: &Arc<Confined>) -> Exit {
     let cancel = Cancel::new();
     let served = Arc::new(AtomicBool::new(false));
     let busy = Arc::new(AtomicUsize::new(0));
@@ -146,9 +169,9 @@ fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
             connections.add(&connection);
             busy.fetch_add(1, Ordering::SeqCst);
             let (endpoint, cancel, served, busy) = (endpoint.clone(), cancel.clone(), Arc::clone(&served), Arc::clone(&busy));
-            let ports = ports.clone();
+            let (ports, confined) = (ports.clone(), Arc::clone(confined));
             thread::spawn(move || {
-                if serve_one(connection, ports, &cancel) {
+                if serve_one(connection, ports, &confined, &cancel) {
                     served.store(true, Ordering::SeqCst);
                     // There is only one copy to serve: this ends the loop.
                     endpoint.close();
@@ -163,28 +186,40 @@ fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>) -> Exit {
 }
 
 /// True if this was what the client had come for, however it went; the client tells its user.
-fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, cancel: &Cancel) -> bool {
-    match connection.protocol().as_deref() {
-        Some(perf::PROTOCOL) => measure_one(&connection, tcp_ports, cancel),
-        Some(proxy::PROTOCOL) => proxy::serve_account(&connection, cancel).unwrap_or_else(|failure| {
+fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, confined: &Confined, cancel: &Cancel) -> bool {
+    let errand = match connection.protocol().as_deref() {
+        Some(perf::PROTOCOL) => Errand::Perf,
+        Some(proxy::PROTOCOL) => Errand::Proxy,
+        Some(tunnel::PROTOCOL) => Errand::Tunnel,
+        _ => Errand::Cp,
+    };
+    let refusal = confined.refuses(errand);
+    match errand {
+        Errand::Perf => match refusal {
+            Some(refusal) => perf::refuse(&connection, &refusal),
+            None => measure_one(&connection, tcp_ports, cancel),
+        },
+        Errand::Proxy => proxy::serve_account(&connection, refusal, cancel).unwrap_or_else(|failure| {
             connection.close(tunnel::CLOSE_ABORTED, &failure.message);
             true
         }),
-        Some(tunnel::PROTOCOL) => tunnel::serve_account(connection, cancel).unwrap_or_else(|error| {
+        Errand::Tunnel => tunnel::serve_account(connection, refusal, cancel).unwrap_or_else(|error| {
             tracing::debug!(%error, "the tunnel broke");
             true
         }),
-        _ => copy_one(connection, cancel),
+        Errand::Cp => copy_one(connection, &confined.access(), refusal, cancel),
     }
 }
 
 /// As [`serve_one`], for a copy.
-fn copy_one(connection: Connection, cancel: &Cancel) -> bool {
+fn copy_one(connection: Connection, access: &Access, refusal: Option<Refusal>, cancel: &Cancel) -> bool {
     // A connection without an opening lost the race against one over another address.
     let Ok(session) = ServerSession::accept(connection) else { return false };
-    let home = env::var_os("HOME").map(PathBuf::from).or_else(|| env::current_dir().ok());
-    let access = Access::Account { home: home.unwrap_or_else(|| PathBuf::from("/")) };
-    let (result, farewell) = session.serve(&access, None, &Silent, cancel);
+    if let Some(refusal) = refusal {
+        session.refuse(&refusal);
+        return true;
+    }
+    let (result, farewell) = session.serve(access, None, &Silent, cancel);
     if let Err(error) = result {
         tracing::debug!(%error, "the copy failed");
     }

@@ -90,7 +90,7 @@ impl Clients {
         let limit = [self.limit, admitted.rights.max_rate].into_iter().flatten().min();
         if connection.protocol().is_some_and(|protocol| protocol == perf::PROTOCOL) {
             return match admitted.refuses(Service::Perf) {
-                Some(refusal) => perf::refuse(&connection, &refusal),
+                Some(refusal) => drop(perf::refuse(&connection, &refusal)),
                 None => Self::measure(&admitted.name, limit, &connection, cancel),
             };
         }

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! ssh passes standard input on only once the far side's command runs, a round trip after the command itself. It counts where the word has not
-//! arrived: where the far side's keys allow a command of theirs only (`command="haul remote"`).
+//! arrived. Where the far side's keys allow a command of theirs only (`command="haul remote"`), sshd hands the word over in `SSH_ORIGINAL_COMMAND`.
 //!
 //! Both also carry what the two ends would tell each other first over UDP: TLS' first two flights (`opening`, `answer`), which saves a round trip.
 //!

@@ -53,10 +53,14 @@ impl Session {
     }
 }
 
-/// Serves somebody who has logged in as this user: everything that the user could do. False if the client asked for nothing: it has lost the race
+/// Serves somebody who has logged in as this user: everything that the user could do, unless it is to be refused. False if the client asked for nothing: it has lost the race
 /// against itself over another address.
-pub fn serve_account(connection: Connection, cancel: &Cancel) -> io::Result<bool> {
+pub fn serve_account(connection: Connection, refusal: Option<Refusal>, cancel: &Cancel) -> io::Result<bool> {
     let Ok(mut session) = Session::accept(connection) else { return Ok(false) };
+    if let Some(refusal) = refusal {
+        session.refuse(&refusal);
+        return Ok(true);
+    }
     end_when_cancelled(session.connection.clone(), cancel.clone());
     match std::mem::replace(&mut session.ask, Ask::Pipe) {
         Ask::Command(line) => {

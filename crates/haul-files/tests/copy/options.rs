@@ -268,6 +268,49 @@ fn exports(root: &Path, writable: bool) -> Access {
 }
 
 #[test]
+fn one_root_is_home_and_everything() {
+    let p = places();
+    let root = p.from.join("root");
+    write(p.from.join("secret"), "secret");
+    write(root.join("dir/file"), "public");
+    symlink("..", root.join("up")).unwrap();
+    let root_of =
+        |writable| Access::Root(Export { name: "/".into(), path: root.clone(), writable, ownership: Ownership::default() });
+    let get = |path: &str| {
+        run_pull(&[Path::new(path)], Destination::Path(p.to.clone()), recursive(), &root_of(false), Conditions::default())
+    };
+    for path in ["dir/file", "/dir/file", "~/dir/file", "d*/f*", "~/d*/f*"] {
+        get(path).clean();
+        assert_eq!(fs::read_to_string(p.to.join("file")).unwrap(), "public", "{path}");
+        fs::remove_file(p.to.join("file")).unwrap();
+    }
+    get("~").clean();
+    assert_eq!(fs::read_to_string(p.to.join("~/dir/file")).unwrap(), "public");
+    fs::remove_dir_all(p.to.join("~")).unwrap();
+    for path in ["", "/", "."] {
+        get(path).clean();
+        assert_eq!(fs::read_to_string(p.to.join("dir/file")).unwrap(), "public", "`{path}`: its content");
+        fs::remove_dir_all(p.to.join("dir")).unwrap();
+        fs::remove_file(p.to.join("up")).unwrap();
+    }
+    for path in ["../secret", "~/../secret", "/../secret", "up/secret"] {
+        let report = get(path).partial();
+        assert_eq!((report.files, &report.problems[0].why), (0, &Why::OutsideRoot), "{path}");
+    }
+    get(p.from.join("secret").to_str().unwrap()).partial();
+    let put = |path: &str, writable| {
+        let job = PushJob { sources: vec![p.from.join("secret").into()], destination: path.into(), options: recursive() };
+        run_push(&job, &root_of(writable), Conditions::default(), &Silent, |_| {})
+    };
+    assert!(matches!(put("x", false).client, Err(CopyError::Refused(Stop::ReadOnlyRoot { .. }))));
+    put("~/dir/put", true).clean();
+    assert_eq!(fs::read_to_string(root.join("dir/put")).unwrap(), "secret");
+    put("", true).clean();
+    assert!(root.join("secret").exists());
+    assert!(put("../put", true).client.is_err() && !p.from.join("put").exists());
+}
+
+#[test]
 fn exports_are_jails() {
     let p = places();
     let root = p.from.join("root");
