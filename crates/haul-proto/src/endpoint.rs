@@ -4,7 +4,7 @@
 //! gets a stateless reset, so that its sender learns soon that we have restarted.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use haul_units::Time;
@@ -193,8 +193,14 @@ impl Endpoint {
     }
 
     /// Answers a client's opening that came another way: the connection, to be fed what comes for it, and what to carry back. It sends nothing before
-    /// the client has shown, from whatever address, that it has the answer, and is over if it does not do so in time.
-    pub fn answer(&mut self, now: Time, opening: &[u8]) -> Result<(ConnectionId, Connection, Vec<u8>), AnswerError> {
+    /// the client has shown, from whatever address, that it has the answer, and is over if it does not do so in time. `client`: where the client has shown on that other way
+    /// that it is (TCP's handshake does). Any other address gets no more than three times what came from it, until it has answered a challenge.
+    pub fn answer(
+        &mut self,
+        now: Time,
+        opening: &[u8],
+        client: Option<IpAddr>,
+    ) -> Result<(ConnectionId, Connection, Vec<u8>), AnswerError> {
         let local = self.new_id();
         let seed = self.rng.next_seed();
         let server = self.server.as_ref().ok_or(AnswerError::NotListening)?;
@@ -203,7 +209,11 @@ impl Endpoint {
         let (handshake, answer) = Handshake::carried(now, params, opening)?;
         let arrival = Arrival { side: Side::Server, local, remote: None, config: server.config.transport.clone(), seed };
         self.connections.insert(local, None);
-        Ok((local, Connection::new(now, arrival, handshake), answer))
+        let mut connection = Connection::new(now, arrival, handshake);
+        if let Some(client) = client {
+            connection.vouch_for(client);
+        }
+        Ok((local, connection, answer))
     }
 
     /// A datagram that is not a data-phase packet of a connection known to the caller.

@@ -19,7 +19,7 @@ use crate::error::{ConnectError, ConnectionError};
 /// let server = Endpoint::listen("127.0.0.1:0".parse()?, ServerConfig::new(identity, PeerTrust::Anyone))?;
 ///
 /// let mut opening = Opening::new(ClientConfig::new(trust))?;
-/// let answer = server.answer(&opening.bytes())?;
+/// let answer = server.answer(&opening.bytes(), None)?;
 /// opening.on_answer(&answer, None)?;
 ///
 /// let endpoint = Endpoint::bind("127.0.0.1:0".parse()?)?;

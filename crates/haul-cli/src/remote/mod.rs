@@ -94,14 +94,15 @@ fn prepare(args: &RemoteArgs) -> Result<(Endpoint, RemoteHello, RangeInclusive<u
     };
     let endpoint = listen(&hello, &config)?;
     let opening = hello.opening.as_ref().and_then(|opening| BASE64.decode(opening.as_bytes()).ok());
+    let (client, here) = ssh_addresses(env::var("SSH_CONNECTION").ok().as_deref());
     let remote = RemoteHello {
         version: env!("CARGO_PKG_VERSION").into(),
         port: endpoint.local_addr().port(),
         server: server.to_string().into(),
         token: BASE64.encode(&endpoint.admission_token()).into(),
-        addresses: ssh_address(env::var("SSH_CONNECTION").ok().as_deref()).into_iter().collect(),
+        addresses: here.into_iter().collect(),
         advice: endpoint.buffer_warning().map(Into::into),
-        answer: opening.and_then(|opening| answer(&endpoint, &opening)),
+        answer: opening.and_then(|opening| answer(&endpoint, &opening, client)),
     };
     Ok((endpoint, remote, ports(&hello)?))
 }
@@ -123,8 +124,8 @@ fn greeting(args: &RemoteArgs) -> Result<ClientHello, Failure> {
 }
 
 /// The handshake's answer for the client. Without one it asks over UDP, and is told there what is wrong.
-fn answer(endpoint: &Endpoint, opening: &[u8]) -> Option<String> {
-    let answer = endpoint.answer(opening).inspect_err(|error| tracing::debug!(%error, "the handshake goes over UDP"));
+fn answer(endpoint: &Endpoint, opening: &[u8], client: Option<IpAddr>) -> Option<String> {
+    let answer = endpoint.answer(opening, client).inspect_err(|error| tracing::debug!(%error, "the handshake goes over UDP"));
     Some(BASE64.encode(&answer.ok()?))
 }
 
@@ -152,9 +153,10 @@ fn listen(hello: &ClientHello, config: &ServerConfig) -> Result<Endpoint, Failur
     })
 }
 
-/// The third word of `SSH_CONNECTION` is the address that ssh reached.
-fn ssh_address(connection: Option<&str>) -> Option<IpAddr> {
-    connection?.split_whitespace().nth(2)?.parse().ok()
+/// `SSH_CONNECTION`: the first word is the address that ssh was called from (TCP has proved it), the third the one that it reached.
+fn ssh_addresses(connection: Option<&str>) -> (Option<IpAddr>, Option<IpAddr>) {
+    let word = |nth| connection?.split_whitespace().nth(nth)?.parse().ok();
+    (word(0), word(2))
 }
 
 fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>, confined: &Arc<Confined>) -> Exit {
@@ -296,10 +298,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_address_that_ssh_reached() {
-        assert_eq!(ssh_address(Some("192.0.2.1 50000 192.0.2.2 22")), Some(IpAddr::from([192, 0, 2, 2])));
-        assert_eq!(ssh_address(Some("::1 50000 ::1 22")), Some(IpAddr::V6(Ipv6Addr::LOCALHOST)));
-        assert_eq!(ssh_address(Some("garbage")), None);
-        assert_eq!(ssh_address(None), None);
+    fn the_addresses_that_ssh_was_called_from_and_reached() {
+        let (near, far) = (IpAddr::from([192, 0, 2, 1]), IpAddr::from([192, 0, 2, 2]));
+        assert_eq!(ssh_addresses(Some("192.0.2.1 50000 192.0.2.2 22")), (Some(near), Some(far)));
+        let here = Some(IpAddr::V6(Ipv6Addr::LOCALHOST));
+        assert_eq!(ssh_addresses(Some("::1 50000 ::1 22")), (here, here));
+        assert_eq!(ssh_addresses(Some("garbage")), (None, None));
+        assert_eq!(ssh_addresses(None), (None, None));
     }
 }

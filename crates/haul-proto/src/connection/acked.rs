@@ -126,8 +126,9 @@ impl Connection {
                 |sent| frames.extend(sent.iter().cloned()),
             );
         }
+        let has_nothing = lost.is_empty() && frames.is_empty();
         self.requeue(lost, frames);
-        if self.streams.is_idle() && self.control.is_empty() {
+        if has_nothing || self.streams.is_idle() && self.control.is_empty() {
             self.paths[index].ping_due = true;
         }
     }

@@ -198,6 +198,7 @@ impl Connection {
             path.peer.on_packet_from(now, from, bytes as u64, is_newest);
         }
         path.reporter.on_packet(now, header.number, bytes, ecn);
+        path.on_heard();
         if elicits_ack {
             path.reporter.want_report(now);
         }

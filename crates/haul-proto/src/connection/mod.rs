@@ -36,7 +36,7 @@ mod timers;
 mod train;
 
 use std::collections::VecDeque;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
@@ -128,6 +128,8 @@ pub struct Connection {
     /// Where handshake datagrams go; nowhere until the peer of a carried handshake has been heard.
     handshake_peer: Option<SocketAddr>,
     candidates: Candidates,
+    /// Where the client of a carried handshake is, if that is known another way.
+    vouched: Option<IpAddr>,
     keys: Option<DataKeys>,
     /// By their number; empty before the handshake is complete.
     paths: Vec<Path>,

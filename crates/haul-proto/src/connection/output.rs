@@ -133,9 +133,10 @@ impl Connection {
     /// Reports that are due, and frames.
     fn poll_control(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
         let report_due = self.report_due_on(now, index);
-        let takes_frames = !self.control.is_empty() && index == self.main_path();
+        let is_main = index == self.main_path();
         let path = self.paths.get_mut(index).filter(|path| !path.peer.is_held())?;
-        let floor_due = path.floor_due <= now && path.sent.in_flight() > 0;
+        let takes_frames = !self.control.is_empty() && is_main && path.may_send();
+        let floor_due = path.floor_timer() <= now;
         if report_due.is_none() && !floor_due && !takes_frames && !path.ping_due {
             return None;
         }
@@ -143,13 +144,16 @@ impl Connection {
         if floor_due {
             let rtt = path.rtt.smoothed();
             let floor = path.sent.floor().unwrap_or(path.next_number);
-            path.floor_due = now + path.floor_interval();
+            path.on_floor_told(now);
             Frame::AckFloor { path: path.id, floor, rtt }.encode(&mut self.encoded);
         }
         let mut kept = Vec::new();
         let mut elicits_ack = std::mem::take(&mut path.ping_due);
         if elicits_ack {
             Frame::Ping.encode(&mut self.encoded);
+        }
+        if takes_frames {
+            path.probes_due = path.probes_due.saturating_sub(1);
         }
         let (remote, path) = (path.peer.current(), path.id);
         // A report fills what is left, so frames go first; most often there are none.
@@ -178,7 +182,7 @@ impl Connection {
         if self.is_confined() {
             return None;
         }
-        let path = self.paths.get_mut(index).filter(|path| path.peer.is_proved())?;
+        let path = self.paths.get_mut(index).filter(|path| path.peer.is_proved() && path.loss.probes() == 0)?;
         let size = path.mtu.poll_probe(now)?;
         self.encoded.clear();
         Frame::Ping.encode(&mut self.encoded);

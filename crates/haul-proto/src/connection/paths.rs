@@ -129,6 +129,15 @@ impl Connection {
         self.paths.iter().position(Path::is_usable).unwrap_or(0)
     }
 
+    /// How many paths are asked side by side because no path answers.
+    pub(super) fn silent_paths(&self) -> u32 {
+        if self.paths.iter().any(Path::is_usable) {
+            1
+        } else {
+            self.paths.iter().filter(|path| path.peer.is_open()).count() as u32
+        }
+    }
+
     /// Whether another path than this one is usable.
     pub(super) fn is_beside_others(&self, index: usize) -> bool {
         self.paths.iter().enumerate().any(|(other, path)| other != index && path.is_usable())

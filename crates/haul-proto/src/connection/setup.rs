@@ -1,7 +1,7 @@
 //! From the first datagram to the data phase.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use haul_units::{Bytes, Time};
 use zeroize::Zeroizing;
@@ -47,6 +47,7 @@ impl Connection {
             handshake: Some(Box::new(handshake)),
             handshake_peer: remote,
             candidates: Candidates::default(),
+            vouched: None,
             keys: None,
             paths: Vec::new(),
             sharers: 1,
@@ -77,6 +78,11 @@ impl Connection {
             runs: Vec::new(),
             config,
         }
+    }
+
+    /// The client has shown another way that it is at this address: what comes from there proves the same.
+    pub(crate) const fn vouch_for(&mut self, client: IpAddr) {
+        self.vouched = Some(client);
     }
 
     /// A client's connection whose handshake is complete, with a server at one of these addresses, the likeliest first.
@@ -111,7 +117,12 @@ impl Connection {
             return;
         }
         let had_heard = handshake.has_heard();
+        let (before, _) = handshake.address_bytes();
         let result = handshake.handle_datagram(now, datagram);
+        let (after, _) = handshake.address_bytes();
+        if let Some(path) = self.paths.first_mut().filter(|path| self.side == Side::Server && path.peer.current() == from) {
+            path.peer.on_packet_from(now, from, after - before, false);
+        }
         if !had_heard && handshake.has_heard() {
             self.settle_on(now, from);
         }
@@ -124,6 +135,11 @@ impl Connection {
     /// The peer of the handshake is at `from`: the first authentic packet came from there.
     pub(super) fn settle_on(&mut self, now: Time, from: SocketAddr) {
         self.candidates.clear();
+        if self.vouched.is_some_and(|ip| ip.to_canonical() == from.ip().to_canonical())
+            && let Some(handshake) = self.handshake.as_mut()
+        {
+            handshake.prove_address();
+        }
         let moved = self.handshake_peer.replace(from).is_some_and(|peer| peer != from);
         if !moved || self.paths.is_empty() {
             return;
@@ -174,7 +190,14 @@ impl Connection {
         );
         self.max_packet = self.config.max_packet.min(peer_params.max_packet_bytes);
         self.reports_the_start = peer_params.features & feature::REPORT_THE_START != 0;
-        self.add_path(now, PeerAddress::new(self.remote()), rtt);
+        let peer = match self.handshake.as_ref().filter(|handshake| !handshake.is_address_proved()) {
+            Some(handshake) => {
+                let (received, sent) = handshake.address_bytes();
+                PeerAddress::provisional(now, self.remote(), received, sent)
+            }
+            None => PeerAddress::new(self.remote()),
+        };
+        self.add_path(now, peer, rtt);
         self.open_paths(now, peer_params.max_paths);
         self.phase = Phase::Established;
         self.heard_at = now;

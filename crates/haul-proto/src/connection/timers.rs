@@ -34,19 +34,19 @@ impl Connection {
     }
 
     fn established_timer(&self) -> Time {
-        let takes_frames = self.paths.get(self.main_path()).is_some_and(|path| !path.peer.is_held());
+        let takes_frames = self.paths.get(self.main_path()).is_some_and(Path::may_send);
         if !self.control.is_empty() && takes_frames || !self.responses.is_empty() {
             return Time::ZERO;
         }
         let mut next = (self.heard_at + self.idle_timeout).min(self.admission_timer()).min(self.quiet_due());
+        let silent = self.silent_paths();
         for path in &self.paths {
             if path.ping_due && !path.peer.is_held() {
                 return Time::ZERO;
             }
-            next = next.min(path.recovery_timer()).min(path.peer.timer()).min(path.paced_until).min(self.keep_alive_due(path));
-            if path.sent.in_flight() > 0 && !path.peer.is_held() {
-                next = next.min(path.floor_due);
-            }
+            next =
+                next.min(path.recovery_timer(silent)).min(path.peer.timer()).min(path.paced_until).min(self.keep_alive_due(path));
+            next = next.min(path.floor_timer());
         }
         next
     }
@@ -85,13 +85,14 @@ impl Connection {
             self.on_idle_timeout(now);
             return;
         }
+        let silent = self.silent_paths();
         for index in 0..self.paths.len() {
-            if now < self.paths[index].recovery_timer() {
+            if now < self.paths[index].recovery_timer(silent) {
                 continue;
             }
             self.detect_losses(now);
             let path = &self.paths[index];
-            if path.sent.in_flight() > 0 && now >= path.loss.probe_timer(&path.sent, path.probe_timeout()) {
+            if path.sent.in_flight() > 0 && now >= path.probe_timer(silent) {
                 self.on_probe_timeout(now, index);
             }
         }

@@ -175,6 +175,9 @@ fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<Bi
         path.sampler.on_app_limited(now);
         return Err((Wait::Window, Time::NEVER));
     }
+    if !path.may_send() {
+        return Err((Wait::Window, Time::NEVER));
+    }
     if path.probes_due > 0 {
         return Ok((u64::from(path.probes_due) * packet).min(allowed) as usize);
     }

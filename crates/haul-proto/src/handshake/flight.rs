@@ -149,6 +149,10 @@ struct Budget {
 }
 
 impl Budget {
+    fn on_received(&mut self, length: usize) {
+        self.received_bytes = self.received_bytes.saturating_add(length);
+    }
+
     fn allows(&self, length: usize) -> bool {
         self.is_address_proved || self.sent_bytes.saturating_add(length) <= self.received_bytes.saturating_mul(3)
     }
@@ -245,6 +249,21 @@ impl Handshake {
         self.outgoing.iter_mut().for_each(Outgoing::settle);
         self.ack_due = [false; 2];
         self.probe_due = false;
+    }
+
+    /// The client has shown that it receives where it sends from; on its own side it has nothing to show.
+    pub fn is_address_proved(&self) -> bool {
+        self.budget.is_address_proved
+    }
+
+    /// The client's address is known another way.
+    pub fn prove_address(&mut self) {
+        self.budget.is_address_proved = true;
+    }
+
+    /// What came from the client's address, and what went there: bytes.
+    pub fn address_bytes(&self) -> (u64, u64) {
+        (self.budget.received_bytes as u64, self.budget.sent_bytes as u64)
     }
 
     /// The client's random number: with the address, what an accepting endpoint knows the handshake by.

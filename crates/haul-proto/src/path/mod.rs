@@ -38,6 +38,8 @@ const EXPECTED_RTT_MIN: Duration = Duration::from_millis(100);
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// The floor of reports is told no more often, however short the round trip.
 const FLOOR_INTERVAL_MIN: Duration = Duration::from_millis(2);
+/// Nor more often than this without an acknowledgement: four round trips' worth.
+const FLOORS_UNHEARD: u8 = 16;
 /// Round trips after which a path is taken to be known.
 const LEARNING_ROUNDS: u64 = 4;
 /// Probe timeouts in a row after which a path is silent: others take over its bytes.
@@ -82,8 +84,10 @@ pub struct Path {
     pub sent_at: Time,
     /// Data waits for the pacer until then.
     pub paced_until: Time,
-    /// When to tell the floor of reports next.
-    pub floor_due: Time,
+    /// When to tell the floor of reports next, if anything is in flight.
+    floor_due: Time,
+    /// How often it has been told since the last acknowledgement.
+    floors_told: u8,
     /// Counters and samples for people.
     pub meter: Meter,
     /// Round-trip times, in microseconds.
@@ -170,6 +174,7 @@ impl Path {
             sent_at: now,
             paced_until: Time::NEVER,
             floor_due: Time::NEVER,
+            floors_told: 0,
             meter: Meter::default(),
             rtts_us: Distribution::default(),
             queue_delays_us: Distribution::default(),
@@ -206,6 +211,30 @@ impl Path {
         self.rtt.probe_timeout(ACK_DELAY_MAX)
     }
 
+    /// Whether data and frames may leave besides probes: once everything in flight has been taken for lost, the peer must be heard first.
+    pub fn may_send(&self) -> bool {
+        !self.peer.is_held() && (self.probes_due > 0 || !self.loss.is_persistent())
+    }
+
+    /// When the floor of reports is to be told next; not to a peer that does not report any more.
+    pub fn floor_timer(&self) -> Time {
+        let is_due = self.sent.in_flight() > 0 && self.floors_told < FLOORS_UNHEARD && !self.peer.is_held();
+        if is_due { self.floor_due } else { Time::NEVER }
+    }
+
+    /// The floor of reports has been told.
+    pub fn on_floor_told(&mut self, now: Time) {
+        self.floors_told += 1;
+        self.floor_due = now + self.floor_interval();
+    }
+
+    /// Something new has come from the peer: if it had fallen silent, it is asked at once.
+    pub fn on_heard(&mut self) {
+        if self.loss.is_persistent() {
+            self.probes_due = self.probes_due.max(1);
+        }
+    }
+
     /// How often the peer is told which reports have come.
     pub fn floor_interval(&self) -> Duration {
         (self.rtt.smoothed() / 4).max(FLOOR_INTERVAL_MIN)
@@ -216,13 +245,18 @@ impl Path {
         self.loss.window(self.rtt.min(), self.rtt.smoothed())
     }
 
-    /// When the path next wants to detect losses or to probe.
-    pub fn recovery_timer(&self) -> Time {
+    /// When the path next wants to detect losses or to probe; `silent` paths are asked side by side.
+    pub fn recovery_timer(&self, silent: u32) -> Time {
         if self.sent.in_flight() == 0 || self.peer.data_room() < u64::from(self.mtu.current()) {
             return Time::NEVER;
         }
         let loss = self.loss.loss_timer(&self.sent, self.reordering_window());
-        loss.min(self.loss.probe_timer(&self.sent, self.probe_timeout()))
+        loss.min(self.probe_timer(silent))
+    }
+
+    /// When it next wants to probe.
+    pub fn probe_timer(&self, silent: u32) -> Time {
+        self.loss.probe_timer(&self.sent, self.probe_timeout(), silent)
     }
 
     /// A packet or a train of them has left; `bytes` in all, kept as `runs` (content, packets, bytes of each, bytes of the last).
@@ -289,6 +323,9 @@ impl Path {
             self.round += 1;
             self.round_end = self.next_number;
             self.trains.on_round(self.next_number);
+        }
+        if outcome.newest.is_some() {
+            self.floors_told = 0;
         }
         let sample = self.sample(now, ack, &outcome, round_start);
         self.loss.on_ack(now, &outcome, round_start);
@@ -373,14 +410,19 @@ impl Path {
 
     /// A probe timeout has passed on the only path that data can take: either probes are due, or everything in flight is taken for lost.
     pub fn on_probe_timeout(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
-        let is_long = self.loss.on_probe_timeout();
+        self.loss.on_probe_timeout(now);
+        if self.loss.is_persistent() {
+            self.probes_due = 1;
+            return self.lose_all(now, on_lost);
+        }
+        // RFC 9002 6.2.4: two, for one may be lost.
         self.probes_due = 2;
-        if is_long { self.lose_all(now, on_lost) } else { Vec::new() }
+        Vec::new()
     }
 
     /// A probe timeout has passed on a path beside others that answer: it is asked by a ping, and once it is silent the others get what was in flight.
     pub fn on_probe_timeout_beside_others(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
-        self.loss.on_probe_timeout();
+        self.loss.on_probe_timeout(now);
         self.probes_due = 0;
         self.ping_due = true;
         if self.is_usable() { Vec::new() } else { self.lose_all(now, on_lost) }
@@ -422,6 +464,7 @@ impl Path {
 
     /// The path leads to a new address. What was learned about the old one goes, unless only the port has changed (a NAT).
     pub fn on_new_address(&mut self, now: Time, old: SocketAddr) {
+        self.loss.on_new_address();
         if old.ip() != self.peer.current().ip() {
             self.controller.on_path_change(now);
             self.ecn.restart();

@@ -20,7 +20,9 @@ const CALM_ROUNDS: u32 = 16;
 const WINDOW_MIN: Duration = Duration::from_millis(1);
 /// Probe timeouts in a row after which everything in flight is lost.
 const PERSISTENT_PROBES: u32 = 3;
-/// The longest time between two probes, unless the probe timeout itself is longer.
+/// From the shortest probe timeout (6 ms) so many doublings lead beyond the longest wait of eight paths.
+const PROBE_DOUBLINGS_MAX: u32 = 12;
+/// The longest time between two probes, unless the probe timeout itself is longer: a minute of silence costs thirty of them.
 const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(2);
 
 /// Packets taken for lost in one go.
@@ -58,11 +60,20 @@ pub struct LossDetector {
     calm_rounds: u32,
     /// Probe timeouts since the last acknowledgement.
     probes: u32,
+    /// When the last of them passed.
+    probed_at: Time,
 }
 
 impl Default for LossDetector {
     fn default() -> Self {
-        Self { newest_acked_sent_at: None, newest_rtt: Duration::ZERO, window_steps: 1, calm_rounds: 0, probes: 0 }
+        Self {
+            newest_acked_sent_at: None,
+            newest_rtt: Duration::ZERO,
+            window_steps: 1,
+            calm_rounds: 0,
+            probes: 0,
+            probed_at: Time::ZERO,
+        }
     }
 }
 
@@ -114,16 +125,27 @@ impl LossDetector {
         }
     }
 
-    /// When to probe: a timeout after the newest packet left, doubled for each probe without an answer.
-    pub fn probe_timer(&self, ring: &SentRing, timeout: Duration) -> Time {
-        // DEVIATION: RFC 9002 6.2.1 doubles without bound. A path that comes back after an outage is to be noticed within two seconds.
-        let backed_off = (timeout * (1 << self.probes.min(6))).min(timeout.max(PROBE_INTERVAL_MAX));
-        ring.newest_sent_at().map_or(Time::NEVER, |at| at + backed_off)
+    /// When to probe: a timeout after the newest packet left, doubled for each probe without an answer, up to two seconds for each of `silent` paths that are asked side by side.
+    pub fn probe_timer(&self, ring: &SentRing, timeout: Duration, silent: u32) -> Time {
+        // DEVIATION: RFC 9002 6.2.1 doubles without bound. A peer that comes back after an outage is to be noticed within two seconds.
+        let longest = timeout.max(PROBE_INTERVAL_MAX * silent.max(1));
+        let backed_off = (timeout * (1 << self.probes.min(PROBE_DOUBLINGS_MAX))).min(longest);
+        ring.newest_sent_at().map_or(Time::NEVER, |at| at.max(self.probed_at) + backed_off)
     }
 
-    /// A probe timeout has passed. Returns whether the silence has lasted so long that everything in flight is to be taken for lost.
-    pub fn on_probe_timeout(&mut self) -> bool {
-        self.probes += 1;
+    /// A probe timeout has passed.
+    pub fn on_probe_timeout(&mut self, now: Time) {
+        self.probes = self.probes.saturating_add(1);
+        self.probed_at = now;
+    }
+
+    /// The peer has been heard at another address: whatever was not answered says nothing about that one.
+    pub const fn on_new_address(&mut self) {
+        self.probes = 0;
+    }
+
+    /// Whether the silence has lasted so long that everything in flight is to be taken for lost, and nothing leaves but probes.
+    pub const fn is_persistent(&self) -> bool {
         self.probes >= PERSISTENT_PROBES
     }
 

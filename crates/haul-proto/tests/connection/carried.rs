@@ -1,12 +1,12 @@
 //! Connections whose handshake was carried: when data may leave, where the peer is found, what is lost.
 
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use haul_proto::{
-    BeginError, ClientConfig, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, Opening, StreamKind,
-    TRAIN_BYTES, TransportConfig,
+    BeginError, ClientConfig, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, Opening, StreamId,
+    StreamKind, TRAIN_BYTES, TransportConfig,
 };
 use haul_units::Time;
 
@@ -35,7 +35,12 @@ struct Meeting {
     server_at: SocketAddr,
     wire: BTreeMap<(Time, u64), Datagram>,
     sent: u64,
+    /// UDP payload that has come for the server from an address, and what it has sent there.
+    exchanged: HashMap<SocketAddr, (usize, usize)>,
     read: Vec<u8>,
+    /// What the client has read.
+    heard: usize,
+    answers: Option<StreamId>,
     /// When the server had all that was written.
     ended: Option<Time>,
     /// What the server says of the handshake does not come through.
@@ -45,11 +50,16 @@ struct Meeting {
 impl Meeting {
     /// A client that takes the server to be at `candidates`, and has something to say.
     fn new(candidates: &[u16], said: &[u8]) -> Self {
-        Self::late(candidates, said, Duration::from_secs(60), Duration::ZERO)
+        Self::late(candidates, said, Duration::from_secs(60), Duration::ZERO, None)
+    }
+
+    /// The same, when the server knows where the client is.
+    fn known(client: IpAddr, said: &[u8]) -> Self {
+        Self::late(&[2], said, Duration::from_secs(60), Duration::ZERO, Some(client))
     }
 
     /// The same, when it has taken so long to find `candidates`.
-    fn late(candidates: &[u16], said: &[u8], connect_timeout: Duration, late: Duration) -> Self {
+    fn late(candidates: &[u16], said: &[u8], connect_timeout: Duration, late: Duration, at: Option<IpAddr>) -> Self {
         let (client_config, server_config) =
             configs(&TransportConfig { expected_rtt: Some(ONE_WAY * 2), ..TransportConfig::default() });
         let now = Time::ZERO + ms(1);
@@ -57,7 +67,7 @@ impl Meeting {
         let mut server = Endpoint::new(EndpointConfig { seed: seed(1), server: Some(server_config) }).unwrap();
         let mut client = Endpoint::new(EndpointConfig { seed: seed(2), server: None }).unwrap();
         let mut opening = Opening::new(now, ClientConfig { connect_timeout, ..client_config }, &[7; 32]).unwrap();
-        let (id, connection, answer) = server.answer(now, &opening.bytes()).unwrap();
+        let (id, connection, answer) = server.answer(now, &opening.bytes(), at).unwrap();
         opening.on_answer(now + ONE_WAY, &answer).unwrap();
         let now = now + ONE_WAY + late;
         let candidates: Vec<_> = candidates.iter().map(|&port| address(port)).collect();
@@ -73,7 +83,10 @@ impl Meeting {
             server_at: address(2),
             wire: BTreeMap::new(),
             sent: 0,
+            exchanged: HashMap::new(),
             read: Vec::new(),
+            heard: 0,
+            answers: None,
             ended: None,
             mutes_handshake: false,
         }
@@ -81,6 +94,9 @@ impl Meeting {
 
     fn put(&mut self, from: SocketAddr, to: SocketAddr, bytes: &[u8]) {
         self.sent += 1;
+        if from == self.server_at {
+            self.exchanged.entry(to).or_default().1 += bytes.len();
+        }
         self.wire.insert((self.now + ONE_WAY, self.sent), Datagram { from, to, bytes: bytes.to_vec() });
     }
 
@@ -105,6 +121,9 @@ impl Meeting {
         if to != self.server_at && to != self.client_at || is_mute {
             return;
         }
+        if to == self.server_at {
+            self.exchanged.entry(from).or_default().0 += bytes.len();
+        }
         let (endpoint, id, connection) = end;
         let is_data = haul_proto::data_destination(&bytes) == Some(*id);
         if is_data || matches!(endpoint.handle(self.now, from, &mut bytes), Handled::Connection(of) if of == *id) {
@@ -125,6 +144,13 @@ impl Meeting {
         } else {
             self.client.2.handle_timeout(self.now);
             self.server.2.handle_timeout(self.now);
+        }
+        if let Some(stream) = self.answers.or_else(|| self.client.2.accept(StreamKind::Unidirectional)) {
+            self.answers = Some(stream);
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = self.client.2.read(stream, &mut buffer) {
+                self.heard += length;
+            }
         }
         if let Some(stream) = self.server.2.accept(StreamKind::Unidirectional) {
             let mut buffer = [0; 4096];
@@ -149,6 +175,23 @@ impl Meeting {
         }
         panic!("nothing arrived: {:?}", self.client.2);
     }
+}
+
+/// How long a client waits for so many bytes that the server says as soon as it can.
+fn answered(mut meeting: Meeting, bytes: usize) -> Duration {
+    let start = meeting.now;
+    while !meeting.server.2.is_established() {
+        meeting.step();
+    }
+    let stream = meeting.server.2.open(StreamKind::Unidirectional).unwrap();
+    meeting.server.2.write(stream, &vec![7; bytes]).unwrap();
+    for _ in 0..10_000 {
+        meeting.step();
+        if meeting.heard == bytes {
+            return meeting.now - start;
+        }
+    }
+    panic!("{} of {bytes} arrived: {:?}", meeting.heard, meeting.server.2);
 }
 
 #[test]
@@ -229,7 +272,7 @@ fn the_first_that_comes_through_may_be_data() {
 
 #[test]
 fn the_time_to_be_heard_begins_when_the_addresses_are_known() {
-    let mut meeting = Meeting::late(&[2], b"hello", ms(500), Duration::from_secs(5));
+    let mut meeting = Meeting::late(&[2], b"hello", ms(500), Duration::from_secs(5), None);
     assert_eq!(meeting.said(), ONE_WAY);
 }
 
@@ -255,4 +298,60 @@ fn where_nobody_answers_the_connection_ends_in_time() {
     let mut reasons = std::iter::from_fn(|| meeting.client.2.poll_event());
     assert!(reasons.any(|event| matches!(event, Event::Closed(reason) if reason.to_string() == "peer does not answer")));
     assert!(meeting.server.2.is_closed(), "nobody has taken up its answer");
+}
+
+#[test]
+fn a_known_client_has_the_first_window_at_once_and_another_one_round_trip_later() {
+    let (here, elsewhere) = (address(1).ip(), IpAddr::from([198, 51, 100, 1]));
+    // (bytes, round trips of a client that the server knows, of one that it does not)
+    for (bytes, known, unknown) in [(1000, 1.0, 1.0), (5000, 1.0, 1.0), (10_000, 1.0, 2.0), (50_000, 3.0, 4.0)] {
+        let round_trips = |took: Duration| took.as_secs_f64() / (ONE_WAY * 2).as_secs_f64();
+        let took = round_trips(answered(Meeting::known(here, b"get"), bytes));
+        assert!(took <= known + 0.1, "{bytes} B to a known client: {took:.2} round trips");
+        for meeting in [Meeting::new(&[2], b"get"), Meeting::known(elsewhere, b"get")] {
+            let took = round_trips(answered(meeting, bytes));
+            assert!(took <= unknown + 0.1, "{bytes} B to an unknown client: {took:.2} round trips");
+        }
+    }
+}
+
+/// Somebody on the way has seen the client's first packets, and has copies of them arrive sooner, from a victim's address.
+#[test]
+fn a_victim_gets_no_more_than_three_times_what_came_from_it_and_the_client_everything() {
+    for client in [None, Some(address(1).ip())] {
+        let mut meeting = Meeting::late(&[2], b"get", Duration::from_secs(60), Duration::ZERO, client);
+        let victim = SocketAddr::from(([203, 0, 113, 9], 9));
+        meeting.drain();
+        let copies: Vec<_> = meeting.wire.values().map(|datagram| datagram.bytes.clone()).collect();
+        for bytes in copies {
+            meeting.hand_over(Datagram { from: victim, to: address(2), bytes });
+        }
+        assert_eq!(meeting.server.2.remote(), victim, "for the time being");
+        let took = answered(meeting, 1 << 20);
+        assert!(took < Duration::from_secs(3), "{took:?}");
+    }
+    // The same without the client's own packets: nothing else leads away from the victim.
+    let mut meeting = Meeting::new(&[2], b"get");
+    let victim = SocketAddr::from(([203, 0, 113, 9], 9));
+    meeting.drain();
+    let copies: Vec<_> = std::mem::take(&mut meeting.wire).into_values().collect();
+    for Datagram { to, bytes, .. } in copies {
+        meeting.hand_over(Datagram { from: victim, to, bytes });
+    }
+    let stream = meeting.server.2.open(StreamKind::Unidirectional).unwrap();
+    meeting.server.2.write(stream, &vec![7; 1 << 20]).unwrap();
+    let mut train = vec![0; TRAIN_BYTES];
+    let end = meeting.now + Duration::from_secs(60);
+    let mut wakes = 0;
+    while meeting.now < end {
+        while let Some(transmit) = meeting.server.2.poll_transmit(meeting.now, &mut train) {
+            meeting.exchanged.entry(transmit.remote).or_default().1 += transmit.len;
+        }
+        meeting.now = meeting.server.2.poll_timeout().min(end);
+        meeting.server.2.handle_timeout(meeting.now);
+        wakes += 1;
+    }
+    let (received, sent) = meeting.exchanged[&victim];
+    assert!(sent > 2000 && sent <= received * 3, "{sent} B for {received} B");
+    assert!(wakes < 200, "awake {wakes} times in a minute");
 }

@@ -184,8 +184,11 @@ pub struct End {
     pub events: Vec<Event>,
     pub closed: Option<CloseReason>,
     pub connected_at: Option<Time>,
-    /// Largest train sent, in packets.
     pub trains: u64,
+    /// Datagrams sent.
+    pub packets: u64,
+    /// Times that a timer has called.
+    pub wakes: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -256,6 +259,7 @@ impl End {
             let is_for = |way: &&Way| way.remote == transmit.remote && way.path.is_none_or(|path| path == transmit.path);
             let (from, to) = self.ways.iter().find(is_for).map_or((self.address, self.peer), |way| (way.address, way.via));
             for bytes in self.train[..transmit.len].chunks(transmit.segment) {
+                self.packets += 1;
                 let datagram = Datagram { bytes: bytes.to_vec(), from, ecn: transmit.ecn };
                 let bytes = datagram.wire_bytes();
                 self.out.push_back(Transmit { to, packet: datagram, bytes });
@@ -327,6 +331,7 @@ impl haul_sim::Endpoint for End {
     }
 
     fn handle_timeout(&mut self, now: Time) {
+        self.wakes += 1;
         if let Some(connection) = self.connection.as_mut() {
             connection.handle_timeout(now);
         }
@@ -397,6 +402,8 @@ pub fn ends(seed: u64, mut client: ClientConfig, mut server: ServerConfig) -> (E
         closed: None,
         connected_at: None,
         trains: 0,
+        packets: 0,
+        wakes: 0,
     };
     let mut client = end(client_endpoint, client_address, SERVER, client_placed);
     (client.id, client.connection) = (Some(id), Some(connection));

@@ -5,12 +5,12 @@ use std::time::Duration;
 use haul_cc::ControllerChoice;
 use haul_proto::identity::Identity;
 use haul_proto::{
-    CloseReason, Connection, Endpoint, EndpointConfig, Event, ResetKey, ServerConfig, StreamId, StreamKind, TransportConfig,
+    CloseReason, Connection, Endpoint, EndpointConfig, Event, ResetKey, ServerConfig, Side, StreamId, StreamKind, TransportConfig,
 };
-use haul_sim::{EndpointId, LossModel};
+use haul_sim::{EndpointId, LossModel, Network};
 use haul_units::{BitRate, Bytes, Ratio};
 
-use crate::harness::{CLIENT, Path, SERVER, Way, configs, connected, ms, pair, pair_of, upload};
+use crate::harness::{CLIENT, End, Path, SERVER, Way, configs, connected, ms, pair, pair_of, upload};
 
 const RATE: BitRate = BitRate::mbps(200);
 
@@ -80,7 +80,7 @@ fn a_client_at_rest_is_silent() {
     let start = connected(&mut network);
     network.endpoint_mut(SERVER).start_bulk(1 << 20, false);
     network.run(start + Duration::from_secs(3));
-    let sent = |network: &mut haul_sim::Network<crate::harness::End>| {
+    let sent = |network: &mut Network<End>| {
         [CLIENT, SERVER].map(|end| network.endpoint_mut(end).connection().stats(start).unwrap().sent_pkts)
     };
     let before = sent(&mut network);
@@ -128,6 +128,65 @@ fn an_outage_is_survived() {
         });
         assert!(done, "outage of {outage_s} s: {:?}", network.endpoint(CLIENT).closed);
         assert_eq!(network.endpoint(SERVER).placed.lock().unwrap().wrong, 0);
+    }
+}
+
+/// Both links lose everything from now on, or nothing.
+fn set_silence(network: &mut Network<End>, silent: bool) {
+    let now = network.now();
+    for link in [haul_sim::LinkId(0), haul_sim::LinkId(1)] {
+        network.link_mut(link).set_loss(now, if silent { LossModel::Random(Ratio::ONE) } else { LossModel::None });
+    }
+}
+
+#[test]
+fn a_silent_peer_costs_at_most_100_packets_a_minute() {
+    let fixed = ControllerChoice::Fixed(RATE.scaled(0.9));
+    for (controller, rtt) in
+        [(fixed, 1), (ControllerChoice::Fair, 1), (ControllerChoice::Fair, 50), (fixed, 600), (ControllerChoice::Cubic, 50)]
+    {
+        let transport = TransportConfig { controller, max_packet: 1472, ..TransportConfig::default() };
+        let mut network = pair(Path::new(RATE, ms(rtt)), &transport);
+        let start = connected(&mut network);
+        network.endpoint_mut(CLIENT).start_bulk(1 << 30, false);
+        // Something to say in every stream, on both sides.
+        for end in [CLIENT, SERVER] {
+            let connection = network.endpoint_mut(end).connection();
+            for _ in 0..2000 {
+                let id = connection.open(StreamKind::Unidirectional).unwrap();
+                connection.write(id, &[0; 10]).unwrap();
+            }
+        }
+        network.run(start + ms(rtt * 4 + 400));
+        set_silence(&mut network, true);
+        for end in [CLIENT, SERVER] {
+            let connection = network.endpoint_mut(end).connection();
+            for stream in 0..2000 {
+                let id =
+                    StreamId::new(if end == CLIENT { Side::Server } else { Side::Client }, StreamKind::Unidirectional, stream);
+                connection.stop(id, 1);
+            }
+        }
+        // What was on its way, and what the window still lets go.
+        let silent = network.now() + ms(rtt * 2 + 100);
+        network.run(silent);
+        let count =
+            |network: &Network<End>| [CLIENT, SERVER].map(|end| (network.endpoint(end).packets, network.endpoint(end).wakes));
+        let before = count(&network);
+        network.run(silent + Duration::from_secs(60));
+        let after = count(&network);
+        for (before, after) in before.into_iter().zip(after) {
+            let (packets, wakes) = (after.0 - before.0, after.1 - before.1);
+            assert!(packets <= 100 && wakes <= 300, "{controller:?}, {rtt} ms: {packets} packets, {wakes} times awake");
+        }
+        // It is heard again: within the two seconds of the longest wait, and what waited goes on at once.
+        set_silence(&mut network, false);
+        let back = network.now();
+        let had = network.endpoint(SERVER).placed.lock().unwrap().bytes;
+        let done = network.run_until(back + Duration::from_secs(3) + ms(rtt * 6), |network| {
+            network.endpoint(SERVER).placed.lock().unwrap().bytes > had + (1 << 20)
+        });
+        assert!(done, "{controller:?}, {rtt} ms: {:?}", network.endpoint_mut(CLIENT).connection().stats(back));
     }
 }
 

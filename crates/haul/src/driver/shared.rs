@@ -153,8 +153,8 @@ impl Shared {
     }
 
     /// Answers an opening that came another way; the connection goes on in the threads.
-    pub(crate) fn answer(&self, opening: &[u8]) -> Result<Vec<u8>, AcceptError> {
-        let (id, connection, answer) = self.demultiplexer().answer(clock::now(), opening)?;
+    pub(crate) fn answer(&self, opening: &[u8], client: Option<IpAddr>) -> Result<Vec<u8>, AcceptError> {
+        let (id, connection, answer) = self.demultiplexer().answer(clock::now(), opening, client)?;
         if self.take_in(id, connection, None) { Ok(answer) } else { Err(AcceptError::Closed) }
     }
 

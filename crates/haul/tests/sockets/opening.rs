@@ -16,7 +16,7 @@ fn bound(addr: &str, server: Option<ServerConfig>) -> Endpoint {
 
 fn answered(server: &Endpoint, config: ClientConfig) -> Opening {
     let mut opening = Opening::new(config).expect("a sound configuration");
-    let answer = server.answer(&opening.bytes()).expect("an opening");
+    let answer = server.answer(&opening.bytes(), None).expect("an opening");
     opening.on_answer(&answer, Some(Duration::from_millis(1))).expect("an answer");
     opening
 }
@@ -117,12 +117,12 @@ fn a_silent_server_ends_the_connection() {
 fn what_cannot_be_answered_is_refused() {
     let (config, server_config) = configs();
     let opening = Opening::new(config.clone()).expect("a sound configuration").bytes();
-    assert_eq!(bound("127.0.0.1:0", None).answer(&opening), Err(AcceptError::NotListening));
+    assert_eq!(bound("127.0.0.1:0", None).answer(&opening, None), Err(AcceptError::NotListening));
     let server = bound("127.0.0.1:0", Some(server_config));
-    assert!(matches!(server.answer(&opening[..100]), Err(AcceptError::Opening(_))));
-    assert!(matches!(server.answer(b"nonsense"), Err(AcceptError::Opening(_))));
+    assert!(matches!(server.answer(&opening[..100], None), Err(AcceptError::Opening(_))));
+    assert!(matches!(server.answer(b"nonsense", None), Err(AcceptError::Opening(_))));
     let mut other = Opening::new(config.clone()).expect("a sound configuration");
-    assert!(other.on_answer(&server.answer(&opening).expect("an opening"), None).is_err(), "the answer to another opening");
+    assert!(other.on_answer(&server.answer(&opening, None).expect("an opening"), None).is_err(), "the answer to another opening");
     let nowhere = bound("127.0.0.1:0", None).connect_opened(&[], answered(&server, config));
     assert!(matches!(nowhere, Err(ConnectError::Config(_))));
 }

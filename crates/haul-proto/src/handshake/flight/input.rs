@@ -32,7 +32,9 @@ impl Handshake {
             self.close_again(datagram);
             return Err(failure);
         }
-        self.budget.received_bytes = self.budget.received_bytes.saturating_add(datagram.len());
+        if !self.is_carried {
+            self.budget.on_received(datagram.len());
+        }
         let Some(invariant) = Invariant::decode(datagram).filter(|it| it.attempt == self.attempt) else { return Ok(()) };
         match (invariant.kind, self.role) {
             (Kind::Crypto, _) => self.on_packet(now, datagram)?,
@@ -105,12 +107,18 @@ impl Handshake {
             }
             return Ok(());
         }
+        let datagram_len = datagram.len();
         let (header, sealed) = datagram.split_at_mut(header_len);
         let Some(length) = self.open(level, packet_number, header, sealed) else { return Ok(()) };
         let Some(body) = sealed.get(..length).and_then(Body::decode) else { return Ok(()) };
         self.peer_cid = Some(invariant.source_cid);
         self.peer_packet_number = self.peer_packet_number.max(packet_number);
-        self.budget.is_address_proved |= level == Level::Handshake;
+        if self.is_carried {
+            // Its keys went another way, so whoever has seen the packet can send it, from anywhere.
+            self.budget.on_received(datagram_len);
+        } else {
+            self.budget.is_address_proved |= level == Level::Handshake;
+        }
         match body {
             Body::Close { alert } => self.on_close(level, alert),
             Body::Tls { acknowledged, echo, offset, bytes } => {

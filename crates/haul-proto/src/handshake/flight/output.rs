@@ -85,8 +85,8 @@ impl Handshake {
         let header_len = header.encode(buf)?;
         let (header, rest) = buf.split_at_mut(header_len);
         let written = body.encode(rest.get_mut(..rest.len() - TAG_LEN)?)?;
-        // RFC 9000 14.1: a client pads what it sends before its address is proved
-        let is_padded = self.role == Role::Client && level == Level::Initial;
+        // RFC 9000 14.1: a client pads what it sends before its address is proved; a carried one until it has heard something.
+        let is_padded = self.role == Role::Client && (level == Level::Initial || self.is_carried && !self.has_heard());
         let body_len = if is_padded { rest.len() - TAG_LEN } else { written };
         rest[written..body_len].fill(0);
         let sealed = rest.get_mut(..body_len + TAG_LEN)?;
