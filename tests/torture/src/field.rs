@@ -84,7 +84,8 @@ impl Field {
         }
         let mut root = OsString::from("data=");
         root.push(self.exported());
-        root.push(":rw");
+        // Without `owners` a daemon keeps some bits of modes to itself, and the trees would not be the same.
+        root.push(":rw,owners");
         let mut command = self.sites.haul(self.far());
         command.args(["serve", "--root"]).arg(root).args(["--listen", &self.daemon_address().to_string()]);
         self.daemon = Some(Running::start(command));
