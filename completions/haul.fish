@@ -123,6 +123,10 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l allow -d 'More that clients may name: HOST:PORT, ADDRESS/BITS:PORT or *:PORT; the port may be * or a range' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s p -l port -d 'UDP port to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s B -l bind -d 'Local address to listen on' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-clients -d 'Clients at once; further ones are told to try again later' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-per-key -d 'Clients at once with one key' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-per-address -d 'Clients at once from one address' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-memory -d 'Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later [default: half of the machine\'s]' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
@@ -192,6 +196,10 @@ complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory t
 complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l state -d 'Directory of the identity key and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -s l -l limit -d 'Limit the rate of each connection; a bare number is in Kbit/s' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l max-clients -d 'Clients at once; further ones are told to try again later' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l max-per-key -d 'Connections at once with one key' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l max-per-address -d 'Connections at once from one address' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l max-memory -d 'Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later [default: half of the machine\'s]' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -s q -l quiet -d 'Log warnings and errors only'
 complete -c haul -n "__fish_haul_using_subcommand serve" -s v -l verbose -d 'Log more'
 complete -c haul -n "__fish_haul_using_subcommand serve" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
@@ -243,8 +251,9 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s T -l title -d 'Put this before every line' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-clients -d 'Clients at once' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-per-address -d 'Clients at once from one address' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-time -d 'The longest measurement' -r
-complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-memory -d 'Window for each client at most; memory is bounded by two and a half of it [default: 128M to 1G, half of what is left of a tenth of the machine\'s memory]' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-memory -d 'Window for each client at most; memory is bounded by three of it [default: up to 1G, so that all clients together take a quarter of the machine\'s memory]' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-bitrate -d 'What is sent to each client at most' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l key -d 'Believe only the server with this key' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l ssh-port -d 'Port of the ssh server' -r

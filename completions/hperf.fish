@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= until-input-ends max-time= max-memory= max-bitrate= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= state= h/help
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= max-per-address= until-input-ends max-time= max-memory= max-bitrate= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= state= h/help
 end
 
 function __fish_hperf_needs_command
@@ -39,8 +39,9 @@ complete -c hperf -n "__fish_hperf_needs_command" -l congestion -d 'The kernel\'
 complete -c hperf -n "__fish_hperf_needs_command" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s T -l title -d 'Put this before every line' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-clients -d 'Clients at once' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l max-per-address -d 'Clients at once from one address' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-time -d 'The longest measurement' -r
-complete -c hperf -n "__fish_hperf_needs_command" -l max-memory -d 'Window for each client at most; memory is bounded by two and a half of it [default: 128M to 1G, half of what is left of a tenth of the machine\'s memory]' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l max-memory -d 'Window for each client at most; memory is bounded by three of it [default: up to 1G, so that all clients together take a quarter of the machine\'s memory]' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-bitrate -d 'What is sent to each client at most' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l key -d 'Believe only the server with this key' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l ssh-port -d 'Port of the ssh server' -r

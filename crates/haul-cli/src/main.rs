@@ -18,6 +18,7 @@ mod clock;
 mod cp;
 mod exit;
 mod generate;
+mod guests;
 mod interrupt;
 mod key;
 mod keys;

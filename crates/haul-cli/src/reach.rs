@@ -86,13 +86,17 @@ pub struct Connected {
     routes: Routes,
     /// What is wrong if nothing is ever heard over UDP, where that was not waited for.
     no_answer: Option<Failure>,
+    /// What is wrong if the other side refuses our key, where it may.
+    key_refused: Option<Failure>,
 }
 
 impl Connected {
-    /// Why something failed: for this reason, unless nothing came over UDP from the beginning.
+    /// Why something failed: for this reason, unless nothing came over UDP from the beginning, or the other side refused our key.
     pub fn explained(&self, failure: Failure) -> Failure {
-        let is_unanswered = || self.connection.end().is_some_and(|end| end.is_unanswered());
-        self.no_answer.clone().filter(|_| is_unanswered()).unwrap_or(failure)
+        let end = self.connection.end();
+        let no_answer = self.no_answer.as_ref().filter(|_| end.as_ref().is_some_and(|end| end.is_unanswered()));
+        let key_refused = self.key_refused.as_ref().filter(|_| end.as_ref().is_some_and(|end| end.is_key_refused()));
+        no_answer.or(key_refused).cloned().unwrap_or(failure)
     }
 
     /// Where the socket is bound to.
@@ -183,16 +187,20 @@ impl Connector<'_> {
     /// Tries a host where `listener` should be found.
     fn knock(&self, host: &DaemonHost, listener: &str, judge: &Judge, identity: Option<Identity>) -> Result<Connected, Failure> {
         let addresses = candidates(&resolve(&host.host), &[], host.port, self.family());
+        let key_refused = identity.as_ref().map(|identity| key_refused(host, identity));
         let config = ClientConfig { identity, ..self.config(judge) };
         let (connection, endpoint) = race(&addresses, self.bind, &config).map_err(|lost| match lost {
             Lost::NoAddress => Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6"),
             Lost::NoAnswer => Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
                 .hint(format!("is {listener} running there? A firewall may drop UDP to this port")),
             Lost::Interrupted => Failure::new("interrupted"),
-            Lost::Other(error) => Failure::new(format!("{host}: {}", chain(&error))),
+            Lost::Other(error) => {
+                let refused = key_refused.clone().filter(|_| error.is_key_refused());
+                refused.unwrap_or_else(|| Failure::new(format!("{host}: {}", chain(&error))))
+            }
         })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
-        Ok(Connected { connection, advice, endpoint, ssh: None, routes: Routes::default(), no_answer: None })
+        Ok(Connected { connection, advice, endpoint, ssh: None, routes: Routes::default(), no_answer: None, key_refused })
     }
 
     /// What has a key of its own and this service.
@@ -216,6 +224,13 @@ impl Connector<'_> {
             ..ClientConfig::new(judge.trust())
         }
     }
+}
+
+/// What it means that a listener with a list of keys ends the handshake when it sees ours. It says nothing itself to those whom it does not know.
+fn key_refused(host: &DaemonHost, identity: &Identity) -> Failure {
+    let key = identity.public_key().fingerprint();
+    Failure::new(format!("{host}: this user's key is not authorised there"))
+        .hint(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"))
 }
 
 /// Decides on a key, and remembers one that it refused.

@@ -189,6 +189,11 @@ impl Endpoint {
         Ok(connection)
     }
 
+    /// As [`Endpoint::accept_stranger_timeout`], as long as it takes.
+    pub fn accept_stranger(&self) -> Result<Connection, AcceptError> {
+        block_on(self.accept_stranger_async())
+    }
+
     /// Waits for a connection for a while, and does not admit its client: it is gone if [`Connection::admit`] does not do so in time
     /// ([`crate::Admission::deadline`]). For servers that want to hear first what a client has to say.
     pub fn accept_stranger_timeout(&self, timeout: Duration) -> Result<Option<Connection>, AcceptError> {

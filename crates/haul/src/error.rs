@@ -184,7 +184,19 @@ impl ConnectionError {
     }
 }
 
+impl ConnectionError {
+    /// The peer refused the key that this side showed, or wanted one and was shown none: TLS says so and no more.
+    pub const fn is_key_refused(&self) -> bool {
+        matches!(self, Self::Ended(CloseReason::Handshake(HandshakeError::Refused { alert: 42..=49 | 116 })))
+    }
+}
+
 impl ConnectError {
+    /// As [`ConnectionError::is_key_refused`].
+    pub const fn is_key_refused(&self) -> bool {
+        matches!(self, Self::Failed { source, .. } if source.is_key_refused())
+    }
+
     /// What the end of a connection in its handshake means for whoever wanted to connect.
     pub(crate) fn from_end(end: ConnectionError, addr: SocketAddr, waited: Duration) -> Self {
         match end {

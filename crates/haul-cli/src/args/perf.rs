@@ -201,13 +201,16 @@ pub struct PerfServeArgs {
     /// Clients at once
     #[arg(long, value_name = "NUMBER", default_value_t = 32)]
     pub max_clients: u16,
+    /// Clients at once from one address
+    #[arg(long, value_name = "NUMBER", default_value_t = 32, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_per_address: u16,
     /// End when standard input does
     #[arg(long, hide = true)]
     pub until_input_ends: bool,
     /// The longest measurement
     #[arg(long, value_name = "SECONDS", value_parser = parse_duration, default_value = "1h")]
     pub max_time: Duration,
-    /// Window for each client at most; memory is bounded by two and a half of it [default: 128M to 1G, half of what is left of a tenth of the machine's memory]
+    /// Window for each client at most; memory is bounded by three of it [default: up to 1G, so that all clients together take a quarter of the machine's memory]
     #[arg(long, value_name = "SIZE")]
     pub max_memory: Option<Bytes>,
     /// What is sent to each client at most

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use haul::Fingerprint;
+use haul::{Bytes, Fingerprint};
 use haul_cc::ControllerChoice;
 
 use super::{Limit, PortRange, STREAM_MODE, SshArgs};
@@ -86,6 +86,19 @@ pub struct ProxyServeArgs {
     /// Let anybody in, not only those whose keys are authorised here
     #[arg(long)]
     pub anyone: bool,
+    /// Clients at once; further ones are told to try again later
+    #[arg(long, value_name = "NUMBER", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_clients: u16,
+    /// Clients at once with one key
+    #[arg(long, value_name = "NUMBER", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_per_key: u16,
+    /// Clients at once from one address
+    #[arg(long, value_name = "NUMBER", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
+    pub max_per_address: u16,
+    /// Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later
+    /// [default: half of the machine's]
+    #[arg(long, value_name = "SIZE")]
+    pub max_memory: Option<Bytes>,
     /// How the connections behave.
     #[command(flatten)]
     pub carriage: CarriageArgs,

@@ -3,6 +3,7 @@
 mod admission;
 mod authorized;
 mod identity;
+mod knock;
 mod known_hosts;
 mod rights;
 pub mod strict;
@@ -11,25 +12,19 @@ pub mod table;
 pub use admission::admit;
 pub use authorized::{AuthorizedKeys, Entry, Fault};
 pub use identity::load_or_make;
+pub use knock::{admission, may_knock};
 pub use known_hosts::{Known, KnownHosts};
 pub use rights::{Rights, Service};
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
-use haul::{Identity, PeerTrust, ResetKey};
+use haul::{Identity, ResetKey};
 
 /// With what a listener that is started again at the same place says to the clients of the process before it that their connections are gone. Two processes cannot listen at one place, so none can be
 /// asked for the words of another; at a port that the system picks (0) nobody comes back.
 pub fn reset_key(identity: &Identity, what: &str, ip: Option<IpAddr>, port: u16) -> Option<ResetKey> {
     let place = ip.map_or_else(|| "any".to_owned(), |ip| ip.to_string());
     (port != 0).then(|| ResetKey::of_identity(identity, &format!("{what} {place} {port}"))).flatten()
-}
-
-/// Whose handshake a server takes: with `anyone` even that of clients without a key, else that of every key. Which keys may stay is decided after
-/// it by [`admit`], so that a refusal can be explained.
-pub fn may_knock(anyone: bool) -> PeerTrust {
-    if anyone { PeerTrust::Anyone } else { PeerTrust::Callback(Arc::new(|_| true)) }
 }
 
 #[cfg(test)]

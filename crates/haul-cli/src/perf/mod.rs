@@ -18,7 +18,6 @@ mod roles;
 mod sample;
 mod server;
 mod session;
-mod shares;
 mod spread;
 mod text;
 mod wire;

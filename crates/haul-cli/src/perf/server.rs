@@ -16,11 +16,11 @@ use serde_json::json;
 use super::door::Door;
 use super::plan::{MAX_STREAMS, Role};
 use super::session::{Bounds, Measured, serve};
-use super::shares::{self, Shares};
-use super::wire::{Ask, CLOSE_ABORTED, PROTOCOL};
+use super::wire::{Ask, PROTOCOL};
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::{interrupt, output};
+use crate::guests::{Guests, Limits, Memory};
+use crate::{interrupt, keys, output};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -29,12 +29,12 @@ const LOOK: Duration = Duration::from_millis(100);
 pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let identity = Identity::generate();
     let key = identity.public_key().fingerprint();
-    let memory = args.serve.max_memory.unwrap_or(shares::LEAST);
     let config = ServerConfig {
         protocols: vec![PROTOCOL.to_vec()],
+        admission: keys::admission(true),
         transport: TransportConfig {
-            memory,
-            stream_window: memory,
+            // A stream is all that most clients have: it may use all that its client gets.
+            stream_window: args.serve.max_memory.unwrap_or(Bytes::gib(1)),
             max_streams: u32::from(MAX_STREAMS) + 2,
             ..TransportConfig::default()
         },
@@ -52,10 +52,11 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         Bounds { longest: args.serve.max_time, rate: args.serve.max_bitrate, strangers: true, door: door.ok(), tcp_ports: 0..=0 };
     let visitors = Visitors {
         bounds: Arc::new(bounds),
-        present: Arc::default(),
         served: Arc::default(),
-        most: args.serve.max_clients.into(),
-        shares: Shares::new(args.serve.max_memory),
+        guests: Guests::new(
+            Limits { clients: args.serve.max_clients.into(), of_key: usize::MAX, of_address: args.serve.max_per_address.into() },
+            args.serve.max_memory.map_or_else(|| Memory::part_of_machine(4), Memory::Each),
+        ),
         voice,
     };
     let mut number = 0;
@@ -69,7 +70,7 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     }
     let enough = || args.serve.one_off && visitors.served.load(Ordering::Acquire) > 0;
     while !interrupt::requested() && !enough() && !input_ended.load(Ordering::Acquire) {
-        match endpoint.accept_timeout(LOOK) {
+        match endpoint.accept_stranger_timeout(LOOK) {
             Ok(Some(connection)) => {
                 number += 1;
                 visitors.welcome(number, connection);
@@ -94,36 +95,33 @@ fn listen(args: &PerfArgs, config: &ServerConfig) -> Result<Endpoint, Failure> {
 /// Those who are there.
 struct Visitors {
     bounds: Arc<Bounds>,
-    present: Arc<AtomicUsize>,
     served: Arc<AtomicUsize>,
-    most: usize,
-    shares: Shares,
+    guests: Guests,
     voice: Voice,
 }
 
 impl Visitors {
     /// Serves a client in a thread of its own.
     fn welcome(&self, number: u64, connection: Connection) {
-        let present = self.present.fetch_add(1, Ordering::AcqRel) + 1;
-        let (count, served, bounds) = (Arc::clone(&self.present), Arc::clone(&self.served), Arc::clone(&self.bounds));
-        let (most, voice, shares) = (self.most, self.voice, self.shares.clone());
+        let (served, bounds) = (Arc::clone(&self.served), Arc::clone(&self.bounds));
+        let (voice, guests) = (self.voice, self.guests.clone());
         thread::spawn(move || {
             let from = connection.remote_addr();
-            if present > most {
-                voice.say(&format!("[{number}] {from}: turned away, {most} clients are being served"));
-                connection.close(CLOSE_ABORTED, "the server has as many clients as it takes: try again later");
-            } else {
-                let share = shares.take();
-                connection.set_memory(share.memory);
-                match serve(&connection, &bounds, interrupt::requested, |ask| {
-                    voice.say(&format!("[{number}] {from}: {}", asked(ask)));
-                }) {
-                    Ok(measured) => result_lines(&measured).iter().for_each(|line| voice.say(&format!("[{number}] {line}"))),
-                    Err(error) => voice.say(&format!("[{number}] {from}: {error}")),
-                }
+            let mut place = None;
+            let measured = serve(&connection, &bounds, interrupt::requested, |ask| {
+                place = Some(guests.admit(&connection).inspect_err(|refusal| {
+                    voice.say(&format!("[{number}] {from}: turned away: {refusal}"));
+                })?);
+                voice.say(&format!("[{number}] {from}: {}", asked(ask)));
+                Ok(())
+            });
+            match measured {
+                Ok(measured) => result_lines(&measured).iter().for_each(|line| voice.say(&format!("[{number}] {line}"))),
+                Err(error) => voice.say(&format!("[{number}] {from}: {error}")),
+            }
+            if place.is_some() {
                 served.fetch_add(1, Ordering::AcqRel);
             }
-            count.fetch_sub(1, Ordering::AcqRel);
         });
     }
 }

@@ -93,30 +93,30 @@ pub struct Measured {
     pub totals: Vec<Total>,
 }
 
-/// Serves the one measurement that a connection is for. `asked` hears of the plan when it is accepted; `ending` says when there is no more time.
+/// Serves the one measurement that a connection is for. `asked` hears of a plan that is within bounds, and may still refuse it; `ending` says when there is no more time.
 pub fn serve(
     connection: &Connection,
     bounds: &Bounds,
     ending: impl Fn() -> bool + Send + 'static,
-    asked: impl FnOnce(&Ask),
+    asked: impl FnOnce(&Ask) -> Result<(), Refusal>,
 ) -> io::Result<Measured> {
     let guard = Guard::start(connection, PATIENCE, ending);
     let (mut control, incoming) = connection.accept_bi()?;
     control.set_priority(u8::MAX);
     let mut incoming = BufReader::new(incoming);
     let ask: Ask = receive(&mut incoming)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-    let session = match Session::prepare(connection, bounds, ask) {
+    let session = Session::prepare(connection, bounds, ask).map_err(Refusal::from);
+    let session = match session.and_then(|session| asked(&session.ask).map(|()| session)) {
         Ok(session) => session,
-        Err(failure) => {
-            let refusal = Refusal::from(failure.clone());
+        Err(refusal) => {
+            let error = refusal.clone();
             send(&mut control, &Answer::Refused(refusal))?;
             control.finish()?;
             control.wait_acknowledged()?;
             connection.closed();
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, failure.message));
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
         }
     };
-    asked(&session.ask);
     send(&mut control, &Answer::Welcome(session.welcome()))?;
     session.run(&guard, control, incoming)
 }

@@ -1,7 +1,7 @@
 //! The listening side: lets one client in after another, each checked by its key.
 
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::{interrupt, output};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
-/// Clients that may wait at once to be let in; more are turned away.
+/// Clients that have asked and wait to be served; more are turned away.
 const MOST_WAITING: usize = 16;
 
 /// Runs the listening side.
@@ -31,7 +31,8 @@ pub fn run(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
         protocols: vec![tunnel::PROTOCOL.to_vec()],
         transport: transport(args),
         reset_key: keys::reset_key(&identity, "pipe", args.source, port),
-        ..ServerConfig::new(identity, keys::may_knock(args.anyone))
+        admission: keys::admission(args.anyone),
+        ..ServerConfig::new(identity, keys::may_knock((!args.anyone).then_some(&state)))
     };
     let endpoint = listen(args, port, &config)?;
     if !args.quiet {
@@ -82,20 +83,20 @@ fn serve(args: &PipeArgs, mut session: Session) -> Result<(), Failure> {
 /// Lets clients in, each in a thread of its own, so that one that says nothing keeps nobody out.
 fn doorkeeper(endpoint: Endpoint, state: Option<StateDir>, limit: Option<BitRate>) -> mpsc::Receiver<Session> {
     let (ready, waiting) = mpsc::sync_channel(0);
-    let tickets = Arc::new(());
+    let tickets = Arc::new(AtomicUsize::new(0));
     thread::spawn(move || {
-        while let Ok(connection) = endpoint.accept() {
-            if Arc::strong_count(&tickets) > MOST_WAITING {
-                connection.close(tunnel::CLOSE_REFUSED, "too many wait here");
-                continue;
-            }
-            let (ready, state, ticket) = (ready.clone(), state.clone(), Arc::clone(&tickets));
+        while let Ok(connection) = endpoint.accept_stranger() {
+            let (ready, state, tickets) = (ready.clone(), state.clone(), Arc::clone(&tickets));
             thread::spawn(move || {
-                if let Some(session) = admit(connection, state.as_ref(), limit) {
+                let Some(session) = admit(connection, state.as_ref(), limit) else { return };
+                if tickets.fetch_add(1, Ordering::AcqRel) < MOST_WAITING {
+                    session.connection.admit(None);
                     // Dropped if nobody waits for it any more.
                     let _ = ready.send(session);
+                } else {
+                    session.connection.close(tunnel::CLOSE_REFUSED, "too many wait here");
                 }
-                drop(ticket);
+                tickets.fetch_sub(1, Ordering::AcqRel);
             });
         }
     });

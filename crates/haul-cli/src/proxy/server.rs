@@ -7,7 +7,7 @@ use std::time::Duration;
 use haul::{BitRate, Connection, Endpoint, ServerConfig, TransportConfig};
 use haul_files::Cancel;
 use tokio::select;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
@@ -22,13 +22,12 @@ use super::target::Target;
 use super::wire::{Aim, Opening, PROTOCOL};
 use crate::args::ProxyServeArgs;
 use crate::exit::{Exit, Failure, chain};
+use crate::guests::{Guests, Limits, Memory};
 use crate::keys::{self, Rights, Service};
 use crate::session::Refusal;
 use crate::ssh::Family;
 use crate::state::StateDir;
 
-/// Clients at once; each has a thread.
-const MOST_CLIENTS: usize = 1024;
 /// Connections at once of somebody who has logged in by ssh.
 const MOST_OF_ACCOUNT: u32 = 16_000;
 /// How often it looks whether ssh has ended.
@@ -43,7 +42,8 @@ pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Fa
         protocols: vec![PROTOCOL.to_vec()],
         transport,
         reset_key: keys::reset_key(&identity, "proxy", args.bind, args.port),
-        ..ServerConfig::new(identity, keys::may_knock(args.anyone))
+        admission: keys::admission(args.anyone),
+        ..ServerConfig::new(identity, keys::may_knock((!args.anyone).then_some(&state)))
     };
     let endpoint = listen(args, &config)?;
     let report = Report { json: args.carriage.json };
@@ -57,8 +57,12 @@ pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Fa
     }
     let runtime = hub::runtime()?;
     let state = (!args.anyone).then_some(state);
+    let limits =
+        Limits { clients: args.max_clients.into(), of_key: args.max_per_key.into(), of_address: args.max_per_address.into() };
+    let guests = Guests::new(limits, args.max_memory.map_or_else(|| Memory::part_of_machine(2), Memory::Shared));
     let result = runtime.block_on(async {
-        let result = accept(&endpoint, state.as_ref(), args.carriage.limit.map(|limit| limit.0), &hub).await;
+        let house = House { state, most: args.carriage.limit.map(|limit| limit.0), guests, hub: Arc::clone(&hub) };
+        let result = accept(&endpoint, &Arc::new(house)).await;
         endpoint.close();
         hub.emptied().await;
         result
@@ -67,28 +71,28 @@ pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Fa
     result
 }
 
-async fn accept(endpoint: &Endpoint, state: Option<&StateDir>, most: Option<BitRate>, hub: &Arc<Hub>) -> Result<Exit, Failure> {
-    let places = Arc::new(Semaphore::new(MOST_CLIENTS));
+/// What every client finds.
+struct House {
+    state: Option<StateDir>,
+    most: Option<BitRate>,
+    guests: Guests,
+    hub: Arc<Hub>,
+}
+
+async fn accept(endpoint: &Endpoint, house: &Arc<House>) -> Result<Exit, Failure> {
     loop {
         let connection = select! {
-            accepted = endpoint.accept_async() => accepted.map_err(|error| Failure::new(format!("the socket failed: {error}")))?,
+            accepted = endpoint.accept_stranger_async() => accepted.map_err(|error| Failure::new(format!("the socket failed: {error}")))?,
             () = hub::interrupted() => return Ok(Exit::Done),
         };
-        let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
-            tracing::warn!("{}: turned away: {MOST_CLIENTS} clients are here", connection.remote_addr());
-            connection.close(session::CLOSE_REFUSED, "the proxy has as many clients as it takes: try again later");
-            continue;
-        };
-        let (state, hub) = (state.cloned(), Arc::clone(hub));
-        tokio::spawn(async move {
-            serve_client(connection, state, most, hub).await;
-            drop(place);
-        });
+        let house = Arc::clone(house);
+        tokio::spawn(async move { serve_client(connection, &house).await });
     }
 }
 
 /// Lets one client in, and serves it until it goes.
-async fn serve_client(connection: Connection, state: Option<StateDir>, most: Option<BitRate>, hub: Arc<Hub>) {
+async fn serve_client(connection: Connection, house: &House) {
+    let House { state, most, guests, hub } = house;
     let from = connection.remote_addr();
     let (control, opening) = match session::hear(&connection).await {
         Ok(heard) => heard,
@@ -97,19 +101,20 @@ async fn serve_client(connection: Connection, state: Option<StateDir>, most: Opt
             return;
         }
     };
-    let (name, rights) = match admit(state.as_ref(), &connection).and_then(|admitted| refuse_ports(&opening).map(|()| admitted)) {
+    let admitted = admit(state.as_ref(), &connection).and_then(|admitted| refuse_ports(&opening).map(|()| admitted));
+    let ((name, rights), _place) = match admitted.and_then(|admitted| Ok((admitted, guests.admit(&connection)?))) {
         Ok(admitted) => admitted,
         Err(refusal) => {
             tracing::warn!("{from}: turned away: {refusal}");
             return session::refuse(&connection, control, refusal).await;
         }
     };
-    if let Some(lower) = [most, rights.max_rate].into_iter().flatten().min() {
+    if let Some(lower) = [*most, rights.max_rate].into_iter().flatten().min() {
         connection.set_rate_limit(Some(lower));
     }
     let Ok(_session) = session::serve(control, Vec::new()).await else { return };
     hub.report.connected(&format!("{from} ({name})"));
-    let error = far::serve(connection, Arc::clone(&hub), Policy::of(&rights)).await;
+    let error = far::serve(connection, Arc::clone(hub), Policy::of(&rights)).await;
     hub.report.lost(&format!("{from} ({name})"), &error);
 }
 

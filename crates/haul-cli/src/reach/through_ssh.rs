@@ -74,6 +74,7 @@ impl Connector<'_> {
             ssh: Some(Arc::new(Mutex::new(ssh))),
             routes: Routes::to(&addresses),
             no_answer,
+            key_refused: None,
         })
     }
 

@@ -233,7 +233,15 @@ fn copy_one(connection: Connection, access: &Access, refusal: Option<Refusal>, c
 fn measure_one(connection: &Connection, tcp_ports: RangeInclusive<u16>, cancel: &Cancel) -> bool {
     let (mut asked, cancel) = (false, cancel.clone());
     let bounds = perf::Bounds::trusted(None, tcp_ports);
-    if let Err(error) = perf::serve(connection, &bounds, move || cancel.is_cancelled(), |_| asked = true) {
+    if let Err(error) = perf::serve(
+        connection,
+        &bounds,
+        move || cancel.is_cancelled(),
+        |_| {
+            asked = true;
+            Ok(())
+        },
+    ) {
         tracing::debug!(%error, "the measurement failed");
     }
     asked

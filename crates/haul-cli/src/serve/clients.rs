@@ -10,13 +10,12 @@ use haul_files::{Access, Cancel, CopyError, Event, Export, Observer, Report};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
+use crate::guests::Guests;
 use crate::keys::{Rights, Service};
-use crate::session::{Refusal, ServerSession, refuse};
+use crate::session::{ServerSession, refuse};
 use crate::state::StateDir;
 use crate::{keys, perf};
 
-/// More clients than this at once are turned away, to keep memory and threads for those that are there.
-const MOST: usize = 512;
 /// How long copies may take to save their state when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(10);
 /// A client that is there is heard at least every 5 s. One that has been silent for longer, while the same key's holder talks to the daemon on another connection, was killed.
@@ -29,6 +28,7 @@ pub struct Clients {
     exports: Vec<Export>,
     limit: Option<BitRate>,
     state: StateDir,
+    guests: Guests,
     present: Mutex<Present>,
     left: Condvar,
 }
@@ -47,24 +47,24 @@ struct Copy {
 
 impl Clients {
     /// Nobody is there.
-    pub fn new(exports: Vec<Export>, limit: Option<BitRate>, state: StateDir) -> Self {
-        Self { exports, limit, state, present: Mutex::default(), left: Condvar::new() }
+    pub fn new(exports: Vec<Export>, limit: Option<BitRate>, state: StateDir, guests: Guests) -> Self {
+        Self { exports, limit, state, guests, present: Mutex::default(), left: Condvar::new() }
     }
 
-    /// Lets a client in, in a thread of its own.
+    /// Hears what a client wants, in a thread of its own. It takes a place when it has said so, and is gone if it does not do so in time: the transport sees to that.
     pub fn welcome(self: &Arc<Self>, connection: Connection) {
         let cancel = Cancel::new();
-        let (number, full) = {
+        let number = {
             let mut present = self.lock();
             present.next += 1;
             let number = present.next;
             present.copies.insert(number, Copy { cancel: cancel.clone(), connection: connection.clone() });
-            (number, present.copies.len() > MOST)
+            number
         };
         let clients = Arc::clone(self);
         thread::spawn(move || {
             let client = info_span!("client", number, address = %connection.remote_addr());
-            client.in_scope(|| clients.serve(number, connection, &cancel, full));
+            client.in_scope(|| clients.serve(number, connection, &cancel));
             clients.lock().copies.remove(&number);
             clients.left.notify_all();
         });
@@ -77,12 +77,7 @@ impl Clients {
         let _ = self.left.wait_timeout_while(present, FAREWELL, |present| !present.copies.is_empty());
     }
 
-    fn serve(self: &Arc<Self>, number: u64, connection: Connection, cancel: &Cancel, full: bool) {
-        if full {
-            warn!(most = MOST, "turned away: too many clients");
-            let hint = Some("try again later".to_owned());
-            return refuse(connection, &Refusal { error: "the daemon has too many clients".into(), hint: hint.map(Into::into) });
-        }
+    fn serve(self: &Arc<Self>, number: u64, connection: Connection, cancel: &Cancel) {
         let admitted = match keys::admit(&self.state, &connection) {
             Ok(admitted) => admitted,
             Err(refusal) => return refuse(connection, &refusal),
@@ -91,7 +86,7 @@ impl Clients {
         if connection.protocol().is_some_and(|protocol| protocol == perf::PROTOCOL) {
             return match admitted.refuses(Service::Perf) {
                 Some(refusal) => drop(perf::refuse(&connection, &refusal)),
-                None => Self::measure(&admitted.name, limit, &connection, cancel),
+                None => self.measure(&admitted.name, limit, &connection, cancel),
             };
         }
         if let Some(refusal) = admitted.refuses(Service::Copy) {
@@ -102,6 +97,13 @@ impl Clients {
         let session = match ServerSession::accept(connection) {
             Ok(session) => session,
             Err(error) => return info!(client = name, %error, "left without asking for anything"),
+        };
+        let _place = match self.guests.admit(session.connection()) {
+            Ok(place) => place,
+            Err(refusal) => {
+                warn!(client = name, "turned away: {refusal}");
+                return session.refuse(&refusal);
+            }
         };
         info!(client = name, version = %session.opening.version, "connected");
         self.part_from_the_dead(number);
@@ -116,9 +118,14 @@ impl Clients {
     }
 
     /// A client that measures the path: it needs no root, only to be let in.
-    fn measure(name: &str, limit: Option<BitRate>, connection: &Connection, cancel: &Cancel) {
+    fn measure(&self, name: &str, limit: Option<BitRate>, connection: &Connection, cancel: &Cancel) {
         let (bounds, cancel) = (perf::Bounds::trusted(limit, 0..=0), cancel.clone());
-        let asked = |ask: &perf::Ask| info!(client = name, version = %ask.version, "measures");
+        let mut place = None;
+        let asked = |ask: &perf::Ask| {
+            place = Some(self.guests.admit(connection)?);
+            info!(client = name, version = %ask.version, "measures");
+            Ok(())
+        };
         match perf::serve(connection, &bounds, move || cancel.is_cancelled(), asked) {
             Ok(measured) => perf::result_lines(&measured).iter().for_each(|line| info!(client = name, "{line}")),
             Err(error) => info!(client = name, %error, "the measurement failed"),

@@ -18,6 +18,7 @@ use tracing::{error, info, warn};
 use self::clients::Clients;
 use crate::args::ServeArgs;
 use crate::exit::{Exit, Failure};
+use crate::guests::{Guests, Limits, Memory};
 use crate::keys::{self, AuthorizedKeys};
 use crate::session::PROTOCOL;
 use crate::ssh::Family;
@@ -35,7 +36,7 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let state = StateDir::find(args.state.as_deref())?;
     let (identity, new) = keys::load_or_make(&state)?;
     let fingerprint = identity.public_key().fingerprint();
-    let endpoint = listen(args.listen, identity)?;
+    let endpoint = listen(args.listen, identity, &state)?;
     info!(address = %endpoint.local_addr(), key = %fingerprint, new_key = new, "listening");
     for export in &exports {
         info!(root = export.name, path = %export.path.display(), writable = export.writable, "exporting");
@@ -45,9 +46,12 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     warn_if_nobody_may(&state);
     systemd::notify("READY=1");
-    let clients = Arc::new(Clients::new(exports, args.limit.map(|limit| limit.0), state));
+    let limits =
+        Limits { clients: args.max_clients.into(), of_key: args.max_per_key.into(), of_address: args.max_per_address.into() };
+    let guests = Guests::new(limits, args.max_memory.map_or_else(|| Memory::part_of_machine(2), Memory::Shared));
+    let clients = Arc::new(Clients::new(exports, args.limit.map(|limit| limit.0), state, guests));
     while !interrupt::requested() {
-        match endpoint.accept_timeout(LOOK) {
+        match endpoint.accept_stranger_timeout(LOOK) {
             Ok(Some(connection)) => clients.welcome(connection),
             Ok(None) => {}
             Err(error) => return Err(Failure::new(format!("the socket failed: {error}"))),
@@ -78,11 +82,11 @@ fn exports(args: &ServeArgs) -> Result<Vec<Export>, Failure> {
 }
 
 /// On a machine without IPv6, `[::]` means all of IPv4.
-fn listen(address: SocketAddr, identity: Identity) -> Result<Endpoint, Failure> {
+fn listen(address: SocketAddr, identity: Identity, state: &StateDir) -> Result<Endpoint, Failure> {
     let config = ServerConfig {
         reset_key: keys::reset_key(&identity, "serve", Some(address.ip()), address.port()),
         protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec()],
-        ..ServerConfig::new(identity, keys::may_knock(false))
+        ..ServerConfig::new(identity, keys::may_knock(Some(state)))
     };
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, address.port()), config.clone());
     let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);

@@ -27,11 +27,16 @@ pub struct ServerSession {
 }
 
 impl ServerSession {
-    /// Waits for the client's opening.
+    /// Waits for the client's opening; a client that nobody has admitted has little time for it.
     pub fn accept(connection: Connection) -> io::Result<Self> {
         let (send, mut control_in) = connection.accept_bi()?;
         let opening = from_line(&mut control_in)?;
         Ok(Self { connection, control_in, control_out: ControlOut::new(send), opening })
+    }
+
+    /// The connection to the client.
+    pub const fn connection(&self) -> &Connection {
+        &self.connection
     }
 
     /// Serves the client's one request; `limit` is this side's own. What is left to do then is to part.

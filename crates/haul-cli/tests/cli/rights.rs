@@ -121,7 +121,7 @@ fn files_that_others_could_have_written_are_refused() {
     let file = keys_file(&server);
     let set = |mode| fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
     set(0o666);
-    cp(&client, &[&daemon.url("pub/file"), "."]).expect(2).says(&["cannot use its authorised keys"]);
+    cp(&client, &[&daemon.url("pub/file"), "."]).expect(2).says(&["not authorised there"]);
     daemon.logs("others may write to it (mode 0666)");
     let chmod = format!("hint: chmod go-w {}", file.display());
     server.haul(["key", "list"]).expect(2).says(&["error: ", "others may write to it", &chmod, "--no-strict-modes"]);
