@@ -30,6 +30,9 @@ impl Connection {
         if ack.largest >= path.next_number {
             return Err(ProtocolViolation::AckOfUnsent);
         }
+        if path.skips.are_in(&ack.runs) {
+            return Err(ProtocolViolation::AckOfSkipped);
+        }
         let (streams, touched) = (&mut self.streams, &mut self.touched);
         let mut lost = Vec::new();
         let mut finished = Vec::new();

@@ -64,6 +64,9 @@ pub enum ProtocolViolation {
     /// An acknowledgement of a packet that was never sent.
     #[error("acknowledged a packet that was never sent")]
     AckOfUnsent,
+    /// An acknowledgement of a packet number that was left out to see whether that is noticed.
+    #[error("acknowledged packets that it cannot have received")]
+    AckOfSkipped,
     /// So many packets failed to authenticate that going on is not safe.
     #[error("too many forged packets")]
     TooManyForgeries,

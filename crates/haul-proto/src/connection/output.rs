@@ -203,6 +203,10 @@ impl Connection {
         let app_limited = self.streams.is_idle();
         let path = self.paths.get_mut(usize::from(path))?;
         let keys = self.keys.as_mut()?;
+        let rng = &mut self.rng;
+        if path.skips.leaves_out(path.next_number, || rng.next_u64()) {
+            path.next_number += 1;
+        }
         let number = path.next_number;
         let header =
             Header { destination: self.remote, path: path.id, epoch: keys.sealer.epoch(), number, kind: PacketKind::Control };

@@ -6,6 +6,7 @@
 mod address;
 mod ecn;
 mod mtu;
+mod skips;
 mod trains;
 
 use std::net::SocketAddr;
@@ -20,6 +21,7 @@ use haul_units::{BitRate, Bytes, Time};
 pub use address::{CONTROL_BYTES, PeerAddress, Proof};
 pub use ecn::EcnState;
 pub use mtu::{BASE_BYTES, MtuDiscovery};
+pub use skips::Skips;
 pub use trains::Trains;
 
 use crate::config::TransportConfig;
@@ -56,6 +58,8 @@ pub struct Path {
     pub peer: PeerAddress,
     /// Number of the next packet to send.
     pub next_number: u64,
+    /// Numbers that were never used.
+    pub skips: Skips,
     /// What is in flight.
     pub sent: SentRing,
     /// Decides what is lost.
@@ -159,6 +163,7 @@ impl Path {
             id,
             peer,
             next_number: 0,
+            skips: Skips::default(),
             sent: SentRing::default(),
             loss: LossDetector::default(),
             reporter: Reporter::new(rtt.unwrap_or(INITIAL_RTT)),

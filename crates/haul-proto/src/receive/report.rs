@@ -215,7 +215,7 @@ impl Reporter {
         self.packets
     }
 
-    /// Lengths of the gaps before packets that came too early: what is lost or comes late.
+    /// Lengths of the gaps before packets that came too early: what is lost or comes late, and the few numbers that the peer has left out.
     pub const fn gaps(&self) -> &Distribution {
         &self.gaps
     }

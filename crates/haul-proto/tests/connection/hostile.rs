@@ -7,9 +7,11 @@ use std::time::Duration;
 use haul_proto::crypto::DataKeys;
 use haul_proto::handshake::{ClientParams, ClientTls, Handshake, TransportParams};
 use haul_proto::identity::{Identity, PeerTrust};
+use haul_proto::wire::ack::Ack;
 use haul_proto::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 use haul_proto::{
-    Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Handled, PATHS_MAX, ServerConfig, StreamKind, TRAIN_BYTES,
+    CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, PATHS_MAX, ProtocolViolation,
+    ServerConfig, StreamKind, TRAIN_BYTES,
 };
 use haul_units::{Bytes, Time};
 
@@ -26,6 +28,8 @@ struct Attack {
     sent: HashMap<SocketAddr, usize>,
     /// Challenges that the server has sent, and where to.
     challenges: Vec<(SocketAddr, u64)>,
+    /// Numbers of packets that have come from it, in order.
+    numbers: Vec<u64>,
     reports: u64,
     packets: usize,
 }
@@ -83,6 +87,7 @@ impl Attack {
             received: HashMap::new(),
             sent: HashMap::new(),
             challenges: Vec::new(),
+            numbers: Vec::new(),
             reports: 0,
             packets: 0,
         }
@@ -135,7 +140,11 @@ impl Attack {
 
     /// Notes the challenges in a packet of the server's.
     fn look_at(&mut self, remote: SocketAddr, packet: &mut [u8]) {
-        let Some(header) = Header::parse(packet).filter(|header| header.kind == PacketKind::Control) else { return };
+        let header = Header::parse(packet).expect("an honest server");
+        self.numbers.extend((header.path == 0).then_some(header.number));
+        if header.kind != PacketKind::Control {
+            return;
+        }
         let (head, body) = packet.split_at_mut(CONTROL_HEADER_BYTES);
         let opened = self.keys.opener.open_in_place(header.epoch, header.path, header.number, head, body);
         let payload = &body[..opened.expect("an honest server")];
@@ -278,4 +287,46 @@ fn a_packet_that_was_held_back_and_comes_from_elsewhere_moves_nothing() {
     attack.pass(Duration::from_secs(1));
     assert_eq!(attack.server.remote(), attack.home);
     assert!(attack.sent[&victim] <= attack.received[&victim] * 3);
+}
+
+/// A report of these packets, as runs.
+fn report(numbers: &[u64]) -> Ack {
+    let mut runs: Vec<std::ops::RangeInclusive<u64>> = Vec::new();
+    for &number in numbers.iter().rev() {
+        match runs.last_mut() {
+            Some(run) if *run.start() == number + 1 => *run = number..=*run.end(),
+            _ => runs.push(number..=number),
+        }
+    }
+    let largest = *numbers.last().expect("something came");
+    Ack { largest, runs, credit: 1 << 30, ..Ack::default() }
+}
+
+/// Who acknowledges what it did not receive is told so soon; who acknowledges everything else, in whatever portions, is not.
+#[test]
+fn acknowledgements_of_what_was_never_sent_end_the_connection() {
+    for hides_losses in [true, false] {
+        let mut attack = Attack::begin();
+        let stream = attack.server.open(StreamKind::Unidirectional).unwrap();
+        attack.server.write(stream, &vec![1; 1 << 20]).unwrap();
+        let mut rounds = 0;
+        while !attack.server.is_closed() && rounds < 400 {
+            attack.pass(Duration::from_millis(10));
+            let mut claimed = attack.numbers.clone();
+            claimed.sort_unstable();
+            if hides_losses && let (Some(&first), Some(&last)) = (claimed.first(), claimed.last()) {
+                claimed = (first..=last).collect();
+            }
+            if !claimed.is_empty() {
+                attack.send(attack.home, 0, &Frame::Ack(report(&claimed)));
+            }
+            // As much as there is room for; an end is what the test looks for.
+            let _ = attack.server.write(stream, &[1; 1 << 16]);
+            rounds += 1;
+        }
+        let mut events = std::iter::from_fn(|| attack.server.poll_event());
+        let violation = Event::Closed(CloseReason::Violation(ProtocolViolation::AckOfSkipped));
+        assert_eq!(events.any(|event| event == violation), hides_losses, "after {rounds} rounds and {} packets", attack.packets);
+        assert!(attack.packets > 100, "{}", attack.packets);
+    }
 }
