@@ -42,6 +42,7 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side 
 complete -c haul -n "__fish_haul_using_subcommand cp" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
 retry\t'Copy it again from its start, once; if it changes again, do not copy it'"
+complete -c haul -n "__fish_haul_using_subcommand cp" -l reconnect -d 'Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time after which silence ends a connection: what an outage does not end, a restart does not end either' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Each takes the share of a flow' -r

@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use self::lifeline::Routes;
 pub use self::lifeline::{Lifeline, is_heard};
@@ -140,13 +140,23 @@ impl Connector<'_> {
     pub fn connect(&self, host: &Host) -> Result<Connected, Failure> {
         match host {
             Host::Ssh(host) => self.through_ssh(host),
-            Host::Daemon(host) => self.to_daemon(host),
+            Host::Daemon(host) => self.to_daemon(host).map_err(Missed::into_failure),
             Host::Pinned(host, key) => self.to_key(host, *key),
             Host::Open(host, key) => self.to_anyone(host, *key),
         }
     }
 
-    fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Failure> {
+    /// Connects to a daemon that was there before, as soon as it answers again; until `deadline`, and tries once in any case.
+    pub fn connect_by(&self, host: &DaemonHost, deadline: Instant) -> Result<Connected, Failure> {
+        loop {
+            match self.to_daemon(host) {
+                Err(Missed::NoAnswer(_)) if clock::now() < deadline && !interrupt::requested() => thread::park_timeout(LOOK),
+                result => return result.map_err(Missed::into_failure),
+            }
+        }
+    }
+
+    fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Missed> {
         let (identity, state) = self.identity()?;
         let known_hosts = || {
             let path = state.known_hosts();
@@ -165,7 +175,7 @@ impl Connector<'_> {
         let won = self.knock(host, self.server(), &judge, Some(self.identity()?.0));
         match judge.refused() {
             Some(other) => Err(Failure::new(format!("{host}: another key answers: {other}")).hint(format!("expected was {key}"))),
-            None => won,
+            None => won.map_err(Missed::into_failure),
         }
     }
 
@@ -175,7 +185,7 @@ impl Connector<'_> {
         match judge.refused() {
             Some(key) => Err(Failure::new(format!("{host}: its key is not the one given, but {key}"))
                 .hint("a server without a lasting key makes a new one at every start, and prints it")),
-            None => won,
+            None => won.map_err(Missed::into_failure),
         }
     }
 
@@ -185,18 +195,22 @@ impl Connector<'_> {
     }
 
     /// Tries a host where `listener` should be found.
-    fn knock(&self, host: &DaemonHost, listener: &str, judge: &Judge, identity: Option<Identity>) -> Result<Connected, Failure> {
+    fn knock(&self, host: &DaemonHost, listener: &str, judge: &Judge, identity: Option<Identity>) -> Result<Connected, Missed> {
         let addresses = candidates(&resolve(&host.host), &[], host.port, self.family());
         let key_refused = identity.as_ref().map(|identity| key_refused(host, identity));
         let config = ClientConfig { identity, ..self.config(judge) };
         let (connection, endpoint) = race(&addresses, self.bind, &config).map_err(|lost| match lost {
-            Lost::NoAddress => Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6"),
-            Lost::NoAnswer => Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
-                .hint(format!("is {listener} running there? A firewall may drop UDP to this port")),
-            Lost::Interrupted => Failure::new("interrupted"),
+            Lost::NoAddress => {
+                Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6").into()
+            }
+            Lost::NoAnswer => Missed::NoAnswer(
+                Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
+                    .hint(format!("is {listener} running there? A firewall may drop UDP to this port")),
+            ),
+            Lost::Interrupted => Failure::new("interrupted").into(),
             Lost::Other(error) => {
                 let refused = key_refused.clone().filter(|_| error.is_key_refused());
-                refused.unwrap_or_else(|| Failure::new(format!("{host}: {}", chain(&error))))
+                refused.unwrap_or_else(|| Failure::new(format!("{host}: {}", chain(&error)))).into()
             }
         })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
@@ -231,6 +245,28 @@ fn key_refused(host: &DaemonHost, identity: &Identity) -> Failure {
     let key = identity.public_key().fingerprint();
     Failure::new(format!("{host}: this user's key is not authorised there"))
         .hint(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"))
+}
+
+/// Why there is no connection.
+enum Missed {
+    /// Nobody is there, for the moment perhaps.
+    NoAnswer(Failure),
+    /// Trying again would not help.
+    Other(Failure),
+}
+
+impl Missed {
+    fn into_failure(self) -> Failure {
+        match self {
+            Self::NoAnswer(failure) | Self::Other(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for Missed {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
 }
 
 /// Decides on a key, and remembers one that it refused.

@@ -20,14 +20,20 @@ pub struct Daemon {
 impl Daemon {
     /// Starts it, exports `root` for reading and writing as `data`, and lets both ends know each other's key.
     pub fn start(lab: &Lab, root: &Path) -> Self {
-        let mut export = std::ffi::OsString::from("data=");
-        export.push(root);
-        export.push(":rw");
         let theirs = own_key(lab, &lab.far);
         let ours = own_key(lab, &lab.near);
         let host = lab.far.address.clone();
         key(lab, &lab.far, &["authorize", &ours, "--name", "near"]);
         key(lab, &lab.near, &["trust", &host, &theirs]);
+        Self::start_known(lab, root)
+    }
+
+    /// Starts one whose clients know it already.
+    fn start_known(lab: &Lab, root: &Path) -> Self {
+        let mut export = std::ffi::OsString::from("data=");
+        export.push(root);
+        export.push(":rw");
+        let host = lab.far.address.clone();
         let mut command = lab.haul(&lab.far);
         command.args(["serve", "--root"]).arg(export).args(["--listen", &format!("{host}:{PORT}")]);
         let running = Running::start(command);
@@ -43,6 +49,15 @@ impl Daemon {
     /// The address of a file or directory below the exported root.
     pub fn url(&self, path: &str) -> String {
         format!("haul://{}/data/{path}", self.host)
+    }
+
+    /// Kills it, and starts another one in its place after `pause_for`.
+    pub fn kill_and_start(mut self, lab: &Lab, root: &Path, pause_for: Duration) -> Self {
+        let running = self.running.take().expect("it was started");
+        running.signal(Signal::KILL);
+        running.wait(Duration::from_secs(10));
+        pause(pause_for);
+        Self::start_known(lab, root)
     }
 
     /// Ends the daemon and returns what it printed.

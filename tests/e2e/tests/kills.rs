@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use e2e::tree::{self, Exactness};
-use e2e::{Lab, Random, Running, Sites, eventually, pause};
+use e2e::{Daemon, Lab, Random, Running, Sites, eventually, pause};
 use haul_lab::LinkOptions;
 use haul_units::BitRate;
 use rustix::process::{Signal, kill_process};
@@ -143,4 +143,30 @@ fn a_resumed_copy_sends_only_what_was_missing() {
     assert!(carried < size / 2 + LOST_PER_KILL_BYTES + size / 10, "{carried} bytes for the second half: {finished}");
     let resumed = finished.event("summary")["bytes_resumed"].as_u64().expect("a number");
     assert!(resumed > size / 3, "{finished}");
+}
+
+#[test]
+fn a_daemon_that_is_killed_and_started_again_only_delays_its_copies() {
+    let Some(lab) = Lab::open() else { return };
+    lab.limit("50mbit");
+    let (source, root, back) = (lab.place("source"), lab.place("root"), lab.place("back"));
+    let size = 30 << 20;
+    tree::write_random(&source.join("file"), size, &mut Random::seeded(53));
+    let mut daemon = Daemon::start(&lab, &root);
+    let up = (OsString::from(source.join("file")), OsString::from(daemon.url("")));
+    let down = (OsString::from(daemon.url("file")), OsString::from(&back));
+    for ((from, to), gone_s) in [(up, 0), (down, 4)] {
+        let start = lab.bytes_carried();
+        let mut running = Running::start(lab.cp(["--json".into(), from, to]));
+        let half_way = || lab.bytes_carried() - start > size / 2;
+        assert!(eventually(Duration::from_secs(60), half_way) && running.runs(), "the copy does not get on");
+        daemon = daemon.kill_and_start(&lab, &root, Duration::from_secs(gone_s));
+        let finished = running.wait(Duration::from_secs(60)).expect(0);
+        assert!(finished.stderr.contains("connecting again"), "{finished}");
+        let resumed = finished.event("summary")["bytes_resumed"].as_u64().expect("a number");
+        assert!(resumed > size / 4, "{finished}");
+        assert_eq!(tree::names(&root), ["file"]);
+    }
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&root.join("file")));
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&back.join("file")));
 }

@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
@@ -57,6 +58,10 @@ pub struct CpArgs {
     /// Start over instead of going on with what an interrupted copy left behind
     #[arg(long)]
     pub no_resume: bool,
+    /// Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time
+    /// after which silence ends a connection: what an outage does not end, a restart does not end either
+    #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(0..=86_400))]
+    pub reconnect: u64,
     /// Limit the rate; a bare number is in Kbit/s, as with scp
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
@@ -82,6 +87,13 @@ pub struct CpArgs {
     /// How to reach the far side.
     #[command(flatten)]
     pub ssh: SshArgs,
+}
+
+impl CpArgs {
+    /// How long after a daemon was last heard to connect to it again.
+    pub const fn reconnect(&self) -> Duration {
+        Duration::from_secs(self.reconnect)
+    }
 }
 
 /// Values of the option `--changed`.

@@ -4,6 +4,7 @@
 //!   operands -> plan -> for each host: connect (ssh or daemon) -> session (the engine) -> outcome -> exit status
 //! ```
 
+mod again;
 mod failure;
 pub mod operand;
 mod plan;
@@ -15,6 +16,7 @@ use haul_files::{Cancel, CopyError, Options, Report};
 use haul_units::BitRate;
 use serde_json::json;
 
+use self::again::Again;
 use self::plan::Plan;
 use crate::args::CpArgs;
 use crate::exit::{Exit, Failure};
@@ -93,10 +95,26 @@ impl<'a> Copy<'a> {
         }
     }
 
+    /// A copy, over as many connections as it takes.
     fn one(&mut self, host: &Host, job: &Job) -> Result<(), Failure> {
         let memory = self.memory(host, job);
         self.connector.transport.remembered = memory.as_ref().and_then(|(memory, name, way)| memory.look_up(name, *way));
         let mut connected = self.connector.connect(host)?;
+        while let Some(again) = self.over(connected, host, job)? {
+            if self.style != Style::Quiet {
+                let seconds = again.deadline.saturating_duration_since(clock::now()).as_secs();
+                output::print_hint(&format!(
+                    "{host}: the daemon was stopped or restarted: connecting again, for up to {seconds} s"
+                ));
+            }
+            connected = self.connector.connect_by(again.host, again.deadline)?;
+        }
+        Ok(())
+    }
+
+    /// A copy over one connection; gives the daemon where it can go on over another one.
+    fn over<'h>(&mut self, mut connected: Connected, host: &'h Host, job: &Job) -> Result<Option<Again<'h>>, Failure> {
+        let memory = self.memory(host, job);
         self.advice.append(&mut connected.advice);
         let session = ClientSession::new(connected.connection.clone(), job);
         let cancel = Cancel::new();
@@ -118,7 +136,16 @@ impl<'a> Copy<'a> {
         if let (Some((memory, name, way)), Some(learned)) = (memory, path.learned) {
             memory.keep(&name, way, learned);
         }
-        let report = result.map_err(|error| connected.explained(self.explained(host, &error, &connected)))?;
+        let report = match result {
+            Ok(report) => report,
+            Err(error) => {
+                let again = Again::after(host, job, &error, &connected.connection, self.args.reconnect());
+                if again.is_some() && !interrupt::requested() {
+                    return Ok(again);
+                }
+                return Err(connected.explained(self.explained(host, &error, &connected)));
+            }
+        };
         let (sender_busiest, receiver_busiest) = match job {
             Job::Push(_) => (own_busiest, path.server_busiest),
             Job::Pull(_) => (path.server_busiest, own_busiest),
@@ -129,7 +156,7 @@ impl<'a> Copy<'a> {
         self.outcome.path = path.sender;
         self.account(&report);
         connected.part(self.args.verbose > 1);
-        Ok(())
+        Ok(None)
     }
 
     /// Where a start that can use it finds what earlier copies learned.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use haul_units::Time;
 
 use super::{Connection, Phase};
+use crate::path::Path;
 use crate::streams::Side;
 
 /// Whether the other end has fallen silent in the midst of its data.
@@ -45,7 +46,7 @@ impl Connection {
 
     /// A gap of that length in a flow of data is not the sender's recovery, which has sent again by then.
     fn patience(&self) -> Duration {
-        let probe = self.paths.iter().filter(|path| path.peer.is_proved()).map(|path| path.probe_timeout()).max();
+        let probe = self.paths.iter().filter(|path| path.peer.is_proved()).map(Path::probe_timeout).max();
         (probe.unwrap_or_default() * 2).clamp(SHORTEST, LONGEST)
     }
 }
