@@ -73,7 +73,9 @@ impl Net {
     /// Limits the rate of both directions, so that a copy lasts long enough to be disturbed.
     pub fn limit(&self, rate: &str) {
         self.rate.replace(Some(rate.to_owned()));
-        ["to-near", "to-far"].iter().for_each(|device| self.limit_device(device));
+        for device in ["to-near", "to-far"] {
+            self.limit_device(device);
+        }
     }
 
     fn limit_device(&self, device: &str) {
