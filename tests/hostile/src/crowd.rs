@@ -14,7 +14,7 @@ use crate::knock::{Knock, Knocked};
 use crate::peer::{Heard, Peer, is_end};
 
 /// How long one stays away that was turned away.
-const SULK: Duration = Duration::from_secs(1);
+const SULK: Duration = Duration::from_secs(5);
 /// Handshakes under way at once: more would only wait for each other's processor time.
 const AT_ONCE: usize = 64;
 /// Time between two looks at all of them.
@@ -42,6 +42,15 @@ impl Sources {
     }
 }
 
+/// What they do there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Manner {
+    /// They shake hands, and are silent if that lets them in.
+    Silent,
+    /// They show the cookie, and leave the server alone with its half of the handshake.
+    Halfway,
+}
+
 /// Strangers with keys that they made themselves, in a thread; they go with this value.
 pub struct Crowd {
     stop: Arc<AtomicBool>,
@@ -57,14 +66,14 @@ enum Stranger {
 }
 
 impl Crowd {
-    /// So many, at a server; each is silent once it is in.
-    pub fn gather(server: SocketAddr, protocol: &'static [u8], groups: &[(Sources, usize)]) -> Self {
+    /// So many, at a server.
+    pub fn gather(server: SocketAddr, protocol: &'static [u8], manner: Manner, groups: &[(Sources, usize)]) -> Self {
         raise_descriptors();
         let (stop, tried, inside) = (Arc::default(), Arc::default(), Arc::default());
         let sources: Vec<IpAddr> =
             groups.iter().flat_map(|&(sources, count)| (0..count).map(move |index| sources.address(index))).collect();
         let shared = (Arc::clone(&stop), Arc::clone(&tried), Arc::clone(&inside));
-        let thread = thread::spawn(move || live(server, protocol, &sources, &shared));
+        let thread = thread::spawn(move || live(server, protocol, manner, &sources, &shared));
         Self { stop, tried, inside, thread: Some(thread) }
     }
 
@@ -73,7 +82,7 @@ impl Crowd {
         self.tried.load(Ordering::Relaxed)
     }
 
-    /// Strangers that hold a connection, as far as they know.
+    /// Strangers that hold a connection or half a handshake, as far as they know.
     pub fn inside(&self) -> usize {
         self.inside.load(Ordering::Relaxed)
     }
@@ -95,16 +104,20 @@ impl Drop for Crowd {
 
 type Shared = (Arc<AtomicBool>, Arc<AtomicUsize>, Arc<AtomicUsize>);
 
-fn live(server: SocketAddr, protocol: &[u8], sources: &[IpAddr], (stop, tried, inside): &Shared) {
+fn live(server: SocketAddr, protocol: &[u8], manner: Manner, sources: &[IpAddr], (stop, tried, inside): &Shared) {
     let mut strangers: Vec<(Option<Stranger>, bool)> = sources.iter().map(|_| (None, false)).collect();
     while !stop.load(Ordering::Relaxed) {
-        let mut knocking = strangers.iter().filter(|(state, _)| matches!(state, Some(Stranger::Knocking(_)))).count();
+        let mut knocking = strangers
+            .iter()
+            .filter(|(state, _)| matches!(state, Some(Stranger::Knocking(knock)) if !knock.has_stopped()))
+            .count();
         for ((state, has_tried), source) in strangers.iter_mut().zip(sources) {
             let next = match state.take() {
                 None if knocking < AT_ONCE => {
                     knocking += 1;
                     // A key of its own each, as a stranger with any sense has.
-                    Some(Stranger::Knocking(Knock::begin(server, *source, Some(&Identity::generate()), protocol)))
+                    let knock = Knock::begin(server, *source, Some(&Identity::generate()), protocol);
+                    Some(Stranger::Knocking(if manner == Manner::Halfway { knock.halfway() } else { knock }))
                 }
                 Some(Stranger::Away(watch)) if watch.elapsed() < SULK => Some(Stranger::Away(watch)),
                 None | Some(Stranger::Away(_)) => None,
@@ -118,13 +131,19 @@ fn live(server: SocketAddr, protocol: &[u8], sources: &[IpAddr], (stop, tried, i
                     Some(if ended { Stranger::Away(Stopwatch::start()) } else { Stranger::In(peer) })
                 }
             };
-            if !*has_tried && matches!(next, Some(Stranger::In(_) | Stranger::Away(_))) {
+            let has_stopped = matches!(&next, Some(Stranger::Knocking(knock)) if knock.has_stopped());
+            if !*has_tried && (has_stopped || matches!(next, Some(Stranger::In(_) | Stranger::Away(_)))) {
                 *has_tried = true;
                 tried.fetch_add(1, Ordering::Relaxed);
             }
             *state = next;
         }
-        let there = strangers.iter().filter(|(state, _)| matches!(state, Some(Stranger::In(_)))).count();
+        let is_there = |state: &Option<Stranger>| match state {
+            Some(Stranger::In(_)) => true,
+            Some(Stranger::Knocking(knock)) => knock.has_stopped(),
+            Some(Stranger::Away(_)) | None => false,
+        };
+        let there = strangers.iter().filter(|(state, _)| is_there(state)).count();
         inside.store(there, Ordering::Relaxed);
         pause(LOOK);
     }

@@ -23,6 +23,7 @@ pub struct Knock {
     server: SocketAddr,
     client: Box<Handshake>,
     watch: Stopwatch,
+    stops_halfway: bool,
 }
 
 /// What has become of it.
@@ -43,14 +44,32 @@ impl Knock {
         let [cid, attempt] = [random(), random()];
         let params = ClientParams { timeout: PATIENCE, ..ClientParams::new(tls, params, cid as u32 | 1, attempt) };
         let client = Box::new(Handshake::client(Time::ZERO, params).expect("a sound configuration"));
-        Self { outlet: Outlet::bind(source), server, client, watch: Stopwatch::start() }
+        Self { outlet: Outlet::bind(source), server, client, watch: Stopwatch::start(), stops_halfway: false }
+    }
+
+    /// Goes no further than to show the cookie: the server's flight is not answered.
+    pub fn halfway(self) -> Self {
+        Self { stops_halfway: true, ..self }
+    }
+
+    /// Whether it has shown the cookie and goes no further.
+    pub fn has_stopped(&self) -> bool {
+        self.stops_halfway && self.outlet.received_pkts > 1
     }
 
     /// Sends and takes what there is; does not wait.
     pub fn step(mut self) -> Knocked {
         let mut buffer = [0; DATAGRAM_BYTES];
+        if self.has_stopped() {
+            while self.outlet.take(&mut buffer).is_some() {}
+            return if self.watch.elapsed() < PATIENCE { Knocked::Waiting(self) } else { Knocked::Out };
+        }
         let mut failed = false;
         while let Some((_, datagram)) = self.outlet.take(&mut buffer) {
+            // The first that comes is the cookie, or the server's flight at once.
+            if self.has_stopped() {
+                break;
+            }
             failed |= self.client.handle_datagram(now(&self.watch), datagram).is_err();
         }
         let now = now(&self.watch);
@@ -97,25 +116,6 @@ impl Knock {
             }
             while self.outlet.take(&mut buffer).is_some() {}
             Outlet::wait([&self.outlet], Duration::from_millis(20));
-        }
-        self.outlet
-    }
-
-    /// Goes as far as to show the cookie, and answers nothing after that for so long: half a handshake.
-    pub fn abandon(mut self, time: Duration) -> Outlet {
-        let mut buffer = [0; DATAGRAM_BYTES];
-        while self.watch.elapsed() < time {
-            while let Some((_, datagram)) = self.outlet.take(&mut buffer) {
-                if self.outlet.received_pkts == 1 {
-                    let _ = self.client.handle_datagram(now(&self.watch), datagram);
-                }
-            }
-            if self.outlet.received_pkts <= 1 {
-                while let Some(length) = self.client.poll_transmit(now(&self.watch), &mut buffer) {
-                    self.outlet.send(self.server, &buffer[..length]);
-                }
-            }
-            Outlet::wait([&self.outlet], Duration::from_millis(5));
         }
         self.outlet
     }

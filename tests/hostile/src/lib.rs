@@ -20,7 +20,7 @@ mod perf;
 mod script;
 mod victim;
 
-pub use crowd::{Crowd, Sources};
+pub use crowd::{Crowd, Manner, Sources};
 pub use host::Host;
 pub use knock::{Knock, Knocked};
 pub use outlet::Outlet;

@@ -74,6 +74,16 @@ pub struct Client {
 impl Victim {
     /// Starts one, authorises `friends` there, and waits until it listens.
     pub fn start(listener: Listener, friends: &[&str]) -> Self {
+        Self::start_with(listener, friends, &[])
+    }
+
+    /// Starts one that lets anyone in as far as it can be told to: all but `haul serve`.
+    pub fn start_open(listener: Listener) -> Self {
+        let anyone: &[&str] = if matches!(listener, Listener::Pipe | Listener::Proxy) { &["--anyone"] } else { &[] };
+        Self::start_with(listener, &[], anyone)
+    }
+
+    fn start_with(listener: Listener, friends: &[&str], options: &[&str]) -> Self {
         let place = TempDir::new().expect("a scratch directory");
         for dir in ["home", "config", "pub", "in"] {
             fs::create_dir(place.path().join(dir)).expect("making a directory");
@@ -93,8 +103,13 @@ impl Victim {
             Listener::Proxy => haul_in(&place, &["proxy", "serve", "-B", "127.0.0.1", "-p", &port, "--to", "127.0.0.1:9"]),
             Listener::Perf => haul_in(&place, &["perf", "-s", "-B", "127.0.0.1", "-p", &port]),
         };
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starting haul");
+        let mut child = command
+            .args(options)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starting haul");
         let said = Arc::new(Mutex::new(Vec::new()));
         keep(child.stdout.take().expect("a pipe"), Arc::clone(&said));
         keep(child.stderr.take().expect("a pipe"), Arc::clone(&said));

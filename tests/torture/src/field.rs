@@ -10,7 +10,7 @@ use std::time::Duration;
 use e2e::{Host, Random, Running, Sites, Tmpfs, eventually, tree};
 use haul_lab::LinkOptions;
 use haul_units::BitRate;
-use hostile::{Crowd, Listener, Readings, Sources};
+use hostile::{Crowd, Listener, Manner, Readings, Sources};
 use rustix::process::{Signal, kill_process};
 
 use crate::journal::Journal;
@@ -203,7 +203,7 @@ impl Field {
     /// Strangers at the daemon, from the hub.
     pub fn invite_strangers(&mut self, count: usize) {
         let (to, from) = (self.daemon_address(), self.sites.hub_address(FAR));
-        let gather = || Crowd::gather(to, Listener::Serve.protocol(), &[(Sources::At(from), count)]);
+        let gather = || Crowd::gather(to, Listener::Serve.protocol(), Manner::Halfway, &[(Sources::At(from), count)]);
         self.crowd = Some(self.sites.hub().run(gather));
     }
 
