@@ -9,7 +9,7 @@ use std::process::ExitCode;
 /// The status that a command ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// Everything asked for was done, and verified.
+    /// Everything asked for was done, and verified as far as was asked.
     Done,
     /// Some of it was not; each case has been reported.
     Partial,

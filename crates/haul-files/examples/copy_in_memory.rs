@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use haul_files::memory::{Conditions, pair};
-use haul_files::{Access, Cancel, Options, PushJob, Silent, SourceSpec, push, serve};
+use haul_files::{Access, Cancel, Options, PushJob, Silent, SourceSpec, Verify, push, serve};
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1);
@@ -15,7 +15,8 @@ fn main() {
     };
     let flags: Vec<_> = arguments.collect();
     let given = |flag: &str| flags.iter().any(|given| given == flag);
-    let options = Options { recursive: true, verify: !given("--no-verify"), preserve: given("--preserve"), ..Options::default() };
+    let verify = if given("--no-verify") { Verify::Off } else { Verify::Arrival };
+    let options = Options { recursive: true, verify, preserve: given("--preserve"), ..Options::default() };
     let job = PushJob { sources: vec![SourceSpec::Path(source.into())], destination: PathBuf::from(destination), options };
     let (here, there) = pair(Conditions::default());
     let report = std::thread::scope(|scope| {

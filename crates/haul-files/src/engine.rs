@@ -141,7 +141,7 @@ fn introduce<T: Transport>(session: &Session<'_, T>, request: Request) -> Result
 /// The server's first words.
 fn hello<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming) -> Result<(), CopyError> {
     check_hello(session, incoming.next())?;
-    session.send(&Message::Hello(Hello::ours()))
+    session.say(&Message::Hello(Hello::ours()))
 }
 
 fn check_hello<T: Transport>(session: &Session<'_, T>, message: Result<Message, CopyError>) -> Result<(), CopyError> {

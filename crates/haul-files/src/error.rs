@@ -204,6 +204,8 @@ pub enum Why {
     NoLinkTarget,
     /// The content that arrived is not what was read.
     HashMismatch,
+    /// The disk gives back something else than was written; only looked for with [`Verify::ReadBack`](crate::Verify::ReadBack).
+    ReadBackMismatch,
     /// The path leads out of the exported root.
     OutsideRoot,
     /// Only files can be written to standard output.
@@ -255,6 +257,7 @@ impl fmt::Display for Why {
             Self::NoDirectory => "its directory could not be made",
             Self::NoLinkTarget => "the file it is a hard link to was not copied",
             Self::HashMismatch => "what arrived is not what was read (hashes differ)",
+            Self::ReadBackMismatch => "what the disk gives back is not what was written (hashes differ)",
             Self::OutsideRoot => "leads outside the exported root, or through a symbolic link",
             Self::NotForStdout => "only files can go to standard output",
             Self::NeedsDirectory => "the destination is not a directory",

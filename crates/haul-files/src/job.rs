@@ -23,8 +23,8 @@ pub struct Options {
     pub skip_same: bool,
     /// `--changed`: what becomes of a file that is written to while it is copied.
     pub changed: Changed,
-    /// BLAKE3 over everything read and written; off with `--no-verify`. Default on.
-    pub verify: bool,
+    /// `--verify`, `--no-verify`: what is checked against the BLAKE3 hashes of what was read.
+    pub verify: Verify,
     /// Go on from what an earlier run left; off with `--no-resume`, which removes it. Default on.
     pub resume: bool,
 }
@@ -37,9 +37,28 @@ impl Default for Options {
             update: false,
             skip_same: false,
             changed: Changed::Take,
-            verify: true,
+            verify: Verify::Arrival,
             resume: true,
         }
+    }
+}
+
+/// What is checked against the BLAKE3 hashes that the sender computes over what it reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Verify {
+    /// Nothing is hashed.
+    Off,
+    /// What arrived, in memory, before it is written. What the disk then keeps is not looked at. The default: it costs no reading.
+    #[default]
+    Arrival,
+    /// That, and what the destination's disk gives back after the sync, before the file gets its name.
+    ReadBack,
+}
+
+impl Verify {
+    /// Whether content is hashed.
+    pub(crate) fn hashes(self) -> bool {
+        self != Self::Off
     }
 }
 

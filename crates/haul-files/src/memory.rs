@@ -18,11 +18,13 @@ pub struct Conditions {
     pub seed: u64,
     /// The connection breaks when this many blocks were sent.
     pub break_after: Option<u64>,
+    /// Blocks under way when it breaks have arrived: the receiver may still take them. Else they are lost.
+    pub arrived: bool,
 }
 
 impl Default for Conditions {
     fn default() -> Self {
-        Self { capacity: 64, shuffle: 1, seed: 0, break_after: None }
+        Self { capacity: 64, shuffle: 1, seed: 0, break_after: None, arrived: false }
     }
 }
 
@@ -191,7 +193,7 @@ impl BlockRx for Memory {
 
     fn recv(&self) -> io::Result<Option<Block>> {
         self.0.wait(|state| {
-            if state.broken {
+            if state.broken && (state.blocks.is_empty() || !self.0.conditions.arrived) {
                 return Some(Err(broken()));
             }
             // xorshift64: any spread of choices will do.

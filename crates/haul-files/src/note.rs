@@ -66,15 +66,12 @@ impl Note {
 impl fmt::Display for ChangedFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { path, taken, now, rewritten } = self;
+        let all = "all there were at the start, were taken";
         match now.cmp(taken) {
-            Ordering::Greater => {
-                write!(f, "{path}: grew while it was copied: its first {taken} bytes, all there were at the start, were taken")?
-            }
-            Ordering::Less => {
-                write!(f, "{path}: was cut short while it was copied: {taken} bytes, all there were at the start, were taken")?
-            }
-            Ordering::Equal => write!(f, "{path}: changed while it was copied")?,
-        }
+            Ordering::Greater => write!(f, "{path}: grew while it was copied: its first {taken} bytes, {all}"),
+            Ordering::Less => write!(f, "{path}: was cut short while it was copied: {taken} bytes, {all}"),
+            Ordering::Equal => write!(f, "{path}: changed while it was copied"),
+        }?;
         let Some(ranges) = rewritten else { return f.write_str("; whether other bytes changed is not known") };
         if ranges.is_empty() {
             return Ok(());

@@ -61,6 +61,12 @@ pub enum Event<'a> {
         /// Its size; zero where it is not known.
         size: Bytes,
     },
+    /// A file is on the destination's disk and is about to be read back; told by the receiver only, if
+    /// [`wants_files`](Observer::wants_files).
+    ReadingBack {
+        /// As the user would name it.
+        path: &'a Path,
+    },
     /// A file has its final name.
     FileFinished {
         /// As the user would name it.
@@ -123,14 +129,36 @@ pub struct Report {
     pub problems: Vec<FileProblem>,
     /// What there is to know besides.
     pub notes: Vec<Note>,
-    /// Whether content was verified by hash.
-    pub verified: bool,
+    /// How far the content that came was verified; none where none came: nothing was copied, or files without content.
+    pub verified: Option<Verified>,
+    /// What [`Verify::ReadBack`](crate::Verify::ReadBack) read, and how.
+    pub read_back: ReadBack,
     /// Where the sender's threads spent their time.
     pub sender: Waits,
     /// Where the receiver's threads spent their time.
     pub receiver: Waits,
     /// From the request to the last acknowledgement.
     pub elapsed: Duration,
+}
+
+/// How far content was verified, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verified {
+    /// Nothing was hashed.
+    No,
+    /// What arrived is what was read: compared in memory, before it was written.
+    OnArrival,
+    /// That, and the destination gave it back after the sync.
+    ReadBack,
+}
+
+/// Files that were read back, by how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReadBack {
+    /// Past the page cache (`O_DIRECT`).
+    pub direct_files: u64,
+    /// Through the page cache, which was told to drop them first (`POSIX_FADV_DONTNEED`): their file system does no direct reading.
+    pub uncached_files: u64,
 }
 
 /// How many problems a report keeps.

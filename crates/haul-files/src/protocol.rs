@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{FileProblem, Stop, WirePath};
 use crate::job::Options;
 use crate::note::Note;
-use crate::observe::Waits;
+use crate::observe::{ReadBack, Waits};
 
 /// Version of the protocol; a peer with another one is refused.
 pub const VERSION: u16 = 3;
@@ -294,6 +294,8 @@ pub struct Finished {
     pub newer_files: u64,
     /// Bytes written in this run and dropped again.
     pub discarded: u64,
+    /// Files that were read back from the disk.
+    pub read_back: ReadBack,
     /// Directories made or updated.
     pub directories: u64,
     /// Symbolic links made.

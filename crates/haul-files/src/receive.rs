@@ -11,6 +11,7 @@ mod beside;
 mod commit;
 mod entries;
 mod in_order;
+mod read_back;
 mod remembered;
 mod stage;
 mod tree;
@@ -18,7 +19,7 @@ mod under_way;
 mod write;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 
@@ -26,10 +27,10 @@ use rustix::io::Errno;
 
 use crate::clock;
 use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
-use crate::job::{Options, Stream};
+use crate::job::{Options, Stream, Verify};
 use crate::journal::{PathKey, Source};
 use crate::note::Note;
-use crate::observe::{Event, Report, Waits};
+use crate::observe::{Event, ReadBack, Report, Waits};
 use crate::pattern::{Pattern, is_pattern};
 use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT};
 use crate::resolve::{Place, base_name};
@@ -95,6 +96,8 @@ struct Receiver<'a, T: Transport> {
     announced: Condvar,
     counts: Counts,
     under_way: UnderWay,
+    /// Pieces that are remembered until they are read back.
+    remembered: AtomicUsize,
     waits: Mutex<Waits>,
 }
 
@@ -137,6 +140,8 @@ struct Counts {
     directories: AtomicU64,
     symlinks: AtomicU64,
     hard_links: AtomicU64,
+    direct_files: AtomicU64,
+    uncached_files: AtomicU64,
 }
 
 /// Receives all that the peer sends; `meet` takes what the peer says first, once it has heard that this side is ready.
@@ -168,9 +173,10 @@ pub(crate) fn receive<T: Transport>(
         announced: Condvar::new(),
         counts: Counts::default(),
         under_way: UnderWay::default(),
+        remembered: AtomicUsize::new(0),
         waits: Mutex::default(),
     };
-    session.send(&Message::Start { wants })?;
+    session.say(&Message::Start { wants })?;
     let sent = meet(incoming).and_then(|()| receiver.run(incoming));
     if sent.is_err() && fresh && receiver.tree.stage.is_unused() {
         // Of a copy that was never to be, nothing is left.
@@ -186,12 +192,12 @@ fn conclude<T: Transport>(
     session: &Session<'_, T>,
     finished: &Finished,
     sender: Waits,
-    verified: bool,
+    verify: Verify,
 ) -> Result<Report, CopyError> {
     session.progress(&finished.progress);
     session.send(&Message::Finished(finished.clone()))?;
     tracing::debug!("all is in place");
-    Ok(crate::send::report(finished, sender, verified))
+    Ok(crate::send::report(finished, sender, verify))
 }
 
 impl<T: Transport> Receiver<'_, T> {
@@ -203,11 +209,12 @@ impl<T: Transport> Receiver<'_, T> {
             scope.spawn(move || self.session.guard(|| commit::run(self, &queue)));
             let blocks = ready.clone();
             scope.spawn(|| self.session.guard(|| write::run(self, blocks)));
-            let waits = self.listen(incoming, &ready);
+            // Recorded before anybody wonders why nothing more is announced.
+            let waits = self.listen(incoming, &ready).map_err(|error| self.session.fail(error));
             drop(ready);
             lock(&self.files).ended = true;
             self.announced.notify_all();
-            waits.map_err(|error| self.session.fail(error))
+            waits
         });
         self.session.check()?;
         let waits = waits.map_err(|()| CopyError::Cancelled)?;
@@ -293,6 +300,10 @@ impl<T: Transport> Receiver<'_, T> {
             progress: self.counts.progress(),
             resumed: count(&self.counts.resumed),
             discarded: count(&self.counts.discarded),
+            read_back: ReadBack {
+                direct_files: count(&self.counts.direct_files),
+                uncached_files: count(&self.counts.uncached_files),
+            },
             newer_files: count(&self.counts.newer_files),
             directories: count(&self.counts.directories),
             symlinks: count(&self.counts.symlinks),
@@ -321,7 +332,7 @@ impl<T: Transport> Receiver<'_, T> {
     fn fail(&self, file: &Incomplete, why: Why) -> Result<(), CopyError> {
         self.problem(self.tree.display(file.parent, &file.name), why)?;
         self.forget(file.id);
-        self.session.send(&Message::Unwanted(file.id))
+        self.session.say(&Message::Unwanted(file.id))
     }
 
     /// A file will not be completed: its part goes.

@@ -25,9 +25,9 @@ use haul_units::Bytes;
 
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
-use crate::job::{Options, Stream};
+use crate::job::{Options, Stream, Verify};
 use crate::journal::Source;
-use crate::observe::{Event, FileUnderWay, Report, Waits};
+use crate::observe::{Event, FileUnderWay, ReadBack, Report, Verified, Waits};
 use crate::protocol::{Entry, Finished, Message, Part, ROOT};
 use crate::resolve::Top;
 use crate::session::{Incoming, Session, lock};
@@ -318,7 +318,7 @@ impl<T: Transport> Sender<'_, T> {
 }
 
 /// The report of either side from what the receiver counted.
-pub(crate) fn report(finished: &Finished, sender: Waits, verified: bool) -> Report {
+pub(crate) fn report(finished: &Finished, sender: Waits, verify: Verify) -> Report {
     let progress = &finished.progress;
     Report {
         files: progress.files,
@@ -331,11 +331,24 @@ pub(crate) fn report(finished: &Finished, sender: Waits, verified: bool) -> Repo
         skipped_files: progress.kept_files,
         newer_files: finished.newer_files,
         skipped: Bytes(progress.kept_bytes.saturating_sub(finished.resumed)),
-        verified,
+        verified: verified(finished, verify),
+        read_back: finished.read_back,
         sender,
         receiver: finished.waits,
         ..Report::default()
     }
+}
+
+/// How far the content that came to the destination was verified; none where none came.
+fn verified(finished: &Finished, verify: Verify) -> Option<Verified> {
+    let read_back = finished.read_back != ReadBack::default();
+    let content = finished.progress.bytes > 0 || finished.resumed > 0 || read_back;
+    content.then_some(match verify {
+        Verify::Off => Verified::No,
+        Verify::ReadBack if read_back => Verified::ReadBack,
+        // A stream cannot be read back.
+        Verify::Arrival | Verify::ReadBack => Verified::OnArrival,
+    })
 }
 
 /// Ranges of a file to send; none: all of it.

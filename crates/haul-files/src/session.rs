@@ -125,6 +125,18 @@ impl<T: Transport> Session<'_, T> {
         lock(&self.out).send(message).map_err(CopyError::Connection)
     }
 
+    /// As [`send`](Self::send), for what a receiver says: a peer that is gone is no reason to drop what has come from it. Whoever reads
+    /// from it notices.
+    pub(crate) fn say(&self, message: &Message) -> Result<(), CopyError> {
+        match self.send(message) {
+            Err(CopyError::Connection(error)) => {
+                tracing::debug!(%error, "the peer hears nothing more");
+                Ok(())
+            }
+            result => result,
+        }
+    }
+
     /// Takes the features of the peer's hello.
     pub(crate) fn meet(&self, features: u64) {
         self.features.store(features, Ordering::Relaxed);
@@ -162,10 +174,16 @@ impl<T: Transport> Session<'_, T> {
         if self.alarm.failed.load(Ordering::Relaxed) || self.cancel.is_cancelled() { Err(CopyError::Cancelled) } else { Ok(()) }
     }
 
+    /// Whether the copy failed because the peer or the way to it is gone: what has arrived is as good as before.
+    pub(crate) fn is_cut_off(&self) -> bool {
+        let cut_off = matches!(*lock(&self.failure), Some(CopyError::Connection(_) | CopyError::Refused(_)));
+        cut_off && !self.cancel.is_cancelled()
+    }
+
     /// Notes a problem of this side and tells the peer.
     pub(crate) fn problem(&self, problem: FileProblem) -> Result<(), CopyError> {
         self.note(problem.clone());
-        self.send(&Message::Problem(problem))
+        self.say(&Message::Problem(problem))
     }
 
     /// Notes a problem.
@@ -181,7 +199,7 @@ impl<T: Transport> Session<'_, T> {
     /// Notes what is worth knowing on this side, and tells the peer.
     pub(crate) fn remark(&self, note: Note) -> Result<(), CopyError> {
         let counts = matches!(note, Note::Changed(_));
-        if self.take_note(note.clone()) || counts { self.send(&Message::Note(note)) } else { Ok(()) }
+        if self.take_note(note.clone()) || counts { self.say(&Message::Note(note)) } else { Ok(()) }
     }
 
     /// Notes what is worth knowing; false where enough was said.

@@ -22,7 +22,8 @@ use crate::ssh::Family;
 /// A remote source may be a pattern: `*`, `?` and `[a-z]` in any part of its path are expanded over there (quote it, or the shell here tries
 /// first). A name that exists as it is spelled wins over its reading as a pattern; a leading dot is matched by a dot only.
 ///
-/// Every byte is verified with BLAKE3. A file appears under its name only when it is complete; an interrupted copy goes on where it was
+/// Each block has the BLAKE3 hash of what was read, which is checked where it arrives, in memory, just before it is written: "verified on arrival".
+/// What the disk keeps of it is read back only with `--verify read-back`. A file appears under its name only when it is complete; an interrupted copy goes on where it was
 /// when the same command is given again, from the same directory.
 ///
 /// Until then what has arrived waits in a hidden directory in the target, `.haul-` and eight hexadecimal digits, one for each command. Other
@@ -52,8 +53,11 @@ pub struct CpArgs {
     /// What becomes of a file that is written to while it is copied
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = ChangedArg::Take, hide_default_value = true)]
     pub changed: ChangedArg,
-    /// Do not verify the written data against the source's BLAKE3 hash
-    #[arg(long)]
+    /// What is checked against the BLAKE3 hashes of what was read at the source
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = VerifyArg::Arrival, hide_default_value = true)]
+    pub verify: VerifyArg,
+    /// Hash nothing and check nothing
+    #[arg(long, conflicts_with = "verify")]
     pub no_verify: bool,
     /// Start over instead of going on with what an interrupted copy left behind
     #[arg(long)]
@@ -94,6 +98,17 @@ impl CpArgs {
     pub const fn reconnect(&self) -> Duration {
         Duration::from_secs(self.reconnect)
     }
+}
+
+/// Values of the option `--verify`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum VerifyArg {
+    /// What arrives, in memory, just before it is written; what the disk then keeps is not looked at. The default
+    Arrival,
+    /// That, and what the target's disk gives back after the sync, before the file gets its name: past the page cache (O_DIRECT), or where its
+    /// file system cannot do that, through the cache after it was told to drop the file; the summary says which. A file that differs is named and
+    /// does not get its name; exit status 1
+    ReadBack,
 }
 
 /// Values of the option `--changed`.
@@ -193,4 +208,4 @@ Examples:
   tar c dir | haul cp - host:dir.tar      from standard input
   haul cp haul://host/pub/big.tar .       from a daemon
 
-Exit status: 0 all copied and verified, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
+Exit status: 0 all copied and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";

@@ -19,7 +19,7 @@ use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use haul_cc::ControllerChoice;
 
-pub use cp::{CpArgs, SshArgs, UsualSshArgs};
+pub use cp::{CpArgs, SshArgs, UsualSshArgs, VerifyArg};
 pub use key::{KeyArgs, KeyCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
@@ -55,7 +55,7 @@ Installed under the name hcp, the program is `haul cp`; as hperf, `haul perf`.
 Keys are read only from files, and from a directory, that belong to this user or to root and that nobody else can write to. Where a file system has no owners
 and modes, every command takes --no-strict-modes.
 
-Exit status: 0 all done and verified, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
+Exit status: 0 all done and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
 
 /// The commands; those that have no description here bring their own.
 #[derive(Debug, Subcommand)]

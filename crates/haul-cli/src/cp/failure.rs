@@ -45,6 +45,9 @@ pub fn problems_hint(problems: &[FileProblem]) -> Option<&'static str> {
             "copy from a snapshot, or again when nobody writes to the files; --changed=take copies what was there at the start",
         );
     }
+    if any(|why| *why == Why::ReadBackMismatch) {
+        return Some("the target's disk or memory may be faulty; the same command copies the file again");
+    }
     any(|why| *why == Why::HashMismatch).then_some("memory or disk of one of the hosts may be faulty")
 }
 

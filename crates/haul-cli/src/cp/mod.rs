@@ -12,13 +12,13 @@ mod plan;
 use std::sync::Arc;
 
 use haul::{ControllerChoice, TransportConfig};
-use haul_files::{Cancel, CopyError, Options, Report};
+use haul_files::{Cancel, CopyError, Options, Report, Verified, Verify};
 use haul_units::BitRate;
 use serde_json::json;
 
 use self::again::Again;
 use self::plan::Plan;
-use crate::args::CpArgs;
+use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure};
 use crate::memory::{Memory, Way};
 use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally, Watched};
@@ -34,6 +34,10 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     let plan = Plan::new(&args.operands)?;
     if args.json && plan.writes_stdout() {
         return Err(Failure::new("--json and the target - both need standard output").hint("name a file as the target"));
+    }
+    if args.verify == VerifyArg::ReadBack && plan.writes_stdout() {
+        return Err(Failure::new("standard output cannot be read back")
+            .hint("name a file as the target, or leave out --verify read-back"));
     }
     interrupt::watch_connecting();
     let style = Style::choose(args.quiet, args.json);
@@ -90,7 +94,7 @@ impl<'a> Copy<'a> {
         }
         match (done, self.failures.len(), self.outcome.problems) {
             (0, _, _) => Exit::Failed,
-            (_, 0, 0) if self.outcome.verified || self.args.no_verify => Exit::Done,
+            (_, 0, 0) if self.is_verified_as_asked() => Exit::Done,
             _ => Exit::Partial,
         }
     }
@@ -242,9 +246,27 @@ impl<'a> Copy<'a> {
             update: self.args.update,
             skip_same: self.args.skip_same,
             changed: self.args.changed.into(),
-            verify: !self.args.no_verify,
+            verify: self.verify(),
             resume: !self.args.no_resume,
         }
+    }
+
+    fn verify(&self) -> Verify {
+        match self.args.verify {
+            _ if self.args.no_verify => Verify::Off,
+            VerifyArg::Arrival => Verify::Arrival,
+            VerifyArg::ReadBack => Verify::ReadBack,
+        }
+    }
+
+    /// Whether all content that came was verified as far as was asked.
+    fn is_verified_as_asked(&self) -> bool {
+        let asked = match self.verify() {
+            Verify::Off => Verified::No,
+            Verify::Arrival => Verified::OnArrival,
+            Verify::ReadBack => Verified::ReadBack,
+        };
+        self.outcome.verified.is_none_or(|verified| verified >= asked)
     }
 
     fn limit(&self) -> Option<BitRate> {

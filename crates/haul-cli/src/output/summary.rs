@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_files::Report;
+use haul_files::{ReadBack, Report, Verified};
 use haul_units::{BitRate, Bytes};
 use serde_json::{Value, json};
 
@@ -35,8 +35,10 @@ pub struct Outcome {
     pub discarded: Bytes,
     /// Files that were not copied.
     pub problems: u64,
-    /// Whether everything was verified.
-    pub verified: bool,
+    /// How far everything that came was verified; none where no content came.
+    pub verified: Option<Verified>,
+    /// What was read back.
+    pub read_back: ReadBack,
     /// From the first request to the last answer.
     pub elapsed: Duration,
     /// The last path, as its sender saw it.
@@ -48,7 +50,7 @@ pub struct Outcome {
 impl Outcome {
     /// Nothing done.
     pub fn new() -> Self {
-        Self { verified: true, ..Self::default() }
+        Self::default()
     }
 
     /// Adds one copy.
@@ -63,7 +65,10 @@ impl Outcome {
         self.changed_files += report.changed_files;
         self.discarded += report.discarded;
         self.problems += report.problem_count;
-        self.verified &= report.verified;
+        // The least of all; none is no word on it.
+        self.verified = self.verified.into_iter().chain(report.verified).min();
+        self.read_back.direct_files += report.read_back.direct_files;
+        self.read_back.uncached_files += report.read_back.uncached_files;
         self.elapsed += report.elapsed;
     }
 
@@ -92,7 +97,10 @@ impl Outcome {
             "files_changed": self.changed_files,
             "bytes_discarded": self.discarded.as_u64(),
             "problems": self.problems,
-            "verified": self.verified,
+            "verified": self.verified.map(|verified| verified > Verified::No),
+            "verified_by": self.verified.and_then(verified_by),
+            "files_read_back_direct": self.read_back.direct_files,
+            "files_read_back_uncached": self.read_back.uncached_files,
             "elapsed_s": self.elapsed.as_secs_f64(),
             "rate_bps": self.rate().as_bps(),
             "verdict": self.verdict,
@@ -120,7 +128,7 @@ pub fn summary(outcome: &Outcome) -> Vec<String> {
     }
     let rate = if outcome.bytes > Bytes::ZERO { format!(", {}", outcome.rate()) } else { String::new() };
     let mut first = vec![format!("copied {}: {} in {}{rate}", done.join(", "), outcome.bytes, seconds(outcome.elapsed))];
-    first.push(if outcome.verified { "verified" } else { "not verified" }.to_owned());
+    first.extend(verified(outcome));
     if outcome.resumed > Bytes::ZERO {
         first.push(format!("{} were there from an interrupted copy", outcome.resumed));
     }
@@ -140,6 +148,29 @@ fn skipped(outcome: &Outcome) -> Vec<String> {
     let same = outcome.skipped_files.saturating_sub(newer);
     let line = |count, why| (count > 0).then(|| format!("{} skipped, {why}", counted(count, "file")));
     [line(same, "there already"), line(newer, "newer there")].into_iter().flatten().collect()
+}
+
+/// What `verified` means in `--json`.
+fn verified_by(verified: Verified) -> Option<&'static str> {
+    match verified {
+        Verified::No => None,
+        Verified::OnArrival => Some("hash on arrival, before writing"),
+        Verified::ReadBack => Some("hash on arrival, and of what was read back after the sync"),
+    }
+}
+
+/// How far the content was verified, if any came.
+fn verified(outcome: &Outcome) -> Option<String> {
+    let how = match (outcome.read_back.direct_files, outcome.read_back.uncached_files) {
+        (_, 0) => "O_DIRECT".to_owned(),
+        (0, _) => "page cache dropped, no O_DIRECT there".to_owned(),
+        (_, uncached) => format!("O_DIRECT; {} with the page cache dropped, no O_DIRECT there", counted(uncached, "file")),
+    };
+    outcome.verified.map(|verified| match verified {
+        Verified::No => "not verified".to_owned(),
+        Verified::OnArrival => "verified on arrival".to_owned(),
+        Verified::ReadBack => format!("verified on arrival and read back ({how})"),
+    })
 }
 
 /// The path in one line, for `-v`.
@@ -175,8 +206,9 @@ mod tests {
 
     #[test]
     fn says_what_was_done_and_what_was_not_needed() {
-        let mut outcome = Outcome { files: 1, bytes: Bytes::mib(1), elapsed: Duration::from_secs(1), ..Outcome::new() };
-        assert_eq!(summary(&outcome), ["copied 1 file: 1.00 MiB in 1.00 s, 8.39 Mbit/s; verified"]);
+        let verified = Some(Verified::OnArrival);
+        let mut outcome = Outcome { files: 1, bytes: Bytes::mib(1), elapsed: Duration::from_secs(1), verified, ..Outcome::new() };
+        assert_eq!(summary(&outcome), ["copied 1 file: 1.00 MiB in 1.00 s, 8.39 Mbit/s; verified on arrival"]);
         outcome = Outcome {
             files: 2,
             directories: 1,
@@ -184,7 +216,7 @@ mod tests {
             resumed: Bytes::mib(2),
             skipped_files: 4,
             changed_files: 1,
-            verified: false,
+            verified: Some(Verified::No),
             verdict: "because".into(),
             elapsed: Duration::from_secs(20),
             ..outcome
@@ -210,15 +242,28 @@ mod tests {
     }
 
     #[test]
-    fn an_unverified_part_makes_the_whole_unverified() {
+    fn the_least_verified_part_counts_and_nothing_is_not_verified() {
+        let told = |outcome: &Outcome| (outcome.to_json(0, None)["verified"].as_bool(), verified(outcome));
         let mut outcome = Outcome::new();
+        assert!(outcome.to_json(0, None)["verified"].is_null());
         let mut report = Report::default();
-        report.verified = true;
         outcome.add(&report);
-        assert!(outcome.verified);
-        report.verified = false;
+        assert_eq!(told(&outcome), (None, None));
+        report.verified = Some(Verified::ReadBack);
+        report.read_back.direct_files = 1;
         outcome.add(&report);
-        assert!(!outcome.verified);
+        assert_eq!(told(&outcome), (Some(true), Some("verified on arrival and read back (O_DIRECT)".to_owned())));
+        report.read_back = ReadBack::default();
+        report.read_back.uncached_files = 2;
+        outcome.add(&report);
+        let how = "verified on arrival and read back (O_DIRECT; 2 files with the page cache dropped, no O_DIRECT there)";
+        assert_eq!(told(&outcome), (Some(true), Some(how.to_owned())));
+        report.verified = Some(Verified::OnArrival);
+        outcome.add(&report);
+        assert_eq!(told(&outcome), (Some(true), Some("verified on arrival".to_owned())));
+        report.verified = Some(Verified::No);
+        outcome.add(&report);
+        assert_eq!(told(&outcome), (Some(false), Some("not verified".to_owned())));
     }
 
     #[test]

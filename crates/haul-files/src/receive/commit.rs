@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::OFlags;
 
+use super::read_back::{ReadBackBuffer, Sent};
 use super::tree::Meta;
 use super::{Incomplete, Receiver, is_full};
 use crate::clock::{self, timed};
@@ -42,19 +43,21 @@ pub(super) struct Ready {
     meta: Meta,
     key: PathKey,
     source: Source,
+    /// What is to be read back.
+    pieces: Vec<Sent>,
     /// An earlier run has counted and journalled it.
     kept: bool,
 }
 
 impl Ready {
-    pub(super) fn new(file: &Incomplete, part: u64, size: u64) -> Self {
+    pub(super) fn new(file: &Incomplete, part: u64, size: u64, pieces: Vec<Sent>) -> Self {
         let Incomplete { id, parent, linked, meta, key, source, .. } = *file;
-        Self { id, part, parent, name: file.name.clone(), size, linked, meta, key, source, kept: false }
+        Self { id, part, parent, name: file.name.clone(), size, linked, meta, key, source, pieces, kept: false }
     }
 
     /// A part file that an earlier run completed.
-    pub(super) fn kept(file: &Incomplete, part: u64) -> Self {
-        Self { kept: true, ..Self::new(file, part, file.size) }
+    pub(super) fn kept(file: &Incomplete, part: u64, pieces: Vec<Sent>) -> Self {
+        Self { kept: true, ..Self::new(file, part, file.size, pieces) }
     }
 }
 
@@ -108,7 +111,7 @@ fn tell<T: Transport>(
     }
     *told = progress;
     receiver.session.progress(&progress);
-    receiver.session.send(&Message::Progress(progress))?;
+    receiver.session.say(&Message::Progress(progress))?;
     receiver.tell_parts()
 }
 
@@ -117,7 +120,18 @@ fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, wait
         return Ok(());
     }
     timed(&mut waits.sync, || sync(receiver, group))?;
-    for ready in group.drain(..) {
+    let mut reader = ReadBackBuffer::default();
+    for mut ready in group.drain(..) {
+        let pieces = std::mem::take(&mut ready.pieces);
+        if !pieces.is_empty() {
+            let path = receiver.tree.display(ready.parent, &ready.name);
+            let result = timed(&mut waits.sync, || receiver.read_back(&mut reader, &path, ready.part, &ready.meta, &pieces));
+            if let Err(why) = result {
+                receiver.tree.stage.discard(ready.part);
+                receiver.problem(path, why)?;
+                continue;
+            }
+        }
         let renamed = timed(&mut waits.rename, || receiver.tree.rename(ready.part, ready.parent, &ready.name, &ready.meta));
         match renamed {
             Ok(None) => {}
@@ -127,6 +141,12 @@ fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, wait
                 let record = Record::Complete { part, path, source, made, hash: None };
                 receiver.tree.stage.append(&[record]).map_err(|errno| receiver.broken(errno))?;
                 receiver.tree.stage.discard(part);
+                if let Err(why) =
+                    timed(&mut waits.sync, || receiver.read_back_there(&mut reader, &ready.name, ready.parent, &pieces))
+                {
+                    receiver.problem(receiver.tree.display(ready.parent, &ready.name), why)?;
+                    continue;
+                }
             }
             Err(why) => {
                 // Where only room is missing, the part waits for it.

@@ -71,7 +71,7 @@ impl<T: Transport> Receiver<'_, T> {
             match needs.1 {
                 _ if !is_file && !is_stream => {}
                 needs if self.wants && is_file => wants.push(Want { id, needs }),
-                Needs::Nothing => self.session.send(&Message::Unwanted(id))?,
+                Needs::Nothing => self.session.say(&Message::Unwanted(id))?,
                 _ => {}
             }
         }
@@ -88,11 +88,11 @@ impl<T: Transport> Receiver<'_, T> {
             ranges += if let Needs::Ranges(list) = &want.needs { list.len() + 1 } else { 1 };
             batch.push(want);
             if ranges > 2 * MAX_RANGES {
-                self.session.send(&Message::Wants(std::mem::take(&mut batch)))?;
+                self.session.say(&Message::Wants(std::mem::take(&mut batch)))?;
                 ranges = 0;
             }
         }
-        if batch.is_empty() { Ok(()) } else { self.session.send(&Message::Wants(batch)) }
+        if batch.is_empty() { Ok(()) } else { self.session.say(&Message::Wants(batch)) }
     }
 
     /// Refuses what an honest sender does not announce.
@@ -265,14 +265,18 @@ impl<T: Transport> Receiver<'_, T> {
             && self.has_all(&part, earlier, hash.as_ref(), file.size, &mut buffer)
         {
             self.keep(file);
-            hand_over(ready, Ready::kept(file, earlier.part))?;
+            let pieces = match hash {
+                Some(hash) => vec![(0, u32::try_from(file.size).unwrap_or(u32::MAX), *hash)],
+                None => earlier.ranges.clone(),
+            };
+            hand_over(ready, Ready::kept(file, earlier.part, self.to_read_back(pieces)))?;
             return Ok(Needs::Nothing);
         }
         if meta::size(&stat) != file.size || earlier.ranges.is_empty() {
             stage.discard(earlier.part);
             return Ok(Needs::All);
         }
-        let mut have = Ranges::default();
+        let (mut have, mut good) = (Ranges::default(), Vec::new());
         let mut sorted: Vec<_> = earlier.ranges.iter().collect();
         sorted.sort_unstable();
         for (offset, length, hash) in sorted {
@@ -281,8 +285,11 @@ impl<T: Transport> Receiver<'_, T> {
             if have.runs() + 1 >= MAX_RANGES {
                 break;
             }
-            if fits && self.is_range_good(&part, *offset, *length, hash, &mut buffer) {
-                have.insert(*offset, offset + u64::from(*length));
+            if fits
+                && self.is_range_good(&part, *offset, *length, hash, &mut buffer)
+                && have.insert(*offset, offset + u64::from(*length))
+            {
+                good.push((*offset, *length, *hash));
             }
         }
         let kept = have.total();
@@ -290,7 +297,7 @@ impl<T: Transport> Receiver<'_, T> {
         self.counts.kept_bytes.fetch_add(kept, Ordering::Relaxed);
         let missing = have.missing(file.size);
         stage.keep_open(earlier.part, part.into());
-        file.state = Mutex::new(State::Open(Part::resumed(earlier.part, have)));
+        file.state = Mutex::new(State::Open(Part::resumed(earlier.part, have, self.to_read_back(good))));
         self.under_way.add(file.id);
         if missing.is_empty() {
             // Killed between the last write and the end.
@@ -312,7 +319,7 @@ impl<T: Transport> Receiver<'_, T> {
 
     /// Ranges written without hashes count only where none are asked for.
     fn is_range_good(&self, part: &std::fs::File, offset: u64, length: u32, hash: &[u8; 32], buffer: &mut Vec<u8>) -> bool {
-        if *hash == [0; 32] { !self.options.verify } else { Stage::holds(part, offset, length, hash, buffer) }
+        if *hash == [0; 32] { !self.options.verify.hashes() } else { Stage::holds(part, offset, length, hash, buffer) }
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) fn receive<T: Transport>(
         waits: Waits { threads: 1, ..Waits::default() },
     });
     let sender = std::thread::scope(|scope| {
-        scope.spawn(|| session.guard(|| blocks(session, &line, options.verify)));
+        scope.spawn(|| session.guard(|| blocks(session, &line, options.verify.hashes())));
         listen(session, incoming, &line).map_err(|error| session.fail(error))
     });
     session.check()?;

@@ -68,6 +68,6 @@ impl<T: Transport> Receiver<'_, T> {
             self.session.observer.event(Event::UnderWay(&files));
         }
         let parts = told.into_iter().map(|(file, arrived)| Part { id: file.id, arrived }).collect();
-        if there { self.session.send(&Message::UnderWay(parts)) } else { Ok(()) }
+        if there { self.session.say(&Message::UnderWay(parts)) } else { Ok(()) }
     }
 }

@@ -12,6 +12,7 @@ use std::sync::mpsc::SyncSender;
 use rustix::io::Errno;
 
 use super::commit::Ready;
+use super::read_back::{FEWEST_AT_ONCE, Sent};
 use super::tree::Tree;
 use super::{Incomplete, Receiver, WRITERS, hand_over};
 use crate::block::{self, Hash, Piece, PieceSum};
@@ -45,6 +46,8 @@ pub(super) struct Part {
     /// Written in this run.
     pub(super) bytes: u64,
     sum: PieceSum,
+    /// What is to be read back.
+    pieces: Vec<Sent>,
     end: Option<End>,
 }
 
@@ -72,8 +75,8 @@ impl State {
 }
 
 impl Part {
-    pub(super) fn resumed(number: u64, have: Ranges) -> Self {
-        Self { number, kept: have.total(), taken: have, bytes: 0, sum: PieceSum::default(), end: None }
+    pub(super) fn resumed(number: u64, have: Ranges, pieces: Vec<Sent>) -> Self {
+        Self { number, kept: have.total(), taken: have, bytes: 0, sum: PieceSum::default(), pieces, end: None }
     }
 }
 
@@ -104,8 +107,10 @@ impl<'a, T: Transport> Writer<'a, T> {
 
     fn work(&mut self, rx: &T::Rx) -> Result<(), CopyError> {
         let result = loop {
-            if let Err(error) = self.receiver.session.check() {
-                break Err(error);
+            // A block that is here need not be sent again: where only the peer is gone, the blocks are worked off to the last.
+            let stopped = self.receiver.session.check();
+            if stopped.is_err() && !self.receiver.session.is_cut_off() {
+                break stopped;
             }
             match timed(&mut self.waits.transport, || rx.recv()) {
                 Err(error) => break Err(CopyError::Connection(error)),
@@ -132,7 +137,7 @@ impl<'a, T: Transport> Writer<'a, T> {
         for ((piece, content), file) in pieces.iter().zip(files) {
             // A file that failed here or at the sender: its late pieces are dropped.
             let Some(file) = file else { continue };
-            let verify = receiver.options.verify;
+            let verify = receiver.options.verify.hashes();
             if timed(&mut self.waits.hash, || block::hash(content, verify)) != piece.hash && verify {
                 receiver.fail(&file, Why::HashMismatch)?;
             } else if piece.whole {
@@ -149,7 +154,11 @@ impl<'a, T: Transport> Writer<'a, T> {
         }
         receiver.tree.stage.append(&records).map_err(|errno| receiver.broken(errno))?;
         for done in done {
-            hand_over(&self.ready, done)?;
+            match hand_over(&self.ready, done) {
+                // The journal has it: the next run gives it its name.
+                Err(_) if receiver.session.is_cut_off() => {}
+                result => result?,
+            }
         }
         Ok(())
     }
@@ -165,7 +174,10 @@ impl<T: Transport> Receiver<'_, T> {
             return Ok(vec![None; pieces.len()]);
         }
         while files.last_id < last {
-            self.session.check()?;
+            if self.session.check().is_err() {
+                // It will not be: what it is about was under way when the copy failed.
+                break;
+            }
             if files.ended {
                 return Err(CopyError::PeerMisbehaved("content of a file that was not announced"));
             }
@@ -207,7 +219,8 @@ impl<T: Transport> Receiver<'_, T> {
         self.counts.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
         lock(&self.files).open.remove(&file.id);
         let record = Record::Complete { part, path: file.key, source: file.source, made: meta::made(&stat), hash: Some(hash) };
-        Ok(Some(Box::new((record, Ready::new(file, part, file.size)))))
+        let pieces = self.to_read_back([(0, content.len() as u32, hash)]);
+        Ok(Some(Box::new((record, Ready::new(file, part, file.size, pieces)))))
     }
 
     fn write_piece(&self, file: &Incomplete, piece: &Piece, content: &[u8]) -> Result<Option<Ready>, CopyError> {
@@ -244,8 +257,17 @@ impl<T: Transport> Receiver<'_, T> {
             self.counts.bytes.fetch_add(u64::from(piece.length), Ordering::Relaxed);
             part.bytes += u64::from(piece.length);
             part.sum.add(offset, piece.length, &piece.hash);
-            part.end.filter(|end| end.bytes <= part.bytes)
+            part.pieces.extend(self.to_read_back([(offset, piece.length, piece.hash)]));
+            let full = part.pieces.len() >= FEWEST_AT_ONCE && self.remembers_too_much();
+            let early = if full { std::mem::take(&mut part.pieces) } else { Vec::new() };
+            (part.end.filter(|end| end.bytes <= part.bytes), early)
         };
+        let (complete, early) = complete;
+        if !early.is_empty()
+            && let Err(why) = self.read_back_early(number, &early)
+        {
+            return self.fail(file, why).map(|()| None);
+        }
         match complete {
             Some(end) => self.complete_now(file, end),
             None => Ok(None),
@@ -257,7 +279,7 @@ impl<T: Transport> Receiver<'_, T> {
         if matches!(state, State::Waiting) {
             self.started(file);
             let (number, fd) = self.tree.stage.create(0o600)?;
-            *state = State::Open(Part::resumed(number, Ranges::default()));
+            *state = State::Open(Part::resumed(number, Ranges::default(), Vec::new()));
             let fd = self.tree.stage.keep_open(number, fd);
             rustix::fs::ftruncate(&*fd, file.size)?;
             self.under_way.add(file.id);
@@ -298,7 +320,7 @@ impl<T: Transport> Receiver<'_, T> {
         if part.bytes != end.bytes || (end.size != file.size && !file.stream) {
             return Err(CopyError::PeerMisbehaved("an end that does not fit the file"));
         }
-        if self.options.verify && part.bytes > 0 && part.sum.to_bytes() != end.sum {
+        if self.options.verify.hashes() && part.bytes > 0 && part.sum.to_bytes() != end.sum {
             self.drop_part(&part);
             return self.fail(file, Why::HashMismatch).map(|()| None);
         }
@@ -320,7 +342,7 @@ impl<T: Transport> Receiver<'_, T> {
                 Record::Complete { part: part.number, path: file.key, source: file.source, made: meta::made(&stat), hash: None };
             self.tree.stage.append(&[record]).map_err(|errno| self.broken(errno))?;
         }
-        Ok(Some(Ready::new(file, part.number, meta::size(&stat))))
+        Ok(Some(Ready::new(file, part.number, meta::size(&stat), part.pieces)))
     }
 
     fn started(&self, file: &Incomplete) {

@@ -43,7 +43,7 @@ impl<T: Transport> Sender<'_, T> {
 
     /// Whether pieces are remembered, to tell afterwards which of them changed.
     pub(super) fn names_blocks(&self) -> bool {
-        self.job.options.changed == Changed::Take && self.job.options.verify
+        self.job.options.changed == Changed::Take && self.job.options.verify.hashes()
     }
 
     /// What changed in a file that was read to its end, and that has this state then.

@@ -21,8 +21,11 @@ use crate::session::{POLL, lock};
 pub(super) const MAX_FILES: usize = 1 << 16;
 /// Most small files in a block: it bounds the piece table.
 const MAX_BATCH: usize = 1024;
-/// Blocks that may be read while it is open whether they count: what a first round trip can carry, and little enough to send in vain.
+/// Blocks that may be read while it is open whether they count ..
 const EARLY_BLOCKS: usize = 2;
+/// .. and their content: together half of a usual block, for a copy that is resumed sends them in vain, and ten times what the first flight of a
+/// connection carries that knows nothing of its path.
+const EARLY_CONTENT: usize = 256 << 10;
 
 /// Pieces of a file that are remembered: those of a tebibyte, in 48 MiB.
 const MAX_SENT: usize = 1 << 20;
@@ -244,7 +247,8 @@ impl State {
     fn next(&mut self) -> Option<Job> {
         if let Some(cut) = self.cuts.front_mut() {
             let large = cut.large.clone();
-            if let Some((offset, length)) = cut.next() {
+            let most = if self.early.is_some() { EARLY_CONTENT } else { MAX_CONTENT };
+            if let Some((offset, length)) = cut.next(most as u64) {
                 lock(&large.tally).reading += 1;
                 return Some(Job::Piece(large, offset, length));
             }
@@ -259,7 +263,7 @@ impl State {
             return self.next();
         }
         let mut batch = Vec::new();
-        let mut room = MAX_CONTENT as u64;
+        let mut room = if self.early.is_some() { EARLY_CONTENT } else { MAX_CONTENT } as u64;
         while let Some((file, wanted)) = self.ready.front() {
             let small = wanted.is_none() && file.state.size <= room && matches!(file.entry.kind, Kind::File { .. });
             if small && batch.len() < MAX_BATCH && file.state.size <= MAX_CONTENT as u64 {
@@ -289,7 +293,8 @@ impl State {
 }
 
 impl Cut {
-    fn next(&mut self) -> Option<(u64, usize)> {
+    /// The next piece, of at most so many bytes.
+    fn next(&mut self, most: u64) -> Option<(u64, usize)> {
         if !self.large.is_wanted() {
             return None;
         }
@@ -308,7 +313,7 @@ impl Cut {
             }
             let run_end = if self.sparse { end.min(self.data_until) } else { end };
             let chunk = MAX_CONTENT as u64;
-            let stop = run_end.min((start / chunk + 1) * chunk);
+            let stop = run_end.min((start / chunk + 1) * chunk).min(start + most);
             self.ranges.pop_front();
             if stop < end {
                 self.ranges.push_front((stop, end));

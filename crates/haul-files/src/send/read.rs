@@ -97,7 +97,7 @@ impl<T: Transport> Reader<'_, T> {
             };
             self.sender.tell_change(file, change)?;
             let content = block.get(start..).unwrap_or_default();
-            let verify = self.sender.job.options.verify;
+            let verify = self.sender.job.options.verify.hashes();
             let hash = timed(&mut self.waits.hash, || block::hash(content, verify));
             let whole = !self.sender.job.in_order;
             let piece = Piece { file: file.entry.id, offset: 0, length: content.len() as u32, whole, hash };
@@ -157,7 +157,7 @@ impl<T: Transport> Reader<'_, T> {
                     }
                     // Of a file that goes on as a stream nothing more is needed here; where the order matters it cannot.
                     if read == length || (self.sender.job.in_order && read > 0) {
-                        let verify = self.sender.job.options.verify;
+                        let verify = self.sender.job.options.verify.hashes();
                         let hash = timed(&mut self.waits.hash, || block::hash(&block, verify));
                         let piece = Piece { file: large.file.entry.id, offset, length: read as u32, whole: false, hash };
                         self.emit(block, &[piece])?;
@@ -231,7 +231,7 @@ impl<T: Transport> Reader<'_, T> {
             if block.is_empty() {
                 break;
             }
-            let verify = self.sender.job.options.verify;
+            let verify = self.sender.job.options.verify.hashes();
             let hash = timed(&mut self.waits.hash, || block::hash(&block, verify));
             let piece = Piece { file: file.entry.id, offset, length: block.len() as u32, whole: false, hash };
             sum.add(offset, piece.length, &hash);

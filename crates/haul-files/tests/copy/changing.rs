@@ -96,7 +96,7 @@ fn a_log_that_grows_is_copied_up_to_its_length_at_the_start_and_once() {
     let (path, size) = (log.as_path().into(), content.len() as u64);
     assert_eq!(changes(&report), [ChangedFile { path, taken: size, now: size + 14, rewritten: Some(vec![]) }]);
     assert!(sent < size + 100_000, "{sent} bytes sent for {size}");
-    assert!(report.verified);
+    assert_eq!(report.verified, Some(haul_files::Verified::OnArrival));
     assert_nothing_left(&p.to);
 }
 
@@ -146,7 +146,7 @@ fn without_hashes_the_file_is_named_and_its_blocks_are_not() {
     let file = p.from.join("file");
     write(&file, noise(9 * MIB, 1));
     let meddler = Meddler::new(|| overwrite(&file, b"x", 5));
-    let options = Options { verify: false, ..Options::default() };
+    let options = Options { verify: haul_files::Verify::Off, ..Options::default() };
     let (report, _) = copy(&file, &p.to, options, &Silent, &meddler);
     assert!(matches!(&*changes(&report), [ChangedFile { rewritten: None, .. }]), "{:?}", report.notes);
 }

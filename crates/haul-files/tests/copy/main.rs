@@ -14,3 +14,4 @@ mod resume;
 mod strangers;
 mod trees;
 mod unsized_files;
+mod verify;

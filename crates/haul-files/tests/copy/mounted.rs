@@ -105,7 +105,7 @@ fn broken_off_it_goes_on_without_sending_again() {
     let Some(_mounted) = Mounted::tmpfs(&p.to.join("tree/sub"), "size=64m") else { return };
     let mut sent = 0;
     for after in [4, 8, 12] {
-        let broken = Conditions { break_after: Some(after), shuffle: 4, seed: after, capacity: 4 };
+        let broken = Conditions { break_after: Some(after), shuffle: 4, seed: after, capacity: 4, arrived: false };
         let outcome = push_paths(&[&source], &p.to, preserving(), broken);
         assert!(outcome.client.is_err());
         sent += outcome.bytes;
@@ -149,7 +149,7 @@ fn what_a_killed_run_left_beside_a_place_goes_and_nothing_else_does() {
     let p = places();
     let file = p.from.join("file");
     write(&file, noise(20 << 20, 1));
-    let breaking = Conditions { break_after: Some(15), shuffle: 8, seed: 1, capacity: 8 };
+    let breaking = Conditions { break_after: Some(15), shuffle: 8, seed: 1, capacity: 8, arrived: false };
     assert!(push_paths(&[&file], &p.to, Options::default(), breaking).client.is_err());
     let stage = stage(&p.to);
     let name = stage.file_name().unwrap().to_str().unwrap().to_owned();

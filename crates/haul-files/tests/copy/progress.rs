@@ -87,7 +87,7 @@ fn going_on_from_an_earlier_run_is_told_on_both_sides() {
     for pulled in [false, true] {
         let p = places();
         write(p.from.join("file"), noise(20 << 20, 1));
-        let breaking = Conditions { break_after: Some(15), shuffle: 8, seed: 1, capacity: 8 };
+        let breaking = Conditions { break_after: Some(15), shuffle: 8, seed: 1, capacity: 8, arrived: false };
         let first = if pulled {
             pull_paths(&[&p.from.join("file")], Destination::Path(p.to.clone()), recursive(), breaking)
         } else {

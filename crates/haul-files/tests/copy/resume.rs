@@ -21,7 +21,7 @@ fn tree(root: &Path) {
 }
 
 fn breaking(after: u64, seed: u64) -> Conditions {
-    Conditions { break_after: Some(after), shuffle: 8, seed, capacity: 8 }
+    Conditions { break_after: Some(after), shuffle: 8, seed, capacity: 8, arrived: false }
 }
 
 /// In every file that has its name: all of the old content or all of the new.
@@ -65,6 +65,52 @@ fn broken_anywhere_the_next_run_sends_only_what_is_missing() {
             assert_eq!(report.files + report.skipped_files, 403);
             assert_same(&source, &p.to.join("tree"));
             assert_nothing_left(&p.to);
+        }
+    }
+}
+
+/// What goes over the transport besides content: piece tables, and of each block what the cut at a megabyte leaves.
+const AROUND: u64 = 100_000;
+/// What a sender sends before it knows that something is there already.
+const IN_VAIN: u64 = 512 << 10;
+
+/// Cuts a copy after so many blocks and runs it again: the bytes that were sent twice, and blocks that were under way at most.
+fn sent_again(after: u64, arrived: bool, pulled: bool) -> u64 {
+    let p = places();
+    let source = p.from.join("tree");
+    tree(&source);
+    let copy = |conditions| {
+        if pulled {
+            pull_paths(&[&source], Destination::Path(p.to.clone()), preserving(), conditions)
+        } else {
+            push_paths(&[&source], &p.to, preserving(), conditions)
+        }
+    };
+    let first = copy(Conditions { arrived, ..breaking(after, after + 1) });
+    assert!(first.client.is_err() && first.server.is_err());
+    let second = copy(shuffled(after));
+    let sent = first.bytes + second.bytes;
+    let total: u64 = (32 << 20) + 5 + (0..400).map(|i| i * 50).sum::<u64>();
+    second.clean();
+    assert_same(&source, &p.to.join("tree"));
+    assert_nothing_left(&p.to);
+    sent.saturating_sub(total + 2 * AROUND)
+}
+
+#[test]
+fn after_a_cut_only_what_was_lost_under_way_is_sent_again() {
+    for pulled in [false, true] {
+        let in_vain = if pulled { 0 } else { IN_VAIN };
+        for after in [0, 1, 2, 3, 5, 9, 14, 20, 27, 32] {
+            // Killed with all that is under way: the capacity of the transport.
+            let again = sent_again(after, false, pulled);
+            assert!(
+                again <= after.min(8) * (1 << 20) + in_vain,
+                "{again} bytes sent again after {after} blocks, pulled: {pulled}"
+            );
+            // The sender is killed, and what it has sent arrives all the same.
+            let again = sent_again(after, true, pulled);
+            assert!(again <= in_vain, "{again} bytes sent again after {after} blocks that arrived, pulled: {pulled}");
         }
     }
 }

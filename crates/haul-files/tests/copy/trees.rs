@@ -78,7 +78,7 @@ fn everything_with_all_metadata_both_ways() {
         let report = push_paths(&[&tree], &p.to, preserving(), shuffled(seed)).clean();
         assert_same(&tree, &p.to.join("tree"));
         assert_eq!(report.hard_links, 3);
-        assert!(report.verified);
+        assert_eq!(report.verified, Some(haul_files::Verified::OnArrival));
         let (source, copy) = (fs::metadata(tree.join("holes")).unwrap(), fs::metadata(p.to.join("tree/holes")).unwrap());
         assert!(copy.blocks() <= source.blocks() + 16, "{} blocks of {}", copy.blocks(), source.blocks());
         assert_nothing_left(&p.to);

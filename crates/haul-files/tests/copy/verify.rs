@@ -1,0 +1,174 @@
+//! What is verified, and what is said about it.
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use haul_files::memory::{Conditions, pair};
+use haul_files::{
+    Cancel, Destination, Event, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, Verified, Verify, Why, push,
+    serve,
+};
+
+use crate::fixture::*;
+use crate::resume::stage;
+
+const LARGE: usize = (3 << 20) + 5;
+
+fn verifying(verify: Verify) -> Options {
+    Options { verify, ..recursive() }
+}
+
+fn tree(root: &Path) {
+    write(root.join("a"), noise(1000, 1));
+    write(root.join("large"), noise(LARGE, 2));
+    write(root.join("z"), noise(70_000, 3));
+    write(root.join("empty"), "");
+}
+
+/// Changes a byte of a part file on the disk, between the sync and the reading.
+struct Damage<'a> {
+    to: &'a Path,
+    /// The size of the part file, and where.
+    size: usize,
+    at: u64,
+}
+
+impl Observer for Damage<'_> {
+    fn event(&self, event: Event<'_>) {
+        let Event::ReadingBack { .. } = event else { return };
+        let parts = fs::read_dir(stage(self.to)).unwrap().map(|entry| entry.unwrap().path());
+        for path in parts.filter(|path| !path.ends_with("journal")) {
+            let file = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
+            if file.metadata().unwrap().len() == self.size as u64 {
+                file.write_all_at(b"?", self.at).unwrap();
+                file.sync_all().unwrap();
+            }
+        }
+    }
+    fn wants_files(&self) -> bool {
+        true
+    }
+}
+
+fn copied(from: &Path, to: &Path, options: Options, server: &dyn Observer) -> Report {
+    let (here, there) = pair(Conditions::default());
+    let job = PushJob { sources: vec![PathBuf::from(from).into()], destination: to.to_owned(), options };
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve(there, &account(), server, &Cancel::new()).unwrap());
+        let client = push(here, &job, &Silent, &Cancel::new()).unwrap();
+        let server = server.join().unwrap();
+        assert_eq!((client.verified, client.read_back), (server.verified, server.read_back));
+        assert_eq!(client.problem_count, server.problem_count);
+        client
+    })
+}
+
+#[test]
+fn the_report_says_what_was_verified() {
+    for (verify, verified, files) in
+        [(Verify::Off, Verified::No, 0), (Verify::Arrival, Verified::OnArrival, 0), (Verify::ReadBack, Verified::ReadBack, 3)]
+    {
+        let p = places();
+        tree(&p.from);
+        let report = copied(&p.from, &p.to, verifying(verify), &Silent);
+        assert_eq!((report.files, report.verified), (4, Some(verified)));
+        // The empty one has nothing to read.
+        assert_eq!(report.read_back.direct_files + report.read_back.uncached_files, files);
+        assert_same_content(&p.from, &p.to.join("from"));
+        assert_nothing_left(&p.to);
+    }
+}
+
+#[test]
+fn nothing_is_verified_where_nothing_came() {
+    let p = places();
+    tree(&p.from);
+    let options = Options { skip_same: true, ..recursive() };
+    assert_eq!(copied(&p.from, &p.to, options, &Silent).verified, Some(Verified::OnArrival));
+    let again = copied(&p.from, &p.to, options, &Silent);
+    assert_eq!((again.files, again.skipped_files, again.verified), (0, 4, None));
+    let report = push_paths(&[&p.from.join("missing")], &p.to, recursive(), Conditions::default()).partial();
+    assert_eq!((report.problem_count, report.verified), (1, None));
+    let report = push_paths(&[&p.from.join("empty")], &p.to, recursive(), Conditions::default()).clean();
+    assert_eq!((report.files, report.verified), (1, None));
+}
+
+#[test]
+fn damage_between_writing_and_reading_back_is_found_and_named() {
+    for (name, size, at) in [("a", 1000, 999), ("large", LARGE, 0), ("large", LARGE, LARGE as u64 - 1), ("large", LARGE, 1 << 20)]
+    {
+        let p = places();
+        tree(&p.from);
+        write(p.to.join("from").join(name), "old");
+        let damage = Damage { to: &p.to, size, at };
+        let report = copied(&p.from, &p.to, verifying(Verify::ReadBack), &damage);
+        assert_eq!((report.files, report.problem_count), (3, 1), "{name} {at}");
+        assert_eq!(report.problems[0].why, Why::ReadBackMismatch);
+        assert!(report.problems[0].path.to_path().ends_with(name));
+        assert_eq!(fs::read_to_string(p.to.join("from").join(name)).unwrap(), "old");
+        assert_nothing_left(&p.to);
+        // Without reading back nobody notices: that is what the default does not promise. The next copy repairs it.
+        copied(&p.from, &p.to, verifying(Verify::ReadBack), &Silent);
+        assert_same_content(&p.from, &p.to.join("from"));
+    }
+}
+
+#[test]
+fn what_an_earlier_run_left_is_read_back_too() {
+    let p = places();
+    let file = p.from.join("file");
+    write(&file, noise(20 << 20, 1));
+    let options = verifying(Verify::ReadBack);
+    let breaking = Conditions { break_after: Some(15), capacity: 8, ..Conditions::default() };
+    assert!(push_paths(&[&file], &p.to, options, breaking).client.is_err());
+    let damage = Damage { to: &p.to, size: 20 << 20, at: 1 << 20 };
+    let report = copied(&file, &p.to, options, &damage);
+    assert!(report.resumed.as_u64() > 2 << 20);
+    assert_eq!((report.files, &report.problems[0].why), (0, &Why::ReadBackMismatch));
+    let report = copied(&file, &p.to, options, &Silent);
+    assert_eq!((report.files, report.verified), (1, Some(Verified::ReadBack)));
+}
+
+#[test]
+fn it_says_how_it_was_read() {
+    // Here it is the disk, where there is one; elsewhere it is memory.
+    for dir in [tempfile::tempdir().unwrap(), temporary()] {
+        let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+        fs::create_dir(&to).unwrap();
+        tree(&from);
+        let report = copied(&from, &to, verifying(Verify::ReadBack), &Silent);
+        let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECT;
+        let direct = rustix::fs::open(from.join("large"), flags, rustix::fs::Mode::empty()).is_ok();
+        let expected = if direct { (3, 0) } else { (0, 3) };
+        let ReadBack { direct_files, uncached_files, .. } = report.read_back;
+        assert_eq!((direct_files, uncached_files), expected, "{}", dir.path().display());
+    }
+}
+
+#[test]
+fn a_file_that_its_owner_may_not_read_is_read_back_and_keeps_its_mode() {
+    let p = places();
+    write(p.from.join("file"), noise(5000, 1));
+    let mode: fs::Permissions = std::os::unix::fs::PermissionsExt::from_mode(0o200);
+    if is_root() {
+        fs::set_permissions(p.from.join("file"), mode.clone()).unwrap();
+        let options = Options { preserve: true, ..verifying(Verify::ReadBack) };
+        let report = copied(&p.from.join("file"), &p.to, options, &Silent);
+        assert_eq!((report.files, report.verified), (1, Some(Verified::ReadBack)));
+        let seen = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(p.to.join("file")).unwrap().permissions());
+        assert_eq!(seen & 0o7777, 0o200);
+    }
+}
+
+#[test]
+fn a_stream_cannot_be_read_back_and_its_file_can() {
+    let p = places();
+    let sources = vec![SourceSpec::stream(std::io::Cursor::new(noise(LARGE, 1)))];
+    let job = PushJob { sources, destination: p.to.join("file"), options: verifying(Verify::ReadBack) };
+    let report = run_push(&job, &account(), Conditions::default(), &Silent, |_| {}).clean();
+    assert_eq!(report.verified, Some(Verified::ReadBack));
+    let sink = Destination::stream(std::io::sink());
+    let report = pull_paths(&[&p.to.join("file")], sink, verifying(Verify::ReadBack), Conditions::default()).clean();
+    assert_eq!(report.verified, Some(Verified::OnArrival));
+}
