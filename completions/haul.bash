@@ -166,7 +166,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --changed --no-verify --no-resume --reconnect --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --reconnect --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -174,6 +174,10 @@ _haul() {
             case "${prev}" in
                 --changed)
                     COMPREPLY=($(compgen -W "take fail retry" -- "${cur}"))
+                    return 0
+                    ;;
+                --verify)
+                    COMPREPLY=($(compgen -W "arrival read-back" -- "${cur}"))
                     return 0
                     ;;
                 --reconnect)

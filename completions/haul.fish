@@ -42,6 +42,8 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side 
 complete -c haul -n "__fish_haul_using_subcommand cp" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
 retry\t'Copy it again from its start, once; if it changes again, do not copy it'"
+complete -c haul -n "__fish_haul_using_subcommand cp" -l verify -d 'What is checked against the BLAKE3 hashes of what was read at the source' -r -f -a "arrival\t'What arrives, in memory, just before it is written; what the disk then keeps is not looked at. The default'
+read-back\t'That, and what the target\'s disk gives back after the sync, before the file gets its name: past the page cache (O_DIRECT), or where its file system cannot do that, through the cache after it was told to drop the file; the summary says which. A file that differs is named and does not get its name; exit status 1'"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l reconnect -d 'Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time after which silence ends a connection: what an outage does not end, a restart does not end either' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
@@ -59,7 +61,7 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s r -l recursive -d 'Copy
 complete -c haul -n "__fish_haul_using_subcommand cp" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l skip-same -d 'Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync\'s quick check. Sets times, as -p does'
-complete -c haul -n "__fish_haul_using_subcommand cp" -l no-verify -d 'Do not verify the written data against the source\'s BLAKE3 hash'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l no-verify -d 'Hash nothing and check nothing'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s q -l quiet -d 'Print nothing but errors'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s v -l verbose -d 'Say more; twice, and ssh says more too'

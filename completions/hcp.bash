@@ -23,7 +23,7 @@ _hcp() {
 
     case "${cmd}" in
         hcp)
-            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h -V --recursive --preserve --update --skip-same --changed --no-verify --no-resume --reconnect --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --help --version"
+            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h -V --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --reconnect --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -31,6 +31,10 @@ _hcp() {
             case "${prev}" in
                 --changed)
                     COMPREPLY=($(compgen -W "take fail retry" -- "${cur}"))
+                    return 0
+                    ;;
+                --verify)
+                    COMPREPLY=($(compgen -W "arrival read-back" -- "${cur}"))
                     return 0
                     ;;
                 --reconnect)
