@@ -137,9 +137,12 @@ impl Connection {
         if let Err(error) = keys.opener.open_into(header.epoch, header.path, header.number, head, body, &mut self.scratch) {
             return on_open_error(error);
         }
+        self.open_for_peer(run.stream)?;
+        if !self.has_room(run, len) {
+            return Ok(());
+        }
         self.note_packet(origin, header, packet.len(), true);
         self.quiet.on_data(origin.now);
-        self.open_for_peer(run.stream)?;
         let Some((stream, pool)) = self.streams.with_pool(run.stream) else { return Ok(()) };
         let has_credit = match stream.receive.as_mut() {
             Some(Receiver::Ordered(half)) => {
@@ -173,6 +176,14 @@ impl Connection {
         };
         self.reap(run.stream);
         within_credit(has_credit)
+    }
+
+    /// Whether a placed stream can take the bytes of an authentic packet.
+    fn has_room(&mut self, run: DataRun, len: usize) -> bool {
+        match self.streams.get_mut(run.stream).and_then(|stream| stream.receive.as_mut()) {
+            Some(Receiver::Placed(half)) if !half.is_discarding() => half.sink.has_room(run.offset, len),
+            _ => true,
+        }
     }
 
     /// Makes sure that the stream of an authentic packet exists, if it may.

@@ -23,6 +23,13 @@ pub trait Sink: Send {
     /// The sender has written `total` bytes in all and will write no more.
     fn finish(&mut self, total: u64);
 
+    /// Whether these bytes can be taken now if they are new; the packet is authentic. If not, it counts as lost on the way, and comes again. Bytes that will
+    /// never be wanted have room: they are acknowledged and dropped.
+    fn has_room(&mut self, offset: u64, len: usize) -> bool {
+        let _ = (offset, len);
+        true
+    }
+
     /// The sender has given up, or the connection has ended: nothing more comes.
     fn reset(&mut self, code: u64);
 

@@ -2,6 +2,9 @@
 
 use super::MAX_BLOCK;
 
+/// Pieces apart from each other in one block. In the smallest packets a block is 1,800 of them, so half as many gaps are the most there can be.
+const MAX_PIECES: usize = 2048;
+
 /// A block in the making.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
@@ -17,6 +20,16 @@ impl Assembly {
     /// One that fills `buffer`.
     pub(super) fn new(buffer: Vec<u8>) -> Self {
         Self { buffer, ..Self::default() }
+    }
+
+    /// Whether more pieces can be told apart; an honest peer's are packets, and there are fewer of them in a block.
+    pub(super) fn takes_pieces(&self) -> bool {
+        self.ranges.len() < MAX_PIECES
+    }
+
+    /// Memory that it takes.
+    pub(super) fn held(&self) -> usize {
+        self.buffer.len() + self.ranges.capacity() * size_of::<(usize, usize)>() + size_of::<Self>()
     }
 
     /// Whether the block may have bytes up to `end`.

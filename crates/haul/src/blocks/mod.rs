@@ -5,6 +5,7 @@
 //! The sender's buffers are encrypted from in place and come back to it when their block is acknowledged.
 
 mod assembly;
+mod completed;
 mod memory;
 mod queue;
 mod receive;

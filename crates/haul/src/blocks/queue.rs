@@ -31,8 +31,6 @@ struct Inner {
     /// Bytes of the whole stream, once known.
     total_bytes: Option<u64>,
     end: Option<End>,
-    spare: Vec<Vec<u8>>,
-    spare_bytes: usize,
     waiting: Waiters,
 }
 
@@ -70,7 +68,10 @@ impl Queue {
         woken.into_iter().for_each(Waker::wake);
     }
 
+    /// A block is complete; its buffer is held.
     pub(super) fn push(&self, index: u64, buffer: Vec<u8>, len: usize) {
+        let buffer = self.fitting(buffer, len);
+        self.memory.note(NOTED_BYTES);
         self.change(|inner| {
             inner.complete_bytes += len as u64;
             inner.ready.push_back(Complete { index, buffer, len });
@@ -111,12 +112,15 @@ impl Queue {
         self.consumed.load(Ordering::Acquire)
     }
 
-    /// A buffer that is not in use.
-    pub(super) fn recycled(&self) -> Option<Vec<u8>> {
-        let mut inner = self.inner();
-        let buffer = inner.spare.pop()?;
-        inner.spare_bytes -= buffer.len();
-        Some(buffer)
+    /// A block that is much smaller than its buffer moves to one of its size: many small blocks may wait here.
+    fn fitting(&self, buffer: Vec<u8>, len: usize) -> Vec<u8> {
+        if len > buffer.len() / 4 {
+            return buffer;
+        }
+        let small = buffer.get(..len).unwrap_or_default().to_vec();
+        self.memory.note(small.len());
+        self.memory.recycle(buffer);
+        small
     }
 
     /// Whether all blocks of the stream have arrived.
@@ -143,13 +147,20 @@ impl Queue {
 
     /// The application is done with a block of `len` bytes.
     pub(super) fn give_back(&self, buffer: Vec<u8>, len: usize) {
-        let mut inner = self.inner();
-        if inner.spare_bytes + buffer.len() <= MAX_SPARE_BYTES && inner.end.is_none() {
-            inner.spare_bytes += buffer.len();
-            inner.spare.push(buffer);
+        self.memory.give(NOTED_BYTES);
+        if buffer.len() >= WORTH_KEEPING && self.inner().end.is_none() {
+            self.memory.recycle(buffer);
+        } else {
+            self.memory.give(buffer.len());
         }
-        drop(inner);
         self.consumed.fetch_add(len as u64, Ordering::AcqRel);
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
+        self.memory.give(inner.ready.iter().map(|complete| complete.buffer.len() + NOTED_BYTES).sum());
     }
 }
 
@@ -199,5 +210,8 @@ impl Queues {
     }
 }
 
-/// Buffers kept for the next blocks.
-const MAX_SPARE_BYTES: usize = 48 << 20;
+/// What a complete block takes besides its bytes, the system's own notes about its memory included.
+const NOTED_BYTES: usize = size_of::<Complete>() + 32;
+
+/// Smaller buffers are not kept for other blocks.
+const WORTH_KEEPING: usize = 16 << 10;

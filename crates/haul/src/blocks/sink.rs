@@ -1,12 +1,13 @@
 //! Where the transport puts the bytes of a block stream.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use haul_proto::Sink;
 
 use super::MAX_BLOCK;
 use super::assembly::Assembly;
+use super::completed::Completed;
 use super::queue::Queue;
 
 /// Puts blocks together and hands the complete ones to the queue.
@@ -16,128 +17,176 @@ pub(super) struct BlockSink {
     current: Option<(u64, Assembly)>,
     /// Other incomplete blocks.
     others: HashMap<u64, Assembly>,
-    /// All blocks below it are complete.
-    complete_below: u64,
-    /// Complete blocks above it.
-    complete: BTreeSet<u64>,
+    complete: Completed,
     /// Size of the last complete block: the next will be about as large.
     usual_bytes: usize,
-    /// Bytes in the buffers of incomplete blocks.
-    open_bytes: usize,
+    /// What is held for incomplete blocks, and about those that are complete.
+    held_bytes: usize,
 }
 
 impl BlockSink {
     pub(super) fn new(queue: Arc<Queue>) -> Self {
-        Self {
-            queue,
-            current: None,
-            others: HashMap::new(),
-            complete_below: 0,
-            complete: BTreeSet::new(),
-            usual_bytes: 0,
-            open_bytes: 0,
-        }
+        Self { queue, current: None, others: HashMap::new(), complete: Completed::default(), usual_bytes: 0, held_bytes: 0 }
     }
 
-    /// More memory for incomplete blocks; false if there is enough already.
+    /// More memory; false if there is not enough.
     fn take_memory(&mut self, bytes: usize) -> bool {
-        let memory = self.queue.memory();
-        let fits = memory.take(bytes) <= memory.limit();
-        self.open_bytes += bytes;
-        if !fits {
-            self.give_memory(bytes);
+        let fits = self.queue.memory().take(bytes);
+        if fits {
+            self.held_bytes += bytes;
         }
         fits
     }
 
     fn give_memory(&mut self, bytes: usize) {
-        self.open_bytes -= bytes;
+        self.held_bytes -= bytes;
         self.queue.memory().give(bytes);
     }
 
-    /// The block at `offset`, with its buffer large enough, and where in it the bytes go.
-    fn open(&mut self, offset: u64, len: usize) -> Option<(&mut Assembly, usize)> {
+    /// What is noted has grown from `before` to `after`.
+    fn note_memory(&mut self, before: usize, after: usize) {
+        self.held_bytes = (self.held_bytes + after).saturating_sub(before);
+        self.queue.memory().note(after.saturating_sub(before));
+        self.queue.memory().give(before.saturating_sub(after));
+    }
+
+    /// The block that the bytes are for, if they can be new, and where in it they go.
+    fn place(&self, offset: u64, len: usize) -> Option<(u64, usize, usize)> {
         let (index, start) = (offset / MAX_BLOCK as u64, (offset % MAX_BLOCK as u64) as usize);
         let end = start.checked_add(len).filter(|&end| len > 0 && end <= MAX_BLOCK)?;
+        let assembly = match &self.current {
+            Some((current, assembly)) if *current == index => Some(assembly),
+            _ => self.others.get(&index),
+        };
+        let can_be_new = assembly.map_or_else(|| !self.complete.contains(index), |assembly| assembly.admits(end));
+        can_be_new.then_some((index, start, end))
+    }
+
+    /// A block that has been begun becomes the current one.
+    fn switch_to(&mut self, index: u64) -> Option<&mut Assembly> {
         if self.current.as_ref().is_none_or(|(current, _)| *current != index) {
-            self.switch_to(index)?;
+            let next = self.others.remove(&index)?;
+            if let Some((previous, assembly)) = self.current.replace((index, next)) {
+                self.others.insert(previous, assembly);
+            }
         }
-        let held = self.current.as_ref().filter(|(_, assembly)| assembly.admits(end))?.1.buffer.len();
-        let grown = if held < end { end.next_power_of_two().clamp(MIN_BUFFER_BYTES, MAX_BLOCK) } else { held };
-        if grown > held && !self.take_memory(grown - held) {
-            return None;
+        self.current.as_mut().map(|(_, assembly)| assembly)
+    }
+
+    /// Begins a block, or enlarges its buffer, so that it holds bytes up to `end`. False if there is no memory for it.
+    fn make_room(&mut self, index: u64, end: usize) -> bool {
+        if self.switch_to(index).is_none() && (!self.complete.reaches(index) || !self.begin(index)) {
+            return false;
         }
-        let (_, assembly) = self.current.as_mut()?;
-        if grown > held {
+        let Some((_, assembly)) = &self.current else { return false };
+        let held = assembly.buffer.len();
+        if end <= held {
+            return assembly.takes_pieces();
+        }
+        let grown = end.next_power_of_two().clamp(MIN_BUFFER_BYTES, MAX_BLOCK);
+        if !assembly.takes_pieces() || !self.take_memory(grown - held) {
+            return false;
+        }
+        if let Some((_, assembly)) = &mut self.current {
             assembly.buffer.resize(grown, 0);
         }
-        Some((assembly, start))
+        true
     }
 
-    fn switch_to(&mut self, index: u64) -> Option<()> {
-        if index < self.complete_below || index - self.complete_below > MAX_AHEAD || self.complete.contains(&index) {
-            return None;
+    /// Begins a block: in a buffer that was used before, or one as large as the last block; if there is no memory for that, in one that grows.
+    fn begin(&mut self, index: u64) -> bool {
+        let notes = Assembly::default().held();
+        if !self.take_memory(notes) {
+            return false;
         }
-        let next = match self.others.remove(&index) {
-            Some(assembly) => assembly,
-            None => self.start()?,
+        let buffer = match self.queue.memory().recycled() {
+            Some(buffer) => {
+                // It is held already.
+                self.held_bytes += buffer.len();
+                buffer
+            }
+            None if self.take_memory(self.usual_bytes) => vec![0; self.usual_bytes],
+            None => Vec::new(),
         };
-        if let Some((previous, assembly)) = self.current.replace((index, next)) {
+        if let Some((previous, assembly)) = self.current.replace((index, Assembly::new(buffer))) {
             self.others.insert(previous, assembly);
         }
-        Some(())
+        true
     }
 
-    fn start(&mut self) -> Option<Assembly> {
-        let buffer = self.queue.recycled().unwrap_or_else(|| vec![0; self.usual_bytes]);
-        self.take_memory(buffer.len()).then(|| Assembly::new(buffer))
+    /// Does something to the current block, and counts what it then takes.
+    fn change<R>(&mut self, change: impl FnOnce(&mut Assembly) -> R) -> Option<R> {
+        let (_, assembly) = self.current.as_mut()?;
+        let before = assembly.held();
+        let result = change(assembly);
+        let after = assembly.held();
+        self.note_memory(before, after);
+        Some(result)
     }
 
     /// Hands the current block on if all of it is there.
     fn finish_block(&mut self) {
         let Some(len) = self.current.as_ref().and_then(|(_, assembly)| assembly.complete_len()) else { return };
         let Some((index, assembly)) = self.current.take() else { return };
-        self.give_memory(assembly.buffer.len());
+        // The buffer stays held: it is the queue's.
+        self.held_bytes -= assembly.buffer.len();
+        self.give_memory(assembly.held() - assembly.buffer.len());
         self.usual_bytes = len.next_multiple_of(MIN_BUFFER_BYTES).min(MAX_BLOCK);
+        let before = self.complete.held();
         self.complete.insert(index);
-        while self.complete.remove(&self.complete_below) {
-            self.complete_below += 1;
-        }
+        self.note_memory(before, self.complete.held());
         self.queue.push(index, assembly.buffer, len);
     }
 }
 
 impl Sink for BlockSink {
+    /// Only in blocks that have been begun: the packet may be forged, and makes nothing before it has been opened.
     fn slot(&mut self, offset: u64, len: usize) -> Option<&mut [u8]> {
-        let (assembly, start) = self.open(offset, len)?;
-        let end = start + len;
-        if assembly.is_vacant(start, end) { assembly.buffer.get_mut(start..end) } else { None }
+        let (index, start, end) = self.place(offset, len)?;
+        let assembly = self.switch_to(index)?;
+        if assembly.takes_pieces() && assembly.is_vacant(start, end) { assembly.buffer.get_mut(start..end) } else { None }
     }
 
     fn commit(&mut self, offset: u64, len: usize, end: bool) {
-        let Some((assembly, start)) = self.open(offset, len) else { return };
-        assembly.fill(start, start + len);
-        if end {
-            assembly.end_at(start + len);
+        let Some((index, start, stop)) = self.place(offset, len) else { return };
+        if self.switch_to(index).is_none() {
+            return;
         }
+        self.change(|assembly| {
+            assembly.fill(start, stop);
+            if end {
+                assembly.end_at(stop);
+            }
+        });
         self.queue.note_received(len);
         self.finish_block();
     }
 
+    fn has_room(&mut self, offset: u64, len: usize) -> bool {
+        self.place(offset, len).is_none_or(|(index, _, end)| self.make_room(index, end))
+    }
+
     fn deliver(&mut self, offset: u64, bytes: &[u8], end: bool) -> usize {
-        let Some((assembly, start)) = self.open(offset, bytes.len()) else { return 0 };
-        let missing: Vec<_> = assembly.missing(start, start + bytes.len()).collect();
-        let mut new = 0;
-        for (from, to) in missing {
-            if let (Some(place), Some(source)) = (assembly.buffer.get_mut(from..to), bytes.get(from - start..to - start)) {
-                place.copy_from_slice(source);
-                assembly.fill(from, to);
-                new += to - from;
+        let Some((index, start, stop)) = self.place(offset, bytes.len()) else { return 0 };
+        if !self.make_room(index, stop) {
+            return 0;
+        }
+        let new = self.change(|assembly| {
+            let missing: Vec<_> = assembly.missing(start, stop).collect();
+            let mut new = 0;
+            for (from, to) in missing {
+                if let (Some(place), Some(source)) = (assembly.buffer.get_mut(from..to), bytes.get(from - start..to - start)) {
+                    place.copy_from_slice(source);
+                    assembly.fill(from, to);
+                    new += to - from;
+                }
             }
-        }
-        if end {
-            assembly.end_at(start + bytes.len());
-        }
+            if end {
+                assembly.end_at(stop);
+            }
+            new
+        });
+        let new = new.unwrap_or(0);
         self.queue.note_received(new);
         self.finish_block();
         new
@@ -150,7 +199,8 @@ impl Sink for BlockSink {
     fn reset(&mut self, code: u64) {
         self.current = None;
         self.others.clear();
-        self.give_memory(self.open_bytes);
+        self.complete = Completed::default();
+        self.give_memory(self.held_bytes);
         self.queue.reset(code);
     }
 
@@ -161,12 +211,9 @@ impl Sink for BlockSink {
 
 impl Drop for BlockSink {
     fn drop(&mut self) {
-        self.give_memory(self.open_bytes);
+        self.give_memory(self.held_bytes);
     }
 }
 
 /// Buffers grow from and by this.
 const MIN_BUFFER_BYTES: usize = 16 << 10;
-
-/// How far blocks may be ahead of the first incomplete one: a window of the smallest blocks. Bounds the memory for remembering them.
-const MAX_AHEAD: u64 = 1 << 22;

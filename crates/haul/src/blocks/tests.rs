@@ -97,27 +97,27 @@ fn hostile_places_are_refused() {
 fn memory_of_incomplete_blocks_is_bounded() {
     let mut sink = BlockSink::new(queue(Bytes::ZERO));
     let taken = (0..1000u64).filter(|index| arrive(&mut sink, (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count();
-    assert_eq!(taken, 32, "64 MiB of 2 MiB buffers");
+    assert_eq!(taken, 3, "8 MiB, notes included, are less than four buffers of 2 MiB");
 }
 
 #[test]
 fn streams_of_a_connection_share_the_bound() {
     let memory = Arc::new(BlockMemory::new(Bytes::ZERO));
     let mut sinks: Vec<BlockSink> = (0..3).map(|_| BlockSink::new(Arc::new(Queue::new(memory.clone())))).collect();
-    let mut fill = |sink: usize| {
-        let blocks = 0..40u64;
-        blocks.filter(|index| arrive(&mut sinks[sink], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count()
+    let fill = |sinks: &mut [BlockSink], sink: usize, mut blocks: std::ops::Range<u64>| {
+        let mut taken = 0;
+        blocks.all(|index| {
+            let fits = arrive(&mut sinks[sink], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1;
+            taken += usize::from(fits);
+            fits
+        });
+        taken
     };
-    assert_eq!([fill(0), fill(1)], [32, 0], "64 MiB of 2 MiB buffers, whoever has them");
+    assert_eq!([fill(&mut sinks, 0, 0..40), fill(&mut sinks, 1, 0..40)], [3, 0], "less than 8 MiB, whoever has them");
     sinks[0].reset(1);
-    let mut fill = |sink: usize| {
-        let blocks = 0..20u64;
-        blocks.filter(|index| arrive(&mut sinks[sink], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count()
-    };
-    assert_eq!([fill(1), fill(2)], [20, 12]);
+    assert_eq!([fill(&mut sinks, 1, 0..2), fill(&mut sinks, 2, 0..20)], [2, 1]);
     memory.set_memory(Bytes::mib(16));
-    let more = (20..40u64).filter(|index| arrive(&mut sinks[2], (index + 1) * MAX_BLOCK as u64 - 1, &[0], false) == 1).count();
-    assert_eq!(more, 16, "twice what was added to the connection's memory");
+    assert_eq!(fill(&mut sinks, 2, 20..50), 16, "twice what was added to the connection's memory");
     drop(sinks);
     assert_eq!(memory.held(), 0);
 }
@@ -143,4 +143,47 @@ fn streams_of_one_name_are_apart_by_their_connection() {
     }
     let queues = connections.each_ref().map(|queues| queues.get(id).expect("made"));
     assert_eq!(queues.each_ref().map(|queue| take(queue)), [Some((0, vec![1])), Some((0, vec![2]))]);
+}
+
+#[test]
+fn one_byte_blocks_take_no_more_than_there_is() {
+    let memory = Arc::new(BlockMemory::new(Bytes::mib(1)));
+    let queue = Arc::new(Queue::new(memory.clone()));
+    let mut sink = BlockSink::new(queue.clone());
+    let limit = 10 << 20;
+    // A large block first, so that buffers to come are large.
+    assert_eq!(arrive(&mut sink, 0, &vec![1; 1 << 20], true), 1 << 20);
+    let mut refused = 0;
+    for index in 1..200_000u64 {
+        let offset = index * MAX_BLOCK as u64;
+        if sink.has_room(offset, 1) {
+            assert_eq!(arrive(&mut sink, offset, &[7], true), 1);
+        } else {
+            refused += 1;
+        }
+        assert!(memory.held() <= limit + (1 << 20), "{} bytes held for {index} blocks", memory.held());
+    }
+    assert!(refused > 50_000, "{refused}");
+    // Those that were refused come again, when others have been read.
+    assert!(!sink.has_room(199_999 * MAX_BLOCK as u64, 1));
+    assert!(std::iter::from_fn(|| take(&queue)).count() > 50_000, "each takes about a hundred bytes");
+    assert!(sink.has_room(199_999 * MAX_BLOCK as u64, 1));
+    drop((sink, queue));
+    memory.set_memory(Bytes::ZERO);
+    assert!(memory.held() <= 2 << 20, "{} bytes of spare buffers", memory.held());
+}
+
+#[test]
+fn bytes_far_apart_in_one_block_are_bounded() {
+    let mut sink = BlockSink::new(queue(Bytes::mib(1)));
+    let taken = (0..10_000u64).filter(|at| sink.has_room(at * 2, 1) && arrive(&mut sink, at * 2, &[1], false) == 1).count();
+    assert_eq!(taken, 2048);
+}
+
+#[test]
+fn a_forged_packet_begins_no_block() {
+    let queue = queue(Bytes::mib(1));
+    let mut sink = BlockSink::new(queue.clone());
+    assert!((0..1000).all(|index| sink.slot(index * MAX_BLOCK as u64, 1000).is_none()));
+    assert_eq!(queue.memory().held(), 0);
 }
