@@ -21,7 +21,7 @@ use crate::exit::{Failure, chain};
 use crate::keys::{self, Known, KnownHosts};
 use crate::ssh::{Family, SshSession, candidates, resolve};
 use crate::state::StateDir;
-use crate::{clock, interrupt, proxy, tunnel};
+use crate::{clock, interrupt, output, proxy, session, tunnel};
 
 /// Without any answer over UDP for so long, it counts as blocked.
 const NO_ANSWER: Duration = Duration::from_secs(5);
@@ -82,6 +82,8 @@ pub struct Connected {
     pub advice: Vec<String>,
     endpoint: Endpoint,
     ssh: Option<Arc<Mutex<SshSession>>>,
+    /// Tells of outages.
+    outages: Option<output::OutageWatch>,
     /// How the peer was reached when ssh had logged in.
     routes: Routes,
     /// What is wrong if nothing is ever heard over UDP, where that was not waited for.
@@ -138,12 +140,17 @@ impl Connected {
 impl Connector<'_> {
     /// Connects, by whatever way the host asks for.
     pub fn connect(&self, host: &Host) -> Result<Connected, Failure> {
-        match host {
+        let mut connected = match host {
             Host::Ssh(host) => self.through_ssh(host),
             Host::Daemon(host) => self.to_daemon(host).map_err(Missed::into_failure),
             Host::Pinned(host, key) => self.to_key(host, *key),
             Host::Open(host, key) => self.to_anyone(host, *key),
+        }?;
+        // A copy tells with its progress.
+        if self.service != session::PROTOCOL && !self.quiet {
+            connected.outages = Some(output::OutageWatch::start(connected.connection.clone()));
         }
+        Ok(connected)
     }
 
     /// Connects to a daemon that was there before, as soon as it answers again; until `deadline`, and tries once in any case.
@@ -214,7 +221,16 @@ impl Connector<'_> {
             }
         })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
-        Ok(Connected { connection, advice, endpoint, ssh: None, routes: Routes::default(), no_answer: None, key_refused })
+        Ok(Connected {
+            connection,
+            advice,
+            endpoint,
+            ssh: None,
+            outages: None,
+            routes: Routes::default(),
+            no_answer: None,
+            key_refused,
+        })
     }
 
     /// What has a key of its own and this service.

@@ -10,6 +10,7 @@ pub mod operand;
 mod plan;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul::{ControllerChoice, TransportConfig};
 use haul_files::{Cancel, CopyError, Options, Report, Verified, Verify};
@@ -24,7 +25,7 @@ use crate::memory::{Memory, Way};
 use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally, Watched};
 use crate::processor::ProcessorWatch;
 use crate::reach::{Connected, Connector, Host};
-use crate::session::{ClientSession, Job, PROTOCOL};
+use crate::session::{ClientSession, Job, PROTOCOL, PathView};
 use crate::state::StateDir;
 use crate::{clock, interrupt, logging};
 
@@ -55,6 +56,8 @@ struct Copy<'a> {
     style: Style,
     connector: Connector<'a>,
     tally: Arc<Tally>,
+    /// How long connecting took, last.
+    login: Duration,
     outcome: Outcome,
     /// Hosts whose copy failed as a whole, and how.
     failures: Vec<Failure>,
@@ -70,6 +73,7 @@ impl<'a> Copy<'a> {
             style,
             connector: new_connector(args),
             tally: Arc::new(Tally::new(names)),
+            login: Duration::ZERO,
             outcome: Outcome::new(),
             failures: Vec::new(),
             advice: Vec::new(),
@@ -103,7 +107,9 @@ impl<'a> Copy<'a> {
     fn one(&mut self, host: &Host, job: &Job) -> Result<(), Failure> {
         let memory = self.memory(host, job);
         self.connector.transport.remembered = memory.as_ref().and_then(|(memory, name, way)| memory.look_up(name, *way));
+        let begun = clock::now();
         let mut connected = self.connector.connect(host)?;
+        self.login = clock::now() - begun;
         while let Some(again) = self.over(connected, host, job)? {
             if self.style != Style::Quiet {
                 let seconds = again.deadline.saturating_duration_since(clock::now()).as_secs();
@@ -147,15 +153,21 @@ impl<'a> Copy<'a> {
                 if again.is_some() && !interrupt::requested() {
                     return Ok(again);
                 }
-                return Err(connected.explained(self.explained(host, &error, &connected)));
+                return Err(connected.explained(self.explained(host, &error, &connected, &path)));
             }
         };
         let (sender_busiest, receiver_busiest) = match job {
             Job::Push(_) => (own_busiest, path.server_busiest),
             Job::Pull(_) => (path.server_busiest, own_busiest),
         };
-        let conditions =
-            Conditions { report: &report, path: path.sender.as_ref(), limit: self.limit(), sender_busiest, receiver_busiest };
+        let conditions = Conditions {
+            report: &report,
+            path: path.sender.as_ref(),
+            limit: self.limit(),
+            sender_busiest,
+            receiver_busiest,
+            login: self.login,
+        };
         self.outcome.verdict = output::verdict(&conditions);
         self.outcome.path = path.sender;
         self.account(&report);
@@ -192,12 +204,18 @@ impl<'a> Copy<'a> {
     }
 
     /// The engine's error with the host's name; ssh's end explains a connection that broke, never a reason that the far side gave.
-    fn explained(&self, host: &Host, error: &CopyError, connected: &Connected) -> Failure {
+    fn explained(&self, host: &Host, error: &CopyError, connected: &Connected, path: &PathView) -> Failure {
         let unexplained = matches!(error, CopyError::Connection(_) | CopyError::Cancelled);
         if !connected.ssh_has_ended() || !unexplained {
             return failure::explain(host, error, self.args.no_resume);
         }
-        let failure = Failure::new(format!("{host}: ssh ended in the middle of the copy"));
+        // The far side gives a connection up as this one does, and ssh ends with it: that is not the cause.
+        let why = if output::is_stalled(path.silence, Duration::from_micros(path.rtt_us)) {
+            format!("nothing has come over UDP for {} s, and the far side has given up", path.silence.as_secs())
+        } else {
+            "ssh ended in the middle of the copy".to_owned()
+        };
+        let failure = Failure::new(format!("{host}: {why}"));
         if self.args.no_resume { failure } else { failure.hint(failure::RESUME) }
     }
 

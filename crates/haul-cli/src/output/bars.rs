@@ -6,7 +6,7 @@ use haul_files::WirePath;
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::lines::{path_parts, time_left};
+use super::lines::{path_parts, stalled, time_left, waiting};
 use super::monitor::Look;
 use super::terminal::{colours, shown};
 
@@ -69,6 +69,12 @@ impl Bars {
 }
 
 fn total_line(look: &Look, part: f64) -> String {
+    if let Some(stalled) = stalled(&look.path) {
+        return stalled;
+    }
+    if let Some(waiting) = waiting(look) {
+        return waiting.to_owned();
+    }
     let counts = &look.counts;
     let share = if counts.complete { format!("{:3.0} %", part * 100.0) } else { "scanning".to_owned() };
     let mut parts = vec![share, format!("{} of {}", counts.present(), counts.found), look.rate.to_string()];
@@ -119,14 +125,11 @@ mod tests {
             elapsed: Duration::ZERO,
             active: Some((file, 1)),
         };
-        assert_eq!(file_line(&look), "RTT 0.00 ms  0/2 files  a\\u{1b}[2Jb (3.00 MiB) and 1 more");
+        assert_eq!(file_line(&look), "0/2 files  a\\u{1b}[2Jb (3.00 MiB) and 1 more");
         assert_eq!(file_part(&look), None);
         let file = ActiveFile { path: "big".into(), size: Bytes::mib(4), arrived: Some(Bytes::mib(1)) };
         look.active = Some((file, 0));
-        assert_eq!(
-            (file_line(&look).as_str(), file_part(&look)),
-            ("1.00 MiB of 4.00 MiB  RTT 0.00 ms  0/2 files  big", Some(0.25))
-        );
+        assert_eq!((file_line(&look).as_str(), file_part(&look)), ("1.00 MiB of 4.00 MiB  0/2 files  big", Some(0.25)));
         assert_eq!(total_line(&look, 0.25), " 25 %  1.00 MiB of 4.00 MiB  100 Mbit/s  1 s left");
     }
 }

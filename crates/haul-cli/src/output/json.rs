@@ -1,6 +1,6 @@
 //! Events for programs: one JSON object a line, on standard output.
 //!
-//! Every object has `event`: `start`, `resume`, `progress`, `file`, `problem`, `note`, `summary`. `file` in a `progress` event is the current file:
+//! Every object has `event`: `start`, `resume`, `stalled` (nothing comes from the other side; `left_s` until it is given up), `heard_again`, `progress`, `file`, `problem`, `note`, `summary`. `file` in a `progress` event is the current file:
 //! `name`, `size`, and `arrived`, which is null where it is not told (small files, an older version at the other end). Sizes are in bytes, rates in bits per second, times in
 //! seconds, unless the name says otherwise. Paths that are not UTF-8 are shown with replacement characters.
 
@@ -11,6 +11,7 @@ use haul_units::Bytes;
 use serde_json::{Value, json};
 
 use super::monitor::Look;
+use super::outage::Said;
 use super::tally::ActiveFile;
 use super::terminal::out_json;
 
@@ -48,6 +49,16 @@ pub fn note(note: &Note) {
     print(&json!({ "event": "note", "note": note.to_string() }));
 }
 
+/// Nothing comes from the other side any more, or something again.
+pub fn outage(said: Said) {
+    print(&match said {
+        Said::Begun { silence, left } => {
+            json!({ "event": "stalled", "silence_s": silence.as_secs_f64(), "left_s": left.as_secs_f64() })
+        }
+        Said::Ended { lasted } => json!({ "event": "heard_again", "lasted_s": lasted.as_secs_f64() }),
+    });
+}
+
 /// A file is in place.
 pub fn file(file: &ActiveFile) {
     print(&json!({ "event": "file", "path": file.path.to_string_lossy(), "bytes": file.size.as_u64() }));
@@ -80,8 +91,9 @@ fn progress(look: &Look) -> Value {
         "bytes_kept": look.counts.kept.as_u64(),
         "rate_bps": look.rate.as_bps(),
         "left_s": look.left().map(|left| left.as_secs_f64()),
-        "rtt_ms": look.path.rtt_us as f64 / 1000.0,
-        "loss": sender.map(|sender| sender.loss),
+        "rtt_ms": (look.path.rtt_us > 0).then(|| look.path.rtt_us as f64 / 1000.0),
+        "loss": sender.and_then(|sender| sender.told_loss()).map(haul_units::Ratio::as_f64),
+        "silence_s": look.path.silence.as_secs_f64(),
         "file": look.active.as_ref().map(|(file, _)| current(file)),
     })
 }
@@ -97,8 +109,8 @@ mod tests {
     #[test]
     fn a_progress_event_tells_what_has_arrived() {
         let counts = Counts { found: Bytes(100), arrived: Bytes(40), kept: Bytes(10), complete: true, ..Counts::default() };
-        let sender = PathReport { loss: 0.5, ..PathReport::default() };
-        let path = PathView { rtt_us: 1500, sender: Some(sender), server_busiest: 0.0, learned: None };
+        let sender = PathReport { rtt_us: 1500, loss: 0.5, ..PathReport::default() };
+        let path = PathView { rtt_us: 1500, sender: Some(sender), ..PathView::default() };
         let file = ActiveFile { path: "big".into(), size: Bytes(9), arrived: Some(Bytes(4)) };
         let (rate, elapsed, active) = (BitRate::from_bps(8), Duration::from_secs(2), Some((file, 0)));
         let look = Look { counts, path, rate, elapsed, active };

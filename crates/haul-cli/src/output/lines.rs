@@ -5,6 +5,7 @@ use std::time::Duration;
 use haul_units::Ratio;
 
 use super::monitor::Look;
+use super::outage::is_stalled;
 use super::print_line;
 use crate::session::PathView;
 
@@ -31,8 +32,14 @@ fn line(look: &Look) -> String {
     let counts = &look.counts;
     let more = if counts.complete { "" } else { "+" };
     let mut parts = Vec::new();
+    parts.extend(stalled(&look.path));
     if counts.complete {
         parts.push(Ratio::new(counts.present().as_u64() as f64 / counts.found.as_u64().max(1) as f64).to_string());
+    }
+    if let Some(waiting) = waiting(look) {
+        parts.push(waiting.to_owned());
+        parts.extend(path_parts(&look.path));
+        return parts.join("  ");
     }
     parts.push(format!("{} of {}{more}", counts.present(), counts.found));
     parts.push(look.rate.to_string());
@@ -42,6 +49,20 @@ fn line(look: &Look) -> String {
     parts.join("  ")
 }
 
+/// What is waited for before there is anything to count.
+pub fn waiting(look: &Look) -> Option<&'static str> {
+    let nothing = !look.counts.complete && look.counts.found_files == 0 && look.counts.found.as_u64() == 0;
+    nothing.then_some(if look.path.rtt_us == 0 { "waiting for the other side's answer" } else { "finding out what to copy" })
+}
+
+/// How long nothing has come, and how long that may still be, where it has lasted.
+pub fn stalled(path: &PathView) -> Option<String> {
+    let rtt = Duration::from_micros(path.rtt_us);
+    let left = path.timeout.saturating_sub(path.silence);
+    is_stalled(path.silence, rtt)
+        .then(|| format!("stalled for {}, waiting for {} more", short_duration(path.silence), short_duration(left)))
+}
+
 /// Time left, if that can be said.
 pub fn time_left(look: &Look) -> Option<String> {
     look.left().map(|left| format!("{} left", short_duration(left)))
@@ -49,8 +70,9 @@ pub fn time_left(look: &Look) -> Option<String> {
 
 /// Round-trip time and loss, as far as they are known.
 pub fn path_parts(path: &PathView) -> Vec<String> {
-    let mut parts = vec![format!("RTT {}", milliseconds(path.rtt_us))];
-    parts.extend(path.sender.map(|sender| format!("loss {}", Ratio::new(sender.loss))));
+    let mut parts = Vec::new();
+    parts.extend((path.rtt_us > 0).then(|| format!("RTT {}", milliseconds(path.rtt_us))));
+    parts.extend(path.sender.and_then(|sender| sender.told_loss()).map(|loss| format!("loss {loss}")));
     parts
 }
 
@@ -89,13 +111,31 @@ mod tests {
             arrived: Bytes::gib(1),
             ..Counts::default()
         };
-        let sender = PathReport { loss: 0.001, ..PathReport::default() };
-        let path = PathView { rtt_us: 150_200, sender: Some(sender), server_busiest: 0.0, learned: None };
+        let sender = PathReport { rtt_us: 150_200, loss: 0.001, ..PathReport::default() };
+        let path = PathView { rtt_us: 150_200, sender: Some(sender), ..PathView::default() };
         let mut look = Look { counts, path, rate: BitRate::gbps(1), elapsed: Duration::from_secs(9), active: None };
         assert_eq!(line(&look), "25.0 %  1.00 GiB of 4.00 GiB  1.00 Gbit/s  files 3/12  26 s left  RTT 150 ms  loss 0.10 %");
         look.counts.complete = false;
         look.path.sender = None;
         assert_eq!(line(&look), "1.00 GiB of 4.00 GiB+  1.00 Gbit/s  files 3/12+  RTT 150 ms");
+        look.path = PathView { silence: Duration::from_secs(30), timeout: Duration::from_secs(90), ..look.path };
+        assert_eq!(
+            line(&look),
+            "stalled for 30 s, waiting for 1:00 more  1.00 GiB of 4.00 GiB+  1.00 Gbit/s  files 3/12+  RTT 150 ms"
+        );
+    }
+
+    #[test]
+    fn before_the_first_answer_nothing_is_made_up() {
+        // What a transport reports that has sent packets and heard nothing.
+        let sender = PathReport { loss: 1.0, sent_pkts: 10, lost_pkts: 10, ..PathReport::default() };
+        let path = PathView { sender: Some(sender), ..PathView::default() };
+        let mut look =
+            Look { counts: Counts::default(), path, rate: BitRate::ZERO, elapsed: Duration::from_secs(5), active: None };
+        assert_eq!(line(&look), "waiting for the other side's answer");
+        look.path.rtt_us = 1000;
+        look.path.sender = None;
+        assert_eq!(line(&look), "finding out what to copy  RTT 1.00 ms");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use haul_units::{BitRate, Bytes};
 
 use super::bars::Bars;
 use super::lines::Lines;
+use super::outage::{Outage, Said};
 use super::tally::{ActiveFile, Counts};
 use super::{Style, Tally, json};
 use crate::session::PathView;
@@ -69,8 +70,15 @@ impl Monitor {
     pub fn start(style: Style, verbose: bool, watched: Watched) -> Self {
         let (stop, stopped) = mpsc::channel();
         let thread = thread::spawn(move || {
-            let mut watch =
-                Watch { view: View::new(style), verbose, watched, rates: Rates::start(), told: false, last_alive: clock::now() };
+            let mut watch = Watch {
+                view: View::new(style),
+                verbose,
+                watched,
+                rates: Rates::start(),
+                told: false,
+                last_alive: clock::now(),
+                outage: Outage::default(),
+            };
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 watch.tick();
             }
@@ -108,6 +116,7 @@ struct Watch {
     /// Whether the user has been told that the interrupt was heard.
     told: bool,
     last_alive: Instant,
+    outage: Outage,
 }
 
 impl Watch {
@@ -128,6 +137,10 @@ impl Watch {
             elapsed: now - self.rates.begun,
             active: tally.active(),
         };
+        let rtt = Duration::from_micros(look.path.rtt_us);
+        if let Some(said) = self.outage.look(look.path.silence, look.path.timeout, rtt) {
+            self.view.outage(said);
+        }
         self.view.show(&look);
     }
 
@@ -222,6 +235,14 @@ impl View {
             Self::Json(_) => json::file(file),
             Self::Quiet => {}
             Self::Lines(_) => line(),
+        }
+    }
+
+    fn outage(&self, said: Said) {
+        if let Self::Json(_) = self {
+            json::outage(said);
+        } else {
+            self.note(&said.words());
         }
     }
 

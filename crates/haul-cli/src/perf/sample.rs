@@ -139,7 +139,7 @@ impl From<&Stats> for PathSample {
             wait_application_us: micros(stats.waits.application),
             wait_window_us: micros(stats.waits.window),
             wait_credit_us: micros(stats.waits.credit),
-            wait_pacing_us: micros(stats.waits.pacing),
+            wait_pacing_us: micros(stats.waits.pacing + stats.waits.limit),
             each: Vec::new(),
         }
     }

@@ -71,6 +71,7 @@ impl Connector<'_> {
             connection,
             advice,
             endpoint,
+            outages: None,
             ssh: Some(Arc::new(Mutex::new(ssh))),
             routes: Routes::to(&addresses),
             no_answer,

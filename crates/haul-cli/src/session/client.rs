@@ -45,13 +45,15 @@ impl ClientSession {
     pub fn path(&self) -> impl Fn() -> PathView + Send + Sync + 'static {
         let (connection, reported, receiving) = (self.connection.clone(), Arc::clone(&self.reported), self.receiving);
         move || {
-            let own = PathReport::from(&connection.stats());
+            let stats = connection.stats();
+            let own = PathReport::from(&stats);
             let server = *reported.lock().unwrap_or_else(PoisonError::into_inner);
             let sender = if receiving { server.map(|server| server.path) } else { Some(own) };
             let server_busiest = server.map_or(0.0, |server| server.busiest);
             let told = server.and_then(|server| server.learned?.learned());
             let learned = if receiving { told } else { connection.learned() };
-            PathView { rtt_us: sender.map_or(own.rtt_us, |sender| sender.rtt_us), sender, server_busiest, learned }
+            let rtt_us = sender.map_or(own.rtt_us, |sender| sender.rtt_us);
+            PathView { rtt_us, silence: stats.silence, timeout: stats.idle_timeout, sender, server_busiest, learned }
         }
     }
 

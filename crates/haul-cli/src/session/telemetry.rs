@@ -20,7 +20,7 @@ const MAX_REPORT: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PathReport {
-    /// Round-trip time, smoothed.
+    /// Round-trip time, smoothed; 0 before the first answer.
     pub rtt_us: u64,
     /// Shortest round-trip time of late.
     pub min_rtt_us: u64,
@@ -38,8 +38,22 @@ pub struct PathReport {
     pub wait_window_us: u64,
     /// Time in which the receiver gave no credit.
     pub wait_credit_us: u64,
-    /// Time in which the pacer held packets back.
+    /// Time in which the pacer held packets back, at the congestion controller's rate.
     pub wait_pacing_us: u64,
+    /// The same at the user's.
+    pub wait_limit_us: u64,
+    /// How long the congestion controller took to find its rate, up to now if it has not.
+    pub start_us: u64,
+    /// Round trips since then.
+    pub rounds: u64,
+    /// Of these, with a queue.
+    pub queued_rounds: u64,
+    /// Packets lost by the overshoot of the start.
+    pub lost_starting_pkts: u64,
+    /// Packets lost later while a queue stood.
+    pub lost_queued_pkts: u64,
+    /// The largest rate at which data was seen to arrive.
+    pub best_bps: u64,
     /// Paths in use.
     pub paths: usize,
 }
@@ -59,8 +73,12 @@ pub struct ServerReport {
 /// What the client knows of the path and of the other side.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct PathView {
-    /// Round-trip time, from whoever measured one.
+    /// Round-trip time, from whoever measured one; 0 for nobody yet.
     pub rtt_us: u64,
+    /// How long nothing has come from the other side.
+    pub silence: Duration,
+    /// How long that may be at most.
+    pub timeout: Duration,
     /// The sender's figures; on a download, none before the first report.
     pub sender: Option<PathReport>,
     /// The part of the time that the server's busiest thread was busy; 0 before the first report.
@@ -73,8 +91,8 @@ impl From<&Stats> for PathReport {
     fn from(stats: &Stats) -> Self {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         Self {
-            rtt_us: micros(stats.rtt),
-            min_rtt_us: micros(stats.min_rtt),
+            rtt_us: if stats.is_measured { micros(stats.rtt) } else { 0 },
+            min_rtt_us: if stats.is_measured { micros(stats.min_rtt) } else { 0 },
             loss: stats.loss.as_f64(),
             sent_pkts: stats.sent_pkts,
             lost_pkts: stats.lost_pkts.saturating_sub(stats.spurious_pkts),
@@ -83,12 +101,24 @@ impl From<&Stats> for PathReport {
             wait_window_us: micros(stats.waits.window),
             wait_credit_us: micros(stats.waits.credit),
             wait_pacing_us: micros(stats.waits.pacing),
+            wait_limit_us: micros(stats.waits.limit),
+            start_us: micros(stats.evidence.start),
+            rounds: stats.evidence.rounds,
+            queued_rounds: stats.evidence.queued_rounds,
+            lost_starting_pkts: stats.evidence.lost_starting_pkts,
+            lost_queued_pkts: stats.evidence.lost_queued_pkts,
+            best_bps: stats.evidence.best_rate.as_bps(),
             paths: stats.paths,
         }
     }
 }
 
 impl PathReport {
+    /// Loss of late, once there was an answer: before it everything sent looks lost.
+    pub fn told_loss(&self) -> Option<Ratio> {
+        (self.rtt_us > 0).then(|| Ratio::new(self.loss))
+    }
+
     /// The part of all packets that was lost.
     pub fn lost(&self) -> Ratio {
         Ratio::new(self.lost_pkts as f64 / self.sent_pkts.max(1) as f64)

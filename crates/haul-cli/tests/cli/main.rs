@@ -6,6 +6,7 @@ mod daemon;
 mod experiments;
 mod generated;
 mod interrupt;
+mod outage;
 mod rights;
 mod ssh;
 mod support;

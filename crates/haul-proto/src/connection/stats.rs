@@ -7,7 +7,7 @@ use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use super::Connection;
 use crate::distribution::Distributions;
-use crate::path::{Path, loss_ratio};
+use crate::path::{Evidence, Path, loss_ratio};
 
 /// Why sending waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,6 +18,7 @@ pub(super) enum Wait {
     Window,
     Credit,
     Pacing,
+    Limit,
 }
 
 /// Time that sending has waited, by cause.
@@ -29,8 +30,10 @@ pub struct Waits {
     pub window: Duration,
     /// For the peer to take what it has: credit is used up.
     pub credit: Duration,
-    /// For the pacer: the rate is what the path bears, or what the user allows.
+    /// For the pacer, at the congestion controller's rate.
     pub pacing: Duration,
+    /// For the pacer, at the rate that the user allows.
+    pub limit: Duration,
 }
 
 /// Adds up waits.
@@ -62,6 +65,7 @@ impl WaitMeter {
             Wait::Window => waits.window += elapsed,
             Wait::Credit => waits.credit += elapsed,
             Wait::Pacing => waits.pacing += elapsed,
+            Wait::Limit => waits.limit += elapsed,
         }
         waits
     }
@@ -120,10 +124,16 @@ pub struct Stats {
     pub streams: usize,
     /// Paths that the peer answers on.
     pub paths: usize,
+    /// Whether the round-trip time has been measured; until then it is a guess.
+    pub is_measured: bool,
     /// Time since something authentic came from the peer.
     pub silence: Duration,
+    /// The silence after which the connection is over.
+    pub idle_timeout: Duration,
     /// Why sending waited, and how long.
     pub waits: Waits,
+    /// What the paths have shown of themselves.
+    pub evidence: Evidence,
     /// The congestion controller's own view.
     pub controller: Snapshot,
 }
@@ -136,7 +146,7 @@ impl Connection {
 
     /// Whether sending waits for something to be written, or for credit, which what is written may not need; not for window or pacer.
     pub fn wants_data(&self) -> bool {
-        !matches!(self.waits.current, Wait::Window | Wait::Pacing)
+        !matches!(self.waits.current, Wait::Window | Wait::Pacing | Wait::Limit)
     }
 
     /// State and counters; `None` until the handshake is complete. Of several paths, rates, windows and counters are added up; the
@@ -175,8 +185,11 @@ impl Connection {
             held: Bytes(self.credit.held()),
             streams: self.streams.count(),
             paths: self.paths.iter().filter(|path| path.is_usable()).count(),
+            is_measured: nearest.rtt.is_measured(),
             silence: now.since(self.heard_at),
+            idle_timeout: self.idle_timeout,
             waits: self.waits.read(now),
+            evidence: self.paths.iter().map(|path| path.evidence(now)).reduce(Evidence::plus).unwrap_or_default(),
             controller: first.controller.snapshot(),
         })
     }

@@ -49,7 +49,7 @@ impl Connection {
                     return Some(transmit);
                 }
                 Err(Wait::Window) => {}
-                Err(Wait::Pacing) => reason = Wait::Pacing,
+                Err(wait @ (Wait::Pacing | Wait::Limit)) => reason = wait,
                 Err(no_data) => {
                     self.wait_for_data(now, no_data);
                     return None;
@@ -78,7 +78,7 @@ impl Connection {
             Ok(limit) => limit,
             Err((wait, until)) => {
                 path.trains.on_pause();
-                if wait != Wait::Pacing {
+                if !matches!(wait, Wait::Pacing | Wait::Limit) {
                     path.pacer.on_pause();
                 }
                 path.paced_until = until;
@@ -195,7 +195,7 @@ fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<Bi
         return Err((Wait::Window, Time::NEVER));
     }
     match path.pacer.budget(now, rate, burst) {
-        Err(until) => Err((Wait::Pacing, until)),
+        Err(until) => Err((if rate < paced { Wait::Limit } else { Wait::Pacing }, until)),
         Ok(budget) => Ok(usize::try_from(budget.as_u64().min(room)).unwrap_or(usize::MAX)),
     }
 }

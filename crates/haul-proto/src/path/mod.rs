@@ -8,6 +8,7 @@ mod ecn;
 mod mtu;
 mod skips;
 mod trains;
+mod witness;
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -18,6 +19,8 @@ use haul_cc::{
 };
 use haul_units::{BitRate, Bytes, Time};
 
+pub use self::witness::Evidence;
+use self::witness::Witness;
 pub use address::{CONTROL_BYTES, PeerAddress, Proof};
 pub use ecn::EcnState;
 pub use mtu::{BASE_BYTES, MtuDiscovery};
@@ -94,6 +97,8 @@ pub struct Path {
     floors_told: u8,
     /// Counters and samples for people.
     pub meter: Meter,
+    /// What the path has shown of itself.
+    witness: Witness,
     /// Round-trip times, in microseconds.
     pub rtts_us: Distribution,
     /// Queueing delays towards the peer, in microseconds.
@@ -181,6 +186,7 @@ impl Path {
             floor_due: Time::NEVER,
             floors_told: 0,
             meter: Meter::default(),
+            witness: Witness::new(now),
             rtts_us: Distribution::default(),
             queue_delays_us: Distribution::default(),
             one_way: OneWayDelay::new(),
@@ -204,6 +210,11 @@ impl Path {
     /// Whether data may go there and the path answers: the one to send on, where there is a choice.
     pub fn is_usable(&self) -> bool {
         self.peer.is_open() && self.loss.probes() < SILENT_PROBES
+    }
+
+    /// What the path has shown of itself so far.
+    pub fn evidence(&self, now: Time) -> Evidence {
+        self.witness.read(now)
     }
 
     /// Bytes that the window still lets go.
@@ -325,6 +336,7 @@ impl Path {
         }
         let round_start = outcome.newest.is_some_and(|(number, _)| number >= self.round_end);
         if round_start {
+            self.witness.on_round();
             self.round += 1;
             self.round_end = self.next_number;
             self.trains.on_round(self.next_number);
@@ -348,6 +360,9 @@ impl Path {
         if let Some(sample) = sample {
             let in_flight = Bytes(self.sent.in_flight());
             self.controller.on_ack(&AckSample { in_flight, lost_total: Bytes(self.meter.lost_bytes), ..sample });
+            if self.witness.is_starting() {
+                self.witness.on_phase(now, self.controller.snapshot().phase);
+            }
         }
         self.sent.forget(now.before(self.rtt.smoothed() * 2 + self.reordering_window()));
         let newest_acked = outcome.newest.map(|(number, _)| number);
@@ -368,6 +383,7 @@ impl Path {
             let arrived = Time::from_nanos(ack.largest_clock_ns);
             let delay = self.one_way.on_sample(now, state.sent_at, arrived, round_trip);
             self.meter.queue_delay = delay;
+            self.witness.on_queue_delay(delay, self.rtt.min());
             self.rtts_us.record(u64::try_from(own.as_micros()).unwrap_or(u64::MAX));
             self.queue_delays_us.record(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
             queue_delay = Some(delay);
@@ -386,6 +402,7 @@ impl Path {
         let rate = self.sampler.on_ack(&state, &report);
         if let Some(rate) = &rate {
             self.meter.delivery_rate = rate.rate;
+            self.witness.on_rate(rate.rate);
         }
         Some(AckSample {
             now,
@@ -450,6 +467,7 @@ impl Path {
         if lost.packets > 0 {
             self.meter.lost_bytes += lost.bytes.as_u64();
             self.meter.lost_pkts += lost.packets;
+            self.witness.on_lost(lost.packets, lost.newest_sent_at, self.meter.queue_delay, self.rtt.min());
             if lost.large_pkts > 0 && self.mtu.on_data_lost(now, lost.large_pkts, self.rtt.smoothed()) {
                 self.controller.on_mtu(Bytes(self.mtu.current().into()));
             }

@@ -4,6 +4,7 @@
 
 mod bulk;
 mod carried;
+mod evidence;
 mod harness;
 mod hostile;
 mod life;

@@ -1,0 +1,142 @@
+//! What a path has shown of itself: whether a queue stood where packets were lost, and when.
+//!
+//! Loss by itself says nothing. A start that doubles its rate overfills the path's queue once, by its own doing; a queue that overflows later is congestion; loss
+//! without a queue is the path's own, or a policer's. So losses are counted in three kinds, and round trips with a queue are counted too: they are what
+//! tells a full path from a sender that sends less than the path bears.
+
+use std::time::Duration;
+
+use haul_units::{BitRate, Time};
+
+/// A queueing delay below this is the noise of clocks and of batches of packets.
+const LEAST_QUEUE: Duration = Duration::from_millis(1);
+/// So is less than this part of the round-trip time: a queue of a tenth of the bandwidth-delay product, as routers have at the least, is above it.
+const QUEUE_PART: u32 = 16;
+
+/// What a sender has seen of a path; of several paths, added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Evidence {
+    /// How long the controller took to find its rate: until it left its start, or until now.
+    pub start: Duration,
+    /// Whether it has left it.
+    pub is_started: bool,
+    /// Round trips since.
+    pub rounds: u64,
+    /// Of these, those in which a queue stood.
+    pub queued_rounds: u64,
+    /// Lost of what left in the start, with a queue: the start's own overshoot.
+    pub lost_starting_pkts: u64,
+    /// Lost later while a queue stood: congestion.
+    pub lost_queued_pkts: u64,
+    /// The largest delivery rate measured in a round trip with a queue, else in any.
+    pub best_rate: BitRate,
+}
+
+/// Collects [`Evidence`].
+#[derive(Debug)]
+pub(super) struct Witness {
+    begun: Time,
+    start_ended: Option<Time>,
+    is_queued: bool,
+    evidence: Evidence,
+}
+
+impl Witness {
+    pub(super) fn new(now: Time) -> Self {
+        Self { begun: now, start_ended: None, is_queued: false, evidence: Evidence::default() }
+    }
+
+    /// A queueing delay was measured.
+    pub(super) fn on_queue_delay(&mut self, delay: Duration, min_rtt: Duration) {
+        self.is_queued |= delay >= LEAST_QUEUE.max(min_rtt / QUEUE_PART);
+    }
+
+    /// A rate was measured at which what was sent has arrived.
+    pub(super) fn on_rate(&mut self, rate: BitRate) {
+        self.evidence.best_rate = self.evidence.best_rate.max(rate);
+    }
+
+    /// A round trip has passed.
+    pub(super) fn on_round(&mut self) {
+        if self.start_ended.is_some() {
+            self.evidence.rounds += 1;
+            self.evidence.queued_rounds += u64::from(self.is_queued);
+        }
+        self.is_queued = false;
+    }
+
+    /// Whether the controller may still be in its start.
+    pub(super) const fn is_starting(&self) -> bool {
+        self.start_ended.is_none()
+    }
+
+    /// The controller is in this phase, by its own name.
+    pub(super) fn on_phase(&mut self, now: Time, phase: &str) {
+        if self.start_ended.is_none() && !matches!(phase, "startup" | "slow start" | "reconnaissance" | "jump" | "validating") {
+            self.start_ended = Some(now);
+        }
+    }
+
+    /// Packets are taken for lost, the newest of which left at `sent_at`.
+    pub(super) fn on_lost(&mut self, packets: u64, sent_at: Time, queue_delay: Duration, min_rtt: Duration) {
+        self.on_queue_delay(queue_delay, min_rtt);
+        if !self.is_queued {
+            return;
+        }
+        let in_start = self.start_ended.is_none_or(|ended| sent_at <= ended);
+        *(if in_start { &mut self.evidence.lost_starting_pkts } else { &mut self.evidence.lost_queued_pkts }) += packets;
+    }
+
+    pub(super) fn read(&self, now: Time) -> Evidence {
+        let start = self.start_ended.unwrap_or(now).since(self.begun);
+        Evidence { start, is_started: self.start_ended.is_some(), ..self.evidence }
+    }
+}
+
+impl Evidence {
+    /// That of two paths together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            start: self.start.max(other.start),
+            is_started: self.is_started && other.is_started,
+            rounds: self.rounds + other.rounds,
+            queued_rounds: self.queued_rounds + other.queued_rounds,
+            lost_starting_pkts: self.lost_starting_pkts + other.lost_starting_pkts,
+            lost_queued_pkts: self.lost_queued_pkts + other.lost_queued_pkts,
+            best_rate: BitRate::from_bps(self.best_rate.as_bps().saturating_add(other.best_rate.as_bps())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTT: Duration = Duration::from_millis(60);
+
+    fn at(ms: u64) -> Time {
+        Time::ZERO + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn losses_are_of_three_kinds() {
+        let mut witness = Witness::new(at(0));
+        // In the start with a queue, in the start without one.
+        witness.on_lost(10, at(100), RTT, RTT);
+        witness.on_round();
+        witness.on_lost(1, at(150), Duration::ZERO, RTT);
+        witness.on_phase(at(200), "startup");
+        witness.on_phase(at(200), "drain");
+        // What left before the end of the start is noticed after it.
+        witness.on_lost(5, at(190), RTT, RTT);
+        witness.on_round();
+        witness.on_lost(3, at(300), RTT / 10, RTT);
+        witness.on_round();
+        witness.on_lost(2, at(400), Duration::from_micros(900), RTT);
+        witness.on_round();
+        let evidence = witness.read(at(500));
+        assert_eq!((evidence.lost_starting_pkts, evidence.lost_queued_pkts), (15, 3));
+        assert_eq!((evidence.start, evidence.rounds, evidence.queued_rounds), (Duration::from_millis(200), 3, 2));
+    }
+}
