@@ -190,7 +190,7 @@ fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<Bi
     let burst = if rate_limit.is_some() { burst.min(quantum(rate, Bytes(packet))) } else { burst };
     let (burst, grouping) = path.trains.limit(path.next_number, burst.max(Bytes(packet)), rate, Bytes(packet));
     path.pacer.set_bursts(grouping, path.rtt.min());
-    let room = path.window_room().min(allowed);
+    let room = path.window_room().min(allowed).min(path.unheard_room_pkts().saturating_mul(packet));
     if room < packet {
         return Err((Wait::Window, Time::NEVER));
     }

@@ -43,8 +43,10 @@ const EXPECTED_RTT_MIN: Duration = Duration::from_millis(100);
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// The floor of reports is told no more often, however short the round trip.
 const FLOOR_INTERVAL_MIN: Duration = Duration::from_millis(2);
-/// Nor more often than this without an acknowledgement: four round trips' worth.
-const FLOORS_UNHEARD: u8 = 16;
+/// Nor more often than this without an acknowledgement: two round trips' worth.
+const FLOORS_UNHEARD: u8 = 8;
+/// Packets that leave after everything in flight was taken for lost, besides probes, until the peer is heard: with these and the probes a minute of silence costs less than 100.
+const UNHEARD_PKTS: u64 = 40;
 /// Round trips after which a path is taken to be known.
 const LEARNING_ROUNDS: u64 = 4;
 /// Probe timeouts in a row after which a path is silent: others take over its bytes.
@@ -95,6 +97,8 @@ pub struct Path {
     floor_due: Time,
     /// How often it has been told since the last acknowledgement.
     floors_told: u8,
+    /// Packets sent since everything in flight was taken for lost, without an acknowledgement.
+    unheard_pkts: u64,
     /// Counters and samples for people.
     pub meter: Meter,
     /// What the path has shown of itself.
@@ -185,6 +189,7 @@ impl Path {
             paced_until: Time::NEVER,
             floor_due: Time::NEVER,
             floors_told: 0,
+            unheard_pkts: 0,
             meter: Meter::default(),
             witness: Witness::new(now),
             rtts_us: Distribution::default(),
@@ -227,9 +232,15 @@ impl Path {
         self.rtt.probe_timeout(ACK_DELAY_MAX)
     }
 
-    /// Whether data and frames may leave besides probes: once everything in flight has been taken for lost, the peer must be heard first.
+    /// Packets of data and frames that may leave besides probes: once everything in flight has been taken for lost, a few more, for what loses packets in a row may have ended; then
+    /// the peer must be heard first.
+    pub fn unheard_room_pkts(&self) -> u64 {
+        if self.loss.is_persistent() { UNHEARD_PKTS.saturating_sub(self.unheard_pkts) } else { u64::MAX }
+    }
+
+    /// Whether any may leave.
     pub fn may_send(&self) -> bool {
-        !self.peer.is_held() && (self.probes_due > 0 || !self.loss.is_persistent())
+        !self.peer.is_held() && (self.probes_due > 0 || self.unheard_room_pkts() > 0)
     }
 
     /// When the floor of reports is to be told next; not to a peer that does not report any more.
@@ -309,6 +320,9 @@ impl Path {
             self.sent.push(Run::new(run.first, run.count, run.content, run.packet, run.last_packet, state).at_position(position));
         }
         self.sent_at = now;
+        if self.loss.is_persistent() {
+            self.unheard_pkts += packets;
+        }
         self.meter.sent_pkts += packets;
         self.meter.sent_bytes += bytes;
         SentSample { now, bytes: Bytes(bytes), in_flight, app_limited }
@@ -343,6 +357,7 @@ impl Path {
         }
         if outcome.newest.is_some() {
             self.floors_told = 0;
+            self.unheard_pkts = 0;
         }
         let sample = self.sample(now, ack, &outcome, round_start);
         self.loss.on_ack(now, &outcome, round_start);
