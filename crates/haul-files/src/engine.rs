@@ -13,7 +13,7 @@ use crate::observe::{Observer, Report};
 use crate::pattern::is_pattern;
 use crate::protocol::{Hello, Message, PATTERNS, Request, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
-use crate::resolve::{Requests, Top, local_destination, requested_destination};
+use crate::resolve::{Requests, Top, base_name, local_destination, requested_destination};
 use crate::send::{Origin, SendJob, send};
 use crate::session::{Incoming, Session, run};
 use crate::transport::{Link, Transport};
@@ -29,7 +29,7 @@ pub fn push<T: Transport>(link: Link<T>, job: &PushJob, observer: &dyn Observer,
         // A stream cannot be sent anew, and is not to be read for a copy that is refused.
         let early = !stream;
         let request = Request {
-            job: job_id(b"push", &spelled, &destination),
+            job: job_id(b"push", job.sources.iter().map(own_source).collect()),
             what: What::Push { destination, sources: spelled.len() as u32, stream, early },
             options: job.options,
         };
@@ -54,7 +54,7 @@ pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer,
         let in_order = matches!(target, Target::Stream(_));
         // Directories have no place in a stream.
         let options = Options { recursive: job.options.recursive && !in_order, ..job.options };
-        let id = job_id(b"pull", &sources, &spelled);
+        let id = job_id(b"pull", sources.iter().map(far_source).collect());
         let patterns = sources.iter().any(|source| is_pattern(&source.0));
         let mut expected = Expected::plain(&sources);
         let request = Request { what: What::Pull { sources: sources.clone(), in_order }, options, job: id };
@@ -181,13 +181,28 @@ fn special(path: &Path) -> Option<std::io::Result<File>> {
     (kind.is_char_device() || kind.is_fifo()).then(|| OpenOptions::new().write(true).open(path))
 }
 
-/// Names a copy for the stage: the same command gives the same number, from the same directory.
-fn job_id(direction: &[u8], sources: &[WirePath], destination: &WirePath) -> [u8; 32] {
+/// What a source here is, and on which machine: two machines may copy the same path to the same place.
+fn own_source(source: &SourceSpec) -> Vec<u8> {
+    let SourceSpec::Path(path) = source else { return b"-".to_vec() };
+    let real = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
+    // The content of a directory is another copy than the directory.
+    let name = base_name(path.as_os_str().as_bytes());
+    [rustix::system::uname().nodename().to_bytes(), b"\0", real.as_os_str().as_bytes(), b"\0", &name].concat()
+}
+
+/// A source over there without what does not matter in its spelling.
+fn far_source(source: &WirePath) -> Vec<u8> {
+    let parts = source.0.split(|&b| b == b'/').filter(|part| !matches!(*part, b"" | b"."));
+    let content = base_name(&source.0).is_empty();
+    let root: &[u8] = if source.0.starts_with(b"/") { b"/" } else { b"" };
+    [root, &parts.collect::<Vec<_>>().join(&b'/'), if content { b"/." } else { b"" }].concat()
+}
+
+/// Names a copy by its sources, for the stage; the receiver adds the place. However the command spells them, and in whatever order, they are the same.
+fn job_id(direction: &[u8], mut sources: Vec<Vec<u8>>) -> [u8; 32] {
+    sources.sort_unstable();
     let mut hasher = blake3::Hasher::new();
-    let directory = std::env::current_dir().unwrap_or_default();
-    for part in
-        [direction, directory.as_os_str().as_bytes(), &destination.0].into_iter().chain(sources.iter().map(|path| &*path.0))
-    {
+    for part in std::iter::once(direction).chain(sources.iter().map(|path| &**path)) {
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part);
     }

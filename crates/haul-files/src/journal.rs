@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::block::Hash;
+use crate::error::WirePath;
 use crate::protocol::Stamp;
 
 /// Version of the records; a journal of another version is not used.
@@ -61,6 +62,11 @@ pub enum Record {
         made: Made,
         /// BLAKE3 of the content of a file of one piece; other files have [`Range`](Self::Range) records.
         hash: Option<Hash>,
+    },
+    /// One of the first names that the copy makes at the top: for people who find the stage.
+    Top {
+        /// The name.
+        name: WirePath,
     },
 }
 

@@ -63,4 +63,5 @@ pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Event, FileUnderWay, MAX_PROBLEMS, Observer, ReadBack, Report, Silent, Verified, Waits};
+pub use receive::{Interrupted, discard, interrupted};
 pub use transport::{BlockRx, BlockTx, Link, Transport};

@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::error::WirePath;
@@ -18,6 +19,24 @@ pub enum Note {
     OwnersNotKept,
     /// A file was written to while it was copied, see [`Changed::Take`](crate::Changed::Take). Each is counted, whether it is told or not.
     Changed(ChangedFile),
+    /// Other copies into the directory were interrupted, and what had arrived is kept.
+    InterruptedHere {
+        /// The directory.
+        path: WirePath,
+        /// What the oldest of them makes: its first name, if that is known.
+        name: WirePath,
+        /// How many.
+        count: u64,
+        /// What they take on the disk.
+        bytes: u64,
+        /// Days since anything was written for the oldest.
+        days: u64,
+    },
+    /// A file that may be written, in a directory that may not: the new content was written over the old, and its owner and mode are the old ones.
+    WrittenInPlace {
+        /// The file.
+        path: WirePath,
+    },
     /// All is in place, and the hidden directory for what is unfinished stays, because something is in it that no copy put there.
     StageNotEmpty {
         /// The directory.
@@ -49,6 +68,11 @@ impl Note {
     pub(crate) fn bounded(mut self) -> Self {
         match &mut self {
             Self::OwnersNotKept => {}
+            Self::WrittenInPlace { path } => path.0.truncate(MAX_PATH),
+            Self::InterruptedHere { path, name, .. } => {
+                path.0.truncate(MAX_PATH);
+                name.0.truncate(MAX_PATH);
+            }
             Self::Changed(ChangedFile { path, rewritten, .. }) => {
                 path.0.truncate(MAX_PATH);
                 if let Some(ranges) = rewritten {
@@ -90,9 +114,39 @@ impl fmt::Display for Note {
         match self {
             Self::OwnersNotKept => f.write_str("set-id bits and owners are not kept there"),
             Self::Changed(file) => file.fmt(f),
+            Self::WrittenInPlace { path } => write!(
+                f,
+                "{path}: written in place, because its directory may not be written to: an interrupt would have left it half written"
+            ),
+            Self::InterruptedHere { path, name, count, bytes, days } => interrupted(f, (path, name), *count, *bytes, *days),
             Self::StageNotEmpty { path } => write!(f, "{path}: stays, because it holds something that haul did not put there"),
         }
     }
+}
+
+/// Days after which an interrupted copy is probably not wanted any more: over a weekend and a holiday it may be.
+const OLD_DAYS: u64 = 7;
+
+fn interrupted(
+    f: &mut fmt::Formatter<'_>,
+    (path, name): (&WirePath, &WirePath),
+    count: u64,
+    bytes: u64,
+    days: u64,
+) -> fmt::Result {
+    let here = WirePath(b".".to_vec());
+    let directory = if path.0.is_empty() { &here } else { path };
+    let what = if name.0.is_empty() { String::new() } else { format!(" of {name}") };
+    let bytes = Bytes(bytes);
+    match count {
+        1 => write!(f, "another interrupted copy{what} is kept in {directory}, {bytes}")?,
+        _ => write!(f, "{count} other interrupted copies are kept in {directory}, {bytes}, one{what}")?,
+    }
+    write!(f, ": over there `haul cp --list-interrupted {directory}` shows them")?;
+    if days < OLD_DAYS {
+        return Ok(());
+    }
+    write!(f, ", and `haul cp --discard {directory}` removes them; nobody has gone on with the oldest for {days} days")
 }
 
 #[cfg(test)]

@@ -116,7 +116,7 @@ pub struct Request {
     pub what: What,
     /// How.
     pub options: Options,
-    /// Hash over sources and destination as the client spells them: the same command finds what an earlier run left.
+    /// Hash over what the sources are: a later copy of them to the same place finds what an earlier one left.
     pub job: [u8; 32],
 }
 

@@ -11,6 +11,7 @@ mod beside;
 mod commit;
 mod entries;
 mod in_order;
+mod interrupted;
 mod read_back;
 mod remembered;
 mod stage;
@@ -23,9 +24,11 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 
+use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::clock;
+use crate::descriptors::open_at;
 use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 use crate::job::{Options, Stream, Verify};
 use crate::journal::{PathKey, Source};
@@ -37,6 +40,7 @@ use crate::resolve::{Place, base_name};
 use crate::session::{Incoming, Session, lock};
 use crate::transport::Transport;
 use commit::Ready;
+pub use interrupted::{Interrupted, discard, interrupted};
 use stage::Stage;
 use tree::{Meta, Tree};
 use under_way::UnderWay;
@@ -159,7 +163,9 @@ pub(crate) fn receive<T: Transport>(
         }
         Target::Tree(place) => place,
     };
-    let stage = Stage::open(&place.root, &place.spelled, &job.job, job.options.resume).map_err(CopyError::Stopped)?;
+    let stage = open_stage(&place, &job.job, job.options.resume).map_err(CopyError::Stopped)?;
+    // A client of a daemon can do nothing about them.
+    let others = if place.confined { None } else { kept_here(&place, &stage.name) };
     if stage.has_earlier() {
         session.observer.event(Event::Resumed);
     }
@@ -177,14 +183,51 @@ pub(crate) fn receive<T: Transport>(
         waits: Mutex::default(),
     };
     session.say(&Message::Start { wants })?;
+    if let Some(note) = others {
+        session.remark(note)?;
+    }
     let sent = meet(incoming).and_then(|()| receiver.run(incoming));
     if sent.is_err() && fresh && receiver.tree.stage.is_unused() {
         // Of a copy that was never to be, nothing is left.
-        let _ = receiver.tree.stage.remove(&receiver.tree.place.root);
+        let _ = receiver.tree.stage.remove();
     }
     let sender_waits = sent?;
     let finished = receiver.finish()?;
     conclude(session, &finished, sender_waits, job.options.verify)
+}
+
+/// The stage of a job in a place: the sources are the job's, so the name that one of them gets there is added.
+fn open_stage(place: &Place, job: &[u8; 32], resume: bool) -> Result<Stage, Stop> {
+    let renamed = |name: &Vec<u8>| *blake3::Hasher::new().update(job).update(name).finalize().as_bytes();
+    let job = place.rename.as_ref().map_or(*job, renamed);
+    match Stage::open(&place.root, &place.spelled, &job, resume) {
+        Err(Stop::Destination { why, .. }) if is_forbidden(&why) && place.is_written_over() => {
+            // The file is written over from elsewhere, so the directory that it is in belongs to the job.
+            let fail = |why: Why| Stop::Destination { path: place.spelled.clone(), why };
+            let stat = rustix::fs::fstat(&place.root).map_err(|errno| fail(errno.into()))?;
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&job).update(&stat.st_dev.to_le_bytes()).update(&stat.st_ino.to_le_bytes());
+            let elsewhere = std::env::var_os("TMPDIR").map_or_else(|| "/var/tmp".into(), std::path::PathBuf::from);
+            let flags = OFlags::DIRECTORY | OFlags::PATH;
+            let root = open_at(CWD, &elsewhere, flags, Mode::empty()).map_err(|_| fail(why))?;
+            Stage::open(&Arc::new(root), &WirePath::from(elsewhere.as_path()), hasher.finalize().as_bytes(), resume)
+        }
+        result => result,
+    }
+}
+
+/// A word on the interrupted copies that are kept in a place, but the own one.
+fn kept_here(place: &Place, own: &str) -> Option<Note> {
+    let others = interrupted::others(&place.root, own);
+    let oldest = others.iter().max_by_key(|one| one.idle)?;
+    let name = oldest.names.first().cloned().unwrap_or_default();
+    let bytes = others.iter().map(|one| one.bytes.as_u64()).fold(0, u64::saturating_add);
+    let days = oldest.idle.as_secs() / (24 * 3600);
+    Some(Note::InterruptedHere { path: place.display(), name, count: others.len() as u64, bytes, days })
+}
+
+fn is_forbidden(why: &Why) -> bool {
+    [Errno::ACCESS, Errno::PERM].iter().any(|&errno| *why == Why::from(errno))
 }
 
 /// Tells the sender. All is in place: a connection that breaks before the sender hears of it changes nothing here.
@@ -281,13 +324,12 @@ impl<T: Transport> Receiver<'_, T> {
             };
         }
         let mut waits = *lock(&self.waits);
-        let root = &self.tree.place.root;
         // Before the directories get their modes: one may forbid to open it.
         clock::timed(&mut waits.sync, || self.tree.sync()).map_err(|errno| self.broken(errno))?;
         for (path, why) in self.tree.finish_directories(false) {
             self.problem(path, why)?;
         }
-        if self.tree.stage.remove(root).map_err(|errno| self.broken(errno))? {
+        if self.tree.stage.remove().map_err(|errno| self.broken(errno))? {
             let path = self.tree.display(ROOT, self.tree.stage.name.as_bytes());
             self.session.remark(Note::StageNotEmpty { path })?;
         }

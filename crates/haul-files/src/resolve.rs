@@ -40,6 +40,28 @@ pub(crate) struct Place {
     pub(crate) ownership: Ownership,
 }
 
+impl Place {
+    /// The directory that all goes into, as a user would name it; empty for the current one.
+    pub(crate) fn display(&self) -> WirePath {
+        let mut display = self.spelled.0.clone();
+        if self.rename.is_some() {
+            while display.ends_with(b"/") {
+                display.pop();
+            }
+            display.truncate(display.iter().rposition(|&b| b == b'/').map_or(0, |at| at.max(1)));
+        }
+        WirePath(display)
+    }
+
+    /// Whether all that is to be made is a file of an account that is there and may be written to.
+    pub(crate) fn is_written_over(&self) -> bool {
+        let Some(name) = self.rename.as_deref().filter(|_| !self.confined) else { return false };
+        let writable = rustix::fs::accessat(&*self.root, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
+        let stat = rustix::fs::statat(&*self.root, name, AtFlags::SYMLINK_NOFOLLOW);
+        writable.is_ok() && stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
+    }
+}
+
 /// Something a user named as a source.
 #[derive(Clone)]
 pub(crate) struct Top {

@@ -24,11 +24,16 @@ use crate::ssh::Family;
 ///
 /// Each block has the BLAKE3 hash of what was read, which is checked where it arrives, in memory, just before it is written: "verified on arrival".
 /// What the disk keeps of it is read back only with `--verify read-back`. A file appears under its name only when it is complete; an interrupted copy goes on where it was
-/// when the same command is given again, from the same directory.
+/// when the same sources are copied to the same place again.
 ///
-/// Until then what has arrived waits in a hidden directory in the target, `.haul-` and eight hexadecimal digits, one for each command. Other
-/// copies into the same target leave it alone. To give up an interrupted copy, remove that directory: `rm -r TARGET/.haul-????????`, while no
-/// copy is running.
+/// Until then what has arrived waits in a hidden directory in the target, `.haul-` and eight hexadecimal digits. A later copy of the same sources to the same
+/// place goes on with it, however its command spells them. Other copies leave it alone and say that it is there; `--list-interrupted` shows
+/// what is kept, `--discard` removes it.
+///
+/// A file that is replaced is a new file under the old name: other hard links to the old one keep the old content, and a symbolic link in a tree at the
+/// target is replaced, where scp would write through both; so an interrupt leaves the old file or the new one, and a link leads nowhere. It has
+/// the mode of the old one and, where root copies, the owner, unless -p says otherwise. Where the directory may not be written to but the
+/// file may, it is written in place.
 ///
 /// `--mode quickstart` measures the path by its first packets. What it learns about the way to or from a host it keeps for a day, in the file
 /// `paths` of the directory of keys (`~/.config/haul`, `/etc/haul` for root, or `--state DIR`), and the next such copy tries it. Delete the file to forget.
@@ -36,7 +41,7 @@ use crate::ssh::Family;
 #[command(override_usage = "haul cp [OPTIONS] SOURCE... TARGET", after_help = CP_AFTER_HELP)]
 pub struct CpArgs {
     /// What to copy (one or more), then where to
-    #[arg(value_names = ["SOURCE", "TARGET"], num_args = 1.., required = true, value_hint = clap::ValueHint::AnyPath)]
+    #[arg(value_names = ["SOURCE", "TARGET"], num_args = 1.., required_unless_present_any = ["list_interrupted", "discard"], value_hint = clap::ValueHint::AnyPath)]
     pub operands: Vec<OsString>,
     /// Copy directories with everything in them; symbolic links are copied as links
     #[arg(short, long)]
@@ -66,6 +71,12 @@ pub struct CpArgs {
     /// after which silence ends a connection: what an outage does not end, a restart does not end either
     #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub reconnect: u64,
+    /// Show the interrupted copies that are kept in a directory of this machine
+    #[arg(long, value_name = "DIR", conflicts_with = "operands")]
+    pub list_interrupted: Option<PathBuf>,
+    /// Remove what interrupted copies have kept: all in DIR, or that of one copy, whose hidden directory it is
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["operands", "list_interrupted"])]
+    pub discard: Option<PathBuf>,
     /// Limit the rate; a bare number is in Kbit/s, as with scp
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
@@ -207,5 +218,6 @@ Examples:
   haul cp -rp --update photos nas:        the same, and what is newer there stays
   tar c dir | haul cp - host:dir.tar      from standard input
   haul cp haul://host/pub/big.tar .       from a daemon
+  haul cp --list-interrupted /data        what was interrupted there
 
 Exit status: 0 all copied and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";

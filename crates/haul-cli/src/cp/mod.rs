@@ -6,6 +6,7 @@
 
 mod again;
 mod failure;
+mod interrupted;
 pub mod operand;
 mod plan;
 
@@ -32,6 +33,12 @@ use crate::{clock, interrupt, logging};
 /// Runs the command.
 pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
+    if let Some(directory) = &args.list_interrupted {
+        return interrupted::list(directory, args.json);
+    }
+    if let Some(directory) = &args.discard {
+        return interrupted::discard(directory, args.json);
+    }
     let plan = Plan::new(&args.operands)?;
     if args.json && plan.writes_stdout() {
         return Err(Failure::new("--json and the target - both need standard output").hint("name a file as the target"));

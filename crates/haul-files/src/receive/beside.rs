@@ -43,6 +43,25 @@ impl Tree {
         self.beside(parent, name, |dir, beside| copy(&from, dir, beside, meta))
     }
 
+    /// Writes a finished part file over the file that is there, which keeps its owner and mode. Only where there is one, and under one name: what other
+    /// users could link here must not be written to.
+    pub(super) fn write_over(&self, part: u64, dir: &OwnedFd, name: &[u8], meta: &Meta) -> Result<Made, Errno> {
+        let from = self.stage.reopen(part, OFlags::RDONLY)?;
+        let to = open_at(dir, name, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())?;
+        let stat = rustix::fs::fstat(&to)?;
+        if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
+            return Err(Errno::PERM);
+        }
+        rustix::fs::ftruncate(&to, 0)?;
+        copy_data(&from, &to)?;
+        if let Some(mtime) = meta.mtime {
+            // Only its owner can set a file's times.
+            let _ = rustix::fs::futimens(&to, &meta::timestamps(mtime));
+        }
+        rustix::fs::fsync(&to)?;
+        Ok(meta::made(&rustix::fs::fstat(&to)?))
+    }
+
     /// Makes a hard link where the stage cannot help, or a copy where there can be no link.
     pub(super) fn link_over(&self, from: &OwnedFd, at: &[u8], parent: u64, name: &[u8]) -> Result<(), Why> {
         self.beside(parent, name, |dir, beside| match rustix::fs::linkat(from, at, dir, beside, AtFlags::empty()) {

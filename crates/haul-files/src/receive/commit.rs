@@ -10,11 +10,12 @@ use std::time::Duration;
 use rustix::fs::OFlags;
 
 use super::read_back::{ReadBackBuffer, Sent};
-use super::tree::Meta;
+use super::tree::{Meta, Placed};
 use super::{Incomplete, Receiver, is_full};
 use crate::clock::{self, timed};
 use crate::error::CopyError;
 use crate::journal::{PathKey, Record, Source};
+use crate::note::Note;
 use crate::observe::{Event, Waits};
 use crate::protocol::Message;
 use crate::resolve::path_of;
@@ -134,8 +135,12 @@ fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, wait
         }
         let renamed = timed(&mut waits.rename, || receiver.tree.rename(ready.part, ready.parent, &ready.name, &ready.meta));
         match renamed {
-            Ok(None) => {}
-            Ok(Some(made)) => {
+            Ok(Placed::Renamed) => {}
+            Ok(placed @ (Placed::Copied(made) | Placed::WrittenOver(made))) => {
+                if matches!(placed, Placed::WrittenOver(_)) {
+                    let path = receiver.tree.display(ready.parent, &ready.name);
+                    receiver.session.remark(Note::WrittenInPlace { path })?;
+                }
                 // The next run is to know the file by what it is there.
                 let Ready { part, key: path, source, .. } = ready;
                 let record = Record::Complete { part, path, source, made, hash: None };

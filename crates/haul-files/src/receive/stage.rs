@@ -36,6 +36,8 @@ const NAMES: u32 = 8;
 const LOCK_WAIT: Duration = Duration::from_secs(12);
 
 pub(super) struct Stage {
+    /// What it is in.
+    root: Arc<OwnedFd>,
     pub(super) dir: OwnedFd,
     pub(super) name: String,
     journal: Option<File>,
@@ -59,7 +61,7 @@ pub(super) struct Earlier {
 
 impl Stage {
     /// Makes or takes over the stage of `job` in `root`. If another copy holds it, waits a while: a run that was killed a moment ago may not have been missed yet.
-    pub(super) fn open(root: &OwnedFd, spelled: &WirePath, job: &[u8; 32], resume: bool) -> Result<Self, Stop> {
+    pub(super) fn open(root: &Arc<OwnedFd>, spelled: &WirePath, job: &[u8; 32], resume: bool) -> Result<Self, Stop> {
         let fail = |why: Why| Stop::Destination { path: spelled.clone(), why };
         for number in 0..NAMES {
             let name = stage_name(job, number);
@@ -74,7 +76,7 @@ impl Stage {
         Err(Stop::Destination { path: WirePath(path), why: Why::ForeignStage })
     }
 
-    fn open_named(root: &OwnedFd, name: &str, job: &[u8; 32], resume: bool) -> Result<Opened, Errno> {
+    fn open_named(root: &Arc<OwnedFd>, name: &str, job: &[u8; 32], resume: bool) -> Result<Opened, Errno> {
         let deadline = clock::now() + LOCK_WAIT;
         // A run that ends removes its stage: after losing that race, the next turn makes a new one.
         let mut turns = 0;
@@ -98,7 +100,7 @@ impl Stage {
                 result => result?,
             };
             let stat = rustix::fs::fstat(&file)?;
-            if !is_ours(&stat) || FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink > 1 {
+            if !is_journal(&stat) {
                 return Ok(Opened::Foreign);
             }
             match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -117,7 +119,14 @@ impl Stage {
         Ok(Opened::Busy)
     }
 
-    fn take_over(root: &OwnedFd, dir: OwnedFd, name: &str, file: File, job: &[u8; 32], resume: bool) -> Result<Opened, Errno> {
+    fn take_over(
+        root: &Arc<OwnedFd>,
+        dir: OwnedFd,
+        name: &str,
+        file: File,
+        job: &[u8; 32],
+        resume: bool,
+    ) -> Result<Opened, Errno> {
         let io = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
         let mut bytes = vec![0; file.metadata().map_err(io)?.len() as usize];
         file.read_exact_at(&mut bytes, 0).map_err(io)?;
@@ -137,6 +146,7 @@ impl Stage {
         let last = records.iter().map(part_of).chain([highest_number(&dir)?]).max().unwrap_or(0);
         let first_part = last.saturating_add(1);
         let stage = Self {
+            root: root.clone(),
             dir,
             name: name.to_owned(),
             open: Shelf::new(),
@@ -243,16 +253,8 @@ impl Stage {
     }
 
     /// Removes the stage with all that copies have put into it. True where something else is there: then it stays.
-    pub(super) fn remove(&self, root: &OwnedFd) -> Result<bool, Errno> {
-        remove_parts(&self.dir)?;
-        rustix::fs::unlinkat(&self.dir, JOURNAL, AtFlags::empty())?;
-        let foreign = match rustix::fs::unlinkat(root, &*self.name, AtFlags::REMOVEDIR) {
-            // Unless it is the journal of a run that began a moment ago.
-            Err(Errno::NOTEMPTY | Errno::EXIST) => has_foreign(&self.dir)?,
-            // Renamed by somebody, and so not in the way; or another one has its name.
-            Err(Errno::NOENT | Errno::NOTDIR) => false,
-            result => result.map(|()| false)?,
-        };
+    pub(super) fn remove(&self) -> Result<bool, Errno> {
+        let foreign = remove_all(&self.dir, &self.root, self.name.as_bytes())?;
         // A run that waits for the same job finds that its journal has no name.
         rustix::fs::flock(&self.lock_file, FlockOperation::Unlock)?;
         Ok(foreign)
@@ -305,6 +307,42 @@ fn open_directory(root: &OwnedFd, name: &str) -> Result<Directory, Errno> {
     }
 }
 
+/// A stage that is there, with its journal, neither locked nor read.
+pub(super) struct Opening {
+    pub(super) dir: OwnedFd,
+    pub(super) journal: File,
+}
+
+impl Opening {
+    /// None where it is no stage, or not this user's.
+    pub(super) fn existing(root: &OwnedFd, name: &[u8]) -> Result<Option<Self>, Errno> {
+        let dir = open_at(root, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
+        if !is_ours(&rustix::fs::fstat(&dir)?) {
+            return Ok(None);
+        }
+        let journal = open_at(&dir, JOURNAL, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())?;
+        Ok(is_journal(&rustix::fs::fstat(&journal)?).then(|| Self { dir, journal: journal.into() }))
+    }
+}
+
+/// Whether it is a file of this user's alone.
+fn is_journal(stat: &Stat) -> bool {
+    is_ours(stat) && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1
+}
+
+/// Removes a stage with all that copies have put into it. True where something else is there: then it stays.
+pub(super) fn remove_all(dir: &OwnedFd, root: &OwnedFd, name: &[u8]) -> Result<bool, Errno> {
+    remove_parts(dir)?;
+    rustix::fs::unlinkat(dir, JOURNAL, AtFlags::empty())?;
+    match rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR) {
+        // Unless it is the journal of a run that began a moment ago.
+        Err(Errno::NOTEMPTY | Errno::EXIST) => is_empty(dir).map(|empty| !empty),
+        // Renamed by somebody, and so not in the way; or another one has its name.
+        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+        result => result.map(|()| false),
+    }
+}
+
 /// A directory that holds one thing while it is made, outside the stage: nobody else can exchange it there.
 pub(super) struct Private {
     dir: OwnedFd,
@@ -340,19 +378,15 @@ fn is_ours(stat: &Stat) -> bool {
     stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
 }
 
-/// The names in a directory, but `.` and `..`.
-fn names(dir: &OwnedFd) -> Result<Vec<CString>, Errno> {
+/// The names in a directory, the first `most` of them, but `.` and `..`.
+pub(super) fn names(dir: &OwnedFd, most: usize) -> Result<Vec<CString>, Errno> {
     let entries = patiently(|| Dir::read_from(dir.as_fd()))?.map(|entry| entry.map(|entry| entry.file_name().to_owned()));
-    entries.filter(|name| !matches!(name, Ok(name) if matches!(name.to_bytes(), b"." | b".."))).collect()
+    entries.filter(|name| !matches!(name, Ok(name) if matches!(name.to_bytes(), b"." | b".."))).take(most).collect()
 }
 
 fn is_empty(dir: &OwnedFd) -> Result<bool, Errno> {
     // A journal is a run's that was a moment faster.
-    Ok(names(dir)?.iter().all(|name| name.to_bytes() == JOURNAL.as_bytes()))
-}
-
-fn has_foreign(dir: &OwnedFd) -> Result<bool, Errno> {
-    is_empty(dir).map(|empty| !empty)
+    Ok(names(dir, usize::MAX)?.iter().all(|name| name.to_bytes() == JOURNAL.as_bytes()))
 }
 
 /// The stage's name for a job: the first, or where that is taken a later one.
@@ -378,8 +412,8 @@ fn number_of(name: &[u8], letters: &[u8]) -> Option<u64> {
 }
 
 /// Removes what a killed run was making outside its stage, as its notes say.
-fn sweep(root: &OwnedFd, dir: &OwnedFd, stage: &str) -> Result<(), Errno> {
-    for entry in names(dir)? {
+pub(super) fn sweep(root: &OwnedFd, dir: &OwnedFd, stage: &str) -> Result<(), Errno> {
+    for entry in names(dir, usize::MAX)? {
         if number_of(entry.to_bytes(), b"n").is_none() {
             continue;
         }
@@ -421,7 +455,7 @@ fn append(mut journal: &File, records: &[Record]) -> Result<(), Errno> {
 
 fn part_of(record: &Record) -> u64 {
     match record {
-        Record::Job { .. } => 0,
+        Record::Job { .. } | Record::Top { .. } => 0,
         Record::Part { part, .. } | Record::Range { part, .. } | Record::Complete { part, .. } => *part,
     }
 }
@@ -431,7 +465,7 @@ fn earlier(records: &[Record]) -> HashMap<PathKey, Earlier> {
     let mut files: HashMap<PathKey, Earlier> = HashMap::new();
     for record in records {
         match *record {
-            Record::Job { .. } => {}
+            Record::Job { .. } | Record::Top { .. } => {}
             Record::Part { part, path, source } => {
                 parts.insert(part, path);
                 files.insert(path, Earlier { part, source, ranges: Vec::new(), complete: None });
@@ -457,12 +491,12 @@ fn earlier(records: &[Record]) -> HashMap<PathKey, Earlier> {
 /// The highest number among the names in the stage. A killed run leaves some that its journal does not tell of: a link that had no place yet, a part file
 /// whose record was not written.
 fn highest_number(dir: &OwnedFd) -> Result<u64, Errno> {
-    Ok(names(dir)?.iter().filter_map(|name| number_of(name.to_bytes(), b"pn")).max().unwrap_or(0))
+    Ok(names(dir, usize::MAX)?.iter().filter_map(|name| number_of(name.to_bytes(), b"pn")).max().unwrap_or(0))
 }
 
 /// Removes part files and notes.
 fn remove_parts(dir: &OwnedFd) -> Result<(), Errno> {
-    for name in names(dir)? {
+    for name in names(dir, usize::MAX)? {
         if number_of(name.to_bytes(), b"pn").is_none() {
             continue;
         }

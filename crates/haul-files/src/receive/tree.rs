@@ -12,13 +12,14 @@ use rustix::io::Errno;
 
 use super::Expected;
 use super::commit::FEW;
+use super::interrupted::MAX_TOPS;
 use super::remembered::{DirInfo, Finish, Links, Location, Remembered};
 use super::stage::{Stage, part_name};
 use crate::descriptors::open_at;
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
 use crate::job::{Options, Ownership};
-use crate::journal::Made;
+use crate::journal::{Made, Record};
 use crate::meta;
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
 use crate::resolve::{Place, is_plain_name, is_reserved};
@@ -52,6 +53,14 @@ struct State {
     foreign: HashMap<u64, u64>,
 }
 
+/// How a finished part file got its name, and what was made, if it is another file than the part.
+pub(super) enum Placed {
+    Renamed,
+    Copied(Made),
+    /// Into the file that was there.
+    WrittenOver(Made),
+}
+
 /// How a new file is made.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Meta {
@@ -68,14 +77,7 @@ pub(super) struct Meta {
 impl Tree {
     pub(super) fn new(place: Place, stage: Stage, options: Options, expected: Option<Expected>) -> Self {
         let dirs = Dirs::new();
-        let mut display = place.spelled.0.clone();
-        if place.rename.is_some() {
-            while display.ends_with(b"/") {
-                display.pop();
-            }
-            display.truncate(display.iter().rposition(|&b| b == b'/').map_or(0, |at| at.max(1)));
-        }
-        dirs.pin(ROOT, ROOT, &display, place.root.clone());
+        dirs.pin(ROOT, ROOT, &place.display().0, place.root.clone());
         let mut state = State::default();
         state.remembered.directory(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
         let (euid, egid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
@@ -94,6 +96,11 @@ impl Tree {
         }
         let mut state = lock(&self.state);
         state.tops += usize::from(!replaces);
+        if state.tops <= MAX_TOPS && !self.stage.has_earlier() {
+            // Only for people: a journal that cannot be written to says so soon enough.
+            let name = self.place.rename.clone().unwrap_or_else(|| entry.name.0.clone());
+            let _ = self.stage.append(&[Record::Top { name: WirePath(name) }]);
+        }
         if let Some(name) = &self.place.rename {
             if state.tops > 1 {
                 return Err(CopyError::PeerMisbehaved("several sources for one name"));
@@ -242,8 +249,10 @@ impl Tree {
 
     /// How a file is made that may replace `existing`.
     pub(super) fn meta(&self, entry: &Entry, existing: Option<&Stat>) -> Meta {
-        let owner = self.owner(entry);
         let replaced = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+        // Root's copy over another user's file leaves it his, as writing to it would.
+        let old_owner = replaced.filter(|_| self.euid == 0).map(|stat| (stat.st_uid, stat.st_gid));
+        let owner = self.owner(entry).or(old_owner);
         let final_mode = match replaced {
             _ if self.options.preserve && self.place.ownership == Ownership::Mask => entry.mode & 0o777,
             _ if self.options.preserve => entry.mode & (0o1777 | self.set_id_bits(entry)),
@@ -356,12 +365,18 @@ impl Tree {
         }
     }
 
-    /// Gives a finished part file its name. What was made, if it is another file than the part.
-    pub(super) fn rename(&self, part: u64, parent: u64, name: &[u8], meta: &Meta) -> Result<Option<Made>, Why> {
+    /// Gives a finished part file its name.
+    pub(super) fn rename(&self, part: u64, parent: u64, name: &[u8], meta: &Meta) -> Result<Placed, Why> {
         let dir = self.dirs.open(parent)?;
-        match rustix::fs::renameat(&self.stage.dir, &*part_name(part), &*dir, name) {
-            Err(Errno::XDEV) => self.copy_over(part, parent, name, meta).map(Some),
-            result => result.map(|()| None).map_err(in_the_way),
+        let placed = match rustix::fs::renameat(&self.stage.dir, &*part_name(part), &*dir, name) {
+            Err(Errno::XDEV) => self.copy_over(part, parent, name, meta).map(Placed::Copied),
+            result => result.map(|()| Placed::Renamed).map_err(in_the_way),
+        };
+        match placed {
+            Err(why) if why == Errno::ACCESS.into() || why == Errno::PERM.into() => {
+                self.write_over(part, &dir, name, meta).map(Placed::WrittenOver).map_err(|_| why)
+            }
+            placed => placed,
         }
     }
 

@@ -1,0 +1,104 @@
+//! Files that were there before: whose they are afterwards, and what becomes of those in directories that may not be written to.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+
+use haul_files::{Note, Options};
+
+use crate::fixture::*;
+
+#[test]
+fn what_root_replaces_stays_its_owner_s() {
+    if !is_root() {
+        eprintln!("SKIPPED: this test needs root");
+        return;
+    }
+    for size in [10, 3 << 20] {
+        let p = places();
+        write(p.from.join("file"), noise(size, 1));
+        write(p.to.join("file"), "old");
+        chown(p.to.join("file"), Some(12345), Some(54321)).unwrap();
+        fs::set_permissions(p.to.join("file"), fs::Permissions::from_mode(0o4640)).unwrap();
+        let stat = |options| {
+            push_paths(&[&p.from.join("file")], &p.to, options, shuffled(1)).clean();
+            let stat = fs::metadata(p.to.join("file")).unwrap();
+            (stat.uid(), stat.gid(), stat.mode() & 0o7777)
+        };
+        assert_eq!(stat(Options::default()), (12345, 54321, 0o640), "and no set-id bit: the content is another");
+        assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(size, 1));
+        assert_eq!(stat(preserving()), (0, 0, 0o644));
+    }
+}
+
+/// Not a test by itself: what [`a_file_that_may_be_written_in_a_directory_that_may_not`] runs as a user that is not root.
+#[test]
+fn over_what_may_be_written() {
+    let Ok(places) = std::env::var("HAUL_TEST_OVER") else { return };
+    let places = Path::new(&places);
+    let from = places.join("from");
+    let to = places.join("to");
+    // The destination itself, and a directory in a tree.
+    let report = push_paths(&[&from.join("file")], &to.join("file"), Options::default(), shuffled(1)).clean();
+    assert_eq!(report.notes, [Note::WrittenInPlace { path: to.join("file").as_path().into() }]);
+    let report = push_paths(&[&from.join("tree")], &places.join("open"), recursive(), shuffled(1)).partial();
+    assert_eq!((report.files, report.problem_count), (1, 2), "{:?}", report.problems);
+    let written = places.join("open/tree/sub/file");
+    assert_eq!(report.notes, [Note::WrittenInPlace { path: written.as_path().into() }]);
+    // Where there is nothing to write to it is what it always was.
+    let new = push_paths(&[&from.join("file")], &to.join("new"), Options::default(), shuffled(1));
+    assert!(new.client.is_err());
+}
+
+#[test]
+fn a_file_that_may_be_written_in_a_directory_that_may_not() {
+    if !is_root() {
+        eprintln!("SKIPPED: this test needs root, to be another user");
+        return;
+    }
+    let p = places();
+    let base = p.from.parent().unwrap();
+    write(p.from.join("file"), noise(3 << 20, 1));
+    for name in ["file", "linked", "new"] {
+        write(p.from.join("tree/sub").join(name), noise(100, 2));
+    }
+    let longer = noise(4 << 20, 3);
+    write(p.to.join("file"), &longer);
+    for name in ["file", "linked"] {
+        write(base.join("open/tree/sub").join(name), &longer);
+    }
+    // What another user could have linked there must not be written to.
+    fs::hard_link(base.join("open/tree/sub/linked"), base.join("precious")).unwrap();
+    let nobody = 65534;
+    let open = |path: &str, mode| fs::set_permissions(base.join(path), fs::Permissions::from_mode(mode)).unwrap();
+    for path in ["to/file", "open/tree/sub/file", "open/tree/sub/linked"] {
+        open(path, 0o666);
+    }
+    chown(base.join("open"), Some(nobody), None).unwrap();
+    fs::create_dir(base.join("tmp")).unwrap();
+    open("tmp", 0o1777);
+    open("", 0o755);
+    let program = base.join("program");
+    fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
+    let inode = fs::metadata(p.to.join("file")).unwrap().ino();
+    let output = Command::new(&program)
+        .args(["--exact", "replaced::over_what_may_be_written", "--nocapture"])
+        .env("HAUL_TEST_OVER", base)
+        .env("TMPDIR", base.join("tmp"))
+        .current_dir(base)
+        .uid(nobody)
+        .gid(nobody)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let stat = fs::metadata(p.to.join("file")).unwrap();
+    assert_eq!((stat.ino(), stat.uid()), (inode, 0));
+    assert_eq!(fs::read(p.to.join("file")).unwrap(), noise(3 << 20, 1));
+    assert_eq!(fs::read(base.join("open/tree/sub/file")).unwrap(), noise(100, 2));
+    assert_eq!(fs::read(base.join("precious")).unwrap(), longer);
+    assert!(!base.join("open/tree/sub/new").exists());
+    assert_eq!(fs::read_dir(base.join("tmp")).unwrap().count(), 0);
+    assert_nothing_left(&base.join("open"));
+}
