@@ -144,6 +144,13 @@ impl From<ChangedArg> for Changed {
     }
 }
 
+impl CpArgs {
+    /// Whether something is to be copied, not only looked after.
+    pub const fn copies(&self) -> bool {
+        self.list_interrupted.is_none() && self.discard.is_none()
+    }
+}
+
 /// Help of the option `--mode`.
 pub fn mode_help() -> String {
     format!("How to share the path with others: {}. The default is {}", ControllerChoice::names(), ControllerChoice::default())

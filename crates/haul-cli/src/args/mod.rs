@@ -118,7 +118,7 @@ fn cli(args: Vec<OsString>) -> Result<Command, clap::Error> {
 /// Options may stand between the operands, so these are counted when all are there.
 fn complete(command: Command, definition: impl FnOnce() -> clap::Command) -> Result<Command, clap::Error> {
     match &command {
-        Command::Cp(args) if args.operands.len() < 2 => {
+        Command::Cp(args) if args.copies() && args.operands.len() < 2 => {
             Err(definition().error(ErrorKind::TooFewValues, "one or more sources are needed, then the target"))
         }
         _ => Ok(command),

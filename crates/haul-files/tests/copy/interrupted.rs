@@ -12,7 +12,7 @@ use crate::fixture::*;
 use crate::resume::stage;
 
 fn breaking() -> Conditions {
-    Conditions { break_after: Some(15), shuffle: 8, seed: 1, capacity: 8 }
+    Conditions { break_after: Some(15), shuffle: 8, seed: 1, capacity: 8, ..Conditions::default() }
 }
 
 /// A copy of 20 MiB into `to` that breaks off.
