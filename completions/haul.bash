@@ -166,7 +166,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --reconnect --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --reconnect --list-interrupted --discard --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -181,6 +181,14 @@ _haul() {
                     return 0
                     ;;
                 --reconnect)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --list-interrupted)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --discard)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
