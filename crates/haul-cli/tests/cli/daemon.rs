@@ -49,6 +49,35 @@ fn a_tree_with_everything_in_it() {
     diff.args(["-r", "--no-dereference"]).args([client.path("tree"), server.path("in/tree")]);
     assert_eq!(Run::from(diff.output().unwrap()).expect(0).text(), "");
     cp(&client, &["-rp", "--update", "tree", &daemon.url("in/")]).expect(0).says(&["4 files skipped, there already"]);
+    cp(&client, &["-rp", "--skip-same", "tree", &daemon.url("in/")]).expect(0).says(&["4 files skipped, there already"]);
+    // What is newer there stays only with --update.
+    fs::write(server.path("in/tree/a"), "newer").unwrap();
+    cp(&client, &["-r", "--update", "tree", &daemon.url("in/")]).expect(0).says(&["1 file skipped, newer there"]);
+    assert_eq!(fs::read_to_string(server.path("in/tree/a")).unwrap(), "newer");
+    cp(&client, &["-r", "--skip-same", "tree", &daemon.url("in/")]).expect(0).says(&["copied 1 file"]);
+    assert!(fs::read(server.path("in/tree/a")).unwrap() == fs::read(client.path("tree/a")).unwrap());
+}
+
+#[test]
+fn what_was_verified_is_said() {
+    let (server, client, daemon) = pair();
+    server.file("pub/file", 100_000);
+    let url = daemon.url("pub/file");
+    cp(&client, &[&url, "."]).expect(0).says(&["; verified on arrival\n"]);
+    cp(&client, &["--verify", "read-back", &url, "."]).expect(0).says(&["; verified on arrival and read back ("]);
+    cp(&client, &["--no-verify", &url, "."]).expect(0).says(&["; not verified"]);
+    let summary = |args: &[&str]| {
+        let run = cp(&client, args).expect(0);
+        serde_json::from_str::<serde_json::Value>(run.text().lines().last().unwrap()).unwrap()
+    };
+    let read_back = summary(&["--json", "--verify", "read-back", &url, "."]);
+    let files = [&read_back["files_read_back_direct"], &read_back["files_read_back_uncached"]];
+    assert_eq!((read_back["verified"].as_bool(), files.map(|n| n.as_u64().unwrap()).iter().sum()), (Some(true), 1_u64));
+    assert_eq!(summary(&["--json", "--no-verify", &url, "."])["verified"].as_bool(), Some(false));
+    summary(&["--json", "--skip-same", &url, "."]);
+    let nothing = summary(&["--json", "--skip-same", &url, "."]);
+    assert!(nothing["verified"].is_null() && nothing["verified_by"].is_null(), "{nothing}");
+    assert_eq!(nothing["files_skipped"].as_u64(), Some(1));
 }
 
 #[test]

@@ -303,7 +303,13 @@ fn the_same_copy_twice_at_once_is_refused() {
     write(p.from.join("file"), noise(3 << 20, 1));
     let job = PushJob { sources: vec![p.from.join("file").into()], destination: p.to.clone(), options: Options::default() };
     let observer = Second(&job, std::sync::Mutex::default());
-    run_push(&job, &account(), Conditions::default(), &observer, |_| {}).clean();
+    // Told to the receiver: it has its stage when it starts a file, which a sender that begins early does not know.
+    let (here, there) = haul_files::memory::pair(Conditions::default());
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| haul_files::serve(there, &account(), &observer, &haul_files::Cancel::new()));
+        haul_files::push(here, &job, &haul_files::Silent, &haul_files::Cancel::new()).unwrap();
+        server.join().unwrap().unwrap();
+    });
     let second = observer.1.into_inner().unwrap().unwrap();
     assert!(matches!(second.client, Err(CopyError::Refused(Stop::Busy { .. }))), "{:?}", second.client);
     assert_nothing_left(&p.to);
