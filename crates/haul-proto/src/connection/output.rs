@@ -3,6 +3,7 @@
 //! Order: the handshake; the close; challenges and their answers; reports and frames; packet-size probes; trains of stream data.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use haul_units::{Bytes, Time};
 
@@ -17,6 +18,8 @@ use crate::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 /// The smallest buffer that [`Connection::poll_transmit`] takes.
 pub const TRAIN_BYTES: usize = 65_536;
 const CONTROL_ROOM: usize = CONTROL_BYTES - CONTROL_HEADER_BYTES - TAG_BYTES;
+/// A challenge has so long to be answered, however short the round trip was measured: the peer's processor may be busy.
+const CHALLENGE_INTERVAL_MIN: Duration = Duration::from_millis(10);
 /// Room that one frame other than a report or a close may need.
 const FRAME_ROOM: usize = 32;
 
@@ -107,7 +110,8 @@ impl Connection {
     fn poll_challenge(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
         let path = self.paths.get_mut(index)?;
         let rng = &mut self.rng;
-        let (remote, nonce) = path.peer.poll_challenge(now, path.rtt.smoothed() * 2, || rng.next_u64())?;
+        let (remote, nonce) =
+            path.peer.poll_challenge(now, (path.rtt.smoothed() * 2).max(CHALLENGE_INTERVAL_MIN), || rng.next_u64())?;
         let opens = self.side == Side::Client && !path.peer.is_proved();
         let path = path.id;
         self.encoded.clear();
