@@ -18,6 +18,8 @@ use crate::{clock, output};
 const GRACE: Duration = Duration::from_millis(700);
 
 static REQUESTS: AtomicU32 = AtomicU32::new(0);
+/// Whether somebody asked for files to be read again.
+static RELOAD: AtomicBool = AtomicBool::new(false);
 /// Whether something has arrived, or is served: from then on an end takes the time that it takes.
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
 /// Where the handler writes a byte at each signal; -1 for nowhere.
@@ -42,6 +44,26 @@ pub fn watch() {
             libc::sigaction(signal, &raw const action, std::ptr::null_mut());
         }
     }
+}
+
+/// From now on SIGHUP asks a daemon to read its files again; see [`reload_requested`].
+pub fn watch_reload() {
+    // SAFETY: `on_reload` stores to an atomic, which is async-signal-safe; the struct is zeroed, which is a valid sigaction, and outlives the call.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = on_reload as extern "C" fn(libc::c_int) as libc::sighandler_t;
+        action.sa_flags = libc::SA_RESTART;
+        libc::sigaction(libc::SIGHUP, &raw const action, std::ptr::null_mut());
+    }
+}
+
+/// Whether that was asked for since the last call.
+pub fn reload_requested() -> bool {
+    RELOAD.swap(false, Ordering::Relaxed)
+}
+
+extern "C" fn on_reload(_signal: libc::c_int) {
+    RELOAD.store(true, Ordering::Relaxed);
 }
 
 /// The same for a command that connects to somebody: until [`under_way`] is called, the first signal ends it within a second.

@@ -8,6 +8,7 @@
 //!   reach, ssh  from a host's name to a connection
 //!   processor   how busy this side was
 //!   keys, state files of keys, the rights that they give, and where they are
+//!   lock_in     Landlock: what can be opened from now on
 //!   network, moment  what those rights are about: where from, until when
 //!   output      progress, summary, verdict
 //!   exit        exit status, error: and hint:
@@ -23,6 +24,7 @@ mod interrupt;
 mod key;
 mod keys;
 mod lab;
+mod lock_in;
 mod logging;
 mod memory;
 mod moment;

@@ -28,7 +28,7 @@ pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, 
 pub use rate::Limit;
 pub use remote::{Errand, RemoteArgs};
 pub use rsync::{RshArgs, RsyncArgs};
-pub use serve::{ServeArgs, is_root_name};
+pub use serve::{Export as Root, ServeArgs, is_root_name};
 
 /// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the
 /// first packets tell of the path spares each of them a second of search, and the queues on the way what a search overshoots.

@@ -23,14 +23,22 @@ pub struct ServeArgs {
     ///
     /// What clients write belongs to the daemon's user and has no set-id bits, whatever they ask for with `haul cp -p`; with `:rw,owners` they choose both, as far as
     /// the daemon's user may.
-    #[arg(long = "root", value_name = "NAME=PATH[:rw[,owners]]", required = true)]
+    #[arg(long = "root", value_name = "NAME=PATH[:rw[,owners]]", required_unless_present = "roots_file")]
     pub roots: Vec<Export>,
+    /// File of more roots, NAME=PATH[:rw[,owners]] a line; read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    pub roots_file: Option<PathBuf>,
     /// UDP address and port to listen on
     #[arg(long, value_name = "ADDR:PORT", default_value = "[::]:7700", value_parser = listen_address)]
     pub listen: SocketAddr,
     /// Directory of the identity key and the authorised keys
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,
+    /// Become this user once the port is open and the identity key is read
+    ///
+    /// The user must be able to read `authorized_keys` in the state directory, and the roots.
+    #[arg(long, value_name = "NAME")]
+    pub user: Option<String>,
     /// Limit the rate of each connection; a bare number is in Kbit/s
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
@@ -110,7 +118,8 @@ Examples:
   haul key authorize SHA256:... --name alice      on this machine, with what `haul key show` prints on hers
   haul cp haul://thishost/pub/file .              on hers
 
-To run it under systemd, use Type=notify; SIGTERM ends it cleanly. Logs go to standard error; RUST_LOG is honoured.";
+SIGHUP has the keys and --roots-file read again: connections go on, but for those whose key was revoked or confined otherwise. To run it under systemd, use Type=notify; SIGTERM ends
+it cleanly. Where the kernel has Landlock, the daemon locks itself in to its roots and its state directory. Logs go to standard error; RUST_LOG is honoured.";
 
 #[cfg(test)]
 mod tests {

@@ -9,7 +9,7 @@ mod rights;
 pub mod strict;
 pub mod table;
 
-pub use admission::admit;
+pub use admission::{Admitted, admit};
 pub use authorized::{AuthorizedKeys, Entry, Fault};
 pub use identity::load_or_make;
 pub use knock::{admission, may_knock};

@@ -11,6 +11,7 @@ use haul_files::{Access, Export, Ownership};
 
 use crate::args::{Errand, RemoteArgs};
 use crate::exit::Failure;
+use crate::lock_in::Open;
 use crate::session::Refusal;
 use crate::ssh::ClientHello;
 
@@ -43,6 +44,19 @@ impl Confined {
         }
         let root = Export { name: "/".to_owned(), path, writable: !args.read_only, ownership: Ownership::Mask };
         Ok(Self { only, root: Some(root) })
+    }
+
+    /// Locks the process in to the root (Landlock), unless it is to reach other hosts too: their names are looked up in the system's files.
+    pub fn lock_in(&self) {
+        let Some(root) = &self.root else { return };
+        if self.refuses(Errand::Proxy).is_none() {
+            return;
+        }
+        let open = if root.writable { Open::default().writing(&root.path) } else { Open::default().reading(&root.path) };
+        match open.lock_in() {
+            Ok(locked) => tracing::debug!(?locked, "locked in"),
+            Err(error) => tracing::warn!(%error, "not locked in"),
+        }
     }
 
     /// Why an errand is refused, if it is.

@@ -50,7 +50,10 @@ pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, 0, true);
     let confined = Confined::new(args);
     let prepared = match &confined {
-        Ok(_) => prepare(args),
+        Ok(confined) => {
+            confined.lock_in();
+            prepare(args)
+        }
         Err(failure) => Err(failure.clone()),
     };
     let (endpoint, answer) = match prepared {

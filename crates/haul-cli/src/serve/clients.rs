@@ -11,7 +11,9 @@ use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
 use crate::guests::Guests;
-use crate::keys::{Rights, Service};
+use crate::keys::{Admitted, AuthorizedKeys, Rights, Service};
+use crate::lock_in::Open;
+use crate::moment::Moment;
 use crate::session::{ServerSession, refuse};
 use crate::state::StateDir;
 use crate::{keys, perf};
@@ -25,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// All clients of one daemon.
 pub struct Clients {
-    exports: Vec<Export>,
+    exports: Mutex<Vec<Export>>,
     limit: Option<BitRate>,
     state: StateDir,
     guests: Guests,
@@ -43,12 +45,14 @@ struct Present {
 struct Copy {
     cancel: Cancel,
     connection: Connection,
+    /// What it may do, once it is let in.
+    admitted: Option<Admitted>,
 }
 
 impl Clients {
     /// Nobody is there.
     pub fn new(exports: Vec<Export>, limit: Option<BitRate>, state: StateDir, guests: Guests) -> Self {
-        Self { exports, limit, state, guests, present: Mutex::default(), left: Condvar::new() }
+        Self { exports: Mutex::new(exports), limit, state, guests, present: Mutex::default(), left: Condvar::new() }
     }
 
     /// Hears what a client wants, in a thread of its own. It takes a place when it has said so, and is gone if it does not do so in time: the transport sees to that.
@@ -58,7 +62,7 @@ impl Clients {
             let mut present = self.lock();
             present.next += 1;
             let number = present.next;
-            present.copies.insert(number, Copy { cancel: cancel.clone(), connection: connection.clone() });
+            present.copies.insert(number, Copy { cancel: cancel.clone(), connection: connection.clone(), admitted: None });
             number
         };
         let clients = Arc::clone(self);
@@ -68,6 +72,40 @@ impl Clients {
             clients.lock().copies.remove(&number);
             clients.left.notify_all();
         });
+    }
+
+    /// Exports these from now on; clients that are here keep what they have.
+    pub fn export(&self, exports: Vec<Export>) {
+        *self.exports.lock().unwrap_or_else(PoisonError::into_inner) = exports;
+    }
+
+    /// Ends the clients whose keys may no longer do what they could when they came.
+    pub fn check_keys(&self) {
+        let keys = match AuthorizedKeys::load(self.state.authorized_keys()) {
+            Ok(keys) => keys,
+            Err(failure) => return error!(%failure, "the file of authorised keys cannot be used: clients that are here stay"),
+        };
+        self.end_those(|admitted| {
+            let as_before = keys.find(admitted.key).and_then(Result::ok).is_some_and(|entry| entry.rights == admitted.rights);
+            (!as_before).then(|| "its key was revoked, or may do something else now".to_owned())
+        });
+    }
+
+    /// Ends the clients whose keys have expired, or that have moved to where they may not come from.
+    pub fn end_the_expired(&self) {
+        self.end_those(|_| None);
+    }
+
+    fn end_those(&self, reason: impl Fn(&Admitted) -> Option<String>) {
+        let now = Moment::now();
+        for copy in self.lock().copies.values().filter(|copy| !copy.cancel.is_cancelled()) {
+            let Some(admitted) = &copy.admitted else { continue };
+            let gone = || admitted.rights.turns_away(copy.connection.remote_addr().ip(), now);
+            if let Some(reason) = reason(admitted).or_else(gone) {
+                warn!(client = admitted.name, address = %copy.connection.remote_addr(), "ended: {reason}");
+                copy.cancel.cancel();
+            }
+        }
     }
 
     /// Stops all copies and waits for them.
@@ -82,6 +120,14 @@ impl Clients {
             Ok(admitted) => admitted,
             Err(refusal) => return refuse(connection, &refusal),
         };
+        if let Some(copy) = self.lock().copies.get_mut(&number) {
+            copy.admitted = Some(admitted.clone());
+        }
+        let exports = visible(&self.exports.lock().unwrap_or_else(PoisonError::into_inner), &admitted.rights);
+        // From here on this thread, and those that it starts, do what the client asks for.
+        if let Err(error) = below(&exports).lock_in() {
+            warn!(%error, "not locked in");
+        }
         let limit = [self.limit, admitted.rights.max_rate].into_iter().flatten().min();
         if connection.protocol().is_some_and(|protocol| protocol == perf::PROTOCOL) {
             return match admitted.refuses(Service::Perf) {
@@ -92,7 +138,7 @@ impl Clients {
         if let Some(refusal) = admitted.refuses(Service::Copy) {
             return refuse(connection, &refusal);
         }
-        let access = visible(&self.exports, &admitted.rights);
+        let access = Access::Exports(exports);
         let name = admitted.name;
         let session = match ServerSession::accept(connection) {
             Ok(session) => session,
@@ -173,9 +219,19 @@ impl Clients {
 }
 
 /// The roots that a key sees, as it sees them. One that it does not see does not exist for it.
-fn visible(exports: &[Export], rights: &Rights) -> Access {
+fn visible(exports: &[Export], rights: &Rights) -> Vec<Export> {
     let seen = exports.iter().filter(|export| rights.sees(&export.name));
-    Access::Exports(seen.map(|export| Export { writable: export.writable && !rights.read_only, ..export.clone() }).collect())
+    seen.map(|export| Export { writable: export.writable && !rights.read_only, ..export.clone() }).collect()
+}
+
+/// What has to be opened to serve these.
+pub fn below(exports: &[Export]) -> Open {
+    exports.iter().fold(
+        Open::default(),
+        |open, export| {
+            if export.writable { open.writing(&export.path) } else { open.reading(&export.path) }
+        },
+    )
 }
 
 /// Puts a client's problems into the log; the engine's threads do not know whose they are, the span does.

@@ -1,12 +1,16 @@
 //! `haul serve`: the daemon.
 //!
 //! One thread a client. A client is let in by its key; the file of authorised keys is read for each, so that a change needs no restart.
-//! SIGTERM and SIGINT end the daemon: copies under way are stopped in a state that can be resumed.
+//! SIGTERM and SIGINT end the daemon: copies under way are stopped in a state that can be resumed. SIGHUP has it read roots and keys again.
+//!
+//! Before it opens its port it locks itself in to its roots and its state directory (Landlock); where a file names the roots, they can change, and each client's thread is locked in
+//! alone. Then it becomes the user of `--user`.
 
 mod clients;
+mod roots;
 mod systemd;
+mod user;
 
-use std::fs;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,10 +20,12 @@ use haul_files::Export;
 use tracing::{error, info, warn};
 
 use self::clients::Clients;
+use self::user::User;
 use crate::args::ServeArgs;
 use crate::exit::{Exit, Failure};
 use crate::guests::{Guests, Limits, Memory};
 use crate::keys::{self, AuthorizedKeys};
+use crate::lock_in::Locked;
 use crate::session::PROTOCOL;
 use crate::ssh::Family;
 use crate::state::StateDir;
@@ -32,15 +38,23 @@ const LOOK: Duration = Duration::from_millis(250);
 pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Operator, args.verbose, args.quiet);
     interrupt::watch();
-    let exports = exports(args)?;
+    interrupt::watch_reload();
+    let exports = roots::read(args)?;
     let state = StateDir::find(args.state.as_deref())?;
     let (identity, new) = keys::load_or_make(&state)?;
     let fingerprint = identity.public_key().fingerprint();
-    let endpoint = listen(args.listen, identity, &state)?;
-    info!(address = %endpoint.local_addr(), key = %fingerprint, new_key = new, "listening");
-    for export in &exports {
-        info!(root = export.name, path = %export.path.display(), writable = export.writable, "exporting");
+    let user = args.user.as_deref().map(User::find).transpose()?;
+    if args.roots_file.is_none() {
+        lock_in(&exports, &state);
     }
+    let endpoint = listen(args.listen, identity, &state)?;
+    if let Some(user) = &user {
+        drop_to(user, &state)?;
+    } else if rustix::process::geteuid().is_root() {
+        warn!("runs as root: whatever goes wrong, goes wrong as root; --user NAME becomes another user");
+    }
+    info!(address = %endpoint.local_addr(), key = %fingerprint, new_key = new, "listening");
+    roots::tell(&exports);
     if let Some(advice) = endpoint.buffer_warning() {
         warn!("{advice}");
     }
@@ -56,6 +70,10 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
             Ok(None) => {}
             Err(error) => return Err(Failure::new(format!("the socket failed: {error}"))),
         }
+        if interrupt::reload_requested() {
+            reload(args, &clients);
+        }
+        clients.end_the_expired();
     }
     systemd::notify("STOPPING=1");
     info!("ending");
@@ -64,21 +82,42 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     Ok(Exit::Done)
 }
 
-/// The roots, each a directory that exists, no name twice.
-fn exports(args: &ServeArgs) -> Result<Vec<Export>, Failure> {
-    let mut exports: Vec<Export> = Vec::new();
-    for root in &args.roots {
-        let failed = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", root.path.display()));
-        if exports.iter().any(|export| export.name == root.name) {
-            return Err(Failure::new(format!("the root `{}` is named twice", root.name)).hint("give each --root its own name"));
+/// Reads roots and keys again. Roots that are wrong leave the old ones.
+fn reload(args: &ServeArgs, clients: &Clients) {
+    info!("reading roots and keys again");
+    if args.roots_file.is_some() {
+        match roots::read(args) {
+            Ok(exports) => {
+                roots::tell(&exports);
+                clients.export(exports);
+            }
+            Err(failure) => error!(%failure, "the roots stay as they were"),
         }
-        let path = fs::canonicalize(&root.path).map_err(|error| failed(&error))?;
-        if !path.is_dir() {
-            return Err(failed(&"not a directory").hint("a root is a directory: export the one that holds the file"));
-        }
-        exports.push(Export { name: root.name.clone(), path, writable: root.writable, ownership: root.ownership });
     }
-    Ok(exports)
+    clients.check_keys();
+}
+
+/// Locks the whole process in.
+fn lock_in(exports: &[Export], state: &StateDir) {
+    let open = clients::below(exports).reading(state.path());
+    match open.lock_in() {
+        Ok(Locked::Fully) => info!("locked in to the roots and the state directory (Landlock)"),
+        Ok(Locked::Partly) => info!("locked in to the roots and the state directory, as far as this kernel does (Landlock)"),
+        Ok(Locked::No) => info!("not locked in: this kernel has no Landlock"),
+        Err(error) => warn!(%error, "not locked in"),
+    }
+}
+
+/// Becomes the user, who must be able to do the daemon's work.
+fn drop_to(user: &User, state: &StateDir) -> Result<(), Failure> {
+    user.become_for_good()?;
+    let keys = state.authorized_keys();
+    AuthorizedKeys::load(keys.clone()).map_err(|failure| {
+        Failure::new(format!("--user {}: it must be able to read {}: {}", user.name(), keys.display(), failure.message))
+            .hint(failure.hint.unwrap_or_else(|| format!("chown -R {}: {}", user.name(), state.path().display())))
+    })?;
+    info!(user = user.name(), "is no longer root");
+    Ok(())
 }
 
 /// On a machine without IPv6, `[::]` means all of IPv4.

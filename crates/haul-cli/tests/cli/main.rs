@@ -6,6 +6,7 @@ mod daemon;
 mod experiments;
 mod generated;
 mod interrupt;
+mod operations;
 mod outage;
 mod rights;
 mod ssh;

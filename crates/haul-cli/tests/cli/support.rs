@@ -136,11 +136,15 @@ impl Daemon {
 
     /// With `server` as its place; nobody is authorised, nobody trusts it.
     pub fn start_unknown(server: &Bench, roots: &[String]) -> Self {
+        let roots = roots.iter().flat_map(|root| ["--root", root]);
+        Self::start_with(server, &roots.collect::<Vec<_>>())
+    }
+
+    /// The same, with these options.
+    pub fn start_with(server: &Bench, options: &[&str]) -> Self {
         let key = server.key();
         let mut command = server.command(["serve", "--listen", "127.0.0.1:0"]);
-        for root in roots {
-            command.args(["--root", root]);
-        }
+        command.args(options);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let listening = lines.find(|line| line.contains("listening")).expect("the daemon says where it listens");
