@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use e2e::Stopwatch;
+use haul_proto::identity::Identity;
 use hostile::{Knock, Listener, Step, Victim, is_end};
 use turns::turn;
 
@@ -27,4 +28,21 @@ fn acknowledging_what_was_never_received_ends_the_connection() {
         }
         assert!(ended, "{script:?}: believed for {:?}: {:?}", watch.elapsed(), peer.outlets());
     }
+}
+
+#[test]
+fn one_byte_blocks_of_an_authorised_key_grow_nothing() {
+    let _turn = turn();
+    let victim = Victim::start(Listener::Serve, &[]);
+    let identity = Identity::generate();
+    victim.authorize(&identity);
+    let protocol = Listener::Serve.protocol();
+    let mut peer = Knock::begin(victim.address, HOME, Some(&identity), protocol).finish().expect("it is authorised");
+    peer.answers_challenges = true;
+    peer.play(&[Step::Speak(b"{\"version\":\"0\"}\n".to_vec()), Step::Silence(Duration::from_millis(500))]);
+    let before = victim.readings().rss_bytes;
+    peer.play(&[Step::OneByteBlocks(20_000)]);
+    let grown = victim.readings().rss_bytes.saturating_sub(before);
+    println!("20,000 blocks of a byte: {} KiB", grown >> 10);
+    assert!(grown < 32 << 20, "20,000 blocks of a byte: {} KiB", grown >> 10);
 }
