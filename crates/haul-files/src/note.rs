@@ -68,7 +68,7 @@ impl Note {
     pub(crate) fn bounded(mut self) -> Self {
         match &mut self {
             Self::OwnersNotKept => {}
-            Self::WrittenInPlace { path } => path.0.truncate(MAX_PATH),
+            Self::WrittenInPlace { path } | Self::StageNotEmpty { path } => path.0.truncate(MAX_PATH),
             Self::InterruptedHere { path, name, .. } => {
                 path.0.truncate(MAX_PATH);
                 name.0.truncate(MAX_PATH);
@@ -81,7 +81,6 @@ impl Note {
                     ranges.shrink_to_fit();
                 }
             }
-            Self::StageNotEmpty { path } => path.0.truncate(MAX_PATH),
         }
         self
     }

@@ -47,7 +47,9 @@ pub struct Interrupted {
 pub fn interrupted(directory: &Path) -> io::Result<Vec<Interrupted>> {
     let dir = open_at(CWD, directory, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
     let mut found = look(&dir, usize::MAX)?;
-    found.iter_mut().for_each(|one| one.path = directory.join(&one.path));
+    for one in &mut found {
+        one.path = directory.join(&one.path);
+    }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
