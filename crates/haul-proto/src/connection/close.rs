@@ -78,6 +78,8 @@ pub(super) struct Closing {
     pub(super) frame: Frame,
     /// Numbers of the paths on which to tell it (again): on all of them, for the main one may just have broken.
     pub(super) due: std::ops::Range<usize>,
+    /// What has come since: whoever sends it need not know of the close.
+    heard: u32,
 }
 
 impl Connection {
@@ -104,7 +106,7 @@ impl Connection {
             return;
         }
         let reason = reason[..reason.len().min(Frame::MAX_REASON_BYTES)].to_vec();
-        self.close = Some(Closing { frame: Frame::Close { code, reason }, due: 0..self.paths.len() });
+        self.close = Some(Closing { frame: Frame::Close { code, reason }, due: 0..self.paths.len(), heard: 0 });
         self.phase = Phase::Closing(now + self.drain_time());
         self.over(why);
     }
@@ -139,10 +141,13 @@ impl Connection {
         self.events.push_back(Event::Closed(why));
     }
 
-    /// While closing, each packet of the peer's gets the close again.
+    /// While closing, packets of the peer's get the close again, ever fewer of them. // RFC 9000 10.2.1
     pub(super) fn tell_close_again(&mut self) {
         if let Some(close) = self.close.as_mut() {
-            close.due = 0..self.paths.len();
+            close.heard = close.heard.saturating_add(1);
+            if close.heard.is_power_of_two() {
+                close.due = 0..self.paths.len();
+            }
         }
     }
 

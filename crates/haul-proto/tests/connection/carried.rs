@@ -308,7 +308,8 @@ fn a_known_client_has_the_first_window_at_once_and_another_one_round_trip_later(
         let round_trips = |took: Duration| took.as_secs_f64() / (ONE_WAY * 2).as_secs_f64();
         let took = round_trips(answered(Meeting::known(here, b"get"), bytes));
         assert!(took <= known + 0.1, "{bytes} B to a known client: {took:.2} round trips");
-        for meeting in [Meeting::new(&[2], b"get"), Meeting::known(elsewhere, b"get")] {
+        for client in [None, Some(elsewhere)] {
+            let meeting = Meeting::late(&[2], b"get", Duration::from_secs(60), Duration::ZERO, client);
             let took = round_trips(answered(meeting, bytes));
             assert!(took <= unknown + 0.1, "{bytes} B to an unknown client: {took:.2} round trips");
         }

@@ -321,7 +321,7 @@ fn acknowledgements_of_what_was_never_sent_end_the_connection() {
                 attack.send(attack.home, 0, &Frame::Ack(report(&claimed)));
             }
             // As much as there is room for; an end is what the test looks for.
-            let _ = attack.server.write(stream, &[1; 1 << 16]);
+            let _ = attack.server.write(stream, &vec![1; 1 << 16]);
             rounds += 1;
         }
         let mut events = std::iter::from_fn(|| attack.server.poll_event());
@@ -329,4 +329,21 @@ fn acknowledgements_of_what_was_never_sent_end_the_connection() {
         assert_eq!(events.any(|event| event == violation), hides_losses, "after {rounds} rounds and {} packets", attack.packets);
         assert!(attack.packets > 100, "{}", attack.packets);
     }
+}
+
+#[test]
+fn a_close_is_not_told_for_each_packet_that_comes() {
+    let mut attack = Attack::begin();
+    let now = attack.now;
+    attack.server.close(now, 7, &[b'x'; 500]);
+    let mut train = vec![0; TRAIN_BYTES];
+    let mut told = 0;
+    for _ in 0..1000 {
+        while attack.server.poll_transmit(now, &mut train).is_some() {
+            told += 1;
+        }
+        // Anybody can send this.
+        attack.hand_over(attack.home, &mut [0x55; 20]);
+    }
+    assert!((5..=12).contains(&told), "{told}");
 }
