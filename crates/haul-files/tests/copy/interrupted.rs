@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use haul_files::memory::Conditions;
 use haul_files::{Destination, Note, Options, WirePath, discard, interrupted};
@@ -72,8 +72,9 @@ fn what_is_kept_is_told_and_listed_and_discarded() {
     let words = note.to_string();
     assert!(words.contains("of given up") && words.contains("--list-interrupted") && !words.contains("--discard"), "{words}");
 
-    let old = SystemTime::now() - Duration::from_secs(8 * 24 * 3600);
-    fs::File::options().write(true).open(left.join("journal")).unwrap().set_modified(old).unwrap();
+    let journal = fs::File::options().write(true).open(left.join("journal")).unwrap();
+    let written = journal.metadata().unwrap().modified().unwrap();
+    journal.set_modified(written - Duration::from_secs(8 * 24 * 3600)).unwrap();
     let words = other()[0].to_string();
     assert!(words.contains("--discard") && words.contains("8 days"), "{words}");
     // Nobody is told of other people's: a client of a daemon cannot do anything about them.
@@ -99,7 +100,7 @@ fn what_is_not_a_stage_of_this_user_is_neither_listed_nor_discarded() {
     write(p.to.join(".haul-abcdefab"), "precious");
     write(one.path.join("photos"), "precious");
     let paths: Vec<_> = interrupted(&p.to).unwrap().into_iter().map(|one| one.path).collect();
-    assert_eq!(paths, [one.path.clone()]);
+    assert_eq!(paths, std::slice::from_ref(&one.path));
     assert!(!discard(&one).unwrap(), "something of the user's is in it");
     assert_eq!(fs::read(one.path.join("photos")).unwrap(), b"precious");
     assert_eq!(fs::read(p.to.join(".haul-12345678/p1")).unwrap(), b"precious");

@@ -82,7 +82,9 @@ fn many_under_way() {
             }
         }
         let mut sum = PieceSum::default();
-        halves.iter().for_each(|&(at, content)| sum.add(at, 1, &piece(1, at, content, false).hash));
+        for &(at, content) in &halves {
+            sum.add(at, 1, &piece(1, at, content, false).hash);
+        }
         for id in 1..=count {
             peer.say(&Message::FileEnd(FileEnd::Sent { id, size: 2, bytes: 2, sum: sum.to_bytes() }));
         }
