@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul::{Bytes, Connection, Fingerprint};
 
+use crate::allocator;
 use crate::exit::Failure;
 use crate::session::Refusal;
 
@@ -82,6 +83,7 @@ pub struct Place {
 impl Guests {
     /// Nobody is there.
     pub fn new(limits: Limits, memory: Memory) -> Self {
+        allocator::give_back_what_is_freed();
         Self { limits, memory, present: Arc::default() }
     }
 

@@ -14,6 +14,7 @@
 //!   exit        exit status, error: and hint:
 //! ```
 
+mod allocator;
 mod args;
 mod clock;
 mod cp;
