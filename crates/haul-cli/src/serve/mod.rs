@@ -114,7 +114,7 @@ fn drop_to(user: &User, state: &StateDir) -> Result<(), Failure> {
     let keys = state.authorized_keys();
     AuthorizedKeys::load(keys.clone()).map_err(|failure| {
         Failure::new(format!("--user {}: it must be able to read {}: {}", user.name(), keys.display(), failure.message))
-            .hint(failure.hint.unwrap_or_else(|| format!("chown -R {}: {}", user.name(), state.path().display())))
+            .hint(failure.hint.unwrap_or_else(|| format!("chmod go+x {}; chmod go+r {}", state.path().display(), keys.display())))
     })?;
     info!(user = user.name(), "is no longer root");
     Ok(())
