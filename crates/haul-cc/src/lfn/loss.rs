@@ -12,8 +12,10 @@ pub(super) struct BaseLoss {
 }
 
 impl BaseLoss {
-    /// More is not made up for.
+    /// More is not made up for before a test at what arrives has confirmed it.
     pub(super) const MOST: f64 = 0.15;
+    /// Ten times what arrives is sent at most.
+    const MOST_CONFIRMED: f64 = 0.9;
 
     /// What another connection had learned: half as good as what is learned here.
     pub(super) fn remembered(ratio: f64) -> Self {
@@ -35,7 +37,28 @@ impl BaseLoss {
         } else {
             (packets / self.memory_pkts.max(1.0)).min(0.5)
         };
-        self.ratio = (self.ratio + (loss - self.ratio) * weight).min(Self::MOST);
+        self.ratio = (self.ratio + (loss - self.ratio) * weight).min(self.ratio.max(Self::MOST));
+    }
+
+    /// What was lost of so many packets although no more was sent than had arrived before: of an overflow nothing would be left.
+    pub(super) fn confirm(&mut self, loss: f64, packets: f64) {
+        self.ratio = loss.min(Self::MOST_CONFIRMED);
+        self.memory_pkts = packets.min(MEMORY_PKTS);
+    }
+
+    /// Whether so much more is lost than ever before that the path is another one, or carries much less.
+    pub(super) fn has_risen(&self, loss: f64, packets: f64) -> bool {
+        packets >= LEAST_PKTS && loss > self.ratio + MUCH
+    }
+
+    /// Takes note of what is lost if that is so much less that it can be no chance. True if so.
+    pub(super) fn falls(&mut self, loss: f64, packets: f64) -> bool {
+        let falls = packets >= LEAST_PKTS && loss + MUCH.min(self.ratio / 2.0) + 2.0 * self.deviation(packets) < self.ratio;
+        if falls && self.ratio > Self::MOST {
+            self.ratio = loss;
+            return true;
+        }
+        false
     }
 
     /// Whether more was lost of so many packets than chance explains.
@@ -52,6 +75,9 @@ impl BaseLoss {
 const MEMORY_PKTS: f64 = 6_000.0;
 const LOWER_WEIGHT: f64 = 0.75;
 const MARGIN: f64 = 0.01;
+/// A fifth of the packets more than before: no path that loses by chance does so from one epoch to the next.
+const MUCH: f64 = 0.2;
+const LEAST_PKTS: f64 = 20.0;
 
 #[cfg(test)]
 mod tests {

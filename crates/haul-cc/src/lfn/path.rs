@@ -40,6 +40,12 @@ pub(super) struct PathModel {
     loss: BaseLoss,
     /// Loss is not made up for, to see how much there is.
     testing_loss: bool,
+    /// The test is at the rate that arrived when loss had risen.
+    confirming_loss: bool,
+    /// The next test is one.
+    to_confirm: bool,
+    /// Epochs in a row in which much more was lost than before.
+    risen_epochs: u32,
     epoch: Epoch,
     /// The last queueing delays: their minimum ignores single late packets.
     recent_delays: [Duration; RECENT],
@@ -85,6 +91,9 @@ impl PathModel {
             min_rtt_at: Time::ZERO,
             loss: BaseLoss::default(),
             testing_loss: false,
+            confirming_loss: false,
+            to_confirm: false,
+            risen_epochs: 0,
             epoch: Epoch::new(Time::ZERO),
             recent_delays: [Duration::ZERO; RECENT],
             jitter: Jitter::default(),
@@ -143,6 +152,10 @@ impl PathModel {
         let summary = self.epoch.on_ack(ack, length);
         self.watch_lulls(ack, phase, summary.is_some());
         let summary = summary?;
+        if !matches!(phase, Phase::Quick(_) | Phase::Startup(_)) && self.loss.falls(summary.loss, self.packets(&summary)) {
+            // What was sent to make up for it arrives.
+            self.bandwidth_bps = self.bandwidth_bps.max(summary.arrived_bps);
+        }
         match phase {
             // What a jump into a queue that others keep full loses is no loss of the path, and shows no delay.
             Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
@@ -154,10 +167,22 @@ impl PathModel {
             Phase::Up(_) | Phase::Down { .. } => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
             Phase::Cruise => {
                 let was_test = std::mem::take(&mut self.testing_loss);
-                if was_test {
+                let confirms = std::mem::take(&mut self.confirming_loss);
+                if confirms && was_test {
+                    self.loss.confirm(summary.loss, self.packets(&summary));
+                } else if was_test {
                     self.learn_base_loss(&summary);
                 }
-                self.cruise(&summary, was_test);
+                let has_queue = summary.delay_min.saturating_sub(self.floor) > self.wanted_delay().max(self.long_queue());
+                let rises = !confirms && !summary.app_limited && !has_queue;
+                let risen = rises && self.loss.has_risen(summary.loss, self.packets(&summary));
+                // One epoch alone may be a burst, or an outage.
+                self.risen_epochs = if risen { self.risen_epochs + 1 } else { 0 };
+                // Until it is known what it is, the rate stays.
+                self.cruise(&summary, was_test || risen);
+                if self.risen_epochs >= RISEN_EPOCHS {
+                    self.doubt(ack, &summary);
+                }
             }
         }
         let has_stepped = summary.delay_min > self.last_delay_min + self.long_queue();
@@ -322,9 +347,29 @@ impl PathModel {
         }
     }
 
+    /// Much more is lost than before: either the path loses more by chance, or it carries less, behind a queue too short to be seen. Both let pass what
+    /// arrives now. Sent at that rate, a path of the first kind loses the same part, and one of the second kind nothing.
+    fn doubt(&mut self, ack: &AckSample, summary: &Summary) {
+        // The newest sample knows nothing of the time before.
+        let newest_bps = ack.rate.map_or(f64::MAX, |sample| sample.rate.as_bps() as f64);
+        self.limit_bandwidth(summary.arrived_bps.min(newest_bps));
+        self.test_loss(ack.now);
+        // What was sent before the test is taken for lost some time after what was sent in it has arrived.
+        self.epoch = Epoch::new(ack.now + self.min_rtt() * 3 / 2);
+        self.confirming_loss = true;
+        self.risen_epochs = 0;
+    }
+
+    /// An attempt at more ends because much is lost: the test that follows sends what arrived.
+    pub(super) fn stop_at_loss(&mut self, summary: &Summary) {
+        self.limit_bandwidth(summary.mean_bps);
+        self.to_confirm = self.loss.has_risen(summary.loss, self.packets(summary));
+    }
+
     /// For an epoch what is lost is not made up for, and is the path's own.
     pub(super) fn test_loss(&mut self, now: Time) {
         self.testing_loss = true;
+        self.confirming_loss = std::mem::take(&mut self.to_confirm);
         self.epoch = Epoch::new(now + self.min_rtt());
     }
 
@@ -511,6 +556,7 @@ const FIRST_FLIGHT: Duration = Duration::from_millis(10);
 const CRUISE_EPOCH: Duration = Duration::from_millis(100);
 const UP_EPOCH: Duration = Duration::from_millis(30);
 const ROOM_EPOCHS: u32 = 4;
+const RISEN_EPOCHS: u32 = 2;
 const MAX_RAISE: f64 = 0.1;
 const LEAST_RAISE: f64 = 0.01;
 /// Twice as much after 70 epochs.

@@ -70,7 +70,7 @@ impl Up {
         self.limited_epochs = 0;
         let lossy = summary.loss > path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
         if lossy && !grew {
-            path.limit_bandwidth(summary.mean_bps);
+            path.stop_at_loss(summary);
             return Turn::Down;
         }
         self.flat_steps = if grew { 0 } else { self.flat_steps + 1 };

@@ -8,6 +8,7 @@ mod plans;
 mod robustness;
 mod sharing;
 mod stalls;
+mod weather;
 
 use haul_scenarios::{Kind, measure};
 use haul_sim::{Outcome, Plan};
