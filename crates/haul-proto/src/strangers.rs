@@ -16,7 +16,7 @@ use crate::ConnectionId;
 
 /// How long a stranger may stay, counted from its first datagram with a cookie: ten round trips of the slowest path, with time to think.
 const DEADLINE: Duration = Duration::from_secs(10);
-/// Places. A stranger costs some 100 KiB, TLS included.
+/// Places.
 const PLACES: usize = 1024;
 /// Places of one source.
 const PLACES_OF_SOURCE: usize = 256;
