@@ -74,8 +74,8 @@ impl Cell {
         // What was on its way arrives, and says nothing.
         at += self.rtt;
         while at < since + self.settled() * 4 {
-            if mean(outcome, at - over, at) >= 0.8 * bps {
-                return (at - since).as_secs_f64() / self.rtt.as_secs_f64();
+            if mean(outcome, at.saturating_sub(over), at) >= 0.8 * bps {
+                return at.saturating_sub(since).as_secs_f64() / self.rtt.as_secs_f64();
             }
             at += step;
         }
