@@ -10,7 +10,7 @@ use haul::PATHS_MAX;
 use haul_cc::ControllerChoice;
 use haul_files::Changed;
 
-use super::{Limit, PortRange};
+use super::{Limit, PortRange, SilenceArgs};
 use crate::ssh::Family;
 
 /// Copy files and trees between hosts
@@ -77,6 +77,8 @@ pub struct CpArgs {
     /// Remove what interrupted copies have kept: all in DIR, or that of one copy, whose hidden directory it is
     #[arg(long, value_name = "DIR", conflicts_with_all = ["operands", "list_interrupted"])]
     pub discard: Option<PathBuf>,
+    #[command(flatten)]
+    pub silence: SilenceArgs,
     /// Limit the rate; a bare number is in Kbit/s, as with scp
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Option<Limit>,

@@ -10,6 +10,7 @@ mod rate;
 mod remote;
 mod rsync;
 mod serve;
+mod silence;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ pub use rate::Limit;
 pub use remote::{Errand, RemoteArgs};
 pub use rsync::{RshArgs, RsyncArgs};
 pub use serve::{Export as Root, ServeArgs, is_root_name};
+pub use silence::SilenceArgs;
 
 /// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the
 /// first packets tell of the path spares each of them a second of search, and the queues on the way what a search overshoots.

@@ -11,7 +11,7 @@ use haul_cc::ControllerChoice;
 use haul_units::{BitRate, Bytes, parse_duration};
 
 use super::cp::{mode_help, paths_help, paths_parser};
-use super::{PortRange, SshArgs, UsualSshArgs};
+use super::{PortRange, SilenceArgs, SshArgs, UsualSshArgs};
 
 /// The port that `haul perf -s` listens on unless told otherwise.
 pub const PERF_PORT: u16 = 7701;
@@ -237,6 +237,8 @@ pub struct PerfSshArgs {
     /// Port or ports that the far side may use
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
+    #[command(flatten)]
+    pub silence: SilenceArgs,
     /// Directory of the identity key and the known hosts, for haul:// hosts
     #[arg(long, value_name = "DIR")]
     pub state: Option<PathBuf>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use haul_cc::ControllerChoice;
 
-use super::{Limit, PortRange, STREAM_MODE, SshArgs};
+use super::{Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
 
 /// Connect standard input and output to a program on another host
 ///
@@ -59,6 +59,8 @@ pub struct PipeArgs {
     /// UDP port or ports that the far side may use, with a command
     #[arg(long, value_name = "PORT[-PORT]", requires = "command")]
     pub udp_port: Option<PortRange>,
+    #[command(flatten)]
+    pub silence: SilenceArgs,
     /// Print nothing but errors
     #[arg(short, long)]
     pub quiet: bool,

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand, ValueHint};
 use haul::{Bytes, Fingerprint};
 use haul_cc::ControllerChoice;
 
-use super::{Limit, PortRange, STREAM_MODE, SshArgs};
+use super::{Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
 use crate::proxy::{Forward, Listen, RemoteForward, Rule, Target};
 
 /// The UDP port that `haul proxy serve` listens on unless told otherwise.
@@ -164,9 +164,8 @@ pub struct CarriageArgs {
     /// TCP connections that may be open at once; further ones wait here, and are refused on the serving side
     #[arg(long, value_name = "NUMBER", default_value_t = 16_000, value_parser = clap::value_parser!(u32).range(1..=16_000))]
     pub max_connections: u32,
-    /// Without a sign of the other side for so long, its connections are reset
-    #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(8..=3600))]
-    pub dead_after: u64,
+    #[command(flatten)]
+    pub silence: SilenceArgs,
     /// Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s
     #[arg(long, value_name = "LIMIT")]
     pub limit: Option<Limit>,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use haul_cc::ControllerChoice;
 
-use super::{PortRange, STREAM_MODE, SshArgs};
+use super::{PortRange, STREAM_MODE, SilenceArgs, SshArgs};
 
 /// Run rsync with haul as its remote shell
 ///
@@ -27,6 +27,9 @@ pub struct RsyncArgs {
     /// UDP port or ports that the far side may use, where a firewall opens only those
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<OsString>,
+    /// Give the connection up when nothing has come from the other side for so long (90)
+    #[arg(long, value_name = "SECONDS")]
+    pub dead_after: Option<OsString>,
     /// haul's path on the far side, where its PATH does not have it
     #[arg(long, value_name = "PATH")]
     pub remote_haul: Option<OsString>,
@@ -76,6 +79,8 @@ pub struct RshArgs {
     /// UDP port or ports that the far side may use
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
+    #[command(flatten)]
+    pub silence: SilenceArgs,
     /// Directory of haul's own keys; not used with ssh
     #[arg(long, value_name = "DIR", hide = true)]
     pub state: Option<PathBuf>,

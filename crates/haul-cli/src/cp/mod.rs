@@ -309,6 +309,7 @@ fn new_connector(args: &CpArgs) -> Connector<'_> {
             controller: args.mode,
             rate_limit: args.limit.map(|limit| limit.0),
             paths: args.paths,
+            idle_timeout: args.silence.timeout(),
             ..TransportConfig::default()
         },
         bind: None,

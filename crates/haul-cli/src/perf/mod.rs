@@ -140,6 +140,7 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
             controller: args.measure.mode,
             pacing,
             paths: args.measure.paths,
+            idle_timeout: args.ssh.silence.timeout(),
             // What is measured is the path, not how fast a window grows.
             stream_window: TransportConfig::default().memory,
             ..TransportConfig::default()

@@ -101,7 +101,7 @@ fn connector(args: &PipeArgs) -> Connector<'_> {
 }
 
 fn transport(args: &PipeArgs) -> TransportConfig {
-    TransportConfig { rate_limit: args.limit.map(|limit| limit.0), ..tunnel::transport(args.mode) }
+    TransportConfig { rate_limit: args.limit.map(|limit| limit.0), ..tunnel::transport(args.mode, args.silence) }
 }
 
 #[cfg(test)]

@@ -32,7 +32,6 @@ mod target;
 mod wire;
 
 use std::ffi::OsStr;
-use std::time::Duration;
 
 use haul::{Bytes, Fingerprint, TransportConfig};
 
@@ -79,7 +78,7 @@ fn transport(args: &CarriageArgs) -> TransportConfig {
     TransportConfig {
         controller: args.mode,
         rate_limit: args.limit.map(|limit| limit.0),
-        idle_timeout: Duration::from_secs(args.dead_after),
+        idle_timeout: args.silence.timeout(),
         stream_window: STREAM_WINDOW,
         // Nobody knows when somebody comes, nor how much they bring.
         filler: true,

@@ -89,6 +89,8 @@ impl Connector<'_> {
             udp_ports: self.udp_port.map(PortRange::ends),
             controller: (controller != ControllerChoice::default()).then(|| controller.to_string().into()),
             stream_window: (window != TransportConfig::default().stream_window).then_some(window.as_u64()),
+            dead_after_s: (self.transport.idle_timeout != TransportConfig::default().idle_timeout)
+                .then(|| u32::try_from(self.transport.idle_timeout.as_secs()).unwrap_or(u32::MAX)),
             filler: self.transport.filler,
             remembered: self.transport.remembered.map(SavedPath::from),
             opening: Some(BASE64.encode(&opening.bytes())),

@@ -90,6 +90,9 @@ fn prepare(args: &RemoteArgs) -> Result<(Endpoint, RemoteHello, RangeInclusive<u
             controller: controller.unwrap_or_default(),
             remembered: hello.remembered.and_then(|saved| saved.learned()),
             filler: hello.filler,
+            idle_timeout: hello.dead_after_s.map_or(TransportConfig::default().idle_timeout, |seconds| {
+                Duration::from_secs(u64::from(seconds).clamp(8, 3600))
+            }),
             stream_window: hello.stream_window.map_or(TransportConfig::default().stream_window, Bytes),
             ..TransportConfig::default()
         },

@@ -66,7 +66,7 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
         udp_port: args.udp_port,
         state: args.state.as_deref(),
         bind: None,
-        transport: tunnel::transport(args.mode),
+        transport: tunnel::transport(args.mode, args.silence),
         quiet: args.quiet,
         verbose: args.verbose > 0,
     };
@@ -76,7 +76,12 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
 /// Options of haul among rsync's: `--mode MODE`, `--mode=MODE` and so on, before any `--`.
 fn split(args: &RsyncArgs) -> Result<(Vec<Own>, Vec<OsString>), Failure> {
     let mut own = Vec::new();
-    let given = [("--mode", &args.mode), ("--udp-port", &args.udp_port), ("--remote-haul", &args.remote_haul)];
+    let given = [
+        ("--mode", &args.mode),
+        ("--udp-port", &args.udp_port),
+        ("--remote-haul", &args.remote_haul),
+        ("--dead-after", &args.dead_after),
+    ];
     own.extend(given.iter().filter_map(|(name, value)| value.as_ref().map(|value| (*name, value.clone()))));
     let mut rest = Vec::new();
     let mut words = args.rest.iter();
@@ -111,6 +116,7 @@ fn check(own: &[Own]) -> Result<(), Failure> {
         let wrong = match *name {
             "--mode" => text.parse::<haul_cc::ControllerChoice>().err().map(|error| error.to_string()),
             "--udp-port" => text.parse::<crate::args::PortRange>().err(),
+            "--dead-after" => text.parse::<u64>().err().map(|error| error.to_string()),
             _ => None,
         };
         if let Some(wrong) = wrong {
@@ -183,7 +189,7 @@ mod tests {
 
     fn args(line: &str) -> RsyncArgs {
         let rest = line.split(' ').map(OsString::from).collect();
-        RsyncArgs { help: None, mode: None, udp_port: None, remote_haul: None, rest }
+        RsyncArgs { help: None, mode: None, udp_port: None, remote_haul: None, dead_after: None, rest }
     }
 
     #[test]
@@ -196,7 +202,7 @@ mod tests {
 
     #[test]
     fn wrong_values_are_said() {
-        for line in ["--mode fastest a b:", "a b: --mode", "--udp-port x a b:"] {
+        for line in ["--mode fastest a b:", "a b: --mode", "--udp-port x a b:", "--dead-after never a b:"] {
             assert!(split(&args(line)).is_err(), "{line}");
         }
     }

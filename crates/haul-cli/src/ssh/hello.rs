@@ -99,6 +99,9 @@ pub struct ClientHello {
     /// Bytes that a new ordered stream may run ahead of its reader, where many streams want less than usual.
     #[serde(default)]
     pub stream_window: Option<u64>,
+    /// The silence after which the far side gives the connection up, in seconds, where it is not the usual one.
+    #[serde(default)]
+    pub dead_after_s: Option<u32>,
     /// Whether the far side may measure the way to the client before there is anything to send.
     #[serde(default)]
     pub filler: bool,

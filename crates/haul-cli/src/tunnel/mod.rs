@@ -16,6 +16,7 @@ mod frame;
 mod opening;
 mod server;
 
+use crate::args::SilenceArgs;
 use haul::{Bytes, ControllerChoice, TransportConfig};
 
 pub use exchange::{Ends, Stop, enlarge_pipe, exchange};
@@ -29,9 +30,15 @@ pub const PROTOCOL: &[u8] = b"haul-tunnel/1";
 const STREAM_WINDOW: Bytes = Bytes::mib(64);
 
 /// How the connection of a tunnel behaves.
-pub fn transport(controller: ControllerChoice) -> TransportConfig {
+pub fn transport(controller: ControllerChoice, silence: SilenceArgs) -> TransportConfig {
     // The programs at its ends may well greet each other before one of them has much to say.
-    TransportConfig { controller, stream_window: STREAM_WINDOW, filler: true, ..TransportConfig::default() }
+    TransportConfig {
+        controller,
+        stream_window: STREAM_WINDOW,
+        filler: true,
+        idle_timeout: silence.timeout(),
+        ..TransportConfig::default()
+    }
 }
 
 /// Close code: everything asked for was done.

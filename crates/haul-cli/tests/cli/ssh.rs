@@ -140,6 +140,7 @@ fn ssh_gets_its_options_and_no_secret() {
         "udp_ports",
         "controller",
         "stream_window",
+        "dead_after_s",
         "filler",
         "remembered",
         "opening",
