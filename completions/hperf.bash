@@ -26,7 +26,7 @@ _hperf() {
 
     case "${cmd}" in
         hperf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --key --ssh-port --jump --remote-haul --udp-port --state --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --key --ssh-port --jump --remote-haul --udp-port --dead-after --state --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -181,6 +181,10 @@ _hperf() {
                     return 0
                     ;;
                 --udp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dead-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
