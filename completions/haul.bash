@@ -166,7 +166,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --reconnect --list-interrupted --discard --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -189,6 +189,10 @@ _haul() {
                     return 0
                     ;;
                 --discard)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dead-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1086,7 +1090,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --key --ssh-port --jump --remote-haul --udp-port --state --no-strict-modes --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --key --ssh-port --jump --remote-haul --udp-port --dead-after --state --no-strict-modes --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1244,6 +1248,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --dead-after)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --state)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1357,7 +1365,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pipe)
-            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --detach --limit --mode --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
+            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --detach --limit --mode --udp-port --dead-after --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1384,6 +1392,10 @@ _haul() {
                     return 0
                     ;;
                 --udp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dead-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1691,7 +1703,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsh)
-            opts="-l -p -n -T -x -a -q -v -P -i -J -F -o -4 -6 -S -h --mode --udp-port --state --remote-haul --no-strict-modes --help"
+            opts="-l -p -n -T -x -a -q -v -P -i -J -F -o -4 -6 -S -h --mode --udp-port --dead-after --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1710,6 +1722,10 @@ _haul() {
                     return 0
                     ;;
                 --udp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dead-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1753,7 +1769,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsync)
-            opts="--help --mode --udp-port --remote-haul --no-strict-modes"
+            opts="--help --mode --udp-port --dead-after --remote-haul --no-strict-modes"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1764,6 +1780,10 @@ _haul() {
                     return 0
                     ;;
                 --udp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dead-after)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

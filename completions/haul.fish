@@ -47,6 +47,7 @@ read-back\t'That, and what the target\'s disk gives back after the sync, before 
 complete -c haul -n "__fish_haul_using_subcommand cp" -l reconnect -d 'Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time after which silence ends a connection: what an outage does not end, a restart does not end either' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l list-interrupted -d 'Show the interrupted copies that are kept in a directory of this machine' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -l discard -d 'Remove what interrupted copies have kept: all in DIR, or that of one copy, whose hidden directory it is' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Each takes the share of a flow' -r
@@ -77,6 +78,7 @@ complete -c haul -n "__fish_haul_using_subcommand pipe" -l key -d 'The listening
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l limit -d 'Limit the rate; a bare number is in Kbit/s' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l udp-port -d 'UDP port or ports that the far side may use, with a command' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s P -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s i -d 'File with the private key to log in with' -r -F
@@ -102,7 +104,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_sub
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s R -d 'Listen on a port of the far host and connect to HOST:PORT from here; without HOST:PORT it is a SOCKS5 port there' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
@@ -133,7 +135,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-per-address -d 'Clients at once from one address' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-memory -d 'Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later [default: half of the machine\'s]' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
@@ -151,7 +153,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l key -d 'The other side\'s fingerprint, as it prints it; without this its key must be known' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l udp-port -d 'UDP port or ports that the far side may use, over ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l dead-after -d 'Without a sign of the other side for so long, its connections are reset' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
@@ -172,6 +174,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long (90)' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l help -d 'Print help; -h is rsync\'s'
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
@@ -179,6 +182,7 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s l -d 'Who logs in' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s p -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l udp-port -d 'UDP port or ports that the far side may use' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l state -d 'Directory of haul\'s own keys; not used with ssh' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s P -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s i -d 'File with the private key to log in with' -r -F
@@ -270,6 +274,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l udp-port -d 'Port or ports that the far side may use' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l state -d 'Directory of the identity key and the known hosts, for haul:// hosts' -r -F
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s s -l server -d 'Run a server, until it is interrupted'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s R -l reverse -d 'The server sends'

@@ -6,6 +6,7 @@ read-back\t'That, and what the target\'s disk gives back after the sync, before 
 complete -c hcp -l reconnect -d 'Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time after which silence ends a connection: what an outage does not end, a restart does not end either' -r
 complete -c hcp -l list-interrupted -d 'Show the interrupted copies that are kept in a directory of this machine' -r -F
 complete -c hcp -l discard -d 'Remove what interrupted copies have kept: all in DIR, or that of one copy, whose hidden directory it is' -r -F
+complete -c hcp -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c hcp -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
 complete -c hcp -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
 complete -c hcp -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Each takes the share of a flow' -r
