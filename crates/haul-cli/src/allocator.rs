@@ -23,7 +23,8 @@ const MAPPED_BYTES: libc::c_int = 128 << 10;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const ARENAS: libc::c_int = 4;
 
-#[cfg(all(test, target_os = "linux", target_env = "gnu"))]
+#[cfg(test)]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
 mod tests {
     use std::thread;
 
@@ -42,7 +43,9 @@ mod tests {
             let mut notes = Vec::new();
             for size in (14..=20).map(|power| 1 << power) {
                 // As they grow, and with small pieces between them.
-                buffers.iter_mut().for_each(|buffer| buffer.resize(size, 1));
+                for buffer in &mut buffers {
+                    buffer.resize(size, 1);
+                }
                 notes.push(vec![1_u8; 2000]);
             }
             notes

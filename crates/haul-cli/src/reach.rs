@@ -96,8 +96,8 @@ impl Connected {
     /// Why something failed: for this reason, unless nothing came over UDP from the beginning, or the other side refused our key.
     pub fn explained(&self, failure: Failure) -> Failure {
         let end = self.connection.end();
-        let no_answer = self.no_answer.as_ref().filter(|_| end.as_ref().is_some_and(|end| end.is_unanswered()));
-        let key_refused = self.key_refused.as_ref().filter(|_| end.as_ref().is_some_and(|end| end.is_key_refused()));
+        let no_answer = self.no_answer.as_ref().filter(|_| end.as_ref().is_some_and(haul::ConnectionError::is_unanswered));
+        let key_refused = self.key_refused.as_ref().filter(|_| end.as_ref().is_some_and(haul::ConnectionError::is_key_refused));
         no_answer.or(key_refused).cloned().unwrap_or(failure)
     }
 

@@ -67,10 +67,11 @@ fn find(directory: &Path) -> Result<Vec<Interrupted>, Failure> {
 
 fn describe(one: &Interrupted) -> String {
     let mut line = format!("{}  {}", shown(&one.path), one.bytes);
-    let _ = match one.running {
-        true => write!(line, "  a copy is working on it"),
-        false => write!(line, "  {} ago", age(one.idle)),
-    };
+    if one.running {
+        line.push_str("  a copy is working on it");
+    } else {
+        let _ = write!(line, "  {} ago", age(one.idle));
+    }
     if !one.names.is_empty() {
         let names: Vec<String> = one.names.iter().map(ToString::to_string).collect();
         let _ = write!(line, "  {}", names.join(", "));
