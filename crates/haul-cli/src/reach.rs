@@ -113,8 +113,12 @@ impl Connected {
 
     /// Whether the connection was made through ssh, and ssh has ended.
     pub fn ssh_has_ended(&self) -> bool {
-        let ended_for = |ssh: &Arc<Mutex<SshSession>>| ssh.lock().unwrap_or_else(PoisonError::into_inner).ended_for();
-        self.ssh.as_ref().and_then(ended_for).is_some()
+        self.ssh_ended_for().is_some()
+    }
+
+    /// How long ago ssh was seen to have ended, if the connection was made through it.
+    pub fn ssh_ended_for(&self) -> Option<Duration> {
+        self.ssh.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).ended_for()
     }
 
     /// Lets the far side end once its work is done and told of. It is waited for only where what ssh still says is to come before our end.

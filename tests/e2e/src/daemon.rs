@@ -18,7 +18,7 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts it, exports `root` for reading and writing as `data`, and lets both ends know each other's key.
+    /// Starts it, exports `root` for reading and writing as `data`, owners and set-id bits included, and lets both ends know each other's key.
     pub fn start(lab: &Lab, root: &Path) -> Self {
         let theirs = own_key(lab, &lab.far);
         let ours = own_key(lab, &lab.near);
@@ -32,7 +32,7 @@ impl Daemon {
     fn start_known(lab: &Lab, root: &Path) -> Self {
         let mut export = std::ffi::OsString::from("data=");
         export.push(root);
-        export.push(":rw");
+        export.push(":rw,owners");
         let host = lab.far.address.clone();
         let mut command = lab.haul(&lab.far);
         command.args(["serve", "--root"]).arg(export).args(["--listen", &format!("{host}:{PORT}")]);

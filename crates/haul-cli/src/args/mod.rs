@@ -54,8 +54,7 @@ pub struct Cli {
 const AFTER_HELP: &str = "\
 Installed under the name hcp, the program is `haul cp`; as hperf, `haul perf`.
 
-Keys are read only from files, and from a directory, that belong to this user or to root and that nobody else can write to. Where a file system has no owners
-and modes, every command takes --no-strict-modes.
+Keys are read only from files, and from a directory, that belong to this user or to root and that nobody else can write to. Where a file system has no owners and modes, every command takes --no-strict-modes.
 
 Exit status: 0 all done and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";
 

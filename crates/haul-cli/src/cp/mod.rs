@@ -213,11 +213,12 @@ impl<'a> Copy<'a> {
     /// The engine's error with the host's name; ssh's end explains a connection that broke, never a reason that the far side gave.
     fn explained(&self, host: &Host, error: &CopyError, connected: &Connected, path: &PathView) -> Failure {
         let unexplained = matches!(error, CopyError::Connection(_) | CopyError::Cancelled);
-        if !connected.ssh_has_ended() || !unexplained {
+        let Some(ended_for) = connected.ssh_ended_for().filter(|_| unexplained) else {
             return failure::explain(host, error, self.args.no_resume);
-        }
-        // The far side gives a connection up as this one does, and ssh ends with it: that is not the cause.
-        let why = if output::is_stalled(path.silence, Duration::from_micros(path.rtt_us)) {
+        };
+        // The far side gives a connection up as this one does, and ssh ends with it: that is not the cause. Where ssh ended while the far side was still heard, it is.
+        let before = path.silence.saturating_sub(ended_for);
+        let why = if output::is_stalled(before, Duration::from_micros(path.rtt_us)) {
             format!("nothing has come over UDP for {} s, and the far side has given up", path.silence.as_secs())
         } else {
             "ssh ended in the middle of the copy".to_owned()

@@ -286,7 +286,8 @@ fn another_version_at_the_far_side_is_named() {
 fn a_far_side_that_dies_is_noticed_soon() {
     let bench = bench();
     bench.file("far/file", 12 << 20);
-    let ssh = bench.script("marked", &STAND_IN.replace("exec /bin/sh -c", "echo $$ > \"$HOME/pid\"; exec /bin/sh -c"));
+    let ssh = bench
+        .script("marked", &STAND_IN.replace("exec /bin/sh -c \"$*\"", "echo $$ > \"$HOME/pid\"; exec /bin/sh -c \"exec $*\""));
     let args = ["cp", "--json", "-l", "16M", "-S", ssh.to_str().unwrap(), "far:file", "copy"];
     let mut child = bench.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);

@@ -28,7 +28,8 @@ pub struct Evidence {
     pub lost_starting_pkts: u64,
     /// Lost later while a queue stood: congestion.
     pub lost_queued_pkts: u64,
-    /// The largest delivery rate measured in a round trip with a queue, else in any.
+    /// What the path carries: the mean delivery rate of the round trips with a queue, where there was none the largest of any. The start does not count once it is over: what a token
+    /// bucket had saved up passes faster than the path.
     pub best_rate: BitRate,
 }
 
@@ -38,12 +39,16 @@ pub(super) struct Witness {
     begun: Time,
     start_ended: Option<Time>,
     is_queued: bool,
+    /// The newest of this round trip.
+    rate: Option<BitRate>,
+    /// Of round trips with a queue and a rate: their number, and the sum of the last rate of each.
+    queued_rates: (u64, u128),
     evidence: Evidence,
 }
 
 impl Witness {
     pub(super) fn new(now: Time) -> Self {
-        Self { begun: now, start_ended: None, is_queued: false, evidence: Evidence::default() }
+        Self { begun: now, start_ended: None, is_queued: false, rate: None, queued_rates: (0, 0), evidence: Evidence::default() }
     }
 
     /// A queueing delay was measured.
@@ -53,6 +58,7 @@ impl Witness {
 
     /// A rate was measured at which what was sent has arrived.
     pub(super) fn on_rate(&mut self, rate: BitRate) {
+        self.rate = Some(rate);
         self.evidence.best_rate = self.evidence.best_rate.max(rate);
     }
 
@@ -61,8 +67,13 @@ impl Witness {
         if self.start_ended.is_some() {
             self.evidence.rounds += 1;
             self.evidence.queued_rounds += u64::from(self.is_queued);
+            if let Some(rate) = self.rate.filter(|_| self.is_queued) {
+                self.queued_rates.0 += 1;
+                self.queued_rates.1 += u128::from(rate.as_bps());
+            }
         }
         self.is_queued = false;
+        self.rate = None;
     }
 
     /// Whether the controller may still be in its start.
@@ -74,6 +85,7 @@ impl Witness {
     pub(super) fn on_phase(&mut self, now: Time, phase: &str) {
         if self.start_ended.is_none() && !matches!(phase, "startup" | "slow start" | "reconnaissance" | "jump" | "validating") {
             self.start_ended = Some(now);
+            self.evidence.best_rate = BitRate::from_bps(0);
         }
     }
 
@@ -89,7 +101,10 @@ impl Witness {
 
     pub(super) fn read(&self, now: Time) -> Evidence {
         let start = self.start_ended.unwrap_or(now).since(self.begun);
-        Evidence { start, is_started: self.start_ended.is_some(), ..self.evidence }
+        let (rounds, sum) = self.queued_rates;
+        let queued = (rounds > 0).then(|| BitRate::from_bps(u64::try_from(sum / u128::from(rounds)).unwrap_or(u64::MAX)));
+        let best_rate = queued.unwrap_or(self.evidence.best_rate);
+        Evidence { start, is_started: self.start_ended.is_some(), best_rate, ..self.evidence }
     }
 }
 
@@ -138,5 +153,27 @@ mod tests {
         let evidence = witness.read(at(500));
         assert_eq!((evidence.lost_starting_pkts, evidence.lost_queued_pkts), (15, 3));
         assert_eq!((evidence.start, evidence.rounds, evidence.queued_rounds), (Duration::from_millis(200), 3, 2));
+    }
+
+    #[test]
+    fn a_path_carries_what_it_carries_with_a_queue_and_not_what_its_bucket_had_saved() {
+        let mut witness = Witness::new(at(0));
+        witness.on_rate(BitRate::mbps(600));
+        assert_eq!(witness.read(at(1)).best_rate, BitRate::mbps(600), "nothing else is known");
+        witness.on_phase(at(100), "drain");
+        for (mbps, queue) in [(90, RTT), (300, Duration::ZERO), (110, RTT), (20, Duration::ZERO)] {
+            witness.on_rate(BitRate::mbps(700));
+            witness.on_rate(BitRate::mbps(mbps));
+            witness.on_queue_delay(queue, RTT);
+            witness.on_round();
+        }
+        assert_eq!(witness.read(at(500)).best_rate, BitRate::mbps(100));
+        let mut witness = Witness::new(at(0));
+        witness.on_phase(at(100), "drain");
+        for mbps in [90, 110, 100] {
+            witness.on_rate(BitRate::mbps(mbps));
+            witness.on_round();
+        }
+        assert_eq!(witness.read(at(500)).best_rate, BitRate::mbps(110), "no queue: the largest");
     }
 }
