@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use self::lifeline::Routes;
-pub use self::lifeline::{Lifeline, is_heard};
+pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard};
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 
 use crate::args::{PortRange, SshArgs};

@@ -25,8 +25,8 @@ impl PeerText {
         let mut clean = String::new();
         // Each byte becomes at least one: more than these need not be looked at.
         let (looked_at, rest) = bytes.split_at_checked(Self::MAX_BYTES + 1).unwrap_or((bytes, &[]));
-        let whole = rest.is_empty() && push_printable(&mut clean, looked_at, Self::MAX_BYTES);
-        if !whole {
+        let fits = push_printable(&mut clean, looked_at, Self::MAX_BYTES);
+        if !fits || !rest.is_empty() {
             while clean.len() > Self::MAX_BYTES - CUT.len() {
                 clean.pop();
             }
@@ -168,6 +168,8 @@ mod tests {
         assert!(long.as_str().len() <= PeerText::MAX_BYTES && long.as_str().ends_with(CUT), "{}", long.as_str().len());
         let exact = "x".repeat(PeerText::MAX_BYTES);
         assert_eq!(PeerText::from(exact.clone()), *exact);
+        let longer = PeerText::from(exact.repeat(2));
+        assert!(longer.as_str().starts_with(&exact[..2000]), "what is cut still says what it can");
     }
 
     proptest! {

@@ -11,8 +11,10 @@ use haul::Connection;
 
 use crate::ssh::SshSession;
 
-/// A peer that is there is heard at least every 5 s (`TransportConfig::keep_alive`), and a round trip later than that on the longest paths.
-pub const SILENT: Duration = Duration::from_secs(8);
+/// Over ssh a peer that rests is heard this often: where ssh is gone, whether the other process is there is seen by nothing else, and whoever gives a killed command again should not wait for long.
+pub const KEEP_ALIVE: Duration = Duration::from_secs(1);
+/// A peer that is there is heard in this time: of three keep-alives in a row one arrives, or the one after an address has changed, and a long path takes a second.
+const SILENT: Duration = Duration::from_secs(4);
 
 /// Whether the peer of a connection has been heard of late.
 pub fn is_heard(connection: &Connection) -> bool {

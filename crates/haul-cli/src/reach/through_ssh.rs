@@ -12,7 +12,7 @@ use data_encoding::BASE64;
 use haul::{ClientConfig, Connection, Endpoint, Fingerprint, Identity, Opening, TransportConfig};
 use haul_cc::ControllerChoice;
 
-use super::lifeline::Routes;
+use super::lifeline::{KEEP_ALIVE, Routes};
 use super::{Connected, Connector, Judge, Lost, race, tried};
 use crate::args::PortRange;
 use crate::cp::operand::SshHost;
@@ -31,7 +31,8 @@ impl Connector<'_> {
             let server = Arc::clone(&server);
             move |key| server.get() == Some(&key)
         });
-        let config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
+        let mut config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
+        config.transport.keep_alive = Some(KEEP_ALIVE);
         let opening = Opening::new(config.clone()).map_err(|error| Failure::new(chain(&error)))?;
         // While ssh logs in.
         let resolved = thread::spawn({

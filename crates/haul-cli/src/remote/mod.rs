@@ -24,7 +24,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use self::confined::Confined;
 use crate::args::{Errand, PortRange, RemoteArgs};
 use crate::exit::{Exit, Failure};
-use crate::reach::is_heard;
+use crate::reach::{KEEP_ALIVE, is_heard};
 use crate::session::{PROTOCOL, Refusal, ServerSession};
 use crate::ssh::{BOOTSTRAP, ClientHello, MAX_LINE, RemoteAnswer, RemoteHello};
 use crate::{clock, logging, perf, proxy, tunnel};
@@ -87,6 +87,7 @@ fn prepare(args: &RemoteArgs) -> Result<(Endpoint, RemoteHello, RangeInclusive<u
     let config = ServerConfig {
         protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec(), tunnel::PROTOCOL.to_vec(), proxy::PROTOCOL.to_vec()],
         transport: TransportConfig {
+            keep_alive: Some(KEEP_ALIVE),
             controller: controller.unwrap_or_default(),
             remembered: hello.remembered.and_then(|saved| saved.learned()),
             filler: hello.filler,

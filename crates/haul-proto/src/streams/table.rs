@@ -85,6 +85,8 @@ impl Hasher for IdHasher {
 pub struct Streams {
     side: Side,
     limits: Limits,
+    /// Credit that the handshake has told the peer for each ordered stream: what it believes of a new one, whatever the limits have become since.
+    told_window: u64,
     sinks: Option<SinkFactory>,
     map: HashMap<StreamId, Stream, BuildHasherDefault<IdHasher>>,
     /// Streams of ours opened so far, and how many the peer allows, by kind.
@@ -118,6 +120,7 @@ impl Streams {
         Self {
             side,
             limits,
+            told_window: limits.stream_window,
             sinks,
             map: HashMap::default(),
             opened: [0; 3],
@@ -157,8 +160,7 @@ impl Streams {
             StreamKind::Placed => u64::MAX,
             _ => self.peer_stream_credit,
         };
-        let receive =
-            (kind == StreamKind::Bidirectional).then(|| Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window)));
+        let receive = (kind == StreamKind::Bidirectional).then(|| self.ordered(id));
         self.map.insert(id, Stream { send: Some(SendHalf::new(id, credit)), receive });
         Some(id)
     }
@@ -202,7 +204,7 @@ impl Streams {
     fn open_for_peer(&mut self, kind: StreamKind) {
         let id = StreamId::new(self.side.peer(), kind, self.peer_opened[kind as usize]);
         self.peer_opened[kind as usize] += 1;
-        let ordered = || Receiver::Ordered(ReceiveHalf::new(id, self.limits.stream_window));
+        let ordered = || self.ordered(id);
         let stream = match kind {
             StreamKind::Bidirectional => {
                 Stream { send: Some(SendHalf::new(id, self.peer_stream_credit)), receive: Some(ordered()) }
@@ -215,6 +217,13 @@ impl Streams {
         };
         self.map.insert(id, stream);
         self.waiting[kind as usize].push_back(id);
+    }
+
+    /// The receiving half of a new ordered stream: its window may be larger than what the peer believes, and is told with the first bytes that are read.
+    fn ordered(&self, id: StreamId) -> Receiver {
+        let mut half = ReceiveHalf::new(id, self.told_window);
+        half.widen(self.limits.stream_window);
+        Receiver::Ordered(half)
     }
 
     /// The peer may open one bidirectional stream, and no other of any kind, until [`Self::release`].

@@ -54,6 +54,40 @@ fn a_stranger_has_one_stream_and_little_credit_until_it_is_admitted() {
 }
 
 #[test]
+fn streams_that_begin_after_the_admission_carry_much_whoever_opens_them() {
+    use std::io::{Read as _, Write as _};
+    let (config, server) = open_to_all(Admission::default());
+    let near = loopback("127.0.0.1", None).connect(server.local_addr(), config).expect("connects");
+    let (mut first, _receive) = near.open_bi().expect("the first stream");
+    first.write_all(b"let me in").expect("has credit");
+    let far = next_stranger(&server);
+    far.admit(None);
+    far.accept_bi().expect("the first");
+    for far_opens in [false, true] {
+        let (send, mut receive) = if far_opens {
+            let (mut word, receive) = far.open_bi().expect("a stream");
+            word.write_all(b"x").expect("has credit");
+            (near.accept_bi().expect("opened").0, receive)
+        } else {
+            let (mut send, _) = near.open_bi().expect("a stream");
+            send.write_all(&bytes(2, 1000)).expect("has credit");
+            let (_, mut receive) = far.accept_bi().expect("opened");
+            receive.read_exact(&mut [0; 1000]).expect("arrives");
+            (send, receive)
+        };
+        let sending = std::thread::spawn(move || {
+            let mut send = send;
+            send.write_all(&bytes(2, 1 << 20)).and_then(|()| Ok(send.finish()?)).expect("in the end");
+            send
+        });
+        let mut all = Vec::new();
+        receive.read_to_end(&mut all).expect("arrives");
+        assert!(all == bytes(2, 1 << 20));
+        drop(sending.join().expect("no panic"));
+    }
+}
+
+#[test]
 fn who_is_not_admitted_in_time_is_gone() {
     let deadline = Duration::from_millis(500);
     let (config, server) = open_to_all(Admission { deadline, ..Admission::default() });
