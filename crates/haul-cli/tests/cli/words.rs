@@ -60,7 +60,8 @@ fn a_close_reason() {
     let port = endpoint.local_addr().port().to_string();
     let server = thread::spawn(move || {
         let connection = endpoint.accept().unwrap();
-        let _ = connection.accept_bi();
+        // Kept: a stream that is dropped is reset, and the client may hear of that first.
+        let _streams = connection.accept_bi();
         connection.close(7, EVIL);
         connection.closed();
         endpoint.close();
