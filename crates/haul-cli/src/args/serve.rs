@@ -25,7 +25,7 @@ pub struct ServeArgs {
     /// the daemon's user may.
     #[arg(long = "root", value_name = "NAME=PATH[:rw[,owners]]", required_unless_present = "roots_file")]
     pub roots: Vec<Export>,
-    /// File of more roots, NAME=PATH[:rw[,owners]] a line; read again on SIGHUP
+    /// File of more roots, `NAME=PATH[:rw[,owners]]` a line; read again on SIGHUP
     #[arg(long, value_name = "FILE")]
     pub roots_file: Option<PathBuf>,
     /// UDP address and port to listen on
