@@ -202,7 +202,7 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory to export, read-only unless it ends in `:rw`; may be given several times' -r
-complete -c haul -n "__fish_haul_using_subcommand serve" -l roots-file -d 'File of more roots, NAME=PATH[:rw[,owners]] a line; read again on SIGHUP' -r -F
+complete -c haul -n "__fish_haul_using_subcommand serve" -l roots-file -d 'File of more roots, `NAME=PATH[:rw[,owners]]` a line; read again on SIGHUP' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l state -d 'Directory of the identity key and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -l user -d 'Become this user once the port is open and the identity key is read' -r
