@@ -1,6 +1,7 @@
 //! The command line: one definition, from which parsing, help, man pages and completions all come.
 
 mod cp;
+mod guests;
 mod key;
 mod perf;
 mod pipe;
@@ -21,6 +22,7 @@ use clap_complete::Shell;
 use haul_cc::ControllerChoice;
 
 pub use cp::{CpArgs, SshArgs, UsualSshArgs, VerifyArg};
+pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;

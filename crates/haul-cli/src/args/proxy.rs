@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use haul::{Bytes, Fingerprint};
+use haul::Fingerprint;
 use haul_cc::ControllerChoice;
 
-use super::{Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
+use super::{GuestArgs, Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
 use crate::proxy::{Forward, Listen, RemoteForward, Rule, Target};
 
 /// The UDP port that `haul proxy serve` listens on unless told otherwise.
@@ -89,16 +89,9 @@ pub struct ProxyServeArgs {
     /// Clients at once; further ones are told to try again later
     #[arg(long, value_name = "NUMBER", default_value_t = 1024, value_parser = clap::value_parser!(u16).range(1..))]
     pub max_clients: u16,
-    /// Clients at once with one key
-    #[arg(long, value_name = "NUMBER", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
-    pub max_per_key: u16,
-    /// Clients at once from one address
-    #[arg(long, value_name = "NUMBER", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
-    pub max_per_address: u16,
-    /// Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later
-    /// [default: half of the machine's]
-    #[arg(long, value_name = "SIZE")]
-    pub max_memory: Option<Bytes>,
+    /// What they may take.
+    #[command(flatten)]
+    pub guests: GuestArgs,
     /// How the connections behave.
     #[command(flatten)]
     pub carriage: CarriageArgs,

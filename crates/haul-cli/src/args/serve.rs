@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use haul::Bytes;
 use haul_files::Ownership;
 
-use super::Limit;
+use super::{GuestArgs, Limit};
 use crate::cp::operand::DAEMON_PORT;
 
 /// Run the daemon: export directories to those whose keys are authorised
@@ -45,16 +44,9 @@ pub struct ServeArgs {
     /// Clients at once; further ones are told to try again later
     #[arg(long, value_name = "NUMBER", default_value_t = 512, value_parser = clap::value_parser!(u16).range(1..))]
     pub max_clients: u16,
-    /// Connections at once with one key
-    #[arg(long, value_name = "NUMBER", default_value_t = 128, value_parser = clap::value_parser!(u16).range(1..))]
-    pub max_per_key: u16,
-    /// Connections at once from one address
-    #[arg(long, value_name = "NUMBER", default_value_t = 256, value_parser = clap::value_parser!(u16).range(1..))]
-    pub max_per_address: u16,
-    /// Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later
-    /// [default: half of the machine's]
-    #[arg(long, value_name = "SIZE")]
-    pub max_memory: Option<Bytes>,
+    /// What they may take.
+    #[command(flatten)]
+    pub guests: GuestArgs,
     /// Log warnings and errors only
     #[arg(short, long)]
     pub quiet: bool,

@@ -22,7 +22,7 @@ use super::target::Target;
 use super::wire::{Aim, Opening, PROTOCOL};
 use crate::args::ProxyServeArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::guests::{Guests, Limits, Memory};
+use crate::guests::Guests;
 use crate::keys::{self, Rights, Service};
 use crate::session::Refusal;
 use crate::ssh::Family;
@@ -57,9 +57,7 @@ pub fn run(args: &ProxyServeArgs, transport: TransportConfig) -> Result<Exit, Fa
     }
     let runtime = hub::runtime()?;
     let state = (!args.anyone).then_some(state);
-    let limits =
-        Limits { clients: args.max_clients.into(), of_key: args.max_per_key.into(), of_address: args.max_per_address.into() };
-    let guests = Guests::new(limits, args.max_memory.map_or_else(|| Memory::part_of_machine(2), Memory::Shared));
+    let guests = args.guests.places(args.max_clients);
     let result = runtime.block_on(async {
         let house = House { state, most: args.carriage.limit.map(|limit| limit.0), guests, hub: Arc::clone(&hub) };
         let result = accept(&endpoint, &Arc::new(house)).await;

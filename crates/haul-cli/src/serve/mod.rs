@@ -23,7 +23,6 @@ use self::clients::Clients;
 use self::user::User;
 use crate::args::ServeArgs;
 use crate::exit::{Exit, Failure};
-use crate::guests::{Guests, Limits, Memory};
 use crate::keys::{self, AuthorizedKeys};
 use crate::lock_in::Locked;
 use crate::session::PROTOCOL;
@@ -60,9 +59,7 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     warn_if_nobody_may(&state);
     systemd::notify("READY=1");
-    let limits =
-        Limits { clients: args.max_clients.into(), of_key: args.max_per_key.into(), of_address: args.max_per_address.into() };
-    let guests = Guests::new(limits, args.max_memory.map_or_else(|| Memory::part_of_machine(2), Memory::Shared));
+    let guests = args.guests.places(args.max_clients);
     let clients = Arc::new(Clients::new(exports, args.limit.map(|limit| limit.0), state, guests));
     while !interrupt::requested() {
         match endpoint.accept_stranger_timeout(LOOK) {

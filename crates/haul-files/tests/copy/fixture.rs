@@ -3,14 +3,29 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use haul_files::memory::{Conditions, Memory, pair};
 use haul_files::{
     Access, Cancel, CopyError, Destination, Observer, Options, PullJob, PushJob, Report, Silent, SourceSpec, pull, push, serve,
 };
+
+/// A stream as destination that keeps what it gets.
+#[derive(Clone, Default)]
+pub struct Collected(pub Arc<Mutex<Vec<u8>>>);
+
+impl Write for Collected {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
 
 /// How both sides ended, and the blocks and bytes that were sent.
 pub struct Outcome {

@@ -1,10 +1,8 @@
 //! Options, destinations as scp has them, streams, exports.
 
 use std::fs;
-use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
 
 use haul_files::memory::{Conditions, pair};
 use haul_files::{
@@ -222,19 +220,6 @@ fn a_stream_as_source() {
         let refused = run_push(&job(&p.to), &account(), shuffled(1), &Silent, |_| {});
         assert!(matches!(refused.client, Err(CopyError::Refused(Stop::NeedsFileName { .. }))));
         assert_nothing_left(&p.to);
-    }
-}
-
-#[derive(Clone, Default)]
-struct Collected(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Collected {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

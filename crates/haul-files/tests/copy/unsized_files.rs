@@ -1,9 +1,7 @@
 //! Files that are longer or shorter than they say: those of procfs say 0, those of sysfs a page.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
 
 use haul_files::memory::Conditions;
 use haul_files::{Destination, Options, Why};
@@ -67,19 +65,6 @@ fn a_directory_of_them() {
     }
     assert!(files > 0 && report.files == files);
     assert_nothing_left(&p.to);
-}
-
-#[derive(Clone, Default)]
-struct Collected(Arc<Mutex<Vec<u8>>>);
-
-impl Write for Collected {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]
