@@ -5,7 +5,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
-use crate::cancel::Cancel;
 use crate::error::{CopyError, Stop, WirePath};
 use crate::expand::{Expanded, MAX_SOURCES, expand};
 use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
@@ -17,6 +16,7 @@ use crate::resolve::{Requests, Top, base_name, local_destination, requested_dest
 use crate::send::{Origin, SendJob, send};
 use crate::session::{Incoming, Session, run};
 use crate::transport::{Link, Transport};
+use haul_units::Cancel;
 
 /// Sends files from here to the server at the other end of `link`.
 ///

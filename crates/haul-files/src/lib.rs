@@ -34,7 +34,6 @@
 //! The control messages are in [`protocol`], the blocks in [`block`], what survives a kill in [`journal`].
 
 pub mod block;
-mod cancel;
 mod clock;
 mod descriptors;
 mod dirs;
@@ -57,9 +56,9 @@ mod send;
 mod session;
 mod transport;
 
-pub use cancel::Cancel;
 pub use engine::{pull, push, serve};
 pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+pub use haul_units::Cancel;
 pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Event, FileUnderWay, MAX_PROBLEMS, Observer, ReadBack, Report, Silent, Verified, Waits};

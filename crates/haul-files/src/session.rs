@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 
 use haul_units::Bytes;
 
-use crate::cancel::Cancel;
 use crate::clock;
 use crate::error::{CopyError, FileProblem, Stop};
 use crate::note::{MAX_NOTES, Note};
 use crate::observe::{Event, MAX_PROBLEMS, Observer, Report};
 use crate::protocol::{self, Message};
 use crate::transport::{Link, Transport};
+use haul_units::Cancel;
 
 /// How long a side that failed waits for its peer to hear why.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -101,7 +101,7 @@ pub(crate) fn run<T: Transport>(
         started: clock::now(),
     };
     let mut incoming = Incoming { stream: link.control_in, body: Vec::new() };
-    cancel.on_cancel(move || alarm.ring());
+    let hook = cancel.on_cancel(move || alarm.ring());
     let result = std::thread::scope(|scope| {
         scope.spawn(|| session.watch());
         let result = side(&session, &mut incoming);
@@ -115,7 +115,7 @@ pub(crate) fn run<T: Transport>(
         session.alarm.over();
         Err(lock(&session.failure).take().unwrap_or(CopyError::Cancelled))
     });
-    cancel.release();
+    drop(hook);
     result.map(|report| session.complete(report))
 }
 
