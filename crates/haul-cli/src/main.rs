@@ -9,7 +9,7 @@
 //!   processor   how busy this side was
 //!   keys, state files of keys, the rights that they give, and where they are
 //!   lock_in     Landlock: what can be opened from now on
-//!   network, moment  what those rights are about: where from, until when
+//!   network, moment, target, rule  what those rights are about: where from, until when, to where
 //!   output      progress, summary, verdict
 //!   exit        exit status, error: and hint:
 //! ```
@@ -38,10 +38,12 @@ mod proxy;
 mod reach;
 mod remote;
 mod rsync;
+mod rule;
 mod serve;
 mod session;
 mod ssh;
 mod state;
+mod target;
 mod tunnel;
 
 use std::process::ExitCode;

@@ -9,7 +9,7 @@ use super::{Limit, is_root_name};
 use crate::keys::{Rights, Service};
 use crate::moment::Moment;
 use crate::network::Network;
-use crate::proxy::Rule;
+use crate::rule::Rule;
 
 /// Show and manage keys: this machine's own, trusted hosts, authorised users
 ///

@@ -9,7 +9,9 @@ use haul::Fingerprint;
 use haul_cc::ControllerChoice;
 
 use super::{GuestArgs, Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
-use crate::proxy::{Forward, Listen, RemoteForward, Rule, Target};
+use crate::proxy::{Forward, Listen, RemoteForward};
+use crate::rule::Rule;
+use crate::target::Target;
 
 /// The UDP port that `haul proxy serve` listens on unless told otherwise.
 pub const PROXY_PORT: u16 = 7702;

@@ -15,7 +15,8 @@ use haul_units::BitRate;
 use crate::args::{Limit, is_root_name};
 use crate::moment::Moment;
 use crate::network::Network;
-use crate::proxy::Rule;
+use crate::rule::Rule;
+use crate::target::TargetError;
 
 /// What a listener offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,7 +105,7 @@ impl Rights {
             ("ro", None) if !self.read_only => self.read_only = true,
             ("root", Some(root)) if is_root_name(root) => self.roots.push(root.to_owned()),
             ("root", Some(root)) => return Err(format!("`{root}` is no name of a root")),
-            ("proxy", Some(target)) => self.targets.push(target.parse()?),
+            ("proxy", Some(target)) => self.targets.push(target.parse().map_err(|error: TargetError| error.to_string())?),
             ("from", Some(network)) => self.from.push(network.parse()?),
             ("max-rate", Some(rate)) if self.max_rate.is_none() => self.max_rate = Some(rate.parse::<Limit>()?.0),
             ("expires", Some(date)) if self.expires.is_none() => self.expires = Some(date.parse()?),

@@ -17,11 +17,11 @@ use super::hub::{self, Hub};
 use super::near::{Duty, attend};
 use super::policy::Policy;
 use super::session::{self, CLOSE_DONE, Session};
-use super::target::Target;
 use super::wire::Opening;
 use crate::exit::{Exit, Failure, chain};
 use crate::interrupt;
 use crate::reach::{Connected, Connector, Host};
+use crate::target::Target;
 
 /// Time before a broken connection is made again; twice as long after each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);

@@ -13,8 +13,8 @@ use super::dial::dial;
 use super::hub::Hub;
 use super::policy::Policy;
 use super::relay::{Reply, Streams, relay};
-use super::target::Target;
 use super::wire::{Aim, CODE_RESET, FAILED, NOT_ALLOWED, Refused};
+use crate::target::Target;
 
 /// How long a stream may take to say where it wants to go.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -5,8 +5,23 @@ use std::str::FromStr;
 
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
-use super::target::{Target, fields, parse_port};
+use crate::target::{Target, TargetError, fields, parse_port};
+
+/// Why a text names no port to listen on, or not where what comes there goes.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum ForwardError {
+    /// The port to listen on is not right.
+    #[error("`{0}`: write [ADDRESS:]PORT, for instance 8080 or 0.0.0.0:8080")]
+    NoListen(String),
+    /// Nothing follows the port.
+    #[error("`{0}`: write [BIND:]PORT:HOST:HOSTPORT, for instance 8080:localhost:80")]
+    NoTarget(String),
+    /// One of its parts is not right.
+    #[error(transparent)]
+    Part(#[from] TargetError),
+}
 
 /// The address to listen on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,11 +65,11 @@ pub struct RemoteForward {
 }
 
 impl Listen {
-    fn from_fields(fields: &[&str], text: &str) -> Result<Self, String> {
+    fn from_fields(fields: &[&str], text: &str) -> Result<Self, ForwardError> {
         let (bind, port) = match fields {
             [port] => (Bind::Unsaid, port),
             [bind, port] => (Bind::parse(bind), port),
-            _ => return Err(format!("`{text}`: write [ADDRESS:]PORT, for instance 8080 or 0.0.0.0:8080")),
+            _ => return Err(ForwardError::NoListen(text.to_owned())),
         };
         // Any free port, as with ssh.
         let port = if *port == "0" { 0 } else { parse_port(port)? };
@@ -83,28 +98,28 @@ impl Bind {
 }
 
 impl FromStr for Listen {
-    type Err = String;
+    type Err = ForwardError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ForwardError> {
         Self::from_fields(&fields(text)?, text)
     }
 }
 
 impl FromStr for Forward {
-    type Err = String;
+    type Err = ForwardError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ForwardError> {
         match text.parse()? {
             RemoteForward { listen, target: Some(target) } => Ok(Self { listen, target }),
-            RemoteForward { .. } => Err(format!("`{text}`: write [BIND:]PORT:HOST:HOSTPORT, for instance 8080:localhost:80")),
+            RemoteForward { .. } => Err(ForwardError::NoTarget(text.to_owned())),
         }
     }
 }
 
 impl FromStr for RemoteForward {
-    type Err = String;
+    type Err = ForwardError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ForwardError> {
         let fields = fields(text)?;
         match &*fields {
             [listen @ .., host, port] if !listen.is_empty() => {
@@ -132,7 +147,7 @@ impl fmt::Display for Listen {
 mod tests {
     use super::*;
 
-    fn forward(text: &str) -> Result<(String, String), String> {
+    fn forward(text: &str) -> Result<(String, String), ForwardError> {
         text.parse::<Forward>().map(|forward| (forward.listen.opened(false).to_string(), forward.target.to_string()))
     }
 

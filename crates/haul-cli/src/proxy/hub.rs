@@ -10,9 +10,9 @@ use tokio::time::{sleep, timeout};
 
 use super::policy::Policy;
 use super::report::Report;
-use super::target::Target;
 use crate::exit::Failure;
 use crate::interrupt;
+use crate::target::Target;
 
 /// Threads that move bytes, at most: each TCP connection is a task.
 const MOST_THREADS: usize = 4;

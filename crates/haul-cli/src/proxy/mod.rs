@@ -9,7 +9,7 @@
 //!   relay                the bytes
 //!   session, wire        what is said
 //!   socks                what a SOCKS5 client says
-//!   target, forward      the formats of the command line
+//!   forward              the formats of the command line
 //!   hub, report          what all connections of a side share, and who hears of them
 //! ```
 //!
@@ -28,7 +28,6 @@ mod report;
 mod server;
 mod session;
 mod socks;
-mod target;
 mod wire;
 
 use std::ffi::OsStr;
@@ -41,16 +40,15 @@ pub use self::forward::{Forward, Listen, RemoteForward};
 use self::hub::Hub;
 use self::near::Duty;
 use self::policy::Policy;
-pub use self::policy::Rule;
 use self::report::Report;
 pub use self::server::serve_account;
-pub use self::target::Target;
 pub use self::wire::PROTOCOL;
 use self::wire::{Aim, RemoteListen};
 use crate::args::{CarriageArgs, ForwardArgs, PROXY_PORT, PortRange, ProxyArgs, ProxyCommand, ProxyConnectArgs, SshArgs};
 use crate::cp::operand::{DaemonHost, SshHost};
 use crate::exit::{Exit, Failure};
 use crate::reach::{Connector, Host};
+use crate::target::Target;
 use crate::{interrupt, logging};
 
 /// Bytes that a stream may send ahead of a reader that has taken nothing yet: a thousand of them fit the memory, and one that is read grows.

@@ -16,8 +16,8 @@ use super::dial::prepare;
 use super::hub::{Hub, Slot};
 use super::relay::{Reply, Streams, cut, relay, reset, resets_when_dropped};
 use super::socks;
-use super::target::Target;
 use super::wire::{Aim, FAILED, Refused};
+use crate::target::Target;
 
 /// How long a connection may wait for the other side to be there again.
 const PATIENCE: Duration = Duration::from_secs(5);

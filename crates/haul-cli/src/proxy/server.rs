@@ -18,7 +18,6 @@ use super::near::{Duty, attend};
 use super::policy::Policy;
 use super::report::Report;
 use super::session::{self, CLOSE_DONE};
-use super::target::Target;
 use super::wire::{Aim, Opening, PROTOCOL};
 use crate::args::ProxyServeArgs;
 use crate::exit::{Exit, Failure, chain};
@@ -27,6 +26,7 @@ use crate::keys::{self, Rights, Service};
 use crate::session::Refusal;
 use crate::ssh::Family;
 use crate::state::StateDir;
+use crate::target::{Target, TargetError};
 
 /// Connections at once of somebody who has logged in by ssh.
 const MOST_OF_ACCOUNT: u32 = 16_000;
@@ -147,7 +147,7 @@ pub fn serve_account(connection: &Connection, refusal: Option<Refusal>, cancel: 
         let policy = match confine(&opening) {
             Ok(policy) => policy,
             Err(error) => {
-                session::refuse(connection, control, Refusal { error: error.into(), hint: None }).await;
+                session::refuse(connection, control, Refusal { error: error.to_string().into(), hint: None }).await;
                 return true;
             }
         };
@@ -175,7 +175,7 @@ pub fn serve_account(connection: &Connection, refusal: Option<Refusal>, cancel: 
 }
 
 /// What the client confines itself to.
-fn confine(opening: &Opening) -> Result<Policy, String> {
+fn confine(opening: &Opening) -> Result<Policy, TargetError> {
     let Some(only) = &opening.only else { return Ok(Policy::Everything) };
     let targets = only.iter().map(|target| target.parse::<Target>()).collect::<Result<Vec<_>, _>>()?;
     Ok(Policy::only(targets))

@@ -6,8 +6,8 @@ use std::net::IpAddr;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use super::target::{Target, TargetHost};
 use super::wire::parse_name;
+use crate::target::{Target, TargetHost};
 
 const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;

@@ -25,8 +25,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::forward::Listen;
-use super::target::{MAX_NAME, Target, TargetHost};
 use crate::session::Refusal;
+use crate::target::{MAX_NAME, Target, TargetError, TargetHost};
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-proxy/1";
@@ -139,7 +139,7 @@ impl Aim {
 /// A host that was named in bytes; a name that is an address is one.
 pub fn parse_name(name: Vec<u8>) -> io::Result<TargetHost> {
     let name = String::from_utf8(name).map_err(|_| invalid("a host name that is not text"))?;
-    name.parse().map_err(|error: String| invalid(&error))
+    name.parse().map_err(|error: TargetError| invalid(&error.to_string()))
 }
 
 fn encode(target: &Target) -> Vec<u8> {
