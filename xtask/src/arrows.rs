@@ -18,7 +18,8 @@ const fn rule(package: &'static str, may_need: &'static [&'static str], tests_ma
     Rule { package, may_need, tests_may_need }
 }
 
-const ALL: &[&str] = &["haul", "haul-files", "haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"];
+const ALL: &[&str] =
+    &["haul", "haul-files", "haul-bench", "haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"];
 
 const RULES: &[Rule] = &[
     rule("haul-units", &[], &[]),
@@ -28,7 +29,8 @@ const RULES: &[Rule] = &[
     rule("haul-scenarios", &["haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul", &["haul-proto", "haul-cc", "haul-units"], &[]),
     rule("haul-files", &["haul-units"], &[]),
-    rule("haul-lab", &["haul", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
+    rule("haul-lab", &["haul-sim", "haul-units"], &[]),
+    rule("haul-bench", &["haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul-cli", ALL, ALL),
     rule("e2e", ALL, ALL),
     rule("fuzz-harness", ALL, ALL),

@@ -22,6 +22,7 @@ const STREAMS: &[(&str, &str)] = &[
 const OWN: &[(&str, &str)] = &[
     ("crates/haul-cli/src/lab/", "the emulator of this machine and its commands, over a socket of the user's own"),
     ("crates/haul-cli/src/memory.rs", "a file in the user's state directory"),
+    ("crates/haul-bench/src/", "results of programs that the bench ran itself"),
     ("crates/haul-lab/src/", "results of programs that the laboratory ran itself"),
 ];
 

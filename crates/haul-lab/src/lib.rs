@@ -21,23 +21,17 @@
 //! | `tun`, `namespace`, `wan` | devices, hosts, all together |
 //! | `relay` | the same between UDP sockets |
 //! | `constant` | constant UDP traffic with loss and jitter |
-//! | `bench` | haul beside other tools, over all this |
-//! | `experiment` | figures of the field, reproduced |
-//! | `plot` | charts as SVG and PNG |
 //! | `model` | what a model of TCP makes of the link, in virtual time |
 
-pub mod bench;
 mod clock;
 mod constant;
 mod control;
 mod direction;
-pub mod experiment;
 mod model;
 mod namespace;
 mod options;
 mod packet;
 mod player;
-pub mod plot;
 mod relay;
 mod store;
 mod tun;
@@ -48,7 +42,7 @@ pub use clock::now;
 pub use constant::{ConstantReport, receive_constant, send_constant};
 pub use control::DirectionStats;
 pub use model::{FlowRate, tcp_rates};
-pub use namespace::{Namespace, NamespaceError};
+pub use namespace::{Namespace, NamespaceError, value as setting};
 pub use options::{LinkOptions, ParseQueueError, QueueSize};
 pub use relay::{Relay, RelayError};
 pub use tun::TunError;

@@ -86,7 +86,7 @@ pub fn set(variable: &str, value: &str) {
     let _ = fs::write(format!("/proc/sys/net/{variable}"), value);
 }
 
-/// A variable below `/proc/sys/net`.
+/// A variable below `/proc/sys/net`, in the namespace of this thread; nothing where the kernel does not have it.
 pub fn value(variable: &str) -> Option<String> {
     fs::read_to_string(format!("/proc/sys/net/{variable}")).ok().map(|text| text.trim().to_owned())
 }

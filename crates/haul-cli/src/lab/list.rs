@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use haul_lab::experiment::registry;
+use haul_bench::experiment::registry;
 
 use super::print;
 use crate::exit::{Exit, Failure};
@@ -17,7 +17,7 @@ pub struct ListArgs {
 
 pub fn run(args: &ListArgs) -> Result<Exit, Failure> {
     if args.json {
-        let entry = |experiment: &haul_lab::experiment::Experiment| {
+        let entry = |experiment: &haul_bench::experiment::Experiment| {
             serde_json::json!({
                 "name": experiment.name, "about": experiment.about, "reproduces": experiment.reproduces,
             })

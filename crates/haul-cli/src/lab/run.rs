@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use haul_lab::bench::{self, Kind, Programs, Tool};
-use haul_lab::experiment::{Experiment, ExperimentError, Ground, Report, Scale, find, registry};
+use haul_bench::bench::{self, Kind, Programs, Tool};
+use haul_bench::experiment::{Experiment, ExperimentError, Ground, Report, Scale, find, registry};
 
 use super::bench::Progress;
 use super::bench::sites::Emulators;
@@ -117,7 +117,7 @@ fn finish(mut report: Report, out: &Path) -> Result<usize, Failure> {
 /// Makes the directory of an experiment's results.
 fn directory(args: &ExperimentArgs, experiment: &Experiment) -> Result<PathBuf, Failure> {
     let date = bench::date().replace(' ', "-").replace(':', "");
-    let checkout = Path::new("Cargo.toml").exists() && Path::new("crates/haul-lab").exists();
+    let checkout = Path::new("Cargo.toml").exists() && Path::new("crates/haul-bench").exists();
     let out = match &args.out {
         Some(out) => out.join(experiment.name),
         None if checkout => Path::new("bench/results").join(format!("{date}-{}", experiment.name)),

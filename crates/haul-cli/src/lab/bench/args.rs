@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haul_lab::bench::{Effort, FileSet, Grid, Kind, Path, Tool, Work, goals};
+use haul_bench::bench::{Effort, FileSet, Grid, Kind, Path, Tool, Work, goals};
 use haul_lab::{LinkOptions, QueueSize};
 use haul_units::{BitRate, Bytes, Ratio};
 

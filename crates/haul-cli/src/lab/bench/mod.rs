@@ -9,7 +9,7 @@ pub(super) mod sites;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haul_lab::bench::{self, Cell, FileSet, Grid, Measurement, Observer, Outcome, Programs, Results, report};
+use haul_bench::bench::{self, Cell, FileSet, Grid, Measurement, Observer, Outcome, Programs, Results, report};
 
 use haul_units::Bytes;
 
@@ -60,7 +60,7 @@ pub fn files(args: &FilesArgs) -> Result<Exit, Failure> {
 fn directory(args: &BenchArgs, grid: &Grid) -> Result<PathBuf, Failure> {
     let date: String = bench::date().replace(' ', "-").replace(':', "");
     let ours = Path::new("bench/results");
-    let checkout = Path::new("Cargo.toml").exists() && Path::new("crates/haul-lab").exists();
+    let checkout = Path::new("Cargo.toml").exists() && Path::new("crates/haul-bench").exists();
     let default =
         || if checkout { ours.join(format!("{date}-{}", grid.name)) } else { PathBuf::from(format!("haul-bench-{date}")) };
     let out = args.out.clone().unwrap_or_else(default);

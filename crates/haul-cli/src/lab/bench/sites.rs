@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
-use haul_lab::bench::{Site, Sites};
+use haul_bench::bench::{Site, Sites};
 use haul_lab::{QueueSize, Side, WanSpec};
 use haul_units::Bytes;
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use haul_lab::LinkOptions;
+
 use super::measurement::{Results, RowResults};
 use super::plan::Work;
 use super::tool::{Kind, Tool};
-use crate::options::LinkOptions;
 use crate::plot::{Axis, BarSeries, Bars, Chart, Figure, Line, Point, Value};
 
 /// Name of the file, and what is in it; whatever the results have the rows for.

@@ -9,6 +9,7 @@ mod show;
 
 use std::time::Duration;
 
+use haul_lab::{LinkOptions, QueueSize, WanSpec};
 use haul_proto::Pacing;
 use haul_scenarios::Kind;
 use haul_sim::{CbrConfig, Flow, Path, Queue};
@@ -18,7 +19,6 @@ use super::ground::{Ground, Program, Sender};
 use super::simulated::{plan, run_all};
 use super::{Experiment, Report, Scale};
 use crate::bench::{MeasureError, Series};
-use crate::{LinkOptions, QueueSize, WanSpec};
 
 pub const PACING: Experiment = Experiment {
     name: "pacing",

@@ -6,6 +6,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use haul_lab::{Side, now};
 use haul_units::Bytes;
 use rustix::process::Signal;
 
@@ -17,8 +18,6 @@ use crate::bench::plan::{FileSet, Work};
 use crate::bench::process::{Ended, Running};
 use crate::bench::series::Series;
 use crate::bench::tool::Tool;
-use crate::clock::now;
-use crate::wan::Side;
 
 /// Where the disk is.
 pub const DISK: &str = "/run/netns/bench";

@@ -4,13 +4,12 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
+use haul_lab::{Side, now};
 use haul_units::Time;
 use rustix::process::Signal;
 
 use super::process::{Ended, Running};
 use super::site::{Observer, Site};
-use crate::clock::now;
-use crate::wan::Side;
 
 /// Both programs, not started yet.
 pub struct Duel {

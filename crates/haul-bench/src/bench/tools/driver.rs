@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haul_lab::Side;
 use haul_units::Bytes;
 use rustix::process::Signal;
 
@@ -10,7 +11,6 @@ use crate::bench::duel::{Duel, Listens, MeasureError};
 use crate::bench::plan::Work;
 use crate::bench::series::Series;
 use crate::bench::tool::Tool;
-use crate::wan::Side;
 
 /// Measures what the cell's tool carries.
 pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haul_lab::Side;
 use haul_units::Bytes;
 use rustix::process::Signal;
 
@@ -9,7 +10,6 @@ use super::{Bench, Measured, iperf, round_trip, window, words};
 use crate::bench::duel::{Duel, Listens, MeasureError};
 use crate::bench::plan::Work;
 use crate::bench::tool::Tool;
-use crate::wan::Side;
 
 /// Measures it in the mode of the cell's tool.
 pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {

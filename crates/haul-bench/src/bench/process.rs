@@ -6,12 +6,12 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+use haul_lab::now;
 use haul_units::{Bytes, Time};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::measurement::Usage;
-use crate::clock::now;
 
 /// A program that runs. It is killed when this value goes.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
+use haul_lab::{ConstantReport, Side, WanSpec, now};
 use haul_proto::Pacing;
 use haul_units::{BitRate, Time};
 use rustix::process::Signal;
@@ -13,9 +14,6 @@ use crate::bench::{
     Listens, MeasureError, Observer, ProcessorTime, Programs, Running, Series, Site, Sites, Tool, parse_intervals,
     wait_until_listening,
 };
-use crate::clock::now;
-use crate::constant::ConstantReport;
-use crate::wan::{Side, WanSpec};
 
 /// Where an experiment is run.
 pub struct Ground<'a> {

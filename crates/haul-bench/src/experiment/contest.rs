@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use haul_lab::LinkOptions;
 use haul_sim::{Flow, Path};
 use haul_units::BitRate;
 use serde::Serialize;
@@ -12,7 +13,6 @@ use super::Scale;
 use super::ground::Ground;
 use super::report::Table;
 use super::simulated::{Contender, limit, plan, run_all};
-use crate::LinkOptions;
 use crate::bench::figures::look;
 use crate::bench::{self, Grid, Measurement, Outcome, Results, RowResults, Series, Tool, Work, quantities};
 use crate::plot::{Line, Point, Value};

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haul_lab::LinkOptions;
 use haul_sim::Path;
 use haul_units::BitRate;
 
@@ -9,7 +10,6 @@ use super::contest::{Contest, LABORATORY_RTT, Points, laboratory_rate, length, m
 use super::ground::Ground;
 use super::simulated::{CONTENDERS, QUICKSTART};
 use super::{Experiment, Report, Scale, Table};
-use crate::LinkOptions;
 use crate::bench::Tool;
 use crate::plot::{Axis, Chart, Figure, Line};
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haul_lab::LinkOptions;
 use haul_sim::Path;
 use haul_units::{BitRate, Bytes, Ratio};
 
@@ -9,7 +10,6 @@ use super::contest::{Contest, Points, length, mbps, measure, rates_table, simula
 use super::ground::Ground;
 use super::simulated::CONTENDERS;
 use super::{Experiment, Report, Scale, Table};
-use crate::LinkOptions;
 use crate::plot::{Axis, Chart, Figure};
 
 pub const RTT: Experiment = Experiment {

@@ -3,6 +3,7 @@
 use std::process::Command;
 use std::time::Duration;
 
+use haul_lab::Side;
 use haul_units::Bytes;
 use rustix::process::Signal;
 use serde::Deserialize;
@@ -10,7 +11,6 @@ use serde::Deserialize;
 use super::{Bench, Measured, round_trip, tcp, words};
 use crate::bench::duel::{Duel, Fought, Listens, MeasureError};
 use crate::bench::series::Series;
-use crate::wan::Side;
 
 /// Measures TCP with the congestion control of the cell's tool.
 pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {

@@ -108,7 +108,7 @@ pub const fn tcp(tool: Tool) -> Option<&'static str> {
 /// Why a tool cannot be measured on this kernel.
 pub fn missing_tcp(tool: Tool) -> Option<String> {
     let name = tcp(tool)?;
-    let available = crate::namespace::value("ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let available = haul_lab::setting("ipv4/tcp_available_congestion_control").unwrap_or_default();
     let there = available.split_whitespace().any(|known| known == name);
     (!there).then(|| format!("this kernel has no TCP {name} (it has {available}): modprobe tcp_{name}"))
 }

@@ -7,7 +7,7 @@ use crate::bench::files;
 use crate::bench::plan::FileSet;
 use crate::bench::process::Running;
 use crate::bench::tool::Tool;
-use crate::wan::Side;
+use haul_lab::Side;
 use haul_units::BitRate;
 
 /// Starts the server and makes the command.

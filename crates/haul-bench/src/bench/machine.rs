@@ -34,7 +34,7 @@ pub fn facts(programs: &Programs) -> BTreeMap<String, String> {
 /// What all of TCP on this machine may have before the kernel shortens windows and drops what waits at receivers, whatever each of them is
 /// allowed (tcp(7), `tcp_mem`). It counts for all network namespaces together, and only the machine's first one can change it.
 pub fn tcp_memory() -> Option<Bytes> {
-    let pages: u64 = crate::namespace::value("ipv4/tcp_mem")?.split_whitespace().nth(1)?.parse().ok()?;
+    let pages: u64 = haul_lab::setting("ipv4/tcp_mem")?.split_whitespace().nth(1)?.parse().ok()?;
     Some(Bytes(pages * rustix::param::page_size() as u64))
 }
 

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
+use haul_lab::{LinkOptions, QueueSize, WanSpec};
 use haul_units::{BitRate, Bytes, Ratio};
 use serde::{Deserialize, Serialize};
 
 use super::quantities;
 use super::tool::{Kind, Tool};
-use crate::options::{LinkOptions, QueueSize};
-use crate::wan::WanSpec;
 
 /// What lies between sender and receiver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use haul_lab::Side;
+
 use super::Bench;
 use super::copy::{Copier, DISK, shell, source};
 use crate::bench::duel::{Listens, MeasureError, wait_until_listening};
@@ -9,7 +11,6 @@ use crate::bench::files;
 use crate::bench::plan::FileSet;
 use crate::bench::process::Running;
 use crate::bench::tool::Tool;
-use crate::wan::Side;
 
 /// Starts sshd and makes the command.
 pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError> {

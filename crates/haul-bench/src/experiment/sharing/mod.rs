@@ -8,6 +8,7 @@ mod judge;
 
 use std::time::Duration;
 
+use haul_lab::{LinkOptions, QueueSize, WanSpec};
 use haul_proto::Pacing;
 use haul_scenarios::Kind;
 use haul_sim::{Flow, Path, Plan, Queue, TcpConfig};
@@ -21,7 +22,6 @@ use super::simulated::{Run, plan, run_all};
 use super::{Experiment, Report, Scale, Table};
 use crate::bench::MeasureError;
 use crate::plot::{Axis, Chart, Figure, Line};
-use crate::{LinkOptions, QueueSize, WanSpec};
 
 pub const SHARING: Experiment = Experiment {
     name: "sharing",

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haul_lab::LinkOptions;
 use haul_sim::Path;
 use haul_units::{BitRate, Ratio};
 
@@ -9,7 +10,6 @@ use super::contest::{Contest, LABORATORY_RTT, Points, laboratory_rate, length, m
 use super::ground::Ground;
 use super::simulated::CONTENDERS;
 use super::{Experiment, Report, Scale};
-use crate::LinkOptions;
 use crate::plot::{Axis, Chart, Figure};
 
 pub const LOSS: Experiment = Experiment {

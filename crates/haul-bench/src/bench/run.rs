@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use haul_lab::{Side, WanSpec};
 use haul_units::BitRate;
 
 use super::duel::MeasureError;
@@ -13,7 +14,6 @@ use super::series::Series;
 use super::site::{Loopback, Observer, Site, Sites};
 use super::tool::Kind;
 use super::tools::{self, Bench, Measured};
-use crate::wan::{Side, WanSpec};
 
 /// Measures everything, in the order of [`Grid::cells`]; what was measured until then, where the observer does not go on.
 pub fn run(grid: &Grid, sites: &dyn Sites, programs: &Programs, observer: &mut dyn Observer) -> Results {

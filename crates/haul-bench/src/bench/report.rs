@@ -236,7 +236,7 @@ mod tests {
     use super::super::plan::{Bar, Row};
     use super::super::series::Series;
     use super::*;
-    use crate::options::LinkOptions;
+    use haul_lab::LinkOptions;
 
     const SECONDS: Duration = Duration::from_secs(2);
 

@@ -4,11 +4,11 @@ use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
+use haul_lab::{Side, WanSpec};
 use haul_units::Bytes;
 
 use super::measurement::Measurement;
 use super::plan::Cell;
-use crate::wan::{Side, WanSpec};
 
 /// Makes WANs.
 pub trait Sites {

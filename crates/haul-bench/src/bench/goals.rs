@@ -4,11 +4,11 @@
 
 use std::time::Duration;
 
+use haul_lab::{LinkOptions, QueueSize};
 use haul_units::{BitRate, Bytes, Ratio};
 
 use super::plan::{Bar, Contestant, FileSet, Grid, Path, Row, Work};
 use super::tool::{Kind, Tool};
-use crate::options::{LinkOptions, QueueSize};
 
 /// How much of the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
