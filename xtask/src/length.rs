@@ -14,7 +14,7 @@ pub fn check(workspace: &Workspace) -> Vec<Finding> {
 
 fn check_with(workspace: &Workspace, long: &[(&str, &str)]) -> Vec<Finding> {
     let excused = |path: &str| long.iter().any(|(known, _)| *known == path);
-    let lengths = workspace.sources.iter().map(|source| (source, source.lines.iter().filter(|line| !line.test).count()));
+    let lengths = workspace.sources.iter().map(|source| (source, source.length()));
     let mut findings = Vec::new();
     for (source, length) in lengths {
         let message = match (length > LIMIT_LINES, excused(&source.path)) {

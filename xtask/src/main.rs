@@ -1,11 +1,14 @@
 //! `cargo xtask`: checks of this workspace that no ready-made tool makes.
 //!
-//! `cargo xtask check` runs them all: crate arrows, purity of the sans-IO crates, file length, stubs, a peer's words. Each check is a pure function from text to
+//! `cargo xtask check` runs them all: crate arrows and their picture, purity of the sans-IO crates, length of files and size of crates, stubs, a peer's words. Each check is a pure function from text to
 //! findings, tested with input that must fail; this file only reads the workspace and prints.
+//! `cargo xtask arrows` writes the table and the picture of the crates into ARCHITECTURE.md.
 
 mod arrows;
 mod length;
+mod picture;
 mod purity;
+mod size;
 mod source;
 mod stubs;
 mod words;
@@ -28,8 +31,10 @@ type Check = fn(&Workspace) -> Vec<Finding>;
 
 const CHECKS: &[(&str, Check)] = &[
     ("arrows", arrows::check),
+    ("picture", picture::check),
     ("purity", purity::check),
     ("length", length::check),
+    ("size", size::check),
     ("stubs", stubs::check),
     ("words", words::check),
 ];
@@ -43,18 +48,32 @@ fn main() -> ExitCode {
             Some(at) => run(&CHECKS[at..=at]),
             None => usage(),
         },
+        ["arrows"] => draw(),
         _ => usage(),
     }
 }
 
-fn run(checks: &[(&str, Check)]) -> ExitCode {
-    let workspace = match Workspace::read() {
-        Ok(workspace) => workspace,
-        Err(error) => {
-            eprintln!("error: cannot read the workspace: {error}");
-            return ExitCode::from(2);
-        }
+fn draw() -> ExitCode {
+    let Some(workspace) = read() else { return ExitCode::from(2) };
+    let Some(text) = picture::updated(&workspace) else {
+        eprintln!("error: the marks around the table of crates are missing in {}", picture::DOCUMENT);
+        return ExitCode::FAILURE;
     };
+    match std::fs::write(workspace::root().join(picture::DOCUMENT), text) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: cannot write {}: {error}", picture::DOCUMENT);
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn read() -> Option<Workspace> {
+    Workspace::read().inspect_err(|error| eprintln!("error: cannot read the workspace: {error}")).ok()
+}
+
+fn run(checks: &[(&str, Check)]) -> ExitCode {
+    let Some(workspace) = read() else { return ExitCode::from(2) };
     let mut failed = false;
     for (name, check) in checks {
         let findings = check(&workspace);
@@ -71,6 +90,6 @@ fn run(checks: &[(&str, Check)]) -> ExitCode {
 
 fn usage() -> ExitCode {
     let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
-    eprintln!("usage: cargo xtask check [{}]", names.join("|"));
+    eprintln!("usage: cargo xtask check [{}]\n       cargo xtask arrows", names.join("|"));
     ExitCode::from(2)
 }

@@ -51,6 +51,16 @@ impl Source {
         }
     }
 
+    /// Lines, test code not counted.
+    pub fn length(&self) -> usize {
+        self.lines.iter().filter(|line| !line.test).count()
+    }
+
+    /// Whether its code has this word, in tests too.
+    pub fn has_word(&self, word: &str) -> bool {
+        self.lines.iter().any(|line| line.code.split(|c| !is_word(c)).any(|part| part == word))
+    }
+
     /// The place of a line of this file, for a message.
     pub fn place(&self, line: usize) -> String {
         format!("{}:{line}", self.path)

@@ -7,6 +7,7 @@ use std::{fs, io};
 
 use serde_json::Value;
 
+use crate::picture::DOCUMENT;
 use crate::source::Source;
 
 /// The workspace as text, so that a check needs no file system.
@@ -16,12 +17,18 @@ pub struct Workspace {
     pub packages: Vec<Package>,
     /// Every Rust file below the root, generated and downloaded ones left out.
     pub sources: Vec<Source>,
+    /// The text of ARCHITECTURE.md.
+    pub architecture: String,
 }
 
 /// One member and what it needs of other members.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Package {
     pub name: String,
+    /// What its `Cargo.toml` says that it is.
+    pub description: String,
+    /// Its directory, from the root of the workspace, such as `crates/haul-cc`.
+    pub dir: String,
     pub needs: Vec<Need>,
 }
 
@@ -36,7 +43,7 @@ pub struct Need {
 impl Workspace {
     /// Reads the workspace that this program was built from.
     pub fn read() -> Result<Self, Box<dyn Error>> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().ok_or("xtask has no parent directory")?;
+        let root = root();
         let mut paths = Vec::new();
         walk(root, &mut paths)?;
         paths.sort();
@@ -46,8 +53,26 @@ impl Workspace {
             sources.push(Source::new(&name, &fs::read_to_string(path)?));
         }
         Source::mark_test_modules(&mut sources);
-        Ok(Self { packages: packages(root)?, sources })
+        let architecture = fs::read_to_string(root.join(DOCUMENT))?;
+        Ok(Self { packages: packages(root)?, sources, architecture })
     }
+
+    /// The files below `src` of a member.
+    pub fn sources_of(&self, package: &Package) -> impl Iterator<Item = &Source> {
+        let dir = format!("{}/src/", package.dir);
+        self.sources.iter().filter(move |source| source.path.starts_with(&dir))
+    }
+
+    /// Lines below `src` of a member, test code not counted.
+    pub fn lines_of(&self, package: &Package) -> usize {
+        self.sources_of(package).map(Source::length).sum()
+    }
+}
+
+/// The directory of the workspace that this program was built from.
+pub fn root() -> &'static Path {
+    let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
+    xtask.parent().unwrap_or(xtask)
 }
 
 fn packages(root: &Path) -> Result<Vec<Package>, Box<dyn Error>> {
@@ -56,17 +81,24 @@ fn packages(root: &Path) -> Result<Vec<Package>, Box<dyn Error>> {
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }
-    Ok(parse_metadata(&serde_json::from_slice(&output.stdout)?))
+    Ok(parse_metadata(&serde_json::from_slice(&output.stdout)?, root))
 }
 
-fn parse_metadata(metadata: &Value) -> Vec<Package> {
+fn parse_metadata(metadata: &Value, root: &Path) -> Vec<Package> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let need = |dependency: &Value| Need { name: text(&dependency["name"]), dev: dependency["kind"] == "dev" };
-    list(&metadata["packages"])
-        .iter()
-        .map(|package| Package { name: text(&package["name"]), needs: list(&package["dependencies"]).iter().map(need).collect() })
-        .collect()
+    let dir = |manifest: &str| {
+        let dir = Path::new(manifest).parent().unwrap_or(root);
+        dir.strip_prefix(root).unwrap_or(dir).to_string_lossy().into_owned()
+    };
+    let package = |package: &Value| Package {
+        name: text(&package["name"]),
+        description: text(&package["description"]),
+        dir: dir(&text(&package["manifest_path"])),
+        needs: list(&package["dependencies"]).iter().map(need).collect(),
+    };
+    list(&metadata["packages"]).iter().map(package).collect()
 }
 
 fn walk(dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
@@ -91,9 +123,11 @@ mod tests {
 
     #[test]
     fn dependencies_come_with_their_kind() {
-        let metadata = serde_json::json!({"packages": [{"name": "a", "dependencies": [
+        let metadata = serde_json::json!({"packages": [{"name": "a", "description": "letters",
+            "manifest_path": "/w/crates/a/Cargo.toml", "dependencies": [
             {"name": "b", "kind": null}, {"name": "c", "kind": "dev"}, {"name": "d", "kind": "build"}]}]});
-        let packages = parse_metadata(&metadata);
+        let packages = parse_metadata(&metadata, Path::new("/w"));
+        assert_eq!((packages[0].description.as_str(), packages[0].dir.as_str()), ("letters", "crates/a"));
         let needs: Vec<_> = packages[0].needs.iter().map(|need| (need.name.as_str(), need.dev)).collect();
         assert_eq!(needs, [("b", false), ("c", true), ("d", false)]);
     }
