@@ -29,6 +29,8 @@ const RULES: &[Rule] = &[
     rule("haul-scenarios", &["haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul", &["haul-proto", "haul-cc", "haul-units"], &[]),
     rule("haul-files", &["haul-units"], &[]),
+    rule("haul-peer", &["haul", "haul-units"], &[]),
+    rule("haul-copy", &["haul-peer", "haul", "haul-files", "haul-units"], &[]),
     rule("haul-lab", &["haul-sim", "haul-units"], &[]),
     rule("haul-bench", &["haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul-cli", ALL, ALL),

@@ -21,15 +21,15 @@ const STREAMS: &[(&str, &str)] = &[
 /// Files whose deserialised types never come from a peer, each with its reason.
 const OWN: &[(&str, &str)] = &[
     ("crates/haul-cli/src/lab/", "the emulator of this machine and its commands, over a socket of the user's own"),
-    ("crates/haul-cli/src/memory.rs", "a file in the user's state directory"),
+    ("crates/haul-peer/src/memory.rs", "a file in the user's state directory"),
     ("crates/haul-bench/src/", "results of programs that the bench ran itself"),
     ("crates/haul-lab/src/", "results of programs that the laboratory ran itself"),
 ];
 
 /// Fields that hold a `String` all the same, each with its reason.
 const DECODED: &[(&str, &str, &str)] = &[
-    ("crates/haul-cli/src/ssh/hello.rs", "opening", "base64, longer than words are, decoded and never shown"),
-    ("crates/haul-cli/src/ssh/hello.rs", "answer", "base64, longer than words are, decoded and never shown"),
+    ("crates/haul-peer/src/ssh/hello.rs", "opening", "base64, longer than words are, decoded and never shown"),
+    ("crates/haul-peer/src/ssh/hello.rs", "answer", "base64, longer than words are, decoded and never shown"),
 ];
 
 const MACROS: &[&str] = &["println!", "eprintln!", "print!", "eprint!"];

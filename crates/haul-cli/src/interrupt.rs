@@ -1,15 +1,20 @@
 //! Ctrl-C, the polite request to end, and the terminal that goes away.
 //!
-//! The first SIGINT, SIGTERM or SIGHUP only sets a flag: whoever copies sees it, saves what can be resumed and returns. A second one ends the
+//! The first SIGINT, SIGTERM or SIGHUP only asks: it cancels [`cancel`], by which whoever copies saves what can be resumed and returns. A second one ends the
 //! program at once; that is safe too, for the journal survives `kill -9`. As long as nothing has arrived there is nothing to save: then the first
 //! one ends the program within [`GRACE`], whatever it waits for. SIGPIPE stays ignored as Rust leaves it: a closed pipe
 //! is an error that the writer sees, not a death.
 
-use std::io::Read as _;
-use std::os::fd::IntoRawFd as _;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread;
 use std::time::Duration;
+
+use haul_units::Cancel;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
 use crate::{clock, output};
@@ -17,71 +22,40 @@ use crate::{clock, output};
 /// How long a command that has nothing to save may take to end by itself, and tell what it has to tell.
 const GRACE: Duration = Duration::from_millis(700);
 
-static REQUESTS: AtomicU32 = AtomicU32::new(0);
+/// Cancelled by the first signal.
+static CANCEL: LazyLock<Cancel> = LazyLock::new(Cancel::new);
+/// The same, set by the handler itself: a second signal looks at it, whatever the threads of this program do.
+static REQUESTED: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Whether somebody asked for files to be read again.
-static RELOAD: AtomicBool = AtomicBool::new(false);
+static RELOAD: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 /// Whether something has arrived, or is served: from then on an end takes the time that it takes.
 static UNDER_WAY: AtomicBool = AtomicBool::new(false);
-/// Where the handler writes a byte at each signal; -1 for nowhere.
-static BELL: AtomicI32 = AtomicI32::new(-1);
 
 /// Starts to watch for SIGINT, SIGTERM and SIGHUP; the last stays ignored where it is (`nohup`).
 pub fn watch() {
-    for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
-        // SAFETY: `on_signal` touches nothing but atomics and async-signal-safe calls; the structs are zeroed, which is a valid
-        // sigaction, and outlive the calls. SA_RESTART keeps other system calls unaware of the signal.
-        unsafe {
-            let mut before: libc::sigaction = std::mem::zeroed();
-            if signal == libc::SIGHUP
-                && libc::sigaction(signal, std::ptr::null(), &raw mut before) == 0
-                && before.sa_sigaction == libc::SIG_IGN
-            {
-                continue;
-            }
-            let mut action: libc::sigaction = std::mem::zeroed();
-            action.sa_sigaction = on_signal as extern "C" fn(libc::c_int) as libc::sighandler_t;
-            action.sa_flags = libc::SA_RESTART;
-            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
-        }
-    }
+    watch_for(false);
 }
 
-/// From now on SIGHUP asks a daemon to read its files again; see [`reload_requested`].
-pub fn watch_reload() {
-    // SAFETY: `on_reload` stores to an atomic, which is async-signal-safe; the struct is zeroed, which is a valid sigaction, and outlives the call.
-    unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = on_reload as extern "C" fn(libc::c_int) as libc::sighandler_t;
-        action.sa_flags = libc::SA_RESTART;
-        libc::sigaction(libc::SIGHUP, &raw const action, std::ptr::null_mut());
-    }
-}
-
-/// Whether that was asked for since the last call.
-pub fn reload_requested() -> bool {
-    RELOAD.swap(false, Ordering::Relaxed)
-}
-
-extern "C" fn on_reload(_signal: libc::c_int) {
-    RELOAD.store(true, Ordering::Relaxed);
+/// The same for a daemon: SIGHUP asks it to read its files again; see [`reload_requested`].
+pub fn watch_daemon() {
+    ask_to_end(&[SIGINT, SIGTERM], false);
+    // Without it there is no reload, which nothing here can mend.
+    let _ = flag::register(SIGHUP, Arc::clone(&RELOAD));
 }
 
 /// The same for a command that connects to somebody: until [`under_way`] is called, the first signal ends it within a second.
 pub fn watch_connecting() {
-    if let Ok((mut rung, bell)) = std::io::pipe() {
-        BELL.store(bell.into_raw_fd(), Ordering::Relaxed);
-        thread::spawn(move || {
-            if rung.read(&mut [0]).is_ok() {
-                clock::pause(GRACE);
-                if !UNDER_WAY.load(Ordering::Relaxed) {
-                    output::print_line("interrupted");
-                    // What was started for this command ends with it (ssh::spawn).
-                    std::process::exit(Exit::Interrupted.code().into());
-                }
-            }
-        });
-    }
-    watch();
+    watch_for(true);
+}
+
+/// Whether files were to be read again since the last call.
+pub fn reload_requested() -> bool {
+    RELOAD.swap(false, Ordering::Relaxed)
+}
+
+/// What the first signal cancels.
+pub fn cancel() -> &'static Cancel {
+    &CANCEL
 }
 
 /// Something has arrived, or was answered: an interrupt has something to save or to tell.
@@ -96,21 +70,44 @@ pub fn is_under_way() -> bool {
 
 /// Whether somebody asked the program to end.
 pub fn requested() -> bool {
-    REQUESTS.load(Ordering::Relaxed) > 0
+    REQUESTED.load(Ordering::Relaxed)
 }
 
-extern "C" fn on_signal(signal: libc::c_int) {
-    if REQUESTS.fetch_add(1, Ordering::Relaxed) > 0 {
-        // SAFETY: _exit is async-signal-safe; no destructor runs, which is what a second request asks for.
-        unsafe { libc::_exit(128 + signal) }
+fn watch_for(connecting: bool) {
+    if is_ignored(SIGHUP) {
+        ask_to_end(&[SIGINT, SIGTERM], connecting);
+    } else {
+        ask_to_end(&[SIGINT, SIGTERM, SIGHUP], connecting);
     }
-    let bell = BELL.load(Ordering::Relaxed);
-    if bell >= 0 {
-        // SAFETY: write is async-signal-safe; one byte fits into a pipe that nobody else writes to, and errno is put back.
-        unsafe {
-            let errno = *libc::__errno_location();
-            libc::write(bell, [0_u8].as_ptr().cast(), 1);
-            *libc::__errno_location() = errno;
+}
+
+/// Has these signals ask for the end. Where a signal cannot be watched for, it ends the program as if nobody had asked.
+fn ask_to_end(signals: &[i32], connecting: bool) {
+    for &signal in signals {
+        // In this order: the first signal passes the first of the two, for the flag is not set yet.
+        let _ = flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&REQUESTED));
+        let _ = flag::register(signal, Arc::clone(&REQUESTED));
+    }
+    let Ok(mut asked) = Signals::new(signals) else { return };
+    thread::spawn(move || {
+        if asked.forever().next().is_none() {
+            return;
         }
-    }
+        CANCEL.cancel();
+        if connecting {
+            clock::pause(GRACE);
+            if !is_under_way() {
+                output::print_line("interrupted");
+                // What was started for this command ends with it (haul_peer::spawn).
+                std::process::exit(Exit::Interrupted.code().into());
+            }
+        }
+    });
+}
+
+/// Whether a signal was ignored when this program was started: the mask `SigIgn` of proc_pid_status(5), whose lowest bit is signal 1.
+fn is_ignored(signal: i32) -> bool {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }

@@ -3,47 +3,32 @@
 //! ```text
 //!   args        the command line, its help, its manual pages
 //!   cp, perf, pipe, proxy, rsync, serve, key, lab, remote, generate the commands
-//!   session     one copy over one connection: the file engine on the transport
 //!   tunnel      streams of bytes between programs, over one connection
-//!   reach, ssh  from a host's name to a connection
-//!   processor   how busy this side was
-//!   keys, state files of keys, the rights that they give, and where they are
 //!   lock_in     Landlock: what can be opened from now on
-//!   network, moment, target, rule  what those rights are about: where from, until when, to where
+//!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
+//!   interrupt   signals, and the one `Cancel` that they cancel
 //!   exit        exit status, error: and hint:
 //! ```
 
-mod allocator;
 mod args;
 mod clock;
 mod cp;
 mod exit;
 mod generate;
-mod guests;
 mod interrupt;
 mod key;
-mod keys;
 mod lab;
 mod lock_in;
 mod logging;
-mod memory;
-mod moment;
-mod network;
+mod meanwhile;
 mod output;
 mod perf;
 mod pipe;
-mod processor;
 mod proxy;
-mod reach;
 mod remote;
 mod rsync;
-mod rule;
 mod serve;
-mod session;
-mod ssh;
-mod state;
-mod target;
 mod tunnel;
 
 use std::process::ExitCode;

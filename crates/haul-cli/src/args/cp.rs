@@ -9,9 +9,9 @@ use clap::builder::RangedI64ValueParser;
 use haul::PATHS_MAX;
 use haul_cc::ControllerChoice;
 use haul_files::Changed;
+use haul_peer::{Family, SshOptions};
 
 use super::{Limit, PortRange, SilenceArgs};
-use crate::ssh::Family;
 
 /// Copy files and trees between hosts
 ///
@@ -209,6 +209,25 @@ pub struct UsualSshArgs {
     /// haul's path on the far side, where its PATH does not have it
     #[arg(long, value_name = "PATH")]
     pub remote_haul: Option<OsString>,
+}
+
+impl SshArgs {
+    /// For the library that starts it.
+    pub fn options(&self, quiet: bool, verbose: bool) -> SshOptions {
+        let usual = self.usual.clone();
+        SshOptions {
+            family: usual.family(),
+            program: usual.program,
+            config: usual.config,
+            port: self.port,
+            identity: self.identity.clone(),
+            jump: self.jump.clone(),
+            option: usual.option,
+            remote_haul: usual.remote_haul,
+            quiet,
+            verbose,
+        }
+    }
 }
 
 impl UsualSshArgs {

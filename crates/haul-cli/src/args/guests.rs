@@ -2,8 +2,7 @@
 
 use clap::Args;
 use haul::Bytes;
-
-use crate::guests::{Guests, Limits, Memory};
+use haul_peer::{GuestMemory, Guests, Limits};
 
 /// Part of the machine's memory that clients may take, unless the user says otherwise: one of so many.
 const PART: u64 = 2;
@@ -27,6 +26,6 @@ impl GuestArgs {
     /// Places for so many clients within these bounds.
     pub fn places(&self, clients: u16) -> Guests {
         let limits = Limits { clients: clients.into(), of_key: self.max_per_key.into(), of_address: self.max_per_address.into() };
-        Guests::new(limits, self.memory.map_or_else(|| Memory::part_of_machine(PART), Memory::Shared))
+        Guests::new(limits, self.memory.map_or_else(|| GuestMemory::part_of_machine(PART), GuestMemory::Shared))
     }
 }

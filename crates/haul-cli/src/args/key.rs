@@ -4,12 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use haul::Fingerprint;
+use haul_peer::keys::{Rights, Service, is_root_name};
+use haul_peer::{Moment, Network, Rule};
 
-use super::{Limit, is_root_name};
-use crate::keys::{Rights, Service};
-use crate::moment::Moment;
-use crate::network::Network;
-use crate::rule::Rule;
+use super::Limit;
 
 /// Show and manage keys: this machine's own, trusted hosts, authorised users
 ///

@@ -5,9 +5,7 @@ mod guests;
 mod key;
 mod perf;
 mod pipe;
-mod ports;
 mod proxy;
-mod rate;
 mod remote;
 mod rsync;
 mod serve;
@@ -20,18 +18,17 @@ use clap::error::ErrorKind;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use haul_cc::ControllerChoice;
+pub use haul_peer::{Limit, PortRange};
 
 pub use cp::{CpArgs, SshArgs, UsualSshArgs, VerifyArg};
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
-pub use ports::PortRange;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
-pub use rate::Limit;
 pub use remote::{Errand, RemoteArgs};
 pub use rsync::{RshArgs, RsyncArgs};
-pub use serve::{Export as Root, ServeArgs, is_root_name};
+pub use serve::{Export as Root, ServeArgs};
 pub use silence::SilenceArgs;
 
 /// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the
@@ -113,7 +110,7 @@ pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
 fn cli(args: Vec<OsString>) -> Result<Command, clap::Error> {
     let cli = Cli::try_parse_from(args)?;
     if cli.no_strict_modes {
-        crate::keys::strict::relax();
+        haul_peer::keys::strict::relax();
     }
     Ok(cli.command)
 }

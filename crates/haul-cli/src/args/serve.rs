@@ -6,9 +6,10 @@ use std::str::FromStr;
 
 use clap::Args;
 use haul_files::Ownership;
+use haul_peer::DAEMON_PORT;
+use haul_peer::keys::is_root_name;
 
 use super::{GuestArgs, Limit};
-use crate::cp::operand::DAEMON_PORT;
 
 /// Run the daemon: export directories to those whose keys are authorised
 ///
@@ -66,12 +67,6 @@ pub struct Export {
     pub writable: bool,
     /// Whether they choose owners and set-id bits.
     pub ownership: Ownership,
-}
-
-/// Whether a root can have this name: one component of any URL.
-pub fn is_root_name(name: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    !name.is_empty() && !name.starts_with('.') && name.chars().all(plain)
 }
 
 /// An address and a port, or only one of them.

@@ -6,12 +6,11 @@
 use std::time::{Duration, Instant};
 
 use haul::{CloseReason, Connection, ConnectionError};
+use haul_copy::Job;
 use haul_files::{CopyError, Destination, SourceSpec, Stop};
+use haul_peer::{DaemonHost, Host};
 
 use crate::clock;
-use crate::cp::operand::DaemonHost;
-use crate::reach::Host;
-use crate::session::Job;
 
 /// A daemon to connect to again.
 #[derive(Debug)]

@@ -3,11 +3,10 @@
 use std::error::Error as _;
 
 use haul_files::{CopyError, FileProblem, Stop, Why};
+use haul_peer::{Host, Refusal};
 use rustix::io::Errno;
 
-use crate::exit::{Failure, chain};
-use crate::reach::Host;
-use crate::session::Refusal;
+use crate::exit::{Failure, chain, refused};
 
 /// After anything that leaves a resumable state.
 pub const RESUME: &str = "the same command goes on from where this one stopped";
@@ -17,7 +16,7 @@ pub fn explain(host: &Host, error: &CopyError, no_resume: bool) -> Failure {
     let resume = (!no_resume).then(|| RESUME.to_owned());
     match error {
         CopyError::Connection(source) => match source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
-            Some(refusal) => refusal.to_failure(host),
+            Some(refusal) => refused(host, refusal),
             None => Failure { message: format!("{host}: the connection failed: {}", chain(source)), hint: resume },
         },
         CopyError::Refused(Stop::Interrupted) => Failure { message: format!("{host}: stopped at the other end"), hint: resume },
@@ -77,8 +76,8 @@ mod tests {
     use std::io;
 
     use super::*;
-    use crate::cp::operand::DaemonHost;
     use haul_files::WirePath;
+    use haul_peer::DaemonHost;
 
     fn host() -> Host {
         Host::Daemon(DaemonHost { host: "far".into(), port: 7700 })

@@ -7,27 +7,24 @@
 mod again;
 mod failure;
 mod interrupted;
-pub mod operand;
 mod plan;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{ControllerChoice, TransportConfig};
+use haul_copy::{ClientSession, Job, PROTOCOL, PathView, ProcessorWatch};
 use haul_files::{Cancel, CopyError, Options, Report, Verified, Verify};
+use haul_peer::{Connected, Connector, Host, Memory, StateDir, Way, is_stalled};
 use haul_units::BitRate;
 use serde_json::json;
 
 use self::again::Again;
 use self::plan::Plan;
 use crate::args::{CpArgs, VerifyArg};
-use crate::exit::{Exit, Failure};
-use crate::memory::{Memory, Way};
+use crate::exit::{Exit, Failure, explained};
+use crate::meanwhile::User;
 use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally, Watched};
-use crate::processor::ProcessorWatch;
-use crate::reach::{Connected, Connector, Host};
-use crate::session::{ClientSession, Job, PROTOCOL, PathView};
-use crate::state::StateDir;
 use crate::{clock, interrupt, logging};
 
 /// Runs the command.
@@ -61,7 +58,7 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
 struct Copy<'a> {
     args: &'a CpArgs,
     style: Style,
-    connector: Connector<'a>,
+    connector: Connector,
     tally: Arc<Tally>,
     /// How long connecting took, last.
     login: Duration,
@@ -160,7 +157,7 @@ impl<'a> Copy<'a> {
                 if again.is_some() && !interrupt::requested() {
                     return Ok(again);
                 }
-                return Err(connected.explained(self.explained(host, &error, &connected, &path)));
+                return Err(explained(&connected, self.explained(host, &error, &connected, &path)));
             }
         };
         let (sender_busiest, receiver_busiest) = match job {
@@ -218,7 +215,7 @@ impl<'a> Copy<'a> {
         };
         // The far side gives a connection up as this one does, and ssh ends with it: that is not the cause. Where ssh ended while the far side was still heard, it is.
         let before = path.silence.saturating_sub(ended_for);
-        let why = if output::is_stalled(before, Duration::from_micros(path.rtt_us)) {
+        let why = if is_stalled(before, Duration::from_micros(path.rtt_us)) {
             format!("nothing has come over UDP for {} s, and the far side has given up", path.silence.as_secs())
         } else {
             "ssh ended in the middle of the copy".to_owned()
@@ -300,12 +297,12 @@ impl<'a> Copy<'a> {
     }
 }
 
-fn new_connector(args: &CpArgs) -> Connector<'_> {
+fn new_connector(args: &CpArgs) -> Connector {
     Connector {
         service: PROTOCOL,
-        ssh: &args.ssh,
+        ssh: args.ssh.options(args.quiet, args.verbose > 1),
         udp_port: args.udp_port,
-        state: args.state.as_deref(),
+        state: args.state.clone(),
         transport: TransportConfig {
             controller: args.mode,
             rate_limit: args.limit.map(|limit| limit.0),
@@ -314,8 +311,10 @@ fn new_connector(args: &CpArgs) -> Connector<'_> {
             ..TransportConfig::default()
         },
         bind: None,
-        quiet: args.quiet,
-        verbose: args.verbose > 1,
+        // A copy tells of them with its progress.
+        tells_outages: false,
+        tell: Arc::new(User),
+        cancel: interrupt::cancel().clone(),
     }
 }
 

@@ -5,12 +5,11 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use haul_copy::Job;
 use haul_files::{Destination, Options, PullJob, PushJob, SourceSpec};
+use haul_peer::{Host, Operand, OperandError};
 
-use super::operand::{Operand, OperandError};
 use crate::exit::Failure;
-use crate::reach::Host;
-use crate::session::Job;
 
 /// All that one command has to do.
 #[derive(Debug)]

@@ -4,13 +4,12 @@ use std::io;
 use std::path::Path;
 
 use haul::Fingerprint;
+use haul_peer::keys::{self, AuthorizedKeys, Entry, Fault, Known, KnownHosts, Rights};
+use haul_peer::{DaemonHost, StateDir};
 
 use crate::args::{KeyArgs, KeyCommand};
-use crate::cp::operand::DaemonHost;
 use crate::exit::{Exit, Failure};
-use crate::keys::{self, AuthorizedKeys, Entry, Fault, Known, KnownHosts, Rights};
 use crate::output;
-use crate::state::StateDir;
 
 /// Runs the command.
 pub fn run(args: &KeyArgs) -> Result<Exit, Failure> {
@@ -104,11 +103,11 @@ fn daemon_host(text: &str) -> Result<DaemonHost, Failure> {
 }
 
 fn known_hosts(state: &StateDir) -> Result<KnownHosts, Failure> {
-    KnownHosts::load(state.known_hosts())
+    Ok(KnownHosts::load(state.known_hosts())?)
 }
 
 fn authorized_keys(state: &StateDir) -> Result<AuthorizedKeys, Failure> {
-    AuthorizedKeys::load(state.authorized_keys())
+    Ok(AuthorizedKeys::load(state.authorized_keys())?)
 }
 
 fn create(state: &StateDir) -> Result<(), Failure> {

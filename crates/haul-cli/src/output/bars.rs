@@ -112,7 +112,7 @@ mod tests {
 
     use super::super::tally::{ActiveFile, Counts};
     use super::*;
-    use crate::session::PathView;
+    use haul_copy::PathView;
 
     #[test]
     fn lines_name_the_file_and_the_total() {

@@ -7,11 +7,11 @@
 use std::time::Duration;
 
 use haul_files::{FileProblem, Note};
+use haul_peer::Outage;
 use haul_units::Bytes;
 use serde_json::{Value, json};
 
 use super::monitor::Look;
-use super::outage::Said;
 use super::tally::ActiveFile;
 use super::terminal::out_json;
 
@@ -50,12 +50,12 @@ pub fn note(note: &Note) {
 }
 
 /// Nothing comes from the other side any more, or something again.
-pub fn outage(said: Said) {
+pub fn outage(said: Outage) {
     print(&match said {
-        Said::Begun { silence, left } => {
+        Outage::Begun { silence, left } => {
             json!({ "event": "stalled", "silence_s": silence.as_secs_f64(), "left_s": left.as_secs_f64() })
         }
-        Said::Ended { lasted } => json!({ "event": "heard_again", "lasted_s": lasted.as_secs_f64() }),
+        Outage::Ended { lasted } => json!({ "event": "heard_again", "lasted_s": lasted.as_secs_f64() }),
     });
 }
 
@@ -104,7 +104,7 @@ mod tests {
 
     use super::super::tally::Counts;
     use super::*;
-    use crate::session::{PathReport, PathView};
+    use haul_copy::{PathReport, PathView};
 
     #[test]
     fn a_progress_event_tells_what_has_arrived() {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use haul_copy::PathView;
+use haul_peer::is_stalled;
 use haul_units::Ratio;
 
 use super::monitor::Look;
-use super::outage::is_stalled;
 use super::print_line;
-use crate::session::PathView;
 
 /// Time between lines.
 const EVERY: Duration = Duration::from_secs(5);
@@ -99,7 +99,7 @@ mod tests {
 
     use super::super::tally::Counts;
     use super::*;
-    use crate::session::PathReport;
+    use haul_copy::PathReport;
 
     #[test]
     fn a_line_has_all_a_log_needs() {

@@ -15,7 +15,7 @@ mod verdict;
 
 pub use json::print as print_event;
 pub use monitor::{Monitor, Watched};
-pub use outage::{OutageWatch, is_stalled};
+pub use outage::words as outage_words;
 pub use summary::{Outcome, path_line, summary};
 pub use tally::Tally;
 pub use terminal::{PeerOutput, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines};

@@ -5,15 +5,16 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul_copy::PathView;
 use haul_files::{Cancel, FileProblem, Note, WirePath};
+use haul_peer::{Outage, Silence};
 use haul_units::{BitRate, Bytes};
 
 use super::bars::Bars;
 use super::lines::Lines;
-use super::outage::{Outage, Said};
+use super::outage;
 use super::tally::{ActiveFile, Counts};
 use super::{Style, Tally, json};
-use crate::session::PathView;
 use crate::{clock, interrupt};
 
 /// How often it looks.
@@ -77,7 +78,7 @@ impl Monitor {
                 rates: Rates::start(),
                 told: false,
                 last_alive: clock::now(),
-                outage: Outage::default(),
+                outage: Silence::default(),
             };
             while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
                 watch.tick();
@@ -116,7 +117,7 @@ struct Watch {
     /// Whether the user has been told that the interrupt was heard.
     told: bool,
     last_alive: Instant,
-    outage: Outage,
+    outage: Silence,
 }
 
 impl Watch {
@@ -238,11 +239,11 @@ impl View {
         }
     }
 
-    fn outage(&self, said: Said) {
+    fn outage(&self, said: Outage) {
         if let Self::Json(_) = self {
             json::outage(said);
         } else {
-            self.note(&said.words());
+            self.note(&outage::words(said));
         }
     }
 

@@ -114,10 +114,8 @@ pub struct PeerOutput {
 impl PeerOutput {
     /// Passes the next part on.
     pub fn pass(&mut self, bytes: &[u8]) {
-        let text = self.clean(bytes);
         // Nobody may be reading it any more; the program there goes on.
-        let mut stderr = io::stderr().lock();
-        let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+        let _ = self.write_all(bytes);
     }
 
     fn clean(&mut self, bytes: &[u8]) -> String {
@@ -144,6 +142,19 @@ impl PeerOutput {
             text.push_str(end);
         }
         text
+    }
+}
+
+impl io::Write for PeerOutput {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = self.clean(bytes);
+        let mut stderr = io::stderr().lock();
+        stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -13,11 +13,11 @@
 
 use std::time::Duration;
 
+use haul_copy::PathReport;
 use haul_files::{Report, Waits};
 use haul_units::{BitRate, Bytes, Ratio};
 
 use super::lines::milliseconds;
-use crate::session::PathReport;
 
 /// Too little was sent to say anything.
 const SHORT: Duration = Duration::from_millis(500);

@@ -22,23 +22,23 @@ mod spread;
 mod text;
 mod wire;
 
-pub use self::flow::TcpInfo;
 pub use self::server::result_lines;
 pub use self::session::{Bounds, refuse, serve};
 pub use self::wire::{Ask, PROTOCOL};
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul::{Connection, MAX_BLOCK, Pacing, TransportConfig};
+use haul_peer::{Connected, Connector, DAEMON_PORT, DaemonHost, Host, SshHost};
 use serde_json::{Value, json};
 
 use self::client::{Both, Client, Outcome};
 use self::json::Start;
 use self::plan::{Amount, Plan, TcpPlan, Ways};
 use crate::args::{PerfArgs, PerfCommand};
-use crate::cp::operand::{DAEMON_PORT, DaemonHost, SshHost};
-use crate::exit::{Exit, Failure};
-use crate::reach::{Connected, Connector, Host};
+use crate::exit::{Exit, Failure, explained};
+use crate::meanwhile::User;
 use crate::{interrupt, logging, output};
 
 /// Runs the command.
@@ -77,7 +77,7 @@ fn one(report: &Report<'_>, host: &str, connected: &Connected) -> Result<Exit, F
         cookie: cookie.into(),
     };
     let mut client = Client::ask(connection, &ask)
-        .map_err(|failure| connected.explained(Failure { message: format!("{host}: {}", failure.message), ..failure }))?;
+        .map_err(|failure| explained(connected, Failure { message: format!("{host}: {}", failure.message), ..failure }))?;
     interrupt::under_way();
     client.ping_idle()?;
     let about = about(report, host, connected, &ask, &client);
@@ -129,13 +129,12 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
         std::net::UdpSocket::bind((ip, 0))
             .map_err(|error| Failure::new(format!("-B {ip}: {error}")).hint("name an address of this machine"))?;
     }
-    let ssh = args.ssh_args();
     let pacing = if args.measure.no_pacing { Pacing::Off } else { Pacing::On };
     let connector = Connector {
         service: PROTOCOL,
-        ssh: &ssh,
+        ssh: args.ssh_args().options(false, args.show.verbose > 1),
         udp_port: args.ssh.udp_port,
-        state: args.ssh.state.as_deref(),
+        state: args.ssh.state.clone(),
         transport: TransportConfig {
             controller: args.measure.mode,
             pacing,
@@ -146,8 +145,9 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
             ..TransportConfig::default()
         },
         bind: args.bind,
-        quiet: false,
-        verbose: args.show.verbose > 1,
+        tells_outages: true,
+        tell: Arc::new(User),
+        cancel: interrupt::cancel().clone(),
     };
     let host = host(args)?;
     let connected = connector.connect(&host)?;

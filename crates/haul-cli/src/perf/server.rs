@@ -10,6 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul::{Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
+use haul_peer::{GuestMemory, Guests, Limits, keys};
 use haul_units::{BitRate, Bytes};
 use serde_json::json;
 
@@ -19,8 +20,7 @@ use super::session::{Bounds, Measured, serve};
 use super::wire::{Ask, PROTOCOL};
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::guests::{Guests, Limits, Memory};
-use crate::{interrupt, keys, output};
+use crate::{interrupt, output};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -55,7 +55,7 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         served: Arc::default(),
         guests: Guests::new(
             Limits { clients: args.serve.max_clients.into(), of_key: usize::MAX, of_address: args.serve.max_per_address.into() },
-            args.serve.max_memory.map_or_else(|| Memory::part_of_machine(4), Memory::Each),
+            args.serve.max_memory.map_or_else(|| GuestMemory::part_of_machine(4), GuestMemory::Each),
         ),
         voice,
     };

@@ -12,6 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul::{BitRate, Connection, ControllerChoice, RecvStream, SendStream};
+use haul_peer::Refusal;
 use haul_units::PeerText;
 
 use super::door::{COOKIE_BYTES, Door};
@@ -23,7 +24,6 @@ use super::text;
 use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Done, Message, Total, Welcome, receive, send};
 use crate::clock;
 use crate::exit::Failure;
-use crate::session::Refusal;
 
 /// How long a client may take to ask, to start, and to part.
 const PATIENCE: Duration = Duration::from_secs(30);

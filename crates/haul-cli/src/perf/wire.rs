@@ -16,13 +16,13 @@
 
 use std::io::{self, BufRead, Read, Write};
 
+use haul_peer::Refusal;
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Direction, Plan, Role};
 use super::sample::{CpuUse, PathSample};
 use super::spread::Spreads;
-use crate::session::Refusal;
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-perf/1";

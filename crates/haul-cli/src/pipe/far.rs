@@ -6,22 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
 use haul::{Connection, RecvStream};
+use haul_peer::{Connector, DaemonHost, Host, Refusal, RepliedStream};
 
 use super::connector;
 use super::transfer::{self, Outcome};
 use crate::args::PipeArgs;
-use crate::cp::operand::DaemonHost;
-use crate::exit::{Exit, Failure, chain};
+use crate::exit::{Exit, Failure, chain, explained, refused};
 use crate::interrupt;
 use crate::output::PeerOutput;
-use crate::reach::{Connector, Host};
-use crate::session::{Refusal, RepliedStream};
 use crate::tunnel::{Ask, CLOSE_ABORTED, CLOSE_DONE, Frame, Status, ask};
 
 /// Another host, and how to get there.
-pub struct Far<'a> {
+pub struct Far {
     /// How.
-    pub connector: Connector<'a>,
+    pub connector: Connector,
     /// Where.
     pub host: Host,
 }
@@ -36,7 +34,7 @@ pub fn connect(args: &PipeArgs, host: &DaemonHost) -> Result<Exit, Failure> {
 }
 
 /// Has a command run; gives its exit status.
-pub fn run_command(far: &Far<'_>, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome)) -> Result<u8, Failure> {
+pub fn run_command(far: &Far, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome)) -> Result<u8, Failure> {
     let (outcome, status) = far.run(Ask::Command(line), reads)?;
     tell(&outcome);
     match status {
@@ -45,12 +43,12 @@ pub fn run_command(far: &Far<'_>, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Out
     }
 }
 
-impl Far<'_> {
+impl Far {
     fn run(&self, what: Ask, reads: bool) -> Result<(Outcome, Option<Status>), Failure> {
         let host = &self.host;
         let connected = self.connector.connect(host)?;
         let connection = connected.connection.clone();
-        let failed = |error: &io::Error| connected.explained(Failure::new(format!("{host}: {}", chain(error))));
+        let failed = |error: &io::Error| explained(&connected, Failure::new(format!("{host}: {}", chain(error))));
         let asked = ask(&connection, what).map_err(|error| failed(&error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let control = watch(asked.control, connection.clone(), Arc::clone(&stop));
@@ -59,7 +57,7 @@ impl Far<'_> {
             Ok(outcome) => {
                 let said = control.join().unwrap_or(Ok(None));
                 connection.close(CLOSE_DONE, "done");
-                connected.part(self.connector.verbose);
+                connected.part(self.connector.ssh.verbose);
                 Ok((outcome, said.map_err(|error| self.refused(&error))?))
             }
             Err(_) if interrupt::requested() => {
@@ -83,7 +81,7 @@ impl Far<'_> {
 
     fn refused(&self, error: &io::Error) -> Failure {
         match error.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
-            Some(refusal) => refusal.to_failure(&self.host),
+            Some(refusal) => refused(&self.host, &refusal),
             None => Failure::new(format!("{}: {}", self.host, chain(error))),
         }
     }

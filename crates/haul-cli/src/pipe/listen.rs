@@ -7,13 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use haul::{BitRate, Connection, Endpoint, ServerConfig};
+use haul_peer::{Refusal, StateDir, keys};
 
 use super::{transfer, transport};
 use crate::args::PipeArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::keys;
-use crate::session::Refusal;
-use crate::state::StateDir;
 use crate::tunnel::{self, Ask, CLOSE_ABORTED, CLOSE_DONE, Session};
 use crate::{interrupt, output};
 

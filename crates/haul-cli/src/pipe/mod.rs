@@ -12,13 +12,15 @@ mod listen;
 mod standard;
 mod transfer;
 
+use std::sync::Arc;
+
 use haul::TransportConfig;
+use haul_peer::{Connector, DaemonHost, Host, SshHost};
 
 pub use self::far::{Far, run_command};
 use crate::args::PipeArgs;
-use crate::cp::operand::{DaemonHost, SshHost};
 use crate::exit::{Exit, Failure};
-use crate::reach::{Connector, Host};
+use crate::meanwhile::User;
 use crate::{interrupt, logging, tunnel};
 
 /// Runs the command.
@@ -87,16 +89,17 @@ fn port(text: &str) -> Result<u16, Failure> {
     port.ok_or_else(|| Failure::new(format!("{text}: not a port")).hint("a port is a number from 1 to 65535"))
 }
 
-fn connector(args: &PipeArgs) -> Connector<'_> {
+fn connector(args: &PipeArgs) -> Connector {
     Connector {
         service: tunnel::PROTOCOL,
-        ssh: &args.ssh,
+        ssh: args.ssh.options(args.quiet, args.verbose > 1),
         udp_port: args.udp_port,
-        state: args.state.as_deref(),
+        state: args.state.clone(),
         bind: None,
         transport: transport(args),
-        quiet: args.quiet,
-        verbose: args.verbose > 1,
+        tells_outages: !args.quiet,
+        tell: Arc::new(User),
+        cancel: interrupt::cancel().clone(),
     }
 }
 

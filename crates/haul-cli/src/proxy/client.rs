@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{Connection, ConnectionError};
+use haul_peer::{Connected, Connector, Host, Target};
 use tokio::runtime::Runtime;
 use tokio::select;
 use tokio::sync::watch;
@@ -18,10 +19,8 @@ use super::near::{Duty, attend};
 use super::policy::Policy;
 use super::session::{self, CLOSE_DONE, Session};
 use super::wire::Opening;
-use crate::exit::{Exit, Failure, chain};
+use crate::exit::{Exit, Failure, chain, explained};
 use crate::interrupt;
-use crate::reach::{Connected, Connector, Host};
-use crate::target::Target;
 
 /// Time before a broken connection is made again; twice as long after each failure.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -39,9 +38,9 @@ pub struct Door {
 }
 
 /// The asking side.
-pub struct Client<'a> {
+pub struct Client {
     /// How to reach the other side.
-    pub connector: Connector<'a>,
+    pub connector: Connector,
     /// The other side.
     pub host: Host,
     /// Ports of this host.
@@ -54,7 +53,7 @@ pub struct Client<'a> {
     pub stays: bool,
 }
 
-impl Client<'_> {
+impl Client {
     /// Runs until it is interrupted, or the connection fails and is not to be made again.
     pub fn run(&self) -> Result<Exit, Failure> {
         let runtime = hub::runtime()?;
@@ -64,7 +63,7 @@ impl Client<'_> {
             for door in &self.doors {
                 attending.append(&mut self.open(door, &link).await?);
             }
-            Ok(attending)
+            Ok::<_, Failure>(attending)
         })?;
         let result = self.stay_connected(&runtime, &publish);
         attending.iter().for_each(JoinHandle::abort);
@@ -127,7 +126,7 @@ impl Client<'_> {
             tracing::info!("{advice}");
         }
         let session = runtime.block_on(session::greet(&connected.connection, &self.opening, &self.host.to_string()));
-        let session = session.map_err(|failure| connected.explained(failure))?;
+        let session = session.map_err(|failure| explained(&connected, failure))?;
         interrupt::under_way();
         self.hub.report.connected(&self.host);
         for (asked, port) in self.opening.listen.iter().zip(&session.listening) {

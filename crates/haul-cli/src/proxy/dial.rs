@@ -4,12 +4,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use haul_peer::{Target, TargetHost};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 
 use super::policy::Policy;
 use super::wire::{CONNECTION_REFUSED, FAILED, HOST_UNREACHABLE, NETWORK_UNREACHABLE, NOT_ALLOWED, Refused, TIMED_OUT};
-use crate::target::{Target, TargetHost};
 
 /// How long one address may take to answer.
 const PATIENCE: Duration = Duration::from_secs(15);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{Connection, ConnectionError};
+use haul_peer::Target;
 use tokio::net::TcpStream;
 use tokio::select;
 use tokio::time::timeout;
@@ -14,7 +15,6 @@ use super::hub::Hub;
 use super::policy::Policy;
 use super::relay::{Reply, Streams, relay};
 use super::wire::{Aim, CODE_RESET, FAILED, NOT_ALLOWED, Refused};
-use crate::target::Target;
 
 /// How long a stream may take to say where it wants to go.
 const PATIENCE: Duration = Duration::from_secs(60);

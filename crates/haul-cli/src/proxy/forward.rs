@@ -3,11 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use haul_peer::{Target, TargetError, fields, parse_port};
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
-
-use crate::target::{Target, TargetError, fields, parse_port};
 
 /// Why a text names no port to listen on, or not where what comes there goes.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

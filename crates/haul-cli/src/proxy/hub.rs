@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use haul_peer::Target;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -12,7 +13,6 @@ use super::policy::Policy;
 use super::report::Report;
 use crate::exit::Failure;
 use crate::interrupt;
-use crate::target::Target;
 
 /// Threads that move bytes, at most: each TCP connection is a task.
 const MOST_THREADS: usize = 4;

@@ -32,7 +32,10 @@ mod wire;
 
 use std::ffi::OsStr;
 
+use std::sync::Arc;
+
 use haul::{Bytes, Fingerprint, TransportConfig};
+use haul_peer::{Connector, DaemonHost, Host, SshHost, Target};
 
 use self::client::{Client, Door, opening};
 use self::doors::Kind;
@@ -45,10 +48,8 @@ pub use self::server::serve_account;
 pub use self::wire::PROTOCOL;
 use self::wire::{Aim, RemoteListen};
 use crate::args::{CarriageArgs, ForwardArgs, PROXY_PORT, PortRange, ProxyArgs, ProxyCommand, ProxyConnectArgs, SshArgs};
-use crate::cp::operand::{DaemonHost, SshHost};
 use crate::exit::{Exit, Failure};
-use crate::reach::{Connector, Host};
-use crate::target::Target;
+use crate::meanwhile::User;
 use crate::{interrupt, logging};
 
 /// Bytes that a stream may send ahead of a reader that has taken nothing yet: a thousand of them fit the memory, and one that is read grows.
@@ -164,16 +165,17 @@ fn confines(doors: &[Door]) -> Option<Vec<Target>> {
     Some(targets.collect::<Option<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
-fn connector<'a>(args: &'a CarriageArgs, ssh: &'a SshArgs, udp_port: Option<PortRange>) -> Connector<'a> {
+fn connector(args: &CarriageArgs, ssh: &SshArgs, udp_port: Option<PortRange>) -> Connector {
     Connector {
         service: PROTOCOL,
-        ssh,
+        ssh: ssh.options(args.quiet, args.verbose > 1),
         udp_port,
-        state: args.state.as_deref(),
+        state: args.state.clone(),
         bind: None,
         transport: transport(args),
-        quiet: args.quiet,
-        verbose: args.verbose > 1,
+        tells_outages: !args.quiet,
+        tell: Arc::new(User),
+        cancel: interrupt::cancel().clone(),
     }
 }
 

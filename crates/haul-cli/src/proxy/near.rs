@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul::Connection;
+use haul_peer::Target;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -17,7 +18,6 @@ use super::hub::{Hub, Slot};
 use super::relay::{Reply, Streams, cut, relay, reset, resets_when_dropped};
 use super::socks;
 use super::wire::{Aim, FAILED, Refused};
-use crate::target::Target;
 
 /// How long a connection may wait for the other side to be there again.
 const PATIENCE: Duration = Duration::from_secs(5);

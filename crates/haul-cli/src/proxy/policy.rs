@@ -2,9 +2,8 @@
 
 use std::net::IpAddr;
 
-use crate::keys::Rights;
-use crate::rule::Rule;
-use crate::target::{Target, TargetHost};
+use haul_peer::keys::Rights;
+use haul_peer::{Rule, Target, TargetHost};
 
 /// A set of targets.
 #[derive(Debug, Clone)]

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use haul::{BitRate, Connection, Endpoint, ServerConfig, TransportConfig};
 use haul_files::Cancel;
+use haul_peer::keys::{self, Rights, Service};
+use haul_peer::{Family, Guests, Refusal, StateDir, Target, TargetError};
 use tokio::select;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -21,12 +23,6 @@ use super::session::{self, CLOSE_DONE};
 use super::wire::{Aim, Opening, PROTOCOL};
 use crate::args::ProxyServeArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::guests::Guests;
-use crate::keys::{self, Rights, Service};
-use crate::session::Refusal;
-use crate::ssh::Family;
-use crate::state::StateDir;
-use crate::target::{Target, TargetError};
 
 /// Connections at once of somebody who has logged in by ssh.
 const MOST_OF_ACCOUNT: u32 = 16_000;

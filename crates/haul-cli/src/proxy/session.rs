@@ -4,12 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use haul::Connection;
+use haul_peer::Refusal;
 use tokio::time::timeout;
 
 use super::relay::Streams;
 use super::wire::{Answer, Opening, read_line, write_line};
-use crate::exit::{Failure, chain};
-use crate::session::Refusal;
+use crate::exit::{Failure, chain, refused};
 
 /// How long the other side may take for its first words, or to hear ours.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -39,7 +39,7 @@ pub async fn greet(connection: &Connection, opening: &Opening, host: &str) -> Re
             tracing::debug!(%version, "the other side answers");
             Ok(Session { _control: control, listening })
         }
-        (_, Answer::Refused(refusal)) => Err(refusal.to_failure(&host)),
+        (_, Answer::Refused(refusal)) => Err(refused(&host, &refusal)),
     }
 }
 

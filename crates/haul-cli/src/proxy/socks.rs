@@ -3,11 +3,11 @@
 use std::io;
 use std::net::IpAddr;
 
+use haul_peer::{Target, TargetHost};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::wire::parse_name;
-use crate::target::{Target, TargetHost};
 
 const VERSION: u8 = 5;
 const NO_AUTHENTICATION: u8 = 0;

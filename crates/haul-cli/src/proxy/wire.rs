@@ -20,13 +20,12 @@ use std::io;
 use std::net::IpAddr;
 
 use haul::{RecvStream, SendStream};
+use haul_peer::{MAX_NAME, Refusal, Target, TargetError, TargetHost};
 use haul_units::PeerText;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::forward::Listen;
-use crate::session::Refusal;
-use crate::target::{MAX_NAME, Target, TargetError, TargetHost};
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-proxy/1";
@@ -205,7 +204,7 @@ impl fmt::Display for Aim {
 
 /// Writes a line of JSON.
 pub async fn write_line(stream: &mut SendStream, what: &impl Serialize) -> io::Result<()> {
-    Ok(stream.write_all_async(&crate::session::to_line(what)).await?)
+    Ok(stream.write_all_async(&haul_peer::to_line(what)).await?)
 }
 
 /// Reads a line of JSON.

@@ -8,12 +8,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use haul_files::{Access, Export, Ownership};
+use haul_peer::{ClientHello, Refusal};
 
 use crate::args::{Errand, RemoteArgs};
 use crate::exit::Failure;
 use crate::lock_in::Open;
-use crate::session::Refusal;
-use crate::ssh::ClientHello;
 
 /// The bounds of one login.
 #[derive(Debug)]

@@ -18,15 +18,14 @@ use std::time::Duration;
 use data_encoding::BASE64;
 use haul::{BindError, Bytes, Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
 use haul_cc::ControllerChoice;
+use haul_copy::{PROTOCOL, ServerSession};
 use haul_files::{Access, Cancel, Silent};
+use haul_peer::{BOOTSTRAP, ClientHello, KEEP_ALIVE, MAX_LINE, Refusal, RemoteAnswer, RemoteHello, is_heard};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::confined::Confined;
 use crate::args::{Errand, PortRange, RemoteArgs};
 use crate::exit::{Exit, Failure};
-use crate::reach::{KEEP_ALIVE, is_heard};
-use crate::session::{PROTOCOL, Refusal, ServerSession};
-use crate::ssh::{BOOTSTRAP, ClientHello, MAX_LINE, RemoteAnswer, RemoteHello};
 use crate::{clock, logging, perf, proxy, tunnel};
 
 /// How long it waits for a connection before it gives up.

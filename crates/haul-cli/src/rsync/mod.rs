@@ -6,12 +6,14 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::sync::Arc;
+
+use haul_peer::{Connector, Host, SshHost};
 
 use crate::args::{RshArgs, RsyncArgs, SshArgs};
-use crate::cp::operand::SshHost;
 use crate::exit::{Exit, Failure};
+use crate::meanwhile::User;
 use crate::pipe::{Far, joined, run_command};
-use crate::reach::{Connector, Host};
 use crate::{interrupt, logging, output, tunnel};
 
 /// What ssh ends with when it fails itself; rsync and others know this number.
@@ -62,13 +64,14 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
     let ssh = SshArgs { port: args.ssh_port.or(args.ssh.port), ..args.ssh.clone() };
     let connector = Connector {
         service: tunnel::PROTOCOL,
-        ssh: &ssh,
+        ssh: ssh.options(args.quiet, args.verbose > 0),
         udp_port: args.udp_port,
-        state: args.state.as_deref(),
+        state: args.state.clone(),
         bind: None,
         transport: tunnel::transport(args.mode, args.silence),
-        quiet: args.quiet,
-        verbose: args.verbose > 0,
+        tells_outages: !args.quiet,
+        tell: Arc::new(User),
+        cancel: interrupt::cancel().clone(),
     };
     run_command(&Far { connector, host: Host::Ssh(host) }, joined(&args.command), !args.no_input, &|_| {})
 }
@@ -115,7 +118,7 @@ fn check(own: &[Own]) -> Result<(), Failure> {
         let text = value.to_string_lossy();
         let wrong = match *name {
             "--mode" => text.parse::<haul_cc::ControllerChoice>().err().map(|error| error.to_string()),
-            "--udp-port" => text.parse::<crate::args::PortRange>().err(),
+            "--udp-port" => text.parse::<haul_peer::PortRange>().err(),
             "--dead-after" => text.parse::<u64>().err().map(|error| error.to_string()),
             _ => None,
         };

@@ -6,17 +6,15 @@ use std::thread;
 use std::time::Duration;
 
 use haul::Connection;
+use haul_copy::{ServerSession, refuse};
 use haul_files::{Access, Cancel, CopyError, Event, Export, Observer, Report};
+use haul_peer::keys::{Admitted, AuthorizedKeys, Rights, Service};
+use haul_peer::{Guests, Moment, StateDir, keys};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
-use crate::guests::Guests;
-use crate::keys::{Admitted, AuthorizedKeys, Rights, Service};
 use crate::lock_in::Open;
-use crate::moment::Moment;
-use crate::session::{ServerSession, refuse};
-use crate::state::StateDir;
-use crate::{keys, perf};
+use crate::perf;
 
 /// How long copies may take to save their state when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(10);

@@ -16,18 +16,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{Endpoint, Identity, ServerConfig};
+use haul_copy::PROTOCOL;
 use haul_files::Export;
+use haul_peer::keys::{self, AuthorizedKeys};
+use haul_peer::{Family, StateDir};
 use tracing::{error, info, warn};
 
 use self::clients::Clients;
 use self::user::User;
 use crate::args::ServeArgs;
 use crate::exit::{Exit, Failure};
-use crate::keys::{self, AuthorizedKeys};
 use crate::lock_in::Locked;
-use crate::session::PROTOCOL;
-use crate::ssh::Family;
-use crate::state::StateDir;
 use crate::{interrupt, logging, perf};
 
 /// How often it looks whether it is to end.
@@ -36,8 +35,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Operator, args.verbose, args.quiet);
-    interrupt::watch();
-    interrupt::watch_reload();
+    interrupt::watch_daemon();
     let exports = roots::read(args)?;
     let state = StateDir::find(args.state.as_deref())?;
     let (identity, new) = keys::load_or_make(&state)?;

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use haul::{Connection, RecvStream, SendStream};
+use haul_peer::ControlOut;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::exchange::{arrived, enlarge_pipe, receive_all, send_to_end};
 use super::frame::{Frame, Status};
-use crate::session::ControlOut;
 
 /// Standard error goes out as it comes, in pieces of at most this size.
 const PIECE: usize = 16 << 10;

@@ -4,10 +4,9 @@ use std::io::{self, BufRead, BufReader, Read as _, Write as _};
 
 use data_encoding::BASE64;
 use haul::{Connection, RecvStream, SendStream};
+use haul_peer::{Reply, to_line};
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
-
-use crate::session::{Reply, to_line};
 
 /// Longest opening, in bytes: a command line may hold many names.
 const MAX_OPENING: u64 = 2 << 20;

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use haul::{Connection, RecvStream, SendStream};
 use haul_files::Cancel;
+use haul_peer::{ControlOut, Farewell, Refusal, Reply, to_line};
 
 use super::opening::{granted, read_ask};
 use super::{Ask, CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command};
-use crate::session::{ControlOut, Farewell, Refusal, Reply, to_line};
 
 /// How often to look whether the tunnel is to end.
 const LOOK: Duration = Duration::from_millis(50);

@@ -1,10 +1,9 @@
 //! What the kernel tells of a TCP connection, and its congestion control.
 
 use std::fs;
-use std::io;
 use std::net::TcpStream;
-use std::os::fd::AsRawFd;
 
+use haul_peer::TcpInfo;
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
@@ -12,84 +11,41 @@ use crate::exit::Failure;
 use crate::perf::sample::{PathSample, micros};
 use std::time::Duration;
 
-/// Larger than any kernel's `struct tcp_info` of today.
-const INFO_BYTES: usize = 512;
-
-/// A connection's `struct tcp_info`, as far as the kernel fills it.
-#[derive(Debug, Clone)]
-pub struct TcpInfo {
-    bytes: Vec<u8>,
+/// Payload that has left, each byte once.
+pub fn sent_once(info: &TcpInfo) -> u64 {
+    info.u64(offset::BYTES_SENT).saturating_sub(info.u64(offset::BYTES_RETRANS))
 }
 
-impl TcpInfo {
-    /// Asks the kernel; an error where the socket is not one of TCP.
-    pub fn of(stream: &impl AsRawFd) -> io::Result<Self> {
-        let mut bytes = vec![0_u8; INFO_BYTES];
-        let mut len = INFO_BYTES as libc::socklen_t;
-        // SAFETY: the kernel writes at most `len` bytes, which `bytes` has, and puts into `len` how many.
-        let result = unsafe {
-            libc::getsockopt(stream.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_INFO, bytes.as_mut_ptr().cast(), &raw mut len)
-        };
-        if result != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        bytes.truncate(len as usize);
-        Ok(Self { bytes })
-    }
-
-    /// The field of 32 bits at this offset; 0 where the kernel is too old to have it.
-    fn u32(&self, offset: usize) -> u64 {
-        let field = self.bytes.get(offset..offset + 4).and_then(|field| field.try_into().ok());
-        field.map_or(0, |field| u32::from_ne_bytes(field).into())
-    }
-
-    fn u64(&self, offset: usize) -> u64 {
-        let field = self.bytes.get(offset..offset + 8).and_then(|field| field.try_into().ok());
-        field.map_or(0, u64::from_ne_bytes)
-    }
-
-    /// Smallest round-trip time of the last minutes, the connection's beginning among them.
-    pub fn min_rtt(&self) -> Option<Duration> {
-        let micros = self.u32(offset::MIN_RTT);
-        (micros != 0 && micros != u64::from(u32::MAX)).then(|| Duration::from_micros(micros))
-    }
-
-    /// Payload that has left, each byte once.
-    pub fn sent_once(&self) -> u64 {
-        self.u64(offset::BYTES_SENT).saturating_sub(self.u64(offset::BYTES_RETRANS))
-    }
-
-    /// As a sender's sample; `elapsed` since the connection began to send.
-    pub fn sample(&self, elapsed: Duration) -> PathSample {
-        let (busy, receiver, buffer) =
-            (self.u64(offset::BUSY_TIME), self.u64(offset::RWND_LIMITED), self.u64(offset::SNDBUF_LIMITED));
-        let rate = |bytes: u64| if bytes == u64::MAX { 0 } else { bytes.saturating_mul(8) };
-        let segment = self.u32(offset::SND_MSS);
-        let min_rtt = self.min_rtt().map_or(0, micros);
-        PathSample {
-            rtt_us: self.u32(offset::RTT),
-            rtt_var_us: self.u32(offset::RTTVAR),
-            min_rtt_us: min_rtt,
-            queue_delay_us: self.u32(offset::RTT).saturating_sub(min_rtt),
-            window_bytes: self.u32(offset::SND_CWND) * segment,
-            in_flight_bytes: self.u32(offset::UNACKED) * segment,
-            receive_window_bytes: self.u32(offset::SND_WND),
-            packet_bytes: segment,
-            pacing_bps: rate(self.u64(offset::PACING_RATE)),
-            delivery_bps: rate(self.u64(offset::DELIVERY_RATE)),
-            burst_p99_pkts: 0,
-            phase: phase(self.bytes.get(1).copied().unwrap_or(0)).into(),
-            sent_pkts: self.u32(offset::DATA_SEGS_OUT),
-            lost_pkts: self.u32(offset::TOTAL_RETRANS),
-            spurious_pkts: 0,
-            marked_pkts: self.u32(offset::DELIVERED_CE),
-            retransmitted_bytes: self.u64(offset::BYTES_RETRANS),
-            wait_application_us: micros(elapsed).saturating_sub(busy),
-            wait_window_us: busy.saturating_sub(receiver).saturating_sub(buffer),
-            wait_credit_us: receiver.saturating_add(buffer),
-            wait_pacing_us: 0,
-            each: Vec::new(),
-        }
+/// As a sender's sample; `elapsed` since the connection began to send.
+pub fn sample(info: &TcpInfo, elapsed: Duration) -> PathSample {
+    let (busy, receiver, buffer) =
+        (info.u64(offset::BUSY_TIME), info.u64(offset::RWND_LIMITED), info.u64(offset::SNDBUF_LIMITED));
+    let rate = |bytes: u64| if bytes == u64::MAX { 0 } else { bytes.saturating_mul(8) };
+    let segment = info.u32(offset::SND_MSS);
+    let min_rtt = info.min_rtt().map_or(0, micros);
+    PathSample {
+        rtt_us: info.u32(offset::RTT),
+        rtt_var_us: info.u32(offset::RTTVAR),
+        min_rtt_us: min_rtt,
+        queue_delay_us: info.u32(offset::RTT).saturating_sub(min_rtt),
+        window_bytes: info.u32(offset::SND_CWND) * segment,
+        in_flight_bytes: info.u32(offset::UNACKED) * segment,
+        receive_window_bytes: info.u32(offset::SND_WND),
+        packet_bytes: segment,
+        pacing_bps: rate(info.u64(offset::PACING_RATE)),
+        delivery_bps: rate(info.u64(offset::DELIVERY_RATE)),
+        burst_p99_pkts: 0,
+        phase: phase(info.u8(offset::STATE)).into(),
+        sent_pkts: info.u32(offset::DATA_SEGS_OUT),
+        lost_pkts: info.u32(offset::TOTAL_RETRANS),
+        spurious_pkts: 0,
+        marked_pkts: info.u32(offset::DELIVERED_CE),
+        retransmitted_bytes: info.u64(offset::BYTES_RETRANS),
+        wait_application_us: micros(elapsed).saturating_sub(busy),
+        wait_window_us: busy.saturating_sub(receiver).saturating_sub(buffer),
+        wait_credit_us: receiver.saturating_add(buffer),
+        wait_pacing_us: 0,
+        each: Vec::new(),
     }
 }
 
@@ -107,6 +63,7 @@ const fn phase(state: u8) -> &'static str {
 
 /// Offsets in Linux's `struct tcp_info` (include/uapi/linux/tcp.h): fields are only ever added at its end.
 mod offset {
+    pub const STATE: usize = 1;
     pub const SND_MSS: usize = 16;
     pub const UNACKED: usize = 24;
     pub const RTT: usize = 68;
@@ -114,7 +71,6 @@ mod offset {
     pub const SND_CWND: usize = 80;
     pub const TOTAL_RETRANS: usize = 100;
     pub const PACING_RATE: usize = 104;
-    pub const MIN_RTT: usize = 148;
     pub const DATA_SEGS_OUT: usize = 156;
     pub const DELIVERY_RATE: usize = 160;
     pub const BUSY_TIME: usize = 168;
@@ -162,11 +118,11 @@ mod tests {
         let mut arrived = vec![0; 100_000];
         server.read_exact(&mut arrived).unwrap();
         let info = TcpInfo::of(&client).unwrap();
-        assert_eq!(info.sent_once(), 100_000);
-        let sample = info.sample(Duration::from_secs(1));
-        assert!(sample.rtt_us > 0 && sample.rtt_us < 1_000_000, "{sample:?}");
-        assert!(sample.packet_bytes >= 500 && sample.window_bytes >= sample.packet_bytes, "{sample:?}");
-        assert!(sample.sent_pkts >= 1 && sample.lost_pkts == 0, "{sample:?}");
+        assert_eq!(sent_once(&info), 100_000);
+        let path = sample(&info, Duration::from_secs(1));
+        assert!(path.rtt_us > 0 && path.rtt_us < 1_000_000, "{path:?}");
+        assert!(path.packet_bytes >= 500 && path.window_bytes >= path.packet_bytes, "{path:?}");
+        assert!(path.sent_pkts >= 1 && path.lost_pkts == 0, "{path:?}");
     }
 
     #[test]
@@ -181,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_short_answer_of_an_old_kernel_reads_as_zero() {
-        let info = TcpInfo { bytes: vec![1; 104] };
-        assert_eq!((info.sent_once(), info.sample(Duration::ZERO).delivery_bps), (0, 0));
+        let info = TcpInfo::from_bytes(vec![1; 104]);
+        assert_eq!((sent_once(&info), sample(&info, Duration::ZERO).delivery_bps), (0, 0));
     }
 }

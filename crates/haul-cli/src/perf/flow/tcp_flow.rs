@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul_peer::TcpInfo;
 use rustix::net::sockopt;
 
-use super::info::{TcpInfo, congestion_of};
+use super::info::{congestion_of, sample, sent_once};
 use super::{Event, Events, Flow, Portions, Quota, incompressible};
+
 use crate::clock;
 use crate::perf::plan::Plan;
 use crate::perf::sample::PathSample;
@@ -63,12 +65,12 @@ fn send(mut stream: &TcpStream, source: &[u8], mut portions: Portions, stopped: 
 
 impl Flow for TcpSender {
     fn bytes(&self) -> Vec<u64> {
-        self.streams.iter().map(|stream| TcpInfo::of(stream).map_or(0, |info| info.sent_once())).collect()
+        self.streams.iter().map(|stream| TcpInfo::of(stream).map_or(0, |info| sent_once(&info))).collect()
     }
 
     fn paths(&self) -> Vec<PathSample> {
         let elapsed = clock::now() - self.started;
-        self.streams.iter().map(|stream| TcpInfo::of(stream).map(|info| info.sample(elapsed)).unwrap_or_default()).collect()
+        self.streams.iter().map(|stream| TcpInfo::of(stream).map(|info| sample(&info, elapsed)).unwrap_or_default()).collect()
     }
 
     fn congestion(&self) -> Option<String> {

@@ -8,7 +8,8 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::Path;
 
-use crate::cp::operand::SshHost;
+use haul_peer::SshHost;
+
 use crate::exit::Failure;
 use crate::perf::ssh_host;
 

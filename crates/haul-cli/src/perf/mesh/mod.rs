@@ -15,12 +15,13 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use haul_peer::quoted_word;
+
 use self::hosts::{Site, sites};
 use self::matrix::{Matrix, Pair, Run, megabits};
 use self::remote::{Server, measure};
 use crate::args::MeshArgs;
 use crate::exit::{Exit, Failure};
-use crate::ssh::quoted_word;
 use crate::{interrupt, output};
 
 /// What a measurement may take beyond its own time: a login, a handshake, the last word.
@@ -64,8 +65,10 @@ pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
 /// One a site, all at once; a site without one is left out of the measurements, not the mesh.
 fn start_servers(sites: &[Site], args: &MeshArgs) -> Vec<Result<Server, Failure>> {
     let started = thread::scope(|scope| {
-        let starting: Vec<_> =
-            sites.iter().map(|site| scope.spawn(|| Server::start(site, &args.ssh, args.server_port))).collect();
+        let starting: Vec<_> = sites
+            .iter()
+            .map(|site| scope.spawn(|| Server::start(site, &args.ssh.options(false, false), args.server_port)))
+            .collect();
         starting
             .into_iter()
             .map(|thread| thread.join().unwrap_or_else(|_| Err(Failure::new("starting it failed"))))
@@ -170,8 +173,8 @@ impl Mesh<'_> {
         );
         let limit = args.time + args.omit + OVERHEAD;
         let one = |options: &str, what: &str| {
-            let document =
-                measure(&self.sites[from], &args.ssh, server, options, limit).map_err(|why| format!("{what}: {why}"))?;
+            let document = measure(&self.sites[from], &args.ssh.options(false, false), server, options, limit)
+                .map_err(|why| format!("{what}: {why}"))?;
             Run::from_json(&document).ok_or_else(|| format!("{what}: its results make no sense"))
         };
         let haul = one(&format!("{common} --mode {}", quoted_word(&args.mode.to_string())), "haul")?;

@@ -6,12 +6,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul_peer::{SshCommand, SshOptions, quoted_word, spawn, ssh_names};
 use serde_json::Value;
 
 use super::hosts::Site;
-use crate::args::SshArgs;
 use crate::exit::Failure;
-use crate::ssh::{SshCommand, quoted_word, spawn, ssh_names};
 use crate::{clock, interrupt};
 
 /// How long a server may take to be there: a login, and a start.
@@ -50,7 +49,7 @@ impl Drop for Server {
 
 impl Server {
     /// Starts one, on this port or on any free one.
-    pub fn start(site: &Site, ssh: &SshArgs, port: u16) -> Result<Self, Failure> {
+    pub fn start(site: &Site, ssh: &SshOptions, port: u16) -> Result<Self, Failure> {
         let words = format!("perf -s -p {port} --json-stream --until-input-ends --max-clients 2");
         let command = SshCommand::running(ssh, &site.ssh, &words);
         let mut start = command.start();
@@ -85,7 +84,7 @@ impl Server {
 }
 
 /// Runs a client at a site against a server; `options` are words of `haul perf`. Returns its JSON document.
-pub fn measure(site: &Site, ssh: &SshArgs, server: &Server, options: &str, limit: Duration) -> Result<Value, String> {
+pub fn measure(site: &Site, ssh: &SshOptions, server: &Server, options: &str, limit: Duration) -> Result<Value, String> {
     let host = if server.address.contains(':') { format!("[{}]", server.address) } else { server.address.clone() };
     let target = quoted_word(&format!("{host}:{}", server.port));
     let words = format!("perf -c {target} --key {} -J {options}", quoted_word(&server.key));

@@ -1,0 +1,110 @@
+//! How a command ends: its exit status, and the two lines that say why.
+//!
+//! `error:` names what failed, with the path or the host; `hint:` says what to do about it. The status is part of the interface: scripts
+//! branch on it. What a library's errors mean for a user of these commands, and which option helps, is in a file for each library.
+
+mod peer;
+
+use std::fmt;
+use std::process::ExitCode;
+
+pub use peer::{explained, refused};
+
+/// The status that a command ends with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// Everything asked for was done, and verified as far as was asked.
+    Done,
+    /// Some of it was not; each case has been reported.
+    Partial,
+    /// Wrong usage, or nothing could be done.
+    Failed,
+    /// The user stopped it.
+    Interrupted,
+    /// As a program that was run elsewhere ended.
+    Code(u8),
+}
+
+impl Exit {
+    /// The number that the shell sees.
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Partial => 1,
+            Self::Failed => 2,
+            Self::Interrupted => 130,
+            Self::Code(code) => code,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit.code())
+    }
+}
+
+/// Why a command could not do its work.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// What failed: printed after `error:`.
+    pub message: String,
+    /// What to do about it: printed after `hint:`.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// A failure that has no advice to give.
+    pub fn new(message: impl fmt::Display) -> Self {
+        Self { message: message.to_string(), hint: None }
+    }
+
+    /// The same failure, with advice.
+    pub fn hint(self, hint: impl fmt::Display) -> Self {
+        Self { hint: Some(hint.to_string()), ..self }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error: {}", self.message)?;
+        match &self.hint {
+            Some(hint) => write!(f, "\nhint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// An error and its causes, each said once.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_those_promised() {
+        let codes = [Exit::Done, Exit::Partial, Exit::Failed, Exit::Interrupted].map(Exit::code);
+        assert_eq!(codes, [0, 1, 2, 130]);
+    }
+
+    #[test]
+    fn prints_error_then_hint() {
+        let failure = Failure::new("no such host: x");
+        assert_eq!(failure.to_string(), "error: no such host: x");
+        assert_eq!(failure.hint("check the name").to_string(), "error: no such host: x\nhint: check the name");
+    }
+}

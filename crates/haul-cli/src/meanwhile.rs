@@ -1,0 +1,46 @@
+//! What libraries tell while they work, shown; what they ask, asked.
+
+use std::fs::OpenOptions;
+use std::io::{BufRead as _, BufReader, Write};
+
+use haul::Fingerprint;
+use haul_peer::{DaemonHost, Outage, Tell};
+
+use crate::interrupt;
+use crate::output::{self, PeerOutput};
+
+/// Tells the user on standard error, and asks on the terminal.
+#[derive(Debug, Clone, Copy)]
+pub struct User;
+
+impl Tell for User {
+    fn ssh_says(&self) -> Box<dyn Write + Send> {
+        Box::new(PeerOutput::default())
+    }
+
+    fn outage(&self, outage: Outage) {
+        output::print_line(&output::outage_words(outage));
+    }
+
+    /// Asks the user, if there is a terminal to ask on.
+    fn trusts(&self, host: &DaemonHost, key: Fingerprint) -> Option<bool> {
+        let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
+        let question = format!(
+            "The key of haul://{host} is not known yet.\nIts fingerprint is {key}.\nThe same must be printed by `haul key show` on that host. Trust it from now on (yes/no)? "
+        );
+        terminal.write_all(question.as_bytes()).ok()?;
+        let mut lines = BufReader::new(terminal.try_clone().ok()?);
+        loop {
+            let mut answer = String::new();
+            if lines.read_line(&mut answer).ok()? == 0 || interrupt::requested() {
+                return Some(false);
+            }
+            match answer.trim() {
+                "yes" => return Some(true),
+                "no" => return Some(false),
+                fingerprint if fingerprint == key.to_string() => return Some(true),
+                _ => terminal.write_all(b"Type yes, no, or the fingerprint: ").ok()?,
+            }
+        }
+    }
+}

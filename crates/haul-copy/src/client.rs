@@ -1,0 +1,112 @@
+//! The client's side of a copy.
+
+use std::io::Write as _;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::Duration;
+
+use haul::Connection;
+use haul_files::{CopyError, Link, Observer, PullJob, PushJob, Report};
+use haul_peer::{ControlOut, RepliedStream, to_line, wait_for};
+use haul_units::{BitRate, Cancel};
+
+use super::adapter::ConnectionTransport;
+use super::opening::Opening;
+use super::telemetry::{PathReport, PathView, ServerReport, follow};
+use super::{CLOSE_ABORTED, CLOSE_DONE};
+
+/// How long to wait for the server's last report on the path, once everything has arrived.
+const LAST_REPORT: Duration = Duration::from_secs(1);
+
+/// What is to be copied, and which way.
+#[derive(Debug)]
+pub enum Job {
+    /// From here to the server.
+    Push(PushJob),
+    /// From the server to here.
+    Pull(PullJob),
+}
+
+/// A connection to a server, ready for one copy.
+pub struct ClientSession {
+    connection: Connection,
+    /// What the server last said.
+    reported: Arc<Mutex<Option<ServerReport>>>,
+    receiving: bool,
+}
+
+impl ClientSession {
+    /// Takes a connection for one job.
+    pub fn new(connection: Connection, job: &Job) -> Self {
+        Self { connection, reported: Arc::default(), receiving: matches!(job, Job::Pull(_)) }
+    }
+
+    /// Something that tells how the path does, at any time.
+    pub fn path(&self) -> impl Fn() -> PathView + Send + Sync + 'static {
+        let (connection, reported, receiving) = (self.connection.clone(), Arc::clone(&self.reported), self.receiving);
+        move || {
+            let stats = connection.stats();
+            let own = PathReport::from(&stats);
+            let server = *reported.lock().unwrap_or_else(PoisonError::into_inner);
+            let sender = if receiving { server.map(|server| server.path) } else { Some(own) };
+            let server_busiest = server.map_or(0.0, |server| server.busiest);
+            let told = server.and_then(|server| server.learned?.learned());
+            let learned = if receiving { told } else { connection.learned() };
+            let rtt_us = sender.map_or(own.rtt_us, |sender| sender.rtt_us);
+            PathView { rtt_us, silence: stats.silence, timeout: stats.idle_timeout, sender, server_busiest, learned }
+        }
+    }
+
+    /// Copies.
+    pub fn run(&self, job: &Job, limit: Option<BitRate>, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
+        let (mut send, receive) = self.connection.open_bi().map_err(|error| CopyError::Connection(error.into()))?;
+        let opening = Opening {
+            version: env!("CARGO_PKG_VERSION").into(),
+            limit_bps: limit.filter(|_| self.receiving).map(BitRate::as_bps),
+            telemetry: true,
+        };
+        send.write_all(&to_line(&opening)).map_err(CopyError::Connection)?;
+        let reports = self.follow_telemetry();
+        let control = ControlOut::new(send);
+        let link = Link {
+            control_in: Box::new(RepliedStream::new(receive)),
+            control_out: Box::new(control.clone()),
+            transport: Arc::new(ConnectionTransport(self.connection.clone())),
+        };
+        let result = match job {
+            Job::Push(job) => haul_files::push(link, job, observer, cancel),
+            Job::Pull(job) => haul_files::pull(link, job, observer, cancel),
+        };
+        match &result {
+            Ok(_) => {
+                // The copy is complete whether or not the server hears of it: one that has gone is not waited for.
+                let receiving = self.receiving;
+                let farewell = move || {
+                    // One that sent has heard the server's last words, and has none of its own.
+                    if receiving {
+                        let _ = control.see_off();
+                    }
+                    let _ = reports.recv_timeout(LAST_REPORT);
+                };
+                wait_for(farewell, cancel);
+                tracing::debug!("the copy is over");
+                self.connection.close(CLOSE_DONE, "done");
+            }
+            Err(error) => self.connection.close(CLOSE_ABORTED, &error.to_string()),
+        }
+        result
+    }
+
+    /// Reads reports until there are no more; then the channel says so.
+    fn follow_telemetry(&self) -> mpsc::Receiver<()> {
+        let (connection, reported) = (self.connection.clone(), Arc::clone(&self.reported));
+        let (ended, when_ended) = mpsc::channel();
+        thread::spawn(move || {
+            if let Ok(stream) = connection.accept_uni() {
+                follow(stream, &reported);
+            }
+            let _ = ended.send(());
+        });
+        when_ended
+    }
+}

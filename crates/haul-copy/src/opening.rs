@@ -1,0 +1,31 @@
+//! What the client of a copy says first.
+
+use haul_units::PeerText;
+use serde::{Deserialize, Serialize};
+
+/// What the client says first.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Opening {
+    /// Version of the program, for the log.
+    pub version: PeerText,
+    /// What the server may send at most, in bits per second.
+    #[serde(default)]
+    pub limit_bps: Option<u64>,
+    /// Whether the client wants to hear how the server sees the path.
+    #[serde(default)]
+    pub telemetry: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_peer::from_line;
+
+    use super::*;
+
+    #[test]
+    fn greetings_of_other_versions_can_be_read() {
+        let opening: Opening = from_line(&mut &b"{\"version\":\"9\",\"colour\":1}\n"[..]).expect("fields may be added");
+        assert_eq!(opening, Opening { version: "9".into(), ..Opening::default() });
+        assert!(from_line::<Opening>(&mut &b"GET / HTTP/1.1\n"[..]).is_err());
+    }
+}

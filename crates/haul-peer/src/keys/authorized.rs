@@ -1,0 +1,200 @@
+//! The keys that may use the daemon, one a line: options, fingerprint, name.
+//!
+//! A line that cannot be understood lets nobody in, and neither does a second line for a key: it is a [`Fault`], to be named to whoever looks after the file. The first line that has a key decides
+//! about it, be it a fault.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use haul::Fingerprint;
+
+use super::rights::Rights;
+use super::{strict, table};
+use crate::failure::Failure;
+
+/// The file.
+#[derive(Debug)]
+pub struct AuthorizedKeys {
+    path: PathBuf,
+    lines: Vec<String>,
+}
+
+/// A key that is authorised.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The key.
+    pub key: Fingerprint,
+    /// Whose it is, perhaps empty.
+    pub name: String,
+    /// What it may do.
+    pub rights: Rights,
+}
+
+/// A line that is refused as a whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Its number; the first is 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl AuthorizedKeys {
+    /// Reads the file, if nobody else could have written it.
+    pub fn load(path: PathBuf) -> Result<Self, Failure> {
+        let lines = strict::read(&path)?;
+        Ok(Self { path, lines })
+    }
+
+    /// The entry of a key, the fault in its line, or none if there is no line with it.
+    pub fn find(&self, key: Fingerprint) -> Option<Result<Entry, Fault>> {
+        let (line, words) = self.lines_with_words().find(|(_, words)| key_of(words) == Some(key))?;
+        Some(parse(&words).map_err(|reason| Fault { line, reason }))
+    }
+
+    /// Authorises a key. A name and rights that are not given stay as they are.
+    pub fn authorize(&mut self, key: Fingerprint, name: Option<&str>, rights: Option<Rights>) -> Result<Entry, Failure> {
+        let old = self.find(key).and_then(Result::ok).unwrap_or(Entry { key, name: String::new(), rights: Rights::default() });
+        let name = name.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
+        let entry = Entry { key, name: name.unwrap_or(old.name), rights: rights.unwrap_or(old.rights) };
+        self.remove(|found| found == key);
+        self.lines.push(format!("{} {key} {}", entry.rights.options(), entry.name).trim().to_owned());
+        self.write()?;
+        Ok(entry)
+    }
+
+    /// Withdraws a key; false if it was in no line.
+    pub fn revoke(&mut self, key: Fingerprint) -> Result<bool, Failure> {
+        let before = self.lines.len();
+        self.remove(|found| found == key);
+        let removed = self.lines.len() < before;
+        if removed {
+            self.write()?;
+        }
+        Ok(removed)
+    }
+
+    /// The keys of a name.
+    pub fn named(&self, name: &str) -> Vec<Fingerprint> {
+        self.entries().into_iter().filter(|entry| entry.name == name).map(|entry| entry.key).collect()
+    }
+
+    /// All keys that are authorised.
+    pub fn entries(&self) -> Vec<Entry> {
+        self.all().filter_map(Result::ok).collect()
+    }
+
+    /// All lines that are refused.
+    pub fn faults(&self) -> Vec<Fault> {
+        self.all().filter_map(Result::err).collect()
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn all(&self) -> impl Iterator<Item = Result<Entry, Fault>> {
+        let mut seen = Vec::new();
+        self.lines_with_words().map(move |(line, words)| {
+            let key = key_of(&words);
+            let is_second = key.is_some_and(|key| seen.contains(&key));
+            seen.extend(key);
+            let parsed = if is_second { Err("a line above has this key already".to_owned()) } else { parse(&words) };
+            parsed.map_err(|reason| Fault { line, reason })
+        })
+    }
+
+    /// Lines that are not empty and no comments, with their numbers.
+    fn lines_with_words(&self) -> impl Iterator<Item = (usize, Vec<&str>)> {
+        let lines = self.lines.iter().enumerate();
+        lines.map(|(index, line)| (index + 1, table::words(line).collect::<Vec<_>>())).filter(|(_, words)| !words.is_empty())
+    }
+
+    fn remove(&mut self, which: impl Fn(Fingerprint) -> bool) {
+        self.lines.retain(|line| !key_of(&table::words(line).collect::<Vec<_>>()).is_some_and(&which));
+    }
+
+    fn write(&self) -> Result<(), Failure> {
+        table::write(&self.path, &self.lines)
+            .map_err(|error: io::Error| Failure::new(format!("{}: {error}", self.path.display())))
+    }
+}
+
+/// The first key in a line, wherever it is: whatever is wrong with the line, it is about this one.
+fn key_of(words: &[&str]) -> Option<Fingerprint> {
+    words.iter().find_map(|word| word.parse().ok())
+}
+
+fn parse(words: &[&str]) -> Result<Entry, String> {
+    let (options, rest) = match words {
+        [first, rest @ ..] if first.parse::<Fingerprint>().is_err() => (Some(*first), rest),
+        words => (None, words),
+    };
+    let [key, name @ ..] = rest else { return Err("there is no key in it".to_owned()) };
+    let key = key.parse().map_err(|_| format!("`{key}` is no key: options are one word, with commas, before the key"))?;
+    let rights = options.map_or_else(|| Ok(Rights::default()), str::parse)?;
+    Ok(Entry { key, name: name.join(" "), rights })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use haul::Identity;
+
+    fn key() -> Fingerprint {
+        Identity::generate().public_key().fingerprint()
+    }
+
+    fn loaded(text: &str) -> AuthorizedKeys {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("authorized_keys");
+        table::write(&path, &text.lines().map(str::to_owned).collect::<Vec<_>>()).unwrap();
+        AuthorizedKeys::load(path).unwrap()
+    }
+
+    #[test]
+    fn authorised_until_revoked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("authorized_keys");
+        let (one, two) = (key(), key());
+        let mut keys = AuthorizedKeys::load(path.clone()).unwrap();
+        let rights: Rights = "root=pub,ro".parse().unwrap();
+        keys.authorize(one, Some("alice\n at home"), Some(rights.clone())).unwrap();
+        keys.authorize(two, None, None).unwrap();
+        keys.authorize(one, None, None).unwrap();
+
+        let mut keys = AuthorizedKeys::load(path).unwrap();
+        assert_eq!(keys.find(one), Some(Ok(Entry { key: one, name: "alice at home".into(), rights })));
+        assert_eq!(keys.find(two), Some(Ok(Entry { key: two, name: String::new(), rights: Rights::default() })));
+        assert_eq!((keys.entries().len(), keys.faults().len()), (2, 0));
+        assert_eq!(keys.named("alice at home"), [one]);
+        assert!(keys.revoke(one).unwrap());
+        assert!(!keys.revoke(one).unwrap());
+        assert_eq!(keys.find(one), None);
+    }
+
+    #[test]
+    fn a_line_that_is_not_understood_lets_nobody_in() {
+        let [good, bad, twice] = [(); 3].map(|()| key());
+        let keys = loaded(&format!(
+            "# who may\nroot=pub,frobnicate {bad} bob\n{good} carol\n\nnonsense\n{bad}\nro {twice}\n{twice}\nroot=pub ro {twice}\n"
+        ));
+        assert_eq!(keys.entries().iter().map(|entry| entry.key).collect::<Vec<_>>(), [good, twice]);
+        assert!(keys.find(good).unwrap().is_ok());
+        // The line below would let it do everything.
+        assert_eq!(keys.find(bad).unwrap().unwrap_err().line, 2);
+        assert!(keys.find(twice).unwrap().unwrap().rights.read_only);
+        assert_eq!(keys.faults().iter().map(|fault| fault.line).collect::<Vec<_>>(), [2, 5, 6, 8, 9]);
+    }
+
+    #[test]
+    fn revoking_takes_every_line_of_the_key() {
+        let key = key();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("authorized_keys");
+        table::write(&path, &[format!("what {key}"), format!("ro {key} me"), "# kept".to_owned()]).unwrap();
+        assert!(AuthorizedKeys::load(path.clone()).unwrap().revoke(key).unwrap());
+        assert_eq!(table::read(&path).unwrap(), ["# kept"]);
+    }
+}

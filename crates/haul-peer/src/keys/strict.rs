@@ -1,0 +1,133 @@
+//! Whether a file is this user's own: else somebody else could have written it, and let himself in.
+//!
+//! The file and its directory must belong to this user or to root, and nobody else may write to them; a private key nobody else may read. The checks are on what was opened, so that
+//! nothing can be put in its place between. (OpenSSH calls the same StrictModes.)
+
+use std::fs::{File, Metadata};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::failure::Failure;
+
+/// A directory has `authorized_keys` of some people; more than this is no such file.
+const MOST_BYTES: u64 = 16 << 20;
+/// Mode bits of others: to write.
+const WRITE: u32 = 0o022;
+/// Mode bits of others: anything.
+const ANY: u32 = 0o077;
+
+static RELAXED: AtomicBool = AtomicBool::new(false);
+
+/// Lets files be anybody's from now on, for file systems that have no owners and modes.
+pub fn relax() {
+    RELAXED.store(true, Ordering::Relaxed);
+}
+
+/// The lines of a file of keys that nobody else could have written; none if there is no file.
+pub fn read(path: &Path) -> Result<Vec<String>, Failure> {
+    let Some(file) = open(path)? else { return Ok(Vec::new()) };
+    let mut text = String::new();
+    let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
+    match read {
+        Ok(bytes) if bytes as u64 > MOST_BYTES => Err(Failure::new(format!("{}: too large for a file of keys", path.display()))),
+        Ok(_) => Ok(text.lines().map(str::to_owned).collect()),
+        Err(error) => Err(failed(path, &error)),
+    }
+}
+
+/// Opens a file of keys that nobody else could have written; none if there is no file.
+pub fn open(path: &Path) -> Result<Option<File>, Failure> {
+    open_checked(path, WRITE)
+}
+
+/// Opens a private key that nobody else could have read or written; none if there is no file.
+pub fn open_private(path: &Path) -> Result<Option<File>, Failure> {
+    open_checked(path, ANY)
+}
+
+fn open_checked(path: &Path, forbidden: u32) -> Result<Option<File>, Failure> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(path, &error)),
+    };
+    check(path, &file, forbidden)?;
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let opened = File::open(directory).map_err(|error| failed(directory, &error))?;
+    check(directory, &opened, WRITE)?;
+    Ok(Some(file))
+}
+
+fn check(path: &Path, file: &File, forbidden: u32) -> Result<(), Failure> {
+    if RELAXED.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let metadata = file.metadata().map_err(|error| failed(path, &error))?;
+    judge(path, &metadata, forbidden, rustix::process::geteuid().as_raw())
+}
+
+fn judge(path: &Path, metadata: &Metadata, forbidden: u32, user: u32) -> Result<(), Failure> {
+    let (shown, owner, mode) = (path.display(), metadata.uid(), metadata.mode() & 0o7777);
+    if owner != user && owner != 0 {
+        return Err(refused(
+            format!("{shown}: it belongs to another user ({owner}), who could let anybody in"),
+            &format!("chown {user} {shown}"),
+        ));
+    }
+    if mode & forbidden == 0 {
+        return Ok(());
+    }
+    let (what, change) = if forbidden == ANY { ("read this private key", "600") } else { ("write to it", "go-w") };
+    Err(refused(format!("{shown}: others may {what} (mode {mode:04o})"), &format!("chmod {change} {shown}")))
+}
+
+fn refused(message: String, command: &str) -> Failure {
+    Failure::new(message).hint(format!("{command}, or --no-strict-modes where the file system has no owners and modes"))
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn set(path: &Path, mode: u32) {
+        fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn what_others_can_write_is_not_believed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("authorized_keys");
+        assert!(read(&path).unwrap().is_empty(), "no file, no keys");
+        fs::write(&path, "a\n").unwrap();
+        for (mode, good) in [(0o600, true), (0o644, true), (0o664, false), (0o646, false), (0o666, false)] {
+            set(&path, mode);
+            assert_eq!(read(&path).is_ok(), good, "{mode:o}");
+        }
+        let failure = read(&path).unwrap_err();
+        assert!(failure.message.contains("others may write to it (mode 0666)"), "{failure}");
+        assert!(failure.hint.unwrap().starts_with(&format!("chmod go-w {}", path.display())));
+        set(&path, 0o600);
+        set(dir.path(), 0o770);
+        let failure = read(&path).unwrap_err();
+        assert!(failure.hint.unwrap().starts_with(&format!("chmod go-w {}", dir.path().display())), "the directory counts too");
+    }
+
+    #[test]
+    fn the_owner_is_this_user_or_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let metadata = fs::metadata(dir.path()).unwrap();
+        let owner = metadata.uid();
+        assert!(judge(dir.path(), &metadata, WRITE, owner).is_ok());
+        let others = judge(dir.path(), &metadata, WRITE, owner + 1);
+        assert_eq!(others.is_ok(), owner == 0, "root's files are good for everybody");
+    }
+}

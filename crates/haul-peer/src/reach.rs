@@ -1,0 +1,427 @@
+//! From a host's name to a connection: through ssh, or to a daemon whose key is known.
+
+mod lifeline;
+mod through_ssh;
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use self::lifeline::Routes;
+pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard};
+use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
+use haul_units::Cancel;
+
+use crate::ReachError;
+use crate::clock;
+use crate::failure::{Failure, chain};
+use crate::keys::{self, Known, KnownHosts};
+use crate::operand::{DaemonHost, SshHost};
+use crate::outage::OutageWatch;
+use crate::ports::PortRange;
+use crate::ssh::{Family, SshOptions, SshSession, candidates, resolve};
+use crate::state::StateDir;
+use crate::tell::{Nobody, Tell};
+
+/// Without any answer over UDP for so long, it counts as blocked.
+const NO_ANSWER: Duration = Duration::from_secs(5);
+/// How often to look for an interrupt meanwhile.
+const LOOK: Duration = Duration::from_millis(50);
+/// Head start of each address over the next one.
+const HEAD_START: Duration = Duration::from_millis(300);
+
+/// The machine at the other end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Host {
+    /// Behind ssh.
+    Ssh(SshHost),
+    /// Behind a daemon, whose key must be known.
+    Daemon(DaemonHost),
+    /// Behind something that has this key and no other; it is to know ours.
+    Pinned(DaemonHost, Fingerprint),
+    /// A server that lets anyone in; if a key is given, only the one that has it.
+    Open(DaemonHost, Option<Fingerprint>),
+}
+
+impl fmt::Display for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Ssh(host) => host.fmt(f),
+            Self::Daemon(host) => write!(f, "haul://{host}"),
+            Self::Pinned(host, _) | Self::Open(host, _) => host.fmt(f),
+        }
+    }
+}
+
+/// Connects to hosts.
+#[derive(Clone)]
+pub struct Connector {
+    /// What is asked of the far side: an application protocol's name.
+    pub service: &'static [u8],
+    /// What is handed to ssh.
+    pub ssh: SshOptions,
+    /// UDP ports that the far side may use; any, unless it is said.
+    pub udp_port: Option<PortRange>,
+    /// Directory of keys, where it is not the usual one.
+    pub state: Option<PathBuf>,
+    /// How the connection behaves; the far side of ssh is told to use the same controller.
+    pub transport: TransportConfig,
+    /// Local address to connect from; any, unless it is said.
+    pub bind: Option<IpAddr>,
+    /// Whether outages are told of. Who shows progress sees them himself.
+    pub tells_outages: bool,
+    /// Who hears what happens meanwhile.
+    pub tell: Arc<dyn Tell>,
+    /// Ends what is under way here.
+    pub cancel: Cancel,
+}
+
+/// A connection, and what must live as long.
+pub struct Connected {
+    /// The connection.
+    pub connection: Connection,
+    /// Advice on the systems of both sides.
+    pub advice: Vec<String>,
+    endpoint: Endpoint,
+    ssh: Option<Arc<Mutex<SshSession>>>,
+    /// Tells of outages.
+    outages: Option<OutageWatch>,
+    /// How the peer was reached when ssh had logged in.
+    routes: Routes,
+    /// What is wrong if nothing is ever heard over UDP, where that was not waited for.
+    no_answer: Option<Failure>,
+    /// What is wrong if the other side refuses our key, where it may.
+    key_refused: Option<Failure>,
+}
+
+impl Connected {
+    /// Why everything fails that is asked of this connection, where that is known: nothing came over UDP from the beginning, or the other side refused our key.
+    pub fn cause(&self) -> Option<ReachError> {
+        let end = self.connection.end();
+        let no_answer = self.no_answer.as_ref().filter(|_| end.as_ref().is_some_and(haul::ConnectionError::is_unanswered));
+        let key_refused = self.key_refused.as_ref().filter(|_| end.as_ref().is_some_and(haul::ConnectionError::is_key_refused));
+        no_answer.or(key_refused).cloned()
+    }
+
+    /// Where the socket is bound to.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.endpoint.local_addr()
+    }
+
+    /// Tells whether there is still somebody to wait for.
+    pub fn lifeline(&self) -> Lifeline {
+        Lifeline { connection: self.connection.clone(), ssh: self.ssh.clone() }
+    }
+
+    /// Whether the connection was made through ssh, and ssh has ended.
+    pub fn ssh_has_ended(&self) -> bool {
+        self.ssh_ended_for().is_some()
+    }
+
+    /// How long ago ssh was seen to have ended, if the connection was made through it.
+    pub fn ssh_ended_for(&self) -> Option<Duration> {
+        self.ssh.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner).ended_for()
+    }
+
+    /// Lets the far side end once its work is done and told of. It is waited for only where what ssh still says is to come before our end.
+    pub fn part(self, hear_ssh: bool) {
+        if hear_ssh { self.end() } else { self.leave() }
+    }
+
+    fn leave(self) {
+        if let Some(ssh) = &self.ssh {
+            let is_cut_off = self.routes.has_changed(self.connection.remote_addr());
+            ssh.lock().unwrap_or_else(PoisonError::into_inner).leave(is_cut_off);
+        }
+    }
+
+    /// Lets the far side end, and waits for it.
+    pub fn end(self) {
+        if let Some(ssh) = &self.ssh {
+            ssh.lock().unwrap_or_else(PoisonError::into_inner).end();
+        }
+    }
+}
+
+impl Connector {
+    /// Asks for a service, as haul does where its user says no more.
+    pub fn new(service: &'static [u8]) -> Self {
+        Self {
+            service,
+            ssh: SshOptions::default(),
+            udp_port: None,
+            state: None,
+            transport: TransportConfig::default(),
+            bind: None,
+            tells_outages: false,
+            tell: Arc::new(Nobody),
+            cancel: Cancel::new(),
+        }
+    }
+
+    /// Connects, by whatever way the host asks for.
+    pub fn connect(&self, host: &Host) -> Result<Connected, ReachError> {
+        let mut connected = match host {
+            Host::Ssh(host) => self.through_ssh(host),
+            Host::Daemon(host) => self.to_daemon(host).map_err(Missed::into_failure),
+            Host::Pinned(host, key) => self.to_key(host, *key),
+            Host::Open(host, key) => self.to_anyone(host, *key),
+        }?;
+        if self.tells_outages {
+            connected.outages = Some(OutageWatch::start(connected.connection.clone(), Arc::clone(&self.tell)));
+        }
+        Ok(connected)
+    }
+
+    /// Connects to a daemon that was there before, as soon as it answers again; until `deadline`, and tries once in any case.
+    pub fn connect_by(&self, host: &DaemonHost, deadline: Instant) -> Result<Connected, ReachError> {
+        loop {
+            match self.to_daemon(host) {
+                Err(Missed::NoAnswer(_)) if clock::now() < deadline && !self.cancel.is_cancelled() => thread::park_timeout(LOOK),
+                result => return result.map_err(Missed::into_failure),
+            }
+        }
+    }
+
+    fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Missed> {
+        let (identity, state) = self.identity()?;
+        let known_hosts = || {
+            let path = state.known_hosts();
+            KnownHosts::load(path.clone())
+        };
+        let (known, looked_up) = (known_hosts()?, host.clone());
+        let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
+        let won = self.knock(host, self.server(), &judge, Some(identity.clone()));
+        let Some(key) = judge.refused() else { return won };
+        self.admit(host, key, known_hosts()?)?;
+        self.knock(host, self.server(), &Judge::new(move |now| now == key), Some(identity))
+    }
+
+    fn to_key(&self, host: &DaemonHost, key: Fingerprint) -> Result<Connected, ReachError> {
+        let judge = Judge::new(move |now| now == key);
+        let won = self.knock(host, self.server(), &judge, Some(self.identity()?.0));
+        match judge.refused() {
+            Some(other) => Err(Failure::new(format!("{host}: another key answers: {other}")).hint(format!("expected was {key}"))),
+            None => won.map_err(Missed::into_failure),
+        }
+    }
+
+    fn to_anyone(&self, host: &DaemonHost, pinned: Option<Fingerprint>) -> Result<Connected, ReachError> {
+        let judge = Judge::new(move |key| pinned.is_none_or(|pinned| pinned == key));
+        let won = self.knock(host, "the server", &judge, None);
+        match judge.refused() {
+            Some(key) => Err(Failure::new(format!("{host}: its key is not the one given, but {key}"))
+                .hint("a server without a lasting key makes a new one at every start, and prints it")),
+            None => won.map_err(Missed::into_failure),
+        }
+    }
+
+    fn identity(&self) -> Result<(Identity, StateDir), Failure> {
+        let state = StateDir::find(self.state.as_deref())?;
+        Ok((keys::load_or_make(&state)?.0, state))
+    }
+
+    /// Tries a host where `listener` should be found.
+    fn knock(&self, host: &DaemonHost, listener: &str, judge: &Judge, identity: Option<Identity>) -> Result<Connected, Missed> {
+        let addresses = candidates(&resolve(&host.host), &[], host.port, self.family());
+        let key_refused = identity.as_ref().map(|identity| key_refused(host, identity));
+        let config = ClientConfig { identity, ..self.config(judge) };
+        let (connection, endpoint) = race(&addresses, self.bind, &config, &self.cancel).map_err(|lost| match lost {
+            Lost::NoAddress => {
+                Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6").into()
+            }
+            Lost::NoAnswer => Missed::NoAnswer(
+                Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
+                    .hint(format!("is {listener} running there? A firewall may drop UDP to this port")),
+            ),
+            Lost::Interrupted => Failure::new("interrupted").into(),
+            Lost::Other(error) => {
+                let refused = key_refused.clone().filter(|_| error.is_key_refused());
+                refused.unwrap_or_else(|| Failure::new(format!("{host}: {}", chain(&error)))).into()
+            }
+        })?;
+        let advice = endpoint.buffer_warning().into_iter().collect();
+        Ok(Connected {
+            connection,
+            advice,
+            endpoint,
+            ssh: None,
+            outages: None,
+            routes: Routes::default(),
+            no_answer: None,
+            key_refused,
+        })
+    }
+
+    /// What has a key of its own and this service.
+    fn server(&self) -> &'static str {
+        match self.service {
+            b"haul-proxy/1" => "`haul proxy serve`",
+            b"haul-tunnel/1" => "`haul pipe -l`",
+            _ => "`haul serve`",
+        }
+    }
+
+    /// What to do about a key that is not trusted: refuse a changed one, ask about a new one.
+    fn admit(&self, host: &DaemonHost, key: Fingerprint, mut known: KnownHosts) -> Result<(), Failure> {
+        let state = self.state.as_deref().map(Path::display).map(|dir| format!(" --state {}", dir)).unwrap_or_default();
+        let command = format!("haul key trust{state} {host} {key}");
+        match known.look_up(host, key) {
+        Known::Trusted => Ok(()),
+        Known::Changed(trusted) => Err(Failure::new(format!(
+            "haul://{host}: THE KEY OF THIS HOST HAS CHANGED: somebody may be listening in\n       trusted: {trusted}\n       now:     {key}"
+        ))
+        .hint(format!("only if its owner confirms the new key: {command} --replace"))),
+        Known::Unknown => match self.tell.trusts(host, key) {
+            Some(true) => known.trust(host, key).map_err(|error| Failure::new(format!("the key could not be kept: {error}"))),
+            Some(false) => Err(Failure::new(format!("haul://{host}: its key is not trusted"))),
+            None => Err(Failure::new(format!("haul://{host}: its key is not known: {key}"))
+                .hint(format!("if `haul key show` prints the same on that host: {command}"))),
+        },
+    }
+    }
+
+    fn family(&self) -> Family {
+        self.ssh.family
+    }
+
+    fn config(&self, judge: &Judge) -> ClientConfig {
+        ClientConfig {
+            protocols: vec![self.service.to_vec()],
+            transport: self.transport.clone(),
+            connect_timeout: NO_ANSWER,
+            ..ClientConfig::new(judge.trust())
+        }
+    }
+}
+
+/// What it means that a listener with a list of keys ends the handshake when it sees ours. It says nothing itself to those whom it does not know.
+fn key_refused(host: &DaemonHost, identity: &Identity) -> Failure {
+    let key = identity.public_key().fingerprint();
+    Failure::new(format!("{host}: this user's key is not authorised there"))
+        .hint(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"))
+}
+
+/// Why there is no connection.
+enum Missed {
+    /// Nobody is there, for the moment perhaps.
+    NoAnswer(Failure),
+    /// Trying again would not help.
+    Other(Failure),
+}
+
+impl Missed {
+    fn into_failure(self) -> Failure {
+        match self {
+            Self::NoAnswer(failure) | Self::Other(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for Missed {
+    fn from(failure: Failure) -> Self {
+        Self::Other(failure)
+    }
+}
+
+/// Decides on a key, and remembers one that it refused.
+struct Judge {
+    trusts: Arc<dyn Fn(Fingerprint) -> bool + Send + Sync>,
+    refused: Arc<Mutex<Option<Fingerprint>>>,
+}
+
+impl Judge {
+    fn new(trusts: impl Fn(Fingerprint) -> bool + Send + Sync + 'static) -> Self {
+        Self { trusts: Arc::new(trusts), refused: Arc::default() }
+    }
+
+    fn trust(&self) -> PeerTrust {
+        let (trusts, refused) = (Arc::clone(&self.trusts), Arc::clone(&self.refused));
+        PeerTrust::Callback(Arc::new(move |key| {
+            let key = key.fingerprint();
+            let trusted = trusts(key);
+            if !trusted {
+                *refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+            }
+            trusted
+        }))
+    }
+
+    fn refused(&self) -> Option<Fingerprint> {
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why no address led to a connection.
+enum Lost {
+    NoAddress,
+    NoAnswer,
+    Interrupted,
+    Other(ConnectError),
+}
+
+/// Tries the addresses, each with a small head start over the next; the first connection wins.
+fn race(
+    addresses: &[SocketAddr],
+    bind: Option<IpAddr>,
+    config: &ClientConfig,
+    cancel: &Cancel,
+) -> Result<(Connection, Endpoint), Lost> {
+    let deadline = clock::now() + NO_ANSWER;
+    let (report, results) = mpsc::channel();
+    let mut waiting = addresses.iter();
+    let mut next_start = clock::now();
+    let mut running = 0;
+    let mut lost = Lost::NoAddress;
+    loop {
+        let now = clock::now();
+        if (running == 0 || now >= next_start)
+            && let Some(&address) = waiting.next()
+        {
+            let left = deadline.saturating_duration_since(now);
+            let (config, report) = (ClientConfig { connect_timeout: left, ..config.clone() }, report.clone());
+            thread::spawn(move || report.send(attempt(address, bind, config)));
+            (running, next_start) = (running + 1, now + HEAD_START);
+        }
+        if running == 0 {
+            return Err(lost);
+        }
+        match results.recv_timeout(LOOK) {
+            Ok(Ok(won)) => return Ok(won),
+            Ok(Err(error)) => (running, lost) = (running - 1, worse(lost, error)),
+            Err(_) if cancel.is_cancelled() => return Err(Lost::Interrupted),
+            Err(_) if now >= deadline => return Err(worse(lost, Lost::NoAnswer)),
+            Err(_) => {}
+        }
+    }
+}
+
+fn attempt(address: SocketAddr, bind: Option<IpAddr>, config: ClientConfig) -> Result<(Connection, Endpoint), Lost> {
+    let any: IpAddr = if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    // A machine without this family cannot bind: as far from an answer as a silent peer.
+    let endpoint = Endpoint::bind(SocketAddr::new(bind.unwrap_or(any), 0)).map_err(|_| Lost::NoAnswer)?;
+    match endpoint.connect(address, config) {
+        Ok(connection) => Ok((connection, endpoint)),
+        Err(ConnectError::TimedOut { .. }) => Err(Lost::NoAnswer),
+        Err(error) => Err(Lost::Other(error)),
+    }
+}
+
+/// The more telling of two failures: an answer of any kind says more than none.
+fn worse(one: Lost, other: Lost) -> Lost {
+    let weight = |lost: &Lost| match lost {
+        Lost::NoAddress => 0,
+        Lost::NoAnswer => 1,
+        Lost::Other(_) => 2,
+        Lost::Interrupted => 3,
+    };
+    if weight(&other) > weight(&one) { other } else { one }
+}
+
+fn tried(addresses: &[SocketAddr]) -> String {
+    let list: Vec<_> = addresses.iter().map(|address| address.ip().to_string()).collect();
+    format!(" within {} s (tried {})", NO_ANSWER.as_secs(), list.join(", "))
+}

@@ -1,0 +1,212 @@
+//! The command line of ssh.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::process::Command;
+
+use super::{ClientHello, Family, SshOptions};
+use crate::operand::SshHost;
+
+/// How ssh is to be called for one host.
+#[derive(Debug, Clone)]
+pub struct SshCommand {
+    program: OsString,
+    arguments: Vec<OsString>,
+    destination: OsString,
+    remote: OsString,
+}
+
+impl SshCommand {
+    /// For the far side of a connection: `haul remote`.
+    pub fn new(options: &SshOptions, host: &SshHost) -> Self {
+        Self::running(options, host, "remote")
+    }
+
+    /// For a command of haul's there; `words` are as its shell reads them. The user's options are put together with those that keep ssh to one task: to run one command.
+    pub fn running(options: &SshOptions, host: &SshHost, words: &str) -> Self {
+        let mut arguments: Vec<OsString> = Vec::new();
+        let mut option = |letter: &str, value: &OsStr| arguments.extend([letter.into(), value.to_owned()]);
+        for set in [
+            "ForwardX11=no",
+            "PermitLocalCommand=no",
+            "ClearAllForwardings=yes",
+            "RemoteCommand=none",
+            "RequestTTY=no",
+            "ForwardAgent=no",
+        ] {
+            option("-o", OsStr::new(set));
+        }
+        if let Some(config) = &options.config {
+            option("-F", config.as_os_str());
+        }
+        for identity in &options.identity {
+            option("-i", identity.as_os_str());
+        }
+        if let Some(jump) = &options.jump {
+            option("-J", jump);
+        }
+        for setting in &options.option {
+            option("-o", setting);
+        }
+        if let Some(port) = host.port.or(options.port) {
+            option("-p", OsStr::new(&port.to_string()));
+        }
+        if let Some(user) = &host.user {
+            option("-l", user);
+        }
+        let family = options.family;
+        let flags =
+            [(family == Family::Ipv4, "-4"), (family == Family::Ipv6, "-6"), (options.quiet, "-q"), (options.verbose, "-v")];
+        arguments.extend(flags.iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| OsString::from(flag)));
+        Self {
+            program: options.program.clone().unwrap_or_else(|| OsString::from("ssh")),
+            arguments,
+            destination: host.host.clone(),
+            remote: remote_command(options.remote_haul.as_deref(), words),
+        }
+    }
+
+    /// Runs the far side.
+    pub fn start(&self) -> Command {
+        let mut command = self.base();
+        command.arg("--").arg(&self.destination).arg(&self.remote);
+        command
+    }
+
+    /// Runs the far side, and greets it.
+    pub fn start_with(&self, hello: &ClientHello) -> Command {
+        let mut greeted = self.clone();
+        greeted.remote.push(" ");
+        greeted.remote.push(hello.to_word());
+        greeted.start()
+    }
+
+    /// Asks ssh what it makes of the host name: `ssh -G`.
+    pub fn explain(&self) -> Command {
+        let mut command = self.base();
+        command.arg("-G").arg("--").arg(&self.destination);
+        command
+    }
+
+    /// The program, as the user named it.
+    pub fn program(&self) -> &OsStr {
+        &self.program
+    }
+
+    /// What the far side's shell is told to run.
+    pub fn remote(&self) -> &OsStr {
+        &self.remote
+    }
+
+    fn base(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments);
+        command
+    }
+}
+
+/// One word for any shell.
+pub fn quoted_word(word: &str) -> String {
+    quoted(OsStr::new(word)).to_string_lossy().into_owned()
+}
+
+fn remote_command(path: Option<&OsStr>, words: &str) -> OsString {
+    let mut command = match path {
+        None => OsString::from("haul"),
+        // The far side's shell is to replace the tilde: it stays outside the quotes.
+        Some(path) => match path.as_bytes().strip_prefix(b"~/") {
+            Some(rest) => {
+                let mut home = OsString::from("~/");
+                home.push(quoted(OsStr::from_bytes(rest)));
+                home
+            }
+            None => quoted(path),
+        },
+    };
+    command.push(" ");
+    command.push(words);
+    command
+}
+
+/// One word for any shell, in single quotes where it needs them.
+fn quoted(word: &OsStr) -> OsString {
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'/' | b'.' | b'_' | b'-' | b'+' | b',' | b'@' | b'%');
+    if !word.is_empty() && word.as_bytes().iter().all(plain) {
+        return word.to_owned();
+    }
+    let mut quoted = vec![b'\''];
+    for &byte in word.as_bytes() {
+        match byte {
+            b'\'' => quoted.extend(b"'\\''"),
+            // csh expands ! even between single quotes.
+            b'!' => quoted.extend(b"'\\!'"),
+            byte => quoted.push(byte),
+        }
+    }
+    quoted.push(b'\'');
+    OsString::from_vec(quoted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(options: &SshOptions, host: &SshHost) -> Vec<String> {
+        let command = SshCommand::new(options, host).start();
+        let fixed = 12;
+        command.get_args().skip(fixed).map(|arg| arg.to_string_lossy().into_owned()).collect()
+    }
+
+    fn host(user: Option<&str>, port: Option<u16>) -> SshHost {
+        SshHost { user: user.map(Into::into), host: "far".into(), port }
+    }
+
+    #[test]
+    fn plain() {
+        assert_eq!(line(&SshOptions::default(), &host(None, None)), ["--", "far", "haul remote"]);
+    }
+
+    #[test]
+    fn every_option_reaches_ssh() {
+        let options = SshOptions {
+            port: Some(2222),
+            identity: vec!["k1".into(), "k2".into()],
+            jump: Some("via".into()),
+            config: Some("conf".into()),
+            option: vec!["A=b".into()],
+            family: Family::Ipv6,
+            remote_haul: Some("/opt/my haul/bin".into()),
+            ..SshOptions::default()
+        };
+        let expected = "-F conf -i k1 -i k2 -J via -o A=b -p 2222 -l me -6 -- far '/opt/my haul/bin' remote";
+        assert_eq!(line(&options, &host(Some("me"), None)).join(" "), expected);
+    }
+
+    #[test]
+    fn the_port_in_the_address_wins() {
+        let options = SshOptions { port: Some(1), ..SshOptions::default() };
+        assert!(line(&options, &host(None, Some(2))).join(" ").contains("-p 2 "));
+    }
+
+    #[test]
+    fn words_are_safe_in_any_shell() {
+        for (word, safe) in [
+            ("haul", "haul"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("it's", "'it'\\''s'"),
+            ("$(x)`y`", "'$(x)`y`'"),
+            ("a!b", "'a'\\!'b'"),
+        ] {
+            assert_eq!(quoted(OsStr::new(word)), safe);
+        }
+        assert_eq!(remote_command(Some(OsStr::new("~/my bin/haul")), "remote"), "~/'my bin/haul' remote");
+    }
+
+    #[test]
+    fn asks_ssh_for_its_view_of_the_host() {
+        let command = SshCommand::new(&SshOptions::default(), &host(None, None)).explain();
+        let last: Vec<_> = command.get_args().skip(12).collect();
+        assert_eq!(last, ["-G", "--", "far"]);
+    }
+}

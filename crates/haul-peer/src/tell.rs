@@ -1,0 +1,30 @@
+//! What there is to tell and to ask while a connection is made and used.
+
+use std::io::{self, Write};
+
+use haul::Fingerprint;
+
+use crate::operand::DaemonHost;
+use crate::outage::Outage;
+
+/// Somebody who hears what happens meanwhile, a user at a terminal for instance. A program that has nobody to tell takes [`Nobody`].
+pub trait Tell: Send + Sync {
+    /// Where one ssh's standard error goes, as it comes: its own words, and what the far side prints there. They are a stranger's bytes: whatever shows them cleans them first.
+    fn ssh_says(&self) -> Box<dyn Write + Send> {
+        Box::new(io::sink())
+    }
+
+    /// The other side has fallen silent, or is heard again.
+    fn outage(&self, _outage: Outage) {}
+
+    /// Whether the key of a daemon that is met for the first time is to be trusted from now on; none: nobody can be asked, and it is not.
+    fn trusts(&self, _host: &DaemonHost, _key: Fingerprint) -> Option<bool> {
+        None
+    }
+}
+
+/// Hears nothing, and trusts no key that is not known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Tell for Nobody {}
