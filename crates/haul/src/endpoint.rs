@@ -15,8 +15,8 @@ use crate::connection::Connection;
 use crate::driver::{Ports, Shared, Wanted};
 use crate::error::{AcceptError, BindError, ConnectError};
 use crate::opening::Opening;
-use crate::udp::Options;
 use crate::waiting::{block_on, block_until};
+use haul_udp::Options;
 
 /// A UDP socket with the thread that receives from it. Cheap to clone; all clones are one endpoint.
 ///

@@ -42,7 +42,6 @@ mod endpoint;
 mod error;
 mod opening;
 mod stream;
-pub mod udp;
 mod waiting;
 
 pub use blocks::{Block, BlockReceiver, BlockSender, MAX_BLOCK};
@@ -51,6 +50,9 @@ pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
 pub use opening::Opening;
 pub use stream::{RecvStream, SendStream};
+
+/// The layer between the transport and the system's UDP sockets, for tools that measure below the transport; applications need [`Endpoint`] only.
+pub use haul_udp as udp;
 
 /// Memory that several blocks share, and the application with them.
 pub use bytes::Bytes as SharedBytes;

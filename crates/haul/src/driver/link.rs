@@ -12,8 +12,8 @@ use haul_units::Time;
 use crate::blocks::Queues;
 use crate::clock;
 use crate::error::ConnectionError;
-use crate::udp::{Outgoing, Sent, Socket};
 use crate::waiting::Waiters;
+use haul_udp::{Outgoing, Sent, Socket};
 
 use super::porter::Porter;
 

@@ -15,7 +15,7 @@ use haul_units::Time;
 use super::link::{Link, State};
 use super::shared::Shared;
 use crate::clock;
-use crate::udp::{Batch, Outgoing, Received, Socket};
+use haul_udp::{Batch, Outgoing, Received, Socket};
 
 /// Starts the thread that receives from a socket of the endpoint's, until it is stopped.
 pub(super) fn spawn(shared: Arc<Shared>, socket: Arc<Socket>) -> std::io::Result<()> {

@@ -20,8 +20,8 @@ use super::porter::{self, Porter};
 use super::{receiving, sending};
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectError, ConnectionError};
-use crate::udp::{Options, Socket};
 use crate::waiting::Waiters;
+use haul_udp::{Options, Socket};
 
 /// An endpoint as its threads see it.
 pub(crate) struct Shared {

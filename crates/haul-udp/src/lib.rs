@@ -6,7 +6,6 @@
 //! datagrams from then on; callers see no difference. On other systems every datagram travels alone.
 //!
 //! Addresses given out are canonical: a socket bound to `[::]` serves IPv4 too, and its IPv4 peers show as IPv4.
-//! Public for tools that measure the system below the transport; applications need [`crate::Endpoint`] only.
 
 mod buffers;
 #[cfg(target_os = "linux")]
