@@ -35,7 +35,6 @@ mod player;
 mod relay;
 mod store;
 mod tun;
-mod udp;
 mod wan;
 
 pub use clock::now;

@@ -11,6 +11,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use haul_udp::{Options, Outgoing, Sent, Socket};
 use rustix::event::{EventfdFlags, eventfd};
 
 use crate::control::DirectionStats;
@@ -18,7 +19,6 @@ use crate::direction::{Delivery, Direction, Inputs, Ports, Received};
 use crate::options::LinkOptions;
 use crate::packet::{Layout, Part, Which};
 use crate::store::Packet;
-use crate::udp::{Datagrams, Socket};
 
 /// A relay that is up; it goes with this value.
 #[derive(Debug)]
@@ -48,8 +48,9 @@ impl Relay {
     /// Listens on `listen` and relays to `to`, which are addresses of one family or not.
     pub fn start(listen: SocketAddr, to: SocketAddr, link: &LinkOptions) -> Result<Self, RelayError> {
         let failed = |source| RelayError::Listen { address: listen, source };
-        let socket = Arc::new(Socket::bind(listen).map_err(failed)?);
-        let listens = socket.local_addr().map_err(failed)?;
+        let socket = Arc::new(Socket::bind(listen, Options::default()).map_err(failed)?);
+        socket.allow_fragmentation().map_err(failed)?;
+        let listens = socket.local_addr();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(io::Error::from)?;
         let clients = Arc::new(Clients { to, known: Mutex::default(), wake });
         let [there, back] = link.links();
@@ -94,7 +95,9 @@ impl Clients {
     }
 
     fn add(&self, address: SocketAddr) -> io::Result<Arc<Client>> {
-        let client = Arc::new(Client { address, upstream: Socket::connect(self.to)? });
+        let upstream = Socket::connect(self.to, Options::default())?;
+        upstream.allow_fragmentation()?;
+        let client = Arc::new(Client { address, upstream });
         self.lock().push(Arc::clone(&client));
         // The only failure is a counter at its limit, and then it is readable.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
@@ -111,7 +114,7 @@ struct There {
 
 impl Ports for There {
     fn receive(&mut self, room: &mut [u8]) -> io::Result<Received> {
-        let Some(datagrams) = self.socket.receive(room)? else { return Ok(Received::Nothing) };
+        let Some(datagrams) = self.socket.try_receive(room)? else { return Ok(Received::Nothing) };
         let to = match self.known.iter().position(|client| client.address == datagrams.from) {
             Some(position) => position,
             None if self.known.len() >= MOST_CLIENTS => return Ok(Received::Unroutable),
@@ -125,7 +128,7 @@ impl Ports for There {
 
     fn deliver(&mut self, packet: &Packet, bytes: &[u8], which: Which, kind: Delivery) -> io::Result<()> {
         let Some(client) = self.known.get(packet.to as usize) else { return Ok(()) };
-        send(&client.upstream, None, packet, bytes, which, kind, &mut Vec::new())
+        send(&client.upstream, self.clients.to, packet, bytes, which, kind, &mut Vec::new())
     }
 
     fn inputs(&self, fds: &mut Inputs) {
@@ -150,7 +153,7 @@ impl Ports for Back {
         for _ in 0..self.known.len() {
             self.turn = (self.turn + 1) % self.known.len();
             let Some(client) = self.known.get(self.turn) else { continue };
-            if let Some(datagrams) = client.upstream.receive(room)? {
+            if let Some(datagrams) = client.upstream.try_receive(room)? {
                 return Ok(received(&datagrams, self.turn));
             }
         }
@@ -159,7 +162,7 @@ impl Ports for Back {
 
     fn deliver(&mut self, packet: &Packet, bytes: &[u8], which: Which, kind: Delivery) -> io::Result<()> {
         let Some(client) = self.known.get(packet.to as usize) else { return Ok(()) };
-        send(&self.socket, Some(client.address), packet, bytes, which, kind, &mut self.scratch)
+        send(&self.socket, client.address, packet, bytes, which, kind, &mut self.scratch)
     }
 
     fn inputs(&self, fds: &mut Inputs) {
@@ -168,16 +171,16 @@ impl Ports for Back {
     }
 }
 
-fn received(datagrams: &Datagrams, to: usize) -> Received {
+fn received(datagrams: &haul_udp::Received<'_>, to: usize) -> Received {
     // IP and UDP headers take their part of the link too.
     let overhead = if datagrams.from.is_ipv4() { 28 } else { 48 };
-    let layout = Layout::datagrams(datagrams.len, datagrams.segment, overhead);
-    Received::Packet(datagrams.len, Packet { layout, to: to as u32 })
+    let layout = Layout::datagrams(datagrams.train.len(), datagrams.segment_bytes, overhead);
+    Received::Packet(datagrams.train.len(), Packet { layout, to: to as u32 })
 }
 
 fn send(
     socket: &Socket,
-    peer: Option<SocketAddr>,
+    to: SocketAddr,
     packet: &Packet,
     bytes: &[u8],
     which: Which,
@@ -186,12 +189,20 @@ fn send(
 ) -> io::Result<()> {
     let payload = bytes.get(Part::payload(&packet.layout, which)).unwrap_or_default();
     if kind != Delivery::Corrupted {
-        return socket.send(payload, packet.layout.segment_bytes(), peer);
+        return hand_over(socket, to, payload, packet.layout.segment_bytes());
     }
     scratch.clear();
     scratch.extend_from_slice(payload);
     if let Some(last) = scratch.last_mut() {
         *last ^= 1;
     }
-    socket.send(scratch, scratch.len().max(1), peer)
+    hand_over(socket, to, scratch, scratch.len())
+}
+
+fn hand_over(socket: &Socket, to: SocketAddr, train: &[u8], segment_bytes: usize) -> io::Result<()> {
+    match socket.try_send(&Outgoing { to, from: None, ecn: 0, train, segment_bytes })? {
+        Sent::Taken => Ok(()),
+        Sent::TooBig => Err(io::Error::from_raw_os_error(libc::EMSGSIZE)),
+        Sent::Lost(error) => Err(error),
+    }
 }

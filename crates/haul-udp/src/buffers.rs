@@ -86,7 +86,7 @@ fn granted(reported: std::io::Result<usize>) -> Bytes {
 #[cfg(target_os = "linux")]
 fn force(socket: &Socket, option: libc::c_int, size: Bytes) {
     // A refusal needs no handling: the plain option is tried next.
-    let _ = super::linux::set_option(socket, libc::SOL_SOCKET, option, size.0 as libc::c_int);
+    let _ = crate::linux::set_option(socket, libc::SOL_SOCKET, option, size.0 as libc::c_int);
 }
 
 #[cfg(test)]

@@ -5,75 +5,52 @@
 //! (UDP_GRO). Where the system or the interface refuses the offload, the socket notices it on the first refused train and sends single
 //! datagrams from then on; callers see no difference. On other systems every datagram travels alone.
 //!
-//! Addresses given out are canonical: a socket bound to `[::]` serves IPv4 too, and its IPv4 peers show as IPv4.
+//! ```
+//! use haul_udp::{Batch, Options, Outgoing, Sent, Socket};
+//!
+//! let (a, b) = (Socket::bind("127.0.0.1:0".parse()?, Options::default())?, Socket::bind("127.0.0.1:0".parse()?, Options::default())?);
+//! // 40 datagrams of 1200 bytes and one of 5, by one system call.
+//! let train = vec![7; 40 * 1200 + 5];
+//! let sent = a.send(&Outgoing { to: b.local_addr(), from: None, ecn: 0, train: &train, segment_bytes: 1200 })?;
+//! assert!(matches!(sent, Sent::Taken));
+//!
+//! let mut batch = Batch::new(8);
+//! let mut datagrams = 0;
+//! while datagrams < 41 {
+//!     b.receive(&mut batch)?;
+//!     for received in batch.trains() {
+//!         datagrams += received.train.chunks(received.segment_bytes).count();
+//!     }
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//! `examples/trains.rs` shows how many trains that was.
+//!
+//! - **Addresses** given out are canonical: a socket bound to `[::]` serves IPv4 too, and its IPv4 peers show as IPv4.
+//! - **Errors** are those of the socket itself. What one train meets (no route, too large, no room) is its [`Sent`]; what an earlier datagram met
+//!   and the system tells a receiver is passed over.
+//! - **Ending**: [`Socket::stop`] ends a [`Socket::receive`] of another thread.
+//! - **Memory**: [`Batch`] is allocated once. Nothing is allocated or copied for a train or a packet.
+//!
+//! Here are all of haul's system calls for datagrams, and the unsafe code that they take.
 
 mod buffers;
-#[cfg(target_os = "linux")]
-mod control;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(not(target_os = "linux"))]
 mod portable;
 mod socket;
+mod system;
+mod train;
 
 pub use buffers::BufferSizes;
 #[cfg(target_os = "linux")]
 pub use linux::Batch;
 #[cfg(not(target_os = "linux"))]
 pub use portable::Batch;
-pub use socket::{Options, Socket};
-
-use std::net::{IpAddr, SocketAddr};
-
-/// The largest train in bytes: what fits into one IPv4 datagram, for the kernel counts a train as one until it is cut.
-pub const MAX_TRAIN_BYTES: usize = 65_507;
-
-/// The most datagrams in one train: the limit of kernels before 6.10 (later ones take 128).
-pub const MAX_TRAIN_SEGMENTS: usize = 64;
-
-/// Room for one received train.
-pub(crate) const SLOT_BYTES: usize = 65_536;
-
-/// Datagrams to send.
-#[derive(Debug, Clone, Copy)]
-pub struct Outgoing<'a> {
-    /// To whom.
-    pub to: SocketAddr,
-    /// From which of our addresses; `None` leaves it to the routing table. Of use for sockets bound to the unspecified address.
-    pub from: Option<IpAddr>,
-    /// ECN codepoint, the two low bits of the traffic class (RFC 3168 5).
-    pub ecn: u8,
-    /// The train, at most [`MAX_TRAIN_BYTES`].
-    pub train: &'a [u8],
-    /// Size of each datagram in it but the last, at least 1 and at most [`MAX_TRAIN_SEGMENTS`] to a train.
-    pub segment_bytes: usize,
-}
-
-/// What became of a train.
-#[derive(Debug)]
-pub enum Sent {
-    /// The system has taken it.
-    Taken,
-    /// Datagrams of this size exceed the MTU of the interface or the path as the system knows it; what was left of the train is gone.
-    TooBig,
-    /// The system could not send it at present (no route, no buffers, refused by a filter): lost like a packet in the network.
-    Lost(std::io::Error),
-}
-
-/// A received train.
-#[derive(Debug)]
-pub struct Received<'a> {
-    /// Who sent it.
-    pub from: SocketAddr,
-    /// Which of our addresses it was sent to, where the system says so.
-    pub to: Option<IpAddr>,
-    /// ECN codepoint of the datagrams.
-    pub ecn: u8,
-    /// The datagrams.
-    pub train: &'a mut [u8],
-    /// Size of each but the last; at least 1.
-    pub segment_bytes: usize,
-}
+pub use socket::Socket;
+pub use system::Options;
+pub use train::{MAX_TRAIN_BYTES, MAX_TRAIN_SEGMENTS, Outgoing, Received, SLOT_BYTES, Sent};
 
 #[cfg(test)]
 mod tests;

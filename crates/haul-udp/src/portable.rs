@@ -3,46 +3,75 @@
 use std::io;
 use std::mem::MaybeUninit;
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::socket::SEND_PATIENCE;
-use super::{Options, Outgoing, Received, SLOT_BYTES, Sent, Socket};
+use socket2::MaybeUninitSlice;
 
-impl Socket {
-    pub(super) fn set_system_options(&self, _options: Options) -> io::Result<()> {
+use crate::system::{Options, SEND_PATIENCE, System};
+use crate::train::{Outgoing, Received, SLOT_BYTES, Sent};
+
+impl System {
+    pub(crate) fn set_system_options(&self, _options: Options) -> io::Result<()> {
+        self.segment_offload.store(false, Ordering::Relaxed);
         self.inner.set_write_timeout(Some(SEND_PATIENCE))
     }
 
-    pub(super) fn send_train(&self, outgoing: &Outgoing<'_>, _wait: bool) -> io::Result<Sent> {
-        let to = outgoing.to.into();
-        for datagram in outgoing.train.chunks(outgoing.segment_bytes) {
-            loop {
-                match self.inner.send_to(datagram, &to) {
-                    Ok(_) => break,
-                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                    Err(error) if is_too_big(&error) => return Ok(Sent::TooBig),
-                    Err(error) => return Ok(Sent::Lost(error)),
-                }
-            }
-        }
-        Ok(Sent::Taken)
+    /// What was never forbidden here.
+    #[expect(clippy::unnecessary_wraps, clippy::unused_self, reason = "as on systems that forbid it")]
+    pub(crate) fn allow_fragmentation(&self) -> io::Result<()> {
+        Ok(())
     }
 
-    pub(super) fn receive_trains(&self, batch: &mut Batch, patience: Option<Duration>) -> io::Result<usize> {
+    #[expect(clippy::unnecessary_wraps, reason = "as where a send can show that the socket is unusable")]
+    pub(crate) fn send_train(&self, outgoing: &Outgoing<'_>, _wait: bool) -> io::Result<Sent> {
+        if outgoing.train.is_empty() {
+            return Ok(self.send_datagram(&[], outgoing.to));
+        }
+        let mut sent = outgoing.train.chunks(outgoing.segment_bytes).map(|datagram| self.send_datagram(datagram, outgoing.to));
+        Ok(sent.find(|sent| !matches!(sent, Sent::Taken)).unwrap_or(Sent::Taken))
+    }
+
+    fn send_datagram(&self, datagram: &[u8], to: SocketAddr) -> Sent {
+        loop {
+            // Some systems refuse an address where the socket is connected, even the peer's.
+            let result = if self.peer == Some(to) { self.inner.send(datagram) } else { self.inner.send_to(datagram, &to.into()) };
+            match result {
+                Ok(_) => return Sent::Taken,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_too_big(&error) => return Sent::TooBig,
+                Err(error) => return Sent::Lost(error),
+            }
+        }
+    }
+
+    pub(crate) fn receive_trains(&self, batch: &mut Batch, patience: Option<Duration>) -> io::Result<usize> {
         batch.from = None;
-        // A timeout of zero would mean none.
-        self.inner.set_read_timeout(patience.map(|patience| patience.max(Duration::from_micros(1))))?;
-        // SAFETY: initialised bytes may be seen as possibly uninitialised ones, and `recv_from` only ever writes to them.
-        let buffer = unsafe { &mut *(std::ptr::from_mut(batch.buffer.as_mut_slice()) as *mut [MaybeUninit<u8>]) };
-        let (len, from) = self.inner.recv_from(buffer)?;
-        batch.len = len;
-        batch.from = from.as_socket().map(|from| SocketAddr::new(from.ip().to_canonical(), from.port()));
+        (batch.len, batch.from) = self.take_datagram(&mut batch.buffer, patience)?;
         Ok(1)
     }
 
+    /// Takes a datagram that is there already.
+    pub(crate) fn take_train<'a>(&self, room: &'a mut [u8]) -> io::Result<Option<Received<'a>>> {
+        let (len, from) = self.take_datagram(room, Some(Duration::ZERO))?;
+        let received = room.get_mut(..len).zip(from);
+        Ok(received.map(|(train, from)| Received { from, to: None, ecn: 0, train, segment_bytes: len.max(1) }))
+    }
+
+    /// Its length and sender; no sender if it was truncated.
+    fn take_datagram(&self, room: &mut [u8], patience: Option<Duration>) -> io::Result<(usize, Option<SocketAddr>)> {
+        // A timeout of zero would mean none.
+        self.inner.set_read_timeout(patience.map(|patience| patience.max(Duration::from_micros(1))))?;
+        // SAFETY: initialised bytes may be seen as possibly uninitialised ones, and `recv_from` only ever writes to them.
+        let room = unsafe { &mut *(std::ptr::from_mut(room) as *mut [MaybeUninit<u8>]) };
+        let (len, flags, from) = self.inner.recv_from_vectored(&mut [MaybeUninitSlice::new(room)])?;
+        let from = from.as_socket().filter(|_| !flags.is_truncated());
+        Ok((len, from.map(|from| SocketAddr::new(from.ip().to_canonical(), from.port()))))
+    }
+
     /// An empty datagram to ourselves ends a blocked receive.
-    pub(super) fn wake_receiver(&self) {
-        let mut to = self.local_addr();
+    pub(crate) fn wake_receiver(&self) {
+        let Some(mut to) = self.inner.local_addr().ok().and_then(|addr| addr.as_socket()) else { return };
         if to.ip().is_unspecified() {
             to.set_ip(if self.ipv6 { std::net::Ipv6Addr::LOCALHOST.into() } else { std::net::Ipv4Addr::LOCALHOST.into() });
         }
@@ -71,7 +100,7 @@ impl Batch {
         Self { buffer: vec![0; SLOT_BYTES], len: 0, from: None }
     }
 
-    /// The datagram of the last [`Socket::receive`].
+    /// The datagram of the last [`Socket::receive`](crate::Socket::receive).
     pub fn trains(&mut self) -> impl Iterator<Item = Received<'_>> {
         let (len, from) = (self.len, self.from.take());
         let train = self.buffer.get_mut(..len).filter(|train| !train.is_empty());

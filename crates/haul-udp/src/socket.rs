@@ -1,36 +1,24 @@
 //! The socket: set-up, and the state that all systems share.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use socket2::{Domain, Protocol, Type};
 
-use super::{Batch, BufferSizes, Outgoing, Sent};
-
-/// How a socket is set up.
-#[derive(Debug, Clone, Copy)]
-pub struct Options {
-    /// Hand whole trains to the kernel where it takes them. Default: yes.
-    pub segment_offload: bool,
-    /// Take whole trains from the kernel where it gives them. Default: yes.
-    pub receive_offload: bool,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { segment_offload: true, receive_offload: true }
-    }
-}
+use crate::buffers::BufferSizes;
+#[cfg(target_os = "linux")]
+use crate::linux::Batch;
+#[cfg(not(target_os = "linux"))]
+use crate::portable::Batch;
+use crate::system::{Options, System};
+use crate::train::{Outgoing, Received, Sent};
 
 /// A UDP socket that sends and receives trains. Any thread may send; one at a time should receive.
 #[derive(Debug)]
 pub struct Socket {
-    pub(super) inner: socket2::Socket,
-    pub(super) ipv6: bool,
-    /// Trains may still go out whole. Cleared for good by the first one that the system refuses for being a train.
-    pub(super) segment_offload: AtomicBool,
+    system: System,
     local: SocketAddr,
     buffers: BufferSizes,
     stopped: AtomicBool,
@@ -39,6 +27,16 @@ pub struct Socket {
 impl Socket {
     /// Binds to `addr`. `[::]` takes IPv4 too, where the system allows it. Fragmentation is forbidden; buffers are as large as granted.
     pub fn bind(addr: SocketAddr, options: Options) -> io::Result<Self> {
+        Self::open(addr, None, options)
+    }
+
+    /// Binds to a free port, for one peer: only what it sends arrives.
+    pub fn connect(peer: SocketAddr, options: Options) -> io::Result<Self> {
+        let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        Self::open(SocketAddr::new(any, 0), Some(peer), options)
+    }
+
+    fn open(addr: SocketAddr, peer: Option<SocketAddr>, options: Options) -> io::Result<Self> {
         let inner = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
         if let SocketAddr::V6(v6) = addr {
             // Some systems have no dual sockets: then `[::]` takes IPv6 alone.
@@ -46,21 +44,23 @@ impl Socket {
             tracing::trace!(?dual, "dual socket");
         }
         inner.bind(&addr.into())?;
+        if let Some(peer) = peer {
+            inner.connect(&peer.into())?;
+        }
         let local = inner.local_addr()?.as_socket().ok_or_else(|| io::Error::other("the socket has no IP address"))?;
         let buffers = BufferSizes::request(&inner);
-        let socket = Self {
-            inner,
-            ipv6: addr.is_ipv6(),
-            segment_offload: AtomicBool::new(options.segment_offload),
-            local,
-            buffers,
-            stopped: AtomicBool::new(false),
-        };
-        socket.set_system_options(options)?;
-        Ok(socket)
+        let system = System { inner, ipv6: addr.is_ipv6(), peer, segment_offload: AtomicBool::new(options.segment_offload) };
+        system.set_system_options(options)?;
+        Ok(Self { system, local, buffers, stopped: AtomicBool::new(false) })
     }
 
-    /// The address bound to.
+    /// Leaves it to the system to cut datagrams that exceed the MTU into fragments, where [`Socket::send`] says [`Sent::TooBig`] otherwise: for those who pass
+    /// on what others have made.
+    pub fn allow_fragmentation(&self) -> io::Result<()> {
+        self.system.allow_fragmentation()
+    }
+
+    /// The address bound to; of a connected socket the one that its peer sees, as far as known here.
     pub fn local_addr(&self) -> SocketAddr {
         self.local
     }
@@ -72,15 +72,12 @@ impl Socket {
 
     /// Sends a train, waiting where the system's buffer is full. An error means that the socket itself is unusable.
     pub fn send(&self, outgoing: &Outgoing<'_>) -> io::Result<Sent> {
-        debug_assert!(outgoing.segment_bytes > 0);
-        let outgoing = Outgoing { to: self.for_system(outgoing.to), ..*outgoing };
-        self.send_train(&outgoing, true)
+        self.system.send_train(&self.for_system(outgoing), true)
     }
 
     /// Sends a train as [`Socket::send`] does, but loses it where it would have to wait.
     pub fn try_send(&self, outgoing: &Outgoing<'_>) -> io::Result<Sent> {
-        let outgoing = Outgoing { to: self.for_system(outgoing.to), ..*outgoing };
-        self.send_train(&outgoing, false)
+        self.system.send_train(&self.for_system(outgoing), false)
     }
 
     /// Waits for trains and fills `batch`. Returns how many there are; 0 means that [`Socket::stop`] was called.
@@ -101,7 +98,7 @@ impl Socket {
         if self.stopped.load(Ordering::Acquire) {
             return Ok(Some(0));
         }
-        match self.receive_trains(batch, patience) {
+        match self.system.receive_trains(batch, patience) {
             // A socket that was shut down gives empty messages without end.
             Ok(_) if self.stopped.load(Ordering::Acquire) => Ok(Some(0)),
             Ok(0) => Ok(None),
@@ -114,15 +111,24 @@ impl Socket {
         }
     }
 
+    /// Takes a train that is there already into `room`; `None` where there is none. What does not fit is gone: [`SLOT_BYTES`](crate::SLOT_BYTES) are
+    /// enough for every train.
+    pub fn try_receive<'a>(&self, room: &'a mut [u8]) -> io::Result<Option<Received<'a>>> {
+        match self.system.take_train(room) {
+            Err(error) if is_passing(&error) => Ok(None),
+            result => result,
+        }
+    }
+
     /// Ends [`Socket::receive`], this and every later call.
     pub fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
-        self.wake_receiver();
+        self.system.wake_receiver();
     }
 
     /// Whether trains go to the kernel whole, as far as known.
     pub fn segment_offload(&self) -> bool {
-        self.segment_offload.load(Ordering::Relaxed)
+        self.system.segment_offload.load(Ordering::Relaxed)
     }
 
     /// Our address to answer from, for a train received on `to`: of use only where the socket is bound to no address of its own.
@@ -130,12 +136,21 @@ impl Socket {
         if self.local.ip().is_unspecified() { to } else { None }
     }
 
-    /// An address in the family of the socket.
-    fn for_system(&self, addr: SocketAddr) -> SocketAddr {
-        match addr {
-            SocketAddr::V4(v4) if self.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
+    /// With the address in the family of the socket, and segments that are some bytes long.
+    fn for_system<'a>(&self, outgoing: &Outgoing<'a>) -> Outgoing<'a> {
+        let to = match outgoing.to {
+            SocketAddr::V4(v4) if self.system.ipv6 => SocketAddr::new(v4.ip().to_ipv6_mapped().into(), v4.port()),
             other => other,
-        }
+        };
+        Outgoing { to, segment_bytes: outgoing.segment_bytes.max(1), ..*outgoing }
+    }
+}
+
+#[cfg(unix)]
+impl std::os::fd::AsFd for Socket {
+    /// Readable when there is something to receive.
+    fn as_fd(&self) -> std::os::fd::BorrowedFd<'_> {
+        self.system.inner.as_fd()
     }
 }
 
@@ -153,6 +168,3 @@ fn is_passing(error: &io::Error) -> bool {
             | io::ErrorKind::NetworkDown
     )
 }
-
-/// How long to wait for room in the system's buffer before a train counts as lost.
-pub(super) const SEND_PATIENCE: Duration = Duration::from_secs(1);

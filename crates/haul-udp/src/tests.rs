@@ -1,5 +1,7 @@
 //! Trains over loopback: these tests cross real sockets.
 
+use std::net::{IpAddr, SocketAddr};
+
 use super::*;
 
 fn pair(addr: &str, options: Options) -> (Socket, Socket) {
@@ -107,4 +109,71 @@ fn stop_ends_a_blocked_receive() {
     a.stop();
     assert_eq!(receiver.join().expect("ends"), 0);
     assert_eq!(a.receive(&mut Batch::new(2)).expect("no error"), 0);
+}
+
+#[test]
+fn a_connected_socket_hears_its_peer_alone() {
+    let options = Options::default();
+    for loopback in ["127.0.0.1:0", "[::1]:0"] {
+        let (peer, stranger) = pair(loopback, options);
+        let socket = Socket::connect(peer.local_addr(), options).expect("connects");
+        exchange(&socket, &peer, 40, 1200, 9);
+        // From the peer, and back to it, without being asked for a way.
+        exchange(&peer, &socket, 40, 1200, 9);
+        let to = socket.local_addr();
+        let train = [1; 9];
+        for (from, text) in [(&stranger, 3), (&peer, 5)] {
+            let outgoing = Outgoing { to, from: None, ecn: 0, train: &train, segment_bytes: text };
+            assert!(matches!(from.send(&outgoing), Ok(Sent::Taken)));
+        }
+        let mut batch = Batch::new(4);
+        socket.receive(&mut batch).expect("receives");
+        assert!(batch.trains().all(|received| received.from == peer.local_addr()), "{loopback}");
+    }
+}
+
+#[test]
+fn trying_to_receive_takes_one_train_or_none() {
+    let (a, b) = pair("127.0.0.1:0", Options::default());
+    let mut room = vec![0; SLOT_BYTES];
+    assert!(b.try_receive(&mut room).expect("no error").is_none());
+    let train: Vec<u8> = (0..=255).cycle().take(3 * 1000 + 1).collect();
+    assert!(matches!(
+        a.send(&Outgoing { to: b.local_addr(), from: None, ecn: 1, train: &train, segment_bytes: 1000 }),
+        Ok(Sent::Taken)
+    ));
+    let mut arrived = Vec::new();
+    while arrived.len() < train.len() {
+        // Loopback delivers before the call that sends returns.
+        let received = b.try_receive(&mut room).expect("no error").expect("a train");
+        assert_eq!((received.from, received.train.len().min(1000)), (a.local_addr(), received.segment_bytes));
+        arrived.extend_from_slice(received.train);
+    }
+    assert_eq!(arrived, train);
+    assert!(b.try_receive(&mut room).expect("no error").is_none());
+}
+
+#[test]
+fn an_empty_datagram_is_passed_on_and_what_does_not_fit_is_gone() {
+    let (a, b) = pair("127.0.0.1:0", Options::default());
+    let send = |train: &[u8]| {
+        let outgoing = Outgoing { to: b.local_addr(), from: None, ecn: 0, train, segment_bytes: train.len() };
+        assert!(matches!(a.send(&outgoing), Ok(Sent::Taken)), "{} bytes", train.len());
+    };
+    send(&[]);
+    send(&[1; 30]);
+    send(&[2; 20]);
+    let mut room = [0; 20];
+    let received = b.try_receive(&mut room).expect("no error").expect("a datagram");
+    assert_eq!((received.train.len(), received.segment_bytes), (0, 1));
+    assert!(b.try_receive(&mut room).expect("no error").is_none(), "truncated");
+    assert_eq!(b.try_receive(&mut room).expect("no error").expect("a datagram").train, [2; 20]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn more_datagrams_than_a_train_may_have_arrive_all_the_same() {
+    let (a, b) = pair("127.0.0.1:0", Options::default());
+    let (datagrams, _) = exchange(&a, &b, MAX_TRAIN_SEGMENTS + 6, 100, 1);
+    assert_eq!((datagrams.len(), a.segment_offload()), (71, true));
 }
