@@ -13,7 +13,7 @@ const STREAMS: &[(&str, &str)] = &[
     ("crates/haul-cli/src/output/terminal.rs", "the one way"),
     ("crates/haul-cli/src/logging.rs", "writes entries whose fields it has cleaned"),
     ("crates/haul-cli/src/cp/plan.rs", "the content of a file that goes to standard output"),
-    ("crates/haul-cli/src/pipe/standard.rs", "the data of a pipe"),
+    ("crates/haul-cli/src/pipe.rs", "the data of a pipe"),
     ("crates/haul-cli/src/remote/mod.rs", "the answer to the near side, through ssh"),
     ("crates/haul-cli/src/lab/emulate.rs", "the answer to the process that started it"),
 ];

@@ -3,7 +3,6 @@
 //! ```text
 //!   args        the command line, its help, its manual pages
 //!   cp, perf, pipe, proxy, rsync, serve, key, lab, remote, generate the commands
-//!   tunnel      streams of bytes between programs, over one connection
 //!   lock_in     Landlock: what can be opened from now on
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
@@ -29,7 +28,6 @@ mod proxy;
 mod remote;
 mod rsync;
 mod serve;
-mod tunnel;
 
 use std::process::ExitCode;
 

@@ -7,11 +7,10 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use haul::Fingerprint;
 use haul_cc::ControllerChoice;
-use haul_peer::{Rule, Target};
+use haul_peer::{PortRange, Rule, Target};
+use haul_tunnel::proxy::{Forward, Listen, RemoteForward};
 
-use super::{GuestArgs, Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
-
-use crate::proxy::{Forward, Listen, RemoteForward};
+use super::{GuestArgs, Limit, STREAM_MODE, SilenceArgs, SshArgs};
 
 /// The UDP port that `haul proxy serve` listens on unless told otherwise.
 pub const PROXY_PORT: u16 = 7702;

@@ -4,6 +4,7 @@
 //! branch on it. What a library's errors mean for a user of these commands, and which option helps, is in a file for each library.
 
 mod peer;
+mod tunnel;
 
 use std::fmt;
 use std::process::ExitCode;

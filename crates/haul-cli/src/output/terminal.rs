@@ -112,12 +112,6 @@ pub struct PeerOutput {
 }
 
 impl PeerOutput {
-    /// Passes the next part on.
-    pub fn pass(&mut self, bytes: &[u8]) {
-        // Nobody may be reading it any more; the program there goes on.
-        let _ = self.write_all(bytes);
-    }
-
     fn clean(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.cut);
         all.extend_from_slice(bytes);

@@ -21,12 +21,14 @@ use haul_cc::ControllerChoice;
 use haul_copy::{PROTOCOL, ServerSession};
 use haul_files::{Access, Cancel, Silent};
 use haul_peer::{BOOTSTRAP, ClientHello, KEEP_ALIVE, MAX_LINE, Refusal, RemoteAnswer, RemoteHello, is_heard};
+use haul_tunnel::{program, proxy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use self::confined::Confined;
 use crate::args::{Errand, PortRange, RemoteArgs};
 use crate::exit::{Exit, Failure};
-use crate::{clock, logging, perf, proxy, tunnel};
+use crate::output::ProxyReport;
+use crate::{clock, logging, perf};
 
 /// How long it waits for a connection before it gives up.
 const NOBODY: Duration = Duration::from_secs(30);
@@ -84,7 +86,7 @@ fn prepare(args: &RemoteArgs) -> Result<(Endpoint, RemoteHello, RangeInclusive<u
     let identity = Identity::generate();
     let server = identity.public_key().fingerprint();
     let config = ServerConfig {
-        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec(), tunnel::PROTOCOL.to_vec(), proxy::PROTOCOL.to_vec()],
+        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec(), program::PROTOCOL.to_vec(), proxy::PROTOCOL.to_vec()],
         transport: TransportConfig {
             keep_alive: Some(KEEP_ALIVE),
             controller: controller.unwrap_or_default(),
@@ -198,7 +200,7 @@ fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, confined: &
     let errand = match connection.protocol().as_deref() {
         Some(perf::PROTOCOL) => Errand::Perf,
         Some(proxy::PROTOCOL) => Errand::Proxy,
-        Some(tunnel::PROTOCOL) => Errand::Tunnel,
+        Some(program::PROTOCOL) => Errand::Tunnel,
         _ => Errand::Cp,
     };
     let refusal = confined.refuses(errand);
@@ -207,11 +209,14 @@ fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, confined: &
             Some(refusal) => perf::refuse(&connection, &refusal),
             None => measure_one(&connection, tcp_ports, cancel),
         },
-        Errand::Proxy => proxy::serve_account(&connection, refusal, cancel).unwrap_or_else(|failure| {
-            connection.close(tunnel::CLOSE_ABORTED, &failure.message);
-            true
-        }),
-        Errand::Tunnel => tunnel::serve_account(connection, refusal, cancel).unwrap_or_else(|error| {
+        Errand::Proxy => {
+            let report = Arc::new(ProxyReport { json: false });
+            proxy::serve_account(&connection, refusal, report, cancel).unwrap_or_else(|error| {
+                connection.close(program::CLOSE_ABORTED, &error.to_string());
+                true
+            })
+        }
+        Errand::Tunnel => program::serve_account(connection, refusal, cancel).unwrap_or_else(|error| {
             tracing::debug!(%error, "the tunnel broke");
             true
         }),

@@ -1,23 +1,21 @@
 //! Bytes from a reader to a stream and from a stream to a writer, each direction for itself.
 
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
 use haul::{RecvStream, SendStream, StreamError};
+use haul_units::Cancel;
 
 use super::READER_GONE;
 
 /// Bytes moved at once: many packets, few calls.
 const CHUNK: usize = 256 << 10;
-/// The largest pipe that Linux gives to anybody.
-const PIPE: usize = 1 << 20;
 
 /// How both directions ended.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ends {
     /// Bytes sent, once all of them are acknowledged.
     pub sent: u64,
@@ -39,7 +37,7 @@ pub(super) struct Moved {
 
 /// Whether the peer's end is a reason to give up an input that would never end by itself.
 #[derive(Debug, Clone, Copy)]
-pub enum Stop<'a> {
+pub(super) enum Stop<'a> {
     /// Read until the end.
     AtEnd,
     /// Set this when the peer has ended.
@@ -49,13 +47,13 @@ pub enum Stop<'a> {
 /// How often to look whether to go on.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Moves bytes both ways until both directions have ended, or `interrupted` says that the user wants no more.
-pub fn exchange(
+/// Moves bytes both ways until both directions have ended, or somebody wants no more.
+pub(super) fn exchange(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     streams: (SendStream, RecvStream),
     stop: Stop<'_>,
-    interrupted: fn() -> bool,
+    cancel: &Cancel,
 ) -> io::Result<Ends> {
     let (done, events) = mpsc::channel();
     let (send, receive) = streams;
@@ -80,7 +78,7 @@ pub fn exchange(
                     flag.store(true, Ordering::Relaxed);
                 }
             }
-            Err(RecvTimeoutError::Timeout) if interrupted() => return Err(io::Error::other("interrupted")),
+            Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(io::Error::other("interrupted")),
             Err(RecvTimeoutError::Timeout) => under_way += 1,
             Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("a thread ended without a word")),
         }
@@ -159,9 +157,4 @@ fn pump(input: &mut impl Read, mut output: impl FnMut(&[u8]) -> io::Result<()>) 
 fn stopped(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<StreamError>());
     matches!(inner, Some(StreamError::Stopped { .. }))
-}
-
-/// Gives a pipe all the room that it may have; anything else stays as it is.
-pub fn enlarge_pipe(fd: impl AsFd) {
-    let _ = rustix::pipe::fcntl_setpipe_size(fd, PIPE);
 }

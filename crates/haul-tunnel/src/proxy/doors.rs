@@ -6,8 +6,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, lookup_host};
 
+use super::error::DoorError;
 use super::forward::{Bind, Listen};
-use crate::exit::Failure;
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 4096;
@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 /// Listens. On more than one address where that takes more than one socket; all have the same port.
-pub async fn open(listen: &Listen, kind: Kind) -> Result<Vec<TcpListener>, Failure> {
+pub async fn open(listen: &Listen, kind: Kind) -> Result<Vec<TcpListener>, DoorError> {
     let (mut listeners, mut port, mut failed) = (Vec::new(), listen.port, None);
     for address in addresses(&listen.bind).await? {
         match bind(SocketAddr::new(address, port), kind) {
@@ -36,17 +36,20 @@ pub async fn open(listen: &Listen, kind: Kind) -> Result<Vec<TcpListener>, Failu
         }
     }
     match failed {
-        Some(error) if listeners.is_empty() || is_taken(&error) => Err(refused(listen, kind, &error)),
+        Some(source) if listeners.is_empty() || is_taken(&source) => {
+            Err(DoorError::Bind { listen: listen.clone(), transparent: kind == Kind::Transparent, source })
+        }
         _ => Ok(listeners),
     }
 }
 
-async fn addresses(bind: &Bind) -> Result<Vec<IpAddr>, Failure> {
+async fn addresses(bind: &Bind) -> Result<Vec<IpAddr>, DoorError> {
     match bind {
         Bind::Unsaid | Bind::Loopback => Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]),
         Bind::All => Ok(vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]),
         Bind::On(name) => {
-            let found = lookup_host((name.as_str(), 0)).await.map_err(|error| Failure::new(format!("{name}: {error}")))?;
+            let found = lookup_host((name.as_str(), 0)).await;
+            let found = found.map_err(|source| DoorError::Name { name: name.to_string(), source })?;
             Ok(found.map(|address| address.ip()).collect())
         }
     }
@@ -69,22 +72,7 @@ fn bind(address: SocketAddr, kind: Kind) -> io::Result<TcpListener> {
 /// Lets the socket take connections to addresses that are not this host's.
 #[cfg(target_os = "linux")]
 fn make_transparent(socket: &Socket, address: SocketAddr) -> io::Result<()> {
-    if address.is_ipv4() {
-        return socket.set_ip_transparent_v4(true);
-    }
-    use std::os::fd::AsRawFd as _;
-    let on: libc::c_int = 1;
-    // SAFETY: the option takes an int, and both pointer and length are those of one.
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_IPV6,
-            libc::IPV6_TRANSPARENT,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if address.is_ipv4() { socket.set_ip_transparent_v4(true) } else { socket.set_ip_transparent_v6(true) }
 }
 
 #[cfg(not(target_os = "linux"))]
@@ -94,17 +82,4 @@ fn make_transparent(_: &Socket, _: SocketAddr) -> io::Result<()> {
 
 fn is_taken(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::AddrInUse
-}
-
-fn refused(listen: &Listen, kind: Kind, error: &io::Error) -> Failure {
-    let failure = Failure::new(format!("cannot listen on {listen}: {error}"));
-    match error.kind() {
-        io::ErrorKind::AddrInUse => failure.hint("another program has the port: end it, or name another port"),
-        io::ErrorKind::PermissionDenied if kind == Kind::Transparent => {
-            failure.hint("a transparent proxy needs root, or the capability CAP_NET_ADMIN or CAP_NET_RAW")
-        }
-        io::ErrorKind::PermissionDenied => failure.hint("ports below 1024 are for root: name a higher one"),
-        io::ErrorKind::AddrNotAvailable => failure.hint("this host does not have the address"),
-        _ => failure,
-    }
 }

@@ -12,8 +12,9 @@ use haul::{Connection, RecvStream, SendStream};
 use haul_peer::ControlOut;
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::exchange::{arrived, enlarge_pipe, receive_all, send_to_end};
+use super::exchange::{arrived, receive_all, send_to_end};
 use super::frame::{Frame, Status};
+use super::local::enlarge_pipe;
 
 /// Standard error goes out as it comes, in pieces of at most this size.
 const PIECE: usize = 16 << 10;

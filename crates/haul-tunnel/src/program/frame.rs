@@ -21,7 +21,7 @@ pub enum Status {
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Frame {
+pub(super) enum Frame {
     /// Standard error.
     Error(Vec<u8>),
     /// The end.

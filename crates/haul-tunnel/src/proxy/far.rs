@@ -12,6 +12,7 @@ use tokio::time::timeout;
 
 use super::dial::dial;
 use super::hub::Hub;
+use super::observer::Event;
 use super::policy::Policy;
 use super::relay::{Reply, Streams, relay};
 use super::wire::{Aim, CODE_RESET, FAILED, NOT_ALLOWED, Refused};
@@ -49,9 +50,9 @@ async fn one(mut streams: Streams, from: SocketAddr, hub: Arc<Hub>, confined: Ar
         None => {}
         Some(Err(refused)) => refuse(streams, from, target.to_string(), &refused, &hub).await,
         Some(Ok(tcp)) => {
-            hub.report.opened(from, &target);
+            hub.tell(Event::Opened { from, to: &target });
             let (moved, result) = relay(tcp, streams, Reply::Had).await;
-            hub.report.closed(from, &target, moved, &result);
+            hub.tell(Event::Closed { from, to: &target, moved, result: &result });
         }
     }
     drop(slot);
@@ -85,7 +86,7 @@ async fn connect(streams: &mut Streams, target: &Target, policies: &[&Policy]) -
 
 /// Says why not. The other side's bytes are declined only when it has the reason: it would else take the connection for reset.
 async fn refuse(mut streams: Streams, from: SocketAddr, to: String, refused: &Refused, hub: &Hub) {
-    hub.report.refused(from, &to, refused);
+    hub.tell(Event::Refused { from, to: &to, refused });
     if streams.0.write_all_async(&refused.to_answer()).await.is_ok() && streams.0.finish().is_ok() {
         let _ = streams.0.wait_acknowledged_async().await;
     }

@@ -7,9 +7,9 @@ use haul::Connection;
 use haul_peer::Refusal;
 use tokio::time::timeout;
 
+use super::error::ClientError;
 use super::relay::Streams;
 use super::wire::{Answer, Opening, read_line, write_line};
-use crate::exit::{Failure, chain, refused};
 
 /// How long the other side may take for its first words, or to hear ours.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -26,7 +26,7 @@ pub struct Session {
 }
 
 /// The client's part: says what it wants, and hears whether it is served.
-pub async fn greet(connection: &Connection, opening: &Opening, host: &str) -> Result<Session, Failure> {
+pub async fn greet(connection: &Connection, opening: &Opening, host: &str) -> Result<Session, ClientError> {
     let talk = async {
         let mut control = connection.open_bi_async().await?;
         write_line(&mut control.0, opening).await?;
@@ -34,12 +34,12 @@ pub async fn greet(connection: &Connection, opening: &Opening, host: &str) -> Re
         io::Result::Ok((control, answer))
     };
     let heard = timeout(PATIENCE, talk).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
-    match heard.map_err(|error| Failure::new(format!("{host}: {}", chain(&error))))? {
+    match heard.map_err(|source| ClientError::Unheard { host: host.to_owned(), source })? {
         (control, Answer::Served { version, listening }) => {
             tracing::debug!(%version, "the other side answers");
             Ok(Session { _control: control, listening })
         }
-        (_, Answer::Refused(refusal)) => Err(refused(&host, &refusal)),
+        (_, Answer::Refused(refusal)) => Err(ClientError::Refused { host: host.to_owned(), refusal }),
     }
 }
 

@@ -5,16 +5,17 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 use std::sync::Arc;
 
 use haul_peer::{Connector, Host, SshHost};
+use haul_tunnel::program::{self, Far};
+use haul_tunnel::rsync::{command, quoted};
 
 use crate::args::{RshArgs, RsyncArgs, SshArgs};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
-use crate::pipe::{Far, joined, run_command};
-use crate::{interrupt, logging, output, tunnel};
+use crate::pipe::{joined, run_command};
+use crate::{interrupt, logging, output};
 
 /// What ssh ends with when it fails itself; rsync and others know this number.
 const FAILED: u8 = 255;
@@ -25,24 +26,8 @@ type Own = (&'static str, OsString);
 /// Runs rsync in the place of this program.
 pub fn run(args: &RsyncArgs) -> Result<Exit, Failure> {
     let (own, rest) = split(args)?;
-    let mut command = Command::new("rsync");
-    if !rest.iter().any(|arg| is_shell_option(arg)) {
-        command.arg("-e").arg(remote_shell(&own, b"")?);
-    }
-    let mut takes_shell = false;
-    for arg in &rest {
-        if std::mem::take(&mut takes_shell) {
-            command.arg(ours(&own, arg)?);
-        } else if let Some((prefix, shell)) = shell_in(arg) {
-            let mut changed = prefix.to_owned();
-            changed.push(ours(&own, shell)?);
-            command.arg(changed);
-        } else {
-            takes_shell = is_shell_option(arg);
-            command.arg(arg);
-        }
-    }
-    let error = command.exec();
+    let shell = |options: &[u8]| remote_shell(&own, options);
+    let error = command(&rest, shell)?.exec();
     let failure = Failure::new(format!("rsync: {error}"));
     Err(if error.kind() == io::ErrorKind::NotFound { failure.hint("install rsync on both hosts") } else { failure })
 }
@@ -63,15 +48,14 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
     let host = SshHost { user: args.user.clone().or(host.user), ..host };
     let ssh = SshArgs { port: args.ssh_port.or(args.ssh.port), ..args.ssh.clone() };
     let connector = Connector {
-        service: tunnel::PROTOCOL,
         ssh: ssh.options(args.quiet, args.verbose > 0),
         udp_port: args.udp_port,
         state: args.state.clone(),
-        bind: None,
-        transport: tunnel::transport(args.mode, args.silence),
+        transport: program::transport(args.mode, args.silence.timeout()),
         tells_outages: !args.quiet,
         tell: Arc::new(User),
         cancel: interrupt::cancel().clone(),
+        ..Connector::new(program::PROTOCOL)
     };
     run_command(&Far { connector, host: Host::Ssh(host) }, joined(&args.command), !args.no_input, &|_| {})
 }
@@ -129,32 +113,6 @@ fn check(own: &[Own]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// `-e` and `--rsh` take the remote shell in the next word; in a bundle, `-ave`, too.
-fn is_shell_option(arg: &OsStr) -> bool {
-    let bytes = arg.as_bytes();
-    let bundle = bytes.starts_with(b"-") && !bytes.starts_with(b"--") && !bytes.starts_with(b"-e") && bytes.ends_with(b"e");
-    // Letters that take a value end the bundle before its last letter.
-    let takes_value = |b: &u8| b"BTfM@".contains(b);
-    bytes == b"-e" || bytes == b"--rsh" || shell_in(arg).is_some() || bundle && !bytes.iter().any(takes_value)
-}
-
-/// The remote shell in the same word: `--rsh=ssh`, `-essh`.
-fn shell_in(arg: &OsStr) -> Option<(&OsStr, &OsStr)> {
-    let bytes = arg.as_bytes();
-    let at = ["--rsh=", "-e"].iter().find(|prefix| bytes.starts_with(prefix.as_bytes()) && bytes.len() > prefix.len())?.len();
-    let (prefix, shell) = bytes.split_at_checked(at)?;
-    Some((OsStr::from_bytes(prefix), OsStr::from_bytes(shell)))
-}
-
-/// The user's `ssh ...` becomes `haul rsh ...`; another remote shell stays what it is.
-fn ours(own: &[Own], shell: &OsStr) -> Result<OsString, Failure> {
-    let words = shell.as_bytes();
-    match words.strip_prefix(b"ssh").filter(|rest| rest.is_empty() || rest.starts_with(b" ")) {
-        Some(options) => remote_shell(own, options),
-        None => Ok(shell.to_owned()),
-    }
-}
-
 /// `haul rsh` with its options, as one word for rsync's -e, which splits it at blanks and understands quotes.
 fn remote_shell(own: &[Own], options: &[u8]) -> Result<OsString, Failure> {
     let program = env::current_exe().map_err(|error| Failure::new(format!("the path of this program: {error}")))?;
@@ -166,24 +124,6 @@ fn remote_shell(own: &[Own], options: &[u8]) -> Result<OsString, Failure> {
     }
     line.extend(options);
     Ok(OsString::from_vec(line))
-}
-
-/// In rsync's -e a quote is written twice inside of quotes.
-fn quoted(word: &OsStr) -> Vec<u8> {
-    let bytes = word.as_bytes();
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+:,~@%=".contains(b);
-    if !bytes.is_empty() && bytes.iter().all(plain) {
-        return bytes.to_vec();
-    }
-    let mut quoted = vec![b'"'];
-    for &byte in bytes {
-        quoted.push(byte);
-        if byte == b'"' {
-            quoted.push(b'"');
-        }
-    }
-    quoted.push(b'"');
-    quoted
 }
 
 #[cfg(test)]
@@ -211,27 +151,9 @@ mod tests {
     }
 
     #[test]
-    fn a_shell_of_the_user_s_is_recognised() {
-        for arg in ["-e", "--rsh", "--rsh=ssh", "-essh", "-ave"] {
-            assert!(is_shell_option(OsStr::new(arg)), "{arg}");
-        }
-        for arg in ["-a", "--delete", "--exclude", "file", "-fe", "--include=e"] {
-            assert!(!is_shell_option(OsStr::new(arg)), "{arg}");
-        }
-    }
-
-    #[test]
-    fn ssh_with_its_options_becomes_haul_rsh() {
-        let own = [("--mode", OsString::from("modest"))];
-        let shell = ours(&own, OsStr::new("ssh -p 2222 -i key")).expect("a path");
-        let text = shell.to_string_lossy();
-        assert!(text.ends_with(" rsh --mode modest -p 2222 -i key"), "{text}");
-        assert_eq!(ours(&own, OsStr::new("sshpass x")).expect("unchanged"), "sshpass x");
-    }
-
-    #[test]
-    fn a_word_survives_rsync_s_splitting() {
-        assert_eq!(quoted(OsStr::new("/opt/haul")), b"/opt/haul");
-        assert_eq!(quoted(OsStr::new("/my \"own\"/haul")), b"\"/my \"\"own\"\"/haul\"");
+    fn the_shell_is_this_program_with_its_options_and_ssh_s() {
+        let own = [("--mode", OsString::from("modest")), ("--remote-haul", OsString::from("/my haul"))];
+        let text = remote_shell(&own, b" -p 2222 -i key").expect("a path").to_string_lossy().into_owned();
+        assert!(text.ends_with(" rsh --mode modest --remote-haul \"/my haul\" -p 2222 -i key"), "{text}");
     }
 }

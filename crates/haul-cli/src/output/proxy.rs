@@ -7,37 +7,54 @@ use std::fmt::Display;
 use std::net::SocketAddr;
 
 use haul::{CloseReason, ConnectionError};
+use haul_tunnel::proxy::{CLOSE_DONE, Cut, Event, Moved, Observer, Refused};
 use serde_json::{Value, json};
 use tracing::{debug, info, warn};
 
-use super::relay::{Cut, Moved};
-use super::session::CLOSE_DONE;
-use super::wire::Refused;
-use crate::exit::chain;
-use crate::output;
+use crate::exit::{Failure, chain};
+use crate::interrupt;
 
 /// Tells of what happens.
 #[derive(Debug, Clone, Copy)]
-pub struct Report {
+pub struct ProxyReport {
     /// By JSON too.
     pub json: bool,
 }
 
-impl Report {
-    /// A port is listened on.
-    pub fn listening(self, address: &dyn Display, to: &dyn Display) {
+impl Observer for ProxyReport {
+    fn event(&self, event: Event<'_>) {
+        match event {
+            Event::Listening { address, to } => self.listening(address, to),
+            Event::Connected { peer } => self.connected(peer),
+            Event::Lost { peer, error } => self.lost(peer, error),
+            Event::AsksNothing { peer, error } => info!("{peer}: it asks for nothing: {}", chain(error)),
+            Event::TurnedAway { peer, refusal } => warn!("{peer}: turned away: {refusal}"),
+            Event::Unreached { peer, error } => warn!("{peer}: {}", Failure::from(error)),
+            Event::Opened { from, to } => self.opened(from, to),
+            Event::Closed { from, to, moved, result } => self.closed(from, to, moved, result),
+            Event::Refused { from, to, refused } => self.refused(from, to, refused),
+            Event::TooFewFiles { files, enough_for, most } => warn!(
+                "the system lets this process have {files} files: {enough_for} connections at once instead of {most}; \
+                 raise the hard limit (ulimit -Hn, LimitNOFILE= of a systemd unit), or lower --max-connections"
+            ),
+        }
+    }
+}
+
+impl ProxyReport {
+    fn listening(self, address: &dyn Display, to: &dyn Display) {
         info!("listening on {address}, for {to}");
         self.event(|| json!({ "event": "listening", "address": address.to_string(), "to": to.to_string() }));
     }
 
-    /// The other side is there.
-    pub fn connected(self, peer: &dyn Display) {
+    fn connected(self, peer: &dyn Display) {
+        // From now on an end has connections to cut.
+        interrupt::under_way();
         info!("connected to {peer}");
         self.event(|| json!({ "event": "connected", "peer": peer.to_string() }));
     }
 
-    /// The other side is there no more.
-    pub fn lost(self, peer: &dyn Display, error: &ConnectionError) {
+    fn lost(self, peer: &dyn Display, error: &ConnectionError) {
         let why = chain(error);
         match error {
             ConnectionError::Ended(CloseReason::Peer { code: CLOSE_DONE, .. }) | ConnectionError::ClosedHere => {
@@ -48,14 +65,12 @@ impl Report {
         self.event(|| json!({ "event": "lost", "peer": peer.to_string(), "error": why }));
     }
 
-    /// A TCP connection is carried.
-    pub fn opened(self, from: SocketAddr, to: &dyn Display) {
+    fn opened(self, from: SocketAddr, to: &dyn Display) {
         debug!("{from} to {to}: open");
         self.event(|| json!({ "event": "open", "from": from.to_string(), "to": to.to_string() }));
     }
 
-    /// It is over.
-    pub fn closed(self, from: SocketAddr, to: &dyn Display, moved: Moved, result: &Result<(), Cut>) {
+    fn closed(self, from: SocketAddr, to: &dyn Display, moved: Moved, result: &Result<(), Cut>) {
         let end = match result {
             Err(Cut::Refused(refused)) => return self.refused(from, to, refused),
             Ok(()) => "done".to_owned(),
@@ -72,8 +87,7 @@ impl Report {
         });
     }
 
-    /// It did not come about.
-    pub fn refused(self, from: SocketAddr, to: &dyn Display, refused: &Refused) {
+    fn refused(self, from: SocketAddr, to: &dyn Display, refused: &Refused) {
         warn!("{from} to {to}: refused: {}", refused.why);
         self.event(|| {
             json!({
@@ -84,7 +98,7 @@ impl Report {
 
     fn event(self, event: impl FnOnce() -> Value) {
         if self.json {
-            output::print_event(&event());
+            super::print_event(&event());
         }
     }
 }

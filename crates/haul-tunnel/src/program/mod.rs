@@ -1,4 +1,4 @@
-//! A tunnel: streams of bytes between programs, over one connection.
+//! Streams of bytes between programs, over one connection.
 //!
 //! ```text
 //!   client                                     server
@@ -9,36 +9,51 @@
 //! ```
 //!
 //! The client opens both streams at once and waits for no answer: asking costs no round trip.
+//!
+//! ```text
+//!   client     who asks: connects to one that listens, or has a command run by way of ssh
+//!   listen     who waits for another program
+//!   server     what both kinds of serving have in common; the far side of ssh
+//!   command    a command and its streams
+//!   transfer   bytes both ways, and how it went; exchange is the moving itself
+//!   local      this program's own ends of the streams
+//!   opening, frame   what is said
+//! ```
 
+mod client;
 mod command;
+mod error;
 mod exchange;
 mod frame;
+mod listen;
+mod local;
 mod opening;
 mod server;
+mod transfer;
 
-use crate::args::SilenceArgs;
+use std::time::Duration;
+
 use haul::{Bytes, ControllerChoice, TransportConfig};
 
-pub use exchange::{Ends, Stop, enlarge_pipe, exchange};
-pub use frame::{Frame, Status};
-pub use opening::{Ask, ask};
+pub use client::{Far, Ran};
+pub use error::{ListenError, TunnelError};
+pub use exchange::Ends;
+pub use frame::Status;
+pub use listen::{ListenSettings, Listener};
+pub use local::Local;
+pub use opening::Ask;
 pub use server::{Session, serve_account};
+pub use transfer::Outcome;
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-tunnel/1";
 /// A tunnel has one stream with much in it: it starts with what a connection starts with.
 const STREAM_WINDOW: Bytes = Bytes::mib(64);
 
-/// How the connection of a tunnel behaves.
-pub fn transport(controller: ControllerChoice, silence: SilenceArgs) -> TransportConfig {
+/// How the connection of a tunnel behaves. `idle_timeout` is the silence after which it is given up; of both sides the shorter one counts.
+pub fn transport(controller: ControllerChoice, idle_timeout: Duration) -> TransportConfig {
     // The programs at its ends may well greet each other before one of them has much to say.
-    TransportConfig {
-        controller,
-        stream_window: STREAM_WINDOW,
-        filler: true,
-        idle_timeout: silence.timeout(),
-        ..TransportConfig::default()
-    }
+    TransportConfig { controller, stream_window: STREAM_WINDOW, filler: true, idle_timeout, ..TransportConfig::default() }
 }
 
 /// Close code: everything asked for was done.

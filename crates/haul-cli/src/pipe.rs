@@ -1,27 +1,19 @@
 //! `haul pipe`: standard input and output, connected to a program on another host.
-//!
-//! ```text
-//!   listen     -l: waits for the other side
-//!   far        the other side: connects to one that listens, or has a command run by way of ssh
-//!   transfer   bytes both ways, and how it went
-//!   standard   standard input, which can be given up, and output
-//! ```
 
-mod far;
-mod listen;
-mod standard;
-mod transfer;
-
+use std::io;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
-use haul::TransportConfig;
-use haul_peer::{Connector, DaemonHost, Host, SshHost};
+use haul::{BitRate, Bytes, TransportConfig};
+use haul_peer::{Connector, DaemonHost, Host, SshHost, StateDir, keys};
+use haul_tunnel::program::{self, Far, ListenSettings, Listener, Local, Outcome, Session};
+use serde_json::json;
 
-pub use self::far::{Far, run_command};
 use crate::args::PipeArgs;
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
-use crate::{interrupt, logging, tunnel};
+use crate::output::PeerOutput;
+use crate::{interrupt, logging, output};
 
 /// Runs the command.
 pub fn run(args: &PipeArgs) -> Result<Exit, Failure> {
@@ -32,13 +24,100 @@ pub fn run(args: &PipeArgs) -> Result<Exit, Failure> {
         Role::Connect { .. } | Role::Command { .. } => interrupt::watch_connecting(),
     }
     match role {
-        Role::Listen { port } => listen::run(args, port),
-        Role::Connect { host } => far::connect(args, &host),
+        Role::Listen { port } => listen(args, port),
+        Role::Connect { host } => connect(args, host),
         Role::Command { host, line } => {
             let far = Far { connector: connector(args), host: Host::Ssh(host) };
-            let code = run_command(&far, line, !args.detach, &|outcome| transfer::tell(args, outcome))?;
-            Ok(Exit::Code(code))
+            run_command(&far, line, !args.detach, &|outcome| tell(args, outcome)).map(Exit::Code)
         }
+    }
+}
+
+/// Waits for one client, or for one after another.
+fn listen(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
+    let state = StateDir::find(args.state.as_deref())?;
+    let (identity, _) = keys::load_or_make(&state)?;
+    let key = identity.public_key().fingerprint();
+    let listener = Listener::bind(ListenSettings {
+        identity,
+        authorized: (!args.anyone).then_some(state),
+        address: args.source,
+        family: args.ssh.usual.family(),
+        port,
+        transport: transport(args),
+    })?;
+    if !args.quiet {
+        let port = listener.local_addr().port();
+        output::print_line(&format!("listening on UDP port {port}; on the other host: haul pipe --key {key} THIS_HOST {port}"));
+    }
+    let mut served = 0;
+    while let Some(session) = listener.next(interrupt::cancel()) {
+        served += 1;
+        match serve(args, session) {
+            Ok(()) if args.keep => {}
+            Err(failure) if args.keep && !interrupt::requested() => output::print_failure(&failure),
+            result => return result.map(|()| Exit::Done),
+        }
+    }
+    // With -k this is how it ends.
+    if args.keep && served > 0 { Ok(Exit::Done) } else { Ok(Exit::Interrupted) }
+}
+
+fn serve(args: &PipeArgs, mut session: Session) -> Result<(), Failure> {
+    let outcome = session.carry(standard(!args.detach)?, interrupt::cancel())?;
+    tell(args, &outcome);
+    session.part();
+    Ok(())
+}
+
+/// Connects to one that listens.
+fn connect(args: &PipeArgs, host: DaemonHost) -> Result<Exit, Failure> {
+    let host = match args.key {
+        Some(key) => Host::Pinned(host, key),
+        None => Host::Daemon(host),
+    };
+    let far = Far { connector: connector(args), host };
+    let outcome = far.pipe(standard(!args.detach)?)?;
+    tell(args, &outcome);
+    Ok(Exit::Done)
+}
+
+/// Has a command run; gives its exit status.
+pub fn run_command(far: &Far, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome)) -> Result<u8, Failure> {
+    let ran = far.command(line, standard(reads)?, PeerOutput::default())?;
+    tell(&ran.outcome);
+    let ended_first = || Failure::new(format!("{}: the connection ended before the command", far.host));
+    ran.status.map(program::Status::code).ok_or_else(ended_first)
+}
+
+/// Standard input, if it is to be read, and standard output, without buffers of their own.
+fn standard(reads: bool) -> Result<Local, Failure> {
+    let local = || {
+        let input = if reads { Some(io::stdin().as_fd().try_clone_to_owned()?) } else { None };
+        io::Result::Ok(Local { input, output: io::stdout().as_fd().try_clone_to_owned()? })
+    };
+    local().map_err(|error| Failure::new(format!("standard input and output: {error}")))
+}
+
+/// Says how it went, as much as was asked for.
+fn tell(args: &PipeArgs, outcome: &Outcome) {
+    let Outcome { ends, elapsed, rtt, loss } = outcome;
+    let rate = BitRate::of(Bytes(ends.sent.max(ends.received)), *elapsed);
+    if args.json {
+        let line = json!({
+            "sent_bytes": ends.sent, "received_bytes": ends.received, "elapsed_s": elapsed.as_secs_f64(), "rate_bps": rate.as_bps(),
+            "rtt_us": rtt.as_micros() as u64, "loss": loss.as_f64(), "reader_gone": ends.reader_gone,
+        });
+        output::print_line(&line.to_string());
+    } else if args.verbose > 0 {
+        output::print_line(&format!(
+            "sent {}, received {} in {:.1} s ({rate}); round-trip time {:.1} ms, loss {:.2} %",
+            Bytes(ends.sent),
+            Bytes(ends.received),
+            elapsed.as_secs_f64(),
+            rtt.as_secs_f64() * 1e3,
+            loss.as_f64() * 100.0
+        ));
     }
 }
 
@@ -91,20 +170,19 @@ fn port(text: &str) -> Result<u16, Failure> {
 
 fn connector(args: &PipeArgs) -> Connector {
     Connector {
-        service: tunnel::PROTOCOL,
         ssh: args.ssh.options(args.quiet, args.verbose > 1),
         udp_port: args.udp_port,
         state: args.state.clone(),
-        bind: None,
         transport: transport(args),
         tells_outages: !args.quiet,
         tell: Arc::new(User),
         cancel: interrupt::cancel().clone(),
+        ..Connector::new(program::PROTOCOL)
     }
 }
 
 fn transport(args: &PipeArgs) -> TransportConfig {
-    TransportConfig { rate_limit: args.limit.map(|limit| limit.0), ..tunnel::transport(args.mode, args.silence) }
+    TransportConfig { rate_limit: args.limit.map(|limit| limit.0), ..program::transport(args.mode, args.silence.timeout()) }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ struct Opening {
 }
 
 /// A client's request under way: the answer is taken off the control stream when it is read.
-pub struct Asked {
+pub(super) struct Asked {
     /// Answers and frames come from here.
     pub control: RecvStream,
     /// To the other program.
@@ -41,7 +41,7 @@ pub struct Asked {
 }
 
 /// Asks, and opens the data stream.
-pub fn ask(connection: &Connection, ask: Ask) -> io::Result<Asked> {
+pub(super) fn ask(connection: &Connection, ask: Ask) -> io::Result<Asked> {
     let (mut control_out, control) = connection.open_bi()?;
     control_out.write_all(&to_line(&Opening { version: env!("CARGO_PKG_VERSION").into(), ask }))?;
     let (send, receive) = connection.open_bi()?;
@@ -49,7 +49,7 @@ pub fn ask(connection: &Connection, ask: Ask) -> io::Result<Asked> {
 }
 
 /// Reads what a client asks for.
-pub fn read_ask(control: &mut BufReader<RecvStream>) -> io::Result<Ask> {
+pub(super) fn read_ask(control: &mut BufReader<RecvStream>) -> io::Result<Ask> {
     let mut line = Vec::new();
     control.by_ref().take(MAX_OPENING).read_until(b'\n', &mut line)?;
     let opening: Opening = serde_json::from_slice(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
@@ -58,7 +58,7 @@ pub fn read_ask(control: &mut BufReader<RecvStream>) -> io::Result<Ask> {
 }
 
 /// Grants what was asked for.
-pub fn granted() -> Vec<u8> {
+pub(super) fn granted() -> Vec<u8> {
     to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() })
 }
 

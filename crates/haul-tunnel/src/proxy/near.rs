@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::dial::prepare;
 use super::hub::{Hub, Slot};
+use super::observer::Event;
 use super::relay::{Reply, Streams, cut, relay, reset, resets_when_dropped};
 use super::socks;
 use super::wire::{Aim, FAILED, Refused};
@@ -93,7 +94,7 @@ impl Visit {
             Ok(streams) => streams,
             Err(refused) => {
                 reset(client);
-                self.hub.report.refused(self.from, aim, &refused);
+                self.hub.tell(Event::Refused { from: self.from, to: aim, refused: &refused });
                 return Ok(());
             }
         };
@@ -111,7 +112,7 @@ impl Visit {
         let mut streams = match self.open_and_hear(&aim).await {
             Ok(streams) => streams,
             Err(refused) => {
-                self.hub.report.refused(self.from, &aim, &refused);
+                self.hub.tell(Event::Refused { from: self.from, to: &aim, refused: &refused });
                 return socks::reply(&mut client, refused.code).await;
             }
         };
@@ -134,9 +135,9 @@ impl Visit {
     }
 
     async fn carry(&self, client: TcpStream, streams: Streams, aim: &Aim, reply: Reply) {
-        self.hub.report.opened(self.from, aim);
+        self.hub.tell(Event::Opened { from: self.from, to: aim });
         let (moved, result) = relay(client, streams, reply).await;
-        self.hub.report.closed(self.from, aim, moved, &result);
+        self.hub.tell(Event::Closed { from: self.from, to: aim, moved, result: &result });
     }
 
     /// Opens a stream to a target; the other side's answer is still to come.

@@ -1,53 +1,70 @@
 //! The serving side of a tunnel.
 
 use std::io::{self, BufReader, Write as _};
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
 
 use haul::{Connection, RecvStream, SendStream};
-use haul_files::Cancel;
 use haul_peer::{ControlOut, Farewell, Refusal, Reply, to_line};
+use haul_units::Cancel;
 
-use super::opening::{granted, read_ask};
-use super::{Ask, CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command};
-
-/// How often to look whether the tunnel is to end.
-const LOOK: Duration = Duration::from_millis(50);
+use super::error::TunnelError;
+use super::local::Local;
+use super::opening::{Ask, granted, read_ask};
+use super::transfer::{self, Outcome};
+use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command};
 
 /// A client that has asked for something.
 pub struct Session {
     /// The connection to it.
-    pub connection: Connection,
+    pub(super) connection: Connection,
     /// What it wants.
-    pub ask: Ask,
+    pub(super) ask: Ask,
     /// Answers and frames go here.
-    pub control_out: ControlOut,
+    control_out: ControlOut,
     _control_in: BufReader<RecvStream>,
 }
 
 impl Session {
     /// Waits for what the client asks.
-    pub fn accept(connection: Connection) -> io::Result<Self> {
+    pub(super) fn accept(connection: Connection) -> io::Result<Self> {
         let (send, receive) = connection.accept_bi()?;
         let mut control_in = BufReader::new(receive);
         let ask = read_ask(&mut control_in)?;
         Ok(Self { connection, ask, control_out: ControlOut::new(send), _control_in: control_in })
     }
 
+    /// Connects the client's streams with these, until both directions have ended. Then the client is waiting to be [parted](Self::part) from.
+    pub fn carry(&mut self, local: Local, cancel: &Cancel) -> Result<Outcome, TunnelError> {
+        let connection = self.connection.clone();
+        let moved = self.grant().and_then(|streams| transfer::carry(&connection, streams, local, &Arc::default(), cancel));
+        moved.map_err(|source| {
+            connection.close(CLOSE_ABORTED, &source.to_string());
+            if cancel.is_cancelled() {
+                return TunnelError::Cancelled;
+            }
+            TunnelError::Broken { peer: connection.remote_addr().to_string(), source }
+        })
+    }
+
+    /// Lets the client hear that all is done.
+    pub fn part(self) {
+        self.end(CLOSE_DONE, "done");
+    }
+
     /// Says yes; the data stream follows.
-    pub fn grant(&mut self) -> io::Result<(SendStream, RecvStream)> {
+    fn grant(&mut self) -> io::Result<(SendStream, RecvStream)> {
         self.control_out.write_all(&granted())?;
         Ok(self.connection.accept_bi()?)
     }
 
     /// Says no, and waits until the client has heard it.
-    pub fn refuse(mut self, refusal: &Refusal) {
+    pub(super) fn refuse(mut self, refusal: &Refusal) {
         let _ = self.control_out.write_all(&to_line(&Reply::Refused(refusal.clone())));
-        self.part(CLOSE_REFUSED, &refusal.error);
+        self.end(CLOSE_REFUSED, &refusal.error);
     }
 
     /// Sees the last word off; then the client closes, or this side does.
-    pub fn part(self, code: u64, reason: &str) {
+    fn end(self, code: u64, reason: &str) {
         let Self { connection, control_out, .. } = self;
         Farewell { connection, control_out, code, reason: reason.to_owned() }.part(&Cancel::new());
     }
@@ -61,13 +78,15 @@ pub fn serve_account(connection: Connection, refusal: Option<Refusal>, cancel: &
         session.refuse(&refusal);
         return Ok(true);
     }
-    end_when_cancelled(session.connection.clone(), cancel.clone());
+    // A command that ssh's end finds running loses its connection, and with it its streams.
+    let connection = session.connection.clone();
+    let _hook = cancel.on_cancel(move || connection.close(CLOSE_ABORTED, "ssh has ended"));
     match std::mem::replace(&mut session.ask, Ask::Pipe) {
         Ask::Command(line) => {
             let streams = session.grant()?;
             let result = command::serve(&line, session.connection.clone(), streams, session.control_out.clone());
             match &result {
-                Ok(()) => session.part(CLOSE_DONE, "done"),
+                Ok(()) => session.part(),
                 Err(error) => session.connection.close(CLOSE_ABORTED, &error.to_string()),
             }
             result.map(|()| true)
@@ -78,14 +97,4 @@ pub fn serve_account(connection: Connection, refusal: Option<Refusal>, cancel: &
             Ok(true)
         }
     }
-}
-
-/// A command that ssh's end finds running loses its connection, and with it its streams.
-fn end_when_cancelled(connection: Connection, cancel: Cancel) {
-    thread::spawn(move || {
-        while !cancel.is_cancelled() {
-            thread::park_timeout(LOOK);
-        }
-        connection.close(CLOSE_ABORTED, "ssh has ended");
-    });
 }

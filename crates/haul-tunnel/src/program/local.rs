@@ -1,31 +1,52 @@
-//! Standard input that can be given up, for a terminal never ends by itself; and standard output.
+//! This program's ends of the streams: input that can be given up, for a terminal never ends by itself, and output.
 //!
 //! Either may have been made non-blocking by whoever shares it (rsync does so): then there is waiting to do here.
 
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd};
+use std::io::{self, ErrorKind, IsTerminal as _, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+/// The largest pipe that Linux gives to anybody.
+const PIPE: usize = 1 << 20;
 /// How often to look whether it has been given up.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 
-/// Reads a file, a pipe or a terminal until its end, or until told to stop.
+/// Where the bytes of this side come from, and where those of the other side go: files, pipes, sockets or a terminal.
 #[derive(Debug)]
-pub struct Input {
-    file: Option<File>,
-    stop: Arc<AtomicBool>,
+pub struct Local {
+    /// Sent until its end; without it the end is all that is sent. A terminal, which never ends, is given up when the other side has ended.
+    pub input: Option<OwnedFd>,
+    /// Written to.
+    pub output: OwnedFd,
 }
 
-impl Input {
-    /// Standard input; nothing at all if it is not `wanted`.
-    pub fn standard(wanted: bool, stop: Arc<AtomicBool>) -> io::Result<Self> {
-        let file = if wanted { Some(File::from(io::stdin().as_fd().try_clone_to_owned()?)) } else { None };
-        Ok(Self { file, stop })
+impl Local {
+    /// Both ends, `stop` the input's; and whether that ends by itself.
+    pub(super) fn open(self, stop: &Arc<AtomicBool>) -> (Input, Output, bool) {
+        let Self { input, output } = self;
+        let ends = input.as_ref().is_none_or(|input| {
+            enlarge_pipe(input);
+            !input.is_terminal()
+        });
+        enlarge_pipe(&output);
+        (Input { file: input.map(File::from), stop: Arc::clone(stop) }, Output(File::from(output)), ends)
     }
+}
+
+/// Gives a pipe all the room that it may have; anything else stays as it is.
+pub(super) fn enlarge_pipe(fd: impl AsFd) {
+    let _ = rustix::pipe::fcntl_setpipe_size(fd, PIPE);
+}
+
+/// Reads a file, a pipe or a terminal until its end, or until told to stop.
+#[derive(Debug)]
+pub(super) struct Input {
+    file: Option<File>,
+    stop: Arc<AtomicBool>,
 }
 
 impl Read for Input {
@@ -48,20 +69,7 @@ impl Read for Input {
 
 /// Writes to a file, a pipe or a terminal.
 #[derive(Debug)]
-pub struct Output(File);
-
-impl Output {
-    /// Standard output, without a buffer of its own.
-    pub fn standard() -> io::Result<Self> {
-        Ok(Self(File::from(io::stdout().as_fd().try_clone_to_owned()?)))
-    }
-}
-
-impl AsFd for Output {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
+pub(super) struct Output(File);
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {

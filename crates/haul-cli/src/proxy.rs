@@ -1,0 +1,166 @@
+//! `haul proxy`: TCP connections across one haul connection.
+
+use std::ffi::OsStr;
+use std::sync::Arc;
+
+use haul::{Fingerprint, TransportConfig};
+use haul_peer::{Connector, DaemonHost, Host, PortRange, SshHost, StateDir, keys};
+use haul_tunnel::proxy::{self, Aim, Bind, Client, Door, Duty, Kind, Listen, Observer, RemoteForward, Server, ServerSettings};
+
+use crate::args::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs, SshArgs};
+use crate::exit::{Exit, Failure};
+use crate::meanwhile::User;
+use crate::output::ProxyReport;
+use crate::{interrupt, logging};
+
+/// Runs the command.
+pub fn run(args: &ProxyArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        None => over_ssh(args),
+        Some(ProxyCommand::Serve(args)) => serve(args),
+        Some(ProxyCommand::Connect(args)) => connect(args),
+    }
+}
+
+/// `haul proxy user@host -L .. -R .. -D ..`.
+fn over_ssh(args: &ProxyArgs) -> Result<Exit, Failure> {
+    let host = args.host.as_deref().ok_or_else(|| Failure::new("no host named"))?;
+    let host = ssh_host(host)?;
+    let doors = doors_of(&args.forwards);
+    if doors.is_empty() && args.remote.is_empty() {
+        return Err(Failure::new(format!("{host}: nothing to forward"))
+            .hint("name ports with -L, -R or -D, for instance -L 8080:localhost:80; `haul proxy --help` shows all ways"));
+    }
+    let opened = |remote: &RemoteForward| RemoteForward {
+        listen: remote.listen.clone().opened(args.forwards.gateway_ports),
+        target: remote.target.clone(),
+    };
+    let client = Client {
+        connector: connector(&args.carriage, &args.ssh, args.udp_port),
+        host: Host::Ssh(host),
+        doors,
+        remote: args.remote.iter().map(opened).collect(),
+        most_connections: args.carriage.max_connections,
+        stays: false,
+        observer: report(&args.carriage),
+    };
+    ask(&client, &args.carriage)
+}
+
+/// `haul proxy connect`.
+fn connect(args: &ProxyConnectArgs) -> Result<Exit, Failure> {
+    let host = remote(&args.remote, args.key)?;
+    if matches!(host, Host::Ssh(_)) && !args.listen.is_empty() && args.to.is_none() {
+        return Err(Failure::new(format!("{host}: over ssh the other side has no target of its own"))
+            .hint("name one with --to HOST:PORT, or with -L PORT:HOST:HOSTPORT"));
+    }
+    let aim = args.to.clone().map_or(Aim::Numbered(0), Aim::Named);
+    let to_target = |listen: &Listen| Door {
+        listen: listen.clone().opened(args.forwards.gateway_ports),
+        kind: Kind::Plain,
+        duty: Duty::To(aim.clone()),
+    };
+    let onwards = args.transparent.map(|port| Door {
+        listen: Listen { bind: Bind::All, port },
+        kind: Kind::Transparent,
+        duty: Duty::Onwards,
+    });
+    let client = Client {
+        connector: connector(&args.carriage, &args.ssh, args.udp_port),
+        host,
+        doors: args.listen.iter().map(to_target).chain(onwards).chain(doors_of(&args.forwards)).collect(),
+        remote: Vec::new(),
+        most_connections: args.carriage.max_connections,
+        stays: true,
+        observer: report(&args.carriage),
+    };
+    ask(&client, &args.carriage)
+}
+
+fn ask(client: &Client, args: &CarriageArgs) -> Result<Exit, Failure> {
+    start_log(args);
+    interrupt::watch_connecting();
+    client.run()?;
+    Ok(Exit::Done)
+}
+
+/// `haul proxy serve`.
+fn serve(args: &ProxyServeArgs) -> Result<Exit, Failure> {
+    start_log(&args.carriage);
+    interrupt::watch();
+    let state = StateDir::find(args.carriage.state.as_deref())?;
+    let (identity, _) = keys::load_or_make(&state)?;
+    let server = Server::bind(ServerSettings {
+        identity,
+        authorized: (!args.anyone).then_some(state),
+        address: args.bind,
+        port: args.port,
+        targets: args.to.clone(),
+        allow: args.allow.clone(),
+        most_connections: args.carriage.max_connections,
+        transport: transport(&args.carriage),
+        guests: args.guests.places(args.max_clients),
+        observer: report(&args.carriage),
+    })?;
+    server.run(interrupt::cancel())?;
+    Ok(Exit::Done)
+}
+
+fn start_log(args: &CarriageArgs) {
+    // A program that reads events does not want to be told everything twice.
+    logging::start(logging::Audience::Operator, args.verbose, args.quiet || args.json);
+}
+
+fn report(args: &CarriageArgs) -> Arc<dyn Observer> {
+    Arc::new(ProxyReport { json: args.json })
+}
+
+fn transport(args: &CarriageArgs) -> TransportConfig {
+    proxy::transport(args.mode, args.limit.map(|limit| limit.0), args.silence.timeout())
+}
+
+/// The ports of `-L` and `-D`.
+fn doors_of(args: &ForwardArgs) -> Vec<Door> {
+    let door = |listen: &Listen, duty| Door { listen: listen.clone().opened(args.gateway_ports), kind: Kind::Plain, duty };
+    let local = args.local.iter().map(|forward| door(&forward.listen, Duty::To(Aim::Named(forward.target.clone()))));
+    local.chain(args.dynamic.iter().map(|listen| door(listen, Duty::Socks))).collect()
+}
+
+fn connector(args: &CarriageArgs, ssh: &SshArgs, udp_port: Option<PortRange>) -> Connector {
+    Connector {
+        ssh: ssh.options(args.quiet, args.verbose > 1),
+        udp_port,
+        state: args.state.clone(),
+        transport: transport(args),
+        tells_outages: !args.quiet,
+        tell: Arc::new(User),
+        cancel: interrupt::cancel().clone(),
+        ..Connector::new(proxy::PROTOCOL)
+    }
+}
+
+/// `haul://HOST[:PORT]`, `HOST[:PORT]` or `USER@HOST`.
+fn remote(text: &str, key: Option<Fingerprint>) -> Result<Host, Failure> {
+    if let Some(daemon) = text.strip_prefix("haul://") {
+        return daemon_host(daemon.trim_end_matches('/'), key);
+    }
+    if text.contains('@') {
+        return ssh_host(text.as_ref()).map(Host::Ssh);
+    }
+    daemon_host(text, key)
+}
+
+fn daemon_host(text: &str, key: Option<Fingerprint>) -> Result<Host, Failure> {
+    let parsed = DaemonHost::parse_or(text, PROXY_PORT);
+    let host = |host| match key {
+        Some(key) => Host::Pinned(host, key),
+        None => Host::Daemon(host),
+    };
+    parsed.map(host).map_err(|error| {
+        Failure::new(error).hint("write HOST[:PORT] of a `haul proxy serve`, or USER@HOST to be reached through ssh")
+    })
+}
+
+fn ssh_host(text: &OsStr) -> Result<SshHost, Failure> {
+    SshHost::parse(text).map_err(|error| Failure::new(error).hint("write [USER@]HOST, as for ssh"))
+}

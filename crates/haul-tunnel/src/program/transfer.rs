@@ -1,0 +1,42 @@
+//! Bytes both ways between this side's streams and the other side's, and how it went.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use haul::{Connection, RecvStream, SendStream};
+use haul_units::{Cancel, Ratio};
+
+use super::exchange::{Ends, Stop, exchange};
+use super::local::Local;
+use crate::clock;
+
+/// What was moved, and over what path.
+#[derive(Debug, Clone, Copy)]
+pub struct Outcome {
+    /// Bytes of both directions.
+    pub ends: Ends,
+    /// How long it took.
+    pub elapsed: Duration,
+    /// Round-trip time in the end, smoothed.
+    pub rtt: Duration,
+    /// Part of this side's packets that were lost.
+    pub loss: Ratio,
+}
+
+/// Moves bytes until both directions have ended. `stop` ends our own; so does the peer's end, where our input never ends by itself.
+pub(super) fn carry(
+    connection: &Connection,
+    streams: (SendStream, RecvStream),
+    local: Local,
+    stop: &Arc<AtomicBool>,
+    cancel: &Cancel,
+) -> io::Result<Outcome> {
+    let started = clock::now();
+    let (input, output, ends_by_itself) = local.open(stop);
+    let give_up = if ends_by_itself { Stop::AtEnd } else { Stop::WithPeer(stop) };
+    let ends = exchange(input, output, streams, give_up, cancel)?;
+    let stats = connection.stats();
+    Ok(Outcome { ends, elapsed: clock::now() - started, rtt: stats.rtt, loss: stats.loss })
+}

@@ -1,0 +1,111 @@
+//! rsync with another remote shell in the place of ssh.
+//!
+//! rsync starts a program that connects it with another one over there, ssh unless `-e` says otherwise, and splits what `-e` says at blanks itself.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::Command;
+
+/// rsync with these arguments, and a shell of the caller's wherever it would start ssh: `shell` makes the word for `-e` of the options that ssh was to have (` -p 2222`, with the blank before it; empty
+/// where there are none). Another remote shell that the arguments name stays what it is.
+pub fn command<E>(arguments: &[OsString], shell: impl Fn(&[u8]) -> Result<OsString, E>) -> Result<Command, E> {
+    let mut command = Command::new("rsync");
+    if !arguments.iter().any(|argument| is_shell_option(argument)) {
+        command.arg("-e").arg(shell(b"")?);
+    }
+    let mut takes_shell = false;
+    for argument in arguments {
+        if std::mem::take(&mut takes_shell) {
+            command.arg(in_place_of(argument, &shell)?);
+        } else if let Some((prefix, named)) = shell_in(argument) {
+            let mut changed = prefix.to_owned();
+            changed.push(in_place_of(named, &shell)?);
+            command.arg(changed);
+        } else {
+            takes_shell = is_shell_option(argument);
+            command.arg(argument);
+        }
+    }
+    Ok(command)
+}
+
+/// A word that survives rsync's splitting: in `-e` a quote is written twice inside of quotes.
+pub fn quoted(word: &OsStr) -> Vec<u8> {
+    let bytes = word.as_bytes();
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+:,~@%=".contains(b);
+    if !bytes.is_empty() && bytes.iter().all(plain) {
+        return bytes.to_vec();
+    }
+    let mut quoted = vec![b'"'];
+    for &byte in bytes {
+        quoted.push(byte);
+        if byte == b'"' {
+            quoted.push(b'"');
+        }
+    }
+    quoted.push(b'"');
+    quoted
+}
+
+/// `-e` and `--rsh` take the remote shell in the next word; in a bundle, `-ave`, too.
+fn is_shell_option(argument: &OsStr) -> bool {
+    let bytes = argument.as_bytes();
+    let bundle = bytes.starts_with(b"-") && !bytes.starts_with(b"--") && !bytes.starts_with(b"-e") && bytes.ends_with(b"e");
+    // Letters that take a value end the bundle before its last letter.
+    let takes_value = |b: &u8| b"BTfM@".contains(b);
+    bytes == b"-e" || bytes == b"--rsh" || shell_in(argument).is_some() || bundle && !bytes.iter().any(takes_value)
+}
+
+/// The remote shell in the same word: `--rsh=ssh`, `-essh`.
+fn shell_in(argument: &OsStr) -> Option<(&OsStr, &OsStr)> {
+    let bytes = argument.as_bytes();
+    let at = ["--rsh=", "-e"].iter().find(|prefix| bytes.starts_with(prefix.as_bytes()) && bytes.len() > prefix.len())?.len();
+    let (prefix, shell) = bytes.split_at_checked(at)?;
+    Some((OsStr::from_bytes(prefix), OsStr::from_bytes(shell)))
+}
+
+/// `ssh ...` becomes the caller's shell with the same options; another remote shell stays what it is.
+fn in_place_of<E>(named: &OsStr, shell: impl Fn(&[u8]) -> Result<OsString, E>) -> Result<OsString, E> {
+    match named.as_bytes().strip_prefix(b"ssh").filter(|rest| rest.is_empty() || rest.starts_with(b" ")) {
+        Some(options) => shell(options),
+        None => Ok(named.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use super::*;
+
+    fn with_shell(line: &[&str]) -> Vec<String> {
+        let arguments: Vec<OsString> = line.iter().map(OsString::from).collect();
+        let shell = |options: &[u8]| Ok::<_, Infallible>(format!("haul rsh{}", String::from_utf8_lossy(options)).into());
+        let Ok(command) = command(&arguments, shell);
+        command.get_args().map(|argument| argument.to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn a_shell_of_the_user_s_is_recognised() {
+        for arg in ["-e", "--rsh", "--rsh=ssh", "-essh", "-ave"] {
+            assert!(is_shell_option(OsStr::new(arg)), "{arg}");
+        }
+        for arg in ["-a", "--delete", "--exclude", "file", "-fe", "--include=e"] {
+            assert!(!is_shell_option(OsStr::new(arg)), "{arg}");
+        }
+    }
+
+    #[test]
+    fn ssh_with_its_options_becomes_another_shell() {
+        assert_eq!(with_shell(&["-a", "x", "h:y"]), ["-e", "haul rsh", "-a", "x", "h:y"]);
+        assert_eq!(with_shell(&["-ave", "ssh -p 2222 -i key", "x"]), ["-ave", "haul rsh -p 2222 -i key", "x"]);
+        assert_eq!(with_shell(&["--rsh=ssh -4", "x"]), ["--rsh=haul rsh -4", "x"]);
+        assert_eq!(with_shell(&["-e", "sshpass x", "x"]), ["-e", "sshpass x", "x"]);
+    }
+
+    #[test]
+    fn a_word_survives_rsync_s_splitting() {
+        assert_eq!(quoted(OsStr::new("/opt/haul")), b"/opt/haul");
+        assert_eq!(quoted(OsStr::new("/my \"own\"/haul")), b"\"/my \"\"own\"\"/haul\"");
+    }
+}

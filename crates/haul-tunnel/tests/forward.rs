@@ -1,0 +1,58 @@
+//! The example forwards a port, over a real connection on loopback.
+
+#[path = "../examples/forward.rs"]
+#[allow(dead_code, reason = "its main is for those who run it by hand")]
+mod example;
+
+use std::io::{Read as _, Write as _};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
+
+use haul_tunnel::proxy::{Event, Observer};
+
+/// Says where the example listens.
+struct Tell(Mutex<mpsc::Sender<String>>);
+
+impl Observer for Tell {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Listening { address, .. } = event {
+            let _ = self.0.lock().expect("nobody panics").send(address.to_string());
+        }
+    }
+}
+
+/// A server that says everything back in another case, once it has all of it.
+fn shouting_server() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("bound");
+    thread::spawn(move || {
+        for client in listener.incoming() {
+            let mut client = client.expect("a client");
+            let mut said = Vec::new();
+            client.read_to_end(&mut said).expect("its end");
+            client.write_all(&said.to_ascii_uppercase()).expect("heard");
+        }
+    });
+    address
+}
+
+#[test]
+fn bytes_cross_both_ways_and_so_do_their_ends() {
+    let target = shouting_server();
+    let (tell, told) = mpsc::channel();
+    thread::spawn(move || {
+        let words = ["127.0.0.1:0".to_owned(), target.to_string()];
+        example::forward(&words, Arc::new(Tell(Mutex::new(tell)))).map_err(|error| error.to_string())
+    });
+    let door: SocketAddr = told.recv().expect("it listens").parse().expect("an address");
+    let long = "a line of some length\n".repeat(100_000);
+    for text in ["", "hello", &long] {
+        let mut client = TcpStream::connect(door).expect("the port is open");
+        client.write_all(text.as_bytes()).expect("taken");
+        client.shutdown(Shutdown::Write).expect("still there");
+        let mut heard = String::new();
+        client.read_to_string(&mut heard).expect("an answer and its end");
+        assert_eq!(heard, text.to_ascii_uppercase());
+    }
+}
