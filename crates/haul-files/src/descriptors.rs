@@ -27,28 +27,41 @@ const PATIENCE: Duration = Duration::from_secs(12);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The shelves of this process.
-static SHELVES: Mutex<Vec<Weak<Mutex<Kept>>>> = Mutex::new(Vec::new());
+static SHELVES: Mutex<Vec<Weak<dyn Clear>>> = Mutex::new(Vec::new());
 
-/// Open descriptors by a number of their owner's, the least recently used half of which is closed when there are too many.
-pub(crate) struct Shelf(Arc<Mutex<Kept>>);
+/// Open descriptors, or what a store has in their place, by a number of their owner's, the least recently used half of which is closed when there are too many.
+pub(crate) struct Shelf<V>(Arc<Mutex<Kept<V>>>);
 
-#[derive(Default)]
-struct Kept {
-    open: HashMap<u64, (Arc<OwnedFd>, u64)>,
+struct Kept<V> {
+    open: HashMap<u64, (Arc<V>, u64)>,
     uses: u64,
 }
 
-impl Shelf {
+/// What can be closed, whatever it is.
+trait Clear: Send + Sync {
+    /// Closes what nobody uses at the moment; false where that was nothing.
+    fn clear(&self) -> bool;
+}
+
+impl<V: Send + Sync> Clear for Mutex<Kept<V>> {
+    fn clear(&self) -> bool {
+        let open = std::mem::take(&mut lock(self).open);
+        open.into_values().any(|(value, _)| Arc::into_inner(value).is_some())
+    }
+}
+
+impl<V: Send + Sync + 'static> Shelf<V> {
     pub(crate) fn new() -> Self {
-        let kept = Arc::default();
+        let kept = Arc::new(Mutex::new(Kept { open: HashMap::new(), uses: 0 }));
+        let clear: Arc<dyn Clear> = kept.clone();
         let mut shelves = lock(&SHELVES);
         shelves.retain(|shelf| shelf.strong_count() > 0);
-        shelves.push(Arc::downgrade(&kept));
+        shelves.push(Arc::downgrade(&clear));
         Self(kept)
     }
 
     /// The descriptor, if it is still open.
-    pub(crate) fn get(&self, id: u64) -> Option<Arc<OwnedFd>> {
+    pub(crate) fn get(&self, id: u64) -> Option<Arc<V>> {
         let mut kept = lock(&self.0);
         kept.uses += 1;
         let uses = kept.uses;
@@ -58,7 +71,7 @@ impl Shelf {
     }
 
     /// Keeps a descriptor open until others need the room.
-    pub(crate) fn keep(&self, id: u64, fd: Arc<OwnedFd>) {
+    pub(crate) fn keep(&self, id: u64, fd: Arc<V>) {
         let room = room();
         let mut kept = lock(&self.0);
         if kept.open.len() >= room {
@@ -114,8 +127,7 @@ fn clear_shelves() -> bool {
     let shelves: Vec<_> = lock(&SHELVES).iter().filter_map(Weak::upgrade).collect();
     let mut closed = false;
     for shelf in shelves {
-        let open = std::mem::take(&mut lock(&shelf).open);
-        closed |= open.into_values().any(|(fd, _)| Arc::into_inner(fd).is_some());
+        closed |= shelf.clear();
     }
     closed
 }

@@ -6,34 +6,27 @@
 //! Some 60 bytes and the name are remembered of each.
 
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{Mode, OFlags, Stat};
-use rustix::io::Errno;
-
-use crate::descriptors::{Shelf, open_at};
+use crate::descriptors::Shelf;
 use crate::journal::PathKey;
 use crate::names::{Name, Names};
 use crate::protocol::ROOT;
-use crate::resolve::Top;
-
-/// File systems that make up inode numbers as they go, so that a directory may come back with another one: FUSE, CIFS, SMB.
-const NUMBERS_AT_WILL: [i64; 3] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
+use crate::store::{At, Identity, Store, StoreError};
 
 /// The directories of one tree.
-pub(crate) struct Dirs {
-    inner: Mutex<Inner>,
-    open: Shelf,
+pub(crate) struct Dirs<'a, S: Store> {
+    store: &'a S,
+    inner: Mutex<Inner<S>>,
+    open: Shelf<S::Dir>,
 }
 
-#[derive(Default)]
-struct Inner {
+struct Inner<S: Store> {
     /// By id, rising.
     nodes: Vec<Node>,
     names: Names,
     /// Those that are not opened from their parents; few.
-    anchors: HashMap<u64, (Box<[u8]>, Anchor)>,
+    anchors: HashMap<u64, (Box<[u8]>, Anchor<S>)>,
 }
 
 #[derive(Clone, Copy)]
@@ -42,55 +35,62 @@ struct Node {
     parent: u64,
     key: PathKey,
     name: Name,
-    /// Tells the directory from others, see [`identity`]; zero where nobody has looked.
-    identity: u64,
+    /// Tells the directory from others; [`UNSEEN`] where nobody has looked.
+    identity: Identity,
 }
+
+const UNSEEN: Identity = Identity { device: 0, inode: 0 };
 
 /// What a directory is opened from.
-enum Anchor {
+enum Anchor<S: Store> {
     /// A source as the user spelled it.
-    Source(Top),
+    Source(Arc<S::Top>),
     /// Open, and never closed.
-    Open(Arc<OwnedFd>),
+    Open(Arc<S::Dir>),
 }
 
-impl Dirs {
-    /// No directory yet.
-    pub(crate) fn new() -> Self {
-        Self { inner: Mutex::default(), open: Shelf::new() }
+impl<'a, S: Store> Dirs<'a, S> {
+    /// No directory of this store yet.
+    pub(crate) fn new(store: &'a S) -> Self {
+        let inner = Inner { nodes: Vec::new(), names: Names::default(), anchors: HashMap::new() };
+        Self { store, inner: Mutex::new(inner), open: Shelf::new() }
+    }
+
+    /// What it is a tree of.
+    pub(crate) fn store(&self) -> &'a S {
+        self.store
     }
 
     /// Adds a directory that is open already and stays so; `display` is its name in messages.
-    pub(crate) fn pin(&self, id: u64, parent: u64, display: &[u8], fd: Arc<OwnedFd>) {
+    pub(crate) fn pin(&self, id: u64, parent: u64, display: &[u8], dir: Arc<S::Dir>) {
         let mut inner = self.lock();
         let key = if id == ROOT { [0; 16] } else { inner.child_key(parent, display) };
-        inner.insert(id, parent, key, b"", 0);
-        inner.anchors.insert(id, (display.into(), Anchor::Open(fd)));
+        inner.insert(id, parent, key, b"", UNSEEN);
+        inner.anchors.insert(id, (display.into(), Anchor::Open(dir)));
     }
 
     /// Adds a directory that is a source.
-    pub(crate) fn add_source(&self, id: u64, top: &Top) {
+    pub(crate) fn add_source(&self, id: u64, spelled: &[u8], top: Arc<S::Top>) {
         let mut inner = self.lock();
-        let name = &*top.spelled.0;
-        let key = inner.child_key(ROOT, name);
-        inner.insert(id, ROOT, key, b"", 0);
-        inner.anchors.insert(id, (name.into(), Anchor::Source(top.clone())));
+        let key = inner.child_key(ROOT, spelled);
+        inner.insert(id, ROOT, key, b"", UNSEEN);
+        inner.anchors.insert(id, (spelled.into(), Anchor::Source(top)));
     }
 
     /// Adds the directory `name` in `parent`.
     pub(crate) fn add(&self, id: u64, parent: u64, name: &[u8]) {
         let mut inner = self.lock();
         let key = inner.child_key(parent, name);
-        inner.insert(id, parent, key, name, 0);
+        inner.insert(id, parent, key, name, UNSEEN);
     }
 
-    /// Adds the directory `name` in `parent`, which is open as `fd`: from here on it is this one or none.
-    pub(crate) fn add_open(&self, id: u64, parent: u64, name: &[u8], fd: OwnedFd, stat: &Stat) {
+    /// Adds the directory `name` in `parent`, which is open as `dir`: from here on it is this one or none.
+    pub(crate) fn add_open(&self, id: u64, parent: u64, name: &[u8], dir: S::Dir, identity: Identity) {
         let mut inner = self.lock();
         let key = inner.child_key(parent, name);
-        inner.insert(id, parent, key, name, identity(stat));
+        inner.insert(id, parent, key, name, identity);
         drop(inner);
-        self.open.keep(id, Arc::new(fd));
+        self.open.keep(id, Arc::new(dir));
     }
 
     /// Names the file `name` in `parent` for the journal.
@@ -98,44 +98,40 @@ impl Dirs {
         self.lock().child_key(parent, name)
     }
 
-    /// The directory, open; for access below it only (`O_PATH`).
-    pub(crate) fn open(&self, id: u64) -> Result<Arc<OwnedFd>, Errno> {
+    /// The directory, open; for access below it only.
+    pub(crate) fn open(&self, id: u64) -> Result<Arc<S::Dir>, StoreError> {
         let inner = self.lock();
-        let flags = OFlags::PATH | OFlags::DIRECTORY;
         // From the nearest open ancestor down.
         let mut closed = Vec::new();
         let mut at = id;
-        let mut fd = loop {
+        let mut dir = loop {
             match inner.anchors.get(&at) {
-                Some((_, Anchor::Open(fd))) => break fd.clone(),
+                Some((_, Anchor::Open(dir))) => break dir.clone(),
                 _ => {
-                    if let Some(fd) = self.open.get(at) {
-                        break fd;
+                    if let Some(dir) = self.open.get(at) {
+                        break dir;
                     }
                 }
             }
             if let Some((_, Anchor::Source(top))) = inner.anchors.get(&at) {
-                let fd = Arc::new(top.open(flags).map_err(|why| why.errno())?);
-                self.open.keep(at, fd.clone());
-                break fd;
+                let dir = Arc::new(self.store.directory(At::Top(&**top), None)?);
+                self.open.keep(at, dir.clone());
+                break dir;
             }
-            let node = *inner.find(at).ok_or(Errno::NOENT)?;
+            let node = *inner.find(at).ok_or(StoreError::Missing)?;
             closed.push(node);
             at = node.parent;
             // A loop cannot be made by `add` (parents are known first), but a bound costs nothing.
             if closed.len() > inner.nodes.len() {
-                return Err(Errno::LOOP);
+                return Err(StoreError::FAILED);
             }
         };
         for node in closed.into_iter().rev() {
-            let opened = open_at(&*fd, inner.names.get(node.name), flags | OFlags::NOFOLLOW, Mode::empty())?;
-            if node.identity != 0 && node.identity != identity(&rustix::fs::fstat(&opened)?) && !numbers_at_will(&opened) {
-                return Err(Errno::STALE);
-            }
-            fd = Arc::new(opened);
-            self.open.keep(node.id, fd.clone());
+            let identity = (node.identity != UNSEEN).then_some(node.identity);
+            dir = Arc::new(self.store.directory(At::In(&*dir, inner.names.get(node.name)), identity)?);
+            self.open.keep(node.id, dir.clone());
         }
-        Ok(fd)
+        Ok(dir)
     }
 
     /// How a user would name `name` in `parent`.
@@ -180,13 +176,13 @@ impl Dirs {
         inner.nodes.capacity() * size_of::<Node>() + inner.names.bytes()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Inner> {
+    fn lock(&self) -> MutexGuard<'_, Inner<S>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Inner {
-    fn insert(&mut self, id: u64, parent: u64, key: PathKey, name: &[u8], identity: u64) {
+impl<S: Store> Inner<S> {
+    fn insert(&mut self, id: u64, parent: u64, key: PathKey, name: &[u8], identity: Identity) {
         let name = self.names.add(name);
         let node = Node { id, parent, key, name, identity };
         // Ids rise, so this is the end but for a caller that gives one again.
@@ -202,7 +198,7 @@ impl Inner {
         self.nodes.get(at)
     }
 
-    fn name<'a>(&'a self, node: &Node) -> &'a [u8] {
+    fn name<'n>(&'n self, node: &Node) -> &'n [u8] {
         self.anchors.get(&node.id).map_or_else(|| self.names.get(node.name), |(display, _)| display)
     }
 
@@ -214,26 +210,16 @@ impl Inner {
     }
 }
 
-/// Device and inode in one number. Who wants another directory with the same one must choose both.
-fn identity(stat: &Stat) -> u64 {
-    (stat.st_ino ^ stat.st_dev.rotate_left(40)).max(1)
-}
-
-fn numbers_at_will(fd: &OwnedFd) -> bool {
-    rustix::fs::fstatfs(fd).is_ok_and(|stat| NUMBERS_AT_WILL.contains(&stat.f_type))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn open(path: &std::path::Path) -> OwnedFd {
-        rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY, Mode::empty()).unwrap()
-    }
+    use crate::error::WirePath;
+    use crate::store::Local;
 
     #[test]
     fn a_directory_costs_little_memory() {
-        let dirs = Dirs::new();
+        let store = Local::own();
+        let dirs = Dirs::new(&store);
         let count = 100_000;
         for id in 1..=count {
             dirs.add(id, id / 2, format!("directory {id}").as_bytes());
@@ -250,19 +236,21 @@ mod tests {
         let (inside, other) = (dir.path().join("d"), dir.path().join("other"));
         std::fs::create_dir(&inside).unwrap();
         std::fs::create_dir(&other).unwrap();
-        let dirs = Dirs::new();
-        dirs.pin(ROOT, ROOT, b"", Arc::new(open(dir.path())));
-        let fd = open(&inside);
-        let stat = rustix::fs::fstat(&fd).unwrap();
-        dirs.add_open(1, ROOT, b"d", fd, &stat);
+        let store = Local::own();
+        let dirs = Dirs::new(&store);
+        let root = store.destination(&WirePath::from(dir.path()), false).unwrap().root;
+        let held = store.directory(At::In(&*root, b"d"), None).unwrap();
+        let identity = store.stat(At::In(&*root, b"d")).unwrap().identity;
+        dirs.pin(ROOT, ROOT, b"", root);
+        dirs.add_open(1, ROOT, b"d", held, identity);
         dirs.open.forget(1);
         assert!(dirs.open(1).is_ok());
         dirs.open.forget(1);
         std::fs::rename(&inside, dir.path().join("away")).unwrap();
         std::fs::rename(&other, &inside).unwrap();
-        assert_eq!(dirs.open(1).unwrap_err(), Errno::STALE);
+        assert_eq!(dirs.open(1).unwrap_err(), StoreError::Replaced);
         std::fs::remove_dir(&inside).unwrap();
         std::os::unix::fs::symlink("away", &inside).unwrap();
-        assert_eq!(dirs.open(1).unwrap_err(), Errno::NOTDIR);
+        assert_eq!(dirs.open(1).unwrap_err(), rustix::io::Errno::NOTDIR.into());
     }
 }

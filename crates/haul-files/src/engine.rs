@@ -1,6 +1,7 @@
 //! The entry points: client and server, sender and receiver.
 
 use std::fs::{File, OpenOptions};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
@@ -9,12 +10,13 @@ use crate::error::{CopyError, Stop, WirePath};
 use crate::expand::{Expanded, MAX_SOURCES, expand};
 use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Observer, Report};
+use crate::paths::base_name;
 use crate::pattern::is_pattern;
 use crate::protocol::{Hello, Message, PATTERNS, Request, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
-use crate::resolve::{Requests, Top, base_name, local_destination, requested_destination};
 use crate::send::{Origin, SendJob, send};
 use crate::session::{Incoming, Session, run};
+use crate::store::{Local, Named, Store};
 use crate::transport::{Link, Transport};
 use haul_units::Cancel;
 
@@ -22,6 +24,17 @@ use haul_units::Cancel;
 ///
 /// Blocks until all has arrived and is durable there. Problems with single files are in the report; an error means that the copy ended early.
 pub fn push<T: Transport>(link: Link<T>, job: &PushJob, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
+    push_from(link, &Local::own(), job, observer, cancel)
+}
+
+/// As [`push`], with the sources in any store.
+pub fn push_from<T: Transport, S: Store>(
+    link: Link<T>,
+    store: &S,
+    job: &PushJob,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
     run(link, observer, cancel, |session, incoming| {
         let spelled: Vec<WirePath> = job.sources.iter().map(SourceSpec::spelled).collect();
         let destination: WirePath = job.destination.as_path().into();
@@ -35,12 +48,12 @@ pub fn push<T: Transport>(link: Link<T>, job: &PushJob, observer: &dyn Observer,
         };
         introduce(session, request)?;
         let origin = |source: &SourceSpec| match source {
-            SourceSpec::Path(path) => Origin::Named(Top::local(path)),
-            SourceSpec::Stdin(stream) => Origin::Stream(stream.clone()),
+            SourceSpec::Path(path) => Named::new(store, &path.as_path().into()).map(Origin::Named),
+            SourceSpec::Stdin(stream) => Ok(Origin::Stream(stream.clone())),
         };
-        let tops = job.sources.iter().map(origin).collect();
+        let tops = job.sources.iter().map(origin).collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
         let job = SendJob { tops, options: job.options, in_order: false, early };
-        send(session, incoming, job, |incoming| check_hello(session, incoming.next()))
+        send(session, incoming, store, job, |incoming| check_hello(session, incoming.next()))
     })
 }
 
@@ -48,9 +61,35 @@ pub fn push<T: Transport>(link: Link<T>, job: &PushJob, observer: &dyn Observer,
 ///
 /// Blocks until all has arrived and is durable here. A destination that is a device or a named pipe is written like standard output.
 pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
+    let store = Local::own();
+    pull_to(link, &store, job, |path, many| local_target(&store, path, many), observer, cancel)
+}
+
+/// As [`pull`], with the destination in any store.
+pub fn pull_into<T: Transport, S: Store>(
+    link: Link<T>,
+    store: &S,
+    job: &PullJob,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
+    pull_to(link, store, job, |path, many| target(store, path, many), observer, cancel)
+}
+
+fn pull_to<T: Transport, S: Store>(
+    link: Link<T>,
+    store: &S,
+    job: &PullJob,
+    find: impl FnOnce(&Path, bool) -> Result<Target<S::Dir>, CopyError>,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
     run(link, observer, cancel, |session, incoming| {
         let sources: Vec<WirePath> = job.sources.iter().map(|path| path.as_path().into()).collect();
-        let (target, spelled) = local_target(&job.destination, sources.len() > 1)?;
+        let (target, spelled) = match &job.destination {
+            Destination::Path(path) => (find(path, sources.len() > 1)?, path.as_path().into()),
+            Destination::Stdout(stream) => (Target::Stream(stream.clone()), WirePath(b"-".to_vec())),
+        };
         let in_order = matches!(target, Target::Stream(_));
         // Directories have no place in a stream.
         let options = Options { recursive: job.options.recursive && !in_order, ..job.options };
@@ -61,7 +100,8 @@ pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer,
         introduce(session, request)?;
         let receive_job = |target, expected| ReceiveJob { target, options, job: id, expected: Some(expected), early: false };
         if !patterns {
-            return receive(session, incoming, receive_job(target, expected), |incoming| check_hello(session, incoming.next()));
+            let job = receive_job(target, expected);
+            return receive(session, incoming, store, job, |incoming| check_hello(session, incoming.next()));
         }
         check_hello(session, incoming.next())?;
         if session.peer_has(PATTERNS) {
@@ -76,7 +116,7 @@ pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer,
                 return Err(CopyError::Stopped(Stop::NeedsDirectory { path: spelled }));
             }
         }
-        receive(session, incoming, receive_job(target, expected), |_| Ok(()))
+        receive(session, incoming, store, receive_job(target, expected), |_| Ok(()))
     })
 }
 
@@ -89,6 +129,16 @@ pub fn serve<T: Transport>(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
+    serve_store(link, &Local::of(access.clone()), observer, cancel)
+}
+
+/// As [`serve`], of any store: it decides what the client may do.
+pub fn serve_store<T: Transport, S: Store>(
+    link: Link<T>,
+    store: &S,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
     run(link, observer, cancel, |session, incoming| {
         hello(session, incoming)?;
         let Message::Request(request) = incoming.next()? else {
@@ -97,37 +147,40 @@ pub fn serve<T: Transport>(
         let options = request.options;
         match request.what {
             What::Push { destination, sources, stream, early } => {
-                let place = requested_destination(access, &destination, sources > 1).map_err(CopyError::Stopped)?;
+                let place = store.destination(&destination, sources > 1).map_err(CopyError::Stopped)?;
                 if stream && place.rename.is_none() {
                     return Err(CopyError::Stopped(Stop::NeedsFileName { path: destination }));
                 }
                 let job = ReceiveJob { target: Target::Tree(place), options, job: request.job, expected: None, early };
-                receive(session, incoming, job, |_| Ok(()))
+                receive(session, incoming, store, job, |_| Ok(()))
             }
             What::Pull { sources, in_order } => {
                 if sources.len() > MAX_SOURCES {
                     return Err(CopyError::PeerMisbehaved("too many sources"));
                 }
-                let Expanded { tops, problems } = requested(session, access, &sources)?;
+                let Expanded { tops, problems } = requested(session, store, &sources)?;
                 for problem in problems {
                     session.problem(problem)?;
                 }
                 let tops = tops.into_iter().map(Origin::Named).collect();
-                send(session, incoming, SendJob { tops, options, in_order, early: false }, |_| Ok(()))
+                send(session, incoming, store, SendJob { tops, options, in_order, early: false }, |_| Ok(()))
             }
         }
     })
 }
 
 /// What a client asks for, and how many that is where it cannot know.
-fn requested<T: Transport>(session: &Session<'_, T>, access: &Access, sources: &[WirePath]) -> Result<Expanded, CopyError> {
-    let mut requests = Requests::new(access);
+fn requested<T: Transport, S: Store>(
+    session: &Session<'_, T>,
+    store: &S,
+    sources: &[WirePath],
+) -> Result<Expanded<S>, CopyError> {
     if !session.peer_has(PATTERNS) || !sources.iter().any(|source| is_pattern(&source.0)) {
-        let tops = sources.iter().map(|source| requests.source(source));
+        let tops = sources.iter().map(|source| Named::new(store, source));
         let tops = tops.collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
         return Ok(Expanded { tops, problems: Vec::new() });
     }
-    let expanded = expand(&mut requests, sources, || session.check())?;
+    let expanded = expand(store, sources, || session.check())?;
     session.send(&Message::Matched(expanded.tops.len() as u32))?;
     Ok(expanded)
 }
@@ -158,21 +211,19 @@ fn check_hello<T: Transport>(session: &Session<'_, T>, message: Result<Message, 
     }
 }
 
-fn local_target(destination: &Destination, many: bool) -> Result<(Target, WirePath), CopyError> {
-    let path = match destination {
-        Destination::Path(path) => path,
-        Destination::Stdout(stream) => return Ok((Target::Stream(stream.clone()), WirePath(b"-".to_vec()))),
-    };
-    let spelled: WirePath = path.as_path().into();
-    if let Some(device) = special(path) {
-        let file = device.map_err(|error| {
-            CopyError::Stopped(Stop::Destination { path: spelled.clone(), why: crate::error::Why::from_io(&error) })
-        })?;
-        if let Destination::Stdout(stream) = Destination::stream(file) {
-            return Ok((Target::Stream(stream), spelled));
-        }
+fn target<S: Store>(store: &S, path: &Path, many: bool) -> Result<Target<S::Dir>, CopyError> {
+    store.destination(&path.into(), many).map(Target::Tree).map_err(CopyError::Stopped)
+}
+
+/// A destination of this machine: a device or a named pipe is a stream.
+fn local_target(store: &Local, path: &Path, many: bool) -> Result<Target<OwnedFd>, CopyError> {
+    let Some(device) = special(path) else { return target(store, path, many) };
+    let file = device
+        .map_err(|error| CopyError::Stopped(Stop::Destination { path: path.into(), why: crate::error::Why::from_io(&error) }))?;
+    match Destination::stream(file) {
+        Destination::Stdout(stream) => Ok(Target::Stream(stream)),
+        Destination::Path(_) => target(store, path, many),
     }
-    Ok((Target::Tree(local_destination(path, many).map_err(CopyError::Stopped)?), spelled))
 }
 
 /// A character device or named pipe, open for writing.

@@ -225,11 +225,6 @@ impl Why {
     pub fn from_io(error: &io::Error) -> Self {
         Self::Os(error.raw_os_error().unwrap_or(Errno::IO.raw_os_error()))
     }
-
-    /// The nearest error of the system.
-    pub(crate) fn errno(&self) -> Errno {
-        if let Self::Os(number) = self { Errno::from_raw_os_error(*number) } else { Errno::PERM }
-    }
 }
 
 impl From<Errno> for Why {

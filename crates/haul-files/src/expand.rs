@@ -1,47 +1,46 @@
 //! From the paths that a client asks for to what it is sent: patterns are expanded on this side.
 //!
 //! A name that exists as it is spelled wins over its reading as a pattern. Directories are opened like any path that a client names
-//! (see [`crate::resolve`]): in an exported root a pattern leads nowhere that a plain path would not. All sources of a request share
+//! ([`Store::source`]): in an exported root a pattern leads nowhere that a plain path would not. All sources of a request share
 //! one bound on the entries that are looked at.
 
-use rustix::fs::{OFlags, RawDir};
+use std::ops::ControlFlow;
+
 use rustix::io::Errno;
 
-use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
 use crate::pattern::{Pattern, is_pattern};
-use crate::resolve::{Requests, Top};
+use crate::store::{Named, Store, StoreError};
 
 /// Most sources in one request, and most matches.
 pub(crate) const MAX_SOURCES: usize = 1 << 20;
 /// Most directory entries that one request may have looked at: a listing of some seconds.
 const MAX_LOOKED: usize = 1 << 24;
-const LISTING_BYTES: usize = 64 << 10;
 
 /// What a request comes to.
-#[derive(Default)]
-pub(crate) struct Expanded {
-    pub(crate) tops: Vec<Top>,
+pub(crate) struct Expanded<S: Store> {
+    pub(crate) tops: Vec<Named<S>>,
     pub(crate) problems: Vec<FileProblem>,
 }
 
 /// Finds what `sources` are; `check` ends it early.
-pub(crate) fn expand(
-    requests: &mut Requests<'_>,
+pub(crate) fn expand<S: Store>(
+    store: &S,
     sources: &[WirePath],
     check: impl Fn() -> Result<(), CopyError>,
-) -> Result<Expanded, CopyError> {
-    let mut expanded = Expanded::default();
-    let mut walk = Walk { requests, looked: 0, check: &check, refused: None };
+) -> Result<Expanded<S>, CopyError> {
+    let mut expanded = Expanded { tops: Vec::new(), problems: Vec::new() };
+    let mut walk = Walk { store, looked: 0, check: &check, refused: None };
     for spelled in sources {
-        let top = walk.requests.source(spelled).map_err(CopyError::Stopped)?;
-        if !is_pattern(&spelled.0) || !is_missing(&top) {
+        let top = Named::new(store, spelled).map_err(CopyError::Stopped)?;
+        if !is_pattern(&spelled.0) || !is_missing(store, &top) {
             expanded.tops.push(top);
             continue;
         }
         let why = match walk.matches(&spelled.0)? {
             Ok(matches) if !matches.is_empty() && expanded.tops.len() + matches.len() <= MAX_SOURCES => {
                 for name in matches {
-                    expanded.tops.push(walk.requests.source(&WirePath(name)).map_err(CopyError::Stopped)?);
+                    expanded.tops.push(Named::new(store, &WirePath(name)).map_err(CopyError::Stopped)?);
                 }
                 continue;
             }
@@ -55,20 +54,20 @@ pub(crate) fn expand(
 }
 
 /// Nothing has this name; anything else that is wrong with it is told when it is copied.
-fn is_missing(top: &Top) -> bool {
+fn is_missing<S: Store>(store: &S, top: &Named<S>) -> bool {
     let missing = [Errno::NOENT, Errno::NOTDIR, Errno::NAMETOOLONG];
-    top.open(OFlags::PATH).is_err_and(|why| missing.iter().any(|&errno| why == errno.into()))
+    store.stat(top.at()).is_err_and(|error| missing.map(StoreError::from).contains(&error))
 }
 
-struct Walk<'w, 'a> {
-    requests: &'w mut Requests<'a>,
+struct Walk<'w, S: Store> {
+    store: &'w S,
     looked: usize,
     check: &'w dyn Fn() -> Result<(), CopyError>,
     /// The first directory that could not be looked into, and why.
     refused: Option<Why>,
 }
 
-impl Walk<'_, '_> {
+impl<S: Store> Walk<'_, S> {
     /// What a pattern matches, as a user would spell it, in the order of the bytes. The inner error is the pattern's own.
     fn matches(&mut self, pattern: &[u8]) -> Result<Result<Vec<Vec<u8>>, Why>, CopyError> {
         self.refused = None;
@@ -105,13 +104,18 @@ impl Walk<'_, '_> {
             }
         }
         if unsure {
-            let flags = if wants_directory { OFlags::PATH | OFlags::DIRECTORY } else { OFlags::PATH };
             let mut there = Vec::new();
             for path in found {
                 (self.check)()?;
-                match self.open(&path, flags)? {
-                    Ok(_) => there.push(path),
-                    Err(why) => self.refuse(why),
+                let top = Named::new(self.store, &WirePath(path.clone())).map_err(CopyError::Stopped)?;
+                let found = if wants_directory {
+                    self.store.directory(top.at(), None).map(drop)
+                } else {
+                    self.store.stat(top.at()).map(drop)
+                };
+                match found {
+                    Ok(()) => there.push(path),
+                    Err(error) => self.refuse(error),
                 }
             }
             found = there;
@@ -121,27 +125,28 @@ impl Walk<'_, '_> {
 
     /// Adds the entries of a directory that match.
     fn list(&mut self, prefix: &[u8], part: &Pattern, found: &mut Vec<Vec<u8>>) -> Result<Result<(), Why>, CopyError> {
-        let directory = match self.open(prefix, OFlags::RDONLY | OFlags::DIRECTORY)? {
-            Ok(directory) => directory,
-            Err(why) => {
-                self.refuse(why);
-                return Ok(Ok(()));
-            }
-        };
+        let top = Named::new(self.store, &WirePath(prefix.to_vec())).map_err(CopyError::Stopped)?;
         let start = found.len();
-        let mut buffer = Vec::with_capacity(LISTING_BYTES);
-        let mut entries = RawDir::new(&directory, buffer.spare_capacity_mut());
-        while let Some(entry) = entries.next() {
-            (self.check)()?;
-            let Ok(entry) = entry else { break };
-            self.looked += 1;
-            let name = entry.file_name().to_bytes();
-            if !matches!(name, b"." | b"..") && part.matches(name) {
+        let (mut looked, mut stopped) = (self.looked, Ok(()));
+        let mut take = |name: &[u8]| {
+            stopped = (self.check)();
+            looked += 1;
+            if part.matches(name) {
                 found.push([prefix, name, b"/"].concat());
             }
-            if self.looked > MAX_LOOKED || found.len() > MAX_SOURCES {
-                return Ok(Err(Errno::TOOBIG.into()));
-            }
+            let enough = looked > MAX_LOOKED || found.len() > MAX_SOURCES || stopped.is_err();
+            if enough { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        // What was listed before an error counts.
+        let listed = self.store.directory(top.at(), None);
+        let listed = listed.and_then(|directory| self.store.list(&directory, &mut |entry| take(entry.name)));
+        self.looked = looked;
+        stopped?;
+        if self.looked > MAX_LOOKED || found.len() > MAX_SOURCES {
+            return Ok(Err(Errno::TOOBIG.into()));
+        }
+        if let Err(error) = listed {
+            self.refuse(error);
         }
         if let Some(new) = found.get_mut(start..) {
             new.sort_unstable();
@@ -149,15 +154,10 @@ impl Walk<'_, '_> {
         Ok(Ok(()))
     }
 
-    fn open(&mut self, path: &[u8], flags: OFlags) -> Result<Result<std::os::fd::OwnedFd, Why>, CopyError> {
-        let top: Result<Top, Stop> = self.requests.source(&WirePath(path.to_vec()));
-        Ok(top.map_err(CopyError::Stopped)?.open(flags))
-    }
-
     /// What is no directory or is not there just does not match.
-    fn refuse(&mut self, why: Why) {
-        if ![Errno::NOENT, Errno::NOTDIR].iter().any(|&errno| why == errno.into()) {
-            self.refused.get_or_insert(why);
+    fn refuse(&mut self, error: StoreError) {
+        if ![Errno::NOENT, Errno::NOTDIR].map(StoreError::from).contains(&error) {
+            self.refused.get_or_insert(error.into());
         }
     }
 }

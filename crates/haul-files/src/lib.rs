@@ -31,6 +31,8 @@
 //! # }
 //! ```
 //!
+//! Where the files are is a [`Store`]: [`push_from`], [`pull_into`] and [`serve_store`] take any; the three above use the directories of this machine ([`Local`]).
+//!
 //! The control messages are in [`protocol`], the blocks in [`block`], what survives a kill in [`journal`].
 
 pub mod block;
@@ -43,24 +45,25 @@ mod expand;
 mod job;
 pub mod journal;
 pub mod memory;
-mod meta;
 mod names;
 mod note;
 mod observe;
+mod paths;
 mod pattern;
 pub mod protocol;
 mod ranges;
 mod receive;
-mod resolve;
 mod send;
 mod session;
+pub mod store;
 mod transport;
 
-pub use engine::{pull, push, serve};
+pub use engine::{pull, pull_into, push, push_from, serve, serve_store};
 pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 pub use haul_units::Cancel;
 pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Event, FileUnderWay, MAX_PROBLEMS, Observer, ReadBack, Report, Silent, Verified, Waits};
-pub use receive::{Interrupted, discard, interrupted};
+pub use store::local::{Interrupted, discard, interrupted};
+pub use store::{Local, Store, StoreError};
 pub use transport::{BlockRx, BlockTx, Link, Transport};

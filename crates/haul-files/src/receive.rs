@@ -7,11 +7,9 @@
 //!
 //! A file is made in the stage and gets its name when it is complete, checked and on disk. A kill at any moment leaves the old file or the new one.
 
-mod beside;
 mod commit;
 mod entries;
 mod in_order;
-mod interrupted;
 mod read_back;
 mod remembered;
 mod stage;
@@ -24,25 +22,23 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 
-use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::clock;
-use crate::descriptors::open_at;
 use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 use crate::job::{Options, Stream, Verify};
 use crate::journal::{PathKey, Source};
 use crate::note::Note;
 use crate::observe::{Event, ReadBack, Report, Waits};
+use crate::paths::base_name;
 use crate::pattern::{Pattern, is_pattern};
 use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT};
-use crate::resolve::{Place, base_name};
 use crate::session::{Incoming, Session, lock};
+use crate::store::{Attributes, Place, Stage as _, Store, StoreError};
 use crate::transport::Transport;
 use commit::Ready;
-pub use interrupted::{Interrupted, discard, interrupted};
 use stage::Stage;
-use tree::{Meta, Tree};
+use tree::Tree;
 use under_way::UnderWay;
 
 /// Threads that check and write.
@@ -51,8 +47,8 @@ const WRITERS: u32 = 2;
 const MAX_READY: usize = 1 << 14;
 
 /// What to receive.
-pub(crate) struct ReceiveJob {
-    pub(crate) target: Target,
+pub(crate) struct ReceiveJob<D> {
+    pub(crate) target: Target<D>,
     pub(crate) options: Options,
     pub(crate) job: [u8; 32],
     /// What may stand at the top; none: anything.
@@ -85,16 +81,16 @@ impl Expected {
 }
 
 /// Where it goes.
-pub(crate) enum Target {
-    Tree(Place),
+pub(crate) enum Target<D> {
+    Tree(Place<D>),
     Stream(Stream<dyn std::io::Write + Send>),
 }
 
 /// What the threads of the receiver share.
-struct Receiver<'a, T: Transport> {
+struct Receiver<'a, T: Transport, S: Store> {
     session: &'a Session<'a, T>,
     options: Options,
-    tree: Tree,
+    tree: Tree<'a, S>,
     wants: bool,
     files: Mutex<Files>,
     announced: Condvar,
@@ -128,7 +124,7 @@ struct Incomplete {
     /// A stream: its size is known at its end.
     stream: bool,
     linked: bool,
-    meta: Meta,
+    attributes: Attributes,
     state: Mutex<write::State>,
 }
 
@@ -149,33 +145,35 @@ struct Counts {
 }
 
 /// Receives all that the peer sends; `meet` takes what the peer says first, once it has heard that this side is ready.
-pub(crate) fn receive<T: Transport>(
+pub(crate) fn receive<T: Transport, S: Store>(
     session: &Session<'_, T>,
     incoming: &mut Incoming,
-    job: ReceiveJob,
+    store: &S,
+    job: ReceiveJob<S::Dir>,
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
-    let place = match job.target {
+    let ReceiveJob { target, options, job, expected, early } = job;
+    let place = match target {
         Target::Stream(stream) => {
             session.send(&Message::Start { wants: false })?;
             meet(incoming)?;
-            return in_order::receive(session, incoming, &stream, job.options);
+            return in_order::receive(session, incoming, &stream, options);
         }
         Target::Tree(place) => place,
     };
-    let stage = open_stage(&place, &job.job, job.options.resume).map_err(CopyError::Stopped)?;
+    let stage = open_stage(session, store, &place, &job, options.resume)?;
     // A client of a daemon can do nothing about them.
-    let others = if place.confined { None } else { kept_here(&place, &stage.name) };
+    let others = if place.confined { None } else { kept_here(store, &place, stage.store.name()) };
     if stage.has_earlier() {
         session.observer.event(Event::Resumed);
     }
-    let (fresh, wants) = (!stage.has_earlier(), job.options.compares() || stage.has_earlier());
+    let (fresh, wants) = (!stage.has_earlier(), options.compares() || stage.has_earlier());
     let receiver = Receiver {
         session,
-        options: job.options,
-        tree: Tree::new(place, stage, job.options, job.expected),
+        options,
+        tree: Tree::new(store, place, stage, options, expected),
         wants,
-        files: Mutex::new(Files { void: job.early && wants && !job.options.compares(), ..Files::default() }),
+        files: Mutex::new(Files { void: early && wants && !options.compares(), ..Files::default() }),
         announced: Condvar::new(),
         counts: Counts::default(),
         under_way: UnderWay::default(),
@@ -187,47 +185,36 @@ pub(crate) fn receive<T: Transport>(
         session.remark(note)?;
     }
     let sent = meet(incoming).and_then(|()| receiver.run(incoming));
-    if sent.is_err() && fresh && receiver.tree.stage.is_unused() {
+    if sent.is_err() && fresh && receiver.tree.stage.store.is_unused() {
         // Of a copy that was never to be, nothing is left.
-        let _ = receiver.tree.stage.remove();
+        let _ = receiver.tree.stage.store.remove();
     }
     let sender_waits = sent?;
     let finished = receiver.finish()?;
-    conclude(session, &finished, sender_waits, job.options.verify)
+    conclude(session, &finished, sender_waits, options.verify)
 }
 
 /// The stage of a job in a place: the sources are the job's, so the name that one of them gets there is added.
-fn open_stage(place: &Place, job: &[u8; 32], resume: bool) -> Result<Stage, Stop> {
+fn open_stage<T: Transport, S: Store>(
+    session: &Session<'_, T>,
+    store: &S,
+    place: &Place<S::Dir>,
+    job: &[u8; 32],
+    resume: bool,
+) -> Result<Stage<S>, CopyError> {
     let renamed = |name: &Vec<u8>| *blake3::Hasher::new().update(job).update(name).finalize().as_bytes();
-    let job = place.rename.as_ref().map_or(*job, renamed);
-    match Stage::open(&place.root, &place.spelled, &job, resume) {
-        Err(Stop::Destination { why, .. }) if is_forbidden(&why) && place.is_written_over() => {
-            // The file is written over from elsewhere, so the directory that it is in belongs to the job.
-            let fail = |why: Why| Stop::Destination { path: place.spelled.clone(), why };
-            let stat = rustix::fs::fstat(&place.root).map_err(|errno| fail(errno.into()))?;
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&job).update(&stat.st_dev.to_le_bytes()).update(&stat.st_ino.to_le_bytes());
-            let elsewhere = std::env::var_os("TMPDIR").map_or_else(|| "/var/tmp".into(), std::path::PathBuf::from);
-            let flags = OFlags::DIRECTORY | OFlags::PATH;
-            let root = open_at(CWD, &elsewhere, flags, Mode::empty()).map_err(|_| fail(why))?;
-            Stage::open(&Arc::new(root), &WirePath::from(elsewhere.as_path()), hasher.finalize().as_bytes(), resume)
-        }
-        result => result,
-    }
+    let id = place.rename.as_ref().map_or(*job, renamed);
+    store.stage(place, &id, resume, session.cancel()).map(Stage::new).map_err(CopyError::Stopped)
 }
 
 /// A word on the interrupted copies that are kept in a place, but the own one.
-fn kept_here(place: &Place, own: &str) -> Option<Note> {
-    let others = interrupted::others(&place.root, own);
+fn kept_here<S: Store>(store: &S, place: &Place<S::Dir>, own: &str) -> Option<Note> {
+    let others = store.interrupted(&place.root, own);
     let oldest = others.iter().max_by_key(|one| one.idle)?;
     let name = oldest.names.first().cloned().unwrap_or_default();
     let bytes = others.iter().map(|one| one.bytes.as_u64()).fold(0, u64::saturating_add);
     let days = oldest.idle.as_secs() / (24 * 3600);
     Some(Note::InterruptedHere { path: place.display(), name, count: others.len() as u64, bytes, days })
-}
-
-fn is_forbidden(why: &Why) -> bool {
-    [Errno::ACCESS, Errno::PERM].iter().any(|&errno| *why == Why::from(errno))
 }
 
 /// Tells the sender. All is in place: a connection that breaks before the sender hears of it changes nothing here.
@@ -243,7 +230,7 @@ fn conclude<T: Transport>(
     Ok(crate::send::report(finished, sender, verify))
 }
 
-impl<T: Transport> Receiver<'_, T> {
+impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// Runs all threads until everything has arrived and has its name; gives the sender's waits.
     fn run(&self, incoming: &mut Incoming) -> Result<Waits, CopyError> {
         let (ready, queue) = sync_channel(MAX_READY);
@@ -325,12 +312,12 @@ impl<T: Transport> Receiver<'_, T> {
         }
         let mut waits = *lock(&self.waits);
         // Before the directories get their modes: one may forbid to open it.
-        clock::timed(&mut waits.sync, || self.tree.sync()).map_err(|errno| self.broken(errno))?;
+        clock::timed(&mut waits.sync, || self.tree.sync()).map_err(|error| self.broken(error))?;
         for (path, why) in self.tree.finish_directories(false) {
             self.problem(path, why)?;
         }
-        if self.tree.stage.remove().map_err(|errno| self.broken(errno))? {
-            let path = self.tree.display(ROOT, self.tree.stage.name.as_bytes());
+        if self.tree.stage.store.remove().map_err(|error| self.broken(error))? {
+            let path = self.tree.display(ROOT, self.tree.stage.store.name().as_bytes());
             self.session.remark(Note::StageNotEmpty { path })?;
         }
         for (path, why) in self.tree.finish_directories(true) {
@@ -364,9 +351,9 @@ impl<T: Transport> Receiver<'_, T> {
     }
 
     /// The stage or the destination as a whole failed.
-    fn broken(&self, errno: Errno) -> CopyError {
+    fn broken(&self, error: StoreError) -> CopyError {
         let path = self.tree.place.spelled.clone();
-        let why = Why::from(errno);
+        let why = Why::from(error);
         CopyError::Stopped(if is_full(&why) { Stop::DestinationFull { path } } else { Stop::Destination { path, why } })
     }
 

@@ -29,8 +29,8 @@ use crate::job::{Options, Stream, Verify};
 use crate::journal::Source;
 use crate::observe::{Event, FileUnderWay, ReadBack, Report, Verified, Waits};
 use crate::protocol::{Entry, Finished, Message, Part, ROOT};
-use crate::resolve::Top;
 use crate::session::{Incoming, Session, lock};
+use crate::store::{Named, Store};
 use crate::transport::{BlockTx, Transport};
 use early::{Early, Held};
 use plan::Plan;
@@ -39,8 +39,8 @@ use plan::Plan;
 const READERS: u32 = 2;
 
 /// What to send.
-pub(crate) struct SendJob {
-    pub(crate) tops: Vec<Origin>,
+pub(crate) struct SendJob<S: Store> {
+    pub(crate) tops: Vec<Origin<S>>,
     pub(crate) options: Options,
     /// Blocks in the order of the files and their content, holes filled.
     pub(crate) in_order: bool,
@@ -49,8 +49,8 @@ pub(crate) struct SendJob {
 }
 
 /// One source.
-pub(crate) enum Origin {
-    Named(Top),
+pub(crate) enum Origin<S: Store> {
+    Named(Named<S>),
     Stream(Stream<dyn std::io::Read + Send>),
 }
 
@@ -66,11 +66,11 @@ struct SourceFile {
 }
 
 /// What the threads of the sender share.
-struct Sender<'a, T: Transport> {
+struct Sender<'a, T: Transport, S: Store> {
     session: &'a Session<'a, T>,
-    job: SendJob,
-    dirs: Dirs,
-    plan: Plan,
+    job: SendJob<S>,
+    dirs: Dirs<'a, S>,
+    plan: Plan<S::File>,
     early: Early,
     announcer: Mutex<Announcer>,
     /// The large files that were opened, by id: their names, for progress. Empty if nobody wants names.
@@ -86,10 +86,11 @@ struct Announcer {
 }
 
 /// Sends all of `job` to the receiver at the other end; `meet` takes what it says before its `Start`.
-pub(crate) fn send<T: Transport>(
+pub(crate) fn send<T: Transport, S: Store>(
     session: &Session<'_, T>,
     incoming: &mut Incoming,
-    job: SendJob,
+    store: &S,
+    job: SendJob<S>,
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
     let (compares, verify) = (job.options.compares(), job.options.verify);
@@ -97,11 +98,11 @@ pub(crate) fn send<T: Transport>(
     let start = |incoming: &mut Incoming| meet(incoming).and_then(|()| started(incoming));
     let (mut sender, mut finished);
     if job.early {
-        sender = Sender::new(session, job, compares, Early::open(), ROOT);
+        sender = Sender::new(session, store, job, compares, Early::open(), ROOT);
         finished = sender.attempt(&tx, incoming, Some(start))?;
     } else {
         let wants = start(incoming)?;
-        sender = Sender::new(session, job, wants, Early::closed(), ROOT);
+        sender = Sender::new(session, store, job, wants, Early::closed(), ROOT);
         if wants && !compares {
             session.observer.event(Event::Resumed);
         }
@@ -127,13 +128,13 @@ fn started(incoming: &mut Incoming) -> Result<bool, CopyError> {
     Ok(wants)
 }
 
-impl<'a, T: Transport> Sender<'a, T> {
-    fn new(session: &'a Session<'a, T>, job: SendJob, wants: bool, early: Early, last_id: u64) -> Self {
+impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
+    fn new(session: &'a Session<'a, T>, store: &'a S, job: SendJob<S>, wants: bool, early: Early, last_id: u64) -> Self {
         let cautious = early.is_open() && job.options.resume && !job.options.compares();
         Self {
             session,
             job,
-            dirs: Dirs::new(),
+            dirs: Dirs::new(store),
             plan: Plan::new(wants, cautious),
             early,
             announcer: Mutex::new(Announcer { last_id, batch: Vec::new(), batch_bytes: 0 }),
@@ -146,11 +147,11 @@ impl<'a, T: Transport> Sender<'a, T> {
     fn anew(self) -> Result<Self, CopyError> {
         let after = lock(&self.announcer).last_id;
         self.session.send(&Message::Anew { after })?;
-        Ok(Self::new(self.session, self.job, true, Early::closed(), after))
+        Ok(Self::new(self.session, self.dirs.store(), self.job, true, Early::closed(), after))
     }
 }
 
-impl<T: Transport> Sender<'_, T> {
+impl<T: Transport, S: Store> Sender<'_, T, S> {
     /// Sends everything; what the receiver made of it, or none where it wants all to start again. `start` waits for its word, if that has not come yet.
     fn attempt(
         &self,

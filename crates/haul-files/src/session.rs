@@ -137,6 +137,11 @@ impl<T: Transport> Session<'_, T> {
         }
     }
 
+    /// What stops this side.
+    pub(crate) fn cancel(&self) -> &Cancel {
+        self.cancel
+    }
+
     /// Takes the features of the peer's hello.
     pub(crate) fn meet(&self, features: u64) {
         self.features.store(features, Ordering::Relaxed);

@@ -7,19 +7,17 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver as Queue, RecvTimeoutError};
 use std::time::Duration;
 
-use rustix::fs::OFlags;
-
-use super::read_back::{ReadBackBuffer, Sent};
-use super::tree::{Meta, Placed};
+use super::read_back::Sent;
 use super::{Incomplete, Receiver, is_full};
 use crate::clock::{self, timed};
 use crate::error::CopyError;
 use crate::journal::{PathKey, Record, Source};
 use crate::note::Note;
 use crate::observe::{Event, Waits};
+use crate::paths::path_of;
 use crate::protocol::Message;
-use crate::resolve::path_of;
 use crate::session::lock;
+use crate::store::{Attributes, Placed, Stage as _, Store};
 use crate::transport::Transport;
 
 /// A group is full with this many files (a `syncfs` may wait for all other writers of the file system, so the fewer the better) ..
@@ -28,8 +26,6 @@ const GROUP_FILES: usize = 1 << 14;
 const GROUP_BYTES: u64 = 256 << 20;
 /// .. or after this time.
 const GROUP_TIME: Duration = Duration::from_secs(1);
-/// Up to this many files or directories each get an `fsync` of their own, which leaves other writers of the file system alone.
-pub(super) const FEW: usize = 8;
 /// How often the sender hears of progress.
 const PROGRESS: Duration = Duration::from_millis(200);
 
@@ -41,7 +37,7 @@ pub(super) struct Ready {
     name: Vec<u8>,
     size: u64,
     linked: bool,
-    meta: Meta,
+    attributes: Attributes,
     key: PathKey,
     source: Source,
     /// What is to be read back.
@@ -52,8 +48,8 @@ pub(super) struct Ready {
 
 impl Ready {
     pub(super) fn new(file: &Incomplete, part: u64, size: u64, pieces: Vec<Sent>) -> Self {
-        let Incomplete { id, parent, linked, meta, key, source, .. } = *file;
-        Self { id, part, parent, name: file.name.clone(), size, linked, meta, key, source, pieces, kept: false }
+        let Incomplete { id, parent, linked, attributes, key, source, .. } = *file;
+        Self { id, part, parent, name: file.name.clone(), size, linked, attributes, key, source, pieces, kept: false }
     }
 
     /// A part file that an earlier run completed.
@@ -63,7 +59,7 @@ impl Ready {
 }
 
 /// Works off the queue until the writers are gone.
-pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, queue: &Queue<Ready>) -> Result<(), CopyError> {
+pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, queue: &Queue<Ready>) -> Result<(), CopyError> {
     let mut waits = Waits::default();
     let (mut told_at, mut told) = (clock::now(), receiver.counts.progress());
     let mut group = Vec::new();
@@ -96,8 +92,8 @@ pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, queue: &Queue<Ready>
     Ok(())
 }
 
-fn tell<T: Transport>(
-    receiver: &Receiver<'_, T>,
+fn tell<T: Transport, S: Store>(
+    receiver: &Receiver<'_, T, S>,
     told_at: &mut std::time::Instant,
     told: &mut crate::protocol::Progress,
 ) -> Result<(), CopyError> {
@@ -116,25 +112,31 @@ fn tell<T: Transport>(
     receiver.tell_parts()
 }
 
-fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, waits: &mut Waits) -> Result<(), CopyError> {
+fn commit<T: Transport, S: Store>(
+    receiver: &Receiver<'_, T, S>,
+    group: &mut Vec<Ready>,
+    waits: &mut Waits,
+) -> Result<(), CopyError> {
     if group.is_empty() {
         return Ok(());
     }
-    timed(&mut waits.sync, || sync(receiver, group))?;
-    let mut reader = ReadBackBuffer::default();
+    let parts: Vec<u64> = group.iter().map(|ready| ready.part).collect();
+    timed(&mut waits.sync, || receiver.tree.stage.store.sync(&parts)).map_err(|error| receiver.broken(error))?;
+    let mut buffer = Vec::new();
     for mut ready in group.drain(..) {
         let pieces = std::mem::take(&mut ready.pieces);
         if !pieces.is_empty() {
             let path = receiver.tree.display(ready.parent, &ready.name);
-            let result = timed(&mut waits.sync, || receiver.read_back(&mut reader, &path, ready.part, &ready.meta, &pieces));
+            let read = || receiver.read_back(&mut buffer, &path, ready.part, &ready.attributes, &pieces);
+            let result = timed(&mut waits.sync, read);
             if let Err(why) = result {
                 receiver.tree.stage.discard(ready.part);
                 receiver.problem(path, why)?;
                 continue;
             }
         }
-        let renamed = timed(&mut waits.rename, || receiver.tree.rename(ready.part, ready.parent, &ready.name, &ready.meta));
-        match renamed {
+        let name = || receiver.tree.commit(ready.part, ready.parent, &ready.name, &ready.attributes);
+        match timed(&mut waits.rename, name) {
             Ok(Placed::Renamed) => {}
             Ok(placed @ (Placed::Copied(made) | Placed::WrittenOver(made))) => {
                 if matches!(placed, Placed::WrittenOver(_)) {
@@ -144,10 +146,10 @@ fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, wait
                 // The next run is to know the file by what it is there.
                 let Ready { part, key: path, source, .. } = ready;
                 let record = Record::Complete { part, path, source, made, hash: None };
-                receiver.tree.stage.append(&[record]).map_err(|errno| receiver.broken(errno))?;
+                receiver.tree.stage.store.append(&[record]).map_err(|error| receiver.broken(error))?;
                 receiver.tree.stage.discard(part);
                 if let Err(why) =
-                    timed(&mut waits.sync, || receiver.read_back_there(&mut reader, &ready.name, ready.parent, &pieces))
+                    timed(&mut waits.sync, || receiver.read_back_there(&mut buffer, &ready.name, ready.parent, &pieces))
                 {
                     receiver.problem(receiver.tree.display(ready.parent, &ready.name), why)?;
                     continue;
@@ -176,16 +178,4 @@ fn commit<T: Transport>(receiver: &Receiver<'_, T>, group: &mut Vec<Ready>, wait
         }
     }
     Ok(())
-}
-
-fn sync<T: Transport>(receiver: &Receiver<'_, T>, group: &[Ready]) -> Result<(), CopyError> {
-    let stage = &receiver.tree.stage;
-    if group.len() <= FEW {
-        let each = group.iter().try_for_each(|ready| stage.reopen(ready.part, OFlags::RDONLY).and_then(rustix::fs::fsync));
-        // A file that its owner may not read cannot be opened again: all of the file system then.
-        if each.is_ok() {
-            return Ok(());
-        }
-    }
-    rustix::fs::syncfs(&stage.dir).map_err(|errno| receiver.broken(errno))
 }

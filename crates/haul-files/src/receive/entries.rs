@@ -5,20 +5,19 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use haul_units::Bytes;
-use rustix::fs::{FileType, OFlags, Stat};
 
 use super::commit::Ready;
-use super::stage::{Earlier, Stage};
+use super::stage::{Earlier, holds};
 use super::write::{End, Part, State};
 use super::{Incomplete, Receiver, hand_over};
 use crate::error::{CopyError, Why};
 use crate::journal::Source;
-use crate::meta;
 use crate::note::Note;
 use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
 use crate::ranges::Ranges;
 use crate::session::lock;
+use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
 
 /// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and
@@ -49,7 +48,7 @@ impl Found {
     }
 }
 
-impl<T: Transport> Receiver<'_, T> {
+impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// Takes a batch of entries, and answers it where the sender waits for that.
     pub(super) fn entries(&self, entries: Vec<Entry>, ready: &SyncSender<Ready>, found: &mut Found) -> Result<(), CopyError> {
         let mut wants = Vec::new();
@@ -175,7 +174,7 @@ impl<T: Transport> Receiver<'_, T> {
         }
         let existing = if created { Ok(None) } else { self.tree.existing(entry.parent, &name) };
         let existing = existing.map_err(Why::from).and_then(|existing| match existing {
-            Some(stat) if FileType::from_raw_mode(stat.st_mode) == FileType::Directory => Err(Why::InTheWay),
+            Some(there) if there.kind == FileKind::Directory => Err(Why::InTheWay),
             existing => Ok(existing),
         });
         let existing = match existing {
@@ -194,7 +193,7 @@ impl<T: Transport> Receiver<'_, T> {
             source: Source { size, mtime: entry.mtime, version },
             stream: matches!(entry.kind, Kind::Stream { .. }),
             linked,
-            meta: self.tree.meta(entry, existing.as_ref()),
+            attributes: self.tree.attributes(entry, existing.as_ref()),
             state: Mutex::new(State::Waiting),
         };
         // A stream that is no file has no time.
@@ -221,7 +220,7 @@ impl<T: Transport> Receiver<'_, T> {
         if size == 0 {
             if let Some(done) = self.write_whole(&file, &[], [0; 32])? {
                 let (record, done) = *done;
-                self.tree.stage.append(&[record]).map_err(|errno| self.broken(errno))?;
+                self.tree.stage.store.append(&[record]).map_err(|error| self.broken(error))?;
                 hand_over(ready, done)?;
             }
             return Ok((None, Needs::Nothing));
@@ -230,13 +229,11 @@ impl<T: Transport> Receiver<'_, T> {
     }
 
     /// Whether the destination has this file already.
-    fn is_kept(&self, file: &Incomplete, existing: Option<&Stat>, earlier: Option<&Earlier>) -> bool {
-        let Some(stat) = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile) else {
-            return false;
-        };
-        let unchanged = self.options.compares() && meta::size(stat) == file.size && meta::mtime(stat) == file.source.mtime;
+    fn is_kept(&self, file: &Incomplete, existing: Option<&Metadata>, earlier: Option<&Earlier>) -> bool {
+        let Some(there) = existing.filter(|there| there.kind == FileKind::File) else { return false };
+        let unchanged = self.options.compares() && there.size == file.size && there.mtime == file.source.mtime;
         let made = earlier.and_then(|earlier| earlier.complete.as_ref());
-        unchanged || made.is_some_and(|(made, _)| *made == meta::made(stat))
+        unchanged || made.is_some_and(|(made, _)| *made == there.made())
     }
 
     fn keep(&self, file: &Incomplete) {
@@ -255,13 +252,11 @@ impl<T: Transport> Receiver<'_, T> {
     /// Goes on from an earlier run's part file, as far as its content is what the journal says.
     fn resume(&self, file: &mut Incomplete, earlier: &Earlier, ready: &SyncSender<Ready>) -> Result<Needs, CopyError> {
         let stage = &self.tree.stage;
-        let Ok(part) = stage.reopen(earlier.part, OFlags::RDWR).or_else(|_| stage.reopen(earlier.part, OFlags::RDONLY)) else {
-            return Ok(Needs::All);
-        };
-        let Ok(stat) = rustix::fs::fstat(&part) else { return Ok(Needs::All) };
+        let Ok(part) = stage.store.reopen(earlier.part) else { return Ok(Needs::All) };
+        let Ok(there) = part.metadata() else { return Ok(Needs::All) };
         let mut buffer = Vec::new();
         if let Some((made, hash)) = &earlier.complete
-            && *made == meta::made(&stat)
+            && *made == there.made()
             && self.has_all(&part, earlier, hash.as_ref(), file.size, &mut buffer)
         {
             self.keep(file);
@@ -272,7 +267,7 @@ impl<T: Transport> Receiver<'_, T> {
             hand_over(ready, Ready::kept(file, earlier.part, self.to_read_back(pieces)))?;
             return Ok(Needs::Nothing);
         }
-        if meta::size(&stat) != file.size || earlier.ranges.is_empty() {
+        if there.size != file.size || earlier.ranges.is_empty() {
             stage.discard(earlier.part);
             return Ok(Needs::All);
         }
@@ -296,7 +291,7 @@ impl<T: Transport> Receiver<'_, T> {
         self.counts.resumed.fetch_add(kept, Ordering::Relaxed);
         self.counts.kept_bytes.fetch_add(kept, Ordering::Relaxed);
         let missing = have.missing(file.size);
-        stage.keep_open(earlier.part, part.into());
+        stage.keep_open(earlier.part, part);
         file.state = Mutex::new(State::Open(Part::resumed(earlier.part, have, self.to_read_back(good))));
         self.under_way.add(file.id);
         if missing.is_empty() {
@@ -309,7 +304,7 @@ impl<T: Transport> Receiver<'_, T> {
         Ok(Needs::Ranges(missing))
     }
 
-    fn has_all(&self, part: &std::fs::File, earlier: &Earlier, hash: Option<&[u8; 32]>, size: u64, buffer: &mut Vec<u8>) -> bool {
+    fn has_all(&self, part: &impl Content, earlier: &Earlier, hash: Option<&[u8; 32]>, size: u64, buffer: &mut Vec<u8>) -> bool {
         match hash {
             Some(_) if size == 0 => true,
             Some(hash) => u32::try_from(size).is_ok_and(|size| self.is_range_good(part, 0, size, hash, buffer)),
@@ -318,13 +313,12 @@ impl<T: Transport> Receiver<'_, T> {
     }
 
     /// Ranges written without hashes count only where none are asked for.
-    fn is_range_good(&self, part: &std::fs::File, offset: u64, length: u32, hash: &[u8; 32], buffer: &mut Vec<u8>) -> bool {
-        if *hash == [0; 32] { !self.options.verify.hashes() } else { Stage::holds(part, offset, length, hash, buffer) }
+    fn is_range_good(&self, part: &impl Content, offset: u64, length: u32, hash: &[u8; 32], buffer: &mut Vec<u8>) -> bool {
+        if *hash == [0; 32] { !self.options.verify.hashes() } else { holds(part, offset, length, hash, buffer) }
     }
 }
 
 /// Whether the destination has a newer file of this name.
-pub(super) fn is_newer(mtime: Stamp, existing: Option<&Stat>) -> bool {
-    let regular = |stat: &&Stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
-    existing.filter(regular).is_some_and(|stat| meta::mtime(stat) > mtime)
+pub(super) fn is_newer(mtime: Stamp, existing: Option<&Metadata>) -> bool {
+    existing.filter(|there| there.kind == FileKind::File).is_some_and(|there| there.mtime > mtime)
 }

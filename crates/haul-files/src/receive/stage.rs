@@ -1,51 +1,22 @@
-//! The stage: a hidden directory beside the destination where files are made before they get their names.
+//! The stage of a copy as the engine has it: what an earlier run left, and the part files that are open.
 //!
-//! `.haul-` and 8 hexadecimal digits of the job; it holds the journal (locked while a copy runs), one part file `p<number>` for each file that is not
-//! finished, and a note `n<number>` (a symbolic link) for each file that is being made outside. It belongs to this user alone (mode 0700): nobody
-//! can exchange what is in it. A copy that succeeds removes it, but nothing that it does not know.
-//!
-//! Others may be able to write in the destination. A directory of that name that is not this user's alone, or that has something in it and no journal,
-//! is left as it is, and the stage gets the next of [`NAMES`] names.
+//! Where parts are, and how they get their names, is the store's business ([`store::Stage`]).
 
 use std::collections::HashMap;
-use std::ffi::CString;
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
-use std::time::Duration;
-
-use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
-use rustix::io::Errno;
 
 use crate::block::Hash;
-use crate::clock;
-use crate::descriptors::{Shelf, open_at, patiently};
-use crate::error::{Stop, Why, WirePath};
-use crate::journal::{self, Made, PathKey, Record, Source};
-use crate::resolve::{STAGE_PREFIX, open_beneath};
-use crate::session::{POLL, lock};
+use crate::descriptors::Shelf;
+use crate::journal::{Made, PathKey, Record, Source};
+use crate::session::lock;
+use crate::store::{self, Content, Stage as _, Store, StoreError};
 
-const JOURNAL: &str = "journal";
-/// Names that a job's stage may have, one after the other: enough for accidents. Whoever takes them all on purpose may write in the destination.
-const NAMES: u32 = 8;
-/// How long a copy waits for another one of the same job: longer than a daemon takes to miss a client that was killed.
-const LOCK_WAIT: Duration = Duration::from_secs(12);
+type Part<S> = <<S as Store>::Stage as store::Stage>::Part;
 
-pub(super) struct Stage {
-    /// What it is in.
-    root: Arc<OwnedFd>,
-    pub(super) dir: OwnedFd,
-    pub(super) name: String,
-    journal: Option<File>,
-    lock_file: File,
+pub(super) struct Stage<S: Store> {
+    pub(super) store: S::Stage,
     /// Part files that are open.
-    open: Shelf,
-    first_part: u64,
-    next_part: AtomicU64,
+    open: Shelf<Part<S>>,
     earlier: Mutex<HashMap<PathKey, Earlier>>,
 }
 
@@ -59,113 +30,10 @@ pub(super) struct Earlier {
     pub(super) complete: Option<(Made, Option<Hash>)>,
 }
 
-impl Stage {
-    /// Makes or takes over the stage of `job` in `root`. If another copy holds it, waits a while: a run that was killed a moment ago may not have been missed yet.
-    pub(super) fn open(root: &Arc<OwnedFd>, spelled: &WirePath, job: &[u8; 32], resume: bool) -> Result<Self, Stop> {
-        let fail = |why: Why| Stop::Destination { path: spelled.clone(), why };
-        for number in 0..NAMES {
-            let name = stage_name(job, number);
-            match Self::open_named(root, &name, job, resume).map_err(|errno| fail(errno.into()))? {
-                Opened::Stage(stage) => return Ok(*stage),
-                Opened::Busy => return Err(Stop::Busy { path: spelled.clone() }),
-                Opened::Foreign => tracing::debug!(name, "not a stage of this job"),
-            }
-        }
-        let mut path = spelled.0.clone();
-        path.extend([b"/", stage_name(job, 0).as_bytes()].concat());
-        Err(Stop::Destination { path: WirePath(path), why: Why::ForeignStage })
-    }
-
-    fn open_named(root: &Arc<OwnedFd>, name: &str, job: &[u8; 32], resume: bool) -> Result<Opened, Errno> {
-        let deadline = clock::now() + LOCK_WAIT;
-        // A run that ends removes its stage: after losing that race, the next turn makes a new one.
-        let mut turns = 0;
-        while turns < 16 {
-            turns += 1;
-            let dir = match open_directory(root, name)? {
-                Directory::Ours(dir) => dir,
-                Directory::Gone => continue,
-                Directory::Foreign => return Ok(Opened::Foreign),
-            };
-            let flags = OFlags::RDWR | OFlags::APPEND | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-            let file = match open_at(&dir, JOURNAL, flags, Mode::empty()) {
-                Err(Errno::NOENT) if is_empty(&dir)? => {
-                    match open_at(&dir, JOURNAL, flags | OFlags::CREATE, Mode::RUSR | Mode::WUSR) {
-                        Err(Errno::NOENT) => continue,
-                        result => result?,
-                    }
-                }
-                // No journal: what is in it is somebody's own.
-                Err(Errno::NOENT | Errno::LOOP | Errno::ISDIR | Errno::NXIO) => return Ok(Opened::Foreign),
-                result => result?,
-            };
-            let stat = rustix::fs::fstat(&file)?;
-            if !is_journal(&stat) {
-                return Ok(Opened::Foreign);
-            }
-            match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Err(Errno::WOULDBLOCK) if clock::now() < deadline => {
-                    thread::park_timeout(POLL);
-                    turns -= 1;
-                    continue;
-                }
-                Err(Errno::WOULDBLOCK) => return Ok(Opened::Busy),
-                result => result?,
-            }
-            if rustix::fs::statat(&dir, JOURNAL, AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|there| there.st_ino == stat.st_ino) {
-                return Self::take_over(root, dir, name, File::from(file), job, resume);
-            }
-        }
-        Ok(Opened::Busy)
-    }
-
-    fn take_over(
-        root: &Arc<OwnedFd>,
-        dir: OwnedFd,
-        name: &str,
-        file: File,
-        job: &[u8; 32],
-        resume: bool,
-    ) -> Result<Opened, Errno> {
-        let io = |error: std::io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
-        let mut bytes = vec![0; file.metadata().map_err(io)?.len() as usize];
-        file.read_exact_at(&mut bytes, 0).map_err(io)?;
-        let (mut records, mut valid) = journal::decode(&bytes);
-        let head = Record::Job { version: journal::VERSION, job: *job };
-        // Another job of the same number.
-        if matches!(records.first(), Some(Record::Job { job: other, .. }) if other != job) {
-            return Ok(Opened::Foreign);
-        }
-        sweep(root, &dir, name)?;
-        if !resume || records.first() != Some(&head) {
-            (records, valid) = (Vec::new(), 0);
-            remove_parts(&dir)?;
-        }
-        rustix::fs::ftruncate(&file, valid as u64)?;
-        let lock_file = patiently(|| file.try_clone().map_err(io))?;
-        let last = records.iter().map(part_of).chain([highest_number(&dir)?]).max().unwrap_or(0);
-        let first_part = last.saturating_add(1);
-        let stage = Self {
-            root: root.clone(),
-            dir,
-            name: name.to_owned(),
-            open: Shelf::new(),
-            journal: resume.then_some(file),
-            lock_file,
-            first_part,
-            next_part: AtomicU64::new(first_part),
-            earlier: Mutex::new(earlier(&records)),
-        };
-        if records.is_empty() {
-            // Without resuming too: the next run is to know whose it is.
-            append(&stage.lock_file, &[head])?;
-        }
-        Ok(Opened::Stage(Box::new(stage)))
-    }
-
-    /// Whether this is the stage's own directory.
-    pub(super) fn is_itself(&self, stat: &Stat) -> bool {
-        rustix::fs::fstat(&self.dir).is_ok_and(|own| (own.st_dev, own.st_ino) == (stat.st_dev, stat.st_ino))
+impl<S: Store> Stage<S> {
+    /// A stage, and the journal that was in it.
+    pub(super) fn new((store, records): (S::Stage, Vec<Record>)) -> Self {
+        Self { store, open: Shelf::new(), earlier: Mutex::new(earlier(&records)) }
     }
 
     /// Whether an earlier run left something.
@@ -173,53 +41,24 @@ impl Stage {
         !lock(&self.earlier).is_empty()
     }
 
-    /// Whether this run has made nothing in it yet.
-    pub(super) fn is_unused(&self) -> bool {
-        self.next_part.load(Ordering::Relaxed) == self.first_part
-    }
-
     /// What an earlier run left of a file; given once.
     pub(super) fn take_earlier(&self, path: &PathKey) -> Option<Earlier> {
         lock(&self.earlier).remove(path)
     }
 
-    /// Appends to the journal in one write.
-    pub(super) fn append(&self, records: &[Record]) -> Result<(), Errno> {
-        self.journal.as_ref().map_or(Ok(()), |journal| append(journal, records))
-    }
-
-    /// A new part file.
-    pub(super) fn create(&self, mode: u32) -> Result<(u64, OwnedFd), Errno> {
-        loop {
-            let part = self.next_part.fetch_add(1, Ordering::Relaxed);
-            let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-            match open_at(&self.dir, &*part_name(part), flags, Mode::from_raw_mode(mode & 0o777)) {
-                // Left by a run whose journal lost its end.
-                Err(Errno::EXIST) => {}
-                result => return Ok((part, result?)),
-            }
+    /// A part file that is not finished.
+    pub(super) fn part(&self, part: u64) -> Result<Arc<Part<S>>, StoreError> {
+        match self.open.get(part) {
+            Some(open) => Ok(open),
+            None => Ok(self.keep_open(part, self.store.reopen(part)?)),
         }
-    }
-
-    /// An earlier run's part file.
-    pub(super) fn reopen(&self, part: u64, flags: OFlags) -> Result<File, Errno> {
-        open_at(&self.dir, &*part_name(part), flags | OFlags::NOFOLLOW, Mode::empty()).map(File::from)
-    }
-
-    /// A part file that is not finished, open for writing; for reading, where it may only be read.
-    pub(super) fn part(&self, part: u64) -> Result<Arc<OwnedFd>, Errno> {
-        if let Some(fd) = self.open.get(part) {
-            return Ok(fd);
-        }
-        let file = self.reopen(part, OFlags::RDWR).or_else(|_| self.reopen(part, OFlags::RDONLY))?;
-        Ok(self.keep_open(part, file.into()))
     }
 
     /// Keeps a part file open for [`part`](Self::part).
-    pub(super) fn keep_open(&self, part: u64, fd: OwnedFd) -> Arc<OwnedFd> {
-        let fd = Arc::new(fd);
-        self.open.keep(part, fd.clone());
-        fd
+    pub(super) fn keep_open(&self, number: u64, part: Part<S>) -> Arc<Part<S>> {
+        let part = Arc::new(part);
+        self.open.keep(number, part.clone());
+        part
     }
 
     /// No more is written to a part file.
@@ -227,237 +66,17 @@ impl Stage {
         self.open.forget(part);
     }
 
-    /// A name in the stage that no part file has yet.
-    pub(super) fn fresh_name(&self) -> String {
-        part_name(self.next_part.fetch_add(1, Ordering::Relaxed))
-    }
-
     /// Removes a part file.
     pub(super) fn discard(&self, part: u64) {
         self.open.forget(part);
-        let _ = rustix::fs::unlinkat(&self.dir, &*part_name(part), AtFlags::empty());
-    }
-
-    /// Notes that a file is being made at `path`, outside the stage: should this run be killed, the next one removes it. Gives the note's number.
-    pub(super) fn note(&self, path: impl FnOnce(&str) -> Vec<u8>) -> (u64, String) {
-        let number = self.next_part.fetch_add(1, Ordering::Relaxed);
-        let beside = format!("{}.{number}", self.name);
-        // Without a note (a path too long for one) a kill may leave that file; the copy itself is not harmed.
-        let _ = rustix::fs::symlinkat(path(&beside), &self.dir, note_name(number));
-        (number, beside)
-    }
-
-    /// What was noted is over.
-    pub(super) fn forget_note(&self, number: u64) {
-        let _ = rustix::fs::unlinkat(&self.dir, note_name(number), AtFlags::empty());
-    }
-
-    /// Removes the stage with all that copies have put into it. True where something else is there: then it stays.
-    pub(super) fn remove(&self) -> Result<bool, Errno> {
-        let foreign = remove_all(&self.dir, &self.root, self.name.as_bytes())?;
-        // A run that waits for the same job finds that its journal has no name.
-        rustix::fs::flock(&self.lock_file, FlockOperation::Unlock)?;
-        Ok(foreign)
-    }
-
-    /// Reads a range of a part file and compares its hash.
-    pub(super) fn holds(file: &File, offset: u64, length: u32, hash: &Hash, buffer: &mut Vec<u8>) -> bool {
-        buffer.resize(length as usize, 0);
-        file.read_exact_at(buffer, offset).is_ok() && blake3::hash(buffer).as_bytes() == hash
+        self.store.discard(part);
     }
 }
 
-/// How an attempt on one name ended.
-enum Opened {
-    Stage(Box<Stage>),
-    /// A copy of the same job has it.
-    Busy,
-    /// It is not this job's.
-    Foreign,
-}
-
-enum Directory {
-    /// Of this user alone.
-    Ours(OwnedFd),
-    Foreign,
-    Gone,
-}
-
-/// Makes a directory of this user alone, or opens the one that is there. From here on it is the descriptor that counts, not the name.
-fn open_directory(root: &OwnedFd, name: &str) -> Result<Directory, Errno> {
-    let made = match rustix::fs::mkdirat(root, name, Mode::RWXU) {
-        Ok(()) => true,
-        Err(Errno::EXIST) => false,
-        Err(errno) => return Err(errno),
-    };
-    let dir = match open_at(root, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(Directory::Gone),
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) => return Ok(Directory::Foreign),
-        result => result?,
-    };
-    let stat = rustix::fs::fstat(&dir)?;
-    match is_ours(&stat) {
-        true => Ok(Directory::Ours(dir)),
-        // The file system gives nobody a directory of his own, so the next name would be no better.
-        false if made => {
-            let _ = rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR);
-            Err(Errno::PERM)
-        }
-        false => Ok(Directory::Foreign),
-    }
-}
-
-/// A stage that is there, with its journal, neither locked nor read.
-pub(super) struct Opening {
-    pub(super) dir: OwnedFd,
-    pub(super) journal: File,
-}
-
-impl Opening {
-    /// None where it is no stage, or not this user's.
-    pub(super) fn existing(root: &OwnedFd, name: &[u8]) -> Result<Option<Self>, Errno> {
-        let dir = open_at(root, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
-        if !is_ours(&rustix::fs::fstat(&dir)?) {
-            return Ok(None);
-        }
-        let journal = open_at(&dir, JOURNAL, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())?;
-        Ok(is_journal(&rustix::fs::fstat(&journal)?).then(|| Self { dir, journal: journal.into() }))
-    }
-}
-
-/// Whether it is a file of this user's alone.
-fn is_journal(stat: &Stat) -> bool {
-    is_ours(stat) && FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1
-}
-
-/// Removes a stage with all that copies have put into it. True where something else is there: then it stays.
-pub(super) fn remove_all(dir: &OwnedFd, root: &OwnedFd, name: &[u8]) -> Result<bool, Errno> {
-    remove_parts(dir)?;
-    rustix::fs::unlinkat(dir, JOURNAL, AtFlags::empty())?;
-    match rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR) {
-        // Unless it is the journal of a run that began a moment ago.
-        Err(Errno::NOTEMPTY | Errno::EXIST) => is_empty(dir).map(|empty| !empty),
-        // Renamed by somebody, and so not in the way; or another one has its name.
-        Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-        result => result.map(|()| false),
-    }
-}
-
-/// A directory that holds one thing while it is made, outside the stage: nobody else can exchange it there.
-pub(super) struct Private {
-    dir: OwnedFd,
-    name: String,
-}
-
-/// The name of what is in a [`Private`] directory.
-pub(super) const INSIDE: &str = "f";
-
-impl Private {
-    /// Makes it; an error where the name is taken.
-    pub(super) fn make(parent: &OwnedFd, name: String) -> Result<Self, Errno> {
-        rustix::fs::mkdirat(parent, &*name, Mode::RWXU)?;
-        match open_directory(parent, &name)? {
-            Directory::Ours(dir) => Ok(Self { dir, name }),
-            Directory::Foreign | Directory::Gone => Err(Errno::PERM),
-        }
-    }
-
-    pub(super) fn dir(&self) -> &OwnedFd {
-        &self.dir
-    }
-
-    /// Removes it and what is in it.
-    pub(super) fn remove(self, parent: &OwnedFd) {
-        let _ = rustix::fs::unlinkat(&self.dir, INSIDE, AtFlags::empty());
-        let _ = rustix::fs::unlinkat(parent, &*self.name, AtFlags::REMOVEDIR);
-    }
-}
-
-/// Whether nobody else (but root) can change what is in it.
-fn is_ours(stat: &Stat) -> bool {
-    stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
-}
-
-/// The names in a directory, the first `most` of them, but `.` and `..`.
-pub(super) fn names(dir: &OwnedFd, most: usize) -> Result<Vec<CString>, Errno> {
-    let entries = patiently(|| Dir::read_from(dir.as_fd()))?.map(|entry| entry.map(|entry| entry.file_name().to_owned()));
-    entries.filter(|name| !matches!(name, Ok(name) if matches!(name.to_bytes(), b"." | b".."))).take(most).collect()
-}
-
-fn is_empty(dir: &OwnedFd) -> Result<bool, Errno> {
-    // A journal is a run's that was a moment faster.
-    Ok(names(dir, usize::MAX)?.iter().all(|name| name.to_bytes() == JOURNAL.as_bytes()))
-}
-
-/// The stage's name for a job: the first, or where that is taken a later one.
-pub(super) fn stage_name(job: &[u8; 32], number: u32) -> String {
-    let hash = *blake3::Hasher::new().update(job).update(&number.to_le_bytes()).finalize().as_bytes();
-    let source = if number == 0 { job } else { &hash };
-    format!("{STAGE_PREFIX}{:08x}", source.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes)))
-}
-
-pub(super) fn part_name(part: u64) -> String {
-    format!("p{part}")
-}
-
-fn note_name(number: u64) -> String {
-    format!("n{number}")
-}
-
-/// The number in the name of a part file or a note.
-fn number_of(name: &[u8], letters: &[u8]) -> Option<u64> {
-    let (letter, digits) = name.split_first()?;
-    let digits = letters.contains(letter).then_some(digits).filter(|digits| digits.iter().all(u8::is_ascii_digit))?;
-    std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-/// Removes what a killed run was making outside its stage, as its notes say.
-pub(super) fn sweep(root: &OwnedFd, dir: &OwnedFd, stage: &str) -> Result<(), Errno> {
-    for entry in names(dir, usize::MAX)? {
-        if number_of(entry.to_bytes(), b"n").is_none() {
-            continue;
-        }
-        let Ok(path) = rustix::fs::readlinkat(dir, &entry, Vec::new()) else { continue };
-        let path = path.as_bytes();
-        let cut = path.iter().rposition(|&b| b == b'/');
-        let (parent, name) = cut.and_then(|at| path.split_at_checked(at)).unwrap_or((b".", path));
-        let name = name.strip_prefix(b"/").unwrap_or(name);
-        let number = name.strip_prefix(stage.as_bytes()).and_then(|rest| number_of(rest, b"."));
-        if let Ok(parent) = open_beneath(root, parent, OFlags::PATH | OFlags::DIRECTORY)
-            && number.is_some()
-        {
-            sweep_one(&parent, name);
-        }
-        rustix::fs::unlinkat(dir, &entry, AtFlags::empty())?;
-    }
-    Ok(())
-}
-
-/// Removes a [`Private`] directory of this user's.
-fn sweep_one(parent: &OwnedFd, name: &[u8]) {
-    let Ok(dir) = open_at(parent, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) else { return };
-    if rustix::fs::fstat(&dir).is_ok_and(|stat| is_ours(&stat)) {
-        let _ = rustix::fs::unlinkat(&dir, INSIDE, AtFlags::empty());
-        let _ = rustix::fs::unlinkat(parent, name, AtFlags::REMOVEDIR);
-    }
-}
-
-fn append(mut journal: &File, records: &[Record]) -> Result<(), Errno> {
-    if records.is_empty() {
-        return Ok(());
-    }
-    let mut bytes = Vec::with_capacity(records.len() * 128);
-    for record in records {
-        journal::encode(record, &mut bytes);
-    }
-    journal.write_all(&bytes).map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::IO))
-}
-
-fn part_of(record: &Record) -> u64 {
-    match record {
-        Record::Job { .. } | Record::Top { .. } => 0,
-        Record::Part { part, .. } | Record::Range { part, .. } | Record::Complete { part, .. } => *part,
-    }
+/// Reads a range of a part file and compares its hash.
+pub(super) fn holds(part: &impl Content, offset: u64, length: u32, hash: &Hash, buffer: &mut Vec<u8>) -> bool {
+    buffer.clear();
+    part.read_at(buffer, offset, length as usize) == Ok(length as usize) && blake3::hash(buffer).as_bytes() == hash
 }
 
 fn earlier(records: &[Record]) -> HashMap<PathKey, Earlier> {
@@ -486,54 +105,4 @@ fn earlier(records: &[Record]) -> HashMap<PathKey, Earlier> {
         }
     }
     files
-}
-
-/// The highest number among the names in the stage. A killed run leaves some that its journal does not tell of: a link that had no place yet, a part file
-/// whose record was not written.
-fn highest_number(dir: &OwnedFd) -> Result<u64, Errno> {
-    Ok(names(dir, usize::MAX)?.iter().filter_map(|name| number_of(name.to_bytes(), b"pn")).max().unwrap_or(0))
-}
-
-/// Removes part files and notes.
-fn remove_parts(dir: &OwnedFd) -> Result<(), Errno> {
-    for name in names(dir, usize::MAX)? {
-        if number_of(name.to_bytes(), b"pn").is_none() {
-            continue;
-        }
-        match rustix::fs::unlinkat(dir, &name, AtFlags::empty()) {
-            // A directory is nothing that a copy makes here.
-            Ok(()) | Err(Errno::NOENT | Errno::ISDIR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::resolve::is_reserved;
-
-    #[test]
-    fn names_of_stages_are_reserved_however_they_are_written() {
-        for name in
-            [".haul-07070707", ".HAUL-0707070A", ".haul-07070707.12", ".haul-", ".ha\u{200d}ul-07070707", ".haul-070707\u{fb00}"]
-        {
-            assert!(is_reserved(name.as_bytes()), "{name:?}");
-        }
-        for name in ["haul-07070707", ".haul", ".haulage-0707", ".haul-notes", "x.haul-07070707", ".hauſl-0.txt"] {
-            assert!(!is_reserved(name.as_bytes()), "{name:?}");
-        }
-        let names: std::collections::HashSet<String> = (0..NAMES).map(|number| stage_name(&[7; 32], number)).collect();
-        assert_eq!(names.len(), NAMES as usize);
-        assert!(names.iter().all(|name| is_reserved(name.as_bytes())));
-    }
-
-    #[test]
-    fn only_numbers_are_names_of_parts() {
-        assert_eq!(number_of(b"p17", b"pn"), Some(17));
-        for name in [&b"p"[..], b"photos", b"p1x", b"p+1", b"p-1", b"q1", b"", b"p99999999999999999999999"] {
-            assert_eq!(number_of(name, b"pn"), None, "{}", String::from_utf8_lossy(name));
-        }
-    }
 }

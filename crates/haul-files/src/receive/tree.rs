@@ -2,39 +2,34 @@
 //!
 //! Every name that the peer gives is one component, used below an open directory and never followed as a link; see [`Dirs`].
 
-use std::collections::{HashMap, HashSet};
-use std::os::fd::AsRawFd;
-use std::os::fd::OwnedFd;
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
 use super::Expected;
-use super::commit::FEW;
-use super::interrupted::MAX_TOPS;
 use super::remembered::{DirInfo, Finish, Links, Location, Remembered};
-use super::stage::{Stage, part_name};
-use crate::descriptors::open_at;
+use super::stage::Stage;
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
 use crate::job::{Options, Ownership};
-use crate::journal::{Made, Record};
-use crate::meta;
+use crate::journal::Record;
+use crate::paths::{is_plain_name, is_reserved};
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
-use crate::resolve::{Place, is_plain_name, is_reserved};
 use crate::session::lock;
+use crate::store::local::{MAX_TOPS, umask};
+use crate::store::{At, Attributes, FEW, FileKind, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError};
 
 /// Memory for the directories and hard links that a user's own copy remembers to its end: some seven million of them.
 const REMEMBERED_BYTES: usize = 1 << 30;
 /// The same for a client of a daemon, which has others: some two million.
 const CLIENTS_REMEMBERED_BYTES: usize = 256 << 20;
 
-pub(super) struct Tree {
-    pub(super) place: Place,
+pub(super) struct Tree<'a, S: Store> {
+    pub(super) place: Place<S::Dir>,
     pub(super) options: Options,
-    pub(super) stage: Stage,
-    pub(super) dirs: Dirs,
+    pub(super) stage: Stage<S>,
+    pub(super) dirs: Dirs<'a, S>,
     /// What may stand at the top; none: anything.
     pub(super) expected: Option<Expected>,
     umask: u32,
@@ -49,39 +44,16 @@ struct State {
     remembered: Remembered,
     /// Directories in which names were made, no more than are synced one by one.
     touched: HashSet<u64>,
-    /// A directory on each other file system that is mounted in the tree, by device.
-    foreign: HashMap<u64, u64>,
 }
 
-/// How a finished part file got its name, and what was made, if it is another file than the part.
-pub(super) enum Placed {
-    Renamed,
-    Copied(Made),
-    /// Into the file that was there.
-    WrittenOver(Made),
-}
-
-/// How a new file is made.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Meta {
-    /// For the call that makes it; the umask applies.
-    pub(super) open_mode: u32,
-    /// To set afterwards, where the umask would take something away.
-    pub(super) mode: Option<u32>,
-    /// The mode as it shall be.
-    pub(super) final_mode: u32,
-    pub(super) mtime: Option<Stamp>,
-    pub(super) owner: Option<(u32, u32)>,
-}
-
-impl Tree {
-    pub(super) fn new(place: Place, stage: Stage, options: Options, expected: Option<Expected>) -> Self {
-        let dirs = Dirs::new();
+impl<'a, S: Store> Tree<'a, S> {
+    pub(super) fn new(store: &'a S, place: Place<S::Dir>, stage: Stage<S>, options: Options, expected: Option<Expected>) -> Self {
+        let dirs = Dirs::new(store);
         dirs.pin(ROOT, ROOT, &place.display().0, place.root.clone());
         let mut state = State::default();
         state.remembered.directory(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
         let (euid, egid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        Self { place, options, stage, dirs, expected, umask: meta::umask(), euid, egid, state: Mutex::new(state) }
+        Self { place, options, stage, dirs, expected, umask: umask(), euid, egid, state: Mutex::new(state) }
     }
 
     /// The name an entry gets; an error where the peer must not give it. The inner error is the user's: a file where a directory was asked for.
@@ -99,7 +71,7 @@ impl Tree {
         if state.tops <= MAX_TOPS && !self.stage.has_earlier() {
             // Only for people: a journal that cannot be written to says so soon enough.
             let name = self.place.rename.clone().unwrap_or_else(|| entry.name.0.clone());
-            let _ = self.stage.append(&[Record::Top { name: WirePath(name) }]);
+            let _ = self.stage.store.append(&[Record::Top { name: WirePath(name) }]);
         }
         if let Some(name) = &self.place.rename {
             if state.tops > 1 {
@@ -126,12 +98,12 @@ impl Tree {
     }
 
     /// What has this name already.
-    pub(super) fn existing(&self, parent: u64, name: &[u8]) -> Result<Option<Stat>, Errno> {
+    pub(super) fn existing(&self, parent: u64, name: &[u8]) -> Result<Option<Metadata>, StoreError> {
         let dir = self.dirs.open(parent)?;
-        match rustix::fs::statat(&*dir, name, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => Ok(Some(stat)),
-            Err(Errno::NOENT) => Ok(None),
-            Err(errno) => Err(errno),
+        match self.dirs.store().stat(At::In(&*dir, name)) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(StoreError::Missing) => Ok(None),
+            Err(error) => Err(error),
         }
     }
 
@@ -160,23 +132,13 @@ impl Tree {
     }
 
     /// Makes all names durable.
-    pub(super) fn sync(&self) -> Result<(), Errno> {
+    pub(super) fn sync(&self) -> Result<(), StoreError> {
         let touched: Vec<u64> = lock(&self.state).touched.iter().copied().collect();
         if touched.len() > FEW {
-            rustix::fs::syncfs(&self.stage.dir)?;
-            let foreign: Vec<u64> = lock(&self.state).foreign.values().copied().collect();
-            return foreign.into_iter().try_for_each(|id| rustix::fs::syncfs(self.open_to_read(id)?));
+            return self.stage.store.sync_names(None);
         }
-        touched.into_iter().try_for_each(|id| rustix::fs::fsync(self.open_to_read(id)?))
-    }
-
-    /// Names were made in a directory that is on another file system than the stage.
-    pub(super) fn note_foreign(&self, device: u64, id: u64) {
-        lock(&self.state).foreign.insert(device, id);
-    }
-
-    fn open_to_read(&self, id: u64) -> Result<OwnedFd, Errno> {
-        open_at(&*self.dirs.open(id)?, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+        let dirs = touched.into_iter().map(|id| self.dirs.open(id)).collect::<Result<Vec<_>, _>>()?;
+        self.stage.store.sync_names(Some(&dirs))
     }
 
     /// Whether more may be announced, where what is not complete takes `open` bytes.
@@ -198,31 +160,20 @@ impl Tree {
         }
         let parent = self.dirs.open(entry.parent)?;
         let first = wanted & 0o777 | 0o700;
-        let created = match rustix::fs::mkdirat(&*parent, name, Mode::from_raw_mode(first)) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(errno) => return Err(errno.into()),
-        };
+        let made = self.dirs.store().make_directory(&parent, name, first)?;
+        let (created, there) = (made.created, made.metadata);
         if created && wanted != first {
             finish.mode = finish.mode.or(Some(wanted));
         }
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-        let dir = match open_at(&*parent, name, flags, Mode::empty()) {
-            // With O_DIRECTORY a link is just no directory.
-            Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_a_directory(&parent, name)),
-            result => result?,
-        };
-        // What was opened counts from here on: others may put something else under the name.
-        let stat = rustix::fs::fstat(&dir)?;
-        if self.stage.is_itself(&stat) {
+        if self.stage.store.identity() == Some(there.identity) {
             return Err(Why::Reserved);
         }
         // Left read-only, perhaps by an earlier run of this copy: opened up until the end.
-        if !created && stat.st_mode & 0o300 != 0o300 && self.euid != 0 && stat.st_uid == self.euid {
-            finish.mode = finish.mode.or(Some(meta::mode_bits(&stat)));
-            set_mode(&dir, stat.st_mode | 0o700)?;
+        if !created && there.mode & 0o300 != 0o300 && self.euid != 0 && there.uid == self.euid {
+            finish.mode = finish.mode.or(Some(there.mode));
+            self.dirs.store().set_mode(&made.dir, there.mode | 0o700)?;
         }
-        self.dirs.add_open(entry.id, entry.parent, name, dir, &stat);
+        self.dirs.add_open(entry.id, entry.parent, name, made.dir, there.identity);
         self.touched(entry.parent);
         Ok(DirInfo { created, usable: true, finish })
     }
@@ -248,15 +199,15 @@ impl Tree {
     }
 
     /// How a file is made that may replace `existing`.
-    pub(super) fn meta(&self, entry: &Entry, existing: Option<&Stat>) -> Meta {
-        let replaced = existing.filter(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile);
+    pub(super) fn attributes(&self, entry: &Entry, existing: Option<&Metadata>) -> Attributes {
+        let replaced = existing.filter(|there| there.kind == FileKind::File);
         // Root's copy over another user's file leaves it his, as writing to it would.
-        let old_owner = replaced.filter(|_| self.euid == 0).map(|stat| (stat.st_uid, stat.st_gid));
+        let old_owner = replaced.filter(|_| self.euid == 0).map(|there| (there.uid, there.gid));
         let owner = self.owner(entry).or(old_owner);
         let final_mode = match replaced {
             _ if self.options.preserve && self.place.ownership == Ownership::Mask => entry.mode & 0o777,
             _ if self.options.preserve => entry.mode & (0o1777 | self.set_id_bits(entry)),
-            Some(stat) => meta::mode_bits(stat) & 0o777,
+            Some(there) => there.mode & 0o777,
             None => entry.mode & 0o777 & !self.umask,
         };
         let open_mode = final_mode & 0o777;
@@ -267,22 +218,7 @@ impl Tree {
         let dated = self.options.preserve || self.options.compares();
         let undated_stream = matches!(entry.kind, Kind::Stream { .. }) && entry.mtime == Stamp::default();
         let mtime = (dated && !undated_stream).then_some(entry.mtime);
-        Meta { open_mode, mode, final_mode, mtime, owner }
-    }
-
-    /// Gives a file its owner, mode and time, in this order: each undoes a part of the one after it.
-    pub(super) fn apply(fd: &OwnedFd, meta: &Meta, mode: Option<u32>) -> Result<(), Errno> {
-        if let Some((uid, gid)) = meta.owner {
-            let (uid, gid) = meta::owner(uid, gid);
-            rustix::fs::fchown(fd, uid, gid)?;
-        }
-        if let Some(mode) = mode {
-            rustix::fs::fchmod(fd, meta::mode(mode))?;
-        }
-        if let Some(mtime) = meta.mtime {
-            rustix::fs::futimens(fd, &meta::timestamps(mtime))?;
-        }
-        Ok(())
+        Attributes { open_mode, mode, final_mode, mtime, owner }
     }
 
     /// Makes a symbolic link, in the place of anything but a directory.
@@ -290,31 +226,23 @@ impl Tree {
         if target.is_empty() || target.len() > MAX_TARGET || target.contains(&0) {
             return Err(Errno::INVAL.into());
         }
-        let dir = self.dirs.open(entry.parent)?;
-        let fresh = self.stage.fresh_name();
-        let result = self
-            .make_symlink(entry, target, &self.stage.dir, &fresh)
-            .and_then(|()| rustix::fs::renameat(&self.stage.dir, &*fresh, &*dir, name));
-        if result.is_err() {
-            let _ = rustix::fs::unlinkat(&self.stage.dir, &*fresh, AtFlags::empty());
-        }
-        self.touched(entry.parent);
-        match result {
-            Err(Errno::XDEV) => self.beside(entry.parent, name, |dir, beside| self.make_symlink(entry, target, dir, beside)),
-            result => result.map_err(in_the_way),
-        }
+        let mtime = self.options.preserve.then_some(entry.mtime);
+        let attributes = Attributes { mtime, owner: self.owner(entry), ..Attributes::default() };
+        Ok(self.at(entry.parent, name, |to| {
+            self.touched(entry.parent);
+            self.stage.store.symlink(to, target, &attributes)
+        })?)
     }
 
-    fn make_symlink(&self, entry: &Entry, target: &[u8], dir: &OwnedFd, name: &str) -> Result<(), Errno> {
-        rustix::fs::symlinkat(target, dir, name)?;
-        if let Some((uid, gid)) = self.owner(entry) {
-            let (uid, gid) = meta::owner(uid, gid);
-            rustix::fs::chownat(dir, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-        }
-        if self.options.preserve {
-            rustix::fs::utimensat(dir, name, &meta::timestamps(entry.mtime), AtFlags::SYMLINK_NOFOLLOW)?;
-        }
-        Ok(())
+    /// Does something with a name in a directory.
+    fn at<R>(
+        &self,
+        parent: u64,
+        name: &[u8],
+        with: impl FnOnce(&Spot<'_, S::Dir>) -> Result<R, StoreError>,
+    ) -> Result<R, StoreError> {
+        let dir = self.dirs.open(parent)?;
+        with(&Spot { dir: &dir, name, path: &|name| self.dirs.relative(parent, name) })
     }
 
     /// Remembers a hard link for [`links`](Self::links).
@@ -340,44 +268,15 @@ impl Tree {
     /// Makes a hard link to the file `at`, in the place of anything but a directory.
     pub(super) fn link(&self, (parent, name): Location<'_>, at: Location<'_>) -> Result<(), Why> {
         let from = self.dirs.open(at.0)?;
-        let to = self.dirs.open(parent)?;
-        self.touched(parent);
-        let existing = rustix::fs::statat(&*to, name, AtFlags::SYMLINK_NOFOLLOW);
-        let Ok(existing) = existing else {
-            return match rustix::fs::linkat(&*from, at.1, &*to, name, AtFlags::empty()) {
-                Err(Errno::XDEV) => self.link_over(&from, at.1, parent, name),
-                result => Ok(result?),
-            };
-        };
-        let target = rustix::fs::statat(&*from, at.1, AtFlags::SYMLINK_NOFOLLOW)?;
-        if (existing.st_dev, existing.st_ino) == (target.st_dev, target.st_ino) {
-            return Ok(());
-        }
-        let fresh = self.stage.fresh_name();
-        let linked = rustix::fs::linkat(&*from, at.1, &self.stage.dir, &*fresh, AtFlags::empty());
-        let result = linked.and_then(|()| rustix::fs::renameat(&self.stage.dir, &*fresh, &*to, name));
-        if result.is_err() {
-            let _ = rustix::fs::unlinkat(&self.stage.dir, &*fresh, AtFlags::empty());
-        }
-        match result {
-            Err(Errno::XDEV) => self.link_over(&from, at.1, parent, name),
-            result => result.map_err(in_the_way),
-        }
+        Ok(self.at(parent, name, |to| {
+            self.touched(parent);
+            self.stage.store.link(&from, at.1, to)
+        })?)
     }
 
     /// Gives a finished part file its name.
-    pub(super) fn rename(&self, part: u64, parent: u64, name: &[u8], meta: &Meta) -> Result<Placed, Why> {
-        let dir = self.dirs.open(parent)?;
-        let placed = match rustix::fs::renameat(&self.stage.dir, &*part_name(part), &*dir, name) {
-            Err(Errno::XDEV) => self.copy_over(part, parent, name, meta).map(Placed::Copied),
-            result => result.map(|()| Placed::Renamed).map_err(in_the_way),
-        };
-        match placed {
-            Err(why) if why == Errno::ACCESS.into() || why == Errno::PERM.into() => {
-                self.write_over(part, &dir, name, meta).map(Placed::WrittenOver).map_err(|_| why)
-            }
-            placed => placed,
-        }
+    pub(super) fn commit(&self, part: u64, parent: u64, name: &[u8], attributes: &Attributes) -> Result<Placed, Why> {
+        Ok(self.at(parent, name, |to| self.stage.store.commit(part, to, attributes))?)
     }
 
     /// Modes, owners and times of directories, the deepest first. Gives those that failed.
@@ -385,35 +284,18 @@ impl Tree {
         let state = lock(&self.state);
         let mut failed = Vec::new();
         for (id, info) in state.remembered.directories().filter(|(_, info)| info.usable && info.finish.any()) {
-            let result = self.dirs.open(id).and_then(|fd| {
+            let result = self.dirs.open(id).and_then(|dir| {
                 // The root itself changes once more when the stage goes.
-                if Arc::ptr_eq(&fd, &self.place.root) != tops_only {
+                if Arc::ptr_eq(&dir, &self.place.root) != tops_only {
                     return Ok(());
                 }
-                let fd = self.open_to_read(id)?;
                 let Finish { mode, mtime, owner } = info.finish;
-                Self::apply(&fd, &Meta { open_mode: 0, mode, final_mode: 0, mtime, owner }, mode)
+                self.dirs.store().finish_directory(&dir, &Attributes { mode, mtime, owner, ..Attributes::default() })
             });
-            if let Err(errno) = result {
-                failed.push((self.display(id, b""), errno.into()));
+            if let Err(error) = result {
+                failed.push((self.display(id, b""), error.into()));
             }
         }
         failed
     }
-}
-
-pub(super) fn in_the_way(errno: Errno) -> Why {
-    if matches!(errno, Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) { Why::InTheWay } else { errno.into() }
-}
-
-fn not_a_directory(parent: &OwnedFd, name: &[u8]) -> Why {
-    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
-    let link = stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink);
-    if link { Why::LinkNotFollowed } else { Why::InTheWay }
-}
-
-/// Changes the mode of what `fd` is open for (`O_PATH` is enough), whatever its name has come to mean.
-fn set_mode(fd: &OwnedFd, mode: u32) -> Result<(), Errno> {
-    // fchmod(2) takes no O_PATH descriptor, and fchmodat2(2) is younger than the systems that haul runs on.
-    rustix::fs::chmod(format!("/proc/self/fd/{}", fd.as_raw_fd()), meta::mode(mode))
 }

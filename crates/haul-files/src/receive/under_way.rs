@@ -10,9 +10,10 @@ use haul_units::Bytes;
 use super::Receiver;
 use crate::error::CopyError;
 use crate::observe::{Event, FileUnderWay};
+use crate::paths::path_of;
 use crate::protocol::{Message, Part, UNDER_WAY};
-use crate::resolve::path_of;
 use crate::session::lock;
+use crate::store::Store;
 use crate::transport::Transport;
 
 /// Most files that are told of at once.
@@ -32,7 +33,7 @@ impl UnderWay {
     }
 }
 
-impl<T: Transport> Receiver<'_, T> {
+impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// Tells the observer and the sender how much of the files under way has arrived.
     pub(super) fn tell_parts(&self) -> Result<(), CopyError> {
         let (here, there) = (self.session.observer.wants_files(), self.session.peer_has(UNDER_WAY));

@@ -3,27 +3,23 @@
 //! A piece is hashed, then written with one call. Files of one piece are made, written and closed at once; of larger ones the part file stays open
 //! until all pieces and the sender's word on the end ([`End`]) are there, in whatever order they come.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
-use rustix::io::Errno;
-
 use super::commit::Ready;
 use super::read_back::{FEWEST_AT_ONCE, Sent};
-use super::tree::Tree;
 use super::{Incomplete, Receiver, WRITERS, hand_over};
 use crate::block::{self, Hash, Piece, PieceSum};
 use crate::clock::timed;
 use crate::error::{CopyError, Why};
 use crate::journal::Record;
-use crate::meta;
 use crate::observe::{Event, Waits};
+use crate::paths::path_of;
 use crate::ranges::Ranges;
-use crate::resolve::path_of;
 use crate::session::{POLL, lock};
+use crate::store::{Part as _, Stage as _, Store, StoreError};
 use crate::transport::{BlockRx, Transport};
 
 /// How far a file is.
@@ -81,7 +77,7 @@ impl Part {
 }
 
 /// Takes the block stream and works it off with [`WRITERS`] threads.
-pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, ready: SyncSender<Ready>) -> Result<(), CopyError> {
+pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, ready: SyncSender<Ready>) -> Result<(), CopyError> {
     let rx = receiver.session.transport.accept_blocks().map_err(CopyError::Connection)?;
     std::thread::scope(|scope| {
         for _ in 1..WRITERS {
@@ -94,14 +90,14 @@ pub(super) fn run<T: Transport>(receiver: &Receiver<'_, T>, ready: SyncSender<Re
     Ok(())
 }
 
-struct Writer<'a, T: Transport> {
-    receiver: &'a Receiver<'a, T>,
+struct Writer<'a, T: Transport, S: Store> {
+    receiver: &'a Receiver<'a, T, S>,
     ready: SyncSender<Ready>,
     waits: Waits,
 }
 
-impl<'a, T: Transport> Writer<'a, T> {
-    fn new(receiver: &'a Receiver<'a, T>, ready: SyncSender<Ready>) -> Self {
+impl<'a, T: Transport, S: Store> Writer<'a, T, S> {
+    fn new(receiver: &'a Receiver<'a, T, S>, ready: SyncSender<Ready>) -> Self {
         Self { receiver, ready, waits: Waits::default() }
     }
 
@@ -152,7 +148,7 @@ impl<'a, T: Transport> Writer<'a, T> {
                 done.extend(timed(&mut self.waits.write, || receiver.write_piece(&file, piece, content))?);
             }
         }
-        receiver.tree.stage.append(&records).map_err(|errno| receiver.broken(errno))?;
+        receiver.tree.stage.store.append(&records).map_err(|error| receiver.broken(error))?;
         for done in done {
             match hand_over(&self.ready, done) {
                 // The journal has it: the next run gives it its name.
@@ -164,7 +160,7 @@ impl<'a, T: Transport> Writer<'a, T> {
     }
 }
 
-impl<T: Transport> Receiver<'_, T> {
+impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// The files that pieces belong to; waits until they were announced. None for one that is over.
     fn files_of(&self, pieces: &[(Piece, &[u8])]) -> Result<Vec<Option<Arc<Incomplete>>>, CopyError> {
         let last = pieces.iter().map(|(piece, _)| piece.file).max().unwrap_or(0);
@@ -202,25 +198,23 @@ impl<T: Transport> Receiver<'_, T> {
             }
         }
         self.started(file);
-        let (part, fd) = match self.tree.stage.create(file.meta.open_mode) {
+        let (number, part) = match self.tree.stage.store.create(file.attributes.open_mode) {
             Ok(made) => made,
-            Err(errno) => return self.fail(file, errno.into()).map(|()| None),
+            Err(error) => return self.fail(file, error.into()).map(|()| None),
         };
-        let made = write_all(&fd, content, 0)
-            .and_then(|()| Tree::apply(&fd, &file.meta, file.meta.mode))
-            .and_then(|()| rustix::fs::fstat(&fd));
-        let stat = match made {
-            Ok(stat) => stat,
-            Err(errno) => {
-                self.tree.stage.discard(part);
-                return self.fail(file, errno.into()).map(|()| None);
+        let made = part.write_at(content, 0).and_then(|()| part.finish(&file.attributes, file.attributes.mode));
+        let made = match made {
+            Ok(metadata) => metadata.made(),
+            Err(error) => {
+                self.tree.stage.store.discard(number);
+                return self.fail(file, error.into()).map(|()| None);
             }
         };
         self.counts.bytes.fetch_add(content.len() as u64, Ordering::Relaxed);
         lock(&self.files).open.remove(&file.id);
-        let record = Record::Complete { part, path: file.key, source: file.source, made: meta::made(&stat), hash: Some(hash) };
+        let record = Record::Complete { part: number, path: file.key, source: file.source, made, hash: Some(hash) };
         let pieces = self.to_read_back([(0, content.len() as u32, hash)]);
-        Ok(Some(Box::new((record, Ready::new(file, part, file.size, pieces)))))
+        Ok(Some(Box::new((record, Ready::new(file, number, file.size, pieces)))))
     }
 
     fn write_piece(&self, file: &Incomplete, piece: &Piece, content: &[u8]) -> Result<Option<Ready>, CopyError> {
@@ -233,9 +227,9 @@ impl<T: Transport> Receiver<'_, T> {
             let part = match self.part(file, &mut state) {
                 Ok(Some(part)) => part,
                 Ok(None) => return Ok(None),
-                Err(errno) => {
+                Err(error) => {
                     drop(state);
-                    return self.fail(file, errno.into()).map(|()| None);
+                    return self.fail(file, error.into()).map(|()| None);
                 }
             };
             if !part.taken.insert(offset, end) {
@@ -243,13 +237,13 @@ impl<T: Transport> Receiver<'_, T> {
             }
             part.number
         };
-        let written = self.tree.stage.part(number).and_then(|fd| write_all(&fd, content, offset));
-        if let Err(errno) = written {
-            return self.fail(file, errno.into()).map(|()| None);
+        let written = self.tree.stage.part(number).and_then(|part| part.write_at(content, offset));
+        if let Err(error) = written {
+            return self.fail(file, error.into()).map(|()| None);
         }
         if !file.stream {
             let range = Record::Range { part: number, offset, length: piece.length, hash: piece.hash };
-            self.tree.stage.append(&[range]).map_err(|errno| self.broken(errno))?;
+            self.tree.stage.store.append(&[range]).map_err(|error| self.broken(error))?;
         }
         let complete = {
             let mut state = lock(&file.state);
@@ -275,16 +269,15 @@ impl<T: Transport> Receiver<'_, T> {
     }
 
     /// The part file, made on first use; none where the file is over.
-    fn part<'s>(&self, file: &Incomplete, state: &'s mut State) -> Result<Option<&'s mut Part>, Errno> {
+    fn part<'s>(&self, file: &Incomplete, state: &'s mut State) -> Result<Option<&'s mut Part>, StoreError> {
         if matches!(state, State::Waiting) {
             self.started(file);
-            let (number, fd) = self.tree.stage.create(0o600)?;
+            let (number, part) = self.tree.stage.store.create(0o600)?;
             *state = State::Open(Part::resumed(number, Ranges::default(), Vec::new()));
-            let fd = self.tree.stage.keep_open(number, fd);
-            rustix::fs::ftruncate(&*fd, file.size)?;
+            self.tree.stage.keep_open(number, part).set_size(file.size)?;
             self.under_way.add(file.id);
             if !file.stream {
-                self.tree.stage.append(&[Record::Part { part: number, path: file.key, source: file.source }])?;
+                self.tree.stage.store.append(&[Record::Part { part: number, path: file.key, source: file.source }])?;
             }
         }
         Ok(if let State::Open(part) = state { Some(part) } else { None })
@@ -302,9 +295,9 @@ impl<T: Transport> Receiver<'_, T> {
                 }
                 Ok(Some(_)) => return Err(CopyError::PeerMisbehaved("a second end of a file")),
                 Ok(None) => return Ok(None),
-                Err(errno) => {
+                Err(error) => {
                     drop(state);
-                    return self.fail(&file, errno.into()).map(|()| None);
+                    return self.fail(&file, error.into()).map(|()| None);
                 }
             }
         };
@@ -324,25 +317,22 @@ impl<T: Transport> Receiver<'_, T> {
             self.drop_part(&part);
             return self.fail(file, Why::HashMismatch).map(|()| None);
         }
-        let made = self.tree.stage.part(part.number).and_then(|fd| {
-            Tree::apply(&fd, &file.meta, Some(file.meta.final_mode))?;
-            rustix::fs::fstat(&*fd)
-        });
+        let mode = Some(file.attributes.final_mode);
+        let made = self.tree.stage.part(part.number).and_then(|open| open.finish(&file.attributes, mode));
         self.tree.stage.finished(part.number);
-        let stat = match made {
-            Ok(stat) => stat,
-            Err(errno) => {
+        let made = match made {
+            Ok(metadata) => metadata.made(),
+            Err(error) => {
                 self.drop_part(&part);
-                return self.fail(file, errno.into()).map(|()| None);
+                return self.fail(file, error.into()).map(|()| None);
             }
         };
         lock(&self.files).open.remove(&file.id);
         if !file.stream {
-            let record =
-                Record::Complete { part: part.number, path: file.key, source: file.source, made: meta::made(&stat), hash: None };
-            self.tree.stage.append(&[record]).map_err(|errno| self.broken(errno))?;
+            let record = Record::Complete { part: part.number, path: file.key, source: file.source, made, hash: None };
+            self.tree.stage.store.append(&[record]).map_err(|error| self.broken(error))?;
         }
-        Ok(Some(Ready::new(file, part.number, meta::size(&stat), part.pieces)))
+        Ok(Some(Ready::new(file, part.number, made.size, part.pieces)))
     }
 
     fn started(&self, file: &Incomplete) {
@@ -352,19 +342,4 @@ impl<T: Transport> Receiver<'_, T> {
             observer.event(Event::FileStarted { path: &path, size: haul_units::Bytes(file.size) });
         }
     }
-}
-
-fn write_all(fd: &OwnedFd, mut content: &[u8], mut offset: u64) -> Result<(), Errno> {
-    while !content.is_empty() {
-        match rustix::io::pwrite(fd, content, offset) {
-            Ok(0) => return Err(Errno::IO),
-            Ok(written) => {
-                content = content.get(written..).unwrap_or_default();
-                offset += written as u64;
-            }
-            Err(Errno::INTR) => {}
-            Err(errno) => return Err(errno),
-        }
-    }
-    Ok(())
 }

@@ -4,20 +4,14 @@
 //! differs was rewritten after it had been read; where none differs and the length is the same, only metadata changed, and nothing is said. So a file that
 //! changed is read twice from its disk, and still sent once.
 
-use std::os::fd::OwnedFd;
-
-use rustix::fs::Stat;
-use rustix::io::Errno;
-
 use super::early::Held;
 use super::plan::Large;
-use super::read::read_at;
 use super::{Sender, SourceFile};
 use crate::block::{self, MAX_CONTENT};
 use crate::error::CopyError;
 use crate::job::Changed;
-use crate::meta;
 use crate::note::{ChangedFile, Note};
+use crate::store::{Content, Metadata, Store, StoreError};
 use crate::transport::Transport;
 
 /// What changed in a file while it was read.
@@ -35,7 +29,7 @@ impl Change {
     }
 }
 
-impl<T: Transport> Sender<'_, T> {
+impl<T: Transport, S: Store> Sender<'_, T, S> {
     /// Whether a file that is not what the scan saw is read all the same: there is no further try.
     pub(super) fn takes_changed(&self, file: &SourceFile) -> bool {
         self.job.options.changed == Changed::Take && (file.retried || self.job.in_order)
@@ -47,17 +41,17 @@ impl<T: Transport> Sender<'_, T> {
     }
 
     /// What changed in a file that was read to its end, and that has this state then.
-    pub(super) fn change_of(&self, large: &Large, stat: &Stat) -> Result<Option<Change>, CopyError> {
+    pub(super) fn change_of(&self, large: &Large<S::File>, now: &Metadata) -> Result<Option<Change>, CopyError> {
         let (bytes, _) = large.tally();
         let taken = if self.job.in_order { bytes } else { large.file.state.size };
         let sent = large.sent().filter(|_| self.names_blocks());
-        let Some(sent) = sent else { return Ok(Change::new(taken, meta::size(stat), None)) };
+        let Some(sent) = sent else { return Ok(Change::new(taken, now.size, None)) };
         let mut rewritten: Vec<(u64, u64)> = Vec::new();
         let mut buffer = Vec::with_capacity(MAX_CONTENT);
         for (offset, length, hash) in sent {
             self.check()?;
             buffer.clear();
-            let read = read_at(&large.fd, &mut buffer, offset, length as usize);
+            let read = large.open.read_at(&mut buffer, offset, length as usize);
             if read.is_ok_and(|read| read == length as usize) && block::hash(&buffer, true) == hash {
                 continue;
             }
@@ -67,7 +61,7 @@ impl<T: Transport> Sender<'_, T> {
                 _ => rewritten.push((offset, end)),
             }
         }
-        Ok(Change::new(taken, meta::size(stat), Some(rewritten)))
+        Ok(Change::new(taken, now.size, Some(rewritten)))
     }
 
     /// Says what changed, as soon as it is sure that this sender goes on.
@@ -79,10 +73,10 @@ impl<T: Transport> Sender<'_, T> {
 }
 
 /// What changed in a file that was read into a block.
-pub(super) fn change_of_small(fd: &OwnedFd, content: &[u8], stat: &Stat) -> Result<Option<Change>, Errno> {
+pub(super) fn change_of_small(file: &impl Content, content: &[u8], now: &Metadata) -> Result<Option<Change>, StoreError> {
     let mut again = Vec::new();
-    read_at(fd, &mut again, 0, content.len())?;
+    file.read_at(&mut again, 0, content.len())?;
     let taken = content.len() as u64;
     let rewritten = if again == content { Vec::new() } else { vec![(0, taken)] };
-    Ok(Change::new(taken, meta::size(stat), Some(rewritten)))
+    Ok(Change::new(taken, now.size, Some(rewritten)))
 }

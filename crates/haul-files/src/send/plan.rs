@@ -4,18 +4,15 @@
 //! holes left out. After `Start { wants: true }` a file waits here until the receiver has said what it needs of it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-
-use rustix::fs::SeekFrom;
-use rustix::io::Errno;
 
 use super::{SourceFile, Wanted};
 use crate::block::{Hash, MAX_CONTENT, PieceSum};
 use crate::error::CopyError;
 use crate::protocol::{Kind, Needs, Want};
 use crate::session::{POLL, lock};
+use crate::store::Content;
 
 /// Files in the plan at which the scan waits.
 pub(super) const MAX_FILES: usize = 1 << 16;
@@ -30,14 +27,14 @@ const EARLY_CONTENT: usize = 256 << 10;
 /// Pieces of a file that are remembered: those of a tebibyte, in 48 MiB.
 const MAX_SENT: usize = 1 << 20;
 
-pub(super) struct Plan {
-    state: Mutex<State>,
+/// `F` is a file that is open for reading.
+pub(super) struct Plan<F> {
+    state: Mutex<State<F>>,
     changed: Condvar,
     wants: bool,
 }
 
-#[derive(Default)]
-struct State {
+struct State<F> {
     ready: VecDeque<(Arc<SourceFile>, Wanted)>,
     /// Announced; the receiver has not said yet what it needs.
     waiting: HashMap<u64, Arc<SourceFile>>,
@@ -46,7 +43,7 @@ struct State {
     /// The highest id that was added.
     added: u64,
     /// Large files being cut, in order; more than one only while several readers open files at once.
-    cuts: VecDeque<Cut>,
+    cuts: VecDeque<Cut<F>>,
     scanned: bool,
     /// Jobs handed out; each may still add a file that changed and is tried again.
     busy: usize,
@@ -55,23 +52,23 @@ struct State {
 }
 
 /// What a reader does next.
-pub(super) enum Job {
+pub(super) enum Job<F> {
     /// Whole files of one piece each, together at most a block.
     Batch(Vec<Arc<SourceFile>>),
     /// A file of several pieces is to be opened.
     Open(Arc<SourceFile>, Wanted),
     /// A piece of it: offset, length.
-    Piece(Arc<Large>, u64, usize),
+    Piece(Arc<Large<F>>, u64, usize),
     /// It has no further piece, and none is being read.
-    End(Arc<Large>),
+    End(Arc<Large<F>>),
     /// A stream, or a file that does not say how long it is, is to be read to its end.
     Stream(Arc<SourceFile>),
 }
 
 /// A file of several pieces while it is read.
-pub(super) struct Large {
+pub(super) struct Large<F> {
     pub(super) file: Arc<SourceFile>,
-    pub(super) fd: File,
+    pub(super) open: F,
     /// It failed, or is not wanted any more.
     pub(super) given_up: AtomicBool,
     /// It ended before the length that it says.
@@ -96,8 +93,8 @@ struct Tally {
 pub(super) type Sent = (u64, u32, Hash);
 
 /// Cuts a file into pieces.
-struct Cut {
-    large: Arc<Large>,
+struct Cut<F> {
+    large: Arc<Large<F>>,
     ranges: VecDeque<(u64, u64)>,
     /// Whether holes are looked for.
     sparse: bool,
@@ -105,10 +102,19 @@ struct Cut {
     data_until: u64,
 }
 
-impl Plan {
+impl<F: Content> Plan<F> {
     /// With `wants` files wait until the receiver has said what it needs of them; `cautious`, only a few blocks are read before [`Plan::release`].
     pub(super) fn new(wants: bool, cautious: bool) -> Self {
-        let state = State { early: cautious.then_some(EARLY_BLOCKS), ..State::default() };
+        let state = State {
+            ready: VecDeque::new(),
+            waiting: HashMap::new(),
+            unwanted: HashSet::new(),
+            added: 0,
+            cuts: VecDeque::new(),
+            scanned: false,
+            busy: 0,
+            early: cautious.then_some(EARLY_BLOCKS),
+        };
         Self { state: Mutex::new(state), changed: Condvar::new(), wants }
     }
 
@@ -190,7 +196,7 @@ impl Plan {
     }
 
     /// The next job; none when all is done. Waits for the scan and the receiver, unless `check` gives an error.
-    pub(super) fn next(&self, check: impl Fn() -> Result<(), CopyError>) -> Result<Option<Job>, CopyError> {
+    pub(super) fn next(&self, check: impl Fn() -> Result<(), CopyError>) -> Result<Option<Job<F>>, CopyError> {
         let mut state = lock(&self.state);
         loop {
             check()?;
@@ -221,7 +227,7 @@ impl Plan {
     }
 
     /// A file was opened for [`Job::Open`]: it is cut next.
-    pub(super) fn cut(&self, large: Arc<Large>, wanted: Wanted, sparse: bool) {
+    pub(super) fn cut(&self, large: Arc<Large<F>>, wanted: Wanted, sparse: bool) {
         let ranges = wanted.unwrap_or_else(|| VecDeque::from([(0, large.file.state.size)]));
         let cut = Cut { large, ranges, sparse, data_until: 0 };
         lock(&self.state).cuts.push_back(cut);
@@ -229,7 +235,7 @@ impl Plan {
     }
 }
 
-impl State {
+impl<F: Content> State<F> {
     /// Remembers an id that is not being read, but no more of them than there are files it can mean: those that are ready or about to be.
     fn remember_unwanted(&mut self, id: u64) {
         // A batch of entries is announced before its files are added.
@@ -244,7 +250,7 @@ impl State {
         }
     }
 
-    fn next(&mut self) -> Option<Job> {
+    fn next(&mut self) -> Option<Job<F>> {
         if let Some(cut) = self.cuts.front_mut() {
             let large = cut.large.clone();
             let most = if self.early.is_some() { EARLY_CONTENT } else { MAX_CONTENT };
@@ -292,7 +298,7 @@ impl State {
     }
 }
 
-impl Cut {
+impl<F: Content> Cut<F> {
     /// The next piece, of at most so many bytes.
     fn next(&mut self, most: u64) -> Option<(u64, usize)> {
         if !self.large.is_wanted() {
@@ -301,7 +307,7 @@ impl Cut {
         loop {
             let &(mut start, end) = self.ranges.front()?;
             if self.sparse && start >= self.data_until {
-                let Some(run) = self.data_after(start) else {
+                let Some(run) = self.large.open.data_after(start) else {
                     self.ranges.clear();
                     return None;
                 };
@@ -321,22 +327,12 @@ impl Cut {
             return Some((start, (stop - start) as usize));
         }
     }
-
-    /// The next run of data at or after `offset`.
-    fn data_after(&self, offset: u64) -> Option<(u64, u64)> {
-        match rustix::fs::seek(&self.large.fd, SeekFrom::Data(offset)) {
-            Ok(data) => Some((data, rustix::fs::seek(&self.large.fd, SeekFrom::Hole(data)).unwrap_or(u64::MAX))),
-            Err(Errno::NXIO) => None,
-            // The file system knows no holes.
-            Err(_) => Some((offset, u64::MAX)),
-        }
-    }
 }
 
-impl Large {
-    pub(super) fn new(file: Arc<SourceFile>, fd: File, from_start: bool) -> Self {
+impl<F> Large<F> {
+    pub(super) fn new(file: Arc<SourceFile>, open: F, from_start: bool) -> Self {
         let (given_up, short) = (AtomicBool::new(false), AtomicBool::new(false));
-        Self { file, fd, given_up, short, from_start, tally: Mutex::default() }
+        Self { file, open, given_up, short, from_start, tally: Mutex::default() }
     }
 
     /// Whether more of it is to be read.
@@ -380,7 +376,7 @@ mod tests {
 
     #[test]
     fn files_that_nobody_wants_are_remembered_within_bounds() {
-        let plan = Plan::new(false, false);
+        let plan = Plan::<std::fs::File>::new(false, false);
         for id in 1..=1_000_000 {
             plan.unwanted(id);
             plan.unwanted(u64::MAX - id);

@@ -4,15 +4,11 @@
 //! time, change time and inode must be those of the scan. One that changed before it was opened is announced once more; what becomes of one that
 //! changed later says [`Changed`](crate::Changed), and `changed.rs` has the looking into it.
 
-use std::fs::File;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use haul_units::Bytes;
-use rustix::fs::{FileType, Mode, OFlags, Stat};
-use rustix::io::Errno;
 
 use super::changed::{Change, change_of_small};
 use super::early::Held;
@@ -21,18 +17,17 @@ use super::scan::{entry_of, file_kind};
 use super::{Origin, Sender, SourceFile, Wanted};
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
-use crate::descriptors::open_at;
 use crate::error::{CopyError, Why};
 use crate::job::Changed;
-use crate::meta;
 use crate::observe::{Event, Waits};
+use crate::paths::path_of;
 use crate::protocol::{FileEnd, Kind, Message, UNDER_WAY};
-use crate::resolve::path_of;
 use crate::session::lock;
+use crate::store::{At, Content, FileKind, Metadata, Store, StoreError};
 use crate::transport::{BlockTx, Transport};
 
 /// Works off the plan; one call a thread.
-pub(super) fn run<T: Transport>(sender: &Sender<'_, T>, tx: &T::Tx) -> Result<(), CopyError> {
+pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>, tx: &T::Tx) -> Result<(), CopyError> {
     let mut reader = Reader { sender, tx, waits: Waits::default() };
     let result = reader.work();
     let mut sum = lock(&sender.waits);
@@ -43,8 +38,8 @@ pub(super) fn run<T: Transport>(sender: &Sender<'_, T>, tx: &T::Tx) -> Result<()
     result
 }
 
-struct Reader<'a, T: Transport> {
-    sender: &'a Sender<'a, T>,
+struct Reader<'a, T: Transport, S: Store> {
+    sender: &'a Sender<'a, T, S>,
     tx: &'a T::Tx,
     waits: Waits,
 }
@@ -52,18 +47,18 @@ struct Reader<'a, T: Transport> {
 /// A file failed: by its own fault, or because it is another one than the scan saw.
 enum Failed {
     Why(Why),
-    Changed(Option<Box<Stat>>),
+    Changed(Option<Box<Metadata>>),
     /// It is what the scan saw, and ends before the length that it says: so do those of sysfs.
-    Short(Box<Stat>),
+    Short(Box<Metadata>),
 }
 
-impl From<Errno> for Failed {
-    fn from(errno: Errno) -> Self {
-        Self::Why(errno.into())
+impl From<StoreError> for Failed {
+    fn from(error: StoreError) -> Self {
+        Self::Why(error.into())
     }
 }
 
-impl<T: Transport> Reader<'_, T> {
+impl<T: Transport, S: Store> Reader<'_, T, S> {
     fn work(&mut self) -> Result<(), CopyError> {
         let sender = self.sender;
         while let Some(job) = timed(&mut self.waits.plan, || sender.plan.next(|| sender.check()))? {
@@ -129,28 +124,28 @@ impl<T: Transport> Reader<'_, T> {
         self.started(&file);
         self.named(&file);
         let opened = timed(&mut self.waits.read, || {
-            let fd = self.sender.open(&file)?;
-            let stat = rustix::fs::fstat(&fd)?;
-            let same = meta::source(&stat) == file.state || self.sender.takes_changed(&file);
-            if same { Ok((fd, stat)) } else { Err(Failed::Changed(Some(Box::new(stat)))) }
+            let open = self.sender.open(&file)?;
+            let there = open.metadata()?;
+            let same = there.source() == file.state || self.sender.takes_changed(&file);
+            if same { Ok((open, there)) } else { Err(Failed::Changed(Some(Box::new(there)))) }
         });
         match opened {
-            Ok((fd, stat)) => {
-                let sparse = meta::data(&stat) < meta::size(&stat) && !self.sender.job.in_order;
-                self.sender.plan.cut(Arc::new(Large::new(file, File::from(fd), wanted.is_none())), wanted, sparse);
+            Ok((open, there)) => {
+                let sparse = there.data < there.size && !self.sender.job.in_order;
+                self.sender.plan.cut(Arc::new(Large::new(file, open, wanted.is_none())), wanted, sparse);
                 Ok(())
             }
             Err(failed) => self.failed(&file, failed),
         }
     }
 
-    fn piece(&mut self, large: &Arc<Large>, offset: u64, length: usize) -> Result<(), CopyError> {
+    fn piece(&mut self, large: &Arc<Large<S::File>>, offset: u64, length: usize) -> Result<(), CopyError> {
         let mut sent = None;
         if large.is_wanted() {
             let mut block = self.tx.buffer();
             block.reserve(length + 64);
             // A file that shrank or cannot be read is found out at its end.
-            match timed(&mut self.waits.read, || read_at(&large.fd, &mut block, offset, length)) {
+            match timed(&mut self.waits.read, || large.open.read_at(&mut block, offset, length)) {
                 Ok(read) => {
                     if read < length {
                         large.short.store(true, Ordering::Relaxed);
@@ -164,9 +159,9 @@ impl<T: Transport> Reader<'_, T> {
                         sent = Some(piece);
                     }
                 }
-                Err(errno) => {
+                Err(error) => {
                     large.given_up.store(true, Ordering::Relaxed);
-                    self.sender.problem(self.sender.display(&large.file), errno.into())?;
+                    self.sender.problem(self.sender.display(&large.file), error.into())?;
                     self.sender.session.send(&Message::FileEnd(FileEnd::Failed { id: large.file.entry.id }))?;
                 }
             }
@@ -174,7 +169,7 @@ impl<T: Transport> Reader<'_, T> {
         if large.read(sent.as_ref(), self.sender.names_blocks()) { self.end(large) } else { Ok(()) }
     }
 
-    fn end(&mut self, large: &Arc<Large>) -> Result<(), CopyError> {
+    fn end(&mut self, large: &Arc<Large<S::File>>) -> Result<(), CopyError> {
         if large.given_up.load(Ordering::Relaxed) {
             // Reported where it was given up, here or at the receiver.
             return Ok(());
@@ -182,18 +177,18 @@ impl<T: Transport> Reader<'_, T> {
         let sender = self.sender;
         let whole = !large.short.load(Ordering::Relaxed) || sender.job.in_order;
         let mut change = None;
-        match rustix::fs::fstat(&large.fd) {
-            Ok(stat) if meta::source(&stat) == large.file.state => {
+        match large.open.metadata() {
+            Ok(there) if there.source() == large.file.state => {
                 if !whole {
-                    return self.failed(&large.file, Failed::Short(Box::new(stat)));
+                    return self.failed(&large.file, Failed::Short(Box::new(there)));
                 }
             }
-            Ok(stat) => match sender.job.options.changed {
-                Changed::Take if whole => change = timed(&mut self.waits.read, || sender.change_of(large, &stat))?,
+            Ok(there) => match sender.job.options.changed {
+                Changed::Take if whole => change = timed(&mut self.waits.read, || sender.change_of(large, &there))?,
                 Changed::Fail => return self.failed(&large.file, Failed::Why(Why::Changed)),
-                _ => return self.failed(&large.file, Failed::Changed(Some(Box::new(stat)))),
+                _ => return self.failed(&large.file, Failed::Changed(Some(Box::new(there)))),
             },
-            Err(errno) => return self.failed(&large.file, errno.into()),
+            Err(error) => return self.failed(&large.file, error.into()),
         }
         sender.tell_change(&large.file, change)?;
         let (bytes, sum) = large.tally();
@@ -210,7 +205,7 @@ impl<T: Transport> Reader<'_, T> {
             return self.until_its_end(file, |block, _| fill(&mut *stream, block).map_err(|error| Why::from_io(&error)));
         }
         match self.sender.open(file) {
-            Ok(fd) => self.until_its_end(file, |block, offset| Ok(read_at(&fd, block, offset, MAX_CONTENT).map(drop)?)),
+            Ok(open) => self.until_its_end(file, |block, offset| Ok(open.read_at(block, offset, MAX_CONTENT).map(drop)?)),
             Err(failed) => self.failed(file, failed),
         }
     }
@@ -253,14 +248,14 @@ impl<T: Transport> Reader<'_, T> {
         let id = file.entry.id;
         let why = match failed {
             Failed::Why(why) => why,
-            Failed::Changed(Some(stat)) if !file.retried && !sender.job.in_order && is_file(&stat) => {
+            Failed::Changed(Some(there)) if !file.retried && !sender.job.in_order && there.kind == FileKind::File => {
                 sender.session.send(&Message::FileEnd(FileEnd::Failed { id }))?;
-                return self.again(file, &stat, file_kind(&stat, Some(id)));
+                return self.again(file, &there, file_kind(&there, Some(id)));
             }
-            Failed::Short(stat) => {
+            Failed::Short(there) => {
                 sender.session.send(&Message::FileEnd(FileEnd::Failed { id }))?;
-                let linked = stat.st_nlink > 1;
-                return self.again(file, &stat, Kind::Stream { linked, replaces: Some(id) });
+                let linked = there.names > 1;
+                return self.again(file, &there, Kind::Stream { linked, replaces: Some(id) });
             }
             Failed::Changed(_) => Why::Changed,
         };
@@ -268,10 +263,10 @@ impl<T: Transport> Reader<'_, T> {
         sender.session.send(&Message::FileEnd(FileEnd::Failed { id }))
     }
 
-    fn again(&self, file: &Arc<SourceFile>, stat: &Stat, kind: Kind) -> Result<(), CopyError> {
+    fn again(&self, file: &Arc<SourceFile>, there: &Metadata, kind: Kind) -> Result<(), CopyError> {
         let sender = self.sender;
-        let entry = sender.announce(entry_of(file.entry.parent, &file.entry.name.0, stat, kind))?;
-        let again = Arc::new(SourceFile { entry, state: meta::source(stat), top: file.top, retried: true });
+        let entry = sender.announce(entry_of(file.entry.parent, &file.entry.name.0, there, kind))?;
+        let again = Arc::new(SourceFile { entry, state: there.source(), top: file.top, retried: true });
         if sender.plan.waits_for_wants(&again) {
             sender.plan.expect_want(again);
             return sender.flush();
@@ -309,63 +304,37 @@ impl<T: Transport> Reader<'_, T> {
     }
 }
 
-impl<T: Transport> Sender<'_, T> {
-    /// Opens a file; never waits for a writer of a pipe that took its name.
-    fn open(&self, file: &SourceFile) -> Result<OwnedFd, Failed> {
-        let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+impl<T: Transport, S: Store> Sender<'_, T, S> {
+    fn open(&self, file: &SourceFile) -> Result<S::File, Failed> {
+        let store = self.dirs.store();
         match file.top.and_then(|index| self.job.tops.get(index)) {
-            Some(Origin::Named(top)) => top.open(flags).map_err(Failed::Why),
+            Some(Origin::Named(top)) => Ok(store.open(top.at())?),
             Some(Origin::Stream(_)) => Err(Failed::Changed(None)),
             None => {
                 let dir = self.dirs.open(file.entry.parent)?;
-                Ok(open_at(&*dir, &*file.entry.name.0, flags | OFlags::NOFOLLOW, Mode::empty())?)
+                Ok(store.open(At::In(&*dir, &file.entry.name.0))?)
             }
         }
     }
 
     /// Appends all of a file that fits into a block, and says what changed meanwhile.
     fn read_small(&self, file: &SourceFile, block: &mut Vec<u8>) -> Result<Option<Change>, Failed> {
-        let fd = self.open(file)?;
+        let open = self.open(file)?;
         let (start, size) = (block.len(), file.state.size as usize);
-        let read = read_at(&fd, block, 0, size);
-        let stat = rustix::fs::fstat(&fd)?;
+        let read = open.read_at(block, 0, size);
+        let there = open.metadata()?;
         // Where the order matters the length goes to the receiver behind the content, and any will do.
         let whole = read.is_ok_and(|read| read == size) || self.job.in_order;
-        if meta::source(&stat) == file.state {
+        if there.source() == file.state {
             read?;
-            return if whole { Ok(None) } else { Err(Failed::Short(Box::new(stat))) };
+            return if whole { Ok(None) } else { Err(Failed::Short(Box::new(there))) };
         }
         if whole && self.takes_changed(file) {
             read?;
-            return Ok(change_of_small(&fd, block.get(start..).unwrap_or_default(), &stat)?);
+            return Ok(change_of_small(&open, block.get(start..).unwrap_or_default(), &there)?);
         }
-        Err(Failed::Changed(Some(Box::new(stat))))
+        Err(Failed::Changed(Some(Box::new(there))))
     }
-}
-
-fn is_file(stat: &Stat) -> bool {
-    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
-}
-
-/// Appends `length` bytes at `offset` of a file; fewer where it ends. The buffer must have been reserved, else it grows here.
-pub(super) fn read_at(fd: impl AsFd, buffer: &mut Vec<u8>, offset: u64, length: usize) -> Result<usize, Errno> {
-    let start = buffer.len();
-    buffer.reserve(length);
-    while buffer.len() - start < length {
-        let done = buffer.len() - start;
-        let Some(spare) = buffer.spare_capacity_mut().get_mut(..length - done) else { break };
-        let read = match rustix::io::pread(&fd, spare, offset + done as u64) {
-            Ok((read, _)) => read.len(),
-            Err(Errno::INTR) => continue,
-            Err(errno) => return Err(errno),
-        };
-        if read == 0 {
-            break;
-        }
-        // SAFETY: `pread` has initialised the first `read` bytes after the old length, and they are within the capacity.
-        unsafe { buffer.set_len(start + done + read) };
-    }
-    Ok(buffer.len() - start)
 }
 
 /// Fills an empty buffer with the next [`MAX_CONTENT`] bytes of a stream; fewer only at its end.

@@ -4,39 +4,24 @@
 //! for reading at a time, whatever the depth, and the width of a directory costs no memory. Symbolic links below a source are announced as links.
 
 use std::collections::HashMap;
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use haul_units::Bytes;
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawDir, Stat};
-use rustix::io::Errno;
 
 use super::{Origin, Sender, SourceFile};
-use crate::descriptors::open_at;
 use crate::error::{CopyError, Why, WirePath};
-use crate::meta;
 use crate::observe::Event;
 use crate::protocol::{Entry, Kind, Message, ROOT, Stamp};
-use crate::resolve::Top;
+use crate::store::{At, Content, FileKind, Identity, Metadata, Named, Store, StoreError};
 use crate::transport::Transport;
 
 /// Entries after which a batch is sent; it starts at one, so that data flows at once.
 const MAX_BATCH: usize = 512;
-const LISTING_BYTES: usize = 64 << 10;
 
 /// Announces all sources.
-pub(super) fn run<T: Transport>(sender: &Sender<'_, T>) -> Result<(), CopyError> {
-    let mut scan = Scan {
-        sender,
-        links: HashMap::new(),
-        found: Vec::new(),
-        announced: 0,
-        batch: 1,
-        files: 0,
-        bytes: 0,
-        listing: vec![MaybeUninit::uninit(); LISTING_BYTES],
-    };
+pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>) -> Result<(), CopyError> {
+    let mut scan = Scan { sender, links: HashMap::new(), found: Vec::new(), announced: 0, batch: 1, files: 0, bytes: 0 };
     for (index, origin) in sender.job.tops.iter().enumerate() {
         match origin {
             Origin::Named(top) => scan.top(index, top)?,
@@ -58,147 +43,109 @@ pub(super) fn run<T: Transport>(sender: &Sender<'_, T>) -> Result<(), CopyError>
     Ok(())
 }
 
-struct Scan<'a, T: Transport> {
-    sender: &'a Sender<'a, T>,
-    /// Files with several names, by device and inode.
-    links: HashMap<(u64, u64), u64>,
+struct Scan<'a, T: Transport, S: Store> {
+    sender: &'a Sender<'a, T, S>,
+    /// Files with several names.
+    links: HashMap<Identity, u64>,
     /// Files announced in the current batch.
     found: Vec<Arc<SourceFile>>,
     announced: usize,
     batch: usize,
     files: u64,
     bytes: u64,
-    listing: Vec<MaybeUninit<u8>>,
 }
 
-impl<T: Transport> Scan<'_, T> {
-    fn top(&mut self, index: usize, top: &Top) -> Result<(), CopyError> {
+impl<T: Transport, S: Store> Scan<'_, T, S> {
+    fn top(&mut self, index: usize, top: &Named<S>) -> Result<(), CopyError> {
         let fail = |why| self.sender.problem(top.spelled.clone(), why);
-        let fd = match top.open(OFlags::PATH) {
-            Ok(fd) => fd,
-            Err(why) => return fail(why),
+        let there = match self.sender.dirs.store().stat(top.at()) {
+            Ok(there) => there,
+            Err(error) => return fail(error.into()),
         };
-        let stat = match rustix::fs::fstat(&fd) {
-            Ok(stat) => stat,
-            Err(errno) => return fail(errno.into()),
-        };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Directory if self.sender.job.options.recursive => {
-                let entry = self.announce(entry_of(ROOT, &top.name, &stat, Kind::Directory))?;
-                self.sender.dirs.add_source(entry.id, top);
+        match there.kind {
+            FileKind::Directory if self.sender.job.options.recursive => {
+                let entry = self.announce(entry_of(ROOT, &top.name, &there, Kind::Directory))?;
+                self.sender.dirs.add_source(entry.id, &top.spelled.0, top.top.clone());
                 self.walk(entry.id)
             }
-            FileType::Directory => fail(Why::DirectoryWithoutRecursive),
-            FileType::RegularFile => {
-                self.file(ROOT, &top.name, &stat, Some(index), || top.open(OFlags::RDONLY | OFlags::NONBLOCK))
-            }
+            FileKind::Directory => fail(Why::DirectoryWithoutRecursive),
+            FileKind::File => self.file(ROOT, &top.name, &there, Some(index), top.at()),
             // Only met where links are not followed: an exported root.
-            FileType::Symlink => fail(Why::OutsideRoot),
-            _ => fail(Why::Special),
+            FileKind::Symlink => fail(Why::OutsideRoot),
+            FileKind::Special => fail(Why::Special),
         }
     }
 
     fn walk(&mut self, top: u64) -> Result<(), CopyError> {
         let mut stack = vec![top];
         while let Some(id) = stack.pop() {
-            if let Err(errno) = self.directory(id, &mut stack)? {
-                self.sender.problem(WirePath(self.sender.dirs.display(id, b"")), errno.into())?;
+            if let Err(error) = self.directory(id, &mut stack)? {
+                self.sender.problem(WirePath(self.sender.dirs.display(id, b"")), error.into())?;
             }
         }
         Ok(())
     }
 
     /// One directory; the inner error is its own.
-    fn directory(&mut self, id: u64, stack: &mut Vec<u64>) -> Result<Result<(), Errno>, CopyError> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = self.sender.dirs.open(id).and_then(|fd| open_at(&*fd, c".", flags, Mode::empty()));
-        let fd = match opened {
-            Ok(fd) => fd,
-            Err(errno) => return Ok(Err(errno)),
+    fn directory(&mut self, id: u64, stack: &mut Vec<u64>) -> Result<Result<(), StoreError>, CopyError> {
+        let dir = match self.sender.dirs.open(id) {
+            Ok(dir) => dir,
+            Err(error) => return Ok(Err(error)),
         };
-        let mut listing = std::mem::take(&mut self.listing);
-        let mut entries = RawDir::new(&fd, &mut listing);
-        let result = loop {
-            let entry = match entries.next() {
-                None => break Ok(()),
-                Some(Err(errno)) => break Err(errno),
-                Some(Ok(entry)) => entry,
-            };
-            let name = entry.file_name();
-            if matches!(name.to_bytes(), b"." | b"..") {
-                continue;
-            }
-            self.sender.check()?;
-            match rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(stat) => self.child(&fd, id, name, &stat, stack)?,
-                Err(errno) => self.fail(id, name.to_bytes(), errno.into())?,
-            }
-        };
-        self.listing = listing;
-        Ok(result)
+        let mut gone_on = Ok(());
+        let store = self.sender.dirs.store();
+        let listed = store.list(&dir, &mut |entry| {
+            gone_on = self.sender.check().and_then(|()| match (entry.metadata)() {
+                Ok(there) => self.child(&dir, id, entry.name, &there, stack),
+                Err(error) => self.fail(id, entry.name, error.into()),
+            });
+            if gone_on.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        });
+        gone_on.map(|()| listed)
     }
 
-    fn child(
-        &mut self,
-        fd: &OwnedFd,
-        parent: u64,
-        name: &std::ffi::CStr,
-        stat: &Stat,
-        stack: &mut Vec<u64>,
-    ) -> Result<(), CopyError> {
-        let bytes = name.to_bytes();
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::RegularFile => {
-                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                self.file(parent, bytes, stat, None, || Ok(rustix::fs::openat(fd, name, flags, Mode::empty())?))
-            }
-            FileType::Directory => {
-                let entry = self.announce(entry_of(parent, bytes, stat, Kind::Directory))?;
-                self.sender.dirs.add(entry.id, parent, bytes);
+    fn child(&mut self, dir: &S::Dir, parent: u64, name: &[u8], there: &Metadata, stack: &mut Vec<u64>) -> Result<(), CopyError> {
+        match there.kind {
+            FileKind::File => self.file(parent, name, there, None, At::In(dir, name)),
+            FileKind::Directory => {
+                let entry = self.announce(entry_of(parent, name, there, Kind::Directory))?;
+                self.sender.dirs.add(entry.id, parent, name);
                 stack.push(entry.id);
                 Ok(())
             }
-            FileType::Symlink => match rustix::fs::readlinkat(fd, name, Vec::new()) {
+            FileKind::Symlink => match self.sender.dirs.store().read_link(dir, name) {
                 Ok(target) => {
-                    let kind = Kind::Symlink { target: WirePath(target.into_bytes()) };
-                    self.announce(entry_of(parent, bytes, stat, kind)).map(drop)
+                    let kind = Kind::Symlink { target: WirePath(target) };
+                    self.announce(entry_of(parent, name, there, kind)).map(drop)
                 }
-                Err(errno) => self.fail(parent, bytes, errno.into()),
+                Err(error) => self.fail(parent, name, error.into()),
             },
-            _ => self.fail(parent, bytes, Why::Special),
+            FileKind::Special => self.fail(parent, name, Why::Special),
         }
     }
 
-    fn file(
-        &mut self,
-        parent: u64,
-        name: &[u8],
-        stat: &Stat,
-        top: Option<usize>,
-        open: impl FnOnce() -> Result<OwnedFd, Why>,
-    ) -> Result<(), CopyError> {
-        let linked = stat.st_nlink > 1;
-        let inode = (stat.st_dev, stat.st_ino);
-        if let Some(&to) = self.links.get(&inode).filter(|_| linked && !self.sender.job.in_order) {
-            return self.announce(entry_of(parent, name, stat, Kind::HardLink { to })).map(drop);
+    fn file(&mut self, parent: u64, name: &[u8], there: &Metadata, top: Option<usize>, at: At<'_, S>) -> Result<(), CopyError> {
+        let linked = there.names > 1;
+        if let Some(&to) = self.links.get(&there.identity).filter(|_| linked && !self.sender.job.in_order) {
+            return self.announce(entry_of(parent, name, there, Kind::HardLink { to })).map(drop);
         }
-        let kind = match kind_of(stat, open) {
+        let kind = match kind_of(self.sender.dirs.store(), there, at) {
             Ok(kind) => kind,
-            Err(why) => return self.fail_file(parent, name, top, why),
+            Err(error) => return self.fail_file(parent, name, top, error.into()),
         };
-        let entry = self.announce_file(entry_of(parent, name, stat, kind), stat, top)?;
+        let entry = self.announce_file(entry_of(parent, name, there, kind), there, top)?;
         if linked {
-            self.links.insert(inode, entry);
+            self.links.insert(there.identity, entry);
         }
         Ok(())
     }
 
-    fn announce_file(&mut self, entry: Entry, stat: &Stat, top: Option<usize>) -> Result<u64, CopyError> {
+    fn announce_file(&mut self, entry: Entry, there: &Metadata, top: Option<usize>) -> Result<u64, CopyError> {
         let entry = self.sender.announce(entry)?;
         let id = entry.id;
         self.files += 1;
-        self.bytes += meta::data(stat);
-        self.keep(SourceFile { entry, state: meta::source(stat), top, retried: false })?;
+        self.bytes += there.data;
+        self.keep(SourceFile { entry, state: there.source(), top, retried: false })?;
         Ok(id)
     }
 
@@ -246,39 +193,29 @@ impl<T: Transport> Scan<'_, T> {
 
 /// What a regular file is announced as. One that says it is empty is asked for a byte: those of procfs, and of some FUSE file systems, say so and
 /// have content.
-fn kind_of(stat: &Stat, open: impl FnOnce() -> Result<OwnedFd, Why>) -> Result<Kind, Why> {
-    if meta::size(stat) == 0 && has_content(&open()?)? {
-        return Ok(Kind::Stream { linked: stat.st_nlink > 1, replaces: None });
+fn kind_of<S: Store>(store: &S, there: &Metadata, at: At<'_, S>) -> Result<Kind, StoreError> {
+    if there.size == 0 && store.open(at)?.read_at(&mut Vec::new(), 0, 1)? > 0 {
+        return Ok(Kind::Stream { linked: there.names > 1, replaces: None });
     }
-    Ok(file_kind(stat, None))
-}
-
-fn has_content(fd: &OwnedFd) -> Result<bool, Errno> {
-    let mut byte = [0];
-    loop {
-        match rustix::io::pread(fd, &mut byte, 0) {
-            Err(Errno::INTR) => {}
-            read => return Ok(read? > 0),
-        }
-    }
+    Ok(file_kind(there, None))
 }
 
 /// A regular file that is as long as it says.
-pub(super) fn file_kind(stat: &Stat, replaces: Option<u64>) -> Kind {
-    let source = meta::source(stat);
-    Kind::File { size: source.size, data: meta::data(stat), version: source.version, linked: stat.st_nlink > 1, replaces }
+pub(super) fn file_kind(there: &Metadata, replaces: Option<u64>) -> Kind {
+    let source = there.source();
+    Kind::File { size: source.size, data: there.data, version: source.version, linked: there.names > 1, replaces }
 }
 
 /// An entry, its id left open.
-pub(super) fn entry_of(parent: u64, name: &[u8], stat: &Stat, kind: Kind) -> Entry {
+pub(super) fn entry_of(parent: u64, name: &[u8], there: &Metadata, kind: Kind) -> Entry {
     Entry {
         id: 0,
         parent,
         name: WirePath(name.to_vec()),
-        mode: meta::mode_bits(stat),
-        mtime: meta::mtime(stat),
-        uid: stat.st_uid,
-        gid: stat.st_gid,
+        mode: there.mode,
+        mtime: there.mtime,
+        uid: there.uid,
+        gid: there.gid,
         kind,
     }
 }

@@ -16,14 +16,14 @@ use super::stage::{self, Opening};
 use crate::descriptors::open_at;
 use crate::error::WirePath;
 use crate::journal::{self, Record};
-use crate::resolve::{STAGE_PREFIX, path_of};
+use crate::paths::{STAGE_PREFIX, path_of};
 
 /// Names in a directory that are looked at on behalf of a copy: a listing of some milliseconds.
 const MAX_LOOKED: usize = 10_000;
 /// Bytes of a journal in which the names at the top are looked for: they are among its first records.
 const HEAD_BYTES: usize = 64 << 10;
 /// Names at the top that a journal tells.
-pub(super) const MAX_TOPS: usize = 4;
+pub(crate) const MAX_TOPS: usize = 4;
 
 /// The stage of a copy that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,76 +3,31 @@
 //! In an exported root nothing that a client names leads outside: `openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, or where the kernel
 //! lacks it one component at a time without following links. An account's paths follow links as its shell would.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use super::Local;
 use crate::descriptors::{open_at, patiently};
 use crate::error::{Stop, Why, WirePath};
 use crate::job::{Access, Export, Ownership};
-use crate::protocol::MAX_NAME;
+use crate::paths::{is_plain_name, is_reserved};
+use crate::session::lock;
+use crate::store::{self, StoreError};
+
+type Place = store::Place<OwnedFd>;
 
 /// Longest path that a peer may spell, in bytes.
 const MAX_SPELLED: usize = 1 << 16;
 
-/// What the names of stages begin with.
-pub(crate) const STAGE_PREFIX: &str = ".haul-";
-
-/// Where a tree goes.
-pub(crate) struct Place {
-    /// Everything is made below it.
-    pub(crate) root: Arc<OwnedFd>,
-    /// The destination as the user spelled it.
-    pub(crate) spelled: WirePath,
-    /// The new name of the one source; none: sources keep their names inside `root`.
-    pub(crate) rename: Option<Vec<u8>>,
-    /// The spelling ends in `/`: the one source must be a directory.
-    pub(crate) directory_only: bool,
-    /// A daemon's: one client of many chose it.
-    pub(crate) confined: bool,
-    /// Whether who sends chooses owners and set-id bits.
-    pub(crate) ownership: Ownership,
-}
-
-impl Place {
-    /// The directory that all goes into, as a user would name it; empty for the current one.
-    pub(crate) fn display(&self) -> WirePath {
-        let mut display = self.spelled.0.clone();
-        if self.rename.is_some() {
-            while display.ends_with(b"/") {
-                display.pop();
-            }
-            display.truncate(display.iter().rposition(|&b| b == b'/').map_or(0, |at| at.max(1)));
-        }
-        WirePath(display)
-    }
-
-    /// Whether all that is to be made is a file of an account that is there and may be written to.
-    pub(crate) fn is_written_over(&self) -> bool {
-        let Some(name) = self.rename.as_deref().filter(|_| !self.confined) else { return false };
-        let writable = rustix::fs::accessat(&*self.root, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
-        let stat = rustix::fs::statat(&*self.root, name, AtFlags::SYMLINK_NOFOLLOW);
-        writable.is_ok() && stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
-    }
-}
-
 /// Something a user named as a source.
-#[derive(Clone)]
-pub(crate) struct Top {
-    /// As spelled.
-    pub(crate) spelled: WirePath,
-    /// Its name at the destination; empty where its content goes straight there (`.`, `..`, `/`).
-    pub(crate) name: Vec<u8>,
-    opener: Opener,
-}
+pub struct Top(Opener);
 
-#[derive(Clone)]
 enum Opener {
     /// With links followed.
     Free(PathBuf),
@@ -80,95 +35,66 @@ enum Opener {
         root: Arc<OwnedFd>,
         path: Vec<u8>,
     },
-    Never(Why),
+    Never(StoreError),
 }
 
 impl Top {
-    /// A source of this process's own user.
-    pub(crate) fn local(path: &Path) -> Self {
-        Self { spelled: path.into(), name: base_name(path.as_os_str().as_bytes()), opener: Opener::Free(path.to_owned()) }
-    }
-
     /// Opens it.
-    pub(crate) fn open(&self, flags: OFlags) -> Result<OwnedFd, Why> {
-        match &self.opener {
+    pub(super) fn open(&self, flags: OFlags) -> Result<OwnedFd, StoreError> {
+        match &self.0 {
             Opener::Free(path) => Ok(patiently(|| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()))?),
             Opener::Beneath { root, path } => open_beneath(root, path, flags),
-            Opener::Never(why) => Err(why.clone()),
+            Opener::Never(error) => Err(*error),
         }
     }
 }
 
-/// What one client may read; each root is opened once.
-pub(crate) struct Requests<'a> {
-    access: &'a Access,
-    roots: HashMap<&'a str, Arc<OwnedFd>>,
-}
-
-impl<'a> Requests<'a> {
-    pub(crate) fn new(access: &'a Access) -> Self {
-        Self { access, roots: HashMap::new() }
-    }
-
-    /// A source that a client names.
-    pub(crate) fn source(&mut self, spelled: &WirePath) -> Result<Top, Stop> {
-        let name = base_name(&spelled.0);
-        let opener = match lead(self.access, spelled)? {
+impl Local {
+    /// A source of this process's own user, or one that a client names.
+    pub(super) fn named_source(&self, spelled: &WirePath) -> Result<Top, Stop> {
+        let Some(access) = &self.access else { return Ok(Top(Opener::Free(spelled.to_path()))) };
+        Ok(Top(match lead(access, spelled)? {
             Lead::Anywhere(path) => Opener::Free(path),
             Lead::Below(export, rest) => match beneath_path(rest) {
                 Ok(path) => Opener::Beneath { root: self.root(export)?, path },
-                Err(why) => Opener::Never(why),
+                Err(error) => Opener::Never(error),
             },
-        };
-        Ok(Top { spelled: spelled.clone(), name, opener })
+        }))
     }
 
-    fn root(&mut self, export: &'a Export) -> Result<Arc<OwnedFd>, Stop> {
-        if let Some(root) = self.roots.get(&*export.name) {
+    /// A destination of this process's own user, or one that a client names.
+    pub(super) fn named_destination(&self, spelled: &WirePath, many: bool) -> Result<Place, Stop> {
+        let Some(access) = &self.access else { return free_destination(&spelled.to_path(), spelled.clone(), many) };
+        match lead(access, spelled)? {
+            Lead::Anywhere(path) => free_destination(&path, spelled.clone(), many),
+            Lead::Below(export, rest) => {
+                if !export.writable {
+                    return Err(Stop::ReadOnlyRoot { path: WirePath(export.name.clone().into_bytes()) });
+                }
+                let place = beneath_destination(&open_root(export)?, rest, spelled, many)?;
+                Ok(Place { ownership: export.ownership, ..place })
+            }
+        }
+    }
+
+    /// An exported root; each is opened once.
+    fn root(&self, export: &Export) -> Result<Arc<OwnedFd>, Stop> {
+        let mut roots = lock(&self.roots);
+        if let Some(root) = roots.get(&export.name) {
             return Ok(root.clone());
         }
         let root = open_root(export)?;
-        self.roots.insert(&export.name, root.clone());
+        roots.insert(export.name.clone(), root.clone());
         Ok(root)
     }
 }
 
-/// What a source is called at the destination.
-pub(crate) fn base_name(path: &[u8]) -> Vec<u8> {
-    let name = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default();
-    if matches!(name, b"." | b"..") { Vec::new() } else { name.to_vec() }
-}
-
-/// Whether a peer's name is one component that a file system takes.
-pub(crate) fn is_plain_name(name: &[u8]) -> bool {
-    !name.is_empty() && name.len() <= MAX_NAME && !matches!(name, b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
-}
-
-/// Whether a file system could take this name for a stage's, or for what is made beside a place: in upper case too, and with characters in it that
-/// file systems without a difference of case leave out or fold. Nothing that a peer names may be called so, for the next run would trust it.
-pub(crate) fn is_reserved(name: &[u8]) -> bool {
-    let ascii: Vec<u8> = name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect();
-    let rest = ascii.strip_prefix(STAGE_PREFIX.as_bytes());
-    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'.'))
-}
-
-/// Resolves a destination of this process's own user.
-pub(crate) fn local_destination(path: &Path, many: bool) -> Result<Place, Stop> {
-    free_destination(path, path.into(), many)
-}
-
-/// Resolves a destination that a client names.
-pub(crate) fn requested_destination(access: &Access, spelled: &WirePath, many: bool) -> Result<Place, Stop> {
-    match lead(access, spelled)? {
-        Lead::Anywhere(path) => free_destination(&path, spelled.clone(), many),
-        Lead::Below(export, rest) => {
-            if !export.writable {
-                return Err(Stop::ReadOnlyRoot { path: WirePath(export.name.clone().into_bytes()) });
-            }
-            let place = beneath_destination(&open_root(export)?, rest, spelled, many)?;
-            Ok(Place { ownership: export.ownership, ..place })
-        }
-    }
+/// Whether all that is to be made is a file of an account that is there and may be written to.
+pub(super) fn is_written_over(place: &Place) -> bool {
+    let Some(name) = place.rename.as_deref().filter(|_| !place.confined) else { return false };
+    let writable = rustix::fs::accessat(&*place.root, name, rustix::fs::Access::WRITE_OK, AtFlags::EACCESS);
+    let stat = rustix::fs::statat(&*place.root, name, AtFlags::SYMLINK_NOFOLLOW);
+    writable.is_ok() && stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile)
 }
 
 fn free_destination(path: &Path, spelled: WirePath, many: bool) -> Result<Place, Stop> {
@@ -199,7 +125,7 @@ fn free_destination(path: &Path, spelled: WirePath, many: bool) -> Result<Place,
 
 fn beneath_destination(root: &Arc<OwnedFd>, rest: &[u8], spelled: &WirePath, many: bool) -> Result<Place, Stop> {
     let fail = |why: Why| Stop::Destination { path: spelled.clone(), why };
-    let path = beneath_path(rest).map_err(fail)?;
+    let path = beneath_path(rest).map_err(|error| fail(error.into()))?;
     if path.split(|&b| b == b'/').any(is_reserved) {
         return Err(fail(Why::Reserved));
     }
@@ -213,8 +139,8 @@ fn beneath_destination(root: &Arc<OwnedFd>, rest: &[u8], spelled: &WirePath, man
     };
     match open_beneath(root, &path, OFlags::DIRECTORY | OFlags::PATH) {
         Ok(fd) => return Ok(place(fd, None)),
-        Err(Why::Os(number)) if [Errno::NOENT, Errno::NOTDIR].contains(&Errno::from_raw_os_error(number)) => {}
-        Err(why) => return Err(fail(why)),
+        Err(error) if [Errno::NOENT, Errno::NOTDIR].map(StoreError::from).contains(&error) => {}
+        Err(error) => return Err(fail(error.into())),
     }
     if many {
         return Err(Stop::NeedsDirectory { path: spelled.clone() });
@@ -224,7 +150,7 @@ fn beneath_destination(root: &Arc<OwnedFd>, rest: &[u8], spelled: &WirePath, man
         Some(at) => (path.get(..at).unwrap_or_default(), path.get(at + 1..).unwrap_or_default()),
         None => (&b"."[..], &*path),
     };
-    let parent = open_beneath(root, parent, OFlags::DIRECTORY | OFlags::PATH).map_err(fail)?;
+    let parent = open_beneath(root, parent, OFlags::DIRECTORY | OFlags::PATH).map_err(|error| fail(error.into()))?;
     Ok(place(parent, Some(name.to_vec())))
 }
 
@@ -286,19 +212,19 @@ fn open_root(export: &Export) -> Result<Arc<OwnedFd>, Stop> {
 }
 
 /// A client's path below a root as plain components; `.` where there is none.
-fn beneath_path(spelled: &[u8]) -> Result<Vec<u8>, Why> {
+fn beneath_path(spelled: &[u8]) -> Result<Vec<u8>, StoreError> {
     if spelled.len() > MAX_SPELLED {
         return Err(Errno::NAMETOOLONG.into());
     }
     let parts: Vec<&[u8]> = spelled.split(|&b| b == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
     if parts.iter().any(|part| !is_plain_name(part)) {
-        return Err(Why::OutsideRoot);
+        return Err(StoreError::OutsideRoot);
     }
     Ok(if parts.is_empty() { b".".to_vec() } else { parts.join(&b'/') })
 }
 
 /// Opens a path of plain components without leaving `root` and without following a link.
-pub(crate) fn open_beneath(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Why> {
+pub(super) fn open_beneath(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, StoreError> {
     let flags = flags | OFlags::CLOEXEC;
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     // EAGAIN: a rename elsewhere raced with the look-up.
@@ -306,7 +232,7 @@ pub(crate) fn open_beneath(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result
         return match patiently(|| rustix::fs::openat2(root, path, flags, Mode::empty(), resolve)) {
             Err(Errno::AGAIN) => continue,
             Err(Errno::NOSYS | Errno::PERM) => open_by_components(root, path, flags),
-            Err(Errno::LOOP | Errno::XDEV) => Err(Why::OutsideRoot),
+            Err(Errno::LOOP | Errno::XDEV) => Err(StoreError::OutsideRoot),
             result => Ok(result?),
         };
     }
@@ -314,25 +240,25 @@ pub(crate) fn open_beneath(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result
 }
 
 /// The same without `openat2`: no component may be a link.
-fn open_by_components(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Why> {
+fn open_by_components(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, StoreError> {
     let mut parts = path.split(|&b| b == b'/').peekable();
     let mut fd: Option<OwnedFd> = None;
     while let Some(part) = parts.next() {
         let flags = if parts.peek().is_some() { OFlags::PATH | OFlags::DIRECTORY } else { flags };
         let at = fd.as_ref().map_or(root.as_fd(), AsFd::as_fd);
         let next = match open_at(at, part, flags | OFlags::NOFOLLOW, Mode::empty()) {
-            Err(Errno::LOOP) => return Err(Why::OutsideRoot),
+            Err(Errno::LOOP) => return Err(StoreError::OutsideRoot),
             // With O_DIRECTORY a link is just no directory.
-            Err(Errno::NOTDIR) if is_link(at, part) => return Err(Why::OutsideRoot),
+            Err(Errno::NOTDIR) if is_link(at, part) => return Err(StoreError::OutsideRoot),
             result => result?,
         };
         // With O_PATH a link itself is opened rather than refused.
         if FileType::from_raw_mode(rustix::fs::fstat(&next)?.st_mode) == FileType::Symlink {
-            return Err(Why::OutsideRoot);
+            return Err(StoreError::OutsideRoot);
         }
         fd = Some(next);
     }
-    fd.ok_or(Why::OutsideRoot)
+    fd.ok_or(StoreError::OutsideRoot)
 }
 
 fn is_link(at: BorrowedFd<'_>, name: &[u8]) -> bool {
@@ -340,29 +266,9 @@ fn is_link(at: BorrowedFd<'_>, name: &[u8]) -> bool {
     stat.is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
 }
 
-/// A path from bytes.
-pub(crate) fn path_of(bytes: Vec<u8>) -> PathBuf {
-    PathBuf::from(std::ffi::OsString::from_vec(bytes))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_as_scp_has_them() {
-        for (path, name) in [("a", "a"), ("/x/a/", "a"), ("a//", "a"), (".", ""), ("x/..", ""), ("/", ""), ("x/.", "")] {
-            assert_eq!(base_name(path.as_bytes()), name.as_bytes(), "{path}");
-        }
-    }
-
-    #[test]
-    fn hostile_names_are_not_plain() {
-        for name in [&b""[..], b".", b"..", b"a/b", b"/", b"a\0b", &[b'x'; 256]] {
-            assert!(!is_plain_name(name));
-        }
-        assert!(is_plain_name(b"...") && is_plain_name(b"\xff\n") && is_plain_name(&[b'x'; 255]));
-    }
 
     #[test]
     fn both_ways_of_opening_stay_beneath() {
@@ -378,11 +284,11 @@ mod tests {
             assert!(open(&root, b"sub/file", OFlags::RDONLY).is_ok());
             assert!(open(&root, b".", OFlags::PATH | OFlags::DIRECTORY).is_ok());
             for path in [&b"up/secret"[..], b"leak", b"up"] {
-                assert_eq!(open(&root, path, OFlags::RDONLY).unwrap_err(), Why::OutsideRoot);
+                assert_eq!(open(&root, path, OFlags::RDONLY).unwrap_err(), StoreError::OutsideRoot);
             }
         }
         for path in [&b"../secret"[..], b"sub/../../secret", b"a\0b"] {
-            assert_eq!(beneath_path(path), Err(Why::OutsideRoot));
+            assert_eq!(beneath_path(path), Err(StoreError::OutsideRoot));
         }
     }
 }

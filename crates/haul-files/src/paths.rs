@@ -1,0 +1,54 @@
+//! Names and paths as bytes: what one is called, and which a peer may give.
+
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
+
+use crate::protocol::MAX_NAME;
+
+/// What the names of stages begin with.
+pub(crate) const STAGE_PREFIX: &str = ".haul-";
+
+/// What a source is called at the destination.
+pub(crate) fn base_name(path: &[u8]) -> Vec<u8> {
+    let name = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default();
+    if matches!(name, b"." | b"..") { Vec::new() } else { name.to_vec() }
+}
+
+/// Whether a peer's name is one component that a file system takes.
+pub(crate) fn is_plain_name(name: &[u8]) -> bool {
+    !name.is_empty() && name.len() <= MAX_NAME && !matches!(name, b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
+}
+
+/// Whether a file system could take this name for a stage's, or for what is made beside a place: in upper case too, and with characters in it that
+/// file systems without a difference of case leave out or fold. Nothing that a peer names may be called so, for the next run would trust it.
+pub(crate) fn is_reserved(name: &[u8]) -> bool {
+    let ascii: Vec<u8> = name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect();
+    let rest = ascii.strip_prefix(STAGE_PREFIX.as_bytes());
+    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'.'))
+}
+
+/// A path from bytes.
+pub(crate) fn path_of(bytes: Vec<u8>) -> PathBuf {
+    PathBuf::from(OsString::from_vec(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_as_scp_has_them() {
+        for (path, name) in [("a", "a"), ("/x/a/", "a"), ("a//", "a"), (".", ""), ("x/..", ""), ("/", ""), ("x/.", "")] {
+            assert_eq!(base_name(path.as_bytes()), name.as_bytes(), "{path}");
+        }
+    }
+
+    #[test]
+    fn hostile_names_are_not_plain() {
+        for name in [&b""[..], b".", b"..", b"a/b", b"/", b"a\0b", &[b'x'; 256]] {
+            assert!(!is_plain_name(name));
+        }
+        assert!(is_plain_name(b"...") && is_plain_name(b"\xff\n") && is_plain_name(&[b'x'; 255]));
+    }
+}

@@ -1,0 +1,217 @@
+//! Directories of this machine.
+//!
+//! Every name is used below an open directory and never followed as a link ([`openat`](rustix::fs::openat) with `O_NOFOLLOW`), so others who rename what they may lead
+//! nothing astray. What a user or client spells is resolved by `resolve.rs`; where files are made is in `stage.rs`; what cannot be renamed to its place in `beside.rs`.
+
+mod beside;
+mod content;
+mod interrupted;
+mod meta;
+mod read_back;
+mod resolve;
+mod stage;
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::mem::MaybeUninit;
+use std::ops::ControlFlow;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex};
+
+use haul_units::{Bytes, Cancel};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
+use rustix::io::Errno;
+
+use super::{At, Attributes, FileKind, Identity, Listed, MadeDirectory, Metadata, Place, Space, Store, StoreError};
+use crate::descriptors::open_at;
+use crate::error::{Stop, Why, WirePath};
+use crate::job::Access;
+use crate::journal::Record;
+use crate::session::lock;
+
+pub(crate) use interrupted::MAX_TOPS;
+pub use interrupted::{Interrupted, discard, interrupted};
+pub(crate) use meta::umask;
+pub use resolve::Top;
+pub use stage::Stage;
+
+/// Bytes for the names of a directory that are read at once.
+const LISTING_BYTES: usize = 64 << 10;
+/// File systems that make up inode numbers as they go, so that a directory may come back with another one: FUSE, CIFS, SMB.
+const NUMBERS_AT_WILL: [i64; 3] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
+
+/// Directories of this machine, as far as somebody may use them.
+pub struct Local {
+    /// None: this process's own user.
+    access: Option<Access>,
+    /// Exported roots that are open.
+    roots: Mutex<HashMap<String, Arc<OwnedFd>>>,
+    /// Memory for names, used again.
+    listing: Mutex<Vec<MaybeUninit<u8>>>,
+}
+
+impl Local {
+    /// All that this process's user may do; relative paths start where the process is.
+    pub fn own() -> Self {
+        Self::new(None)
+    }
+
+    /// What a client may do.
+    pub fn of(access: Access) -> Self {
+        Self::new(Some(access))
+    }
+
+    fn new(access: Option<Access>) -> Self {
+        Self { access, roots: Mutex::default(), listing: Mutex::default() }
+    }
+
+    /// Opens something, for what `flags` say.
+    fn open_with(at: At<'_, Self>, flags: OFlags) -> Result<OwnedFd, StoreError> {
+        match at {
+            At::Top(top) => top.open(flags),
+            At::In(dir, name) => Ok(open_at(dir, name, flags | OFlags::NOFOLLOW, Mode::empty())?),
+        }
+    }
+}
+
+impl Store for Local {
+    type Top = Top;
+    type Dir = OwnedFd;
+    type File = File;
+    type Stage = Stage;
+
+    fn source(&self, spelled: &WirePath) -> Result<Top, Stop> {
+        self.named_source(spelled)
+    }
+
+    fn destination(&self, spelled: &WirePath, many: bool) -> Result<Place<OwnedFd>, Stop> {
+        self.named_destination(spelled, many)
+    }
+
+    fn stat(&self, at: At<'_, Self>) -> Result<Metadata, StoreError> {
+        let stat = match at {
+            At::Top(top) => rustix::fs::fstat(top.open(OFlags::PATH)?)?,
+            At::In(dir, name) => rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?,
+        };
+        Ok(meta::metadata(&stat))
+    }
+
+    fn directory(&self, at: At<'_, Self>, identity: Option<Identity>) -> Result<OwnedFd, StoreError> {
+        let dir = Self::open_with(at, OFlags::PATH | OFlags::DIRECTORY)?;
+        if let Some(identity) = identity
+            && meta::identity(&rustix::fs::fstat(&dir)?) != identity
+            && !numbers_at_will(&dir)
+        {
+            return Err(StoreError::Replaced);
+        }
+        Ok(dir)
+    }
+
+    fn list(&self, dir: &OwnedFd, each: &mut dyn FnMut(Listed<'_>) -> ControlFlow<()>) -> Result<(), StoreError> {
+        let fd = open_to_read(dir)?;
+        let mut listing = std::mem::take(&mut *lock(&self.listing));
+        listing.resize(LISTING_BYTES, MaybeUninit::uninit());
+        let mut entries = RawDir::new(&fd, &mut listing);
+        let result = loop {
+            let entry = match entries.next() {
+                None => break Ok(()),
+                Some(Err(errno)) => break Err(errno.into()),
+                Some(Ok(entry)) => entry,
+            };
+            let name = entry.file_name();
+            if matches!(name.to_bytes(), b"." | b"..") {
+                continue;
+            }
+            let metadata = || Ok(meta::metadata(&rustix::fs::statat(&fd, name, AtFlags::SYMLINK_NOFOLLOW)?));
+            if each(Listed { name: name.to_bytes(), metadata: &metadata }).is_break() {
+                break Ok(());
+            }
+        };
+        *lock(&self.listing) = listing;
+        result
+    }
+
+    fn open(&self, at: At<'_, Self>) -> Result<File, StoreError> {
+        Self::open_with(at, OFlags::RDONLY | OFlags::NONBLOCK).map(File::from)
+    }
+
+    fn read_link(&self, dir: &OwnedFd, name: &[u8]) -> Result<Vec<u8>, StoreError> {
+        Ok(rustix::fs::readlinkat(dir, name, Vec::new())?.into_bytes())
+    }
+
+    fn make_directory(&self, dir: &OwnedFd, name: &[u8], mode: u32) -> Result<MadeDirectory<OwnedFd>, StoreError> {
+        let created = match rustix::fs::mkdirat(dir, name, meta::mode(mode)) {
+            Ok(()) => true,
+            Err(Errno::EXIST) => false,
+            Err(errno) => return Err(errno.into()),
+        };
+        let made = match open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
+            // With O_DIRECTORY a link is just no directory.
+            Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_a_directory(dir, name)),
+            result => result?,
+        };
+        // What was opened counts from here on: others may put something else under the name.
+        let metadata = meta::metadata(&rustix::fs::fstat(&made)?);
+        Ok(MadeDirectory { dir: made, metadata, created })
+    }
+
+    fn set_mode(&self, dir: &OwnedFd, mode: u32) -> Result<(), StoreError> {
+        // fchmod(2) takes no O_PATH descriptor, and fchmodat2(2) is younger than the systems that haul runs on.
+        Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", dir.as_raw_fd()), meta::mode(mode))?)
+    }
+
+    fn finish_directory(&self, dir: &OwnedFd, attributes: &Attributes) -> Result<(), StoreError> {
+        Ok(content::apply(&open_to_read(dir)?, attributes, attributes.mode)?)
+    }
+
+    fn stage(&self, place: &Place<OwnedFd>, job: &[u8; 32], resume: bool, cancel: &Cancel) -> Result<(Stage, Vec<Record>), Stop> {
+        match Stage::open(&place.root, &place.spelled, job, resume, cancel) {
+            Err(Stop::Destination { why, .. }) if is_forbidden(&why) && resolve::is_written_over(place) => {
+                // The file is written over from elsewhere, so the directory that it is in belongs to the job.
+                let fail = |why: Why| Stop::Destination { path: place.spelled.clone(), why };
+                let stat = rustix::fs::fstat(&place.root).map_err(|errno| fail(errno.into()))?;
+                let mut hasher = blake3::Hasher::new();
+                hasher.update(job).update(&stat.st_dev.to_le_bytes()).update(&stat.st_ino.to_le_bytes());
+                let elsewhere = std::env::var_os("TMPDIR").map_or_else(|| "/var/tmp".into(), std::path::PathBuf::from);
+                let root = open_at(CWD, &elsewhere, OFlags::DIRECTORY | OFlags::PATH, Mode::empty()).map_err(|_| fail(why))?;
+                let spelled = WirePath::from(elsewhere.as_path());
+                Stage::open(&Arc::new(root), &spelled, hasher.finalize().as_bytes(), resume, cancel)
+            }
+            result => result,
+        }
+    }
+
+    fn interrupted(&self, dir: &OwnedFd, own: &str) -> Vec<Interrupted> {
+        interrupted::others(dir, own)
+    }
+
+    fn space(&self, dir: &OwnedFd) -> Result<Space, StoreError> {
+        // Not every system takes an O_PATH descriptor here.
+        let stat = rustix::fs::fstatvfs(open_to_read(dir)?)?;
+        let bytes = |blocks: u64| Bytes(blocks.saturating_mul(stat.f_frsize));
+        Ok(Space { free: bytes(stat.f_bavail), total: bytes(stat.f_blocks) })
+    }
+}
+
+fn open_to_read(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
+    open_at(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+}
+
+fn is_forbidden(why: &Why) -> bool {
+    [Errno::ACCESS, Errno::PERM].iter().any(|&errno| *why == Why::from(errno))
+}
+
+fn not_a_directory(parent: &OwnedFd, name: &[u8]) -> StoreError {
+    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
+    let link = stat.is_ok_and(|stat| meta::kind(&stat) == FileKind::Symlink);
+    if link { StoreError::Link } else { StoreError::InTheWay }
+}
+
+fn numbers_at_will(fd: &OwnedFd) -> bool {
+    rustix::fs::fstatfs(fd).is_ok_and(|stat| NUMBERS_AT_WILL.contains(&stat.f_type))
+}
+
+/// What stands where something else is to be renamed to.
+fn in_the_way(errno: Errno) -> StoreError {
+    if matches!(errno, Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) { StoreError::InTheWay } else { errno.into() }
+}

@@ -1,0 +1,121 @@
+//! Another file system is mounted in the destination: a name there cannot come from the stage by a rename.
+//!
+//! What gets such a name is made beside its place, in a directory `.haul-xxxxxxxx.<number>` that nobody else may write to, and then renamed; a note in the
+//! stage lets the run after a kill remove it. A hard link to a file on another file system becomes a copy of that file.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom};
+use rustix::io::Errno;
+
+use super::stage::{INSIDE, Private};
+use super::{Stage, content, in_the_way, meta};
+use crate::descriptors::open_at;
+use crate::journal::Made;
+use crate::store::{Attributes, Spot, StoreError};
+
+/// Makes something beside its place and renames it.
+pub(super) fn make<R>(
+    stage: &Stage,
+    to: &Spot<'_, OwnedFd>,
+    make: impl FnOnce(&OwnedFd, &str) -> Result<R, Errno>,
+) -> Result<R, StoreError> {
+    let dir = &**to.dir;
+    stage.note_foreign(rustix::fs::fstat(dir)?.st_dev, to.dir);
+    let (note, beside) = stage.note(|beside| (to.path)(beside.as_bytes()));
+    let result = Private::make(dir, beside).and_then(|private| {
+        let made =
+            make(private.dir(), INSIDE).and_then(|made| rustix::fs::renameat(private.dir(), INSIDE, dir, to.name).map(|()| made));
+        private.remove(dir);
+        made
+    });
+    stage.forget_note(note);
+    result.map_err(in_the_way)
+}
+
+/// Copies a finished part file to its place.
+pub(super) fn copy_over(stage: &Stage, part: u64, to: &Spot<'_, OwnedFd>, attributes: &Attributes) -> Result<Made, StoreError> {
+    let from = stage.open_part(part, OFlags::RDONLY)?;
+    make(stage, to, |dir, beside| copy(&from, dir, beside, attributes))
+}
+
+/// Writes a finished part file over the file that is there, which keeps its owner and mode. Only where there is one, and under one name: what other
+/// users could link here must not be written to.
+pub(super) fn write_over(stage: &Stage, part: u64, to: &Spot<'_, OwnedFd>, attributes: &Attributes) -> Result<Made, Errno> {
+    let from = stage.open_part(part, OFlags::RDONLY)?;
+    let to = open_at(&**to.dir, to.name, OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())?;
+    let stat = rustix::fs::fstat(&to)?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile || stat.st_nlink != 1 {
+        return Err(Errno::PERM);
+    }
+    rustix::fs::ftruncate(&to, 0)?;
+    copy_data(&from, &to)?;
+    if let Some(mtime) = attributes.mtime {
+        // Only its owner can set a file's times.
+        let _ = rustix::fs::futimens(&to, &meta::timestamps(mtime));
+    }
+    rustix::fs::fsync(&to)?;
+    Ok(meta::metadata(&rustix::fs::fstat(&to)?).made())
+}
+
+/// Makes a hard link where the stage cannot help, or a copy where there can be no link.
+pub(super) fn link_over(stage: &Stage, from: &OwnedFd, at: &[u8], to: &Spot<'_, OwnedFd>) -> Result<(), StoreError> {
+    make(stage, to, |dir, beside| match rustix::fs::linkat(from, at, dir, beside, AtFlags::empty()) {
+        Err(Errno::XDEV) => {
+            let file = File::from(open_at(from, at, OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())?);
+            let stat = rustix::fs::fstat(&file)?;
+            if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+                return Err(Errno::STALE);
+            }
+            let owner = rustix::process::geteuid().is_root().then_some((stat.st_uid, stat.st_gid));
+            let metadata = meta::metadata(&stat);
+            let (final_mode, mtime) = (metadata.mode, Some(metadata.mtime));
+            copy(&file, dir, beside, &Attributes { open_mode: 0o600, mode: None, final_mode, mtime, owner }).map(drop)
+        }
+        result => result,
+    })
+}
+
+/// A durable copy of a file, with all its metadata.
+fn copy(from: &File, dir: &OwnedFd, name: &str, attributes: &Attributes) -> Result<Made, Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
+    let to = open_at(dir, name, flags, Mode::RUSR | Mode::WUSR)?;
+    copy_data(from, &to)?;
+    content::apply(&to, attributes, Some(attributes.final_mode))?;
+    rustix::fs::fsync(&to)?;
+    Ok(meta::metadata(&rustix::fs::fstat(&to)?).made())
+}
+
+/// Copies data and leaves holes.
+fn copy_data(from: &File, to: &OwnedFd) -> Result<(), Errno> {
+    let size = meta::size(&rustix::fs::fstat(from)?);
+    rustix::fs::ftruncate(to, size)?;
+    let mut at = 0;
+    while at < size {
+        let data = match rustix::fs::seek(from, SeekFrom::Data(at)) {
+            Ok(data) => data,
+            Err(Errno::NXIO) => break,
+            Err(_) => at,
+        };
+        let end = rustix::fs::seek(from, SeekFrom::Hole(data)).unwrap_or(size).min(size);
+        let (mut read_at, mut write_at) = (data, data);
+        while read_at < end {
+            let length = usize::try_from(end - read_at).unwrap_or(usize::MAX).min(1 << 30);
+            match rustix::fs::copy_file_range(from, Some(&mut read_at), to, Some(&mut write_at), length) {
+                Ok(0) => return Err(Errno::IO),
+                Ok(_) => {}
+                Err(Errno::XDEV | Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+                    let mut buffer = vec![0; length.min(1 << 20)];
+                    let n = rustix::io::pread(from, &mut buffer, read_at)?;
+                    let content = buffer.get(..n).filter(|content| !content.is_empty()).ok_or(Errno::IO)?;
+                    let written = rustix::io::pwrite(to, content, write_at)? as u64;
+                    (read_at, write_at) = (read_at + written, write_at + written);
+                }
+                Err(errno) => return Err(errno),
+            }
+        }
+        at = end;
+    }
+    Ok(())
+}
