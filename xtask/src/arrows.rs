@@ -3,7 +3,7 @@
 //! The table is the architecture: an arrow that is not in it fails the build. A crate that is missing from the table fails too, so that a new crate
 //! is placed on purpose; and so does an arrow that is allowed and not drawn, or drawn and not used, so that the table says no more than is true.
 
-use crate::Finding;
+use crate::finding::Finding;
 use crate::workspace::{Package, Workspace};
 
 struct Rule {

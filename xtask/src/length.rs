@@ -1,6 +1,6 @@
 //! One idea a file: a file that has grown past 800 lines, its tests not counted, holds several.
 
-use crate::Finding;
+use crate::finding::Finding;
 use crate::workspace::Workspace;
 
 const LIMIT_LINES: usize = 800;

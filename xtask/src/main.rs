@@ -1,10 +1,13 @@
 //! `cargo xtask`: checks of this workspace that no ready-made tool makes.
 //!
-//! `cargo xtask check` runs them all: crate arrows and their picture, purity of the sans-IO crates, length of files and size of crates, stubs, a peer's words. Each check is a pure function from text to
-//! findings, tested with input that must fail; this file only reads the workspace and prints.
+//! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, purity of the sans-IO crates, length of files
+//! and size of crates, stubs, a peer's words. Each check is a pure function from text to findings, tested with input that must fail; this file only
+//! reads the workspace and prints.
 //! `cargo xtask arrows` writes the table and the picture of the crates into ARCHITECTURE.md.
 
 mod arrows;
+mod circles;
+mod finding;
 mod length;
 mod picture;
 mod purity;
@@ -16,22 +19,15 @@ mod workspace;
 
 use std::process::ExitCode;
 
-use workspace::Workspace;
-
-/// One thing wrong, with the place where it is.
-#[derive(Debug, PartialEq, Eq)]
-struct Finding {
-    /// `file:line`, or the name of a crate.
-    place: String,
-    /// What is wrong and what to do about it.
-    message: String,
-}
+use finding::Finding;
+use workspace::{ARCHITECTURE, Workspace};
 
 type Check = fn(&Workspace) -> Vec<Finding>;
 
 const CHECKS: &[(&str, Check)] = &[
     ("arrows", arrows::check),
     ("picture", picture::check),
+    ("circles", circles::check),
     ("purity", purity::check),
     ("length", length::check),
     ("size", size::check),
@@ -56,13 +52,13 @@ fn main() -> ExitCode {
 fn draw() -> ExitCode {
     let Some(workspace) = read() else { return ExitCode::from(2) };
     let Some(text) = picture::updated(&workspace) else {
-        eprintln!("error: the marks around the table of crates are missing in {}", picture::DOCUMENT);
+        eprintln!("error: the marks around the table of crates are missing in {ARCHITECTURE}");
         return ExitCode::FAILURE;
     };
-    match std::fs::write(workspace::root().join(picture::DOCUMENT), text) {
+    match std::fs::write(workspace::root().join(ARCHITECTURE), text) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: cannot write {}: {error}", picture::DOCUMENT);
+            eprintln!("error: cannot write {ARCHITECTURE}: {error}");
             ExitCode::from(2)
         }
     }

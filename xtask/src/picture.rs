@@ -13,15 +13,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::Finding;
-use crate::workspace::{Package, Workspace};
+use crate::finding::Finding;
+use crate::workspace::{ARCHITECTURE, Package, Workspace};
 
-pub const DOCUMENT: &str = "ARCHITECTURE.md";
 const BEGIN: &str = "<!-- crates: written by `cargo xtask arrows` -->\n";
 const END: &str = "<!-- end of crates -->\n";
 
 pub fn check(workspace: &Workspace) -> Vec<Finding> {
-    let finding = |message: &str| vec![Finding { place: DOCUMENT.to_owned(), message: message.to_owned() }];
+    let finding = |message: &str| vec![Finding { place: ARCHITECTURE.to_owned(), message: message.to_owned() }];
     match split(&workspace.architecture) {
         None => finding("the marks around the table of crates are missing"),
         Some((_, written, _)) if !is_close(written, &render(workspace)) => {

@@ -3,7 +3,7 @@
 //! A failing run of a simulation replays from its seed only while no code of these crates asks the system for anything. Names from `std` can be
 //! reached through a path alone, so looking at every path and every `use` tree is enough.
 
-use crate::Finding;
+use crate::finding::Finding;
 use crate::source::Named;
 use crate::workspace::Workspace;
 

@@ -1,6 +1,6 @@
 //! A crate is something that one person can hold: beyond 12,000 lines, test code not counted, it holds several things.
 
-use crate::Finding;
+use crate::finding::Finding;
 use crate::workspace::Workspace;
 
 /// haul-proto, the largest crate that is one thing, fits in.

@@ -26,6 +26,17 @@ pub struct Named {
     pub line: usize,
     /// Compiled for tests only.
     pub test: bool,
+    /// What a `use` does with it; nothing where it stands in other code.
+    pub import: Option<Import>,
+}
+
+/// What a `use` gives the file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Import {
+    /// The name under which the file knows it; `*` for all that a module has.
+    pub name: String,
+    /// `pub use`, whoever may see it.
+    pub public: bool,
 }
 
 impl Source {
@@ -73,7 +84,8 @@ impl Source {
         let mut at = 0;
         while at < tokens.len() {
             if tokens[at].text == "use" {
-                at = use_tree(&tokens, at + 1, "", &mut found);
+                let tree = Tree { tokens: &tokens, public: is_public(&tokens[..at]) };
+                at = tree.read(at + 1, "", &mut found);
             } else {
                 at = plain_path(&tokens, at, &mut found);
             }
@@ -129,41 +141,63 @@ impl Token<'_> {
         self.text.starts_with(is_word)
     }
 
-    fn named(&self, path: String) -> Named {
-        Named { path, line: self.line, test: self.test }
+    fn named(&self, path: String, import: Option<Import>) -> Named {
+        Named { path, line: self.line, test: self.test, import }
     }
 }
 
-/// Reads one `use` tree from `at`, adds its leaves to `found` and returns where it ends.
-fn use_tree(tokens: &[Token<'_>], mut at: usize, prefix: &str, found: &mut Vec<Named>) -> usize {
-    let mut path = prefix.to_owned();
-    while let Some(token) = tokens.get(at) {
-        match token.text {
-            "{" => {
-                at += 1;
-                while tokens.get(at).is_some_and(|token| token.text != "}") {
-                    at = use_tree(tokens, at, &path, found);
-                    at += usize::from(tokens.get(at).is_some_and(|token| token.text == ","));
-                }
-                return at + 1;
-            }
-            "::" => at += 1,
-            "as" => {
-                found.push(token.named(path));
-                return at + 2;
-            }
-            _ if token.is_word() || token.text == "*" => {
-                path = join(&path, token.text);
-                at += 1;
-                if tokens.get(at).is_none_or(|next| next.text != "::" && next.text != "as") {
-                    found.push(token.named(path));
-                    return at;
-                }
-            }
-            _ => return at + 1,
-        }
+/// Whether what follows these tokens is `pub`, or `pub(crate)` and the like.
+fn is_public(before: &[Token<'_>]) -> bool {
+    match before {
+        [.., last] if last.text == "pub" => true,
+        [.., public, open, _, close] if public.text == "pub" => open.text == "(" && close.text == ")",
+        _ => false,
     }
-    at
+}
+
+/// The `use` tree of one declaration.
+struct Tree<'a> {
+    tokens: &'a [Token<'a>],
+    public: bool,
+}
+
+impl Tree<'_> {
+    /// Reads the tree from `at`, adds its leaves to `found` and returns where it ends.
+    fn read(&self, mut at: usize, prefix: &str, found: &mut Vec<Named>) -> usize {
+        let is = |at: usize, text: &str| self.tokens.get(at).is_some_and(|token| token.text == text);
+        let mut path = prefix.to_owned();
+        while let Some(token) = self.tokens.get(at) {
+            match token.text {
+                "{" => {
+                    at += 1;
+                    while at < self.tokens.len() && !is(at, "}") {
+                        at = self.read(at, &path, found);
+                        at += usize::from(is(at, ","));
+                    }
+                    return at + 1;
+                }
+                "::" => at += 1,
+                _ if token.is_word() || token.text == "*" => {
+                    if token.text != "self" || path.is_empty() {
+                        path = join(&path, token.text);
+                    }
+                    at += 1;
+                    if is(at, "as") {
+                        let name = self.tokens.get(at + 1).map_or("_", |name| name.text).to_owned();
+                        found.push(token.named(path, Some(Import { name, public: self.public })));
+                        return at + 2;
+                    }
+                    if !is(at, "::") {
+                        let name = path.rsplit("::").next().unwrap_or_default().to_owned();
+                        found.push(token.named(path, Some(Import { name, public: self.public })));
+                        return at;
+                    }
+                }
+                _ => return at + 1,
+            }
+        }
+        at
+    }
 }
 
 /// Reads a path such as `a::b::c` from `at`, if one stands there, and returns where to go on.
@@ -181,7 +215,7 @@ fn plain_path(tokens: &[Token<'_>], at: usize, found: &mut Vec<Named>) -> usize 
         path = join(&path, word.text);
         next += 2;
     }
-    found.push(start.named(path));
+    found.push(start.named(path, None));
     next
 }
 
@@ -334,6 +368,18 @@ mod tests {
             paths("use std::{fs, net::{IpAddr, UdpSocket as S}};\nuse a::*;"),
             ["std::fs", "std::net::IpAddr", "std::net::UdpSocket", "a::*"]
         );
+    }
+
+    #[test]
+    fn imports_say_under_which_name_and_for_whom() {
+        let text = "pub(crate) use a::{self, B as C};\nuse d::E;\npub use f::*;\nfn g() { h::i() }";
+        let imports = Source::new("src/lib.rs", text).paths().into_iter().filter_map(|named| {
+            let import = named.import?;
+            Some((named.path, import.name, import.public))
+        });
+        let said = |path: &str, name: &str, public| (path.to_owned(), name.to_owned(), public);
+        let expected = [said("a", "a", true), said("a::B", "C", true), said("d::E", "E", false), said("f::*", "*", true)];
+        assert_eq!(imports.collect::<Vec<_>>(), expected);
     }
 
     #[test]

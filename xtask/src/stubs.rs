@@ -1,6 +1,6 @@
 //! Nothing half done is kept: no stub, no test that is switched off, no debugging print.
 
-use crate::Finding;
+use crate::finding::Finding;
 use crate::workspace::Workspace;
 
 const STUBS: &[(&str, &str)] = &[

@@ -4,7 +4,7 @@
 //! And text that comes off the network is a `PeerText`, cleaned as it is read: a type that can be deserialised has no `String`, outside the files that are
 //! known to read this machine's own.
 
-use crate::Finding;
+use crate::finding::Finding;
 use crate::source::Source;
 use crate::workspace::Workspace;
 

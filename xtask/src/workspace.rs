@@ -7,8 +7,10 @@ use std::{fs, io};
 
 use serde_json::Value;
 
-use crate::picture::DOCUMENT;
 use crate::source::Source;
+
+/// The document that has the picture of the crates.
+pub const ARCHITECTURE: &str = "ARCHITECTURE.md";
 
 /// The workspace as text, so that a check needs no file system.
 #[derive(Default)]
@@ -17,7 +19,7 @@ pub struct Workspace {
     pub packages: Vec<Package>,
     /// Every Rust file below the root, generated and downloaded ones left out.
     pub sources: Vec<Source>,
-    /// The text of ARCHITECTURE.md.
+    /// The text of [`ARCHITECTURE`].
     pub architecture: String,
 }
 
@@ -53,7 +55,7 @@ impl Workspace {
             sources.push(Source::new(&name, &fs::read_to_string(path)?));
         }
         Source::mark_test_modules(&mut sources);
-        let architecture = fs::read_to_string(root.join(DOCUMENT))?;
+        let architecture = fs::read_to_string(root.join(ARCHITECTURE))?;
         Ok(Self { packages: packages(root)?, sources, architecture })
     }
 

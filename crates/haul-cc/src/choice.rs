@@ -2,9 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::time::Duration;
 
-use haul_units::{BitRate, Bytes, Time};
+use haul_units::BitRate;
 
 use crate::bbr::Bbr;
 use crate::bic::Bic;
@@ -16,7 +15,7 @@ use crate::reno::Reno;
 use crate::scalable::Scalable;
 use crate::udt::Udt;
 use crate::window::{Law, Windowed};
-use crate::{Controller, Fixed, Learned, Lfn, Mode};
+use crate::{Controller, Fixed, Lfn, Mode, PathStart};
 
 /// A controller by name: `fair`, `cubic`, `fixed:10G`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -52,35 +51,6 @@ pub enum ControllerChoice {
     Ledbat,
     /// A rate that is known and reserved: loss is ignored.
     Fixed(BitRate),
-}
-
-/// What a controller is told about its path at the start.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PathStart {
-    /// When.
-    pub now: Time,
-    /// A full packet, UDP payload.
-    pub packet: Bytes,
-    /// Seed of whatever the controller draws by chance.
-    pub seed: u64,
-    /// Round-trip time of the handshake.
-    pub rtt: Option<Duration>,
-    /// What the controller before knew about this very path, when a live connection changes its controller: it holds.
-    pub learned: Option<Learned>,
-    /// What an earlier connection to the same host learned: it may no longer hold.
-    pub remembered: Option<Learned>,
-}
-
-impl PathStart {
-    /// A path about which nothing is known.
-    pub const fn new(now: Time, packet: Bytes, seed: u64) -> Self {
-        Self { now, packet, seed, rtt: None, learned: None, remembered: None }
-    }
-
-    /// The window that fills the path, if its controller before has found it: slow start has nothing to look for.
-    pub fn learned_window(&self) -> Option<Bytes> {
-        self.learned.map(|learned| learned.window().max(self.packet * 4))
-    }
 }
 
 impl ControllerChoice {
@@ -184,6 +154,8 @@ impl FromStr for ControllerChoice {
 
 #[cfg(test)]
 mod tests {
+    use haul_units::{Bytes, Time};
+
     use super::*;
 
     #[test]

@@ -19,6 +19,7 @@ mod ledbat;
 mod lfn;
 mod one_way;
 mod pacer;
+mod path_start;
 mod rate_sampler;
 mod reno;
 #[cfg(test)]
@@ -29,13 +30,14 @@ mod udt;
 mod window;
 mod windowed;
 
-pub use choice::{ControllerChoice, ParseControllerError, PathStart};
-pub use controller::{AckSample, Controller, EcnSample, LossSample, RateSample, SentSample, Snapshot};
+pub use choice::{ControllerChoice, ParseControllerError};
+pub use controller::{AckSample, Controller, EcnSample, LossSample, SentSample, Snapshot};
 pub use dispersion::{DispersionMeter, DispersionSample};
 pub use fixed::Fixed;
 pub use learned::Learned;
 pub use lfn::{Lfn, Mode};
 pub use one_way::OneWayDelay;
 pub use pacer::{GROUP_TIME, Pacer, quantum};
-pub use rate_sampler::{AckReport, RateSampler, SentState};
+pub use path_start::PathStart;
+pub use rate_sampler::{AckReport, RateSample, RateSampler, SentState};
 pub use rtt::RttEstimator;

@@ -20,7 +20,22 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
-use crate::RateSample;
+/// A measurement of the delivery rate, over about one round trip.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RateSample {
+    /// Bytes that arrived over the time they took to arrive by the receiver's clock, never more than the rate at which they were sent.
+    pub rate: BitRate,
+    /// The interval measured.
+    pub interval: Duration,
+    /// The sender ran out of data or credit in it: a lower bound only.
+    pub app_limited: bool,
+    /// In flight when the newest packet of the sample left.
+    pub in_flight_at_send: Bytes,
+    /// Declared lost since the newest packet of the sample left.
+    pub lost: Bytes,
+    /// Delivered since the newest packet of the sample left (the length of the sample in bytes).
+    pub delivered: Bytes,
+}
 
 /// What the transport keeps with each train in flight.
 #[derive(Debug, Clone, Copy, PartialEq)]

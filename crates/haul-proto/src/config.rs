@@ -8,7 +8,7 @@ use haul_units::{BitRate, Bytes};
 use crate::identity::{Identity, PeerTrust};
 use crate::reset::ResetKey;
 use crate::strangers::Admission;
-use crate::streams::SinkFactory;
+use crate::streams::{Limits, SinkFactory};
 
 /// Paths of a connection, at most: what a server takes, and what it keeps for a peer that means harm.
 pub const PATHS_MAX: u8 = 8;
@@ -54,6 +54,14 @@ pub struct TransportConfig {
     pub paths: u8,
     /// Data packets sealed with one key, at most. Default 2^22, half of what AES-GCM allows; tests set it small.
     pub packets_per_key: u64,
+}
+
+impl TransportConfig {
+    /// What streams may hold.
+    pub(crate) fn limits(&self) -> Limits {
+        let memory = self.memory.as_u64();
+        Limits { streams: self.max_streams, memory, stream_window: self.stream_window.as_u64().min(memory) }
+    }
 }
 
 impl Default for TransportConfig {

@@ -18,7 +18,7 @@ use crate::handshake::{
     Accept, Acceptor, ClientParams, ClientTls, CookieJar, Handshake, HandshakeError, ParsedInitial, Proof, ServerParams,
     ServerTls, TlsConfigError, feature,
 };
-use crate::opening::Opening;
+use crate::opening::{BeginError, Opening};
 use crate::reset::{PeerTokens, ResetKey, ResetLimit, ResetToken};
 use crate::rng::Rng;
 use crate::strangers::{AdmittedBy, Strangers};
@@ -35,26 +35,6 @@ pub struct EndpointConfig {
     pub seed: [u8; 32],
     /// To accept connections.
     pub server: Option<ServerConfig>,
-}
-
-/// Why a connection could not be begun.
-#[derive(Debug, thiserror::Error)]
-pub enum BeginError {
-    /// Keys or certificates do not make a TLS configuration.
-    #[error(transparent)]
-    Tls(#[from] TlsConfigError),
-    /// The handshake could not start.
-    #[error(transparent)]
-    Handshake(#[from] HandshakeError),
-    /// The endpoint has a connection of the opening's number.
-    #[error("connection number of the opening is taken")]
-    NumberTaken,
-    /// Nobody knows where the server is.
-    #[error("no address to connect to")]
-    NoAddress,
-    /// The opening has no answer, or its answer was refused.
-    #[error("opening has not been answered")]
-    NotAnswered,
 }
 
 /// Why an opening was not answered.

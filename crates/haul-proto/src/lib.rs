@@ -42,8 +42,8 @@ pub use connection::{
     WriteError,
 };
 pub use distribution::{Distribution, Distributions};
-pub use endpoint::{AnswerError, BeginError, Endpoint, EndpointConfig, Handled};
-pub use opening::Opening;
+pub use endpoint::{AnswerError, Endpoint, EndpointConfig, Handled};
+pub use opening::{BeginError, Opening};
 pub use receive::Ecn;
 pub use reset::{ResetKey, ResetToken};
 pub use strangers::{Admission, AdmittedBy};

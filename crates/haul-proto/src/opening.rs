@@ -9,8 +9,7 @@ use haul_units::Time;
 use crate::ConnectionId;
 use crate::config::ClientConfig;
 use crate::connection::Connection;
-use crate::endpoint::BeginError;
-use crate::handshake::{ClientParams, ClientTls, Handshake, HandshakeError};
+use crate::handshake::{ClientParams, ClientTls, Handshake, HandshakeError, TlsConfigError};
 use crate::rng::Rng;
 
 /// The client's side of a carried handshake.
@@ -47,4 +46,24 @@ impl Opening {
     pub const fn config_mut(&mut self) -> &mut ClientConfig {
         &mut self.config
     }
+}
+
+/// Why a connection could not be begun.
+#[derive(Debug, thiserror::Error)]
+pub enum BeginError {
+    /// Keys or certificates do not make a TLS configuration.
+    #[error(transparent)]
+    Tls(#[from] TlsConfigError),
+    /// The handshake could not start.
+    #[error(transparent)]
+    Handshake(#[from] HandshakeError),
+    /// The endpoint has a connection of the opening's number.
+    #[error("connection number of the opening is taken")]
+    NumberTaken,
+    /// Nobody knows where the server is.
+    #[error("no address to connect to")]
+    NoAddress,
+    /// The opening has no answer, or its answer was refused.
+    #[error("opening has not been answered")]
+    NotAnswered,
 }

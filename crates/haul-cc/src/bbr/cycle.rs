@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use haul_units::Time;
 
-use super::{BETA, Bbr, LOSS_THRESH, State};
+use super::Bbr;
+use super::model::{BETA, LOSS_THRESH};
+use super::state::State;
 use crate::{AckSample, LossSample};
 
 /// Where in the cycle we are.

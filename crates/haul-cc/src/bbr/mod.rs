@@ -14,6 +14,7 @@ mod cycle;
 mod model;
 mod probe_rtt;
 mod startup;
+mod state;
 
 use std::time::Duration;
 
@@ -23,6 +24,7 @@ use self::cycle::Cycle;
 use self::model::Model;
 use self::probe_rtt::ProbeRtt;
 use self::startup::FullPipe;
+use self::state::{DEFAULT_CWND_GAIN, PROBE_RTT_CWND_GAIN, STARTUP_PACING_GAIN, State};
 use crate::pacer::quantum;
 use crate::{AckSample, Controller, EcnSample, Learned, LossSample, PathStart, SentSample, Snapshot};
 
@@ -47,18 +49,6 @@ pub(crate) struct Bbr {
     silent: bool,
 }
 
-/// 5.1: the state machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    Startup,
-    Drain,
-    Down,
-    Cruise,
-    Refill,
-    Up,
-    ProbeRtt,
-}
-
 /// 5.5.11: what a loss that was none gives back.
 #[derive(Debug, Clone, Copy)]
 struct Undo {
@@ -68,41 +58,6 @@ struct Undo {
     inflight_longterm: f64,
     lost: Bytes,
     spurious: Bytes,
-}
-
-impl State {
-    /// 5.6.1: gain of pacing, and of the window.
-    fn gains(self) -> (f64, f64) {
-        match self {
-            Self::Startup => (STARTUP_PACING_GAIN, DEFAULT_CWND_GAIN),
-            Self::Drain => (DRAIN_PACING_GAIN, DEFAULT_CWND_GAIN),
-            Self::Down => (0.9, DEFAULT_CWND_GAIN),
-            Self::Cruise | Self::Refill => (1.0, DEFAULT_CWND_GAIN),
-            Self::Up => (1.25, 2.25),
-            Self::ProbeRtt => (1.0, PROBE_RTT_CWND_GAIN),
-        }
-    }
-
-    fn is_probe_bw(self) -> bool {
-        matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
-    }
-
-    /// 5.5.10: loss is expected, and tells the long-term model.
-    fn is_probing(self) -> bool {
-        matches!(self, Self::Startup | Self::Refill | Self::Up)
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Startup => "startup",
-            Self::Drain => "drain",
-            Self::Down => "down",
-            Self::Cruise => "cruise",
-            Self::Refill => "refill",
-            Self::Up => "up",
-            Self::ProbeRtt => "probe rtt",
-        }
-    }
 }
 
 impl Bbr {
@@ -405,22 +360,9 @@ fn initial_window(packet: Bytes) -> f64 {
     packet.as_u64().max(1) as f64 * 10.0
 }
 
-/// 2.4: 4 ln 2
-const STARTUP_PACING_GAIN: f64 = 2.77;
-const DRAIN_PACING_GAIN: f64 = 0.5;
 const PACING_MARGIN: f64 = 0.01;
-/// 2.5
-const DEFAULT_CWND_GAIN: f64 = 2.0;
 /// 2.7
-const LOSS_THRESH: f64 = 0.02;
-const BETA: f64 = 0.7;
 const HEADROOM: f64 = 0.15;
-/// 2.14.2
-const PROBE_RTT_CWND_GAIN: f64 = 0.5;
-const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
-const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);
-/// 2.14.1
-const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// 5.6.2
 const UNMEASURED_RTT: Duration = Duration::from_millis(1);
 /// Beyond any path.

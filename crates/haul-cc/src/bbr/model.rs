@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use haul_units::{Bytes, Time};
 
-use super::{BETA, LOSS_THRESH, MIN_RTT_FILTER_LEN};
 use crate::{AckSample, Learned, LossSample};
 
 /// The model of the path.
@@ -284,6 +283,12 @@ impl Aggregation {
     }
 }
 
+/// draft-ietf-ccwg-bbr 2.7
+pub(super) const LOSS_THRESH: f64 = 0.02;
+/// 2.7
+pub(super) const BETA: f64 = 0.7;
+/// 2.14.1
+const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// 2.12: ExtraAckedFilterLen
 const EXTRA_ACKED_ROUNDS: usize = 10;
 const MOST_LOSSES: usize = 256;

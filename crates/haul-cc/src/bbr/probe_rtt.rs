@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use haul_units::Time;
 
-use super::{Bbr, PROBE_RTT_DURATION, PROBE_RTT_INTERVAL, State};
+use super::Bbr;
+use super::state::State;
 use crate::AckSample;
 
 /// When the smallest round-trip time was seen, and how far a probe is.
@@ -85,3 +86,8 @@ impl Bbr {
         }
     }
 }
+
+/// draft-ietf-ccwg-bbr 2.14.2
+const PROBE_RTT_DURATION: Duration = Duration::from_millis(200);
+/// 2.14.2
+const PROBE_RTT_INTERVAL: Duration = Duration::from_secs(5);

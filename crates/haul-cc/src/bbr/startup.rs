@@ -3,8 +3,9 @@
 //! Full is: three rounds that grew by less than a quarter, or a round that lost more than 2 % in at least six places.
 //! Source: draft-ietf-ccwg-bbr 5.3.1 and 5.3.2.
 
+use super::Bbr;
 use super::model::Model;
-use super::{Bbr, State};
+use super::state::State;
 use crate::AckSample;
 
 /// 5.3.1.2: whether the delivery rate has stopped growing.

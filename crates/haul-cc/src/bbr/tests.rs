@@ -2,7 +2,8 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
-use super::{Bbr, State};
+use super::Bbr;
+use super::state::State;
 use crate::{AckSample, Controller, LossSample, PathStart, RateSample, SentSample};
 
 const PACKET: Bytes = Bytes(1_250);

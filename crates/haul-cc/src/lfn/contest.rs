@@ -21,7 +21,7 @@ use haul_units::{Bytes, Time};
 
 use super::hold::Hold;
 use super::path::PathModel;
-use super::phase::Turn;
+use super::turn::Turn;
 use crate::{AckSample, LossSample};
 
 /// A contest that is under way.

@@ -33,6 +33,7 @@ mod rivals;
 mod share;
 mod startup;
 mod swell;
+mod turn;
 mod up;
 
 use std::time::Duration;
@@ -42,9 +43,10 @@ use haul_units::{BitRate, Bytes, Time};
 use self::contest::Contest;
 pub use self::mode::Mode;
 use self::path::PathModel;
-use self::phase::{Phase, Turn};
+use self::phase::Phase;
 use self::quick::Quick;
 use self::startup::Startup;
+use self::turn::Turn;
 use self::up::Up;
 use crate::pacer::quantum;
 use crate::{AckSample, Controller, DispersionSample, EcnSample, Learned, LossSample, PathStart, SentSample, Snapshot};
@@ -147,7 +149,7 @@ impl Controller for Lfn {
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
-        let summary = self.path.on_ack(ack, &self.phase);
+        let summary = self.path.on_ack(ack, self.phase.doing());
         let turn = self.phase.on_ack(ack, summary.as_ref(), &mut self.path, self.next_probe);
         if turn == Turn::Contest {
             self.phase = Phase::Contest(Contest::new(ack, &self.path));

@@ -13,11 +13,27 @@ use super::jitter::Jitter;
 use super::loss::BaseLoss;
 use super::lull::{Lull, Lulls, Moment};
 use super::mode::Mode;
-use super::phase::Phase;
 use super::rivals::Rivals;
 use super::share::{drain_gain, raise_gain, wanted_delay};
 use crate::rate_sampler::LONG_PATH;
 use crate::{AckSample, Learned};
+
+/// What the controller is up to, as far as the model has to know.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Doing {
+    /// Looking for the bandwidth.
+    Search,
+    /// Emptying the queue of the search.
+    Drain,
+    /// Sending what arrives.
+    Cruise,
+    /// Trying for more, or emptying the queue of the attempt.
+    Attempt,
+    /// Holding a part beside others, with so many bytes less in flight than a moment ago.
+    Contest { less: f64 },
+    /// Leaving the queue empty.
+    ProbeRtt,
+}
 
 /// The model of a path.
 #[derive(Debug, Clone)]
@@ -131,7 +147,7 @@ impl PathModel {
     }
 
     /// Takes an acknowledgement in; the summary of the epoch if it ends one.
-    pub(super) fn on_ack(&mut self, ack: &AckSample, phase: &Phase) -> Option<Summary> {
+    pub(super) fn on_ack(&mut self, ack: &AckSample, doing: Doing) -> Option<Summary> {
         self.track_min_rtt(ack);
         self.smoothed_rtt = ack.smoothed_rtt;
         self.delivered = ack.delivered;
@@ -140,32 +156,32 @@ impl PathModel {
             self.recent_delays[RECENT - 1] = delay;
             self.jitter.on_delay(ack.now, delay, self.min_rtt().max(CRUISE_EPOCH));
         }
-        let searching = matches!(phase, Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. }) || ack.now < self.search_until;
+        let searching = matches!(doing, Doing::Search | Doing::Drain) || ack.now < self.search_until;
         if let (true, Some(sample)) = (searching, ack.rate) {
             self.bandwidth_bps = self.bandwidth_bps.max(sample.rate.as_bps() as f64);
         }
-        let length = match phase {
-            Phase::Cruise => self.min_rtt().max(CRUISE_EPOCH),
-            Phase::Up(_) | Phase::Down { .. } => self.min_rtt().max(UP_EPOCH),
+        let length = match doing {
+            Doing::Cruise => self.min_rtt().max(CRUISE_EPOCH),
+            Doing::Attempt => self.min_rtt().max(UP_EPOCH),
             _ => self.min_rtt(),
         };
         let summary = self.epoch.on_ack(ack, length);
-        self.watch_lulls(ack, phase, summary.is_some());
+        self.watch_lulls(ack, doing, summary.is_some());
         let summary = summary?;
-        if !matches!(phase, Phase::Quick(_) | Phase::Startup(_)) && self.loss.falls(summary.loss, self.packets(&summary)) {
+        if doing != Doing::Search && self.loss.falls(summary.loss, self.packets(&summary)) {
             // What was sent to make up for it arrives.
             self.bandwidth_bps = self.bandwidth_bps.max(summary.arrived_bps);
         }
-        match phase {
+        match doing {
             // What a jump into a queue that others keep full loses is no loss of the path, and shows no delay.
-            Phase::Quick(_) | Phase::Startup(_) | Phase::Drain { .. } | Phase::ProbeRtt { .. } => {}
-            Phase::Contest(_) => {
+            Doing::Search | Doing::Drain | Doing::ProbeRtt => {}
+            Doing::Contest { .. } => {
                 if !summary.app_limited {
                     self.bandwidth_bps += (summary.mean_bps - self.bandwidth_bps) / 2.0;
                 }
             }
-            Phase::Up(_) | Phase::Down { .. } => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
-            Phase::Cruise => {
+            Doing::Attempt => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
+            Doing::Cruise => {
                 let was_test = std::mem::take(&mut self.testing_loss);
                 let confirms = std::mem::take(&mut self.confirming_loss);
                 if confirms && was_test {
@@ -204,11 +220,11 @@ impl PathModel {
     }
 
     /// Whether the rival sends nothing for a moment.
-    fn watch_lulls(&mut self, ack: &AckSample, phase: &Phase, ends_epoch: bool) {
+    fn watch_lulls(&mut self, ack: &AckSample, doing: Doing, ends_epoch: bool) {
         self.lull = None;
-        let less = match phase {
-            Phase::Cruise => 0.0,
-            Phase::Contest(contest) => contest.less(),
+        let less = match doing {
+            Doing::Cruise => 0.0,
+            Doing::Contest { less } => less,
             _ => return self.lulls.restart(),
         };
         // The smallest one-way delay is that of the last 10 s, in which the queue may never have been empty.

@@ -6,9 +6,10 @@ use haul_units::Time;
 
 use super::contest::Contest;
 use super::epoch::Summary;
-use super::path::PathModel;
+use super::path::{Doing, PathModel};
 use super::quick::{Quick, Verdict};
 use super::startup::{STARTUP_GAIN, Startup};
+use super::turn::Turn;
 use super::up::Up;
 use crate::{AckSample, EcnSample};
 
@@ -37,23 +38,6 @@ pub(super) enum Phase {
 const BUCKET: f64 = 4.0;
 /// One sample alone may be low.
 const BUCKET_MARGIN: f64 = 1.5;
-
-/// Where to go next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    Stay,
-    Startup,
-    /// Back to the search that startup has left.
-    Resume,
-    Drain,
-    Cruise,
-    Up,
-    Down,
-    ProbeRtt,
-    Contest,
-    /// No attempt at more for a while.
-    Wait,
-}
 
 impl Phase {
     /// Looks at an acknowledgement, and at the epoch if one has ended with it.
@@ -141,6 +125,18 @@ impl Phase {
             Self::Cruise | Self::Down { .. } | Self::Contest(_) => path.mode().window_gain(),
             Self::Up(up) => 1.0 + up.gain(),
             Self::ProbeRtt { .. } => 0.75,
+        }
+    }
+
+    /// What the model of the path has to know of it.
+    pub(super) fn doing(&self) -> Doing {
+        match self {
+            Self::Quick(_) | Self::Startup(_) => Doing::Search,
+            Self::Drain { .. } => Doing::Drain,
+            Self::Cruise => Doing::Cruise,
+            Self::Up(_) | Self::Down { .. } => Doing::Attempt,
+            Self::Contest(contest) => Doing::Contest { less: contest.less() },
+            Self::ProbeRtt { .. } => Doing::ProbeRtt,
         }
     }
 

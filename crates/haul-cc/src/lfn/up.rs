@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use super::epoch::Summary;
 use super::path::PathModel;
-use super::phase::Turn;
 use super::swell::Swell;
+use super::turn::Turn;
 use crate::AckSample;
 use crate::rate_sampler::LONG_PATH;
 

@@ -16,96 +16,18 @@
 //! smoothed round-trip time times a gain: 2 in slow start, 1.25 after, so that the window rules and bursts do not.
 
 mod hystart;
+mod law;
 mod recovery;
 
-use std::fmt::Debug;
 use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
 pub(crate) use self::hystart::HyStart;
+pub(crate) use self::law::{AVOIDANCE_GAIN, Acked, Cause, Law, MIN_WINDOW, SlowStart, Verdict};
 use self::recovery::Recovery;
 use crate::pacer::quantum;
 use crate::{AckSample, Controller, EcnSample, LossSample, PathStart, SentSample, Snapshot};
-
-/// How a window grows and shrinks once slow start is over. Windows in packets.
-pub(crate) trait Law: Clone + Debug + Default + Send {
-    /// The algorithm's name.
-    const NAME: &'static str;
-    /// Packets at the start. RFC 6928
-    const INITIAL_WINDOW: f64 = 10.0;
-    /// How the first window is found.
-    type Start: SlowStart;
-
-    /// The window after packets have been acknowledged.
-    fn grow(&mut self, window: f64, ack: &Acked<'_>) -> f64;
-
-    /// The window after congestion.
-    fn cut(&mut self, window: f64, cause: Cause) -> f64;
-
-    /// The window after packets have been acknowledged while much of it was not used.
-    fn grow_unused(&mut self, window: f64, _ack: &Acked<'_>) -> f64 {
-        window
-    }
-
-    /// Time in which the application sets the pace does not count.
-    fn pause(&mut self) {}
-
-    /// Everything in flight was lost: the window starts from the minimum.
-    fn collapse(&mut self) {
-        self.pause();
-    }
-
-    /// The packet size has changed: windows remembered are to be multiplied.
-    fn rescale(&mut self, _factor: f64) {}
-
-    /// The phase, for people.
-    fn phase(&self) -> &'static str {
-        "avoidance"
-    }
-
-    /// Rate of sending in windows a round trip.
-    fn pacing_gain(&self) -> f64 {
-        AVOIDANCE_GAIN
-    }
-}
-
-/// How a window is found while nothing is known.
-pub(crate) trait SlowStart: Clone + Debug + Default + Send {
-    /// Packets have been acknowledged.
-    fn on_ack(&mut self, window: f64, ack: &Acked<'_>) -> Verdict;
-}
-
-/// What slow start is to do.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Verdict {
-    /// Grow by so many packets for each one acknowledged.
-    Grow(f64),
-    /// Leave slow start, with this window.
-    Leave(f64),
-}
-
-/// Packets newly acknowledged.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Acked<'a> {
-    /// How many, of the full size.
-    pub(crate) packets: f64,
-    /// Nothing has been lost yet: the first slow start.
-    pub(crate) first: bool,
-    /// All that was measured.
-    pub(crate) sample: &'a AckSample,
-    /// A full packet.
-    pub(crate) packet: Bytes,
-}
-
-/// What congestion was told by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cause {
-    /// Packets were lost.
-    Loss,
-    /// Packets were marked.
-    Mark,
-}
 
 /// A controller that keeps a window by a law.
 #[derive(Debug, Clone)]
@@ -396,14 +318,11 @@ impl<L: Law> Controller for Windowed<L> {
     }
 }
 
-/// RFC 9002 7.2: two packets.
-pub(crate) const MIN_WINDOW: f64 = 2.0;
 /// Beyond any path.
 const MAX_WINDOW: Bytes = Bytes::gib(1024);
 const MAX_WINDOW_PKTS: f64 = 1e9;
 /// Room for the window to rule, not the pacer.
 const SLOW_START_GAIN: f64 = 2.0;
-pub(crate) const AVOIDANCE_GAIN: f64 = 1.25;
 /// The first window leaves within this time.
 const UNMEASURED_RTT: Duration = Duration::from_millis(1);
 /// So that a path that has stood still for an hour is tried again.

@@ -8,7 +8,7 @@ use haul_units::{Bytes, Time};
 use super::close::CODE_NOT_ADMITTED;
 use super::{CloseReason, Connection, Phase};
 use crate::config::TransportConfig;
-use crate::streams::{Limits, Receiver, StreamKind};
+use crate::streams::{Receiver, StreamKind};
 
 /// What a confined client may send: a request of any application fits.
 pub(crate) const STRANGER_MEMORY: Bytes = Bytes::kib(32);
@@ -85,7 +85,7 @@ impl Connection {
             self.config.filler = entitled.filler;
             self.set_memory(memory.unwrap_or(entitled.memory));
             self.credit.widen();
-            self.control.extend(self.streams.release(Limits::of(&self.config)));
+            self.control.extend(self.streams.release(self.config.limits()));
             self.widen_first_streams();
             self.renew_credit();
         } else if let Some(memory) = memory {
@@ -95,7 +95,7 @@ impl Connection {
 
     /// The streams that are there already get the windows of those to come.
     fn widen_first_streams(&mut self) {
-        let window = Limits::of(&self.config).stream_window;
+        let window = self.config.limits().stream_window;
         for (id, stream) in self.streams.iter_mut() {
             if let Some(Receiver::Ordered(half)) = &mut stream.receive {
                 half.widen(window);

@@ -17,6 +17,7 @@
 //! | `paths` | opening paths, and which of them is for what |
 //! | `timers` | what happens when time passes |
 //! | `close` | the end |
+//! | `event`, `phase`, `reason` | what the application is told, where a connection stands, why it is over |
 //! | `streams` | the application's calls |
 //! | `stats` | what people read |
 
@@ -24,11 +25,14 @@ mod acked;
 mod admission;
 mod candidates;
 mod close;
+mod event;
 mod filler;
 mod input;
 mod output;
 mod paths;
+mod phase;
 mod quiet;
+mod reason;
 mod setup;
 mod stats;
 mod streams;
@@ -43,9 +47,10 @@ use haul_cc::{ControllerChoice, Learned};
 use haul_units::{BitRate, Bytes, Time};
 
 pub(crate) use admission::confined;
-pub use close::{CloseReason, ProtocolViolation};
+pub use event::{Event, Transmit};
 pub use output::TRAIN_BYTES;
 pub use paths::PathStats;
+pub use reason::{CloseReason, ProtocolViolation};
 pub use setup::Arrival;
 pub use stats::{Stats, Waits};
 pub use streams::{OpenError, ReadError, WriteError};
@@ -57,64 +62,12 @@ use crate::flow::ReceiveCredit;
 use crate::handshake::Handshake;
 use crate::identity::PublicKey;
 use crate::path::Path;
-use crate::receive::Ecn;
 use crate::rng::Rng;
-use crate::streams::{Side, SinkFactory, StreamId, StreamKind, Streams};
+use crate::streams::{Side, SinkFactory, StreamId, Streams};
 use crate::wire::Frame;
 use candidates::Candidates;
+use phase::Phase;
 use stats::WaitMeter;
-
-/// Something that the application may want to know.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Event {
-    /// The handshake is complete.
-    Connected,
-    /// The peer has opened a stream of this kind: [`Connection::accept`] has it.
-    Opened(StreamKind),
-    /// The peer allows more streams of this kind.
-    Openable(StreamKind),
-    /// A read will not block.
-    Readable(StreamId),
-    /// Everything written has been acknowledged, the end included.
-    Acknowledged(StreamId),
-    /// The peer wants no more of a stream that we send.
-    Stopped(StreamId, u64),
-    /// A write was refused for want of room, and now there is room for a good part of the budget.
-    BudgetFree,
-    /// A write to this ordered stream was refused, and now it may have room of its own.
-    Writable(StreamId),
-    /// The connection is over for the application.
-    Closed(CloseReason),
-    /// Nothing more will be sent or understood: forget the connection.
-    Drained,
-}
-
-/// A datagram, or several of equal size, to hand to the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Transmit {
-    /// On which path: a client sends each from a port of its own.
-    pub path: u8,
-    /// Where to.
-    pub remote: SocketAddr,
-    /// Bytes in the train's buffer.
-    pub len: usize,
-    /// Bytes of each datagram but the last, which may be shorter.
-    pub segment: usize,
-    /// The mark for the IP header.
-    pub ecn: Ecn,
-}
-
-/// Where a connection stands.
-#[derive(Debug, Clone, PartialEq)]
-enum Phase {
-    Handshaking,
-    Established,
-    /// We have closed: the peer is told until then.
-    Closing(Time),
-    /// The peer has closed, or is gone: late packets are ignored until then.
-    Draining(Time),
-    Drained,
-}
 
 /// One end of a connection.
 #[derive(Debug)]

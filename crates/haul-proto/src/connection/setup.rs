@@ -16,7 +16,7 @@ use crate::flow::ReceiveCredit;
 use crate::handshake::{Established, Handshake, HandshakeError, TransportParams, feature};
 use crate::path::{ACK_DELAY_MAX, PeerAddress};
 use crate::rng::Rng;
-use crate::streams::{Limits, Side, Streams};
+use crate::streams::{Side, Streams};
 
 /// What a connection is made of, whichever end it is.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Connection {
     pub(crate) fn new(now: Time, arrival: Arrival, handshake: Handshake) -> Self {
         let Arrival { side, local, remote, config, seed } = arrival;
         let memory = config.memory.as_u64();
-        let limits = Limits::of(&config);
+        let limits = config.limits();
         Self {
             side,
             local,
@@ -98,7 +98,7 @@ impl Connection {
         let memory = config.memory.as_u64();
         TransportParams {
             initial_max_data: Bytes(ReceiveCredit::initial(memory)),
-            initial_max_stream_data: Bytes(Limits::of(config).stream_window),
+            initial_max_stream_data: Bytes(config.limits().stream_window),
             max_streams: config.max_streams,
             idle_timeout: config.idle_timeout,
             max_packet_bytes: config.max_packet,

@@ -23,7 +23,7 @@ pub use self::witness::Evidence;
 use self::witness::Witness;
 pub use address::{CONTROL_BYTES, PeerAddress, Proof};
 pub use ecn::EcnState;
-pub use mtu::{BASE_BYTES, MtuDiscovery};
+pub use mtu::MtuDiscovery;
 pub use skips::Skips;
 pub use trains::Trains;
 
@@ -32,8 +32,8 @@ use crate::distribution::Distribution;
 use crate::receive::Reporter;
 use crate::recovery::{AckOutcome, Content, LossDetector, Lost, Run, SentRing};
 use crate::streams::StreamId;
-use crate::wire::Frame;
 use crate::wire::ack::Ack;
+use crate::wire::{BASE_BYTES, Frame};
 
 /// The round-trip time assumed before one is measured. // RFC 9002 6.2.2
 const INITIAL_RTT: Duration = Duration::from_millis(333);

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use haul_units::Time;
 
-/// UDP payload that every path carries. // RFC 9000 14.1
-pub const BASE_BYTES: u16 = 1200;
+use crate::wire::BASE_BYTES;
+
 /// Losses of a size before it is ruled out. // RFC 8899 5.1.2: MAX_PROBES
 const MAX_PROBES: u8 = 3;
 /// Time until sizes that were ruled out are tried again, at first and at most. // RFC 8899 5.1.1: PMTU_RAISE_TIMER

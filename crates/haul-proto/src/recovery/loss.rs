@@ -10,8 +10,8 @@ use std::time::Duration;
 use haul_units::{Bytes, Time};
 
 use super::sent::{AckOutcome, SentRing};
-use crate::path::BASE_BYTES;
 use crate::streams::StreamId;
+use crate::wire::BASE_BYTES;
 use crate::wire::Frame;
 
 /// Round trips without a spurious loss after which the reordering window returns. // RFC 8985 6.2 step 4

@@ -4,7 +4,6 @@
 //! higher priority before lower, equals in turn.
 
 mod data;
-mod id;
 mod placed;
 mod ranges;
 mod receive;
@@ -14,9 +13,10 @@ mod sink;
 mod table;
 
 pub use data::BlockData;
-pub use id::{Side, StreamId, StreamKind};
 pub use ranges::RangeSet;
 pub use receive::{ChunkPool, ReadOutcome, ReceiveHalf, StreamViolation};
 pub use send::{SendHalf, SendRun};
 pub use sink::{Sink, SinkFactory};
 pub use table::{Limits, Receiver, Stream, Streams, Turn};
+
+pub use crate::wire::{Side, StreamId, StreamKind};

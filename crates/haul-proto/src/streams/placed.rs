@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::id::StreamId;
 use super::receive::StreamViolation;
 use super::sink::Sink;
+use crate::wire::StreamId;
 
 /// The receiving half of one placed stream.
 pub struct PlacedHalf {

@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use super::id::StreamId;
 use super::ranges::RangeSet;
+use crate::wire::StreamId;
 
 /// Bytes of one reassembly chunk.
 pub(crate) const CHUNK: usize = 64 << 10;

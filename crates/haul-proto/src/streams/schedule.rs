@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::id::StreamId;
+use crate::wire::StreamId;
 
 /// Streams with something to send.
 #[derive(Debug, Default)]

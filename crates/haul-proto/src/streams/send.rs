@@ -11,8 +11,8 @@
 use std::collections::VecDeque;
 
 use super::data::BlockData;
-use super::id::{StreamId, StreamKind};
 use super::ranges::RangeSet;
+use crate::wire::{StreamId, StreamKind};
 
 /// Ordered streams cut their data into chunks of this size: small enough to be freed soon, large enough for whole trains.
 const ORDERED_CHUNK: usize = 256 << 10;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::id::StreamId;
+use crate::wire::StreamId;
 
 /// The receiving end of a placed stream: gives each run of bytes its place.
 ///

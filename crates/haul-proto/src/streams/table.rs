@@ -3,15 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
-use super::id::{Side, StreamId, StreamKind};
 use super::placed::PlacedHalf;
 use super::receive::{ChunkPool, ReceiveHalf, StreamViolation};
 use super::schedule::Schedule;
 use super::send::SendHalf;
 use super::sink::SinkFactory;
-use crate::config::TransportConfig;
 use crate::flow::SendCredit;
 use crate::wire::Frame;
+use crate::wire::{Side, StreamId, StreamKind};
 
 /// Bounds of one side.
 #[derive(Debug, Clone, Copy)]
@@ -22,14 +21,6 @@ pub struct Limits {
     pub memory: u64,
     /// Credit that an ordered stream starts with.
     pub stream_window: u64,
-}
-
-impl Limits {
-    /// What a configuration asks for.
-    pub fn of(config: &TransportConfig) -> Self {
-        let memory = config.memory.as_u64();
-        Self { streams: config.max_streams, memory, stream_window: config.stream_window.as_u64().min(memory) }
-    }
 }
 
 /// The receiving half of a stream.

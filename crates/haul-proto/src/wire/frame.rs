@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use super::ack::Ack;
+use super::error::DecodeError;
+use super::stream::{StreamId, StreamKind};
 use super::varint::{Reader, put_varint};
-use crate::streams::{StreamId, StreamKind};
 
 /// One control frame.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,23 +76,6 @@ pub enum Frame {
         /// For people, UTF-8, at most [`Frame::MAX_REASON_BYTES`].
         reason: Vec<u8>,
     },
-}
-
-/// Why bytes are not a control packet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum DecodeError {
-    /// The packet ends inside a field.
-    #[error("a frame ends early")]
-    Truncated,
-    /// A number is larger than its field allows.
-    #[error("a number in a frame is out of range")]
-    Overflow,
-    /// A frame type that was not negotiated.
-    #[error("unknown frame type {0}")]
-    UnknownFrame(u8),
-    /// An acknowledgement that contradicts itself.
-    #[error("an acknowledgement contradicts itself")]
-    BadAck,
 }
 
 /// A byte of nothing; there may be many.

@@ -1,7 +1,7 @@
 //! The clear header of a data-phase packet, and the stateless reset.
 
+use super::stream::StreamId;
 use crate::ConnectionId;
-use crate::streams::StreamId;
 
 /// Header of a control packet, and the part that every data-phase packet begins with.
 pub const CONTROL_HEADER_BYTES: usize = 16;

@@ -3,7 +3,8 @@
 use haul_units::{Bytes, Time};
 
 use super::ranges::Ranges;
-use super::{Kind, Segment, TcpConfig};
+use super::segment::Kind;
+use super::{Segment, TcpConfig};
 use crate::{EndpointId, Transmit};
 
 #[derive(Debug)]

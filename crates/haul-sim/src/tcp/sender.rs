@@ -7,9 +7,27 @@ use haul_units::Time;
 
 use super::bbr::BbrAck;
 use super::ranges::Ranges;
+use super::segment::Kind;
 use super::window::Window;
-use super::{Kind, Segment, TcpConfig, TcpStats};
+use super::{Segment, TcpConfig};
 use crate::{EndpointId, Transmit};
+
+/// What a sender did.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct TcpStats {
+    /// Data packets sent, repeated ones included.
+    pub sent_pkts: u64,
+    /// Of these, repeated ones.
+    pub resent_pkts: u64,
+    /// Times the window was cut after loss or marks.
+    pub cuts: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Congestion window in packets.
+    pub window_pkts: f64,
+    /// Smoothed round-trip time.
+    pub rtt: Duration,
+}
 
 #[derive(Debug)]
 pub(super) struct Sender {

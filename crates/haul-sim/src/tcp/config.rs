@@ -1,0 +1,58 @@
+//! What a TCP connection is like.
+
+use std::time::Duration;
+
+use haul_units::Bytes;
+
+/// How a sender finds its window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TcpControl {
+    /// One packet more a round trip, half on loss (RFC 5681).
+    Reno,
+    /// A cubic function of the time since the last loss (RFC 9438).
+    #[default]
+    Cubic,
+    /// The rate that arrives and the smallest round-trip time, whatever is lost (BBR, version 1).
+    Bbr,
+}
+
+/// What a TCP connection is like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TcpConfig {
+    /// How the window is found.
+    pub control: TcpControl,
+    /// Leaves slow start when the path is full, as Linux does for CUBIC.
+    pub hystart: bool,
+    /// Packets at the start; 10 (RFC 6928).
+    pub initial_window_pkts: u32,
+    /// Most packets in flight: the receiver's window.
+    pub max_window_pkts: u32,
+    /// Payload of a full packet; 1448 bytes of 1500.
+    pub payload: Bytes,
+    /// Least retransmission timeout beyond the round-trip time; 200 ms, as in Linux.
+    pub min_timeout: Duration,
+    /// How long an acknowledgement waits for a second packet; 40 ms.
+    pub ack_delay: Duration,
+    /// Packets can be marked, and marks are heeded.
+    pub ecn: bool,
+}
+
+impl TcpConfig {
+    /// CUBIC with HyStart, as Linux has it.
+    pub const CUBIC: Self = Self {
+        control: TcpControl::Cubic,
+        hystart: true,
+        initial_window_pkts: 10,
+        max_window_pkts: 1 << 20,
+        payload: Bytes(1448),
+        min_timeout: Duration::from_millis(200),
+        ack_delay: Duration::from_millis(40),
+        ecn: false,
+    };
+
+    /// BBR, version 1.
+    pub const BBR: Self = Self { control: TcpControl::Bbr, hystart: false, ..Self::CUBIC };
+
+    /// Reno.
+    pub const RENO: Self = Self { control: TcpControl::Reno, hystart: false, ..Self::CUBIC };
+}
