@@ -15,15 +15,14 @@ const STREAMS: &[(&str, &str)] = &[
     ("crates/haul-cli/src/cp/plan.rs", "the content of a file that goes to standard output"),
     ("crates/haul-cli/src/pipe.rs", "the data of a pipe"),
     ("crates/haul-cli/src/remote/mod.rs", "the answer to the near side, through ssh"),
-    ("crates/haul-cli/src/lab/emulate.rs", "the answer to the process that started it"),
+    ("crates/haul-lab/src/emulator/process.rs", "the answer to the process that started it"),
 ];
 
 /// Files whose deserialised types never come from a peer, each with its reason.
 const OWN: &[(&str, &str)] = &[
-    ("crates/haul-cli/src/lab/", "the emulator of this machine and its commands, over a socket of the user's own"),
     ("crates/haul-peer/src/memory.rs", "a file in the user's state directory"),
     ("crates/haul-bench/src/", "results of programs that the bench ran itself"),
-    ("crates/haul-lab/src/", "results of programs that the laboratory ran itself"),
+    ("crates/haul-lab/src/", "the emulator of this machine and its commands, over a socket of the user's own"),
 ];
 
 /// Fields that hold a `String` all the same, each with its reason.

@@ -8,8 +8,23 @@
 //!   host a: programs, kernel, tun ----> [store] ---> player: haul_sim::Link, packet by packet ---> runs ----> tun, kernel, programs: host b
 //! ```
 //!
-//! A direction is a thread that owns all of this and sleeps until something is due; nothing is allocated for a packet. Without root the same
-//! links carry UDP datagrams through a [`Relay`].
+//! The smallest program, as root, has the WAN in its own process, which goes with the value:
+//!
+//! ```no_run
+//! use haul_lab::{LinkOptions, Wan, WanSpec};
+//! use haul_units::{BitRate, Ratio};
+//! use std::time::Duration;
+//!
+//! let link = LinkOptions { rate: BitRate::gbps(1), rtt: Duration::from_millis(80), loss: Ratio::percent(0.1), ..LinkOptions::default() };
+//! let wan = Wan::up(WanSpec { link, ..WanSpec::default() })?;
+//! println!("{} talks to {}", wan.hosts()[0].addresses[0].v4, wan.hosts()[1].addresses[0].v4);
+//! # Ok::<_, haul_lab::WanError>(())
+//! ```
+//!
+//! One that other programs can use is a process, an [`emulator`]. Without root the same links carry UDP datagrams through a [`Relay`]; `examples/relay.rs` sends
+//! through one. Errors are an enum for each operation, which say what failed; what waits for long takes a [`haul_units::Cancel`].
+//!
+//! A direction is a thread that owns all of this and sleeps until something is due; nothing is allocated for a packet.
 //!
 //! | module | idea |
 //! |---|---|
@@ -21,12 +36,16 @@
 //! | `tun`, `namespace`, `wan` | devices, hosts, all together |
 //! | `relay` | the same between UDP sockets |
 //! | `constant` | constant UDP traffic with loss and jitter |
+//! | [`emulator`] | a WAN as a process of its own, and how others reach it |
+//! | [`check`] | whether it tells the truth |
 //! | `model` | what a model of TCP makes of the link, in virtual time |
 
+pub mod check;
 mod clock;
 mod constant;
 mod control;
 mod direction;
+pub mod emulator;
 mod model;
 mod namespace;
 mod options;
@@ -42,7 +61,7 @@ pub use constant::{ConstantReport, receive_constant, send_constant};
 pub use control::DirectionStats;
 pub use model::{FlowRate, tcp_rates};
 pub use namespace::{Namespace, NamespaceError, value as setting};
-pub use options::{LinkOptions, ParseQueueError, QueueSize};
+pub use options::{LinkChanges, LinkError, LinkOptions, ParseQueueError, QueueSize};
 pub use relay::{Relay, RelayError};
 pub use tun::TunError;
 pub use wan::{Address, Host, Side, Wan, WanError, WanSpec};

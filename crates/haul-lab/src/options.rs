@@ -1,14 +1,16 @@
 //! What a WAN is asked to be like, and the two links that this makes.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::time::Duration;
 
 use haul_sim::{LinkConfig, LossModel, Reorder};
 use haul_units::{BitRate, Bytes, Ratio, parse_duration};
+use serde::{Deserialize, Serialize};
 
 /// A WAN as a person describes it. Everything but the rate holds for both directions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LinkOptions {
     /// Rate of IP bytes from side a to side b.
     pub rate: BitRate,
@@ -66,6 +68,20 @@ impl LinkOptions {
         [self.link(self.rate), back]
     }
 
+    /// Whether this makes a link.
+    pub fn check(&self) -> Result<(), LinkError> {
+        if let Some(mean_pkts) = self.burst_loss.filter(|mean| !BURSTS_PKTS.contains(mean)) {
+            return Err(LinkError::Burst { mean_pkts });
+        }
+        if self.rate == BitRate::ZERO || self.back_rate == Some(BitRate::ZERO) {
+            return Err(LinkError::NoRate);
+        }
+        if self.rtt > LONGEST || self.jitter > LONGEST || self.reorder_by > LONGEST {
+            return Err(LinkError::TooLong { longest: LONGEST });
+        }
+        Ok(())
+    }
+
     fn link(&self, rate: BitRate) -> LinkConfig {
         let loss = match self.burst_loss {
             _ if self.loss == Ratio::ZERO => LossModel::None,
@@ -89,11 +105,92 @@ impl LinkOptions {
     }
 }
 
+/// Other properties for a link; what is not given stays as it is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct LinkChanges {
+    /// See [`LinkOptions::rate`].
+    pub rate: Option<BitRate>,
+    /// See [`LinkOptions::back_rate`].
+    pub back_rate: Option<BitRate>,
+    /// See [`LinkOptions::rtt`].
+    pub rtt: Option<Duration>,
+    /// See [`LinkOptions::jitter`].
+    pub jitter: Option<Duration>,
+    /// See [`LinkOptions::queue`].
+    pub queue: Option<QueueSize>,
+    /// See [`LinkOptions::loss`].
+    pub loss: Option<Ratio>,
+    /// See [`LinkOptions::burst_loss`]; 1 is back to one by one.
+    pub burst_loss: Option<f64>,
+    /// See [`LinkOptions::reorder`].
+    pub reorder: Option<Ratio>,
+    /// See [`LinkOptions::reorder_by`].
+    pub reorder_by: Option<Duration>,
+    /// See [`LinkOptions::duplicate`].
+    pub duplicate: Option<Ratio>,
+    /// See [`LinkOptions::corrupt`].
+    pub corrupt: Option<Ratio>,
+    /// See [`LinkOptions::ecn`].
+    pub ecn: Option<QueueSize>,
+    /// See [`LinkOptions::seed`].
+    pub seed: Option<u64>,
+}
+
+/// What makes no link.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+pub enum LinkError {
+    /// Bursts of less than a packet, or without end.
+    #[error("a burst of {mean_pkts} packets: the mean length is 1 or more")]
+    Burst {
+        /// What was asked for.
+        mean_pkts: f64,
+    },
+    /// A rate of zero.
+    #[error("nothing would ever arrive at a rate of zero")]
+    NoRate,
+    /// A delay that would need more memory than it has sense.
+    #[error("no delay of more than {} s is emulated", longest.as_secs())]
+    TooLong {
+        /// The longest there is.
+        longest: Duration,
+    },
+}
+
+impl LinkChanges {
+    /// A link that is like `link` but for these; or why that is none.
+    pub fn apply(&self, link: &LinkOptions) -> Result<LinkOptions, LinkError> {
+        // One by one is no burst, but neither is less than that.
+        let burst_loss = self.burst_loss.or(link.burst_loss).filter(|mean| *mean != 1.0);
+        let link = LinkOptions {
+            rate: self.rate.unwrap_or(link.rate),
+            back_rate: self.back_rate.or(link.back_rate),
+            rtt: self.rtt.unwrap_or(link.rtt),
+            jitter: self.jitter.unwrap_or(link.jitter),
+            queue: self.queue.unwrap_or(link.queue),
+            loss: self.loss.unwrap_or(link.loss),
+            burst_loss,
+            reorder: self.reorder.unwrap_or(link.reorder),
+            reorder_by: self.reorder_by.unwrap_or(link.reorder_by),
+            duplicate: self.duplicate.unwrap_or(link.duplicate),
+            corrupt: self.corrupt.unwrap_or(link.corrupt),
+            ecn: self.ecn.or(link.ecn),
+            seed: self.seed.unwrap_or(link.seed),
+        };
+        link.check().map(|()| link)
+    }
+}
+
+/// Means that bursts of losses can have, in packets.
+const BURSTS_PKTS: RangeInclusive<f64> = 1.0..=1e6;
+
+/// A link with a longer way than this would need more memory than it has sense.
+const LONGEST: Duration = Duration::from_secs(60);
+
 /// A queue has room for a packet at least.
 const SMALLEST_QUEUE: Bytes = Bytes(3000);
 
 /// The size of a queue: bandwidth-delay products (`1bdp`), bytes (`4MiB`), or the time it takes to empty (`50ms`).
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum QueueSize {
     /// In products of the direction's rate and the round-trip time.
     Bdp(f64),
@@ -163,6 +260,38 @@ mod tests {
         for text in ["", "bdp", "-1bdp", "4X", "inf bdp"] {
             assert!(size(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn changes_leave_the_rest_as_it_is() {
+        let changes = LinkChanges {
+            rate: Some(BitRate::gbps(1)),
+            queue: Some(QueueSize::Bdp(0.5)),
+            loss: Some(Ratio::percent(0.1)),
+            burst_loss: Some(8.0),
+            ..LinkChanges::default()
+        };
+        let link = changes.apply(&LinkOptions::default()).expect("sound");
+        assert_eq!((link.rate, link.queue), (BitRate::gbps(1), QueueSize::Bdp(0.5)));
+        assert_eq!((link.loss, link.burst_loss, link.rtt), (Ratio::percent(0.1), Some(8.0), Duration::from_millis(100)));
+        let back = LinkChanges { burst_loss: Some(1.0), ..LinkChanges::default() }.apply(&link).expect("sound");
+        assert_eq!(back, LinkOptions { burst_loss: None, ..link });
+    }
+
+    #[test]
+    fn what_makes_no_link_is_refused() {
+        let refused = |changes: LinkChanges| changes.apply(&LinkOptions::default()).map_err(|error| error.to_string());
+        let none = LinkChanges::default;
+        for (changes, why) in [
+            (LinkChanges { rate: Some(BitRate::ZERO), ..none() }, "nothing would ever arrive at a rate of zero"),
+            (LinkChanges { back_rate: Some(BitRate::ZERO), ..none() }, "nothing would ever arrive at a rate of zero"),
+            (LinkChanges { rtt: Some(Duration::from_secs(120)), ..none() }, "no delay of more than 60 s is emulated"),
+            (LinkChanges { burst_loss: Some(0.5), ..none() }, "a burst of 0.5 packets: the mean length is 1 or more"),
+            (LinkChanges { burst_loss: Some(f64::NAN), ..none() }, "a burst of NaN packets: the mean length is 1 or more"),
+        ] {
+            assert_eq!(refused(changes), Err(why.to_owned()));
+        }
+        assert!(refused(none()).is_ok());
     }
 
     #[test]

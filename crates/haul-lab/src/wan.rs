@@ -13,6 +13,8 @@ use std::io::{self, Read as _, Seek as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use serde::{Deserialize, Serialize};
+
 use crate::control::DirectionStats;
 use crate::direction::Direction;
 use crate::namespace::{Namespace, NamespaceError, ip, ip6, set, value};
@@ -20,15 +22,15 @@ use crate::options::LinkOptions;
 use crate::tun::{Tun, TunError, TunPorts};
 
 /// What to build.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WanSpec {
     /// The link between the sides.
     pub link: LinkOptions,
-    /// Links like it, each with its own queue.
+    /// Links like it, each with its own queue; 1 to 16.
     pub links: u8,
-    /// Hosts on side a, and on side b.
+    /// Hosts on side a, and on side b; 1 to 64 each.
     pub hosts: [u8; 2],
-    /// Largest IP packet.
+    /// Largest IP packet, 576 bytes or more.
     pub mtu: u16,
     /// TCP congestion control of the hosts, if not the machine's.
     pub tcp: Option<String>,
@@ -42,7 +44,8 @@ impl Default for WanSpec {
 }
 
 /// The sides of a WAN.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Side {
     /// Where `a` is.
     A,
@@ -65,7 +68,7 @@ pub struct Host {
 }
 
 /// The addresses of a host on a link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Address {
     /// IPv4.
     pub v4: Ipv4Addr,

@@ -9,6 +9,7 @@ use crate::{Bytes, Ratio};
 
 /// Bits per second. Prints with decimal prefixes, three significant digits: `9.41 Gbit/s`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct BitRate(u64);
 
 impl BitRate {

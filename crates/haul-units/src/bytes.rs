@@ -9,6 +9,7 @@ use crate::parse::{ParseQuantityError, number_and_suffix, scaled};
 
 /// A number of bytes. Prints with binary prefixes, three significant digits: `1.50 MiB`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Bytes(pub u64);
 
 impl Bytes {

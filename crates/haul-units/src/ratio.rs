@@ -7,6 +7,7 @@ use crate::parse::{ParseQuantityError, number_and_suffix};
 
 /// A part of a whole, 0 or more; 1 is the whole. Prints as a percentage: `0.10 %`.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(from = "f64", into = "f64"))]
 pub struct Ratio(f64);
 
 impl Ratio {
@@ -28,6 +29,18 @@ impl Ratio {
     /// The plain number.
     pub const fn as_f64(self) -> f64 {
         self.0
+    }
+}
+
+impl From<f64> for Ratio {
+    fn from(value: f64) -> Self {
+        Self::new(value)
+    }
+}
+
+impl From<Ratio> for f64 {
+    fn from(ratio: Ratio) -> Self {
+        ratio.0
     }
 }
 

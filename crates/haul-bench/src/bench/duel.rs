@@ -4,6 +4,7 @@ use std::io;
 use std::process::Command;
 use std::time::Duration;
 
+use haul_lab::emulator::StartError;
 use haul_lab::{Side, now};
 use haul_units::Time;
 use rustix::process::Signal;
@@ -90,7 +91,7 @@ pub enum MeasureError {
     Interrupted,
     /// No WAN.
     #[error("no WAN: {0}")]
-    Site(String),
+    Site(StartError),
 }
 
 impl Duel {

@@ -23,9 +23,10 @@
 //! | `files` | what is copied, and whether it arrived |
 //! | `goals`, `verdict` | what haul is to reach, and whether it did |
 //! | `report`, `figures`, `machine` | tables, CSV, charts, and the machine they are of |
-//! | `site` | where programs run: given by the command line, which has the emulator's process |
+//! | `site`, `emulated` | where programs run: two hosts of an emulator's process that ends with this one |
 
 mod duel;
+mod emulated;
 pub mod figures;
 pub mod files;
 mod goals;
@@ -44,6 +45,7 @@ mod tools;
 mod verdict;
 
 pub(crate) use duel::{Listens, MeasureError, wait_until_listening};
+pub use emulated::Emulators;
 pub use goals::{Effort, goals};
 pub use machine::{ProcessorTime, date, facts, load, tcp_hint};
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};

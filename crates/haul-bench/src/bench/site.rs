@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr};
 use std::process::Command;
 
+use haul_lab::emulator::StartError;
 use haul_lab::{Side, WanSpec};
 use haul_units::Bytes;
 
@@ -13,7 +14,7 @@ use super::plan::Cell;
 /// Makes WANs.
 pub trait Sites {
     /// One that is up until the value is dropped, and all programs on it are killed then, or when this process is.
-    fn up(&self, spec: &WanSpec) -> Result<Box<dyn Site>, String>;
+    fn up(&self, spec: &WanSpec) -> Result<Box<dyn Site>, StartError>;
 }
 
 /// Two hosts with a WAN between them, and mounts of their own that they share.

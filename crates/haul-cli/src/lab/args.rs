@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use haul_lab::{LinkOptions, QueueSize, WanSpec};
+use haul_lab::{LinkChanges, LinkError, LinkOptions, QueueSize, WanSpec};
 use haul_units::{BitRate, Ratio, parse_duration};
 
 use super::{bench, constant, list, run};
@@ -66,7 +66,7 @@ pub enum WanCommand {
     Check(CheckArgs),
     /// The emulator itself
     #[command(hide = true)]
-    Emulate(UpArgs),
+    Emulate(EmulateArgs),
 }
 
 /// The properties of a link; what is not given keeps its default, or its value with `set`.
@@ -74,43 +74,43 @@ pub enum WanCommand {
 pub struct LinkArgs {
     /// Rate of IP bytes, from a to b and back [default: 10G]
     #[arg(long, value_name = "RATE")]
-    pub rate: Option<Given<BitRate>>,
+    pub rate: Option<BitRate>,
     /// Another rate from b to a
     #[arg(long, value_name = "RATE")]
-    pub asymmetric: Option<Given<BitRate>>,
+    pub asymmetric: Option<BitRate>,
     /// Round-trip time without queues; each direction takes half [default: 100ms]
     #[arg(long, value_name = "TIME")]
-    pub rtt: Option<Given<Span>>,
+    pub rtt: Option<Span>,
     /// Delay on top in each direction, wandering between zero and this
     #[arg(long, value_name = "TIME")]
-    pub jitter: Option<Given<Span>>,
+    pub jitter: Option<Span>,
     /// Queue of each direction: bandwidth-delay products, bytes or time [default: 1bdp]
     #[arg(long, value_name = "SIZE")]
-    pub queue: Option<Given<QueueSize>>,
+    pub queue: Option<QueueSize>,
     /// Packets lost in each direction
     #[arg(long, value_name = "RATIO")]
-    pub loss: Option<Given<Ratio>>,
+    pub loss: Option<Ratio>,
     /// Lose them in bursts of this mean length (Gilbert-Elliott); 1 is back to one by one
     #[arg(long, value_name = "PACKETS")]
-    pub burst_loss: Option<Given<f64>>,
+    pub burst_loss: Option<f64>,
     /// Packets that arrive later than those sent after them
     #[arg(long, value_name = "RATIO")]
-    pub reorder: Option<Given<Ratio>>,
+    pub reorder: Option<Ratio>,
     /// By how much later [default: 1ms]
     #[arg(long, value_name = "TIME")]
-    pub reorder_by: Option<Given<Span>>,
+    pub reorder_by: Option<Span>,
     /// Packets that arrive twice
     #[arg(long, value_name = "RATIO")]
-    pub duplicate: Option<Given<Ratio>>,
+    pub duplicate: Option<Ratio>,
     /// Packets that arrive with other bytes; their checksum tells
     #[arg(long, value_name = "RATIO")]
-    pub corrupt: Option<Given<Ratio>>,
+    pub corrupt: Option<Ratio>,
     /// Mark packets (ECN) that find more than this in the queue
     #[arg(long, value_name = "SIZE")]
-    pub ecn: Option<Given<QueueSize>>,
+    pub ecn: Option<QueueSize>,
     /// Seed of all chance [default: 1]
     #[arg(long, value_name = "NUMBER")]
-    pub seed: Option<Given<u64>>,
+    pub seed: Option<u64>,
 }
 
 /// What is fixed once a WAN is up.
@@ -118,7 +118,7 @@ pub struct LinkArgs {
 pub struct ShapeArgs {
     /// Hosts on side a and on side b: a1, a2, .. and b1, b2, .. [default: 1:1]
     #[arg(long, value_name = "A:B")]
-    pub hosts: Option<Given<Hosts>>,
+    pub hosts: Option<Hosts>,
     /// Links between the sides, each with a queue and a network of its own [default: 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub links: Option<u8>,
@@ -146,7 +146,14 @@ pub struct UpArgs {
     pub link: LinkArgs,
     #[command(flatten)]
     pub shape: ShapeArgs,
-    /// End when standard input does.
+}
+
+/// For whoever looks at the list of processes; what the WAN is like, the emulator is told by whoever starts it.
+#[derive(Debug, Args)]
+pub struct EmulateArgs {
+    #[command(flatten)]
+    pub name: NameArgs,
+    /// Accepted and not looked at: what is typed by hand is refused for what it is.
     #[arg(long, hide = true)]
     pub with_parent: bool,
 }
@@ -217,13 +224,6 @@ pub struct RelayArgs {
     pub link: LinkArgs,
 }
 
-/// A value and the text that it was given as, to be handed on to another process.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Given<T> {
-    text: String,
-    pub value: T,
-}
-
 /// A length of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(pub Duration);
@@ -233,96 +233,42 @@ pub struct Span(pub Duration);
 pub struct Hosts(pub [u8; 2]);
 
 impl LinkArgs {
-    /// These properties in place of those.
-    pub fn apply(&self, to: &mut LinkOptions) -> Result<(), String> {
-        fn put<T: Clone>(given: Option<&Given<T>>, place: &mut T) {
-            if let Some(given) = given {
-                *place = given.value.clone();
-            }
+    /// What was given.
+    pub fn changes(&self) -> LinkChanges {
+        let time = |given: Option<Span>| given.map(|Span(time)| time);
+        LinkChanges {
+            rate: self.rate,
+            back_rate: self.asymmetric,
+            rtt: time(self.rtt),
+            jitter: time(self.jitter),
+            queue: self.queue,
+            loss: self.loss,
+            burst_loss: self.burst_loss,
+            reorder: self.reorder,
+            reorder_by: time(self.reorder_by),
+            duplicate: self.duplicate,
+            corrupt: self.corrupt,
+            ecn: self.ecn,
+            seed: self.seed,
         }
-        let put_span = |given: Option<&Given<Span>>, place: &mut Duration| {
-            if let Some(given) = given {
-                *place = given.value.0;
-            }
-        };
-        put(self.rate.as_ref(), &mut to.rate);
-        put_span(self.rtt.as_ref(), &mut to.rtt);
-        put_span(self.jitter.as_ref(), &mut to.jitter);
-        put_span(self.reorder_by.as_ref(), &mut to.reorder_by);
-        put(self.queue.as_ref(), &mut to.queue);
-        put(self.loss.as_ref(), &mut to.loss);
-        put(self.reorder.as_ref(), &mut to.reorder);
-        put(self.duplicate.as_ref(), &mut to.duplicate);
-        put(self.corrupt.as_ref(), &mut to.corrupt);
-        put(self.seed.as_ref(), &mut to.seed);
-        to.back_rate = self.asymmetric.as_ref().map(|given| given.value).or(to.back_rate);
-        to.ecn = self.ecn.as_ref().map(|given| given.value).or(to.ecn);
-        if let Some(given) = &self.burst_loss {
-            if !(1.0..=1e6).contains(&given.value) {
-                return Err(format!("a burst of {} packets: the mean length is 1 or more", given.text));
-            }
-            to.burst_loss = (given.value > 1.0).then_some(given.value);
-        }
-        if to.rate == BitRate::ZERO || to.back_rate == Some(BitRate::ZERO) {
-            return Err("nothing would ever arrive at a rate of zero".to_owned());
-        }
-        if to.rtt > LONGEST || to.jitter > LONGEST || to.reorder_by > LONGEST {
-            return Err(format!("no delay of more than {} s is emulated", LONGEST.as_secs()));
-        }
-        Ok(())
     }
 
-    /// The arguments that mean the same.
-    pub fn to_args(&self) -> Vec<String> {
-        fn text<T>(given: Option<&Given<T>>) -> Option<&str> {
-            given.map(|given| given.text.as_str())
-        }
-        let all = [
-            ("--rate", text(self.rate.as_ref())),
-            ("--asymmetric", text(self.asymmetric.as_ref())),
-            ("--rtt", text(self.rtt.as_ref())),
-            ("--jitter", text(self.jitter.as_ref())),
-            ("--queue", text(self.queue.as_ref())),
-            ("--loss", text(self.loss.as_ref())),
-            ("--burst-loss", text(self.burst_loss.as_ref())),
-            ("--reorder", text(self.reorder.as_ref())),
-            ("--reorder-by", text(self.reorder_by.as_ref())),
-            ("--duplicate", text(self.duplicate.as_ref())),
-            ("--corrupt", text(self.corrupt.as_ref())),
-            ("--ecn", text(self.ecn.as_ref())),
-            ("--seed", text(self.seed.as_ref())),
-        ];
-        all.into_iter().filter_map(|(option, text)| Some(format!("{option}={}", text?))).collect()
-    }
-}
-
-impl ShapeArgs {
-    /// The arguments that mean the same.
-    pub fn to_args(&self) -> Vec<String> {
-        let hosts = self.hosts.as_ref().map(|given| format!("--hosts={}", given.text));
-        let links = self.links.map(|links| format!("--links={links}"));
-        let mtu = self.mtu.map(|mtu| format!("--mtu={mtu}"));
-        let tcp = self.tcp.as_ref().map(|tcp| format!("--tcp={tcp}"));
-        [hosts, links, mtu, tcp].into_iter().flatten().collect()
+    /// A link of these properties.
+    pub fn link(&self) -> Result<LinkOptions, LinkError> {
+        self.changes().apply(&LinkOptions::default())
     }
 }
 
 /// A WAN of these properties.
-pub fn spec(link: &LinkArgs, shape: &ShapeArgs) -> Result<WanSpec, String> {
-    let mut spec = WanSpec { tcp: shape.tcp.clone(), ..WanSpec::default() };
-    link.apply(&mut spec.link)?;
-    spec.links = shape.links.unwrap_or(spec.links);
-    spec.mtu = shape.mtu.unwrap_or(spec.mtu);
-    spec.hosts = shape.hosts.as_ref().map_or(spec.hosts, |given| given.value.0);
-    Ok(spec)
-}
-
-impl<T: FromStr> FromStr for Given<T> {
-    type Err = T::Err;
-
-    fn from_str(text: &str) -> Result<Self, T::Err> {
-        Ok(Self { text: text.to_owned(), value: text.parse()? })
-    }
+pub fn spec(link: &LinkArgs, shape: &ShapeArgs) -> Result<WanSpec, LinkError> {
+    let default = WanSpec::default();
+    Ok(WanSpec {
+        link: link.link()?,
+        links: shape.links.unwrap_or(default.links),
+        hosts: shape.hosts.map_or(default.hosts, |Hosts(counts)| counts),
+        mtu: shape.mtu.unwrap_or(default.mtu),
+        tcp: shape.tcp.clone(),
+    })
 }
 
 impl FromStr for Span {
@@ -353,9 +299,6 @@ fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// A WAN with a longer way than this would need more memory than it has sense.
-const LONGEST: Duration = Duration::from_secs(60);
-
 const UP_AFTER_HELP: &str = "\
 Examples:
   haul lab wan up --rate 10G --rtt 200ms --loss 1%
@@ -379,30 +322,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hands_on_what_was_given() {
+    fn a_link_is_what_was_given() {
         let args = LinkArgs {
             rate: "1G".parse().ok(),
+            asymmetric: "100M".parse().ok(),
+            rtt: "20ms".parse().ok(),
             loss: "0.1%".parse().ok(),
             queue: "0.5bdp".parse().ok(),
             burst_loss: "8".parse().ok(),
+            ecn: "0.1bdp".parse().ok(),
             ..LinkArgs::default()
         };
-        assert_eq!(args.to_args(), ["--rate=1G", "--queue=0.5bdp", "--loss=0.1%", "--burst-loss=8"]);
-        let mut options = LinkOptions::default();
-        args.apply(&mut options).expect("sound");
-        assert_eq!((options.rate, options.queue), (BitRate::gbps(1), QueueSize::Bdp(0.5)));
-        assert_eq!((options.loss, options.burst_loss, options.rtt), (Ratio::percent(0.1), Some(8.0), Duration::from_millis(100)));
+        let options = args.link().expect("sound");
+        assert_eq!((options.rate, options.back_rate), (BitRate::gbps(1), Some(BitRate::mbps(100))));
+        assert_eq!((options.queue, options.ecn), (QueueSize::Bdp(0.5), Some(QueueSize::Bdp(0.1))));
+        assert_eq!((options.loss, options.burst_loss, options.rtt), (Ratio::percent(0.1), Some(8.0), Duration::from_millis(20)));
+        assert_eq!(LinkArgs::default().changes(), LinkChanges::default());
     }
 
     #[test]
     fn refuses_what_makes_no_link() {
-        let mut options = LinkOptions::default();
         for args in [
             LinkArgs { rate: "0".parse().ok(), ..LinkArgs::default() },
             LinkArgs { rtt: "2min".parse().ok(), ..LinkArgs::default() },
             LinkArgs { burst_loss: "0.5".parse().ok(), ..LinkArgs::default() },
         ] {
-            assert!(args.apply(&mut options).is_err(), "{args:?}");
+            assert!(args.link().is_err(), "{args:?}");
         }
         assert!("3".parse::<Hosts>().is_err() && "0:1".parse::<Hosts>().is_err() && "65:1".parse::<Hosts>().is_err());
         assert_eq!("3:1".parse(), Ok(Hosts([3, 1])));

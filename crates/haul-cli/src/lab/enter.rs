@@ -1,15 +1,12 @@
-//! Running a command on a host: in its network namespace, among the emulator's processes.
+//! Running a command on a host to its end, and passing on to it the signals that ask this process to end.
 
-use std::env;
-use std::ffi::{CString, OsString};
-use std::io;
-use std::os::fd::AsRawFd as _;
-use std::os::unix::ffi::OsStringExt as _;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Child, Command, ExitStatus};
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use super::control::Namespaces;
+use haul_lab::emulator::{self, Namespaces};
+
 use crate::exit::Failure;
 
 /// The process that gets the signals sent to this one, and the one that is killed by a second one; 0 for none.
@@ -44,37 +41,8 @@ pub fn interrupted() -> bool {
     SIGNALS.load(Ordering::Relaxed) > 0
 }
 
-/// A command in these namespaces, not started yet.
-pub fn command(namespaces: &Namespaces, command: &[OsString]) -> Result<Command, Failure> {
-    let failed = |error: io::Error| Failure::new(format!("cannot enter the WAN's namespaces: {error}"));
-    let (program, args) = command.split_first().ok_or_else(|| Failure::new("no command to run"))?;
-    // SAFETY: concerns only the children of this process.
-    if unsafe { libc::setns(namespaces.pid.as_raw_fd(), libc::CLONE_NEWPID) } < 0 {
-        return Err(failed(io::Error::last_os_error()));
-    }
-    let here = env::current_dir().unwrap_or_else(|_| "/".into());
-    let here = CString::new(here.into_os_string().into_vec()).map_err(|error| failed(error.into()))?;
-    let (mnt, net) = (namespaces.mnt.as_raw_fd(), namespaces.net.as_raw_fd());
-    let enter = move || {
-        // SAFETY: system calls on descriptors and memory that outlive them. Entering mounts goes to their root, from where the way
-        // back is by name.
-        let entered = unsafe {
-            libc::setns(mnt, libc::CLONE_NEWNS) == 0
-                && libc::setns(net, libc::CLONE_NEWNET) == 0
-                && libc::chdir(here.as_ptr()) == 0
-                && libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) == 0
-        };
-        if entered { Ok(()) } else { Err(io::Error::last_os_error()) }
-    };
-    let mut command = Command::new(program);
-    command.args(args);
-    // SAFETY: between fork and exec the closure makes only async-signal-safe system calls.
-    unsafe { command.pre_exec(enter) };
-    Ok(command)
-}
-
 fn spawn(namespaces: &Namespaces, words: &[OsString], environment: &[(String, String)]) -> Result<Child, Failure> {
-    let mut command = command(namespaces, words)?;
+    let mut command = emulator::command(namespaces, words)?;
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     command.spawn().map_err(|error| {
         let program = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();

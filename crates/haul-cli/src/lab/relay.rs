@@ -1,6 +1,6 @@
 //! `haul lab relay`: the link between UDP sockets.
 
-use haul_lab::{LinkOptions, Relay};
+use haul_lab::Relay;
 use haul_units::Bytes;
 
 use super::args::RelayArgs;
@@ -10,10 +10,9 @@ use crate::interrupt;
 
 /// Relays until it is interrupted.
 pub fn run(args: &RelayArgs) -> Result<Exit, Failure> {
-    let mut link = LinkOptions::default();
-    args.link.apply(&mut link).map_err(Failure::new)?;
+    let link = args.link.link()?;
     interrupt::watch();
-    let relay = Relay::start(args.listen, args.to, &link).map_err(Failure::new)?;
+    let relay = Relay::start(args.listen, args.to, &link)?;
     print(&format!("relaying {} to {}\n", relay.local_addr(), args.to))?;
     while !interrupt::requested() {
         // Ends early when the signal comes; the threads of the relay do all the work.

@@ -6,12 +6,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use haul_bench::bench::{self, Kind, Programs, Tool};
-use haul_bench::experiment::{Experiment, ExperimentError, Ground, Report, Scale, find, registry};
+use haul_bench::bench::{self, Emulators, Kind, Programs, Tool};
+use haul_bench::experiment::{Experiment, Ground, Report, Scale, find, registry};
 
 use super::bench::Progress;
-use super::bench::sites::Emulators;
-use super::print;
+use super::{COMMANDS, print};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
@@ -46,7 +45,7 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     let wanted: Vec<&Experiment> = if args.all {
         registry().iter().collect()
     } else {
-        args.names.iter().map(|name| find(name)).collect::<Result<_, _>>().map_err(|error| failure(&error))?
+        args.names.iter().map(|name| find(name)).collect::<Result<_, _>>()?
     };
     if let Some(tool) = args.tools.iter().find(|tool| tool.kind() != Kind::Memory) {
         return Err(Failure::new(format!("{tool} only copies files: no experiment does that")));
@@ -91,7 +90,7 @@ fn facts(programs: &Programs) -> BTreeMap<String, String> {
 }
 
 fn measure(experiment: &Experiment, scale: Scale, args: &ExperimentArgs, programs: &Programs) -> Report {
-    let (sites, mut observer) = (Emulators::default(), Progress::default());
+    let (sites, mut observer) = (Emulators::new(COMMANDS), Progress::default());
     let ground = Ground {
         sites: &sites,
         programs,
@@ -109,7 +108,7 @@ fn finish(mut report: Report, out: &Path) -> Result<usize, Failure> {
     if report.tables.iter().all(|table| table.rows.is_empty()) {
         return Err(Failure::new("nothing was measured").hint("the notes above say why"));
     }
-    report.write(out).map_err(|error| failure(&error))?;
+    report.write(out)?;
     output::print_line(&format!("Results are in {}", out.display()));
     Ok(report.missed())
 }
@@ -125,11 +124,6 @@ fn directory(args: &ExperimentArgs, experiment: &Experiment) -> Result<PathBuf, 
     };
     fs::create_dir_all(&out).map_err(|error| Failure::new(format!("cannot make {}: {error}", out.display())))?;
     Ok(out)
-}
-
-fn failure(error: &ExperimentError) -> Failure {
-    let failure = Failure::new(error.to_string());
-    if matches!(error, ExperimentError::Unknown { .. }) { failure.hint("`haul lab list` tells what each shows") } else { failure }
 }
 
 pub const AFTER_HELP: &str = "\

@@ -2,87 +2,56 @@
 
 use std::fmt::Write as _;
 
+use haul_lab::Side;
+use haul_lab::emulator::{DirectionStatus, NamedWan, WanStatus};
 use haul_units::{BitRate, Bytes};
-use serde_json::{Value, json};
 
 use super::args::StatusArgs;
-use super::control::{Request, ask};
 use super::{print, wan_name};
 use crate::exit::{Exit, Failure};
 
 /// Prints it.
 pub fn run(args: &StatusArgs) -> Result<Exit, Failure> {
-    let status = measured(&wan_name(&args.name))?;
-    let text = if args.json { format!("{status}\n") } else { table(&status) };
-    print(&text)
-}
-
-/// The counts, with rates over a moment.
-pub fn measured(name: &str) -> Result<Value, Failure> {
-    let (before, _) = ask(name, &Request::Status)?;
-    let moment = rustix::event::Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-    // A signal makes it shorter, which the clock of the counts knows.
-    let _ = rustix::event::poll(&mut [], Some(&moment));
-    let (mut after, _) = ask(name, &Request::Status)?;
-    let directions = after["directions"].as_array_mut().into_iter().flatten();
-    for (direction, before) in directions.zip(before["directions"].as_array().into_iter().flatten()) {
-        let (sent, delivered) = (rate(before, direction, "sent_bytes"), rate(before, direction, "delivered_bytes"));
-        let seconds = number(direction, "at_s") - number(before, "at_s");
-        let cpu = (number(direction, "cpu_s") - number(before, "cpu_s")) / seconds.max(1e-9);
-        direction["sending_bps"] = json!(sent);
-        direction["delivering_bps"] = json!(delivered);
-        direction["cpu_of_one"] = json!(cpu);
+    let status = NamedWan::new(&wan_name(&args.name)).measured()?;
+    if args.json {
+        let json = serde_json::to_value(&status).map_err(Failure::new)?;
+        return print(&format!("{json}\n"));
     }
-    Ok(after)
+    print(&table(&status))
 }
 
-/// A number of a JSON object; zero where it is missing.
-pub fn number(value: &Value, key: &str) -> f64 {
-    value[key].as_f64().unwrap_or(0.0)
-}
-
-fn rate(before: &Value, after: &Value, key: &str) -> u64 {
-    let seconds = number(after, "at_s") - number(before, "at_s");
-    ((number(after, key) - number(before, key)) * 8.0 / seconds.max(1e-9)) as u64
-}
-
-fn table(status: &Value) -> String {
-    let mut text = format!(
-        "WAN `{}`: RTT {} ms, loss {} %, MTU {}\n",
-        status["name"].as_str().unwrap_or_default(),
-        number(status, "rtt_s") * 1e3,
-        number(status, "loss") * 100.0,
-        status["mtu"]
-    );
-    for direction in status["directions"].as_array().into_iter().flatten() {
+fn table(status: &WanStatus) -> String {
+    let mut text =
+        format!("WAN `{}`: RTT {} ms, loss {} %, MTU {}\n", status.name, status.rtt_s * 1e3, status.loss * 100.0, status.mtu);
+    for direction in &status.directions {
         direction_text(&mut text, direction);
     }
-    let drops = &status["device_drops"];
-    if drops["a"] != 0 || drops["b"] != 0 {
-        let _ = writeln!(text, "dropped before the emulator could read them: {} from a, {} from b", drops["a"], drops["b"]);
+    let drops = status.device_drops;
+    if drops.a != 0 || drops.b != 0 {
+        let _ = writeln!(text, "dropped before the emulator could read them: {} from a, {} from b", drops.a, drops.b);
     }
     text
 }
 
-fn direction_text(text: &mut String, direction: &Value) {
-    let rate = |key: &str| BitRate::from_bps(number(direction, key) as u64);
-    let bytes = |key: &str| Bytes(number(direction, key) as u64);
-    let (from, to) = (direction["from"].as_str().unwrap_or_default(), direction["to"].as_str().unwrap_or_default());
-    let _ = writeln!(text, "link {} {from} -> {to}: {} of {}", direction["link"], rate("delivering_bps"), rate("rate_bps"));
+fn direction_text(text: &mut String, direction: &DirectionStatus) {
+    let side = |side: Side| if side == Side::A { "a" } else { "b" };
+    let (delivering, cpu) = direction.rates.map_or((0, 0.0), |rates| (rates.delivering_bps, rates.cpu_of_one * 100.0));
+    let (delivering, rate) = (BitRate::from_bps(delivering), BitRate::from_bps(direction.rate_bps));
+    let _ = writeln!(text, "link {} {} -> {}: {delivering} of {rate}", direction.link, side(direction.from), side(direction.to));
     let mut line = |name: &str, value: String| {
         let _ = writeln!(text, "  {name:<14}{value}");
     };
-    line("sent", format!("{} packets, {}", direction["sent_pkts"], bytes("sent_bytes")));
-    line("delivered", format!("{} packets, {}", direction["delivered_pkts"], bytes("delivered_bytes")));
-    line("queue", format!("{} of {}, at most {} so far", bytes("queued_bytes"), bytes("queue_bytes"), bytes("max_queued_bytes")));
-    line("dropped", format!("{} at the queue, {} lost on the way", direction["queue_drops_pkts"], direction["lost_pkts"]));
-    if number(direction, "duplicated_pkts") + number(direction, "marked_pkts") > 0.0 {
-        line("besides", format!("{} duplicated, {} marked", direction["duplicated_pkts"], direction["marked_pkts"]));
+    line("sent", format!("{} packets, {}", direction.sent_pkts, Bytes(direction.sent_bytes)));
+    line("delivered", format!("{} packets, {}", direction.delivered_pkts, Bytes(direction.delivered_bytes)));
+    let (queued, room, most) = (direction.queued_bytes, direction.queue_bytes, direction.max_queued_bytes);
+    line("queue", format!("{} of {}, at most {} so far", Bytes(queued), Bytes(room), Bytes(most)));
+    line("dropped", format!("{} at the queue, {} lost on the way", direction.queue_drops_pkts, direction.lost_pkts));
+    if direction.duplicated_pkts + direction.marked_pkts > 0 {
+        line("besides", format!("{} duplicated, {} marked", direction.duplicated_pkts, direction.marked_pkts));
     }
-    if number(direction, "unroutable_pkts") + number(direction, "failed_writes") > 0.0 {
-        line("refused", format!("{} for nobody, {} by the receiver", direction["unroutable_pkts"], direction["failed_writes"]));
+    if direction.unroutable_pkts + direction.failed_writes > 0 {
+        line("refused", format!("{} for nobody, {} by the receiver", direction.unroutable_pkts, direction.failed_writes));
     }
-    let added = (number(direction, "added_delay_mean_us"), number(direction, "added_delay_max_us"));
-    let cpu = number(direction, "cpu_of_one") * 100.0;
+    let added = (direction.added_delay_mean_us, direction.added_delay_max_us);
     line("emulator", format!("{cpu:.0} % of a processor, adds {:.0} us on average, {:.0} us at worst", added.0, added.1));
 }

@@ -4,18 +4,16 @@
 //! that only it has mounted: whatever ends the bench, nothing is left but the results that were written.
 
 pub mod args;
-pub(super) mod sites;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haul_bench::bench::{self, Cell, FileSet, Grid, Measurement, Observer, Outcome, Programs, Results, report};
+use haul_bench::bench::{self, Cell, Emulators, FileSet, Grid, Measurement, Observer, Outcome, Programs, Results, report};
 
 use haul_units::Bytes;
 
 use self::args::{BenchArgs, FilesArgs, FilesCommand, grid};
-use self::sites::Emulators;
-use super::print;
+use super::{COMMANDS, print};
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 
@@ -32,7 +30,7 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     }
     interrupt::watch();
     let mut progress = Progress { done: 0, all: grid.cells().count() };
-    let results = bench::run(&grid, &Emulators::default(), &Programs::beside(haul), &mut progress);
+    let results = bench::run(&grid, &Emulators::new(COMMANDS), &Programs::beside(haul), &mut progress);
     clear();
     let text = if args.json { json(&results)? + "\n" } else { report::text(&results) };
     print(&text)?;

@@ -14,9 +14,9 @@ use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
-use crate::exit::Failure;
+use super::status::{HostStatus, WanStatus};
+use crate::options::{LinkChanges, LinkError};
 
 /// What is asked of the emulator.
 #[derive(Debug, Serialize, Deserialize)]
@@ -24,28 +24,117 @@ use crate::exit::Failure;
 pub enum Request {
     /// The namespaces of a host, or of the machine with the emulator's processes: network, processes, mounts.
     Enter { host: Option<String> },
-    /// Other properties, as arguments.
-    Set { options: Vec<String> },
+    /// Other properties.
+    Set { link: LinkChanges },
     /// All counts.
     Status,
     /// The end.
     Down,
 }
 
-/// The answer: a value, or what is wrong.
+/// The answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
-    Done(Value),
-    Failed(String),
+    /// It is done.
+    Done,
+    /// To [`Request::Enter`], and to whoever started the emulator: the WAN is up.
+    Hosts(Vec<HostStatus>),
+    /// To [`Request::Status`].
+    Status(Box<WanStatus>),
+    /// It is not done.
+    Refused(Refusal),
+    /// To whoever started the emulator: the WAN is not up.
+    NotUp(NotUp),
+}
+
+/// Why an emulator does not do what it was asked for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody of that name.
+    #[error("no host `{host}`: this WAN has {}", known.join(", "))]
+    NoHost {
+        /// Who was asked for.
+        host: String,
+        /// Who is there.
+        known: Vec<String>,
+    },
+    /// Only the user who started the emulator may ask.
+    #[error("the WAN belongs to another user")]
+    AnotherUser,
+    /// That makes no link.
+    #[error(transparent)]
+    Link(LinkError),
+    /// The system refuses; the number of its error.
+    #[error("{}", io::Error::from_raw_os_error(*.0))]
+    System(i32),
+    /// Something else than a request: of another version.
+    #[error("the emulator does not understand what it is asked for: it is of another version")]
+    NotUnderstood,
+}
+
+/// Why there is no WAN, as the process says that was to emulate it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[error("{said}")]
+pub struct NotUp {
+    /// What stands in the way.
+    pub obstacle: Obstacle,
+    /// Its words.
+    pub said: String,
+}
+
+/// What stands in the way of a WAN, by what can be done about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Obstacle {
+    /// There is a WAN of this name.
+    NameTaken,
+    /// This machine has no `/dev/net/tun`.
+    NoTunDevice,
+    /// The system does not let this user make devices or namespaces, root or not.
+    NotAllowed,
+    /// `ip` is missing.
+    NoIproute,
+    /// Something else.
+    Other,
+}
+
+/// Why an emulator has not answered as it should.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// Nobody listens there.
+    #[error("there is no WAN of the name `{name}`")]
+    NoSuchWan {
+        /// The name.
+        name: String,
+    },
+    /// Somebody listens, and does not answer.
+    #[error("the emulator of the WAN `{name}` does not answer: {source}")]
+    NoAnswer {
+        /// The name.
+        name: String,
+        /// What the system says, or what is wrong with the answer.
+        source: io::Error,
+    },
+    /// It says no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// An answer without what makes it one.
+    #[error("the emulator gave no namespaces")]
+    NoNamespaces,
+    /// The same for counts.
+    #[error("the emulator of the WAN `{name}` gave no counts")]
+    NoStatus {
+        /// The name.
+        name: String,
+    },
 }
 
 /// The namespaces that a process enters.
 #[derive(Debug)]
 pub struct Namespaces {
-    pub net: OwnedFd,
-    pub pid: OwnedFd,
-    pub mnt: OwnedFd,
+    pub(super) net: OwnedFd,
+    pub(super) pid: OwnedFd,
+    pub(super) mnt: OwnedFd,
 }
 
 /// The longest line of either kind.
@@ -61,13 +150,11 @@ pub fn listen(name: &str) -> io::Result<UnixListener> {
 }
 
 /// Asks the emulator of that name.
-pub fn ask(name: &str, request: &Request) -> Result<(Value, Option<Namespaces>), Failure> {
-    let lost = |error: io::Error| Failure::new(format!("the emulator of the WAN `{name}` does not answer: {error}"));
+pub fn ask(name: &str, request: &Request) -> Result<(Answer, Option<Namespaces>), AskError> {
+    let lost = |source: io::Error| AskError::NoAnswer { name: name.to_owned(), source };
     let mut stream =
         address(name).and_then(|address| UnixStream::connect_addr(&address)).map_err(|error| match error.kind() {
-            io::ErrorKind::ConnectionRefused => {
-                Failure::new(format!("there is no WAN of the name `{name}`")).hint("`haul lab wan up` makes one")
-            }
+            io::ErrorKind::ConnectionRefused => AskError::NoSuchWan { name: name.to_owned() },
             _ => lost(error),
         })?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(lost)?;
@@ -76,13 +163,13 @@ pub fn ask(name: &str, request: &Request) -> Result<(Value, Option<Namespaces>),
     stream.write_all(&line).map_err(lost)?;
     let (line, mut fds) = read_line(&stream).map_err(lost)?;
     match serde_json::from_slice(&line).map_err(|error| lost(error.into()))? {
-        Answer::Failed(message) => Err(Failure::new(message)),
-        Answer::Done(value) => {
+        Answer::Refused(refusal) => Err(refusal.into()),
+        answer => {
             let namespaces = match (fds.pop(), fds.pop(), fds.pop()) {
                 (Some(mnt), Some(pid), Some(net)) => Some(Namespaces { net, pid, mnt }),
                 _ => None,
             };
-            Ok((value, namespaces))
+            Ok((answer, namespaces))
         }
     }
 }
@@ -90,22 +177,21 @@ pub fn ask(name: &str, request: &Request) -> Result<(Value, Option<Namespaces>),
 /// The emulator's side: answers one connection, whose peer must be the same user.
 pub fn serve(
     stream: &UnixStream,
-    answer: impl FnOnce(Request) -> Result<(Value, Option<[OwnedFd; 3]>), String>,
+    answer: impl FnOnce(Request) -> Result<(Answer, Option<Namespaces>), Refusal>,
 ) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    let (answer, fds) = if peer_uid(stream)? == rustix::process::geteuid().as_raw() {
+    let (answer, namespaces) = if peer_uid(stream)? == rustix::process::geteuid().as_raw() {
         let (line, _) = read_line(stream)?;
-        match serde_json::from_slice(&line).map_err(|error| error.to_string()).and_then(answer) {
-            Ok((value, fds)) => (Answer::Done(value), fds),
-            Err(message) => (Answer::Failed(message), None),
-        }
+        let request = serde_json::from_slice(&line).map_err(|_| Refusal::NotUnderstood);
+        request.and_then(answer).unwrap_or_else(|refusal| (Answer::Refused(refusal), None))
     } else {
-        (Answer::Failed("the WAN belongs to another user".to_owned()), None)
+        (Answer::Refused(Refusal::AnotherUser), None)
     };
     let mut line = serde_json::to_vec(&answer)?;
     line.push(b'\n');
-    send_line(stream, &line, fds.as_ref().map_or(&[], |fds| fds.as_slice()))
+    let fds: Vec<BorrowedFd<'_>> = namespaces.iter().flat_map(|all| [&all.net, &all.pid, &all.mnt]).map(AsFd::as_fd).collect();
+    send_line(stream, &line, &fds)
 }
 
 fn address(name: &str) -> io::Result<SocketAddr> {
@@ -123,12 +209,11 @@ fn peer_uid(stream: &UnixStream) -> io::Result<u32> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(peer.uid) }
 }
 
-fn send_line(stream: &UnixStream, line: &[u8], fds: &[OwnedFd]) -> io::Result<()> {
-    let fds: Vec<BorrowedFd<'_>> = fds.iter().map(AsFd::as_fd).collect();
+fn send_line(stream: &UnixStream, line: &[u8], fds: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(3))];
     let mut control = SendAncillaryBuffer::new(&mut space);
     if !fds.is_empty() {
-        control.push(SendAncillaryMessage::ScmRights(&fds));
+        control.push(SendAncillaryMessage::ScmRights(fds));
     }
     let sent = sendmsg(stream, &[IoSlice::new(line)], &mut control, SendFlags::NOSIGNAL)?;
     let mut stream = stream;

@@ -3,6 +3,8 @@
 //! It mounts over `/proc` and ends by killing every process that it can see. Both are right in its own namespaces, and a disaster outside. So whoever starts it
 //! hands it a token by a descriptor ([`Token`]): the identities of the process and mount namespaces that it was started *from*. The emulator goes on only
 //! if it holds such a token, is the first process of its process namespace, and both namespaces are others. A command line typed by hand has no token.
+//!
+//! Behind the token comes the [`Order`]: what the WAN is to be like.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -10,14 +12,55 @@ use std::os::fd::{FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::fs::MetadataExt as _;
 
 use rustix::pipe::{PipeFlags, pipe_with};
+use serde::{Deserialize, Serialize};
+
+use super::Life;
+use crate::wan::WanSpec;
 
 /// Number of the descriptor that holds the token: the first one after the standard streams.
 pub const TOKEN_FD: RawFd = 3;
 
 /// What a token begins with.
-const MAGIC: [u8; 16] = *b"haul-lab-cradle1";
+const MAGIC: [u8; 16] = *b"haul-lab-cradle2";
 /// Length of a token: the magic, and device and number of two namespaces.
 const TOKEN_BYTES: usize = 16 + 4 * 8;
+
+/// The longest order, in JSON; what a pipe holds before its writer has to wait (pipe(7)) is more.
+const ORDER_BYTES: u64 = 32 << 10;
+
+/// What an emulator is to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Order {
+    /// Name of the WAN.
+    pub name: String,
+    /// What it is like.
+    pub wan: WanSpec,
+    /// How long it lives.
+    pub life: Life,
+}
+
+/// Why this process must not be the emulator.
+#[derive(Debug, thiserror::Error)]
+pub enum CradleError {
+    /// Its end would not end the processes of the hosts, and it could reach others.
+    #[error("it is not the first process of a process namespace")]
+    NotFirst,
+    /// Nothing, or something else, is where the token would be.
+    #[error("nobody who made namespaces for it has started it")]
+    NoToken,
+    /// It cannot know where it is.
+    #[error("its namespaces cannot be looked at: {0}")]
+    Look(#[source] io::Error),
+    /// It would reach processes of others.
+    #[error("its process namespace is that of whoever started it")]
+    SameProcesses,
+    /// It would mount over what others use.
+    #[error("its mount namespace is that of whoever started it")]
+    SameMounts,
+    /// The token is right, and what comes behind it is not: another version.
+    #[error("whoever started it asks for something that it does not know: {0}")]
+    Order(#[source] serde_json::Error),
+}
 
 /// Which namespaces a process is in: device and number of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +77,14 @@ impl Token {
         Ok(Self { processes: of("pid")?, mounts: of("mnt")? })
     }
 
-    /// A pipe that holds it, to be read once.
-    pub fn pipe(self) -> io::Result<OwnedFd> {
+    /// A pipe that holds it and an order, to be read once.
+    pub fn pipe(self, order: &Order) -> io::Result<OwnedFd> {
+        let order = serde_json::to_vec(order)?;
+        if order.len() as u64 > ORDER_BYTES {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
         let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
-        fs::File::from(write).write_all(&self.to_bytes())?;
+        fs::File::from(write).write_all(&[&self.to_bytes()[..], &order].concat())?;
         Ok(read)
     }
 
@@ -67,30 +114,31 @@ pub fn give(fd: RawFd, at: RawFd) -> bool {
     unsafe { if fd == at { libc::fcntl(fd, libc::F_SETFD, 0) == 0 } else { libc::dup2(fd, at) == at } }
 }
 
-/// Why this process must not be the emulator, if so. Takes the token.
-pub fn check() -> Result<(), String> {
+/// What this process is to emulate; or why it must not. Takes the token.
+pub fn check() -> Result<Order, CradleError> {
     if rustix::process::getpid() != rustix::process::Pid::INIT {
-        return Err("it is not the first process of a process namespace".to_owned());
+        return Err(CradleError::NotFirst);
     }
-    let token = read_token().ok_or("nobody who made namespaces for it has started it")?;
+    let (token, order) = read_token().ok_or(CradleError::NoToken)?;
     // As seen by the /proc that was there before: its own is not mounted yet, and this one still shows the process by another number.
-    let here = Token::from_here().map_err(|error| format!("its namespaces cannot be looked at: {error}"))?;
-    judge(token, here)
+    let here = Token::from_here().map_err(CradleError::Look)?;
+    judge(token, here)?;
+    serde_json::from_slice(&order).map_err(CradleError::Order)
 }
 
 /// Whether both namespaces are others than those that it was started from.
-fn judge(from: Token, here: Token) -> Result<(), String> {
+fn judge(from: Token, here: Token) -> Result<(), CradleError> {
     if from.processes == here.processes {
-        return Err("its process namespace is that of whoever started it".to_owned());
+        return Err(CradleError::SameProcesses);
     }
     if from.mounts == here.mounts {
-        return Err("its mount namespace is that of whoever started it".to_owned());
+        return Err(CradleError::SameMounts);
     }
     Ok(())
 }
 
-/// The token of the inherited pipe, which is closed.
-fn read_token() -> Option<Token> {
+/// The token of the inherited pipe, which is closed, and what comes behind it.
+fn read_token() -> Option<(Token, Vec<u8>)> {
     // SAFETY: a plain struct of numbers, for which zero is valid; fstat fills it, which outlives the call, or fails.
     let is_pipe = unsafe {
         let mut stat: libc::stat = std::mem::zeroed();
@@ -103,9 +151,12 @@ fn read_token() -> Option<Token> {
     let pipe = unsafe { OwnedFd::from_raw_fd(TOKEN_FD) };
     // Somebody's pipe that never ends must not hold this up.
     rustix::fs::fcntl_setfl(&pipe, rustix::fs::OFlags::NONBLOCK).ok()?;
-    let mut bytes = [0; TOKEN_BYTES];
-    fs::File::from(pipe).read_exact(&mut bytes).ok()?;
-    Token::from_bytes(&bytes)
+    let (mut bytes, mut order) = ([0; TOKEN_BYTES], Vec::new());
+    let mut pipe = fs::File::from(pipe);
+    pipe.read_exact(&mut bytes).ok()?;
+    let token = Token::from_bytes(&bytes)?;
+    pipe.take(ORDER_BYTES).read_to_end(&mut order).ok()?;
+    Some((token, order))
 }
 
 #[cfg(test)]
