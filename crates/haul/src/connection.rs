@@ -13,8 +13,7 @@ use haul_units::{BitRate, Bytes};
 
 use crate::blocks::{BlockReceiver, BlockSender};
 use crate::clock;
-use crate::driver::{Link, State, Wanted};
-use crate::endpoint::Handle;
+use crate::driver::{Handle, Link, Open, State, Wanted};
 use crate::error::ConnectionError;
 use crate::stream::{RecvStream, SendStream};
 use crate::waiting::block_on;
@@ -29,26 +28,6 @@ pub struct Connection {
     shared: Arc<Open>,
 }
 
-/// Closes the connection when nobody holds it any more.
-pub(crate) struct Open {
-    link: Arc<Link>,
-    endpoint: Arc<Handle>,
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        if self.link.look(|state| state.closed.is_none()) {
-            self.link.close(0, b"");
-        }
-    }
-}
-
-impl Open {
-    pub(crate) fn link(&self) -> &Arc<Link> {
-        &self.link
-    }
-}
-
 impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connection").field("remote_addr", &self.remote_addr()).finish_non_exhaustive()
@@ -57,11 +36,11 @@ impl fmt::Debug for Connection {
 
 impl Connection {
     pub(crate) fn new(link: Arc<Link>, endpoint: Arc<Handle>) -> Self {
-        Self { shared: Arc::new(Open { link, endpoint }) }
+        Self { shared: Arc::new(Open::new(link, endpoint)) }
     }
 
     pub(crate) fn link(&self) -> &Arc<Link> {
-        &self.shared.link
+        self.shared.link()
     }
 
     /// Opens a stream of ordered bytes both ways. The peer hears of it with the first byte. Waits while as many are open as the peer allows.
@@ -173,7 +152,7 @@ impl Connection {
     /// Admits the client of a connection from [`Endpoint::accept_stranger_timeout`](crate::Endpoint::accept_stranger_timeout): it may use what the configuration
     /// says from now on, or this memory, and stay. Does nothing to one that is admitted.
     pub fn admit(&self, memory: Option<Bytes>) {
-        self.shared.endpoint.shared().admit(self.link(), memory);
+        self.shared.admit(memory);
     }
 
     /// Whether the client is admitted; always true of connections that this side began.

@@ -12,7 +12,7 @@ use haul_proto::{ClientConfig, ServerConfig};
 
 use crate::clock;
 use crate::connection::Connection;
-use crate::driver::{Ports, Shared, Wanted};
+use crate::driver::{Handle, Ports, Shared, Wanted};
 use crate::error::{AcceptError, BindError, ConnectError};
 use crate::opening::Opening;
 use crate::waiting::{block_on, block_until};
@@ -57,21 +57,6 @@ pub struct Endpoint {
     handle: Arc<Handle>,
 }
 
-/// What the clones of an endpoint and its connections hold together.
-pub(crate) struct Handle(Arc<Shared>);
-
-impl Handle {
-    pub(crate) fn shared(&self) -> &Shared {
-        &self.0
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        self.0.abandon();
-    }
-}
-
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Endpoint").field("local_addr", &self.local_addr()).finish_non_exhaustive()
@@ -105,11 +90,11 @@ impl Endpoint {
     }
 
     fn start(ports: &Ports, options: Options, server: Option<ServerConfig>) -> Result<Self, BindError> {
-        Ok(Self { handle: Arc::new(Handle(Shared::start(ports, options, server)?)) })
+        Ok(Self { handle: Arc::new(Handle::start(ports, options, server)?) })
     }
 
     fn shared(&self) -> &Shared {
-        &self.handle.0
+        self.handle.shared()
     }
 
     /// The address bound to.
@@ -140,7 +125,7 @@ impl Endpoint {
         config: ClientConfig,
     ) -> impl Future<Output = Result<Connection, ConnectError>> + Send + use<> {
         let (start, handle) = (clock::now(), self.handle.clone());
-        let started = self.shared().connect(addr, config).map(|link| Connection::new(link, handle));
+        let started = self.handle.connect(addr, config).map(|link| Connection::new(link, handle));
         async move {
             let connection = started?;
             let link = connection.link();
@@ -161,7 +146,7 @@ impl Endpoint {
     /// one bound to `[::]` has both. If it is not heard within [`ClientConfig::connect_timeout`] the connection ends with
     /// [`crate::ConnectionError::is_unanswered`].
     pub fn connect_opened(&self, addrs: &[SocketAddr], opening: Opening) -> Result<Connection, ConnectError> {
-        let link = self.shared().connect_opened(addrs, opening.into_inner())?;
+        let link = self.handle.connect_opened(addrs, opening.into_inner())?;
         Ok(Connection::new(link, self.handle.clone()))
     }
 

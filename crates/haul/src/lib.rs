@@ -34,6 +34,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod arriving;
 mod blocks;
 mod clock;
 mod connection;
@@ -44,7 +45,8 @@ mod opening;
 mod stream;
 mod waiting;
 
-pub use blocks::{Block, BlockReceiver, BlockSender, MAX_BLOCK};
+pub use arriving::MAX_BLOCK;
+pub use blocks::{Block, BlockReceiver, BlockSender};
 pub use connection::Connection;
 pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};

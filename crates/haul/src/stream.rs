@@ -7,8 +7,7 @@ use std::task::{Context, Poll};
 
 use haul_proto::{ReadError, StreamId, WriteError};
 
-use crate::connection::Open;
-use crate::driver::{State, Wanted};
+use crate::driver::{Open, State, Wanted};
 use crate::error::StreamError;
 use crate::waiting::block_on;
 

@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 
 use haul_proto::StreamId;
 
-use super::queue::{Complete, End, Queue};
-use crate::connection::Open;
+use crate::arriving::{Complete, End, Queue};
+use crate::driver::Open;
 use crate::error::{ConnectionError, StreamError};
 use crate::waiting::block_on;
 

@@ -8,9 +8,8 @@ use std::task::{Context, Poll};
 
 use haul_proto::{BlockData, StreamId, WriteError};
 
-use super::MAX_BLOCK;
-use crate::connection::Open;
-use crate::driver::Wanted;
+use crate::arriving::MAX_BLOCK;
+use crate::driver::{Open, Wanted};
 use crate::error::StreamError;
 use crate::stream::{poll_acknowledged, write_error};
 use crate::waiting::block_on;

@@ -15,32 +15,21 @@
 //!
 //! Threads end when nobody holds the endpoint or a connection of it, and its connections are over.
 
+mod calls;
+mod ecn;
+mod handle;
 mod link;
+mod open;
 mod porter;
+mod ports;
 mod receiving;
 mod sending;
 mod shared;
+mod state;
 
-pub(crate) use link::{Link, State, Wanted};
-pub(crate) use shared::{Ports, Shared};
-
-use haul_proto::Ecn;
-
-/// The codepoint of the IP header (RFC 3168 5).
-const fn ecn_to_bits(ecn: Ecn) -> u8 {
-    match ecn {
-        Ecn::NotEct => 0b00,
-        Ecn::Ect1 => 0b01,
-        Ecn::Ect0 => 0b10,
-        Ecn::Ce => 0b11,
-    }
-}
-
-const fn ecn_from_bits(bits: u8) -> Ecn {
-    match bits & 0b11 {
-        0b01 => Ecn::Ect1,
-        0b10 => Ecn::Ect0,
-        0b11 => Ecn::Ce,
-        _ => Ecn::NotEct,
-    }
-}
+pub(crate) use handle::Handle;
+pub(crate) use link::Link;
+pub(crate) use open::Open;
+pub(crate) use ports::Ports;
+pub(crate) use shared::Shared;
+pub(crate) use state::{State, Wanted};

@@ -3,7 +3,7 @@
 //! It does for each what a send thread does for one: timers, and what is to be sent. The receive thread answers most of what strangers say itself.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
 
 use haul_proto::{ConnectionId, TRAIN_BYTES};
@@ -12,20 +12,6 @@ use haul_units::Time;
 use super::link::Link;
 use super::shared::Shared;
 use crate::clock;
-
-/// Where links call the thread.
-#[derive(Debug, Default)]
-pub(crate) struct Porter {
-    calls: Mutex<Calls>,
-    alarm: Condvar,
-}
-
-#[derive(Debug, Default)]
-struct Calls {
-    /// Who has something to do.
-    from: Vec<ConnectionId>,
-    stopped: bool,
-}
 
 /// What is next for a connection.
 enum Next {
@@ -37,43 +23,6 @@ enum Next {
     Leave,
 }
 
-impl Porter {
-    /// A connection has something to do.
-    pub(super) fn call(&self, id: ConnectionId) {
-        self.calls().from.push(id);
-        self.alarm.notify_one();
-    }
-
-    /// The endpoint is no more.
-    pub(super) fn stop(&self) {
-        self.calls().stopped = true;
-        self.alarm.notify_one();
-    }
-
-    fn calls(&self) -> MutexGuard<'_, Calls> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Waits for calls, until a time at most; `None` when there will be none.
-    fn wait(&self, until: Time) -> Option<Vec<ConnectionId>> {
-        let mut calls = self.calls();
-        loop {
-            if calls.stopped {
-                return None;
-            }
-            let left = until.since(clock::now());
-            if !calls.from.is_empty() || left.is_zero() {
-                return Some(std::mem::take(&mut calls.from));
-            }
-            calls = if until == Time::NEVER {
-                self.alarm.wait(calls).unwrap_or_else(PoisonError::into_inner)
-            } else {
-                self.alarm.wait_timeout(calls, left).unwrap_or_else(PoisonError::into_inner).0
-            };
-        }
-    }
-}
-
 /// Starts the thread of an endpoint that accepts.
 pub(super) fn spawn(shared: Arc<Shared>) -> std::io::Result<()> {
     thread::Builder::new().name("haul-porter".to_owned()).spawn(move || run(&shared))?;
@@ -83,7 +32,7 @@ pub(super) fn spawn(shared: Arc<Shared>) -> std::io::Result<()> {
 fn run(shared: &Shared) {
     let mut train = vec![0; TRAIN_BYTES];
     let mut timers = Timers::default();
-    while let Some(mut due) = shared.porter.wait(timers.first()) {
+    while let Some(mut due) = shared.calls.wait(timers.first()) {
         due.extend(timers.expired(clock::now()));
         for id in due {
             let Some(link) = shared.link(id) else {

@@ -12,8 +12,10 @@ use haul_proto::handshake::wire::is_handshake;
 use haul_proto::{ConnectionId, Handled, TRAIN_BYTES, data_destination};
 use haul_units::Time;
 
-use super::link::{Link, State};
+use super::ecn;
+use super::link::Link;
 use super::shared::Shared;
+use super::state::State;
 use crate::clock;
 use haul_udp::{Batch, Outgoing, Received, Socket};
 
@@ -194,7 +196,7 @@ impl Receiver {
         let mut state = link.lock();
         state.reports_by_receiver = true;
         let was_connected = state.connected;
-        state.connection.handle_train(now, from, super::ecn_from_bits(ecn), train, segment_bytes);
+        state.connection.handle_train(now, from, ecn::from_bits(ecn), train, segment_bytes);
         if state.accepted && to.is_some() {
             state.answer_from = self.socket.answer_from(to);
         }

@@ -7,8 +7,9 @@ use std::time::Duration;
 use haul_proto::TRAIN_BYTES;
 use haul_units::Time;
 
-use super::link::{Link, State};
+use super::link::Link;
 use super::shared::Shared;
+use super::state::State;
 use crate::clock;
 
 /// Starts the thread that sends what `link` has to send, until the connection is over.

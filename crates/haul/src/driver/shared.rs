@@ -2,43 +2,33 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::ops::RangeInclusive;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use haul_proto::{
-    ClientConfig, Connection, ConnectionId, Endpoint, EndpointConfig, Opening, PATHS_MAX, ServerConfig, TransportConfig,
-};
+use haul_proto::{Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfig};
+use haul_udp::Socket;
 
-use haul_units::Bytes;
-
+use super::calls::Calls;
 use super::link::Link;
-use super::porter::{self, Porter};
-use super::{receiving, sending};
 use crate::clock;
-use crate::error::{AcceptError, BindError, ConnectError, ConnectionError};
+use crate::error::{AcceptError, BindError, ConnectionError};
 use crate::waiting::Waiters;
-use haul_udp::{Options, Socket};
 
 /// An endpoint as its threads see it.
 pub(crate) struct Shared {
     pub(crate) socket: Arc<Socket>,
-    /// Where the sockets of further paths are bound, and how.
-    further: Ports,
-    options: Options,
     endpoint: Mutex<Endpoint>,
     links: RwLock<HashMap<ConnectionId, Arc<Link>>>,
     arrivals: Mutex<Arrivals>,
     accepts: bool,
     /// How long a client may wait to be admitted.
     patience: Duration,
-    pub(super) porter: Arc<Porter>,
+    pub(super) calls: Arc<Calls>,
     /// No handle is left: the threads end with the last connection.
     abandoned: AtomicBool,
-    myself: Weak<Shared>,
 }
 
 /// Incoming connections.
@@ -50,63 +40,29 @@ struct Arrivals {
     closed: bool,
 }
 
-/// How a link starts.
-#[derive(Default)]
-struct Start {
-    answer_from: Option<IpAddr>,
-    incoming: bool,
-    /// Sockets of further paths.
-    further: Vec<Arc<Socket>>,
-}
-
-/// Where an endpoint is bound.
-pub(crate) enum Ports {
-    /// This address.
-    One(SocketAddr),
-    /// The first free port of a range.
-    Range(IpAddr, RangeInclusive<u16>),
-}
-
-impl Ports {
-    /// Where further sockets of the same endpoint go: to any port of the same address, or to another one of the range.
-    fn further(&self) -> Self {
-        match self {
-            Self::One(addr) => Self::One(SocketAddr::new(addr.ip(), 0)),
-            Self::Range(ip, range) => Self::Range(*ip, range.clone()),
-        }
-    }
-}
-
 impl Shared {
-    /// Binds the socket and starts the receive thread.
-    pub(crate) fn start(ports: &Ports, options: Options, server: Option<ServerConfig>) -> Result<Arc<Self>, BindError> {
-        let socket = bind(ports, options)?;
+    /// Of an endpoint on this socket; it accepts if it has a configuration for that.
+    pub(super) fn new(socket: Socket, server: Option<ServerConfig>) -> Result<Self, BindError> {
         let accepts = server.is_some();
         let patience = server.as_ref().map(|server| server.admission.deadline).unwrap_or_default();
         let mut seed = [0; 32];
         aws_lc_rs::rand::fill(&mut seed).map_err(|_| BindError::NoRandomness)?;
         let endpoint = Endpoint::new(EndpointConfig { seed, server }).map_err(BindError::Config)?;
-        let shared = Arc::new_cyclic(|myself| Self {
+        Ok(Self {
             socket: Arc::new(socket),
-            further: ports.further(),
-            options,
             endpoint: Mutex::new(endpoint),
             links: RwLock::default(),
             arrivals: Mutex::default(),
             accepts,
             patience,
-            porter: Arc::default(),
+            calls: Arc::default(),
             abandoned: AtomicBool::new(false),
-            myself: myself.clone(),
-        });
-        receiving::spawn(shared.clone(), shared.socket.clone()).map_err(BindError::Thread)?;
-        if accepts {
-            porter::spawn(shared.clone()).map_err(BindError::Thread)?;
-        }
-        if let Some(warning) = shared.socket.buffers().warning() {
-            tracing::debug!("{warning}");
-        }
-        Ok(shared)
+        })
+    }
+
+    /// Whether it takes connections.
+    pub(super) fn accepts(&self) -> bool {
+        self.accepts
     }
 
     pub(super) fn demultiplexer(&self) -> MutexGuard<'_, Endpoint> {
@@ -125,107 +81,43 @@ impl Shared {
         self.demultiplexer().admission_token(clock::now())
     }
 
-    /// Starts a connection; its handshake goes on in the threads.
-    pub(crate) fn connect(&self, to: SocketAddr, mut config: ClientConfig) -> Result<Arc<Link>, ConnectError> {
-        let further = self.prepare(&[to], &mut config.transport)?;
-        let (id, connection) = self.demultiplexer().connect(clock::now(), to, config)?;
-        self.run(id, connection, Start { further, ..Start::default() }).map_err(ConnectError::Thread)
-    }
-
-    /// Starts a connection that has been opened another way.
-    pub(crate) fn connect_opened(&self, to: &[SocketAddr], mut opening: Opening) -> Result<Arc<Link>, ConnectError> {
-        let further = self.prepare(to, &mut opening.config_mut().transport)?;
-        let (id, connection) = self.demultiplexer().connect_opened(clock::now(), to, opening)?;
-        self.run(id, connection, Start { further, ..Start::default() }).map_err(ConnectError::Thread)
-    }
-
-    /// What a client's connection needs here: sockets for its further paths, and someone to take what comes.
-    fn prepare(&self, to: &[SocketAddr], transport: &mut TransportConfig) -> Result<Vec<Arc<Socket>>, ConnectError> {
-        if let Some(&addr) = to.iter().find(|addr| addr.port() == 0 || addr.ip().is_unspecified()) {
-            return Err(ConnectError::InvalidAddress { addr });
-        }
-        if !(1..=PATHS_MAX).contains(&transport.paths) {
-            return Err(ConnectError::Paths { asked: transport.paths });
-        }
-        let further = self.further_sockets(transport.paths - 1);
-        transport.paths = 1 + further.len() as u8;
-        Ok(further)
-    }
-
     /// Answers an opening that came another way; the connection goes on in the threads.
     pub(crate) fn answer(&self, opening: &[u8], client: Option<IpAddr>) -> Result<Vec<u8>, AcceptError> {
         let (id, connection, answer) = self.demultiplexer().answer(clock::now(), opening, client)?;
         if self.take_in(id, connection, None) { Ok(answer) } else { Err(AcceptError::Closed) }
     }
 
-    /// Sockets for a client's further paths. Where the system has no more, there are fewer paths.
-    fn further_sockets(&self, wanted: u8) -> Vec<Arc<Socket>> {
-        let bind = |_| match bind(&self.further, self.options) {
-            Ok(socket) => Some(Arc::new(socket)),
-            Err(error) => {
-                tracing::warn!(%error, "no socket for another path");
-                None
-            }
-        };
-        (0..wanted).map_while(bind).collect()
-    }
-
     /// Takes a new incoming connection in, if that is possible.
     pub(super) fn take_in(&self, id: ConnectionId, mut connection: Connection, answer_from: Option<IpAddr>) -> bool {
         connection.expect_admission(clock::now() + self.patience);
-        let start = Start { answer_from, incoming: true, ..Start::default() };
-        let taken = self.accepts && !self.abandoned.load(Ordering::Acquire) && {
-            let result = self.run(id, connection, start);
-            result.inspect_err(|error| tracing::warn!(%error, "no thread for an incoming connection")).is_ok()
-        };
-        if !taken {
+        let taken = self.accepts && !self.abandoned.load(Ordering::Acquire);
+        if taken {
+            let link = self.link_for(id, connection, Vec::new());
+            link.look(|state| {
+                state.answer_from = answer_from;
+                (state.accepted, state.incoming) = (true, true);
+            });
+            self.add(link);
+            self.calls.call(id);
+        } else {
             self.demultiplexer().forget(id);
         }
         taken
     }
 
-    fn run(&self, id: ConnectionId, connection: Connection, start: Start) -> io::Result<Arc<Link>> {
-        let Some(myself) = self.myself.upgrade() else { return Err(io::Error::other("the endpoint is gone")) };
-        let porter = self.porter.clone();
-        let link = Link::new(id, connection, porter, self.socket.clone(), start.further.clone());
-        link.look(|state| {
-            state.answer_from = start.answer_from;
-            (state.accepted, state.incoming) = (start.incoming, start.incoming);
-        });
-        let mut links = self.links.write().unwrap_or_else(PoisonError::into_inner);
-        links.insert(id, link.clone());
-        if start.incoming {
-            self.porter.call(id);
-            return Ok(link);
-        }
-        link.set_has_thread(true);
-        let receivers = start.further.into_iter().try_for_each(|socket| receiving::spawn(myself.clone(), socket));
-        if let Err(error) = receivers.and_then(|()| sending::spawn(myself, link.clone())) {
-            link.stop_further_sockets();
-            links.remove(&id);
-            return Err(error);
-        }
-        Ok(link)
+    /// A link for a connection; `further` are the sockets of a client's further paths.
+    pub(super) fn link_for(&self, id: ConnectionId, connection: Connection, further: Vec<Arc<Socket>>) -> Arc<Link> {
+        Link::new(id, connection, self.calls.clone(), self.socket.clone(), further)
     }
 
-    /// The application admits the client of an incoming connection: it gets a send thread.
-    pub(crate) fn admit(&self, link: &Arc<Link>, memory: Option<Bytes>) {
-        let admitted = link.act(|state, _| {
-            let is_stranger = !state.connection.is_admitted();
-            state.connection.admit(memory);
-            if is_stranger {
-                state.queues.set_memory(state.connection.memory());
-                link.set_has_thread(true);
-            }
-            is_stranger
-        });
-        let Some(myself) = self.myself.upgrade().filter(|_| admitted) else { return };
-        if let Err(error) = sending::spawn(myself, link.clone()) {
-            tracing::warn!(%error, "no thread for a connection");
-            link.set_has_thread(false);
-            self.porter.call(link.id);
-        }
-        self.demultiplexer().on_admitted(link.id);
+    /// What comes for this connection goes to this link.
+    pub(super) fn add(&self, link: Arc<Link>) {
+        self.links.write().unwrap_or_else(PoisonError::into_inner).insert(link.id, link);
+    }
+
+    /// A connection is not driven after all.
+    pub(super) fn remove(&self, id: ConnectionId) {
+        self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
     }
 
     /// Clients that have not been admitted.
@@ -310,7 +202,7 @@ impl Shared {
 
     /// A connection is over: nobody looks after it any more.
     pub(super) fn forget(&self, id: ConnectionId) {
-        self.links.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        self.remove(id);
         self.demultiplexer().forget(id);
         self.arrivals().ready.retain(|link| link.id != id);
         self.stop_if_idle();
@@ -320,7 +212,7 @@ impl Shared {
         let idle = self.links.read().unwrap_or_else(PoisonError::into_inner).is_empty();
         if idle && self.abandoned.load(Ordering::Acquire) {
             self.socket.stop();
-            self.porter.stop();
+            self.calls.stop();
         }
     }
 
@@ -339,22 +231,6 @@ impl Shared {
 
     fn all_links(&self) -> Vec<Arc<Link>> {
         self.links.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-}
-
-fn bind(ports: &Ports, options: Options) -> Result<Socket, BindError> {
-    match ports {
-        Ports::One(addr) => Socket::bind(*addr, options).map_err(|source| BindError::Address { addr: *addr, source }),
-        Ports::Range(ip, range) => {
-            for port in range.clone() {
-                match Socket::bind(SocketAddr::new(*ip, port), options) {
-                    Ok(socket) => return Ok(socket),
-                    Err(error) if error.kind() == io::ErrorKind::AddrInUse => {}
-                    Err(source) => return Err(BindError::Address { addr: SocketAddr::new(*ip, port), source }),
-                }
-            }
-            Err(BindError::NoFreePort { ip: *ip, first: *range.start(), last: *range.end() })
-        }
     }
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use haul_proto::Sink;
 
-use super::MAX_BLOCK;
-use super::assembly::Assembly;
+use super::assembly::{Assembly, MAX_BLOCK};
 use super::completed::Completed;
 use super::queue::Queue;
 

@@ -7,9 +7,10 @@ use haul_proto::{Side, Sink, StreamId, StreamKind};
 use haul_units::Bytes;
 use proptest::prelude::*;
 
-use super::MAX_BLOCK;
+use super::assembly::MAX_BLOCK;
 use super::memory::BlockMemory;
-use super::queue::{End, Queue, Queues};
+use super::queue::{End, Queue};
+use super::queues::Queues;
 use super::sink::BlockSink;
 
 /// A queue of a connection with this memory.

@@ -1,6 +1,7 @@
 //! One block on its way in: which of its bytes are there.
 
-use super::MAX_BLOCK;
+/// The largest block in bytes.
+pub const MAX_BLOCK: usize = 2 << 20;
 
 /// Pieces apart from each other in one block. In the smallest packets a block is 1,800 of them, so half as many gaps are the most there can be.
 const MAX_PIECES: usize = 2048;

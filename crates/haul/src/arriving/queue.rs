@@ -1,15 +1,11 @@
 //! Between the transport, which completes blocks, and the application, which takes them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use haul_proto::{SinkFactory, StreamId};
-use haul_units::Bytes;
-
 use super::memory::BlockMemory;
-use super::sink::BlockSink;
 use crate::waiting::Waiters;
 
 /// Complete blocks of one stream, and its buffers while nobody uses them.
@@ -35,15 +31,15 @@ struct Inner {
 }
 
 /// A complete block: the first `len` bytes of `buffer`.
-pub(super) struct Complete {
-    pub(super) index: u64,
-    pub(super) buffer: Vec<u8>,
-    pub(super) len: usize,
+pub(crate) struct Complete {
+    pub(crate) index: u64,
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) len: usize,
 }
 
 /// Why no more blocks come before the stream is complete.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum End {
+pub(crate) enum End {
     Reset(u64),
     ConnectionClosed,
 }
@@ -89,7 +85,7 @@ impl Queue {
     }
 
     /// The connection is over: what is complete can still be taken.
-    fn connection_closed(&self) {
+    pub(super) fn connection_closed(&self) {
         self.change(|inner| {
             inner.end.get_or_insert(End::ConnectionClosed);
         });
@@ -104,7 +100,7 @@ impl Queue {
         &self.memory
     }
 
-    pub(super) fn received(&self) -> u64 {
+    pub(crate) fn received(&self) -> u64 {
         self.received.load(Ordering::Relaxed)
     }
 
@@ -124,13 +120,13 @@ impl Queue {
     }
 
     /// Whether all blocks of the stream have arrived.
-    pub(super) fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         let inner = self.inner();
         inner.total_bytes == Some(inner.complete_bytes)
     }
 
     /// The next complete block; `None` if the stream has ended.
-    pub(super) fn poll_take(&self, cx: &Context<'_>) -> Poll<Result<Option<Complete>, End>> {
+    pub(crate) fn poll_take(&self, cx: &Context<'_>) -> Poll<Result<Option<Complete>, End>> {
         let mut inner = self.inner();
         if let Some(complete) = inner.ready.pop_front() {
             return Poll::Ready(Ok(Some(complete)));
@@ -146,7 +142,7 @@ impl Queue {
     }
 
     /// The application is done with a block of `len` bytes.
-    pub(super) fn give_back(&self, buffer: Vec<u8>, len: usize) {
+    pub(crate) fn give_back(&self, buffer: Vec<u8>, len: usize) {
         self.memory.give(NOTED_BYTES);
         if buffer.len() >= WORTH_KEEPING && self.inner().end.is_none() {
             self.memory.recycle(buffer);
@@ -161,52 +157,6 @@ impl Drop for Queue {
     fn drop(&mut self) {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);
         self.memory.give(inner.ready.iter().map(|complete| complete.buffer.len() + NOTED_BYTES).sum());
-    }
-}
-
-/// The queues of one connection's incoming block streams. Each connection has its own: the names of streams say nothing about whose they are.
-#[derive(Clone)]
-pub(crate) struct Queues {
-    map: Arc<Mutex<HashMap<StreamId, Arc<Queue>>>>,
-    memory: Arc<BlockMemory>,
-}
-
-impl Queues {
-    /// None yet, for a connection that may use so much memory.
-    pub(crate) fn new(memory: Bytes) -> Self {
-        Self { map: Arc::default(), memory: Arc::new(BlockMemory::new(memory)) }
-    }
-
-    /// Makes the streams that the peer opens streams of blocks, each with a queue here.
-    pub(crate) fn sinks(&self) -> SinkFactory {
-        let queues = self.clone();
-        SinkFactory::new(move |id| {
-            let queue = Arc::new(Queue::new(queues.memory.clone()));
-            queues.map().insert(id, queue.clone());
-            Box::new(BlockSink::new(queue))
-        })
-    }
-
-    pub(crate) fn get(&self, id: StreamId) -> Option<Arc<Queue>> {
-        self.map().get(&id).cloned()
-    }
-
-    pub(crate) fn remove(&self, id: StreamId) {
-        self.map().remove(&id);
-    }
-
-    /// The connection may use so much from now on.
-    pub(crate) fn set_memory(&self, memory: Bytes) {
-        self.memory.set_memory(memory);
-    }
-
-    /// The connection is over: what is complete can still be taken.
-    pub(crate) fn connection_closed(&self) {
-        self.map().values().for_each(|queue| queue.connection_closed());
-    }
-
-    fn map(&self) -> MutexGuard<'_, HashMap<StreamId, Arc<Queue>>> {
-        self.map.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

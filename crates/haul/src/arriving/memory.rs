@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use haul_units::Bytes;
 
-use super::MAX_BLOCK;
+use super::assembly::MAX_BLOCK;
 
 /// What all block streams of a connection hold, and may hold.
 #[derive(Debug)]

@@ -1,0 +1,124 @@
+//! What the clones of an endpoint and its connections hold together: it starts the threads.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use haul_proto::{ClientConfig, Connection, ConnectionId, Opening, PATHS_MAX, ServerConfig, TransportConfig};
+use haul_udp::{Options, Socket};
+use haul_units::Bytes;
+
+use super::link::Link;
+use super::ports::Ports;
+use super::shared::Shared;
+use super::{porter, receiving, sending};
+use crate::clock;
+use crate::error::{BindError, ConnectError};
+
+/// An endpoint; dropped, it ends with the last of its connections.
+pub(crate) struct Handle {
+    shared: Arc<Shared>,
+    /// Where the sockets of further paths are bound, and how.
+    further: Ports,
+    options: Options,
+}
+
+impl Handle {
+    /// Binds the socket and starts the receive thread.
+    pub(crate) fn start(ports: &Ports, options: Options, server: Option<ServerConfig>) -> Result<Self, BindError> {
+        let shared = Arc::new(Shared::new(ports.bind(options)?, server)?);
+        receiving::spawn(shared.clone(), shared.socket.clone()).map_err(BindError::Thread)?;
+        if shared.accepts() {
+            porter::spawn(shared.clone()).map_err(BindError::Thread)?;
+        }
+        if let Some(warning) = shared.socket.buffers().warning() {
+            tracing::debug!("{warning}");
+        }
+        Ok(Self { shared, further: ports.further(), options })
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// Starts a connection; its handshake goes on in the threads.
+    pub(crate) fn connect(&self, to: SocketAddr, mut config: ClientConfig) -> Result<Arc<Link>, ConnectError> {
+        let further = self.prepare(&[to], &mut config.transport)?;
+        let (id, connection) = self.shared.demultiplexer().connect(clock::now(), to, config)?;
+        self.run(id, connection, further).map_err(ConnectError::Thread)
+    }
+
+    /// Starts a connection that has been opened another way.
+    pub(crate) fn connect_opened(&self, to: &[SocketAddr], mut opening: Opening) -> Result<Arc<Link>, ConnectError> {
+        let further = self.prepare(to, &mut opening.config_mut().transport)?;
+        let (id, connection) = self.shared.demultiplexer().connect_opened(clock::now(), to, opening)?;
+        self.run(id, connection, further).map_err(ConnectError::Thread)
+    }
+
+    /// What a client's connection needs here: sockets for its further paths, and someone to take what comes.
+    fn prepare(&self, to: &[SocketAddr], transport: &mut TransportConfig) -> Result<Vec<Arc<Socket>>, ConnectError> {
+        if let Some(&addr) = to.iter().find(|addr| addr.port() == 0 || addr.ip().is_unspecified()) {
+            return Err(ConnectError::InvalidAddress { addr });
+        }
+        if !(1..=PATHS_MAX).contains(&transport.paths) {
+            return Err(ConnectError::Paths { asked: transport.paths });
+        }
+        let further = self.further_sockets(transport.paths - 1);
+        transport.paths = 1 + further.len() as u8;
+        Ok(further)
+    }
+
+    /// Sockets for a client's further paths. Where the system has no more, there are fewer paths.
+    fn further_sockets(&self, wanted: u8) -> Vec<Arc<Socket>> {
+        let bind = |_| match self.further.bind(self.options) {
+            Ok(socket) => Some(Arc::new(socket)),
+            Err(error) => {
+                tracing::warn!(%error, "no socket for another path");
+                None
+            }
+        };
+        (0..wanted).map_while(bind).collect()
+    }
+
+    /// Gives a connection that we begin its threads.
+    fn run(&self, id: ConnectionId, connection: Connection, further: Vec<Arc<Socket>>) -> io::Result<Arc<Link>> {
+        let link = self.shared.link_for(id, connection, further.clone());
+        link.set_has_thread(true);
+        self.shared.add(link.clone());
+        let receivers = further.into_iter().try_for_each(|socket| receiving::spawn(self.shared.clone(), socket));
+        if let Err(error) = receivers.and_then(|()| sending::spawn(self.shared.clone(), link.clone())) {
+            link.stop_further_sockets();
+            self.shared.remove(id);
+            return Err(error);
+        }
+        Ok(link)
+    }
+
+    /// The application admits the client of an incoming connection: it gets a send thread.
+    pub(crate) fn admit(&self, link: &Arc<Link>, memory: Option<Bytes>) {
+        let admitted = link.act(|state, _| {
+            let is_stranger = !state.connection.is_admitted();
+            state.connection.admit(memory);
+            if is_stranger {
+                state.queues.set_memory(state.connection.memory());
+                link.set_has_thread(true);
+            }
+            is_stranger
+        });
+        if !admitted {
+            return;
+        }
+        if let Err(error) = sending::spawn(self.shared.clone(), link.clone()) {
+            tracing::warn!(%error, "no thread for a connection");
+            link.set_has_thread(false);
+            self.shared.calls.call(link.id);
+        }
+        self.shared.demultiplexer().on_admitted(link.id);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.abandon();
+    }
+}
