@@ -12,9 +12,10 @@ use haul::{Connection, SendStream};
 use super::door::knock;
 use super::flow::set_congestion;
 use super::plan::{Direction, Plan, Role};
+use super::results::{Both, Done, Interval, Outcome, Pings, Total};
 use super::roles::{Carrier, Roles, Told};
-use super::sample::{CpuUse, CpuWatch};
-use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Done, Interval, Message, Total, Welcome, receive, send};
+use super::sample::CpuWatch;
+use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Message, Welcome, receive, send};
 use crate::exit::Failure;
 use crate::{clock, interrupt};
 
@@ -29,53 +30,14 @@ const LOADED_PING_INTERVAL: Duration = Duration::from_millis(50);
 /// Idle pings end after this, however few have come back.
 const IDLE_TIME: Duration = Duration::from_secs(2);
 
-/// One interval of one direction, from both ends.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Both {
-    /// Which flow.
-    pub direction: Direction,
-    /// The sender's view.
-    pub sender: Interval,
-    /// The receiver's view: its bytes are the result.
-    pub receiver: Interval,
-}
-
-/// All that came of a measurement.
-#[derive(Debug)]
-pub struct Outcome {
-    /// Every interval, in the order of time.
-    pub intervals: Vec<Both>,
-    /// The totals.
-    pub totals: Vec<Total>,
-    /// This side's processor time.
-    pub cpu: CpuUse,
-    /// The server's last word.
-    pub done: Option<Done>,
-    /// The user ended it.
-    pub interrupted: bool,
-    /// Round-trip times of pings before the load and under it, as the application sees them.
-    pub pings: Pings,
-}
-
-impl Outcome {
-    /// One end's total of a direction.
-    pub fn total(&self, direction: Direction, role: Role) -> Option<&Total> {
-        self.totals.iter().find(|total| total.direction == direction && total.role == role)
-    }
-}
-
-/// Round-trip times of small messages on the control stream.
+/// Pings on their way.
 #[derive(Debug, Default)]
-pub struct Pings {
+struct Flying {
     sent_at: BTreeMap<u32, Instant>,
     next: u32,
-    /// On the idle path.
-    pub idle: Vec<Duration>,
-    /// While data flows.
-    pub loaded: Vec<Duration>,
 }
 
-impl Pings {
+impl Flying {
     /// The number of the next ping, which leaves now.
     fn leave(&mut self) -> Message {
         let number = self.next;
@@ -105,6 +67,7 @@ pub struct Client {
     control: SendStream,
     news: mpsc::Receiver<News>,
     tell: Sender<News>,
+    flying: Flying,
     pings: Pings,
 }
 
@@ -140,7 +103,7 @@ impl Client {
             }
         });
         let (connection, plan) = (connection.clone(), ask.plan.clone());
-        Ok(Self { connection, plan, welcome, control, news, tell, pings: Pings::default() })
+        Ok(Self { connection, plan, welcome, control, news, tell, flying: Flying::default(), pings: Pings::default() })
     }
 
     /// The server's greeting.
@@ -152,14 +115,14 @@ impl Client {
     pub fn ping_idle(&mut self) -> Result<(), Failure> {
         let deadline = clock::now() + IDLE_TIME;
         for left in (0..IDLE_PINGS).rev() {
-            let ping = self.pings.leave();
+            let ping = self.flying.leave();
             self.say(&ping)?;
             let next = clock::now() + PING_INTERVAL;
             let until = if left == 0 { deadline } else { next };
-            while !self.pings.sent_at.is_empty() {
+            while !self.flying.sent_at.is_empty() {
                 match self.news.recv_timeout(until.saturating_duration_since(clock::now())) {
                     Ok(News::Remote(Message::Pong(number))) => {
-                        let took = self.pings.came_back(number);
+                        let took = self.flying.came_back(number);
                         self.pings.idle.extend(took);
                     }
                     Ok(News::Gone(why)) => return Err(Failure::new(why)),
@@ -173,7 +136,7 @@ impl Client {
             clock::pause(next.saturating_duration_since(clock::now()));
         }
         // Those that come later belong to neither.
-        self.pings.sent_at.clear();
+        self.flying.sent_at.clear();
         Ok(())
     }
 
@@ -217,7 +180,7 @@ impl Client {
         while !state.is_complete() {
             if clock::now() >= next_ping && state.totals.is_empty() {
                 next_ping = clock::now() + LOADED_PING_INTERVAL;
-                let ping = self.pings.leave();
+                let ping = self.flying.leave();
                 self.say(&ping)?;
             }
             match self.news.recv_timeout(LOADED_PING_INTERVAL / 2) {
@@ -227,7 +190,7 @@ impl Client {
                 }
                 Ok(News::Remote(Message::Total(total)) | News::Local(Told::Total(total))) => state.totals.push(total),
                 Ok(News::Remote(Message::Pong(number))) => {
-                    let took = self.pings.came_back(number);
+                    let took = self.flying.came_back(number);
                     self.pings.loaded.extend(took);
                 }
                 Ok(News::Remote(Message::Done(done))) => state.done = Some(done),

@@ -15,9 +15,9 @@ use haul::{Distribution, Distributions};
 
 use super::flow::{Event, Flow};
 use super::plan::{Direction, Plan, Role};
+use super::results::{Interval, Total};
 use super::sample::{PathSample, micros};
 use super::spread::{Spread, Spreads};
-use super::wire::{Interval, Total};
 use crate::clock;
 
 /// One role of one direction, being measured.

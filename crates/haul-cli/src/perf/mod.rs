@@ -1,19 +1,20 @@
 //! `haul perf`: measures a path from memory to memory, as iperf3 does.
 //!
 //! ```text
-//!   args -> plan -> client: connect, ask, roles -+-> text, json
+//!   args -> plan -> client: connect, ask, roles -+-> text, document
 //!           server: session, roles               |   mesh: client and server on many hosts, through ssh
 //!   role = flow (data over haul or TCP, in threads) + meter (reads its counters)
 //!   wire: the messages between the two sides
 //! ```
 
 mod client;
+mod document;
 mod door;
 mod flow;
-mod json;
 mod mesh;
 mod meter;
 mod plan;
+mod results;
 mod roles;
 mod sample;
 mod server;
@@ -31,11 +32,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use haul::{Connection, MAX_BLOCK, Pacing, TransportConfig};
 use haul_peer::{Connected, Connector, DAEMON_PORT, DaemonHost, Host, SshHost};
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use self::client::{Both, Client, Outcome};
-use self::json::Start;
+use self::client::Client;
+use self::document::{About, Document, End, IntervalRecord, Start};
 use self::plan::{Amount, Plan, TcpPlan, Ways};
+use self::results::{Both, Outcome};
 use crate::args::{PerfArgs, PerfCommand};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
@@ -85,7 +88,7 @@ fn one(report: &Report<'_>, host: &str, connected: &Connected) -> Result<Exit, F
     let lifeline = connected.lifeline();
     let outcome = client.run(move || lifeline.holds(), |both| report.interval(both))?;
     report.ended(&about, &outcome);
-    Ok(match (outcome.interrupted, json::first_error(&outcome)) {
+    Ok(match (outcome.interrupted, outcome.first_error()) {
         (true, _) => Exit::Interrupted,
         (false, Some(_)) => Exit::Partial,
         (false, None) => Exit::Done,
@@ -202,14 +205,14 @@ fn ssh_host(text: &str) -> Result<SshHost, Failure> {
     Ok(SshHost { user: user.map(Into::into), host: host.into(), port: None })
 }
 
-fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, client: &Client) -> Start {
+fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, client: &Client) -> About {
     let connection: &Connection = &connected.connection;
-    Start {
+    About {
         host: host.to_owned(),
         addresses: [connected.local_addr(), connection.remote_addr()],
         cookie: ask.cookie.to_string(),
-        server_version: client.welcome().version.to_string(),
-        systems: [system_info(), client.welcome().system.to_string()],
+        server_version: client.welcome().version.clone(),
+        systems: [system_info().into(), client.welcome().system.clone()],
         server_key: connection.peer_key().map(|key| key.fingerprint().to_string()),
         title: report.args.show.title.clone(),
         paths: report.args.measure.paths,
@@ -240,9 +243,9 @@ impl Report<'_> {
         !self.args.show.json && !self.args.show.json_stream
     }
 
-    fn started(&self, about: &Start) {
+    fn started(&self, about: &About) {
         if self.args.show.json_stream {
-            return event("start", &json::start(&self.plan, about));
+            return event("start", &Start::new(&self.plan, about));
         }
         if self.is_text() {
             let [local, remote] = about.addresses;
@@ -254,18 +257,18 @@ impl Report<'_> {
 
     fn interval(&self, both: &Both) {
         if self.args.show.json_stream {
-            event("interval", &json::interval(&self.plan, &[both]));
+            event("interval", &IntervalRecord::new(&self.plan, &[both]));
         } else if self.is_text() {
             self.lines(&text::interval(&self.plan, both));
         }
     }
 
-    fn ended(&self, about: &Start, outcome: &Outcome) {
+    fn ended(&self, about: &About, outcome: &Outcome) {
         if self.args.show.json_stream {
-            return event("end", &json::end(&self.plan, outcome));
+            return event("end", &End::new(&self.plan, outcome));
         }
         if self.args.show.json {
-            return output::out_json(&pretty(&json::document(&self.plan, about, outcome)));
+            return output::out_json(&pretty(&Document::new(&self.plan, about, outcome)));
         }
         self.lines(&text::totals(&self.plan, outcome));
         self.lines(&text::report(&self.plan, outcome));
@@ -276,8 +279,8 @@ impl Report<'_> {
                 self.line(line);
             }
         }
-        if let Some(error) = json::first_error(outcome) {
-            output::print_error(&error);
+        if let Some(error) = outcome.first_error() {
+            output::print_error(error);
         }
         if let Some(advice) = text::advice(&self.plan, outcome) {
             output::print_hint(&advice);
@@ -308,12 +311,13 @@ impl Report<'_> {
 }
 
 /// One line of --json-stream.
-fn event(name: &str, data: &Value) {
+fn event(name: &str, data: &impl Serialize) {
     output::print_event(&json!({ "event": name, "data": data }));
 }
 
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_default()
+/// With sorted keys.
+fn pretty(document: &impl Serialize) -> String {
+    serde_json::to_value(document).and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use haul::{Connection, ConnectionError};
 use super::flow::{Event, Flow, HaulReceiver, HaulSender, TcpReceiver, TcpSender};
 use super::meter::Meter;
 use super::plan::{Direction, Plan, Role};
-use super::wire::{Interval, Total};
+use super::results::{Interval, Total};
 
 /// What carries the data.
 pub enum Carrier {

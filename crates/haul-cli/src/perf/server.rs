@@ -140,7 +140,7 @@ fn asked(ask: &Ask) -> String {
 
 /// What was measured, a line a role.
 pub fn result_lines(measured: &Measured) -> Vec<String> {
-    let line = |total: &super::wire::Total| {
+    let line = |total: &super::results::Total| {
         let bytes = Bytes(total.bytes.iter().sum());
         let verb = if total.role == Role::Sender { "sent" } else { "received" };
         let error = total.error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();

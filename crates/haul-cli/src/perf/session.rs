@@ -18,10 +18,11 @@ use haul_units::PeerText;
 use super::door::{COOKIE_BYTES, Door};
 use super::flow::set_congestion;
 use super::plan::{Direction, MAX_TIME, Role};
+use super::results::{Done, Total};
 use super::roles::{Carrier, Roles, Told};
 use super::sample::CpuWatch;
 use super::text;
-use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Done, Message, Total, Welcome, receive, send};
+use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Message, Welcome, receive, send};
 use crate::clock;
 use crate::exit::Failure;
 

@@ -2,12 +2,22 @@
 
 use haul::Distribution;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 /// Values in classes: the smallest and the largest value of each, and how many; in rising order.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Spread(Vec<(u64, u64, u64)>);
+
+/// A class of a histogram.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Class {
+    /// The smallest value that belongs to it.
+    pub from: u64,
+    /// The largest.
+    pub to: u64,
+    /// How many do.
+    pub count: u64,
+}
 
 /// What the two ends of a flow over haul know of its packets.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -56,16 +66,9 @@ impl Spread {
         class.or(self.0.last()).map(|class| class.0 / 2 + class.1 / 2 + (class.0 & class.1 & 1))
     }
 
-    /// Percentiles for programs.
-    pub fn to_json(&self) -> Value {
-        let at = |part| self.quantile(part).map_or(Value::Null, |value| json!(value));
-        json!({ "count": self.count(), "min": at(0.0), "p50": at(0.5), "p90": at(0.9), "p95": at(0.95), "p99": at(0.99), "max": at(1.0) })
-    }
-
-    /// Classes that double, for programs: from, to, how many.
-    pub fn histogram(&self) -> Value {
-        let doubled = self.doubled().into_iter();
-        Value::Array(doubled.map(|(from, to, count)| json!({ "from": from, "to": to, "count": count })).collect())
+    /// Classes that double, for programs.
+    pub fn histogram(&self) -> Vec<Class> {
+        self.doubled()
     }
 
     /// Percentiles for people, each printed by `show`; `None` without values.
@@ -77,17 +80,18 @@ impl Spread {
     /// Classes that double, for people: `1: 300, 2-3: 12`.
     pub fn classes(&self) -> String {
         let name = |from: u64, to: u64| if from == to { from.to_string() } else { format!("{from}-{to}") };
-        self.doubled().into_iter().map(|(from, to, count)| format!("{}: {count}", name(from, to))).collect::<Vec<_>>().join(", ")
+        let class = |Class { from, to, count }| format!("{}: {count}", name(from, to));
+        self.doubled().into_iter().map(class).collect::<Vec<_>>().join(", ")
     }
 
     /// 0, 1, 2 to 3, 4 to 7, ..: those that have values.
-    fn doubled(&self) -> Vec<(u64, u64, u64)> {
-        let mut doubled: Vec<(u64, u64, u64)> = Vec::new();
+    fn doubled(&self) -> Vec<Class> {
+        let mut doubled: Vec<Class> = Vec::new();
         for &(low, _, count) in &self.0 {
             let (from, to) = if low == 0 { (0, 0) } else { (1_u64 << low.ilog2(), u64::MAX >> (63 - low.ilog2())) };
             match doubled.last_mut() {
-                Some(last) if last.0 == from => last.2 = last.2.saturating_add(count),
-                _ => doubled.push((from, to, count)),
+                Some(last) if last.from == from => last.count = last.count.saturating_add(count),
+                _ => doubled.push(Class { from, to, count }),
             }
         }
         doubled

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Ratio};
 
-use super::client::{Both, Outcome};
 use super::plan::{Direction, Plan, Role, Ways};
+use super::results::Total;
+use super::results::{Both, Outcome};
 use super::roles::Told;
 use super::sample::{PartSample, PathSample, micros};
 use super::spread::Spread;
-use super::wire::Total;
 
 /// The line above the intervals.
 pub fn header(plan: &Plan) -> String {

@@ -20,9 +20,8 @@ use haul_peer::Refusal;
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
-use super::plan::{Direction, Plan, Role};
-use super::sample::{CpuUse, PathSample};
-use super::spread::Spreads;
+use super::plan::Plan;
+use super::results::{Done, Interval, Total};
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-perf/1";
@@ -102,70 +101,6 @@ pub enum Message {
     Results(Vec<Total>),
 }
 
-/// What one role counted in one interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Which flow.
-    pub direction: Direction,
-    /// Who counted.
-    pub role: Role,
-    /// Counts from 0, the omitted ones too.
-    pub index: u32,
-    /// Beginning, since the start or the end of what is omitted.
-    pub start_us: u64,
-    /// End.
-    pub end_us: u64,
-    /// Whether it counts.
-    pub omitted: bool,
-    /// Bytes of each stream.
-    pub bytes: Vec<u64>,
-    /// From a sender: one for haul's connection, one for each of TCP's.
-    #[serde(default)]
-    pub paths: Vec<PathSample>,
-}
-
-impl Interval {
-    /// How long it was.
-    pub const fn time_us(&self) -> u64 {
-        self.end_us.saturating_sub(self.start_us)
-    }
-}
-
-/// What one role counted in all, without what is omitted.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Total {
-    /// Which flow.
-    pub direction: Direction,
-    /// Who counted.
-    pub role: Role,
-    /// Time that counts.
-    pub time_us: u64,
-    /// Bytes of each stream.
-    pub bytes: Vec<u64>,
-    /// From a sender.
-    #[serde(default)]
-    pub paths: Vec<PathSample>,
-    /// How the figures of its packets are spread, over haul.
-    #[serde(default)]
-    pub spreads: Option<Spreads>,
-    /// Congestion control of the sender.
-    #[serde(default)]
-    pub congestion: Option<PeerText>,
-    /// What went wrong, if it ended before its time.
-    #[serde(default)]
-    pub error: Option<PeerText>,
-}
-
-/// The server's last word.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Done {
-    /// The server's processor time.
-    pub cpu: CpuUse,
-    /// The server's own output, if it was asked for.
-    #[serde(default)]
-    pub output: Option<Vec<PeerText>>,
-}
-
 /// A line, newline included.
 pub fn to_line(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut line = serde_json::to_vec(message)?;
@@ -192,6 +127,7 @@ pub fn receive<T: for<'a> Deserialize<'a>>(reader: &mut impl BufRead) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::perf::plan::{Direction, Role};
 
     #[test]
     fn messages_come_back_as_they_were_sent() {
