@@ -32,6 +32,7 @@ const RULES: &[Rule] = &[
     rule("haul-files", &["haul-units"], &[]),
     rule("haul-peer", &["haul", "haul-units"], &[]),
     rule("haul-copy", &["haul-peer", "haul", "haul-files", "haul-units"], &[]),
+    rule("haul-perf", &["haul-peer", "haul", "haul-cc", "haul-units"], &[]),
     rule("haul-lab", &["haul-udp", "haul-sim", "haul-units"], &[]),
     rule("haul-tunnel", &["haul-peer", "haul", "haul-units"], &[]),
     rule("haul-bench", &["haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),

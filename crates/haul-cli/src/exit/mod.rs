@@ -5,6 +5,7 @@
 
 mod lab;
 mod peer;
+mod perf;
 mod tunnel;
 
 use std::fmt;

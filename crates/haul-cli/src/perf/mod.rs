@@ -1,48 +1,34 @@
-//! `haul perf`: measures a path from memory to memory, as iperf3 does.
-//!
-//! ```text
-//!   args -> plan -> client: connect, ask, roles -+-> text, document
-//!           server: session, roles               |   mesh: client and server on many hosts, through ssh
-//!   role = flow (data over haul or TCP, in threads) + meter (reads its counters)
-//!   wire: the messages between the two sides
-//! ```
+//! `haul perf`: arguments in, a measurement of haul-perf, and what people and programs read of it out.
 
-mod client;
-mod document;
-mod door;
-mod flow;
 mod mesh;
-mod meter;
-mod plan;
-mod results;
-mod roles;
-mod sample;
 mod server;
-mod session;
-mod spread;
 mod text;
-mod wire;
 
-pub use self::server::result_lines;
-pub use self::session::{Bounds, refuse, serve};
-pub use self::wire::{Ask, PROTOCOL};
+pub use self::text::result_lines;
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
-use haul::{Connection, MAX_BLOCK, Pacing, TransportConfig};
-use haul_peer::{Connected, Connector, DAEMON_PORT, DaemonHost, Host, SshHost};
+use haul::{BitRate, Connection, MAX_BLOCK, Pacing, TransportConfig};
+use haul_peer::{Connected, Connector, DAEMON_PORT, DaemonHost, Host, Lifeline};
+use haul_perf::{
+    About, Amount, Ask, Both, Bounds, Client, Document, End, IntervalRecord, Listener, MAX_TIME, Outcome, PROTOCOL, Plan, Start,
+    TcpPlan, Ways, micros, system_info,
+};
 use serde::Serialize;
 use serde_json::json;
 
-use self::client::Client;
-use self::document::{About, Document, End, IntervalRecord, Start};
-use self::plan::{Amount, Plan, TcpPlan, Ways};
-use self::results::{Both, Outcome};
 use crate::args::{PerfArgs, PerfCommand};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
-use crate::{interrupt, logging, output};
+use crate::{clock, interrupt, logging, output};
+
+/// What a client may do that has proved who it is.
+pub const fn bounds(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Bounds {
+    let mut bounds = Bounds::trusted(rate, tcp_ports);
+    bounds.describe = Some(text::server_line);
+    bounds
+}
 
 /// Runs the command.
 pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
@@ -72,7 +58,7 @@ fn measure(args: &PerfArgs) -> Result<Exit, Failure> {
 /// One measurement over a connection.
 fn one(report: &Report<'_>, host: &str, connected: &Connected) -> Result<Exit, Failure> {
     let connection = &connected.connection;
-    let cookie = data_encoding::HEXLOWER.encode(&now_unix().to_be_bytes());
+    let cookie = data_encoding::HEXLOWER.encode(&clock::unix_seconds().to_be_bytes());
     let ask = Ask {
         version: env!("CARGO_PKG_VERSION").into(),
         plan: report.plan.clone(),
@@ -80,19 +66,36 @@ fn one(report: &Report<'_>, host: &str, connected: &Connected) -> Result<Exit, F
         cookie: cookie.into(),
     };
     let mut client = Client::ask(connection, &ask)
+        .map_err(Failure::from)
         .map_err(|failure| explained(connected, Failure { message: format!("{host}: {}", failure.message), ..failure }))?;
     interrupt::under_way();
-    client.ping_idle()?;
+    client.ping_idle(interrupt::cancel())?;
     let about = about(report, host, connected, &ask, &client);
     report.started(&about);
-    let lifeline = connected.lifeline();
-    let outcome = client.run(move || lifeline.holds(), |both| report.interval(both))?;
+    let mut watch = Watch { report, lifeline: connected.lifeline() };
+    let outcome = client.run(interrupt::cancel(), &mut watch)?;
     report.ended(&about, &outcome);
     Ok(match (outcome.interrupted, outcome.first_error()) {
         (true, _) => Exit::Interrupted,
         (false, Some(_)) => Exit::Partial,
         (false, None) => Exit::Done,
     })
+}
+
+/// Shows intervals as they come, and looks after ssh.
+struct Watch<'a> {
+    report: &'a Report<'a>,
+    lifeline: Lifeline,
+}
+
+impl Listener for Watch<'_> {
+    fn interval(&mut self, both: &Both) {
+        self.report.interval(both);
+    }
+
+    fn is_alive(&mut self) -> bool {
+        self.lifeline.holds()
+    }
 }
 
 /// What the arguments ask for.
@@ -114,15 +117,15 @@ fn plan(args: &PerfArgs) -> Result<Plan, Failure> {
             .ok()
             .filter(|&len| len as usize <= MAX_BLOCK)
             .ok_or_else(|| Failure::new(format!("-l {length}: {MAX_BLOCK} bytes are possible at most")))?,
-        amount: measure.bytes.map_or(Amount::Time(sample::micros(measure.time)), |bytes| Amount::Bytes(bytes.as_u64())),
-        omit_us: sample::micros(measure.omit),
+        amount: measure.bytes.map_or(Amount::Time(micros(measure.time)), |bytes| Amount::Bytes(bytes.as_u64())),
+        omit_us: micros(measure.omit),
         // iperf3's way to say: no reports but the last.
-        interval_us: sample::micros(if every.is_zero() { plan::MAX_TIME } else { every }),
-        rate_bps: measure.bitrate.map(haul::BitRate::as_bps).filter(|&bps| bps > 0),
+        interval_us: micros(if every.is_zero() { MAX_TIME } else { every }),
+        rate_bps: measure.bitrate.map(BitRate::as_bps).filter(|&bps| bps > 0),
         mode: measure.mode.to_string().into(),
         tcp: measure.tcp.then(|| TcpPlan { congestion: measure.congestion.clone().map(Into::into) }),
     };
-    plan.check(plan::MAX_TIME).map_err(|error| Failure::new(error).hint("`haul perf --help` tells what is possible"))?;
+    plan.check(MAX_TIME)?;
     Ok(plan)
 }
 
@@ -170,7 +173,7 @@ fn host(args: &PerfArgs) -> Result<Host, Failure> {
     if args.client.is_some() {
         return Ok(Host::Open(host_and_port(&text, args.port)?, args.ssh.key));
     }
-    Ok(Host::Ssh(ssh_host(&text)?))
+    Ok(Host::Ssh(haul_perf::mesh::ssh_host(&text)?))
 }
 
 /// `host`, `host:port`, `[v6]:port`, `v6`.
@@ -193,18 +196,6 @@ fn host_and_port(text: &str, port: u16) -> Result<DaemonHost, Failure> {
     Ok(DaemonHost { host: host.to_owned(), port })
 }
 
-/// `[user@]host` or `[user@]host:port` of ssh.
-fn ssh_host(text: &str) -> Result<SshHost, Failure> {
-    let (user, host) = match text.rsplit_once('@') {
-        Some((user, host)) => (Some(user), host),
-        None => (None, text),
-    };
-    if host.is_empty() || host.starts_with('-') || user.is_some_and(str::is_empty) || host.contains('/') {
-        return Err(Failure::new(format!("{text}: not a host")).hint("write [USER@]HOST, or -c HOST for a running server"));
-    }
-    Ok(SshHost { user: user.map(Into::into), host: host.into(), port: None })
-}
-
 fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, client: &Client) -> About {
     let connection: &Connection = &connected.connection;
     About {
@@ -212,24 +203,12 @@ fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, clie
         addresses: [connected.local_addr(), connection.remote_addr()],
         cookie: ask.cookie.to_string(),
         server_version: client.welcome().version.clone(),
-        systems: [system_info().into(), client.welcome().system.clone()],
+        systems: [system_info(), client.welcome().system.clone()],
         server_key: connection.peer_key().map(|key| key.fingerprint().to_string()),
         title: report.args.show.title.clone(),
         paths: report.args.measure.paths,
-        timestamp: now_unix(),
+        timestamp: clock::unix_seconds(),
     }
-}
-
-/// What `uname -a` says, but for the date.
-pub fn system_info() -> String {
-    let name = rustix::system::uname();
-    let parts = [name.sysname(), name.nodename(), name.release(), name.version(), name.machine()];
-    parts.map(|part| part.to_string_lossy().into_owned()).join(" ")
-}
-
-#[expect(clippy::disallowed_methods, reason = "a report says when it was made")]
-fn now_unix() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
 /// Shows a measurement as the arguments want it.
@@ -334,15 +313,6 @@ mod tests {
         assert_eq!(parsed("fe80::1"), Some(("fe80::1".into(), 9)));
         for wrong in ["", ":70", "far:", "far:0", "far:x", "far:70000", "-x", "me@far", "[::1", "[::1]x"] {
             assert_eq!(parsed(wrong), None, "{wrong}");
-        }
-    }
-
-    #[test]
-    fn hosts_of_ssh() {
-        let host = ssh_host("me@far").expect("a host");
-        assert_eq!((host.user, host.host), (Some("me".into()), "far".into()));
-        for wrong in ["", "@far", "me@", "-oProxyCommand=x", "a/b"] {
-            assert!(ssh_host(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -1,128 +1,58 @@
-//! `haul perf -s`: a server that lets anyone measure, many at once.
-//!
-//! Its key is made at the start and printed; clients may pin it. Whoever comes may only measure, within bounds of time, clients and memory.
+//! `haul perf -s`: a server that lets anyone measure, and what it tells whoever looks after it.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
-use std::time::Duration;
 
-use haul::{Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
-use haul_peer::{GuestMemory, Guests, Limits, keys};
-use haul_units::{BitRate, Bytes};
+use haul::Fingerprint;
+use haul_perf::{Ask, Server, ServerSettings, Visit, Visits};
+use haul_units::{Bytes, Cancel};
 use serde_json::json;
 
-use super::door::Door;
-use super::plan::{MAX_STREAMS, Role};
-use super::session::{Bounds, Measured, serve};
-use super::wire::{Ask, PROTOCOL};
+use super::text::{result_lines, server_line};
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure, chain};
 use crate::{interrupt, output};
 
-/// How often it looks whether it is to end.
-const LOOK: Duration = Duration::from_millis(100);
-
 /// Runs the server.
 pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
-    let identity = Identity::generate();
-    let key = identity.public_key().fingerprint();
-    let config = ServerConfig {
-        protocols: vec![PROTOCOL.to_vec()],
-        admission: keys::admission(true),
-        transport: TransportConfig {
-            // A stream is all that most clients have: it may use all that its client gets.
-            stream_window: args.serve.max_memory.unwrap_or(Bytes::gib(1)),
-            max_streams: u32::from(MAX_STREAMS) + 2,
-            ..TransportConfig::default()
-        },
-        ..ServerConfig::new(identity, PeerTrust::Anyone)
-    };
-    let endpoint = listen(args, &config)?;
-    let address = endpoint.local_addr();
-    let door = Door::open(address, address.port()..=address.port());
+    let server = Server::listen(&settings(args)).map_err(|error| {
+        Failure::new(chain(&error))
+            .hint("is another server running? Name another port with -p PORT, or an address of this machine with -B")
+    })?;
     let voice = Voice { json: args.show.json || args.show.json_stream };
-    voice.listening(address, key, door.as_ref().err());
-    if let Some(advice) = endpoint.buffer_warning() {
+    voice.listening(server.address(), server.key(), server.no_tcp());
+    if let Some(advice) = server.buffer_warning() {
         output::print_hint(&advice);
     }
-    let bounds =
-        Bounds { longest: args.serve.max_time, rate: args.serve.max_bitrate, strangers: true, door: door.ok(), tcp_ports: 0..=0 };
-    let visitors = Visitors {
-        bounds: Arc::new(bounds),
-        served: Arc::default(),
-        guests: Guests::new(
-            Limits { clients: args.serve.max_clients.into(), of_key: usize::MAX, of_address: args.serve.max_per_address.into() },
-            args.serve.max_memory.map_or_else(|| GuestMemory::part_of_machine(4), GuestMemory::Each),
-        ),
-        voice,
-    };
-    let mut number = 0;
-    let input_ended = Arc::new(AtomicBool::new(false));
+    let end = Cancel::new();
+    let ended = end.clone();
+    let _interrupted = interrupt::cancel().on_cancel(move || ended.cancel());
     if args.serve.until_input_ends {
-        let ended = Arc::clone(&input_ended);
+        let ended = end.clone();
         thread::spawn(move || {
             let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
-            ended.store(true, Ordering::Release);
+            ended.cancel();
         });
     }
-    let enough = || args.serve.one_off && visitors.served.load(Ordering::Acquire) > 0;
-    while !interrupt::requested() && !enough() && !input_ended.load(Ordering::Acquire) {
-        match endpoint.accept_stranger_timeout(LOOK) {
-            Ok(Some(connection)) => {
-                number += 1;
-                visitors.welcome(number, connection);
-            }
-            Ok(None) => {}
-            Err(error) => return Err(Failure::new(format!("the socket failed: {error}"))),
-        }
-    }
-    endpoint.close();
+    server.run(&end, Arc::new(voice))?;
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 
-fn listen(args: &PerfArgs, config: &ServerConfig) -> Result<Endpoint, Failure> {
-    let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, args.port), config.clone());
-    let bound = args.bind.map_or_else(|| args.ssh.usual.family().listen(on), on);
-    bound.map_err(|error| {
-        Failure::new(chain(&error))
-            .hint("is another server running? Name another port with -p PORT, or an address of this machine with -B")
-    })
-}
-
-/// Those who are there.
-struct Visitors {
-    bounds: Arc<Bounds>,
-    served: Arc<AtomicUsize>,
-    guests: Guests,
-    voice: Voice,
-}
-
-impl Visitors {
-    /// Serves a client in a thread of its own.
-    fn welcome(&self, number: u64, connection: Connection) {
-        let (served, bounds) = (Arc::clone(&self.served), Arc::clone(&self.bounds));
-        let (voice, guests) = (self.voice, self.guests.clone());
-        thread::spawn(move || {
-            let from = connection.remote_addr();
-            let mut place = None;
-            let measured = serve(&connection, &bounds, interrupt::requested, |ask| {
-                place = Some(guests.admit(&connection).inspect_err(|refusal| {
-                    voice.say(&format!("[{number}] {from}: turned away: {refusal}"));
-                })?);
-                voice.say(&format!("[{number}] {from}: {}", asked(ask)));
-                Ok(())
-            });
-            match measured {
-                Ok(measured) => result_lines(&measured).iter().for_each(|line| voice.say(&format!("[{number}] {line}"))),
-                Err(error) => voice.say(&format!("[{number}] {from}: {error}")),
-            }
-            if place.is_some() {
-                served.fetch_add(1, Ordering::AcqRel);
-            }
-        });
+fn settings(args: &PerfArgs) -> ServerSettings {
+    let serve = &args.serve;
+    ServerSettings {
+        bind: args.bind,
+        family: args.ssh.usual.family(),
+        port: args.port,
+        longest: serve.max_time,
+        rate: serve.max_bitrate,
+        clients: serve.max_clients.into(),
+        clients_of_address: serve.max_per_address.into(),
+        memory: serve.max_memory,
+        one_off: serve.one_off,
+        describe: Some(server_line),
     }
 }
 
@@ -138,22 +68,23 @@ fn asked(ask: &Ask) -> String {
     format!("{what}, {:?}, {amount}{streams}", plan.ways).to_lowercase()
 }
 
-/// What was measured, a line a role.
-pub fn result_lines(measured: &Measured) -> Vec<String> {
-    let line = |total: &super::results::Total| {
-        let bytes = Bytes(total.bytes.iter().sum());
-        let verb = if total.role == Role::Sender { "sent" } else { "received" };
-        let error = total.error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
-        let time = Duration::from_micros(total.time_us);
-        format!("{verb} {bytes} in {:.2} s, {}{error}", time.as_secs_f64(), BitRate::of(bytes, time))
-    };
-    measured.totals.iter().map(line).collect()
-}
-
 /// How the server talks to whoever looks after it: lines for people or for programs.
 #[derive(Debug, Clone, Copy)]
 struct Voice {
     json: bool,
+}
+
+impl Visits for Voice {
+    fn visit(&self, number: u64, from: SocketAddr, visit: &Visit<'_>) {
+        match visit {
+            Visit::Asked(ask) => self.say(&format!("[{number}] {from}: {}", asked(ask))),
+            Visit::TurnedAway(refusal) => self.say(&format!("[{number}] {from}: turned away: {refusal}")),
+            Visit::Measured(measured) => {
+                result_lines(measured).iter().for_each(|line| self.say(&format!("[{number}] {line}")));
+            }
+            Visit::Failed(error) => self.say(&format!("[{number}] {from}: {error}")),
+        }
+    }
 }
 
 impl Voice {

@@ -86,7 +86,7 @@ fn prepare(args: &RemoteArgs) -> Result<(Endpoint, RemoteHello, RangeInclusive<u
     let identity = Identity::generate();
     let server = identity.public_key().fingerprint();
     let config = ServerConfig {
-        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec(), program::PROTOCOL.to_vec(), proxy::PROTOCOL.to_vec()],
+        protocols: vec![PROTOCOL.to_vec(), haul_perf::PROTOCOL.to_vec(), program::PROTOCOL.to_vec(), proxy::PROTOCOL.to_vec()],
         transport: TransportConfig {
             keep_alive: Some(KEEP_ALIVE),
             controller: controller.unwrap_or_default(),
@@ -198,7 +198,7 @@ fn serve(endpoint: &Endpoint, ports: &RangeInclusive<u16>, confined: &Arc<Confin
 /// True if this was what the client had come for, however it went; the client tells its user.
 fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, confined: &Confined, cancel: &Cancel) -> bool {
     let errand = match connection.protocol().as_deref() {
-        Some(perf::PROTOCOL) => Errand::Perf,
+        Some(haul_perf::PROTOCOL) => Errand::Perf,
         Some(proxy::PROTOCOL) => Errand::Proxy,
         Some(program::PROTOCOL) => Errand::Tunnel,
         _ => Errand::Cp,
@@ -206,7 +206,7 @@ fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, confined: &
     let refusal = confined.refuses(errand);
     match errand {
         Errand::Perf => match refusal {
-            Some(refusal) => perf::refuse(&connection, &refusal),
+            Some(refusal) => haul_perf::refuse(&connection, &refusal),
             None => measure_one(&connection, tcp_ports, cancel),
         },
         Errand::Proxy => {
@@ -242,17 +242,12 @@ fn copy_one(connection: Connection, access: &Access, refusal: Option<Refusal>, c
 
 /// As [`serve_one`], for `haul perf`.
 fn measure_one(connection: &Connection, tcp_ports: RangeInclusive<u16>, cancel: &Cancel) -> bool {
-    let (mut asked, cancel) = (false, cancel.clone());
-    let bounds = perf::Bounds::trusted(None, tcp_ports);
-    if let Err(error) = perf::serve(
-        connection,
-        &bounds,
-        move || cancel.is_cancelled(),
-        |_| {
-            asked = true;
-            Ok(())
-        },
-    ) {
+    let mut asked = false;
+    let served = haul_perf::serve(connection, &perf::bounds(None, tcp_ports), cancel, |_| {
+        asked = true;
+        Ok(())
+    });
+    if let Err(error) = served {
         tracing::debug!(%error, "the measurement failed");
     }
     asked

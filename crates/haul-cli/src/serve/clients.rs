@@ -127,9 +127,9 @@ impl Clients {
             warn!(%error, "not locked in");
         }
         let limit = [self.limit, admitted.rights.max_rate].into_iter().flatten().min();
-        if connection.protocol().is_some_and(|protocol| protocol == perf::PROTOCOL) {
+        if connection.protocol().is_some_and(|protocol| protocol == haul_perf::PROTOCOL) {
             return match admitted.refuses(Service::Perf) {
-                Some(refusal) => drop(perf::refuse(&connection, &refusal)),
+                Some(refusal) => drop(haul_perf::refuse(&connection, &refusal)),
                 None => self.measure(&admitted.name, limit, &connection, cancel),
             };
         }
@@ -163,14 +163,13 @@ impl Clients {
 
     /// A client that measures the path: it needs no root, only to be let in.
     fn measure(&self, name: &str, limit: Option<BitRate>, connection: &Connection, cancel: &Cancel) {
-        let (bounds, cancel) = (perf::Bounds::trusted(limit, 0..=0), cancel.clone());
         let mut place = None;
-        let asked = |ask: &perf::Ask| {
+        let asked = |ask: &haul_perf::Ask| {
             place = Some(self.guests.admit(connection)?);
             info!(client = name, version = %ask.version, "measures");
             Ok(())
         };
-        match perf::serve(connection, &bounds, move || cancel.is_cancelled(), asked) {
+        match haul_perf::serve(connection, &perf::bounds(limit, 0..=0), cancel, asked) {
             Ok(measured) => perf::result_lines(&measured).iter().for_each(|line| info!(client = name, "{line}")),
             Err(error) => info!(client = name, %error, "the measurement failed"),
         }

@@ -27,7 +27,7 @@ use self::user::User;
 use crate::args::ServeArgs;
 use crate::exit::{Exit, Failure};
 use crate::lock_in::Locked;
-use crate::{interrupt, logging, perf};
+use crate::{interrupt, logging};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(250);
@@ -119,7 +119,7 @@ fn drop_to(user: &User, state: &StateDir) -> Result<(), Failure> {
 fn listen(address: SocketAddr, identity: Identity, state: &StateDir) -> Result<Endpoint, Failure> {
     let config = ServerConfig {
         reset_key: keys::reset_key(&identity, "serve", Some(address.ip()), address.port()),
-        protocols: vec![PROTOCOL.to_vec(), perf::PROTOCOL.to_vec()],
+        protocols: vec![PROTOCOL.to_vec(), haul_perf::PROTOCOL.to_vec()],
         ..ServerConfig::new(identity, keys::may_knock(Some(state)))
     };
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, address.port()), config.clone());

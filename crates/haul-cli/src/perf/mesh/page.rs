@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
+use haul_perf::mesh::{Cell, Matrix, Pair, Run};
 use haul_units::BitRate;
 
-use super::matrix::{Cell, Matrix, Pair, Run, megabits};
+use super::table::megabits;
 
 /// Width and height of a plot, and of it what the curves have; the rest is for the words above and below.
 const PLOT: (f64, f64) = (230.0, 112.0);
@@ -58,7 +59,7 @@ fn heat_map(matrix: &Matrix, html: &mut String) {
         for cell in row {
             let _ = match cell {
                 None => write!(html, "<td class=\"none\">&ndash;</td>"),
-                Some(Err(why)) => write!(html, "<td class=\"x\" title=\"{}\">x</td>", escaped(why)),
+                Some(Err(why)) => write!(html, "<td class=\"x\" title=\"{}\">x</td>", escaped(&why.to_string())),
                 Some(Ok(pair)) => write!(
                     html,
                     "<td style=\"background:{}\" title=\"{}\"><b>{:.2}</b><br>{} / {}</td>",
@@ -103,9 +104,12 @@ fn failures(matrix: &Matrix, html: &mut String) {
         .pairs()
         .into_iter()
         .filter_map(|(from, to, cell)| match cell {
-            Some(Err(why)) => {
-                Some(format!("<li>{} to {}: {}</li>", escaped(&matrix.names[from]), escaped(&matrix.names[to]), escaped(why)))
-            }
+            Some(Err(why)) => Some(format!(
+                "<li>{} to {}: {}</li>",
+                escaped(&matrix.names[from]),
+                escaped(&matrix.names[to]),
+                escaped(&why.to_string())
+            )),
             _ => None,
         })
         .collect();
@@ -158,7 +162,7 @@ const LEGEND: &str = "<p class=\"legend\">TCP faster <span style=\"background:#f
 
 #[cfg(test)]
 mod tests {
-    use super::super::matrix::tests::example;
+    use super::super::table::tests::example;
     use super::*;
 
     #[test]

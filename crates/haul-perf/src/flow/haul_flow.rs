@@ -7,8 +7,8 @@ use std::thread;
 use haul::{BlockReceiver, BlockSender, Connection, ConnectionError, Distributions, SharedBytes, StreamError};
 
 use super::{Event, Events, Flow, Portions, Quota, incompressible};
-use crate::perf::plan::Plan;
-use crate::perf::sample::PathSample;
+use crate::plan::Plan;
+use crate::sample::PathSample;
 
 /// Sends blocks.
 pub struct HaulSender {

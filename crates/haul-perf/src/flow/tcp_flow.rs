@@ -14,8 +14,8 @@ use super::info::{congestion_of, sample, sent_once};
 use super::{Event, Events, Flow, Portions, Quota, incompressible};
 
 use crate::clock;
-use crate::perf::plan::Plan;
-use crate::perf::sample::PathSample;
+use crate::plan::Plan;
+use crate::sample::PathSample;
 
 /// Sends on connections.
 pub struct TcpSender {

@@ -1,23 +1,24 @@
 //! The client's side of one measurement: asks, plays its roles, and puts its counts and the server's together.
 
 use std::collections::BTreeMap;
-use std::io::BufReader;
+use std::io::{self, BufReader};
 use std::net::SocketAddr;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use haul::{Connection, SendStream};
+use haul_peer::Refusal;
+use haul_units::{Cancel, PeerText};
 
+use super::clock;
 use super::door::knock;
-use super::flow::set_congestion;
+use super::flow::{CongestionError, set_congestion};
 use super::plan::{Direction, Plan, Role};
 use super::results::{Both, Done, Interval, Outcome, Pings, Total};
 use super::roles::{Carrier, Roles, Told};
 use super::sample::CpuWatch;
 use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Message, Welcome, receive, send};
-use crate::exit::Failure;
-use crate::{clock, interrupt};
 
 /// How long the server may take to say its last word, beyond the measurement's own time.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -29,6 +30,95 @@ const PING_INTERVAL: Duration = Duration::from_millis(20);
 const LOADED_PING_INTERVAL: Duration = Duration::from_millis(50);
 /// Idle pings end after this, however few have come back.
 const IDLE_TIME: Duration = Duration::from_secs(2);
+
+/// Why there are no results. What went wrong in a measurement that has some is in [`Total::error`].
+#[derive(Debug, thiserror::Error)]
+pub enum MeasureError {
+    /// The connection failed when something was to be said, heard or opened.
+    #[error("the connection failed: {0}")]
+    Connection(#[source] io::Error),
+    /// It ended before the load.
+    #[error("{0}")]
+    EndedIdle(#[source] Gone),
+    /// It ended under load.
+    #[error("the connection ended: {0}")]
+    Ended(#[source] Gone),
+    /// The server does not want to.
+    #[error("{0}")]
+    Refused(#[source] Refusal),
+    /// The server left when it was asked.
+    #[error("the server ended the connection without an answer")]
+    NoAnswer,
+    /// The server gave up, for this reason.
+    #[error("the server: {0}")]
+    Server(PeerText),
+    /// The server has kept its results for itself.
+    #[error("the server has not told its results")]
+    NoResults,
+    /// TCP was to be measured, and the server does not say where it takes it.
+    #[error("the server names no TCP port")]
+    NoTcpPort,
+    /// TCP does not get through, though haul's UDP does.
+    #[error("TCP to {to}: {source}")]
+    Tcp {
+        /// Where to.
+        to: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// This system's TCP does not have the congestion control of the plan.
+    #[error(transparent)]
+    Congestion(#[from] CongestionError),
+    /// What the connection depends on is gone ([`Listener::is_alive`]).
+    #[error("ssh has ended, and the far side with it")]
+    FarSideEnded,
+    /// A thread of this side has ended before its time.
+    #[error("the measurement was given up")]
+    GivenUp,
+}
+
+/// How the server's control stream ended.
+#[derive(Debug, thiserror::Error)]
+pub enum Gone {
+    /// In order, but before its time.
+    #[error("the server ended the connection")]
+    Finished,
+    /// With the connection, or with words that make no sense.
+    #[error("{0}")]
+    Failed(#[source] io::Error),
+}
+
+/// Hears of a measurement while it runs, in the thread that called [`Client::run`]. A closure that takes intervals is one.
+pub trait Listener {
+    /// Both ends have told of an interval of one direction.
+    fn interval(&mut self, both: &Both);
+
+    /// Whether what the connection depends on still runs, for instance ssh; the measurement is given up when it does not. Asked some 40 times a second.
+    fn is_alive(&mut self) -> bool {
+        true
+    }
+}
+
+impl<F: FnMut(&Both)> Listener for F {
+    fn interval(&mut self, both: &Both) {
+        self(both);
+    }
+}
+
+/// Measures over a connection whose protocol is [`PROTOCOL`](crate::PROTOCOL), from the question to the results: the steps of a [`Client`] in one call.
+///
+/// It takes as long as the plan and a few round trips; a server that has nothing to say for 20 s more ends it. Once `cancel` is cancelled it ends soon, with the
+/// results so far ([`Outcome::interrupted`]). The connection is closed at the end.
+pub fn measure(
+    connection: &Connection,
+    plan: &Plan,
+    cancel: &Cancel,
+    listener: &mut impl Listener,
+) -> Result<Outcome, MeasureError> {
+    let mut client = Client::ask(connection, &Ask::new(plan.clone()))?;
+    client.ping_idle(cancel)?;
+    client.run(cancel, listener)
+}
 
 /// Pings on their way.
 #[derive(Debug, Default)]
@@ -56,10 +146,13 @@ impl Flying {
 enum News {
     Local(Told),
     Remote(Message),
-    Gone(String),
+    Gone(Gone),
 }
 
 /// A measurement that the server has agreed to.
+///
+/// [`ask`](Self::ask), then [`ping_idle`](Self::ping_idle) if wanted, then [`run`](Self::run). One that is dropped before has measured nothing; the server ends it
+/// when the connection is closed, or after half a minute.
 pub struct Client {
     connection: Connection,
     plan: Plan,
@@ -73,19 +166,16 @@ pub struct Client {
 
 impl Client {
     /// Asks the server.
-    pub fn ask(connection: &Connection, ask: &Ask) -> Result<Self, Failure> {
-        let lost = |error: &dyn std::fmt::Display| Failure::new(format!("the connection failed: {error}"));
-        let (mut control, incoming) = connection.open_bi().map_err(|error| lost(&error))?;
+    pub fn ask(connection: &Connection, ask: &Ask) -> Result<Self, MeasureError> {
+        let (mut control, incoming) = connection.open_bi().map_err(io::Error::from).map_err(MeasureError::Connection)?;
         control.set_priority(u8::MAX);
-        send(&mut control, ask).map_err(|error| lost(&error))?;
+        send(&mut control, ask).map_err(MeasureError::Connection)?;
         let mut incoming = BufReader::new(incoming);
         let welcome = match receive::<Answer>(&mut incoming) {
             Ok(Some(Answer::Welcome(welcome))) => welcome,
-            Ok(Some(Answer::Refused(refusal))) => {
-                return Err(Failure { message: refusal.error.into(), hint: refusal.hint.map(String::from) });
-            }
-            Ok(None) => return Err(Failure::new("the server ended the connection without an answer")),
-            Err(error) => return Err(lost(&error)),
+            Ok(Some(Answer::Refused(refusal))) => return Err(MeasureError::Refused(refusal)),
+            Ok(None) => return Err(MeasureError::NoAnswer),
+            Err(error) => return Err(MeasureError::Connection(error)),
         };
         let (tell, news) = mpsc::channel();
         let remote = tell.clone();
@@ -93,8 +183,8 @@ impl Client {
             loop {
                 let news = match receive(&mut incoming) {
                     Ok(Some(message)) => News::Remote(message),
-                    Ok(None) => News::Gone("the server ended the connection".to_owned()),
-                    Err(error) => News::Gone(error.to_string()),
+                    Ok(None) => News::Gone(Gone::Finished),
+                    Err(error) => News::Gone(Gone::Failed(error)),
                 };
                 let over = matches!(news, News::Gone(_));
                 if remote.send(news).is_err() || over {
@@ -112,7 +202,7 @@ impl Client {
     }
 
     /// Pings on the idle path: what a round trip takes without load.
-    pub fn ping_idle(&mut self) -> Result<(), Failure> {
+    pub fn ping_idle(&mut self, cancel: &Cancel) -> Result<(), MeasureError> {
         let deadline = clock::now() + IDLE_TIME;
         for left in (0..IDLE_PINGS).rev() {
             let ping = self.flying.leave();
@@ -125,12 +215,12 @@ impl Client {
                         let took = self.flying.came_back(number);
                         self.pings.idle.extend(took);
                     }
-                    Ok(News::Gone(why)) => return Err(Failure::new(why)),
+                    Ok(News::Gone(why)) => return Err(MeasureError::EndedIdle(why)),
                     Err(RecvTimeoutError::Timeout) => break,
                     _ => {}
                 }
             }
-            if clock::now() >= deadline || interrupt::requested() {
+            if clock::now() >= deadline || cancel.is_cancelled() {
                 break;
             }
             clock::pause(next.saturating_duration_since(clock::now()));
@@ -140,22 +230,20 @@ impl Client {
         Ok(())
     }
 
-    fn say(&mut self, message: &Message) -> Result<(), Failure> {
-        send(&mut self.control, message).map_err(|error| Failure::new(format!("the connection failed: {error}")))
+    fn say(&mut self, message: &Message) -> Result<(), MeasureError> {
+        send(&mut self.control, message).map_err(MeasureError::Connection)
     }
 
     /// Connects what the plan needs beside the connection itself.
-    fn carrier(&self) -> Result<Carrier, Failure> {
+    fn carrier(&self) -> Result<Carrier, MeasureError> {
         let Some(tcp) = &self.plan.tcp else { return Ok(Carrier::Haul) };
-        let port = self.welcome.tcp_port.ok_or_else(|| Failure::new("the server names no TCP port"))?;
+        let port = self.welcome.tcp_port.ok_or(MeasureError::NoTcpPort)?;
         let to = SocketAddr::new(self.connection.remote_addr().ip().to_canonical(), port);
         let (mut up, mut down) = (Vec::new(), Vec::new());
         for &direction in self.plan.ways.directions() {
             for stream in 0..self.plan.streams {
-                let connected = knock(to, &self.welcome.tcp_cookie, direction, stream).map_err(|error| {
-                    Failure::new(format!("TCP to {to}: {error}"))
-                        .hint("haul's own UDP gets through; a firewall may block this TCP port")
-                })?;
+                let connected =
+                    knock(to, &self.welcome.tcp_cookie, direction, stream).map_err(|source| MeasureError::Tcp { to, source })?;
                 if let Some(name) = tcp.congestion.as_deref().filter(|_| direction == Direction::Up) {
                     set_congestion(&connected, name)?;
                 }
@@ -165,8 +253,8 @@ impl Client {
         Ok(Carrier::Tcp { up, down })
     }
 
-    /// Measures. `show` gets each interval when both ends have told theirs; `alive` says whether what the connection depends on still runs.
-    pub fn run(mut self, alive: impl Fn() -> bool, mut show: impl FnMut(&Both)) -> Result<Outcome, Failure> {
+    /// Measures, and closes the connection. Once `cancel` is cancelled both sides end their roles, and the results so far are told.
+    pub fn run(mut self, cancel: &Cancel, listener: &mut impl Listener) -> Result<Outcome, MeasureError> {
         let mut carrier = self.carrier()?;
         let mut roles = Roles::default();
         let cpu = CpuWatch::start();
@@ -186,7 +274,7 @@ impl Client {
             match self.news.recv_timeout(LOADED_PING_INTERVAL / 2) {
                 Ok(News::Remote(Message::Started)) => self.play(&mut roles, &mut carrier, (Direction::Down, Role::Receiver))?,
                 Ok(News::Remote(Message::Interval(interval)) | News::Local(Told::Interval(interval))) => {
-                    state.add(interval).iter().for_each(&mut show);
+                    state.add(interval).iter().for_each(|both| listener.interval(both));
                 }
                 Ok(News::Remote(Message::Total(total)) | News::Local(Told::Total(total))) => state.totals.push(total),
                 Ok(News::Remote(Message::Pong(number))) => {
@@ -194,25 +282,25 @@ impl Client {
                     self.pings.loaded.extend(took);
                 }
                 Ok(News::Remote(Message::Done(done))) => state.done = Some(done),
-                Ok(News::Remote(Message::Failed(why))) => return Err(self.abort(Failure::new(format!("the server: {why}")))),
+                Ok(News::Remote(Message::Failed(why))) => return Err(self.abort(MeasureError::Server(why))),
                 Ok(News::Remote(_)) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(News::Gone(why)) => return Err(self.abort(Failure::new(format!("the connection ended: {why}")))),
-                Err(RecvTimeoutError::Disconnected) => return Err(Failure::new("the measurement was given up")),
+                Ok(News::Gone(why)) => return Err(self.abort(MeasureError::Ended(why))),
+                Err(RecvTimeoutError::Disconnected) => return Err(MeasureError::GivenUp),
             }
-            if interrupt::requested() && !state.interrupted {
+            if cancel.is_cancelled() && !state.interrupted {
                 state.interrupted = true;
                 roles.stop();
                 self.say(&Message::Stop)?;
                 deadline = Some(clock::now() + PATIENCE);
             }
             if deadline.is_some_and(|deadline| clock::now() > deadline) {
-                return Err(self.abort(Failure::new("the server has not told its results")));
+                return Err(self.abort(MeasureError::NoResults));
             }
-            if !alive() {
-                return Err(self.abort(Failure::new("ssh has ended, and the far side with it")));
+            if !listener.is_alive() {
+                return Err(self.abort(MeasureError::FarSideEnded));
             }
         }
-        state.flush().iter().for_each(&mut show);
+        state.flush().iter().for_each(|both| listener.interval(both));
         let cpu = cpu.read();
         // The measurement is complete whether or not the server hears of it.
         let _ = send(&mut self.control, &Message::Results(state.totals.clone()));
@@ -228,15 +316,15 @@ impl Client {
         })
     }
 
-    fn play(&self, roles: &mut Roles, carrier: &mut Carrier, which: (Direction, Role)) -> Result<(), Failure> {
+    fn play(&self, roles: &mut Roles, carrier: &mut Carrier, which: (Direction, Role)) -> Result<(), MeasureError> {
         let tell = self.tell.clone();
         let started = roles.start(&self.connection, carrier, &self.plan, which, move |told| drop(tell.send(News::Local(told))));
-        started.map_err(|error| Failure::new(format!("the connection failed: {error}")))
+        started.map_err(io::Error::from).map_err(MeasureError::Connection)
     }
 
-    fn abort(&self, failure: Failure) -> Failure {
-        self.connection.close(CLOSE_ABORTED, &failure.message);
-        failure
+    fn abort(&self, error: MeasureError) -> MeasureError {
+        self.connection.close(CLOSE_ABORTED, &error.to_string());
+        error
     }
 }
 
@@ -303,7 +391,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf::plan::{Amount, Ways};
+    use crate::plan::{Amount, Ways};
 
     fn interval(role: Role, index: u32, bytes: u64) -> Interval {
         Interval {

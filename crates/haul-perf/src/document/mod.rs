@@ -10,12 +10,12 @@ mod fill;
 use std::net::{IpAddr, SocketAddr};
 
 use haul_units::PeerText;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::spread::Class;
 
 /// All of one measurement.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     /// What was known before the first byte.
     pub start: Start,
@@ -24,13 +24,13 @@ pub struct Document {
     /// The totals.
     pub end: End,
     /// The title that the user gave.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The server's own output, if it was asked for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_output_text: Option<String>,
     /// What went wrong, where there are results all the same.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<PeerText>,
 }
 
@@ -58,7 +58,7 @@ pub struct About {
 }
 
 /// `start`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Start {
     /// The streams, with the addresses of the connection that they share.
     pub connected: Vec<Connected>,
@@ -83,12 +83,12 @@ pub struct Start {
     /// What iperf3 does not have.
     pub haul: HaulStart,
     /// The title that the user gave.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
 }
 
 /// One stream's ends.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Connected {
     /// Number of the stream, from 1.
     pub socket: u32,
@@ -103,7 +103,7 @@ pub struct Connected {
 }
 
 /// A moment.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Timestamp {
     /// In the form of HTTP, UTC.
     pub time: String,
@@ -114,7 +114,7 @@ pub struct Timestamp {
 }
 
 /// The server, as the user named it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ConnectingTo {
     /// Its name.
     pub host: String,
@@ -123,10 +123,10 @@ pub struct ConnectingTo {
 }
 
 /// The plan, as iperf3 tells it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TestStart {
     /// What reads iperf3's JSON knows TCP, UDP and SCTP: haul's figures have the form of TCP's.
-    pub protocol: String,
+    pub protocol: &'static str,
     /// Streams each way.
     pub num_streams: u16,
     /// Bytes handed over at once.
@@ -154,10 +154,10 @@ pub struct TestStart {
 }
 
 /// What iperf3 does not have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HaulStart {
     /// `haul` or `tcp`.
-    pub transport: String,
+    pub transport: &'static str,
     /// Congestion control of haul.
     pub mode: PeerText,
     /// Paths that were asked for.
@@ -171,20 +171,20 @@ pub struct HaulStart {
 }
 
 /// One interval, all directions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct IntervalRecord {
     /// Each stream of each direction.
     pub streams: Vec<StreamInterval>,
     /// All streams: of the only direction, or of the one to the server.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sum: Option<SumInterval>,
     /// All streams from the server, where both send.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_bidir_reverse: Option<SumInterval>,
 }
 
 /// Bytes in a time.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Rates {
     /// Beginning, since the start or the end of what is omitted.
     pub start: f64,
@@ -203,7 +203,7 @@ pub struct Rates {
 }
 
 /// One stream in one interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamInterval {
     /// Number of the stream.
     pub socket: u32,
@@ -219,7 +219,7 @@ pub struct StreamInterval {
 }
 
 /// All streams of a direction in one interval.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SumInterval {
     /// Their bytes.
     #[serde(flatten)]
@@ -232,27 +232,27 @@ pub struct SumInterval {
 }
 
 /// `end`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct End {
     /// Each stream of each direction.
     pub streams: Vec<StreamEnds>,
     /// What has left.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_sent: Option<SumTotal>,
     /// What has arrived: the result.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received: Option<SumTotal>,
     /// What has left the server, where both send.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_sent_bidir_reverse: Option<SumTotal>,
     /// What has arrived from it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sum_received_bidir_reverse: Option<SumTotal>,
     /// Congestion control of the sender: of the client, where both send.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sender_tcp_congestion: Option<PeerText>,
     /// Congestion control of the server, where both send.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver_tcp_congestion: Option<PeerText>,
     /// How long things took.
     pub latency_us: Latency,
@@ -261,7 +261,7 @@ pub struct End {
 }
 
 /// One stream at its two ends.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamEnds {
     /// What has left; nothing if its total is not known.
     pub sender: Option<StreamTotal>,
@@ -270,7 +270,7 @@ pub struct StreamEnds {
 }
 
 /// Bytes in all the time that counts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TotalRates {
     /// Always 0.
     pub start: u64,
@@ -287,7 +287,7 @@ pub struct TotalRates {
 }
 
 /// One stream at one end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StreamTotal {
     /// Number of the stream.
     pub socket: u32,
@@ -306,7 +306,7 @@ pub struct StreamTotal {
 }
 
 /// All streams of a direction at one end.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SumTotal {
     /// Their bytes.
     #[serde(flatten)]
@@ -317,7 +317,7 @@ pub struct SumTotal {
 }
 
 /// What a sender knows of its paths: nothing in what a receiver tells.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Paths {
     /// What became of the packets.
     #[serde(flatten)]
@@ -334,7 +334,7 @@ pub struct Paths {
 }
 
 /// What became of packets; segments for TCP.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Counters {
     /// Taken for lost; for TCP sent again.
     pub retransmits: u64,
@@ -351,7 +351,7 @@ pub struct Counters {
 }
 
 /// How a path was, in the terms of iperf3.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Gauges {
     /// Congestion window, in bytes.
     pub snd_cwnd: u64,
@@ -360,15 +360,15 @@ pub struct Gauges {
     /// Packet size in bytes: UDP payload, for TCP its segment.
     pub pmtu: u64,
     /// The receiver's window, which only TCP knows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub snd_wnd: Option<u64>,
     /// Mean deviation of the round-trip time, which only TCP knows.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub rttvar: Option<u64>,
 }
 
 /// iperf3's summary of a stream's intervals.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OverTime {
     /// Largest congestion window, in bytes.
     pub max_snd_cwnd: u64,
@@ -381,16 +381,16 @@ pub struct OverTime {
 }
 
 /// What sending waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Waiting {
     /// What for most; `processor` where it hardly waited.
-    pub limit: String,
+    pub limit: &'static str,
     /// For how long.
     pub waits_us: WaitsUs,
 }
 
 /// Time that sending waited.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WaitsUs {
     /// For something to send.
     pub application: u64,
@@ -403,7 +403,7 @@ pub struct WaitsUs {
 }
 
 /// What haul knows of a path beside iperf3's terms.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Details {
     /// Shortest round-trip time of late.
     pub min_rtt: u64,
@@ -416,17 +416,17 @@ pub struct Details {
     /// Rate at which what is sent arrives.
     pub delivery_rate: u64,
     /// 99 of 100 bursts had at most so many packets.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub burst_p99_packets: Option<u64>,
     /// Phase of the congestion control.
     pub phase: PeerText,
     /// Each of several paths, if there are several.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<OnePath>,
 }
 
 /// One of the several paths of a connection; bytes are UDP payload.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OnePath {
     /// Its number.
     pub path: u8,
@@ -451,22 +451,22 @@ pub struct OnePath {
 }
 
 /// Round-trip times idle and loaded, and what the packets of each direction went through.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Latency {
     /// Pings before the load.
     pub idle_ping: Percentiles,
     /// Pings while data flows.
     pub loaded_ping: Percentiles,
     /// To the server, over haul.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_to_server: Option<DirectionLatency>,
     /// From the server, over haul.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub server_to_client: Option<DirectionLatency>,
 }
 
 /// What the packets of one direction went through.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DirectionLatency {
     /// Round-trip times.
     pub rtt: Percentiles,
@@ -479,7 +479,7 @@ pub struct DirectionLatency {
 }
 
 /// Percentiles of a quantity; none without values.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Percentiles {
     /// How many values.
     pub count: u64,
@@ -498,7 +498,7 @@ pub struct Percentiles {
 }
 
 /// Processor time as a part of the time that passed, in percent; two busy processors are 200.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct CpuUtilization {
     /// This side, all of it.
     pub host_total: f64,

@@ -12,19 +12,18 @@ use std::thread;
 use std::time::Duration;
 
 use haul::{BitRate, Connection, ControllerChoice, RecvStream, SendStream};
+use haul_cc::ParseControllerError;
 use haul_peer::Refusal;
-use haul_units::PeerText;
+use haul_units::{Cancel, PeerText};
 
 use super::door::{COOKIE_BYTES, Door};
-use super::flow::set_congestion;
-use super::plan::{Direction, MAX_TIME, Role};
+use super::flow::{CongestionError, set_congestion};
+use super::plan::{Direction, MAX_TIME, PlanError, Role};
 use super::results::{Done, Total};
 use super::roles::{Carrier, Roles, Told};
 use super::sample::CpuWatch;
-use super::text;
 use super::wire::{Answer, Ask, CLOSE_ABORTED, CLOSE_DONE, Message, Welcome, receive, send};
 use crate::clock;
-use crate::exit::Failure;
 
 /// How long a client may take to ask, to start, and to part.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -44,47 +43,117 @@ pub struct Bounds {
     pub strangers: bool,
     /// Where TCP connections are taken; without it, on a port of their own for each measurement.
     pub door: Option<Door>,
-    /// The ports for that.
+    /// The ports for that; any free one for 0..=0.
     pub tcp_ports: RangeInclusive<u16>,
+    /// How the server's own output puts what a role tells, for a client that asks for that output; without it there is none.
+    pub describe: Option<fn(&Told) -> String>,
 }
 
 impl Bounds {
-    /// For clients that have proved who they are.
+    /// For clients that have proved who they are: as long as they like, by any mode.
     pub const fn trusted(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Self {
-        Self { longest: MAX_TIME, rate, strangers: false, door: None, tcp_ports }
+        Self { longest: MAX_TIME, rate, strangers: false, door: None, tcp_ports, describe: None }
     }
 
     /// Whether the server's data may be sent by this algorithm.
     ///
     /// All but `fixed:RATE` give way to others, sooner or later: any client may have them. A fixed rate takes what it was given from
     /// everybody on the way, so a stranger has only what the operator has said to be bearable.
-    fn admit(&self, mode: ControllerChoice) -> Result<(), Failure> {
+    fn admit(&self, mode: ControllerChoice) -> Result<(), PlanRefused> {
         let ControllerChoice::Fixed(wanted) = mode else { return Ok(()) };
         match self.rate {
             _ if !self.strangers => Ok(()),
             Some(most) if wanted <= most => Ok(()),
-            Some(most) => Err(Failure::new(format!("the server sends at {most} at most, so not at a fixed rate of {wanted}"))
-                .hint("ask for a lower rate, or for a mode that finds the rate itself")),
-            None => {
-                Err(Failure::new("the server sends at a fixed rate to nobody whom it does not know: that gives way to no one")
-                    .hint("choose another --mode; or its operator sets a bound, --max-bitrate, below which it may"))
-            }
+            Some(most) => Err(PlanRefused::FixedRate { wanted, most }),
+            None => Err(PlanRefused::FixedRateForStranger),
         }
     }
 
     /// Whether the kernel's TCP may send by this algorithm. Only one that is there already: asking a root's kernel for another one loads a module
     /// of that name.
-    fn admit_congestion(&self, name: &str) -> Result<(), Failure> {
+    fn admit_congestion(&self, name: &str) -> Result<(), PlanRefused> {
         let list = if self.strangers { "allowed" } else { "available" };
         let text = fs::read_to_string(format!("/proc/sys/net/ipv4/tcp_{list}_congestion_control")).unwrap_or_default();
         if is_listed(name, &text) {
             return Ok(());
         }
-        Err(Failure::new(format!("the server has no TCP congestion control `{name}` for this")).hint(format!(
-            "it has: {}; for others its operator loads the module and adds the name to net.ipv4.tcp_allowed_congestion_control",
-            text.trim()
-        )))
+        Err(PlanRefused::Congestion { name: name.into(), listed: text.trim().to_owned() })
     }
+}
+
+/// Why a server does not go along with a plan.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanRefused {
+    /// Nobody would.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
+    /// A congestion control that this version does not know.
+    #[error("on the server: {0}")]
+    Mode(#[source] ParseControllerError),
+    /// A fixed rate above the operator's bound.
+    #[error("the server sends at {most} at most, so not at a fixed rate of {wanted}")]
+    FixedRate {
+        /// What was asked for.
+        wanted: BitRate,
+        /// The bound.
+        most: BitRate,
+    },
+    /// A fixed rate, where the operator has set no bound.
+    #[error("the server sends at a fixed rate to nobody whom it does not know: that gives way to no one")]
+    FixedRateForStranger,
+    /// A congestion control of the kernel's TCP that is not there for this client.
+    #[error("the server has no TCP congestion control `{name}` for this")]
+    Congestion {
+        /// What was asked for.
+        name: PeerText,
+        /// What there is, with blanks between.
+        listed: String,
+    },
+    /// No TCP port can be had.
+    #[error("the server cannot listen on TCP: {0}")]
+    Listen(#[source] io::Error),
+    /// The system has no randomness.
+    #[error("the server: {0}")]
+    Cookie(#[source] io::Error),
+}
+
+impl From<PlanRefused> for Refusal {
+    fn from(refused: PlanRefused) -> Self {
+        let hint = match &refused {
+            PlanRefused::FixedRate { .. } => Some("ask for a lower rate, or for a mode that finds the rate itself".into()),
+            PlanRefused::FixedRateForStranger => {
+                Some("choose another --mode; or its operator sets a bound, --max-bitrate, below which it may".into())
+            }
+            PlanRefused::Congestion { listed, .. } => Some(PeerText::from(format!(
+                "it has: {listed}; for others its operator loads the module and adds the name to net.ipv4.tcp_allowed_congestion_control"
+            ))),
+            PlanRefused::Plan(_) | PlanRefused::Mode(_) | PlanRefused::Listen(_) | PlanRefused::Cookie(_) => None,
+        };
+        Self { error: refused.to_string().into(), hint }
+    }
+}
+
+/// Why a client was not served to the end.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// It was turned away, and has been told so.
+    #[error("{0}")]
+    Refused(#[source] Refusal),
+    /// The connection failed, or what came over it made no sense.
+    #[error(transparent)]
+    Connection(#[from] io::Error),
+    /// The client said something that has no place here.
+    #[error("an unexpected message")]
+    Unexpected,
+}
+
+/// Why TCP cannot carry the data.
+#[derive(Debug, thiserror::Error)]
+enum CarrierError {
+    #[error("not all TCP connections arrived")]
+    Missing,
+    #[error(transparent)]
+    Congestion(#[from] CongestionError),
 }
 
 /// One measurement that a client made.
@@ -94,28 +163,28 @@ pub struct Measured {
     pub totals: Vec<Total>,
 }
 
-/// Serves the one measurement that a connection is for. `asked` hears of a plan that is within bounds, and may still refuse it; `ending` says when there is no more time.
+/// Serves the one measurement that a connection is for. `asked` hears of a plan that is within bounds, and may still refuse it; once `cancel` is cancelled the
+/// connection is closed.
 pub fn serve(
     connection: &Connection,
     bounds: &Bounds,
-    ending: impl Fn() -> bool + Send + 'static,
+    cancel: &Cancel,
     asked: impl FnOnce(&Ask) -> Result<(), Refusal>,
-) -> io::Result<Measured> {
-    let guard = Guard::start(connection, PATIENCE, ending);
-    let (mut control, incoming) = connection.accept_bi()?;
+) -> Result<Measured, ServeError> {
+    let guard = Guard::start(connection, PATIENCE, cancel.clone());
+    let (mut control, incoming) = connection.accept_bi().map_err(io::Error::from)?;
     control.set_priority(u8::MAX);
     let mut incoming = BufReader::new(incoming);
-    let ask: Ask = receive(&mut incoming)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let ask: Ask = receive(&mut incoming)?.ok_or_else(|| io::Error::from(io::ErrorKind::UnexpectedEof))?;
     let session = Session::prepare(connection, bounds, ask).map_err(Refusal::from);
     let session = match session.and_then(|session| asked(&session.ask).map(|()| session)) {
         Ok(session) => session,
         Err(refusal) => {
             let error = refusal.clone();
             send(&mut control, &Answer::Refused(refusal))?;
-            control.finish()?;
-            control.wait_acknowledged()?;
+            control.finish().and_then(|()| control.wait_acknowledged()).map_err(io::Error::from)?;
             connection.closed();
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+            return Err(ServeError::Refused(error));
         }
     };
     send(&mut control, &Answer::Welcome(session.welcome()))?;
@@ -124,7 +193,7 @@ pub fn serve(
 
 /// Tells a client that it may not measure here; false if it did not ask.
 pub fn refuse(connection: &Connection, refusal: &Refusal) -> bool {
-    let _guard = Guard::start(connection, PATIENCE, || false);
+    let _guard = Guard::start(connection, PATIENCE, Cancel::new());
     let hear = || {
         let (control, incoming) = connection.accept_bi()?;
         let _: Option<Ask> = receive(&mut BufReader::new(incoming))?;
@@ -150,13 +219,14 @@ struct Session {
     longest: Duration,
     door: Option<Door>,
     tcp_cookie: String,
+    describe: Option<fn(&Told) -> String>,
 }
 
 impl Session {
-    fn prepare(connection: &Connection, bounds: &Bounds, ask: Ask) -> Result<Self, Failure> {
+    fn prepare(connection: &Connection, bounds: &Bounds, ask: Ask) -> Result<Self, PlanRefused> {
         let plan = &ask.plan;
-        plan.check(bounds.longest).map_err(Failure::new)?;
-        let mode: ControllerChoice = plan.mode.parse().map_err(|error| Failure::new(format!("on the server: {error}")))?;
+        plan.check(bounds.longest)?;
+        let mode: ControllerChoice = plan.mode.parse().map_err(PlanRefused::Mode)?;
         if plan.ways.contains(Direction::Down) {
             match &plan.tcp {
                 None => bounds.admit(mode)?,
@@ -173,16 +243,17 @@ impl Session {
                 Some(door) => Ok(door.clone()),
                 None => Door::open((IpAddr::from([0_u16; 8]), 0).into(), bounds.tcp_ports.clone()),
             };
-            door = Some(opened.map_err(|error| Failure::new(format!("the server cannot listen on TCP: {error}")))?);
-            tcp_cookie = cookie().map_err(|error| Failure::new(format!("the server: {error}")))?;
+            door = Some(opened.map_err(PlanRefused::Listen)?);
+            tcp_cookie = cookie().map_err(PlanRefused::Cookie)?;
         }
-        Ok(Self { connection: connection.clone(), longest: bounds.longest, ask, door, tcp_cookie })
+        let (connection, describe) = (connection.clone(), bounds.describe);
+        Ok(Self { connection, longest: bounds.longest, ask, door, tcp_cookie, describe })
     }
 
     fn welcome(&self) -> Welcome {
         Welcome {
             version: env!("CARGO_PKG_VERSION").into(),
-            system: super::system_info().into(),
+            system: super::system_info(),
             tcp_port: self.door.as_ref().map(Door::port),
             tcp_cookie: self.tcp_cookie.clone().into(),
         }
@@ -194,7 +265,7 @@ impl Session {
         plan.time().map_or(self.longest + DRAIN, |time| plan.omit() + time) + PATIENCE
     }
 
-    fn run(self, guard: &Guard, control: SendStream, mut incoming: BufReader<RecvStream>) -> io::Result<Measured> {
+    fn run(self, guard: &Guard, control: SendStream, mut incoming: BufReader<RecvStream>) -> Result<Measured, ServeError> {
         let expected = self.door.as_ref().map(|door| door.expect(&self.tcp_cookie));
         let control = Arc::new(Mutex::new(control));
         let tell = |message: &Message| send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), message);
@@ -214,12 +285,12 @@ impl Session {
                     guard.extend(self.allowed());
                     match carrier {
                         Ok(carrier) => played = Some(self.play(carrier, &control)?),
-                        Err(failure) => tell(&Message::Failed(failure.message.into()))?,
+                        Err(error) => tell(&Message::Failed(error.to_string().into()))?,
                     }
                 }
                 Message::Stop => played.iter().for_each(Played::stop),
                 Message::Results(_) => break,
-                _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "an unexpected message")),
+                _ => return Err(ServeError::Unexpected),
             }
         }
         let totals = played.map(Played::end).unwrap_or_default();
@@ -228,8 +299,8 @@ impl Session {
         Ok(Measured { totals })
     }
 
-    fn tcp_carrier(&self, streams: Option<Vec<(Direction, Vec<TcpStream>)>>) -> Result<Carrier, Failure> {
-        let streams = streams.ok_or_else(|| Failure::new("not all TCP connections arrived"))?;
+    fn tcp_carrier(&self, streams: Option<Vec<(Direction, Vec<TcpStream>)>>) -> Result<Carrier, CarrierError> {
+        let streams = streams.ok_or(CarrierError::Missing)?;
         let congestion = self.ask.plan.tcp.as_ref().and_then(|tcp| tcp.congestion.as_deref());
         let (mut up, mut down) = (Vec::new(), Vec::new());
         for (direction, streams) in streams {
@@ -246,6 +317,7 @@ impl Session {
         let cpu = CpuWatch::start();
         let (roles, totals) = (Arc::new(Mutex::new(Roles::default())), Arc::<Mutex<Vec<Total>>>::default());
         let output = Arc::new(Mutex::new(String::new()));
+        let describe = self.describe.filter(|_| self.ask.server_output);
         for &direction in self.ask.plan.ways.directions() {
             let role = if direction == Direction::Up { Role::Receiver } else { Role::Sender };
             if role == Role::Sender {
@@ -253,8 +325,9 @@ impl Session {
             }
             let (control, totals, output) = (Arc::clone(control), Arc::clone(&totals), Arc::clone(&output));
             let tell = move |told: Told| {
-                let line = text::server_line(&told);
-                output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&line);
+                if let Some(describe) = describe {
+                    output.lock().unwrap_or_else(PoisonError::into_inner).push_str(&describe(&told));
+                }
                 let message = match told {
                     Told::Interval(interval) => Message::Interval(interval),
                     Told::Total(total) => {
@@ -308,7 +381,7 @@ struct Guard {
 }
 
 impl Guard {
-    fn start(connection: &Connection, patience: Duration, ending: impl Fn() -> bool + Send + 'static) -> Self {
+    fn start(connection: &Connection, patience: Duration, cancel: Cancel) -> Self {
         let (extend, extended) = mpsc::channel();
         let connection = connection.clone();
         thread::spawn(move || {
@@ -317,7 +390,7 @@ impl Guard {
                 match extended.recv_timeout(LOOK) {
                     Ok(patience) => deadline = clock::now() + patience,
                     Err(mpsc::RecvTimeoutError::Disconnected) => return,
-                    Err(mpsc::RecvTimeoutError::Timeout) if ending() => {
+                    Err(mpsc::RecvTimeoutError::Timeout) if cancel.is_cancelled() => {
                         return connection.close(CLOSE_ABORTED, "the server ends");
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) if clock::now() > deadline => {

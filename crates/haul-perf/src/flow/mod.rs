@@ -13,7 +13,7 @@ use std::sync::{Arc, mpsc};
 use haul::Distributions;
 
 pub use haul_flow::{HaulReceiver, HaulSender};
-pub use info::set_congestion;
+pub use info::{CongestionError, set_congestion};
 pub use tcp_flow::{TcpReceiver, TcpSender};
 
 use self::throttle::Throttle;

@@ -171,7 +171,7 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
-    use crate::perf::plan::{Amount, Ways};
+    use crate::plan::{Amount, Ways};
 
     /// Counts ten bytes a look.
     #[derive(Default)]

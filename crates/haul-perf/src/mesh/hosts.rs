@@ -5,13 +5,10 @@
 //! ```
 
 use std::ffi::OsStr;
-use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use haul_peer::SshHost;
-
-use crate::exit::Failure;
-use crate::perf::ssh_host;
 
 /// One site.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,13 +21,43 @@ pub struct Site {
     pub address: Option<String>,
 }
 
-/// The sites that the arguments name, each with a name of its own.
-pub fn sites(operands: &[impl AsRef<OsStr>]) -> Result<Vec<Site>, Failure> {
+/// Why a list makes no mesh.
+#[derive(Debug, thiserror::Error)]
+pub enum SitesError {
+    /// A file of hosts cannot be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// There are no pairs.
+    #[error("a mesh needs two hosts or more")]
+    TooFew,
+    /// Two have the same name.
+    #[error("two hosts are called `{0}`")]
+    SameName(String),
+    /// This names no host.
+    #[error(transparent)]
+    Host(#[from] NotAHost),
+    /// The name or the address of this one is none.
+    #[error("{0}: not a host")]
+    Site(String),
+}
+
+/// This is not how a host of ssh is named.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}: not a host")]
+pub struct NotAHost(pub String);
+
+/// The sites that are named, or listed in files that are, each with a name of its own.
+pub fn sites(operands: &[impl AsRef<OsStr>]) -> Result<Vec<Site>, SitesError> {
     let mut sites: Vec<Site> = Vec::new();
     for operand in operands {
         let path = Path::new(operand.as_ref());
         if path.is_file() {
-            let text = fs::read_to_string(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+            let text = fs::read_to_string(path).map_err(|source| SitesError::File { path: path.to_owned(), source })?;
             let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
             for line in lines.filter(|line| !line.is_empty()) {
                 sites.push(site(line)?);
@@ -40,19 +67,29 @@ pub fn sites(operands: &[impl AsRef<OsStr>]) -> Result<Vec<Site>, Failure> {
         }
     }
     if sites.len() < 2 {
-        return Err(Failure::new("a mesh needs two hosts or more").hint("name them, or a file with one a line"));
+        return Err(SitesError::TooFew);
     }
     for (index, site) in sites.iter().enumerate() {
         if sites.iter().take(index).any(|other| other.name == site.name) {
-            return Err(
-                Failure::new(format!("two hosts are called `{}`", site.name)).hint("give each a name of its own: NAME=HOST")
-            );
+            return Err(SitesError::SameName(site.name.clone()));
         }
     }
     Ok(sites)
 }
 
-fn site(text: &str) -> Result<Site, Failure> {
+/// `[user@]host` of ssh: what ssh itself would take for an option or a path is none.
+pub fn ssh_host(text: &str) -> Result<SshHost, NotAHost> {
+    let (user, host) = match text.rsplit_once('@') {
+        Some((user, host)) => (Some(user), host),
+        None => (None, text),
+    };
+    if host.is_empty() || host.starts_with('-') || user.is_some_and(str::is_empty) || host.contains('/') {
+        return Err(NotAHost(text.to_owned()));
+    }
+    Ok(SshHost { user: user.map(Into::into), host: host.into(), port: None })
+}
+
+fn site(text: &str) -> Result<Site, SitesError> {
     let (name, rest) = match text.split_once('=') {
         Some((name, rest)) => (Some(name.trim()), rest.trim()),
         None => (None, text),
@@ -64,7 +101,7 @@ fn site(text: &str) -> Result<Site, Failure> {
     let ssh = ssh_host(destination)?;
     let wrong = |address: &String| address.is_empty() || address.starts_with('-') || address.contains(['/', ' ', '@']);
     if address.as_ref().is_some_and(wrong) || name.is_some_and(|name| name.is_empty() || name.starts_with('-')) {
-        return Err(Failure::new(format!("{text}: not a host")).hint("write [NAME=][USER@]HOST[,ADDRESS]"));
+        return Err(SitesError::Site(text.to_owned()));
     }
     let name = name.map_or_else(|| ssh.host.to_string_lossy().into_owned(), str::to_owned);
     Ok(Site { name, ssh, address })
@@ -96,6 +133,15 @@ mod tests {
     fn what_makes_no_mesh_is_refused() {
         for operands in [&["a"][..], &["a", "a"], &["a", "-oProxyCommand=x"], &["a", "b,"], &["a", "=b"], &["a", "x=-y"]] {
             assert!(sites(operands).is_err(), "{operands:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_of_ssh() {
+        let host = ssh_host("me@far").expect("a host");
+        assert_eq!((host.user, host.host), (Some("me".into()), "far".into()));
+        for wrong in ["", "@far", "me@", "-oProxyCommand=x", "a/b"] {
+            assert!(ssh_host(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use haul_cc::ControllerChoice;
 use haul_units::{BitRate, PeerText};
 use serde::{Deserialize, Serialize};
 
@@ -107,6 +108,23 @@ pub struct Plan {
     pub tcp: Option<TcpPlan>,
 }
 
+impl Default for Plan {
+    /// What `haul perf` does that is not told otherwise: ten seconds to the server, on one stream of blocks of 1 MiB, a report a second, by the usual congestion control.
+    fn default() -> Self {
+        Self {
+            ways: Ways::Up,
+            streams: 1,
+            block_bytes: 1 << 20,
+            amount: Amount::Time(10_000_000),
+            omit_us: 0,
+            interval_us: 1_000_000,
+            rate_bps: None,
+            mode: ControllerChoice::default().to_string().into(),
+            tcp: None,
+        }
+    }
+}
+
 /// A plan that no server follows.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
@@ -206,17 +224,7 @@ mod tests {
     use super::*;
 
     fn plan() -> Plan {
-        Plan {
-            ways: Ways::Up,
-            streams: 1,
-            block_bytes: 1 << 20,
-            amount: Amount::Time(10_000_000),
-            omit_us: 0,
-            interval_us: 1_000_000,
-            rate_bps: None,
-            mode: "".into(),
-            tcp: None,
-        }
+        Plan::default()
     }
 
     #[test]

@@ -9,10 +9,10 @@ use super::{
     IntervalRecord, Latency, OnePath, OverTime, Paths, Percentiles, Rates, Start, StreamEnds, StreamInterval, StreamTotal,
     SumInterval, SumTotal, TestStart, Timestamp, TotalRates, Waiting, WaitsUs,
 };
-use crate::perf::plan::{Amount, Direction, Plan, Role, Ways};
-use crate::perf::results::{Both, Interval, Outcome, Total};
-use crate::perf::sample::{CpuUse, PartSample, PathSample, micros};
-use crate::perf::spread::Spread;
+use crate::plan::{Amount, Direction, Plan, Role, Ways};
+use crate::results::{Both, Interval, Outcome, Total};
+use crate::sample::{CpuUse, PartSample, PathSample, micros};
+use crate::spread::Spread;
 
 impl Document {
     /// The whole of it.
@@ -60,7 +60,7 @@ impl Start {
             sock_bufsize: 0,
             test_start: TestStart::new(plan),
             haul: HaulStart {
-                transport: if plan.tcp.is_some() { "tcp" } else { "haul" }.to_owned(),
+                transport: if plan.tcp.is_some() { "tcp" } else { "haul" },
                 mode: plan.mode.clone(),
                 paths: about.paths,
                 server_version: about.server_version.clone(),
@@ -75,7 +75,7 @@ impl Start {
 impl TestStart {
     fn new(plan: &Plan) -> Self {
         Self {
-            protocol: "TCP".to_owned(),
+            protocol: "TCP",
             num_streams: plan.streams,
             blksize: plan.block(),
             omit: seconds(plan.omit_us),
@@ -258,7 +258,7 @@ impl Gauges {
 impl Waiting {
     fn of(path: &PathSample, time_us: u64) -> Self {
         Self {
-            limit: path.limit(time_us).to_owned(),
+            limit: path.limit(time_us),
             waits_us: WaitsUs {
                 application: path.wait_application_us,
                 window: path.wait_window_us,

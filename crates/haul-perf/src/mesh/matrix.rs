@@ -1,10 +1,14 @@
-//! The matrix: from every site to every other one, haul over TCP; as text, CSV and JSON.
+//! The matrix: from every site to every other one, haul over TCP; as data, CSV and JSON.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use haul_units::BitRate;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::remote::PairError;
+use crate::sample::micros;
 
 /// What was measured between two sites, one way.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,10 +68,10 @@ impl Pair {
 }
 
 /// What is known of an ordered pair; nothing on the diagonal and for what has not been tried.
-pub type Cell = Option<Result<Pair, String>>;
+pub type Cell = Option<Result<Pair, PairError>>;
 
 /// All of it. `cells[from][to]` is nothing on the diagonal and for what has not been tried.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct Matrix {
     /// Names of the sites.
     pub names: Vec<String>,
@@ -82,7 +86,7 @@ pub struct Matrix {
 impl Matrix {
     /// Nothing is measured yet.
     pub fn new(names: Vec<String>, mode: String, congestion: String) -> Self {
-        let cells = vec![vec![None; names.len()]; names.len()];
+        let cells = names.iter().map(|_| names.iter().map(|_| None).collect()).collect();
         Self { names, cells, mode, congestion }
     }
 
@@ -101,46 +105,6 @@ impl Matrix {
         self.pairs().iter().filter(|(_, _, cell)| matches!(cell, Some(Ok(_)))).count()
     }
 
-    /// For people: the ratio, below it the two rates, haul's first; why there is an `x` below the table.
-    pub fn text(&self) -> String {
-        let cells: Vec<Vec<[String; 2]>> =
-            (0..self.names.len()).map(|from| (0..self.names.len()).map(|to| self.cell_text(from, to)).collect()).collect();
-        let first = self.names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(9);
-        let widths: Vec<usize> = (0..self.names.len())
-            .map(|to| {
-                let column = cells.iter().filter_map(|row| row.get(to)).flatten();
-                column.chain([&self.names[to]]).map(|text| text.chars().count()).max().unwrap_or(0)
-            })
-            .collect();
-        let mut text = format!("haul ({}) over TCP ({}): ratio, and Mbit/s of each\n\n", self.mode, self.congestion);
-        let line = |head: &str, columns: &[&str]| {
-            let columns: Vec<String> = columns.iter().zip(&widths).map(|(column, width)| format!("{column:>width$}")).collect();
-            format!("{}\n", format!("{head:<first$}  {}", columns.join("  ")).trim_end())
-        };
-        text.push_str(&line("from \\ to", &self.names.iter().map(String::as_str).collect::<Vec<_>>()));
-        for (name, row) in self.names.iter().zip(&cells) {
-            for (head, which) in [(name.as_str(), 0), ("", 1)] {
-                text.push_str(&line(head, &row.iter().map(|cell| cell[which].as_str()).collect::<Vec<_>>()));
-            }
-        }
-        for (from, to, cell) in self.pairs() {
-            if let Some(Err(why)) = cell {
-                let _ = write!(text, "\nx  {} to {}: {why}", self.names[from], self.names[to]);
-            }
-        }
-        text
-    }
-
-    fn cell_text(&self, from: usize, to: usize) -> [String; 2] {
-        match &self.cells[from][to] {
-            None => ["-".to_owned(), String::new()],
-            Some(Err(_)) => ["x".to_owned(), String::new()],
-            Some(Ok(pair)) => {
-                [format!("{:.2}", pair.ratio()), format!("{} / {}", megabits(pair.haul.rate), megabits(pair.tcp.rate))]
-            }
-        }
-    }
-
     /// One line a pair.
     pub fn csv(&self) -> String {
         let mut text = "from,to,ratio,haul_bps,tcp_bps,idle_rtt_ms,haul_loaded_rtt_ms,tcp_loaded_rtt_ms,haul_lost_pkts,haul_sent_pkts,tcp_retransmits,tcp_sent_pkts,error\n".to_owned();
@@ -149,7 +113,7 @@ impl Matrix {
             let ms = |ping: Option<Duration>| ping.map(|ping| format!("{:.3}", ping.as_secs_f64() * 1000.0)).unwrap_or_default();
             let _ = match cell {
                 None => writeln!(text, "{from},{to},,,,,,,,,,,not tried"),
-                Some(Err(why)) => writeln!(text, "{from},{to},,,,,,,,,,,{}", field(why)),
+                Some(Err(why)) => writeln!(text, "{from},{to},,,,,,,,,,,{}", field(&why.to_string())),
                 Some(Ok(Pair { haul, tcp })) => writeln!(
                     text,
                     "{from},{to},{:.4},{},{},{},{},{},{},{},{},{},",
@@ -169,31 +133,98 @@ impl Matrix {
         text
     }
 
-    /// All that is known.
-    pub fn json(&self) -> Value {
-        let run = |run: &Run| {
-            json!({ "bits_per_second": run.rate.as_bps(), "intervals_bits_per_second": run.series.iter().map(|rate| rate.as_bps()).collect::<Vec<_>>(),
-                "idle_rtt_us": run.pings[0].map(|ping| ping.as_micros() as u64), "loaded_rtt_us": run.pings[1].map(|ping| ping.as_micros() as u64),
-                "retransmits": run.lost_pkts, "packets": run.sent_pkts })
+    /// All that is known, as `haul perf mesh` writes it.
+    pub fn document(&self) -> MatrixDocument<'_> {
+        let pair = |(from, to, cell): (usize, usize, &Cell)| {
+            let (measured, error) = match cell {
+                None => (None, Some("not tried".to_owned())),
+                Some(Err(why)) => (None, Some(why.to_string())),
+                Some(Ok(pair)) => (Some(pair), None),
+            };
+            PairRecord {
+                from: &self.names[from],
+                to: &self.names[to],
+                error,
+                ratio: measured.map(Pair::ratio),
+                haul: measured.map(|pair| RunRecord::new(&pair.haul)),
+                tcp: measured.map(|pair| RunRecord::new(&pair.tcp)),
+            }
         };
-        let pairs: Vec<Value> = self
-            .pairs()
-            .into_iter()
-            .map(|(from, to, cell)| match cell {
-                None => json!({ "from": self.names[from], "to": self.names[to], "error": "not tried" }),
-                Some(Err(why)) => json!({ "from": self.names[from], "to": self.names[to], "error": why }),
-                Some(Ok(pair)) => json!({ "from": self.names[from], "to": self.names[to], "ratio": pair.ratio(),
-                    "haul": run(&pair.haul), "tcp": run(&pair.tcp) }),
-            })
-            .collect();
-        json!({ "version": env!("CARGO_PKG_VERSION"), "mode": self.mode, "tcp_congestion": self.congestion, "sites": self.names, "pairs": pairs })
+        MatrixDocument {
+            version: env!("CARGO_PKG_VERSION"),
+            mode: &self.mode,
+            tcp_congestion: &self.congestion,
+            sites: &self.names,
+            pairs: self.pairs().into_iter().map(pair).collect(),
+        }
     }
 }
 
-/// Whole Mbit/s, with a decimal where they are few.
-pub fn megabits(rate: BitRate) -> String {
-    let value = rate.as_bps() as f64 / 1e6;
-    if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+/// The matrix as `haul perf mesh` writes it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MatrixDocument<'a> {
+    /// Version of the program.
+    pub version: &'a str,
+    /// haul's mode.
+    pub mode: &'a str,
+    /// TCP's congestion control.
+    pub tcp_congestion: &'a str,
+    /// Names of the sites.
+    pub sites: &'a [String],
+    /// Every ordered pair.
+    pub pairs: Vec<PairRecord<'a>>,
+}
+
+/// One ordered pair: its results, or why there are none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PairRecord<'a> {
+    /// Who sends.
+    pub from: &'a str,
+    /// Who receives.
+    pub to: &'a str,
+    /// Why there are no results.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How many times faster haul is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ratio: Option<f64>,
+    /// Over haul.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub haul: Option<RunRecord>,
+    /// Over TCP.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<RunRecord>,
+}
+
+/// One measurement of a pair, in iperf3's terms.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct RunRecord {
+    /// Rate at the receiver.
+    pub bits_per_second: u64,
+    /// The same in each interval.
+    pub intervals_bits_per_second: Vec<u64>,
+    /// Median round-trip time without load.
+    pub idle_rtt_us: Option<u64>,
+    /// Median round-trip time under load.
+    pub loaded_rtt_us: Option<u64>,
+    /// Packets lost, or segments sent again.
+    pub retransmits: u64,
+    /// Packets sent.
+    pub packets: u64,
+}
+
+impl RunRecord {
+    fn new(run: &Run) -> Self {
+        let [idle, loaded] = run.pings.map(|ping| ping.map(micros));
+        Self {
+            bits_per_second: run.rate.as_bps(),
+            intervals_bits_per_second: run.series.iter().map(|rate| rate.as_bps()).collect(),
+            idle_rtt_us: idle,
+            loaded_rtt_us: loaded,
+            retransmits: run.lost_pkts,
+            packets: run.sent_pkts,
+        }
+    }
 }
 
 /// A field of CSV. // RFC 4180 2
@@ -202,11 +233,14 @@ fn field(text: &str) -> String {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::mesh::remote::RunError;
 
     /// Two sites that reach each other, and a third that nobody reaches.
-    pub fn example() -> Matrix {
+    fn example() -> Matrix {
         let run = |mbps: u64| Run {
             rate: BitRate::mbps(mbps),
             elapsed: Duration::from_millis(3004),
@@ -218,20 +252,8 @@ pub mod tests {
         let mut matrix = Matrix::new(vec!["nict".into(), "kyushu".into(), "far <away>".into()], "fair".into(), "cubic".into());
         matrix.cells[0][1] = Some(Ok(Pair { haul: run(786), tcp: run(77) }));
         matrix.cells[1][0] = Some(Ok(Pair { haul: run(2747), tcp: run(9431) }));
-        matrix.cells[0][2] = Some(Err("no answer, \"really\"".into()));
+        matrix.cells[0][2] = Some(Err(PairError::Run { what: "haul", why: RunError::Said("no answer, \"really\"".into()) }));
         matrix
-    }
-
-    #[test]
-    fn the_table_has_ratio_and_rates_and_says_why_there_is_an_x() {
-        let text = example().text();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["from", "\\", "to", "nict", "kyushu", "far", "<away>"]);
-        assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["nict", "-", "10.21", "x"]);
-        assert_eq!(lines[4].trim(), "786 / 77");
-        assert_eq!(lines[5].split_whitespace().collect::<Vec<_>>(), ["kyushu", "0.29", "-", "-"]);
-        assert_eq!(lines[6].trim(), "2747 / 9431");
-        assert_eq!(*lines.last().unwrap(), "x  nict to far <away>: no answer, \"really\"");
     }
 
     #[test]
@@ -239,7 +261,7 @@ pub mod tests {
         let csv = example().csv();
         assert_eq!(csv.lines().count(), 7);
         assert!(csv.contains("nict,kyushu,10.2078,786000000,77000000,18.000,18.500,18.500,3,3000,3,3000,\n"), "{csv}");
-        assert!(csv.contains("nict,far <away>,,,,,,,,,,,\"no answer, \"\"really\"\"\"\n"), "{csv}");
+        assert!(csv.contains("nict,far <away>,,,,,,,,,,,\"haul: no answer, \"\"really\"\"\"\n"), "{csv}");
         assert!(csv.lines().all(|line| line.contains("really") || line.matches(',').count() == 12), "{csv}");
     }
 
@@ -252,5 +274,21 @@ pub mod tests {
         assert_eq!((run.rate.as_bps(), run.series, run.lost_pkts), (6_500_000, vec![BitRate::mbps(7)], 2));
         assert_eq!((run.elapsed, run.pings), (Duration::from_millis(2500), [Some(Duration::from_millis(2)), None]));
         assert_eq!(Run::from_json(&json!({ "end": {} })), None);
+    }
+
+    #[test]
+    fn the_document_has_every_pair_with_results_or_a_reason() {
+        let matrix = example();
+        let document = serde_json::to_value(matrix.document()).unwrap();
+        let pairs = document["pairs"].as_array().unwrap();
+        let pair = |from: &str, to: &str| pairs.iter().find(|pair| pair["from"] == from && pair["to"] == to).unwrap();
+        assert_eq!(pairs.len(), 6);
+        assert_eq!(pair("kyushu", "nict")["haul"]["bits_per_second"], 2_747_000_000_u64);
+        assert_eq!(pair("nict", "kyushu")["tcp"]["idle_rtt_us"], 18_000);
+        assert_eq!(
+            pair("nict", "far <away>"),
+            &json!({ "from": "nict", "to": "far <away>", "error": "haul: no answer, \"really\"" })
+        );
+        assert_eq!(pair("far <away>", "nict")["error"], "not tried");
     }
 }

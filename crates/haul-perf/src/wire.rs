@@ -49,6 +49,13 @@ pub struct Ask {
     pub cookie: PeerText,
 }
 
+impl Ask {
+    /// For this plan, without the server's own output, and with a cookie that nobody looks at.
+    pub fn new(plan: Plan) -> Self {
+        Self { version: env!("CARGO_PKG_VERSION").into(), plan, server_output: false, cookie: PeerText::default() }
+    }
+}
+
 /// What the server answers.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -127,7 +134,7 @@ pub fn receive<T: for<'a> Deserialize<'a>>(reader: &mut impl BufRead) -> io::Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::perf::plan::{Direction, Role};
+    use crate::plan::{Direction, Role};
 
     #[test]
     fn messages_come_back_as_they_were_sent() {

@@ -1,17 +1,18 @@
 //! What runs on the hosts of a mesh, through ssh: a server on each, and one client at a time.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::ffi::OsString;
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::process::{Child, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_peer::{SshCommand, SshOptions, quoted_word, spawn, ssh_names};
+use haul_units::{Cancel, PeerText};
 use serde_json::Value;
 
 use super::hosts::Site;
-use crate::exit::Failure;
-use crate::{clock, interrupt};
+use crate::clock;
 
 /// How long a server may take to be there: a login, and a start.
 const START: Duration = Duration::from_secs(30);
@@ -19,6 +20,89 @@ const START: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(50);
 /// Output that is kept of a client: its JSON is far below.
 const MAX_OUTPUT: u64 = 64 << 20;
+
+/// Why there is no server at a site.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// ssh cannot be started.
+    #[error("{}: {source}", program.display())]
+    Ssh {
+        /// The program that was to be ssh.
+        program: OsString,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// ssh, or haul at the site, says this.
+    #[error("{0}")]
+    Said(PeerText),
+    /// Nothing was heard of it.
+    #[error("no server there within {} s", START.as_secs())]
+    Late,
+    /// The thread that was to start it is gone.
+    #[error("starting it failed")]
+    Lost,
+}
+
+/// Why there is no result of one measurement.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// ssh cannot be started.
+    #[error("{}: {source}", program.display())]
+    Ssh {
+        /// The program that was to be ssh.
+        program: OsString,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The measurement failed there, for this reason.
+    #[error("{0}")]
+    Failed(PeerText),
+    /// ssh, or haul at the site, says this.
+    #[error("{0}")]
+    Said(PeerText),
+    /// It was cut short.
+    #[error("interrupted")]
+    Interrupted,
+    /// It took too long.
+    #[error("no result within {} s", .0.as_secs())]
+    Late(Duration),
+    /// It ended without a word.
+    #[error("no result")]
+    Silent,
+    /// It is not the result of a measurement.
+    #[error("its results make no sense")]
+    Nonsense,
+}
+
+/// Why a pair has no results.
+#[derive(Debug, thiserror::Error)]
+pub enum PairError {
+    /// There is no server at the receiving site.
+    #[error("no server at {site}: {why}")]
+    NoServer {
+        /// Its name.
+        site: String,
+        /// Why not.
+        why: Arc<StartError>,
+    },
+    /// The sending site could not be reached either.
+    #[error("{site} is not reached: {why}")]
+    NotReached {
+        /// Its name.
+        site: String,
+        /// Why not.
+        why: Arc<StartError>,
+    },
+    /// A measurement has no result.
+    #[error("{what}: {why}")]
+    Run {
+        /// Over what: `haul` or `TCP`.
+        what: &'static str,
+        /// Why not.
+        #[source]
+        why: RunError,
+    },
+}
 
 /// A server that runs at a site, until this is dropped.
 pub struct Server {
@@ -49,13 +133,13 @@ impl Drop for Server {
 
 impl Server {
     /// Starts one, on this port or on any free one.
-    pub fn start(site: &Site, ssh: &SshOptions, port: u16) -> Result<Self, Failure> {
+    pub fn start(site: &Site, ssh: &SshOptions, port: u16) -> Result<Self, StartError> {
         let words = format!("perf -s -p {port} --json-stream --until-input-ends --max-clients 2");
         let command = SshCommand::running(ssh, &site.ssh, &words);
         let mut start = command.start();
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = spawn(start);
-        let mut child = child.map_err(|error| Failure::new(format!("{}: {error}", command.program().display())))?;
+        let mut child = child.map_err(|source| StartError::Ssh { program: command.program().to_owned(), source })?;
         let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else { unreachable!("both are pipes") };
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
@@ -71,7 +155,7 @@ impl Server {
         loop {
             let line = told.recv_timeout(deadline.saturating_duration_since(clock::now())).map_err(|_| {
                 let why = said.recv_timeout(Duration::from_secs(1)).ok().flatten();
-                Failure::new(why.unwrap_or_else(|| "no server there within 30 s".to_owned()))
+                why.map_or(StartError::Late, StartError::Said)
             })?;
             let Ok(event) = serde_json::from_str::<Value>(&line) else { continue };
             if event["event"] == "listening" {
@@ -84,7 +168,14 @@ impl Server {
 }
 
 /// Runs a client at a site against a server; `options` are words of `haul perf`. Returns its JSON document.
-pub fn measure(site: &Site, ssh: &SshOptions, server: &Server, options: &str, limit: Duration) -> Result<Value, String> {
+pub fn measure(
+    site: &Site,
+    ssh: &SshOptions,
+    server: &Server,
+    options: &str,
+    limit: Duration,
+    cancel: &Cancel,
+) -> Result<Value, RunError> {
     let host = if server.address.contains(':') { format!("[{}]", server.address) } else { server.address.clone() };
     let target = quoted_word(&format!("{host}:{}", server.port));
     let words = format!("perf -c {target} --key {} -J {options}", quoted_word(&server.key));
@@ -92,7 +183,7 @@ pub fn measure(site: &Site, ssh: &SshOptions, server: &Server, options: &str, li
     let mut start = command.start();
     start.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = spawn(start);
-    let mut child = child.map_err(|error| format!("{}: {error}", command.program().display()))?;
+    let mut child = child.map_err(|source| RunError::Ssh { program: command.program().to_owned(), source })?;
     let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else { unreachable!("both are pipes") };
     let output = thread::spawn(move || {
         let mut bytes = Vec::new();
@@ -100,25 +191,25 @@ pub fn measure(site: &Site, ssh: &SshOptions, server: &Server, options: &str, li
         bytes
     });
     let said = keep_last_line(stderr);
-    let ended = wait(&mut child, clock::now() + limit);
+    let ended = wait(&mut child, clock::now() + limit, cancel);
     let bytes = output.join().unwrap_or_default();
     let document: Option<Value> = serde_json::from_slice(&bytes).ok();
     match document {
         Some(document) => match document["error"].as_str() {
-            Some(error) => Err(error.to_owned()),
+            Some(error) => Err(RunError::Failed(error.into())),
             None => Ok(document),
         },
-        None if interrupt::requested() => Err("interrupted".to_owned()),
-        None if !ended => Err(format!("no result within {} s", limit.as_secs())),
-        None => Err(said.recv_timeout(Duration::from_secs(1)).ok().flatten().unwrap_or_else(|| "no result".to_owned())),
+        None if cancel.is_cancelled() => Err(RunError::Interrupted),
+        None if !ended => Err(RunError::Late(limit)),
+        None => Err(said.recv_timeout(Duration::from_secs(1)).ok().flatten().map_or(RunError::Silent, RunError::Said)),
     }
 }
 
-/// Waits for the end; at the deadline, or when the user wants it, by force.
-fn wait(child: &mut Child, deadline: Instant) -> bool {
+/// Waits for the end; at the deadline, or when it is cancelled, by force.
+fn wait(child: &mut Child, deadline: Instant, cancel: &Cancel) -> bool {
     loop {
         match child.try_wait() {
-            Ok(None) if clock::now() < deadline && !interrupt::requested() => thread::park_timeout(LOOK),
+            Ok(None) if clock::now() < deadline && !cancel.is_cancelled() => thread::park_timeout(LOOK),
             Ok(None) => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -130,16 +221,16 @@ fn wait(child: &mut Child, deadline: Instant) -> bool {
 }
 
 /// The most telling line of what a program says to its user: its `error:`, else the last one.
-fn keep_last_line(stderr: impl std::io::Read + Send + 'static) -> mpsc::Receiver<Option<String>> {
+fn keep_last_line(stderr: impl io::Read + Send + 'static) -> mpsc::Receiver<Option<PeerText>> {
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
-        let mut kept: Option<String> = None;
+        let mut kept: Option<PeerText> = None;
         for line in BufReader::new(stderr).lines().map_while(Result::ok).filter(|line| !line.trim().is_empty()) {
             if let Some(error) = line.strip_prefix("error: ") {
-                kept = Some(error.to_owned());
+                kept = Some(error.into());
                 break;
             }
-            kept = Some(line);
+            kept = Some(line.into());
         }
         let _ = tell.send(kept);
     });

@@ -1,15 +1,15 @@
 //! What the kernel tells of a TCP connection, and its congestion control.
 
 use std::fs;
+use std::io;
 use std::net::TcpStream;
+use std::time::Duration;
 
 use haul_peer::TcpInfo;
-use rustix::io::Errno;
+use haul_units::PeerText;
 use rustix::net::sockopt;
 
-use crate::exit::Failure;
-use crate::perf::sample::{PathSample, micros};
-use std::time::Duration;
+use crate::sample::{PathSample, micros};
 
 /// Payload that has left, each byte once.
 pub fn sent_once(info: &TcpInfo) -> u64 {
@@ -87,18 +87,23 @@ pub fn congestion_of(stream: &TcpStream) -> Option<String> {
     sockopt::tcp_congestion(stream).ok()
 }
 
+/// This system's TCP has no such congestion control for us.
+#[derive(Debug, thiserror::Error)]
+#[error("TCP congestion control `{name}`: {source}")]
+pub struct CongestionError {
+    /// What was asked for.
+    pub name: PeerText,
+    /// What the system says: `NotFound` where it has none of this name, `PermissionDenied` where it is not for everybody.
+    pub source: io::Error,
+    /// What this kernel has, with blanks between.
+    pub available: String,
+}
+
 /// Chooses the congestion control of a connection.
-pub fn set_congestion(stream: &TcpStream, name: &str) -> Result<(), Failure> {
+pub fn set_congestion(stream: &TcpStream, name: &str) -> Result<(), CongestionError> {
     sockopt::set_tcp_congestion(stream, name).map_err(|errno| {
         let available = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
-        let hint = match errno {
-            Errno::NOENT => format!("this kernel has: {}; others may need `modprobe tcp_{name}`", available.trim()),
-            Errno::PERM => {
-                format!("root may add it to net.ipv4.tcp_allowed_congestion_control (available: {})", available.trim())
-            }
-            _ => format!("this kernel has: {}", available.trim()),
-        };
-        Failure::new(format!("TCP congestion control `{name}`: {errno}")).hint(hint)
+        CongestionError { name: name.into(), source: errno.into(), available: available.trim().to_owned() }
     })
 }
 
@@ -129,10 +134,11 @@ mod tests {
     fn an_unknown_congestion_control_is_explained() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-        let failure = set_congestion(&client, "nonesuch").unwrap_err();
-        assert!(failure.message.contains("nonesuch") && failure.hint.unwrap().contains("this kernel has"), "{}", failure.message);
+        let error = set_congestion(&client, "nonesuch").unwrap_err();
+        assert!(error.to_string().contains("nonesuch") && !error.available.is_empty(), "{error:?}");
         let usual = congestion_of(&client).unwrap();
-        assert_eq!(set_congestion(&client, &usual), Ok(()));
+        assert!(error.available.split(' ').any(|name| name == usual), "{error:?}");
+        set_congestion(&client, &usual).unwrap();
     }
 
     #[test]

@@ -1,0 +1,88 @@
+//! The matrix for people at a terminal.
+
+use std::fmt::Write as _;
+
+use haul_perf::mesh::Matrix;
+use haul_units::BitRate;
+
+/// For people: the ratio, below it the two rates, haul's first; why there is an `x` below the table.
+pub fn text(matrix: &Matrix) -> String {
+    let cells: Vec<Vec<[String; 2]>> =
+        (0..matrix.names.len()).map(|from| (0..matrix.names.len()).map(|to| cell_text(matrix, from, to)).collect()).collect();
+    let first = matrix.names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(9);
+    let widths: Vec<usize> = (0..matrix.names.len())
+        .map(|to| {
+            let column = cells.iter().filter_map(|row| row.get(to)).flatten();
+            column.chain([&matrix.names[to]]).map(|text| text.chars().count()).max().unwrap_or(0)
+        })
+        .collect();
+    let mut text = format!("haul ({}) over TCP ({}): ratio, and Mbit/s of each\n\n", matrix.mode, matrix.congestion);
+    let line = |head: &str, columns: &[&str]| {
+        let columns: Vec<String> = columns.iter().zip(&widths).map(|(column, width)| format!("{column:>width$}")).collect();
+        format!("{}\n", format!("{head:<first$}  {}", columns.join("  ")).trim_end())
+    };
+    text.push_str(&line("from \\ to", &matrix.names.iter().map(String::as_str).collect::<Vec<_>>()));
+    for (name, row) in matrix.names.iter().zip(&cells) {
+        for (head, which) in [(name.as_str(), 0), ("", 1)] {
+            text.push_str(&line(head, &row.iter().map(|cell| cell[which].as_str()).collect::<Vec<_>>()));
+        }
+    }
+    for (from, to, cell) in matrix.pairs() {
+        if let Some(Err(why)) = cell {
+            let _ = write!(text, "\nx  {} to {}: {why}", matrix.names[from], matrix.names[to]);
+        }
+    }
+    text
+}
+
+fn cell_text(matrix: &Matrix, from: usize, to: usize) -> [String; 2] {
+    match &matrix.cells[from][to] {
+        None => ["-".to_owned(), String::new()],
+        Some(Err(_)) => ["x".to_owned(), String::new()],
+        Some(Ok(pair)) => [format!("{:.2}", pair.ratio()), format!("{} / {}", megabits(pair.haul.rate), megabits(pair.tcp.rate))],
+    }
+}
+
+/// Whole Mbit/s, with a decimal where they are few.
+pub fn megabits(rate: BitRate) -> String {
+    let value = rate.as_bps() as f64 / 1e6;
+    if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::time::Duration;
+
+    use haul_perf::mesh::{Pair, PairError, Run, RunError};
+
+    use super::*;
+
+    /// Two sites that reach each other, and a third that nobody reaches.
+    pub fn example() -> Matrix {
+        let run = |mbps: u64| Run {
+            rate: BitRate::mbps(mbps),
+            elapsed: Duration::from_millis(3004),
+            series: vec![BitRate::mbps(mbps / 2), BitRate::mbps(mbps)],
+            pings: [Some(Duration::from_millis(18)), Some(Duration::from_micros(18_500))],
+            lost_pkts: 3,
+            sent_pkts: 3000,
+        };
+        let mut matrix = Matrix::new(vec!["nict".into(), "kyushu".into(), "far <away>".into()], "fair".into(), "cubic".into());
+        matrix.cells[0][1] = Some(Ok(Pair { haul: run(786), tcp: run(77) }));
+        matrix.cells[1][0] = Some(Ok(Pair { haul: run(2747), tcp: run(9431) }));
+        matrix.cells[0][2] = Some(Err(PairError::Run { what: "haul", why: RunError::Said("no answer, \"really\"".into()) }));
+        matrix
+    }
+
+    #[test]
+    fn the_table_has_ratio_and_rates_and_says_why_there_is_an_x() {
+        let text = text(&example());
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["from", "\\", "to", "nict", "kyushu", "far", "<away>"]);
+        assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["nict", "-", "10.21", "x"]);
+        assert_eq!(lines[4].trim(), "786 / 77");
+        assert_eq!(lines[5].split_whitespace().collect::<Vec<_>>(), ["kyushu", "0.29", "-", "-"]);
+        assert_eq!(lines[6].trim(), "2747 / 9431");
+        assert_eq!(*lines.last().unwrap(), "x  nict to far <away>: haul: no answer, \"really\"");
+    }
+}

@@ -1,0 +1,189 @@
+//! Measurements over loopback as a program makes them: a server in a thread, results, refusals, cancellation.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use haul::{ClientConfig, Connection, Endpoint, Fingerprint, PeerTrust};
+use haul_perf::{
+    Amount, Ask, Both, Client, Direction, Document, Listener, MeasureError, PROTOCOL, Plan, Role, Server, ServerError,
+    ServerSettings, TcpPlan, Told, Visit, Visits, Ways, measure,
+};
+use haul_units::Cancel;
+
+/// A server of this test, which ends with it.
+struct Serving {
+    address: SocketAddr,
+    key: Fingerprint,
+    stop: Cancel,
+    told: Arc<Log>,
+    thread: Option<JoinHandle<Result<(), ServerError>>>,
+}
+
+/// What a server tells of its clients.
+#[derive(Default)]
+struct Log(Mutex<Vec<String>>);
+
+impl Visits for Log {
+    fn visit(&self, number: u64, _from: SocketAddr, visit: &Visit<'_>) {
+        let word = match visit {
+            Visit::Asked(_) => "asked".to_owned(),
+            Visit::TurnedAway(refusal) => format!("turned away: {refusal}"),
+            Visit::Measured(measured) => format!("measured {} totals", measured.totals.len()),
+            Visit::Failed(error) => format!("failed: {error}"),
+        };
+        self.0.lock().unwrap().push(format!("{number} {word}"));
+    }
+}
+
+impl Serving {
+    fn start(settings: &ServerSettings) -> Self {
+        let server = Server::listen(&ServerSettings { bind: Some([127, 0, 0, 1].into()), ..settings.clone() }).unwrap();
+        let (address, key, stop, told) = (server.address(), server.key(), Cancel::new(), Arc::<Log>::default());
+        let (end, visits) = (stop.clone(), Arc::clone(&told));
+        Self { address, key, stop, told, thread: Some(thread::spawn(move || server.run(&end, visits))) }
+    }
+
+    fn connect(&self) -> Connection {
+        let trust = PeerTrust::Pinned(vec![self.key]);
+        let config = ClientConfig { protocols: vec![PROTOCOL.to_vec()], ..ClientConfig::new(trust) };
+        Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap().connect(self.address, config).unwrap()
+    }
+
+    /// Ends it, and returns what it has told.
+    fn end(mut self) -> Vec<String> {
+        self.stop.cancel();
+        self.thread.take().unwrap().join().unwrap().unwrap();
+        std::mem::take(&mut *self.told.0.lock().unwrap())
+    }
+}
+
+fn nothing(_: &Both) {}
+
+#[test]
+fn bytes_are_counted_at_both_ends_and_the_document_has_them() {
+    let serving = Serving::start(&ServerSettings { one_off: true, ..ServerSettings::default() });
+    let plan = Plan { ways: Ways::Both, streams: 2, amount: Amount::Bytes(300_001), ..Plan::default() };
+    let outcome = measure(&serving.connect(), &plan, &Cancel::new(), &mut nothing).unwrap();
+    for &direction in plan.ways.directions() {
+        for role in [Role::Sender, Role::Receiver] {
+            let total = outcome.total(direction, role).unwrap();
+            assert_eq!((total.bytes.len(), total.bytes.iter().sum::<u64>()), (2, 300_001), "{direction:?} {role:?}");
+        }
+    }
+    assert!(!outcome.interrupted && outcome.first_error().is_none() && outcome.pings.idle.len() <= 10);
+    let about = haul_perf::About {
+        host: "here".into(),
+        addresses: [serving.address; 2],
+        cookie: String::new(),
+        server_version: "0".into(),
+        systems: ["here".into(), "there".into()],
+        server_key: Some(serving.key.to_string()),
+        title: None,
+        paths: 1,
+        timestamp: 0,
+    };
+    let document = Document::new(&plan, &about, &outcome);
+    assert_eq!(document.end.sum_received.unwrap().rates.bytes, 300_001);
+    assert_eq!(document.end.sum_sent_bidir_reverse.unwrap().rates.bytes, 300_001);
+    // One client was all that it was to serve.
+    let told = serving.end();
+    assert_eq!(told, ["1 asked", "1 measured 2 totals"]);
+}
+
+#[test]
+fn tcp_is_measured_beside_the_connection() {
+    let serving = Serving::start(&ServerSettings::default());
+    let plan = Plan { ways: Ways::Down, amount: Amount::Bytes(200_000), tcp: Some(TcpPlan::default()), ..Plan::default() };
+    let outcome = measure(&serving.connect(), &plan, &Cancel::new(), &mut nothing).unwrap();
+    assert_eq!(outcome.total(Direction::Down, Role::Receiver).unwrap().bytes, [200_000]);
+    assert!(outcome.total(Direction::Down, Role::Sender).unwrap().spreads.is_none(), "TCP tells no distributions");
+    serving.end();
+}
+
+#[test]
+fn a_plan_out_of_bounds_is_refused_in_words() {
+    let serving = Serving::start(&ServerSettings { longest: Duration::from_secs(5), ..ServerSettings::default() });
+    let refused = |plan: Plan| match measure(&serving.connect(), &plan, &Cancel::new(), &mut nothing) {
+        Err(MeasureError::Refused(refusal)) => (refusal.error.to_string(), refusal.hint.is_some()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(refused(Plan::default()), ("a measurement of 10s: 5s are possible at most".to_owned(), false));
+    let time = Amount::Time(1_000_000);
+    let fixed = Plan { ways: Ways::Down, amount: time, mode: "fixed:1M".into(), ..Plan::default() };
+    let (error, hint) = refused(fixed);
+    assert!(error.starts_with("the server sends at a fixed rate to nobody") && hint, "{error}");
+    assert_eq!(
+        refused(Plan { amount: time, mode: "turbo".into(), ..Plan::default() }).0.split(':').next(),
+        Some("on the server")
+    );
+    assert!(serving.end().iter().all(|told| told.contains(" failed: ")));
+}
+
+#[test]
+fn a_measurement_that_is_cancelled_has_the_results_so_far() {
+    let serving = Serving::start(&ServerSettings::default());
+    let plan = Plan { amount: Amount::Time(600_000_000), interval_us: 20_000, ..Plan::default() };
+    let cancel = Cancel::new();
+    let mut seen = 0;
+    let outcome = measure(&serving.connect(), &plan, &cancel, &mut |both: &Both| {
+        assert_eq!(both.receiver.index, seen, "intervals come in order");
+        seen += 1;
+        if seen == 3 {
+            cancel.cancel();
+        }
+    });
+    let outcome = outcome.unwrap();
+    assert!(outcome.interrupted && outcome.intervals.len() >= 3);
+    let total = outcome.total(Direction::Up, Role::Receiver).unwrap();
+    assert!(total.time_us >= 60_000 && total.bytes[0] > 0, "{total:?}");
+    serving.end();
+}
+
+#[test]
+fn a_measurement_ends_with_what_it_depends_on() {
+    struct Lifeless;
+    impl Listener for Lifeless {
+        fn interval(&mut self, _both: &Both) {}
+        fn is_alive(&mut self) -> bool {
+            false
+        }
+    }
+    let serving = Serving::start(&ServerSettings::default());
+    let outcome = measure(&serving.connect(), &Plan::default(), &Cancel::new(), &mut Lifeless);
+    assert!(matches!(outcome, Err(MeasureError::FarSideEnded)), "{outcome:?}");
+    serving.end();
+}
+
+#[test]
+fn a_server_that_ends_ends_its_measurements() {
+    let serving = Serving::start(&ServerSettings::default());
+    let connection = serving.connect();
+    let mut client = Client::ask(&connection, &Ask::new(Plan::default())).unwrap();
+    client.ping_idle(&Cancel::new()).unwrap();
+    assert_eq!(serving.end()[0], "1 asked");
+    let outcome = client.run(&Cancel::new(), &mut nothing);
+    assert!(matches!(outcome, Err(MeasureError::Connection(_) | MeasureError::Ended(_))), "{outcome:?}");
+}
+
+#[test]
+fn the_server_s_own_output_comes_to_whoever_asks_for_it() {
+    fn describe(told: &Told) -> String {
+        match told {
+            Told::Interval(_) => "an interval\n".to_owned(),
+            Told::Total(_) => "a total\n".to_owned(),
+        }
+    }
+    let serving = Serving::start(&ServerSettings { describe: Some(describe), ..ServerSettings::default() });
+    let plan = Plan { amount: Amount::Bytes(1000), ..Plan::default() };
+    for wanted in [true, false] {
+        let ask = Ask { server_output: wanted, ..Ask::new(plan.clone()) };
+        let client = Client::ask(&serving.connect(), &ask).unwrap();
+        let output = client.run(&Cancel::new(), &mut nothing).unwrap().done.unwrap().output;
+        assert_eq!(output.map(|lines| lines.last().unwrap().to_string()), wanted.then(|| "a total".to_owned()));
+    }
+    serving.end();
+}
