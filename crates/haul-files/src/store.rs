@@ -6,7 +6,7 @@
 //!                                             sync -> read_back -> commit | discard;  remove at the end
 //! ```
 //!
-//! [`Local`] is directories of this machine, what `haul cp` uses. docs/engine.md says how to add one.
+//! [`Local`] is directories of this machine, what `haul cp` uses. [`Ram`](ram::Ram) is a tree in memory that fails on request, for tests. docs/engine.md says how to add one.
 //!
 //! # Who owns what
 //! The *engine* decides: which names a peer may give, which mode, time and owner a file gets, what is needed of it, what is resumed, what the journal says, when to sync and
@@ -40,6 +40,7 @@
 
 mod error;
 pub(crate) mod local;
+pub mod ram;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

@@ -13,6 +13,7 @@ mod patterns;
 mod progress;
 mod replaced;
 mod resume;
+mod stores;
 mod strangers;
 mod trees;
 mod unsized_files;

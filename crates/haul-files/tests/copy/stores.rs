@@ -1,0 +1,239 @@
+//! Copies between stores: what the engine asks of one, shown on a store in memory that fails at any operation.
+
+use std::fs;
+use std::path::Path;
+
+use haul_files::memory::{Conditions, pair};
+use haul_files::store::ram::{Operation, Ram};
+use haul_files::store::{At, Local, Store};
+use haul_files::{
+    Cancel, CopyError, Destination, Fault, Options, PullJob, PushJob, Silent, SourceSpec, Stop, StoreError, Verify, Why,
+    pull_into, push_from, serve_store,
+};
+use haul_units::Bytes;
+
+use crate::fixture::*;
+
+/// Copies `source` of one store to `destination` of another.
+fn push_between<A: Store, B: Store>(from: &A, source: &Path, to: &B, destination: &Path, options: Options) -> Outcome {
+    let job = PushJob { sources: vec![SourceSpec::Path(source.to_owned())], destination: destination.to_owned(), options };
+    let (here, there) = pair(Conditions::default());
+    let transport = here.transport.clone();
+    let (client, server) = std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve_store(there, to, &Silent, &Cancel::new()));
+        let client = push_from(here, from, &job, &Silent, &Cancel::new());
+        transport.kill();
+        (client, server.join().unwrap())
+    });
+    let (blocks, bytes) = transport.sent();
+    Outcome { client, server, blocks, bytes }
+}
+
+/// Files of one piece, of several, and of none.
+const FILES: [(&str, usize); 5] =
+    [("tree/a", 3000), ("tree/empty", 0), ("tree/d/large", 3 << 20), ("tree/d/e/deep", 70_000), ("tree/z", 10)];
+
+fn source() -> Ram {
+    let ram = Ram::new();
+    for (seed, (path, length)) in FILES.into_iter().enumerate() {
+        ram.put(path, noise(length, seed as u64));
+    }
+    ram
+}
+
+/// A destination in which two of the names are taken already.
+fn destination() -> Ram {
+    let ram = Ram::new();
+    for path in ["tree/a", "tree/d/large"] {
+        ram.put(path, "old");
+    }
+    ram
+}
+
+fn copy(from: &Ram, to: &Ram, options: Options) -> Outcome {
+    push_between(from, Path::new("tree"), to, Path::new(""), options)
+}
+
+/// Every name has all of the new file, or what it had before.
+fn assert_old_or_new(to: &Ram, when: &str) {
+    for (seed, (path, length)) in FILES.into_iter().enumerate() {
+        let there = to.get(path);
+        let old = destination().get(path);
+        assert!(there == old || there == Some(noise(length, seed as u64)), "{path} is neither, {when}");
+    }
+}
+
+fn assert_complete(to: &Ram, when: &str) {
+    for (seed, (path, length)) in FILES.into_iter().enumerate() {
+        assert!(to.get(path) == Some(noise(length, seed as u64)), "{path}, {when}");
+    }
+    assert_eq!(to.stages(), 0, "{when}");
+}
+
+#[test]
+fn a_tree_is_the_same_after_a_way_through_another_store() {
+    let p = places();
+    let tree = p.from.join("tree");
+    write(tree.join("a"), noise(3000, 1));
+    write(tree.join("sub/large"), noise(3 << 20, 2));
+    write(tree.join("sub/empty"), "");
+    fs::create_dir(tree.join("nothing in it")).unwrap();
+    fs::hard_link(tree.join("a"), tree.join("sub/again")).unwrap();
+    std::os::unix::fs::symlink("../a", tree.join("sub/link")).unwrap();
+    let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    fs::set_permissions(tree.join("a"), private).unwrap();
+    let ram = Ram::new();
+    push_between(&Local::own(), &tree, &ram, Path::new(""), preserving()).clean();
+    assert_eq!(ram.get("tree/sub/large"), Some(noise(3 << 20, 2)));
+    assert_eq!(ram.peek("tree/a").unwrap().identity, ram.peek("tree/sub/again").unwrap().identity);
+    push_between(&ram, Path::new("tree"), &Local::own(), &p.to, preserving()).clean();
+    assert_same(&tree, &p.to.join("tree"));
+    assert_nothing_left(&p.to);
+}
+
+/// A process that is killed at any moment, on a machine that loses its power at that moment.
+#[test]
+fn killed_after_any_operation_it_has_the_old_or_the_new_and_ends_complete() {
+    let from = source();
+    let mut kills = 0;
+    for after in 1.. {
+        let to = destination();
+        to.kill_after(after);
+        let outcome = copy(&from, &to, recursive());
+        let when = format!("killed after {after}");
+        assert_old_or_new(&to, &when);
+        to.heal();
+        to.lose_power(after);
+        assert_old_or_new(&to, &format!("{when}, power lost"));
+        copy(&from, &to, recursive()).clean();
+        assert_complete(&to, &when);
+        if outcome.client.is_ok() {
+            break;
+        }
+        kills += 1;
+    }
+    assert!(kills > 30, "{kills}");
+}
+
+#[test]
+fn what_has_ended_well_survives_a_loss_of_power() {
+    let from = source();
+    for seed in 0..10 {
+        let to = destination();
+        copy(&from, &to, preserving()).clean();
+        to.lose_power(seed);
+        assert_complete(&to, "after the end");
+    }
+}
+
+#[test]
+fn an_error_at_any_operation_costs_a_file_or_the_copy_and_no_more() {
+    use Operation::*;
+    let from = source();
+    for operation in [
+        Stat,
+        Directory,
+        MakeDirectory,
+        FinishDirectory,
+        Stage,
+        Append,
+        Create,
+        SetSize,
+        Write,
+        Finish,
+        Sync,
+        ReadBack,
+        Commit,
+        SyncNames,
+        Remove,
+    ] {
+        for after in [0, 2] {
+            let to = destination();
+            to.fail(operation, after, StoreError::FAILED);
+            let options = Options { verify: Verify::ReadBack, ..preserving() };
+            let outcome = copy(&from, &to, options);
+            let when = format!("{operation:?} fails after {after}");
+            match &outcome.client {
+                // Few operations of this kind, or none in this copy.
+                Ok(report) if report.problem_count == 0 => assert_complete(&to, &when),
+                Ok(report) => assert!(report.problems.iter().all(|problem| problem.fault == Fault::Destination), "{when}"),
+                Err(CopyError::Refused(Stop::Destination { .. })) => {}
+                Err(error) => panic!("{error}, {when}"),
+            }
+            assert!(
+                after > 0 || operation == Directory || !matches!(&outcome.client, Ok(report) if report.problem_count == 0),
+                "{when}"
+            );
+            assert_old_or_new(&to, &when);
+            to.heal();
+            copy(&from, &to, options).clean();
+            assert_complete(&to, &when);
+        }
+    }
+}
+
+#[test]
+fn a_source_that_cannot_be_read_costs_that_file() {
+    let from = source();
+    from.fail(Operation::Open, 1, StoreError::FAILED);
+    let to = Ram::new();
+    let report = copy(&from, &to, recursive()).partial();
+    assert!(report.problem_count >= 1 && report.files >= 1, "{report:?}");
+    assert!(report.problems.iter().all(|problem| problem.fault == Fault::Source && matches!(problem.why, Why::Os(_))));
+    from.heal();
+    copy(&from, &to, recursive()).clean();
+    assert_complete(&to, "healed");
+}
+
+#[test]
+fn without_room_it_stops_clearly_and_goes_on_when_there_is_some() {
+    let from = source();
+    let to = destination();
+    to.limit(Some(2 << 20));
+    let outcome = copy(&from, &to, recursive());
+    assert!(matches!(outcome.client, Err(CopyError::Refused(Stop::DestinationFull { .. }))), "{:?}", outcome.client);
+    assert_old_or_new(&to, "full");
+    to.limit(None);
+    let report = copy(&from, &to, recursive()).clean();
+    assert!(report.resumed >= Bytes::mib(1), "{:?}", report.resumed);
+    assert_complete(&to, "room");
+}
+
+#[test]
+fn a_store_without_links_says_so() {
+    let p = places();
+    let tree = p.from.join("tree");
+    write(tree.join("a"), "content");
+    std::os::unix::fs::symlink("a", tree.join("link")).unwrap();
+    let to = Ram::new();
+    to.fail(Operation::Symlink, 0, StoreError::UNSUPPORTED);
+    let report = push_between(&Local::own(), &tree, &to, Path::new(""), recursive()).partial();
+    assert_eq!(report.problem_count, 1);
+    assert_eq!(Some(&report.problems[0].why), Some(&StoreError::UNSUPPORTED.into()));
+    assert_eq!(to.get("tree/a").unwrap(), b"content");
+}
+
+#[test]
+fn patterns_are_expanded_in_any_store() {
+    let (from, to) = (source(), Ram::new());
+    let job = PullJob { sources: vec!["tree/?".into()], destination: Destination::Path("".into()), options: Options::default() };
+    let (here, there) = pair(Conditions::default());
+    let report = std::thread::scope(|scope| {
+        scope.spawn(|| serve_store(there, &from, &Silent, &Cancel::new()));
+        pull_into(here, &to, &job, &Silent, &Cancel::new())
+    });
+    // `d` is a directory, and nobody asked for those.
+    let report = report.unwrap();
+    assert_eq!((report.files, report.problem_count), (2, 1), "{:?}", report.problems);
+    assert_eq!((to.get("a"), to.get("z")), (from.get("tree/a"), from.get("tree/z")));
+}
+
+#[test]
+fn the_room_of_a_directory_is_told() {
+    let p = places();
+    let local = Local::own();
+    let place = local.destination(&p.to.as_path().into(), false).unwrap();
+    let space = local.space(&place.root).unwrap();
+    assert!(space.total > Bytes(0) && space.free <= space.total, "{space:?}");
+    assert!(matches!(local.stat(At::In(&*place.root, b"not there")), Err(StoreError::Missing)));
+}
