@@ -1,8 +1,8 @@
 //! `cargo xtask`: checks of this workspace that no ready-made tool makes.
 //!
-//! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, purity of the sans-IO crates, length of files
-//! and size of crates, stubs, a peer's words. Each check is a pure function from text to findings, tested with input that must fail; this file only
-//! reads the workspace and prints.
+//! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, purity of the sans-IO crates, reasons of
+//! numbers, length of files and size of crates, stubs, a peer's words. Each check is a pure function from text to findings, tested with input that
+//! must fail; this file only reads the workspace and prints.
 //! `cargo xtask arrows` writes the table and the picture of the crates into ARCHITECTURE.md.
 
 mod arrows;
@@ -11,6 +11,7 @@ mod finding;
 mod length;
 mod picture;
 mod purity;
+mod reasons;
 mod size;
 mod source;
 mod stubs;
@@ -29,6 +30,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("picture", picture::check),
     ("circles", circles::check),
     ("purity", purity::check),
+    ("reasons", reasons::check),
     ("length", length::check),
     ("size", size::check),
     ("stubs", stubs::check),

@@ -14,6 +14,8 @@ pub struct Source {
 /// One line with comments and the content of literals replaced by blanks.
 pub struct Line {
     pub code: String,
+    /// What a comment on it says; empty where there is none.
+    pub comment: String,
     /// Compiled for tests only.
     pub test: bool,
 }
@@ -41,9 +43,11 @@ pub struct Import {
 
 impl Source {
     pub fn new(path: &str, text: &str) -> Self {
-        let code = blank(text);
+        let Blanked { code, comments } = blank(text);
         let test_file = path.split('/').any(|part| matches!(part, "tests" | "benches" | "tests.rs"));
-        let mut lines: Vec<Line> = code.lines().map(|line| Line { code: line.to_owned(), test: test_file }).collect();
+        let line =
+            |(code, comment): (&str, &str)| Line { code: code.to_owned(), comment: comment.trim().to_owned(), test: test_file };
+        let mut lines: Vec<Line> = code.lines().zip(comments.lines()).map(line).collect();
         if !test_file {
             for (first, last) in test_blocks(&code) {
                 lines[first..=last].iter_mut().for_each(|line| line.test = true);
@@ -260,14 +264,23 @@ fn end_of_item(code: &str, from: usize) -> usize {
     code.len().saturating_sub(1)
 }
 
-/// The text with comments and literals turned into blanks, line breaks kept.
-fn blank(text: &str) -> String {
+/// A text taken apart, line breaks kept in both.
+struct Blanked {
+    /// Comments and literals turned into blanks.
+    code: String,
+    /// Everything but comments turned into blanks.
+    comments: String,
+}
+
+fn blank(text: &str) -> Blanked {
     let chars: Vec<char> = text.chars().collect();
-    let mut out = String::with_capacity(text.len());
+    let (mut code, mut comments) = (String::with_capacity(text.len()), String::with_capacity(text.len()));
+    let white = |c: char| if c == '\n' { '\n' } else { ' ' };
     let mut at = 0;
     while at < chars.len() {
         let rest = &chars[at..];
         let after_word = at > 0 && is_word(chars[at - 1]);
+        let is_comment = matches!(rest, ['/', '/' | '*', ..]);
         let length = match rest {
             ['/', '/', ..] => rest.iter().position(|&c| c == '\n').unwrap_or(rest.len()),
             ['/', '*', ..] => block_comment(rest),
@@ -278,14 +291,16 @@ fn blank(text: &str) -> String {
             _ => 0,
         };
         if length == 0 {
-            out.push(rest[0]);
+            code.push(rest[0]);
+            comments.push(white(rest[0]));
             at += 1;
         } else {
-            out.extend(rest[..length].iter().map(|&c| if c == '\n' { '\n' } else { ' ' }));
+            code.extend(rest[..length].iter().map(|&c| white(c)));
+            comments.extend(rest[..length].iter().map(|&c| if is_comment { c } else { white(c) }));
             at += length;
         }
     }
-    out
+    Blanked { code, comments }
 }
 
 fn block_comment(rest: &[char]) -> usize {
@@ -355,11 +370,19 @@ mod tests {
 
     #[test]
     fn comments_and_literals_are_no_code() {
+        let blank = |text| blank(text).code;
         assert_eq!(blank("a // b\nc"), "a     \nc");
         assert_eq!(blank("a /* b /* c */ d */ e").split_whitespace().collect::<Vec<_>>(), ["a", "e"]);
         assert_eq!(blank(r#"f("std::fs \" x") + 1"#).split_whitespace().collect::<String>(), "f()+1");
         assert_eq!(blank("r#\"a \" b\"# z").trim(), "z");
         assert_eq!(blank("'{' '\\'' '\\u{7f}' &'a str").trim(), "&'a str");
+    }
+
+    #[test]
+    fn what_comments_say_is_kept_by_line() {
+        let source = Source::new("src/lib.rs", "a // b\n/// c\n\"// d\" /* e\nf */ g");
+        let said: Vec<&str> = source.lines.iter().map(|line| line.comment.as_str()).collect();
+        assert_eq!(said, ["// b", "/// c", "/* e", "f */"]);
     }
 
     #[test]

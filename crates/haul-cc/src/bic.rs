@@ -94,8 +94,11 @@ impl Law for Bic {
 
 /// Xu 2004, 4: parameters of the experiments.
 const S_MAX: f64 = 32.0;
+/// Xu 2004, 4
 const S_MIN: f64 = 0.01;
+/// Xu 2004, 4: the eighth that a loss takes.
 const BETA: f64 = 0.125;
+/// Xu 2004, 4: below it, Reno is as fast.
 const LOW_WINDOW: f64 = 14.0;
 
 #[cfg(test)]

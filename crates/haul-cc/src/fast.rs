@@ -44,8 +44,10 @@ impl Fast {
         // A rate near a boundary must not go back and forth.
         let kept = self.decade.is_some_and(|kept| (decade - f64::from(kept)).abs() < 0.55 && kept >= 0);
         if !kept {
+            // Up to 1 Tbit/s, four decades above.
             self.decade = Some((decade + 0.5).floor().clamp(0.0, 4.0) as i32);
         }
+        // Ten times the rate, ten times the packets.
         ALPHA_SLOWEST * 10_f64.powi(self.decade.unwrap_or(0))
     }
 
@@ -76,6 +78,7 @@ impl Fast {
         self.drain = Some(Drain { window, rounds: 0 });
         // Twice what waits there, for round-trip times vary, and a tenth: a long path has more packets than the queue of ours.
         let alpha = ALPHA_SLOWEST * 10_f64.powi(self.decade.unwrap_or(0));
+        // The tenth.
         Some((window * 0.9).min(window - 2.0 * alpha).max(window / 2.0))
     }
 }
@@ -116,6 +119,7 @@ impl Law for Fast {
 
     /// A rate near the balance: trains and gaps would pass for a queue.
     fn pacing_gain(&self) -> f64 {
+        // A tenth above it: the window rules.
         1.1
     }
 
@@ -133,6 +137,7 @@ impl SlowStart for FastStart {
         let Some(queue) = ack.sample.queue_delay else { return Verdict::Grow(1.0) };
         let rtt = ack.sample.smoothed_rtt.as_secs_f64().max(1e-6);
         let queued = window * queue.as_secs_f64() / rtt;
+        // What scheduling alone makes of a delay.
         let pause = ack.sample.min_rtt.max(Duration::from_millis(1)) / 32;
         if queued > Fast::default().alpha(window, ack.sample.smoothed_rtt) && queue > pause {
             // Twice what fits was sent within the round trip that this news took.

@@ -47,6 +47,7 @@ impl Controller for Fixed {
 
     fn window(&self) -> Bytes {
         let needed = self.rate.bytes_in((self.round_trip + MARGIN).saturating_mul(2));
+        // A few trains, or the window would rule on short paths.
         needed.clamp(self.burst() * 4, MAX_WINDOW)
     }
 

@@ -81,11 +81,16 @@ impl SlowStart for LimitedSlowStart {
 
 /// RFC 3649 5
 const LOW_WINDOW: f64 = 38.0;
+/// RFC 3649 5: 10 Gbit/s with packets of 1500 bytes and 100 ms.
 const HIGH_WINDOW: f64 = 83_000.0;
+/// RFC 3649 5: P, at which the window is the low one.
 const LOW_LOSS: f64 = 1e-3;
+/// RFC 3649 5: High_P, at which it is the high one.
 const HIGH_LOSS: f64 = 1e-7;
 const LOW_DECREASE: f64 = 0.5;
+/// RFC 3649 5: High_Decrease.
 const HIGH_DECREASE: f64 = 0.1;
+/// Windows beyond the high one still give way to others; RFC 3649 leaves them open.
 const LEAST_DECREASE: f64 = 0.05;
 /// RFC 3742 2: in packets.
 const MAX_SSTHRESH: f64 = 100.0;

@@ -174,6 +174,7 @@ const TARGET: Duration = Duration::from_millis(60);
 const CONSTANT: f64 = 1.0;
 /// RFC 6817 2.5
 const BASE_HISTORY: Duration = Duration::from_secs(600);
+/// RFC 6817 2.5: the smallest of the last few samples is the current delay.
 const CURRENT_FILTER: usize = 4;
 /// draft 4.4
 const SLOWDOWN_INTERVAL: u32 = 9;

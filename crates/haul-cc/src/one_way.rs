@@ -43,6 +43,7 @@ impl Default for OneWayDelay {
     }
 }
 
+/// In which drift of 100 ppm adds up to a millisecond.
 const BASE_WINDOW: Duration = Duration::from_secs(10);
 
 #[cfg(test)]

@@ -121,6 +121,7 @@ pub const GROUP_TIME: Duration = Duration::from_micros(200);
 const MAX_GROUP_BYTES: f64 = 512.0 * 1024.0;
 /// Longest time without asking for the rate again.
 const RETRY: Duration = Duration::from_millis(100);
+/// Two thousand calls of the kernel a second cost little, and the bottleneck's queue is no longer than this for a train.
 const TRAIN_TIME: Duration = Duration::from_micros(500);
 /// The UDP payload of one super-packet: 65,535 less the headers, and a little.
 const MAX_TRAIN_BYTES: u64 = 64_800;

@@ -31,6 +31,7 @@ impl PathStart {
 
     /// The window that fills the path, if its controller before has found it: slow start has nothing to look for.
     pub fn learned_window(&self) -> Option<Bytes> {
+        // MinPipeCwnd of draft-ietf-ccwg-bbr.
         self.learned.map(|learned| learned.window().max(self.packet * 4))
     }
 }

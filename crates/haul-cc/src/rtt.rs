@@ -39,6 +39,7 @@ impl RttEstimator {
         } else {
             // RFC 9002 5.3: var = 3/4 var + 1/4 |smoothed - adjusted|, smoothed = 7/8 smoothed + 1/8 adjusted
             self.var = self.var * 3 / 4 + self.smoothed.abs_diff(adjusted) / 4;
+            // As above.
             self.smoothed = self.smoothed * 7 / 8 + adjusted / 8;
         }
         self.latest = adjusted;
@@ -83,8 +84,11 @@ impl Default for RttEstimator {
     }
 }
 
+/// RFC 9002 6.2.2
 const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// As long as the congestion controllers remember the smallest.
 const MIN_WINDOW: Duration = Duration::from_secs(10);
+/// RFC 9002 6.1.2
 const GRANULARITY: Duration = Duration::from_millis(1);
 
 #[cfg(test)]

@@ -32,6 +32,7 @@ impl Law for Scalable {
 
 /// Kelly 2003, 3
 const A: f64 = 0.01;
+/// Kelly 2003, 3: an eighth less.
 const B: f64 = 0.125;
 /// Kelly 2003, 3: lwnd
 const LEGACY_WINDOW: f64 = 16.0;

@@ -121,6 +121,7 @@ impl Udt {
             return;
         }
         self.capacity.insert(ack.now, Reverse(sample.rate));
+        // draft-gg-udt-03 6: a moving average of an eighth.
         self.arrival_pps += (arrival - self.arrival_pps) * if self.arrival_pps > 0.0 { 0.125 } else { 1.0 };
     }
 
@@ -143,6 +144,7 @@ impl Udt {
         if std::mem::take(&mut self.lost) || ack.rate.is_some_and(|sample| sample.app_limited) {
             return;
         }
+        // What stands for less than a report of the receiver (a round trip / 32) is no queue.
         let free = ack.queue_delay.is_none_or(|delay| delay <= (ack.min_rtt / 32).max(NO_QUEUE));
         let seen = self.pps(self.seen());
         for _ in 0..steps.min(MOST_STEPS) {
@@ -170,6 +172,7 @@ impl Udt {
         if self.period.last_cut.is_none_or(|cut| sent_at > cut) {
             self.period.rate_pps = self.rate_pps;
             self.cut(now);
+            // draft-gg-udt-03 6.2: a moving average of an eighth.
             let mean = (self.period.mean_reports * 0.875 + f64::from(self.period.reports + 1) * 0.125).clamp(1.0, MOST_REPORTS);
             let interval = self.random(mean.ceil() as u32);
             self.period = Period { mean_reports: mean, reports: 0, cuts: 1, interval, ..self.period };
@@ -295,9 +298,11 @@ impl Controller for Udt {
 
 /// draft-gg-udt-03 6: the interval of rate control.
 const SYN: Duration = Duration::from_millis(10);
+/// draft-gg-udt-03 6.1: beta of the step.
 const BETA: f64 = 1.5e-6;
 /// draft-gg-udt-03 6.2
 const CUT: f64 = 1.125;
+/// draft-gg-udt-03 6.2: in one congestion period.
 const MOST_CUTS: u32 = 5;
 /// draft-gg-udt-03 6.1, in packets.
 const FIRST_WINDOW: f64 = 16.0;
@@ -309,7 +314,9 @@ const LEAST_PPS: f64 = 1.0;
 /// Beyond any path.
 const MOST_PPS: f64 = 1e9;
 const MOST_WINDOW: f64 = 1e9;
+/// The first window leaves at once, as far as hosts can.
 const FIRST_FLIGHT: BitRate = BitRate::gbps(10);
+/// A capacity older than a minute may be that of another route.
 const CAPACITY_WINDOW: Duration = Duration::from_secs(60);
 const UNMEASURED_RTT: Duration = Duration::from_millis(1);
 /// What scheduling alone can take.

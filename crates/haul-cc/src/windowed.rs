@@ -46,6 +46,7 @@ impl<T: Copy + Ord> WindowedMin<T> {
     }
 }
 
+/// What is remembered is a tenth of the window off at most.
 const SLOTS: u64 = 10;
 
 #[cfg(test)]

@@ -70,6 +70,7 @@ impl Cycle {
     fn random(&mut self) -> f64 {
         // Knuth's MMIX generator; the high bits are the good ones.
         self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        // The upper 24 bits, which a float holds.
         (self.seed >> 40) as f64 / (1u64 << 24) as f64
     }
 
@@ -160,6 +161,7 @@ impl Bbr {
 
     fn raise_slope(&mut self) {
         let growth = f64::from(1u32 << self.cycle.up_rounds);
+        // draft-ietf-ccwg-bbr 5.3.3.6: growth doubles each round, at most thirty times.
         self.cycle.up_rounds = (self.cycle.up_rounds + 1).min(30);
         self.cycle.up_acked_per_packet = (self.window / growth).max(self.packet_bytes());
     }
@@ -233,4 +235,5 @@ impl Bbr {
 
 /// 5.3.3.5.3: 2 to 3 s.
 const PROBE_WAIT: Duration = Duration::from_secs(2);
+/// 5.3.3.5.3: the pace of Reno is matched for so many rounds at most.
 const MOST_RENO_ROUNDS: f64 = 63.0;

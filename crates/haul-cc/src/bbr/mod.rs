@@ -360,6 +360,7 @@ fn initial_window(packet: Bytes) -> f64 {
     packet.as_u64().max(1) as f64 * 10.0
 }
 
+/// 2.4: so much below the bandwidth, for the queue to stay empty.
 const PACING_MARGIN: f64 = 0.01;
 /// 2.7
 const HEADROOM: f64 = 0.15;

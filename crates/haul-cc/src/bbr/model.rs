@@ -291,6 +291,7 @@ pub(super) const BETA: f64 = 0.7;
 const MIN_RTT_FILTER_LEN: Duration = Duration::from_secs(10);
 /// 2.12: ExtraAckedFilterLen
 const EXTRA_ACKED_ROUNDS: usize = 10;
+/// A bound on memory: reports come no less than 5 ms apart on long paths, so these reach back over 1.2 s.
 const MOST_LOSSES: usize = 256;
 
 #[cfg(test)]

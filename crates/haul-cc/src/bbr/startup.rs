@@ -68,7 +68,9 @@ impl Bbr {
     }
 }
 
+/// 5.3.1.2: a rate that grows by less has found the pipe.
 const FULL_GROWTH: f64 = 1.25;
+/// 5.3.1.2
 const FULL_ROUNDS: u32 = 3;
 /// 5.3.1.3: BBRStartupFullLossCnt
 const FULL_LOSS_RUNS: u64 = 6;

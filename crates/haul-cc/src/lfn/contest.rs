@@ -268,6 +268,7 @@ impl Contest {
 const BETA: f64 = 0.7;
 /// A little less than CUBIC's, for the question costs as much again.
 const CUT: f64 = 0.75;
+/// RFC 9438 5: of the curve, in packets over cubic seconds.
 const C: f64 = 0.4;
 /// A round trip.
 const SEARCH: f64 = 1.2;
@@ -282,6 +283,7 @@ const LULLS_APART: RangeInclusive<Duration> = Duration::from_millis(4500)..=Dura
 const MOST_GROWTH: f64 = 2.0;
 /// Without an overflow for so long, the question is asked all the same.
 const ASK_ROUNDS: u32 = 10;
+/// Ten round trips of a short path are too soon: each question costs half of what is sent meanwhile.
 const LEAST_ASK: Duration = Duration::from_secs(5);
 const QUESTION_CUT: f64 = 0.5;
 /// Part of the old rate above which the cut has changed nothing.
@@ -295,8 +297,11 @@ const FALLEN: f64 = 0.7;
 /// The cubes of these bound how much smaller and larger others are taken to be.
 const MOST_FASTER: f64 = 1.26;
 const MOST_OFF: f64 = 2.0;
+/// Part of the window that is in flight while the application gives enough; below it the window does not grow.
 const USED: f64 = 0.7;
+/// Part of the longest queue at which a loss can be an overflow.
 const FULL_QUEUE: f64 = 0.6;
+/// A path that loses less by chance than one packet in 2000: a loss on it is an overflow.
 const NO_LOSS: f64 = 0.0005;
 /// A pause of the acknowledgements is no time to grow in.
 const MAX_STEP: Duration = Duration::from_millis(100);

@@ -92,4 +92,5 @@ impl Epoch {
     }
 }
 
+/// A mean of fewer is that of a moment.
 const MIN_SAMPLES: u32 = 4;

@@ -42,7 +42,9 @@ impl Jitter {
             return;
         }
         let range = period.most.saturating_sub(period.least);
+        // Two ups and two downs at the least.
         let sample = (period.way.saturating_sub(range * ONCE) / 4).min(range).min(MOST);
+        // Half after two and a half periods without any.
         self.estimate = sample.max(self.estimate * 3 / 4);
         self.period = Some(fresh);
     }
@@ -52,6 +54,7 @@ impl Period {
     fn follow(&mut self, delay: Duration) {
         self.least = self.least.min(delay);
         self.most = self.most.max(delay);
+        // Smaller turns than a quarter of the range are noise.
         let noise = (self.most.saturating_sub(self.least) / 4).max(NOISE);
         if delay.abs_diff(self.turn) >= self.farthest.abs_diff(self.turn) && (delay >= self.turn) == (self.farthest >= self.turn)
         {
@@ -63,10 +66,13 @@ impl Period {
     }
 }
 
+/// In so many a queue of ours goes up and down once.
 const PERIOD_EPOCHS: u32 = 4;
 /// Up and down, and half as much for what the noise hides.
 const ONCE: u32 = 3;
+/// What threads that wake up late make of a delay.
 const NOISE: Duration = Duration::from_micros(500);
+/// A larger estimate would hide queues that are in the way of others.
 const MOST: Duration = Duration::from_millis(30);
 
 #[cfg(test)]

@@ -103,16 +103,21 @@ impl Lulls {
     }
 }
 
+/// Epochs whose shortest queue is the usual one: a queue that a window fills and empties is not as long throughout.
 const LEVELS: usize = 4;
+/// Part of the usual length above which the queue stands.
 const HIGH: f64 = 0.8;
+/// Part of it below which the queue is gone; a rival that cuts to 0.7 leaves more.
 const LOW: f64 = 0.2;
 /// Part of its length at which the queue is back.
 const BACK: f64 = 0.2;
 /// A queue whose rival is silent falls, for each second in which ours arrive, by its part of the bottleneck over ours; one whose rival has cut
 /// to 0.7 by a third at most.
 const SLOWEST: f64 = 2.0;
+/// Three quarters of the 200 ms for which BBR is silent: the queue falls and comes back in the rest.
 const SHORTEST: Duration = Duration::from_millis(150);
 const LONGEST: Duration = Duration::from_secs(2);
+/// Seconds; no division by nothing where both moments are one.
 const LEAST_TIME: f64 = 1e-4;
 
 #[cfg(test)]

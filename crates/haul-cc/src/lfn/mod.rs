@@ -209,6 +209,7 @@ impl Controller for Lfn {
             Phase::Contest(contest) => self.path.made_up(contest.window()),
             phase => self.path.window(phase.window_gain(&self.path)),
         };
+        // Three trains, as the offload budget of draft-ietf-ccwg-bbr.
         window + self.burst() * 3
     }
 
@@ -264,8 +265,11 @@ impl Controller for Lfn {
 
 /// Time for an epoch of cruise.
 const SOON: Duration = Duration::from_millis(100);
+/// Two epochs of cruise.
 const PROBE_INTERVAL_SHORT: Duration = Duration::from_millis(200);
+/// draft-ietf-ccwg-bbr 5.3.3.5.3: BBR tries for more as often.
 const PROBE_INTERVAL: Duration = Duration::from_secs(2);
+/// Reached at round trips of 1.25 s, eight of which are otherwise waited for.
 const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(10);
 /// draft-ietf-ccwg-bbr 5.3.4.3: ProbeRTTDuration
 const PROBE_RTT_TIME: Duration = Duration::from_millis(200);

@@ -25,7 +25,7 @@ impl Mode {
         }
     }
 
-    /// Part of the round trip by which an attempt at more may lengthen the queue.
+    /// Part of the round trip by which an attempt at more may lengthen the queue: fair's is a quarter of the longest that it wants, 1/4, modest's the least that is seen.
     pub(super) const fn up_part(self) -> u32 {
         match self {
             Self::Fair | Self::Quickstart => 16,
@@ -34,7 +34,7 @@ impl Mode {
         }
     }
 
-    /// How long a queue the flow wants to see, as a part of what fair wants.
+    /// How long a queue the flow wants to see, as a part of what fair wants. By the square root of `share.rs` a flow beside fair has 1/16 or 16 times as much.
     pub(super) const fn queue_share(self) -> f64 {
         match self {
             Self::Fair | Self::Quickstart => 1.0,
@@ -43,7 +43,7 @@ impl Mode {
         }
     }
 
-    /// Products of bandwidth and round-trip time in flight in cruise: the longest queue that is wanted, and as much again for one that others make.
+    /// Products of bandwidth and round-trip time in flight in cruise: the longest queue that is wanted, and as much again for one that others make: 1 + 2 x 0.25, 1 + 2 x 0.75.
     pub(super) const fn window_gain(self) -> f64 {
         match self {
             Self::Fair | Self::Quickstart | Self::Modest => 1.5,
@@ -56,7 +56,7 @@ impl Mode {
         matches!(self, Self::Fair | Self::Quickstart)
     }
 
-    /// Shortest and longest queue the flow may want to see, as parts of the round trip.
+    /// Shortest and longest queue the flow may want to see, as parts of the round trip. A queue of 0.25 products is a short one of a router, of which modest leaves more than half.
     pub(super) const fn queue_parts(self) -> (f64, f64) {
         match self {
             Self::Fair | Self::Quickstart => (0.0, 0.25),

@@ -214,6 +214,7 @@ impl PathModel {
             self.min_rtt = Some(rtt);
             self.min_rtt_known = true;
         }
+        // Near it: a twentieth is jitter.
         if rtt <= min.saturating_add(min / 20) {
             self.min_rtt_at = ack.now;
         }
@@ -292,18 +293,21 @@ impl PathModel {
 
     /// By how much the rate may change in an epoch: news of the last change must have come before the queue is far off.
     fn step(&self, wanted: Duration, epoch: Duration) -> f64 {
+        // docs/controllers/fair.md: 1.5 x wanted / (round trip + epoch)
         (1.5 * wanted.as_secs_f64() / (self.min_rtt() + epoch).as_secs_f64()).clamp(LEAST_RAISE, MAX_RAISE)
     }
 
     fn wanted_delay(&self) -> Duration {
         let (least, most) = self.mode.queue_parts();
         let (least, most) = (self.min_rtt().mul_f64(least), self.min_rtt().mul_f64(most));
+        // Half as much again as what counts as empty, or there would be nothing between the two.
         wanted_delay(self.mode, self.bandwidth_bps).max(least).min(most).max(self.standing_threshold() * 3 / 2)
     }
 
     /// A delay that comes at once, and then neither rises nor falls although we send less, is the path's and no queue to drain.
     fn adopt_delay(&mut self, summary: &Summary) {
         self.floor = self.floor.min(summary.delay_min);
+        // A quarter of the jitter is what is left of it in the smallest delay of an epoch.
         let margin = summary.length.mul_f64(FLAT_SLOPE).max(self.jitter() / 4);
         let is_flat = summary.delay_min.abs_diff(self.last_delay_min) <= margin;
         let stays = is_flat && self.cruise_gain <= LESS && self.since_step <= STEP_EPOCHS;
@@ -324,6 +328,7 @@ impl PathModel {
     }
 
     pub(super) fn long_queue(&self) -> Duration {
+        // Beyond what a few packets make on slow paths, and jitter.
         (self.min_rtt() / 8).max(LONG_QUEUE).max(self.packets_time(4)).max(self.jitter() * 3)
     }
 
@@ -398,6 +403,7 @@ impl PathModel {
 
     /// The last attempt at more bandwidth brought much.
     pub(super) fn has_gained(&self) -> bool {
+        // More than the first step of an attempt gives.
         self.bandwidth_bps > self.before_up_bps * 1.2
     }
 
@@ -406,12 +412,14 @@ impl PathModel {
     }
 
     pub(super) fn on_outage(&mut self) {
+        // As CUBIC cuts, RFC 9438 4.6.
         self.bandwidth_bps *= 0.7;
         self.settle();
     }
 
     /// Marks in cruise: less for the rest of the epoch.
     pub(super) fn hold_back(&mut self) {
+        // As much less as makes a queue of ours fall visibly.
         self.cruise_gain = self.cruise_gain.min(0.95);
     }
 
@@ -479,6 +487,7 @@ impl PathModel {
     /// A delay beyond this is a queue that stands.
     pub(super) fn standing_threshold(&self) -> Duration {
         let wanted = wanted_delay(self.mode, self.bandwidth_bps);
+        // Two reports of the receiver apart; half as much again as jitter, for it is an estimate.
         (self.min_rtt() / 32).min(wanted / 2).max(LEAST_STANDING).max(self.packets_time(1)).max(self.jitter() * 3 / 2)
     }
 
@@ -499,11 +508,13 @@ impl PathModel {
     }
 
     fn least_rate(&self) -> BitRate {
+        // MinPipeCwnd of draft-ietf-ccwg-bbr.
         self.a_round_trip(self.packet * 4)
     }
 
     /// So many bytes each round trip.
     fn a_round_trip(&self, bytes: Bytes) -> BitRate {
+        // Loopback's round trips would make a burst of it.
         BitRate::of(bytes, self.min_rtt().max(Duration::from_micros(100)))
     }
 
@@ -532,6 +543,7 @@ impl PathModel {
 
     /// Bytes in flight of which this much arrives.
     pub(super) fn made_up(&self, bytes: f64) -> Bytes {
+        // MinPipeCwnd of draft-ietf-ccwg-bbr.
         Bytes((bytes / (1.0 - self.base_loss())) as u64).clamp(self.packet * 4, MAX_WINDOW)
     }
 
@@ -542,6 +554,7 @@ impl PathModel {
 
     pub(super) fn window(&self, gain: f64) -> Bytes {
         let rtt = self.min_rtt();
+        // Two reports of the receiver must come, one each RTT / 32; jitter may hold them up.
         let time = rtt.mul_f64(gain) + self.jitter() * 3 + STALL + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
         let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64);
         rate.bytes_in(time).clamp(self.initial_window(), MAX_WINDOW)
@@ -555,30 +568,46 @@ impl PathModel {
 
 /// A train of half a millisecond takes that long to arrive.
 const LEAST_STANDING: Duration = Duration::from_micros(600);
+/// Four times what a flow of 100 Mbit/s wants.
 const LONG_QUEUE: Duration = Duration::from_millis(12);
+/// Beside a queue that does not fall: less by so little that the part stays.
 const LEAST_HELD_GAIN: f64 = 0.99;
+/// Of an epoch: a fifth of what a queue of ours falls by at a gain of 0.95.
 const FLAT_SLOPE: f64 = 0.01;
+/// One epoch may be flat by chance, and a second one.
 const FLAT_EPOCHS: u32 = 3;
+/// After the delay has risen at once; what stands for longer and falls no more came otherwise.
 const STEP_EPOCHS: u32 = 12;
 /// Gain at which a queue of ours would fall visibly.
 const LESS: f64 = 0.95;
 const NO_JITTER: Duration = Duration::from_millis(1);
+/// Single late packets are ignored, and up to three in a row.
 const RECENT: usize = 4;
 /// Beyond any path: 100 Gbit/s over a minute.
 const MAX_WINDOW: Bytes = Bytes::gib(1024);
+/// Before anything is measured; the long paths that this is for have more.
 const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 /// The first window leaves within this time.
 const FIRST_FLIGHT: Duration = Duration::from_millis(10);
+/// On short paths: in less, too few samples come for a mean that does not jump.
 const CRUISE_EPOCH: Duration = Duration::from_millis(100);
+/// Shorter than in cruise, for an attempt is there to be found out about soon.
 const UP_EPOCH: Duration = Duration::from_millis(30);
+/// One without a queue may be chance.
 const ROOM_EPOCHS: u32 = 4;
+/// One alone may be a burst, or an outage.
 const RISEN_EPOCHS: u32 = 2;
+/// An epoch; faster, and news of the change would come too late.
 const MAX_RAISE: f64 = 0.1;
+/// An epoch; less would hardly show in what arrives.
 const LEAST_RAISE: f64 = 0.01;
 /// Twice as much after 70 epochs.
 const RAISE_RECOVERY: f64 = 1.01;
+/// More than the tenth by which an epoch can raise it.
 const OUTGROWN: f64 = 1.125;
 /// A thread that loses the processor for this long must not empty the pipe.
 const STALL: Duration = Duration::from_millis(5);
+/// Twice the shortest time between two reports of the receiver.
 const MIN_ACK_TIME: Duration = Duration::from_micros(500);
+/// Twice the longest.
 const MAX_ACK_TIME: Duration = Duration::from_millis(10);

@@ -60,11 +60,13 @@ impl Phase {
             }
             // What was sent before goes on filling a queue of ours for a round trip: a delay that is gone sooner was some thread's.
             Self::Drain { since, search: Some(_) }
+                // The least that is seen of a queue.
                 if ack.now.since(*since) < path.min_rtt() && path.queue_delay() <= path.queue_threshold(32) =>
             {
                 Turn::Resume
             }
             Self::Drain { since, .. } | Self::Down { since } => {
+                // The least that is seen of a queue.
                 let empty = ack.in_flight <= path.pipe() || path.queue_delay() <= path.queue_threshold(32);
                 // The estimate still rises while the queue is there; a round trip after it is gone there is nothing to gain.
                 let late = ack.now.since(*since) > path.min_rtt() * MAX_DRAIN_ROUNDS;
@@ -121,9 +123,11 @@ impl Phase {
     /// Products of bandwidth and round-trip time that may be in flight.
     pub(super) fn window_gain(&self, path: &PathModel) -> f64 {
         match self {
+            // The rate grows threefold a round trip (startup.rs); half a pipe more, so that the window does not rule.
             Self::Quick(_) | Self::Startup(_) | Self::Drain { .. } => 3.5,
             Self::Cruise | Self::Down { .. } | Self::Contest(_) => path.mode().window_gain(),
             Self::Up(up) => 1.0 + up.gain(),
+            // Less than a pipe empties any queue of ours; half, as BBR has it, would cost more.
             Self::ProbeRtt { .. } => 0.75,
         }
     }
@@ -170,7 +174,11 @@ fn on_verdict(verdict: Verdict, path: &mut PathModel) -> Turn {
     }
 }
 
+/// As BBR, version 1: 1 / 2.89.
 const DRAIN_GAIN: f64 = 0.35;
+/// As BBR, version 1, after an attempt.
 const DOWN_GAIN: f64 = 0.75;
+/// A queue of two products is gone after three at that gain; what stands after four is not ours.
 const MAX_DRAIN_ROUNDS: u32 = 4;
+/// draft-ietf-ccwg-bbr 2.14.1: routes change; a queue may have hidden the smallest for as long.
 const MIN_RTT_LIFETIME: Duration = Duration::from_secs(10);

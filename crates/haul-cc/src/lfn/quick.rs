@@ -247,6 +247,7 @@ impl Quick {
         if self.is_refused(ack, path, leg) {
             return self.retreat(path, leg);
         }
+        // docs/controllers/quickstart.md: a sixteenth of a round trip has arrived, in several reports.
         let enough = leg.rate().bytes_in(path.min_rtt() / 16).max(self.packet * 32);
         self.stage = Stage::Jump(leg);
         // Delays seen before the leg say nothing about it.
@@ -292,6 +293,7 @@ impl Quick {
         let base = self.remembered.map_or(0.0, |learned| learned.base_loss).max(path.base_loss());
         let half = base + REFUSED_LOSS / 2.0;
         let packets = settled.as_u64() as f64 / path.packet_bytes();
+        // Three standard deviations.
         let by_chance = half + 3.0 * (half * (1.0 - half) / packets.max(1.0)).sqrt();
         packets > LEAST_LOSSY_PKTS && part_of(lost, settled) > by_chance.max(base + REFUSED_LOSS)
     }
@@ -303,6 +305,7 @@ impl Quick {
         let long = path.queue_delay() > path.queue_threshold(8).max(path.jitter() * 2);
         let since = long.then(|| self.long_since.unwrap_or(ack.now));
         self.long_since = since;
+        // docs/controllers/quickstart.md: a queue that stands for a sixteenth of a round trip.
         lossy || since.is_some_and(|since| ack.now.since(since) >= path.min_rtt() / 16)
     }
 
@@ -369,6 +372,7 @@ impl Quick {
 
     /// From one train to the next.
     fn gap(&self) -> Duration {
+        // docs/controllers/quickstart.md: a fifth of a round trip, in which the last one has left the queue.
         self.rtt.map_or(UNKNOWN_GAP, |rtt| (rtt / 5).max(LEAST_GAP))
     }
 
@@ -455,6 +459,7 @@ impl Gauge {
     fn on_ack(&mut self, ack: &AckSample, rtt: Duration) {
         let (since, delivered) = *self.since.get_or_insert((ack.now, ack.delivered));
         let passed = ack.now.since(since);
+        // At least what a train takes.
         if passed >= (rtt / 8).max(Duration::from_micros(500)) {
             let bps = BitRate::of(ack.delivered.saturating_sub(delivered), passed).as_bps() as f64;
             self.best_bps = self.best_bps.max(bps);
@@ -465,6 +470,7 @@ impl Gauge {
 
 /// Trains of the first flight.
 const TRAINS: usize = 3;
+/// Four reports of four packets: three times between them is what a rate needs.
 const LEAST_TRAIN_PKTS: u64 = 16;
 /// 0.2 ms at 10 Gbit/s.
 const MOST_TRAIN_PKTS: u64 = 176;
@@ -472,7 +478,9 @@ const MOST_TRAIN_PKTS: u64 = 176;
 const LEAST_PKTS: u64 = 6;
 /// Between trains: a queue at 100 Mbit/s has sent the last one by then.
 const LEAST_GAP: Duration = Duration::from_millis(2);
+/// Between trains where no round trip has been measured: a fifth of 50 ms.
 const UNKNOWN_GAP: Duration = Duration::from_millis(10);
+/// Without a measurement for so long, none will come.
 const BLIND_ROUNDS: u32 = 3;
 /// RFC 9959: the jump is at most half of what was saved.
 const JUMP: f64 = 0.5;
@@ -480,6 +488,7 @@ const JUMP: f64 = 0.5;
 const LEAST_ARRIVED: f64 = 0.6;
 /// Beyond the path's own loss; a policer or a queue that overflows takes more.
 const REFUSED_LOSS: f64 = 0.2;
+/// Of fewer, three standard deviations of a tenth are more than another tenth.
 const LEAST_LOSSY_PKTS: f64 = 48.0;
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ impl Rivals {
         // What we alone would shorten it by.
         let ours = summary.length.mul_f64((1.0 - gain).max(0.0));
         let fall = delay_before.saturating_sub(summary.delay_min);
+        // Nobody who sends on lets it fall so fast.
         if fall >= summary.length / 4 {
             self.held = Duration::ZERO;
         } else if !ours.is_zero() && fall >= ours / 2 {
@@ -61,21 +62,25 @@ impl Rivals {
 
     /// The queue ought to have fallen.
     pub(super) fn resist(&self) -> bool {
+        // Two of the four round trips and of the nine epochs, that is four of these.
         self.held > (self.round_trip * 2).max(LEAST_HELD * 2 / 5)
     }
 
     /// It will not fall.
     pub(super) fn are_there(&self) -> bool {
+        // docs/controllers/fair.md: four of the longest round trips meanwhile, and 0.9 s.
         self.held > (self.round_trip * 4).max(LEAST_HELD)
     }
 
     /// What arrived before we began to give way, and whether that is known to be an equal part: of what we had alone, half is.
     pub(super) fn part(&self, bandwidth_bps: f64) -> (f64, bool) {
         let before = self.before_bps.max(bandwidth_bps);
+        // A tenth more is no other rate.
         if self.alone_bps > bandwidth_bps * 1.1 { (before.min(self.alone_bps / 2.0), true) } else { (before, false) }
     }
 }
 
+/// Nine epochs of cruise, on short paths.
 const LEAST_HELD: Duration = Duration::from_millis(900);
 /// An epoch: half after 700.
 const ALONE_MEMORY: f64 = 0.999;

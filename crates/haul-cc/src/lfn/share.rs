@@ -18,6 +18,7 @@ pub(super) fn wanted_delay(mode: Mode, rate_bps: f64) -> Duration {
 pub(super) fn drain_gain(delay: Duration, wanted: Duration, epoch: Duration, most: f64) -> f64 {
     let excess = delay.saturating_sub(wanted).as_secs_f64();
     let share = most * (excess / wanted.as_secs_f64().max(1e-6)).min(1.0);
+    // Four epochs; at most a quarter less, as in `DOWN_GAIN`.
     1.0 - (excess / (4.0 * epoch.as_secs_f64())).max(share).clamp(0.0, 0.25)
 }
 

@@ -40,6 +40,7 @@ impl Startup {
     /// True when the path is full.
     pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &PathModel) -> bool {
         let delay = path.queue_delay();
+        // The least that is seen of a queue, and twice what is noise.
         let threshold = path.queue_threshold(32).max(self.noise.max(path.jitter()) * 2);
         if self.swell.on_delay(ack.now, delay, threshold, path.min_rtt()) {
             self.ended_by = Some(delay);
@@ -81,9 +82,11 @@ impl Startup {
 pub(super) const STARTUP_GAIN: f64 = 4.94;
 /// draft-ietf-ccwg-bbr 5.3.1.2: the pipe is full after three rounds that grew by less than a quarter.
 const FULL_GROWTH: f64 = 1.25;
+/// draft-ietf-ccwg-bbr 5.3.1.2
 const FULL_ROUNDS: u32 = 3;
 /// Part of the round trip: a queue of twice that is one, whatever stalls were seen.
 const LARGEST_NOISE: u32 = 8;
+/// As much as is taken for the path's own without a test.
 const OVERFLOW_LOSS: f64 = 0.15;
 const FLOOD_LOSS: f64 = 0.5;
 /// More than a burst of losses.

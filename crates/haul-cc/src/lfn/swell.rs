@@ -32,11 +32,14 @@ impl Swell {
 
 /// A thirty-second part of the round trip; on short paths, where stalls are longer than round trips and a queue of ours is no burden, longer than those.
 fn hold(min_rtt: Duration) -> Duration {
+    // The thirty-second part.
     if min_rtt < SHORT_PATH { SHORT_PATH_HOLD } else { (min_rtt / 32).max(LEAST_HOLD) }
 }
 
+/// Part of what it was first, below which a delay is falling.
 const FALLEN: f64 = 0.8;
 const SHORT_PATH: Duration = Duration::from_millis(2);
+/// The emulators and hosts that stand still do so for some milliseconds.
 const SHORT_PATH_HOLD: Duration = Duration::from_millis(10);
 const LEAST_HOLD: Duration = Duration::from_millis(1);
 

@@ -61,6 +61,7 @@ impl Up {
             return Turn::Stay;
         }
         let excess = self.gain() - 1.0;
+        // A third of what was tried for, for the mean of an epoch is behind.
         let grew = path.bandwidth_bps() >= self.bandwidth_bps * (1.0 + excess / 3.0);
         if summary.app_limited && !grew {
             // Such an epoch tells nothing; several do that nobody wants more.
@@ -68,6 +69,7 @@ impl Up {
             return if self.limited_epochs >= MAX_LIMITED_EPOCHS { Turn::Cruise } else { Turn::Stay };
         }
         self.limited_epochs = 0;
+        // A quarter of what was too much: the rest may stand in the queue.
         let lossy = summary.loss > path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
         if lossy && !grew {
             path.stop_at_loss(summary);
@@ -90,5 +92,7 @@ impl Up {
 /// Pacing gains.
 const STEPS: [f64; 6] = [1.15, 1.25, 1.5, 2.0, 3.0, 4.94];
 const MAX_FLAT_STEPS: u32 = 2;
+/// Longer pauses of an application end the attempt: nobody wants more.
 const MAX_LIMITED_EPOCHS: u32 = 4;
+/// As much as BBR takes for no congestion, draft-ietf-ccwg-bbr 2.7.
 const LEAST_LOSS: f64 = 0.02;

@@ -102,11 +102,17 @@ impl HyStart {
     }
 }
 
+/// RFC 9406 4.3
 const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
+/// RFC 9406 4.3
 const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
+/// RFC 9406 4.3: N_RTT_SAMPLE
 const RTT_SAMPLES: usize = 8;
+/// RFC 9406 4.3
 const CSS_GROWTH_DIVISOR: f64 = 4.0;
+/// RFC 9406 4.3
 const CSS_ROUNDS: u32 = 5;
+/// A quarter more than arrives, for samples of a rate that grows are low.
 const MOST_BEYOND_PIPE: f64 = 1.25;
 /// A rate sample is a mean over the last round trip, in which the rate has grown.
 const GROWTH_IN_SAMPLE: f64 = 1.1;
