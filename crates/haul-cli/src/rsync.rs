@@ -102,7 +102,7 @@ fn check(own: &[Own]) -> Result<(), Failure> {
         let text = value.to_string_lossy();
         let wrong = match *name {
             "--mode" => text.parse::<haul_cc::ControllerChoice>().err().map(|error| error.to_string()),
-            "--udp-port" => text.parse::<haul_peer::PortRange>().err(),
+            "--udp-port" => text.parse::<haul_peer::PortRange>().err().map(|error| error.to_string()),
             "--dead-after" => text.parse::<u64>().err().map(|error| error.to_string()),
             _ => None,
         };

@@ -2,22 +2,37 @@
 
 use std::str::FromStr;
 
-use haul_units::BitRate;
+use haul_units::{BitRate, ParseQuantityError};
+use thiserror::Error;
+
+/// What is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LimitError {
+    /// More bits a second than can be counted.
+    #[error("too large for a rate")]
+    TooLarge,
+    /// No bits at all.
+    #[error("nothing would ever be sent at a rate of zero")]
+    Zero,
+    /// Something else than a rate.
+    #[error(transparent)]
+    NotARate(#[from] ParseQuantityError),
+}
 
 /// A limit on the rate. A bare number is in Kbit/s, as scp has it; with a prefix or a unit it is what it says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit(pub BitRate);
 
 impl FromStr for Limit {
-    type Err = String;
+    type Err = LimitError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, LimitError> {
         let rate = match text.trim().parse::<u64>() {
-            Ok(kbps) => kbps.checked_mul(1000).map(BitRate::from_bps).ok_or("too large for a rate")?,
-            Err(_) => text.parse::<BitRate>().map_err(|error| error.to_string())?,
+            Ok(kbps) => kbps.checked_mul(1000).map(BitRate::from_bps).ok_or(LimitError::TooLarge)?,
+            Err(_) => text.parse::<BitRate>()?,
         };
         if rate == BitRate::ZERO {
-            return Err("nothing would ever be sent at a rate of zero".to_owned());
+            return Err(LimitError::Zero);
         }
         Ok(Self(rate))
     }

@@ -3,7 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use thiserror::Error;
+
 use crate::clock;
+
+/// What is no date.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is no date: write 2026-12-31 or 2026-12-31T18:00Z (UTC)")]
+pub struct MomentError(String);
 
 /// A second since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -105,9 +112,9 @@ fn time_of_day(text: &str) -> Option<u64> {
 }
 
 impl FromStr for Moment {
-    type Err = String;
+    type Err = MomentError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, MomentError> {
         let parse = || {
             let (date, time) = match text.split_once('T') {
                 Some((date, time)) => (date, time_of_day(time.strip_suffix('Z')?)?),
@@ -115,7 +122,7 @@ impl FromStr for Moment {
             };
             Some(Self(Date::parse(date)?.days() * DAY + time))
         };
-        parse().ok_or_else(|| format!("`{text}` is no date: write 2026-12-31 or 2026-12-31T18:00Z (UTC)"))
+        parse().ok_or_else(|| MomentError(text.to_owned()))
     }
 }
 

@@ -4,6 +4,13 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
+use thiserror::Error;
+
+/// What is no network.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("`{0}` is no network: write ADDRESS or ADDRESS/BITS, for instance 10.0.0.0/8 or 2001:db8::/32")]
+pub struct NetworkError(String);
+
 /// `10.0.0.0/8`, or a single address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Network {
@@ -33,10 +40,10 @@ const fn most_bits(address: IpAddr) -> u8 {
 }
 
 impl FromStr for Network {
-    type Err = String;
+    type Err = NetworkError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || format!("`{text}` is no network: write ADDRESS or ADDRESS/BITS, for instance 10.0.0.0/8 or 2001:db8::/32");
+    fn from_str(text: &str) -> Result<Self, NetworkError> {
+        let wrong = || NetworkError(text.to_owned());
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),

@@ -3,6 +3,13 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use thiserror::Error;
+
+/// What is no range of ports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("write a port or a range from 1 to 65535, for instance 7700 or 60000-60100")]
+pub struct PortRangeError;
+
 /// One port or a range of them, both ends included: `7700`, `60000-60100`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PortRange {
@@ -28,15 +35,12 @@ impl PortRange {
 }
 
 impl FromStr for PortRange {
-    type Err = String;
+    type Err = PortRangeError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, PortRangeError> {
         let (first, last) = text.split_once(['-', ':']).unwrap_or((text, text));
         let port = |text: &str| text.trim().parse::<u16>().ok();
-        port(first)
-            .zip(port(last))
-            .and_then(|(first, last)| Self::new(first, last))
-            .ok_or_else(|| "write a port or a range from 1 to 65535, for instance 7700 or 60000-60100".to_owned())
+        port(first).zip(port(last)).and_then(|(first, last)| Self::new(first, last)).ok_or(PortRangeError)
     }
 }
 

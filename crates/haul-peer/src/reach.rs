@@ -1,23 +1,23 @@
 //! From a host's name to a connection: through ssh, or to a daemon whose key is known.
 
+mod error;
 mod lifeline;
 mod through_ssh;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+pub use self::error::{Listener, ReachError, Unanswered};
 use self::lifeline::Routes;
 pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard};
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 use haul_units::Cancel;
 
-use crate::ReachError;
 use crate::clock;
-use crate::failure::{Failure, chain};
 use crate::keys::{self, Known, KnownHosts};
 use crate::operand::{DaemonHost, SshHost};
 use crate::outage::OutageWatch;
@@ -92,9 +92,9 @@ pub struct Connected {
     /// How the peer was reached when ssh had logged in.
     routes: Routes,
     /// What is wrong if nothing is ever heard over UDP, where that was not waited for.
-    no_answer: Option<Failure>,
+    no_answer: Option<Unanswered>,
     /// What is wrong if the other side refuses our key, where it may.
-    key_refused: Option<Failure>,
+    key_refused: Option<(DaemonHost, Fingerprint)>,
 }
 
 impl Connected {
@@ -103,7 +103,11 @@ impl Connected {
         let end = self.connection.end();
         let no_answer = self.no_answer.as_ref().filter(|_| end.as_ref().is_some_and(haul::ConnectionError::is_unanswered));
         let key_refused = self.key_refused.as_ref().filter(|_| end.as_ref().is_some_and(haul::ConnectionError::is_key_refused));
-        no_answer.or(key_refused).cloned()
+        match (no_answer, key_refused) {
+            (Some(unanswered), _) => Some(ReachError::NoAnswer(unanswered.clone())),
+            (None, Some((host, key))) => Some(ReachError::KeyRefused { host: host.clone(), key: *key }),
+            (None, None) => None,
+        }
     }
 
     /// Where the socket is bound to.
@@ -166,7 +170,7 @@ impl Connector {
     pub fn connect(&self, host: &Host) -> Result<Connected, ReachError> {
         let mut connected = match host {
             Host::Ssh(host) => self.through_ssh(host),
-            Host::Daemon(host) => self.to_daemon(host).map_err(Missed::into_failure),
+            Host::Daemon(host) => self.to_daemon(host),
             Host::Pinned(host, key) => self.to_key(host, *key),
             Host::Open(host, key) => self.to_anyone(host, *key),
         }?;
@@ -180,13 +184,15 @@ impl Connector {
     pub fn connect_by(&self, host: &DaemonHost, deadline: Instant) -> Result<Connected, ReachError> {
         loop {
             match self.to_daemon(host) {
-                Err(Missed::NoAnswer(_)) if clock::now() < deadline && !self.cancel.is_cancelled() => thread::park_timeout(LOOK),
-                result => return result.map_err(Missed::into_failure),
+                Err(ReachError::NoAnswer(_)) if clock::now() < deadline && !self.cancel.is_cancelled() => {
+                    thread::park_timeout(LOOK)
+                }
+                result => return result,
             }
         }
     }
 
-    fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, Missed> {
+    fn to_daemon(&self, host: &DaemonHost) -> Result<Connected, ReachError> {
         let (identity, state) = self.identity()?;
         let known_hosts = || {
             let path = state.known_hosts();
@@ -194,55 +200,56 @@ impl Connector {
         };
         let (known, looked_up) = (known_hosts()?, host.clone());
         let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
-        let won = self.knock(host, self.server(), &judge, Some(identity.clone()));
+        let won = self.knock(host, self.daemon(), &judge, Some(identity.clone()));
         let Some(key) = judge.refused() else { return won };
         self.admit(host, key, known_hosts()?)?;
-        self.knock(host, self.server(), &Judge::new(move |now| now == key), Some(identity))
+        self.knock(host, self.daemon(), &Judge::new(move |now| now == key), Some(identity))
     }
 
     fn to_key(&self, host: &DaemonHost, key: Fingerprint) -> Result<Connected, ReachError> {
         let judge = Judge::new(move |now| now == key);
-        let won = self.knock(host, self.server(), &judge, Some(self.identity()?.0));
+        let won = self.knock(host, self.daemon(), &judge, Some(self.identity()?.0));
         match judge.refused() {
-            Some(other) => Err(Failure::new(format!("{host}: another key answers: {other}")).hint(format!("expected was {key}"))),
-            None => won.map_err(Missed::into_failure),
+            Some(other) => Err(ReachError::OtherKey { host: host.clone(), key: other, expected: key }),
+            None => won,
         }
     }
 
     fn to_anyone(&self, host: &DaemonHost, pinned: Option<Fingerprint>) -> Result<Connected, ReachError> {
         let judge = Judge::new(move |key| pinned.is_none_or(|pinned| pinned == key));
-        let won = self.knock(host, "the server", &judge, None);
+        let won = self.knock(host, Listener::Open, &judge, None);
         match judge.refused() {
-            Some(key) => Err(Failure::new(format!("{host}: its key is not the one given, but {key}"))
-                .hint("a server without a lasting key makes a new one at every start, and prints it")),
-            None => won.map_err(Missed::into_failure),
+            Some(key) => Err(ReachError::NotTheKeyGiven { host: host.clone(), key }),
+            None => won,
         }
     }
 
-    fn identity(&self) -> Result<(Identity, StateDir), Failure> {
+    fn identity(&self) -> Result<(Identity, StateDir), ReachError> {
         let state = StateDir::find(self.state.as_deref())?;
         Ok((keys::load_or_make(&state)?.0, state))
     }
 
     /// Tries a host where `listener` should be found.
-    fn knock(&self, host: &DaemonHost, listener: &str, judge: &Judge, identity: Option<Identity>) -> Result<Connected, Missed> {
+    fn knock(
+        &self,
+        host: &DaemonHost,
+        listener: Listener,
+        judge: &Judge,
+        identity: Option<Identity>,
+    ) -> Result<Connected, ReachError> {
         let addresses = candidates(&resolve(&host.host), &[], host.port, self.family());
-        let key_refused = identity.as_ref().map(|identity| key_refused(host, identity));
+        let key_refused = identity.as_ref().map(|identity| (host.clone(), identity.public_key().fingerprint()));
         let config = ClientConfig { identity, ..self.config(judge) };
-        let (connection, endpoint) = race(&addresses, self.bind, &config, &self.cancel).map_err(|lost| match lost {
-            Lost::NoAddress => {
-                Failure::new(format!("{}: no such host", host.host)).hint("check the name; look at -4 and -6").into()
-            }
-            Lost::NoAnswer => Missed::NoAnswer(
-                Failure::new(format!("no answer over UDP from {host}{}", tried(&addresses)))
-                    .hint(format!("is {listener} running there? A firewall may drop UDP to this port")),
-            ),
-            Lost::Interrupted => Failure::new("interrupted").into(),
-            Lost::Other(error) => {
-                let refused = key_refused.clone().filter(|_| error.is_key_refused());
-                refused.unwrap_or_else(|| Failure::new(format!("{host}: {}", chain(&error)))).into()
-            }
-        })?;
+        let (connection, endpoint) =
+            race(&addresses, self.bind, &config, &self.cancel).map_err(|lost| match (lost, &key_refused) {
+                (Lost::NoAddress, _) => ReachError::NoSuchHost { name: host.host.clone() },
+                (Lost::NoAnswer, _) => ReachError::NoAnswer(unanswered(host.to_string(), &addresses, listener)),
+                (Lost::Interrupted, _) => ReachError::Interrupted,
+                (Lost::Other(error), Some((host, key))) if error.is_key_refused() => {
+                    ReachError::KeyRefused { host: host.clone(), key: *key }
+                }
+                (Lost::Other(source), _) => ReachError::Connect { host: host.to_string(), source },
+            })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
         Ok(Connected {
             connection,
@@ -257,31 +264,22 @@ impl Connector {
     }
 
     /// What has a key of its own and this service.
-    fn server(&self) -> &'static str {
-        match self.service {
-            b"haul-proxy/1" => "`haul proxy serve`",
-            b"haul-tunnel/1" => "`haul pipe -l`",
-            _ => "`haul serve`",
-        }
+    const fn daemon(&self) -> Listener {
+        Listener::Daemon(self.service)
     }
 
     /// What to do about a key that is not trusted: refuse a changed one, ask about a new one.
-    fn admit(&self, host: &DaemonHost, key: Fingerprint, mut known: KnownHosts) -> Result<(), Failure> {
-        let state = self.state.as_deref().map(Path::display).map(|dir| format!(" --state {}", dir)).unwrap_or_default();
-        let command = format!("haul key trust{state} {host} {key}");
-        match known.look_up(host, key) {
-        Known::Trusted => Ok(()),
-        Known::Changed(trusted) => Err(Failure::new(format!(
-            "haul://{host}: THE KEY OF THIS HOST HAS CHANGED: somebody may be listening in\n       trusted: {trusted}\n       now:     {key}"
-        ))
-        .hint(format!("only if its owner confirms the new key: {command} --replace"))),
-        Known::Unknown => match self.tell.trusts(host, key) {
-            Some(true) => known.trust(host, key).map_err(|error| Failure::new(format!("the key could not be kept: {error}"))),
-            Some(false) => Err(Failure::new(format!("haul://{host}: its key is not trusted"))),
-            None => Err(Failure::new(format!("haul://{host}: its key is not known: {key}"))
-                .hint(format!("if `haul key show` prints the same on that host: {command}"))),
-        },
-    }
+    fn admit(&self, host: &DaemonHost, key: Fingerprint, mut known: KnownHosts) -> Result<(), ReachError> {
+        let (host, state) = (host.clone(), self.state.clone());
+        match known.look_up(&host, key) {
+            Known::Trusted => Ok(()),
+            Known::Changed(trusted) => Err(ReachError::KeyChanged { host, trusted, now: key, state }),
+            Known::Unknown => match self.tell.trusts(&host, key) {
+                Some(true) => known.trust(&host, key).map_err(|source| ReachError::KeyNotKept { source }),
+                Some(false) => Err(ReachError::KeyNotTrusted { host }),
+                None => Err(ReachError::KeyUnknown { host, key, state }),
+            },
+        }
     }
 
     fn family(&self) -> Family {
@@ -295,35 +293,6 @@ impl Connector {
             connect_timeout: NO_ANSWER,
             ..ClientConfig::new(judge.trust())
         }
-    }
-}
-
-/// What it means that a listener with a list of keys ends the handshake when it sees ours. It says nothing itself to those whom it does not know.
-fn key_refused(host: &DaemonHost, identity: &Identity) -> Failure {
-    let key = identity.public_key().fingerprint();
-    Failure::new(format!("{host}: this user's key is not authorised there"))
-        .hint(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"))
-}
-
-/// Why there is no connection.
-enum Missed {
-    /// Nobody is there, for the moment perhaps.
-    NoAnswer(Failure),
-    /// Trying again would not help.
-    Other(Failure),
-}
-
-impl Missed {
-    fn into_failure(self) -> Failure {
-        match self {
-            Self::NoAnswer(failure) | Self::Other(failure) => failure,
-        }
-    }
-}
-
-impl From<Failure> for Missed {
-    fn from(failure: Failure) -> Self {
-        Self::Other(failure)
     }
 }
 
@@ -421,7 +390,6 @@ fn worse(one: Lost, other: Lost) -> Lost {
     if weight(&other) > weight(&one) { other } else { one }
 }
 
-fn tried(addresses: &[SocketAddr]) -> String {
-    let list: Vec<_> = addresses.iter().map(|address| address.ip().to_string()).collect();
-    format!(" within {} s (tried {})", NO_ANSWER.as_secs(), list.join(", "))
+fn unanswered(host: String, addresses: &[SocketAddr], listener: Listener) -> Unanswered {
+    Unanswered { host, tried: addresses.iter().map(SocketAddr::ip).collect(), listener }
 }

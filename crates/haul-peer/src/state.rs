@@ -7,7 +7,12 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
-use crate::failure::Failure;
+use thiserror::Error;
+
+/// There is no directory for keys: none was named, and the environment knows none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("no place for the identity key: neither HOME nor XDG_CONFIG_HOME is set")]
+pub struct StateError;
 
 /// A directory with an identity key, `known_hosts` and `authorized_keys`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,12 +20,9 @@ pub struct StateDir(PathBuf);
 
 impl StateDir {
     /// The directory named by `--state`, else `$XDG_CONFIG_HOME/haul`, else `/etc/haul` for root and `~/.config/haul` for others.
-    pub fn find(named: Option<&Path>) -> Result<Self, Failure> {
+    pub fn find(named: Option<&Path>) -> Result<Self, StateError> {
         let root = rustix::process::geteuid().is_root();
-        choose(named, env::var_os("XDG_CONFIG_HOME"), env::var_os("HOME"), root).map(Self).ok_or_else(|| {
-            Failure::new("no place for the identity key: neither HOME nor XDG_CONFIG_HOME is set")
-                .hint("name a directory with --state DIR")
-        })
+        choose(named, env::var_os("XDG_CONFIG_HOME"), env::var_os("HOME"), root).map(Self).ok_or(StateError)
     }
 
     /// The directory.

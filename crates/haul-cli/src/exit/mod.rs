@@ -11,7 +11,7 @@ mod tunnel;
 use std::fmt;
 use std::process::ExitCode;
 
-pub use peer::{explained, refused};
+pub use peer::{SAME_VERSION, explained, refused};
 
 /// The status that a command ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,15 +1,134 @@
-//! haul-peer's errors, for people.
+//! haul-peer's errors, for people: which of them have advice, and what it is.
 
 use std::fmt;
+use std::io::ErrorKind;
+use std::path::Path;
 
-use haul_peer::{Connected, ReachError, Refusal};
+use haul::Fingerprint;
+use haul_peer::keys::KeysError;
+use haul_peer::{Connected, DaemonHost, FarSideError, Listener, ReachError, Refusal, SshEnded, SshError, StateError};
+use haul_tunnel::{program, proxy};
 use haul_units::PeerText;
 
 use super::Failure;
 
+/// Both sides are one program.
+pub const SAME_VERSION: &str = "install the same version of haul on both hosts";
+
 impl From<ReachError> for Failure {
     fn from(error: ReachError) -> Self {
-        Self { message: error.message, hint: error.hint }
+        let failure = Self::new(&error);
+        match error {
+            ReachError::State(error) => error.into(),
+            ReachError::Keys(error) => error.into(),
+            ReachError::Ssh(error) => error.into(),
+            ReachError::NoSuchHost { .. } => failure.hint("check the name; look at -4 and -6"),
+            ReachError::NoAddress { .. } => failure.hint("look at -4 and -6, and at the name"),
+            ReachError::NoAnswer(unanswered) => failure.hint(listens(unanswered.listener)),
+            ReachError::SomebodyElse { .. } => failure.hint("does this address belong to another machine?"),
+            ReachError::KeyRefused { key, .. } => {
+                failure.hint(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"))
+            }
+            ReachError::OtherKey { expected, .. } => failure.hint(format!("expected was {expected}")),
+            ReachError::NotTheKeyGiven { .. } => {
+                failure.hint("a server without a lasting key makes a new one at every start, and prints it")
+            }
+            ReachError::KeyChanged { host, now, state, .. } => {
+                let command = trust(&host, now, state.as_deref());
+                failure.hint(format!("only if its owner confirms the new key: {command} --replace"))
+            }
+            ReachError::KeyUnknown { host, key, state } => {
+                let command = trust(&host, key, state.as_deref());
+                failure.hint(format!("if `haul key show` prints the same on that host: {command}"))
+            }
+            ReachError::Opening { .. }
+            | ReachError::Interrupted
+            | ReachError::Connect { .. }
+            | ReachError::KeyNotTrusted { .. }
+            | ReachError::KeyNotKept { .. } => failure,
+        }
+    }
+}
+
+/// The command that trusts a daemon's key.
+fn trust(host: &DaemonHost, key: Fingerprint, state: Option<&Path>) -> String {
+    let state = state.map(|dir| format!(" --state {}", dir.display())).unwrap_or_default();
+    format!("haul key trust{state} {host} {key}")
+}
+
+/// What to do where nobody answers.
+fn listens(listener: Listener) -> String {
+    let what = match listener {
+        Listener::FarSide { ports_named: true } => {
+            return "a firewall between the hosts drops UDP to this port; ask for it to be opened, or name others with --udp-port RANGE"
+                .to_owned();
+        }
+        Listener::FarSide { ports_named: false } => {
+            return "a firewall between the hosts may drop UDP; if it lets some ports through, name them with --udp-port RANGE"
+                .to_owned();
+        }
+        Listener::Open => "the server",
+        Listener::Daemon(proxy::PROTOCOL) => "`haul proxy serve`",
+        Listener::Daemon(program::PROTOCOL) => "`haul pipe -l`",
+        Listener::Daemon(_) => "`haul serve`",
+    };
+    format!("is {what} running there? A firewall may drop UDP to this port")
+}
+
+impl From<SshError> for Failure {
+    fn from(error: SshError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            SshError::NotStarted { source, .. } if source.kind() == ErrorKind::NotFound => {
+                failure.hint("install the ssh client, or name one with -S PROGRAM")
+            }
+            SshError::NoAnswer { host, ended } => failure.hint(match ended.status {
+                Some(SshEnded::NOT_FOUND) => {
+                    "install haul on the far side, or say where it is with --remote-haul PATH".to_owned()
+                }
+                Some(SshEnded::NOT_EXECUTABLE) => "name another with --remote-haul PATH".to_owned(),
+                Some(SshEnded::NO_LOGIN) => format!("`ssh {host} true` must work first"),
+                _ => format!("`ssh {host} haul --version` must print haul's version"),
+            }),
+            SshError::Failed { host, hint: Some(hint), .. } => failure.hint(format!("on {host}: {hint}")),
+            SshError::OtherVersion { .. } => failure.hint(SAME_VERSION),
+            _ => failure,
+        }
+    }
+}
+
+impl From<KeysError> for Failure {
+    fn from(error: KeysError) -> Self {
+        let failure = Self::new(&error);
+        match (&error, error.remedy()) {
+            (_, Some(command)) => {
+                failure.hint(format!("{command}, or --no-strict-modes where the file system has no owners and modes"))
+            }
+            (KeysError::NotMade { .. }, None) => failure.hint("name a directory that can be written to with --state DIR"),
+            (KeysError::NotAKey { .. }, None) => failure.hint("remove it to get a new one"),
+            _ => failure,
+        }
+    }
+}
+
+impl From<FarSideError> for Failure {
+    fn from(error: FarSideError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            FarSideError::OtherVersion { .. } | FarSideError::UnclearKey => failure.hint(SAME_VERSION),
+            FarSideError::NoPort { ports_named: true, .. } => {
+                failure.hint("the ports of --udp-port are taken; name more of them")
+            }
+            FarSideError::NoPort { ports_named: false, .. } | FarSideError::UnknownControl { .. } | FarSideError::NoSuchPorts => {
+                failure
+            }
+        }
+    }
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        Self::new(error).hint("name a directory with --state DIR")
     }
 }
 
@@ -28,4 +147,27 @@ pub fn refused(host: &dyn fmt::Display, refusal: &Refusal) -> Failure {
 /// Why something failed over a connection: for this reason, unless the connection itself has a better one.
 pub fn explained(connected: &Connected, failure: Failure) -> Failure {
     connected.cause().map_or(failure, Failure::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(status: i32) -> Failure {
+        let ended = SshEnded { status: Some(status), remote: "haul remote".into(), printed: Vec::new() };
+        SshError::NoAnswer { host: "far".to_owned(), ended }.into()
+    }
+
+    #[test]
+    fn every_way_of_ssh_to_fail_has_its_advice() {
+        for (status, message, hint) in [
+            (127, "haul not found there", "--remote-haul"),
+            (255, "could not log in", "ssh far true"),
+            (1, "status 1", "haul --version"),
+        ] {
+            let failure = explained(status);
+            assert!(failure.message.starts_with("far: ") && failure.message.contains(message), "{failure}");
+            assert!(failure.hint.as_deref().is_some_and(|text| text.contains(hint)), "{failure}");
+        }
+    }
 }

@@ -13,6 +13,7 @@ use haul_peer::{Guests, Moment, StateDir, keys};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
+use crate::exit::Failure;
 use crate::lock_in::Open;
 use crate::perf;
 
@@ -79,7 +80,7 @@ impl Clients {
 
     /// Ends the clients whose keys may no longer do what they could when they came.
     pub fn check_keys(&self) {
-        let keys = match AuthorizedKeys::load(self.state.authorized_keys()) {
+        let keys = match AuthorizedKeys::load(self.state.authorized_keys()).map_err(Failure::from) {
             Ok(keys) => keys,
             Err(failure) => return error!(%failure, "the file of authorised keys cannot be used: clients that are here stay"),
         };

@@ -107,7 +107,8 @@ fn lock_in(exports: &[Export], state: &StateDir) {
 fn drop_to(user: &User, state: &StateDir) -> Result<(), Failure> {
     user.become_for_good()?;
     let keys = state.authorized_keys();
-    AuthorizedKeys::load(keys.clone()).map_err(|failure| {
+    AuthorizedKeys::load(keys.clone()).map_err(|error| {
+        let failure = Failure::from(error);
         Failure::new(format!("--user {}: it must be able to read {}: {}", user.name(), keys.display(), failure.message))
             .hint(failure.hint.unwrap_or_else(|| format!("chmod go+x {}; chmod go+r {}", state.path().display(), keys.display())))
     })?;
@@ -133,10 +134,10 @@ fn listen(address: SocketAddr, identity: Identity, state: &StateDir) -> Result<E
 
 fn warn_if_nobody_may(state: &StateDir) {
     let path = state.authorized_keys();
-    match AuthorizedKeys::load(path.clone()) {
+    match AuthorizedKeys::load(path.clone()).map_err(Failure::from) {
         Ok(keys) => {
             for fault in keys.faults() {
-                error!(file = %path.display(), line = fault.line, reason = fault.reason, "this line is refused: it lets nobody in");
+                error!(file = %path.display(), line = fault.line, reason = %fault.reason, "this line is refused: it lets nobody in");
             }
             if keys.entries().is_empty() {
                 warn!(file = %path.display(), "no key is authorised yet: nobody can connect before `haul key authorize FINGERPRINT`");

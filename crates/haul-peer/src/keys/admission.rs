@@ -41,15 +41,15 @@ pub fn admit(state: &StateDir, connection: &Connection) -> Result<Admitted, Refu
         return Err(Refusal { error: "this side serves only clients that show a key".into(), hint: None });
     };
     let path = state.authorized_keys();
-    let keys = AuthorizedKeys::load(path.clone()).map_err(|failure| {
-        error!(%failure, "turned away: the file of authorised keys cannot be used");
+    let keys = AuthorizedKeys::load(path.clone()).map_err(|error| {
+        error!(%error, remedy = error.remedy(), "turned away: the file of authorised keys cannot be used");
         Refusal { error: "the other side cannot use its authorised keys".into(), hint: Some("its log says why".into()) }
     })?;
     let hint = || Some(format!("on the other host, whoever runs haul there must say: haul key authorize {key}").into());
     let entry = match keys.find(key) {
         Some(Ok(entry)) => entry,
         Some(Err(fault)) => {
-            error!(file = %path.display(), line = fault.line, reason = fault.reason, %key, "turned away: its line is refused");
+            error!(file = %path.display(), line = fault.line, reason = %fault.reason, %key, "turned away: its line is refused");
             return Err(Refusal { error: "this user's key is not authorised there".into(), hint: hint() });
         }
         None => {

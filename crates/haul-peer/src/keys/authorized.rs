@@ -3,14 +3,13 @@
 //! A line that cannot be understood lets nobody in, and neither does a second line for a key: it is a [`Fault`], to be named to whoever looks after the file. The first line that has a key decides
 //! about it, be it a fault.
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use haul::Fingerprint;
+use thiserror::Error;
 
-use super::rights::Rights;
-use super::{strict, table};
-use crate::failure::Failure;
+use super::rights::{Rights, RightsError};
+use super::{KeysError, strict, table};
 
 /// The file.
 #[derive(Debug)]
@@ -36,12 +35,29 @@ pub struct Fault {
     /// Its number; the first is 1.
     pub line: usize,
     /// What is wrong with it.
-    pub reason: String,
+    pub reason: EntryError,
+}
+
+/// Why a line lets nobody in.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum EntryError {
+    /// No key stands in it.
+    #[error("there is no key in it")]
+    NoKey,
+    /// Something else stands where the key should.
+    #[error("`{0}` is no key: options are one word, with commas, before the key")]
+    NotAKey(String),
+    /// The key has a line already, which decides.
+    #[error("a line above has this key already")]
+    Second,
+    /// Its options cannot be understood.
+    #[error(transparent)]
+    Rights(#[from] RightsError),
 }
 
 impl AuthorizedKeys {
     /// Reads the file, if nobody else could have written it.
-    pub fn load(path: PathBuf) -> Result<Self, Failure> {
+    pub fn load(path: PathBuf) -> Result<Self, KeysError> {
         let lines = strict::read(&path)?;
         Ok(Self { path, lines })
     }
@@ -53,7 +69,7 @@ impl AuthorizedKeys {
     }
 
     /// Authorises a key. A name and rights that are not given stay as they are.
-    pub fn authorize(&mut self, key: Fingerprint, name: Option<&str>, rights: Option<Rights>) -> Result<Entry, Failure> {
+    pub fn authorize(&mut self, key: Fingerprint, name: Option<&str>, rights: Option<Rights>) -> Result<Entry, KeysError> {
         let old = self.find(key).and_then(Result::ok).unwrap_or(Entry { key, name: String::new(), rights: Rights::default() });
         let name = name.map(|name| name.split_whitespace().collect::<Vec<_>>().join(" "));
         let entry = Entry { key, name: name.unwrap_or(old.name), rights: rights.unwrap_or(old.rights) };
@@ -64,7 +80,7 @@ impl AuthorizedKeys {
     }
 
     /// Withdraws a key; false if it was in no line.
-    pub fn revoke(&mut self, key: Fingerprint) -> Result<bool, Failure> {
+    pub fn revoke(&mut self, key: Fingerprint) -> Result<bool, KeysError> {
         let before = self.lines.len();
         self.remove(|found| found == key);
         let removed = self.lines.len() < before;
@@ -100,7 +116,7 @@ impl AuthorizedKeys {
             let key = key_of(&words);
             let is_second = key.is_some_and(|key| seen.contains(&key));
             seen.extend(key);
-            let parsed = if is_second { Err("a line above has this key already".to_owned()) } else { parse(&words) };
+            let parsed = if is_second { Err(EntryError::Second) } else { parse(&words) };
             parsed.map_err(|reason| Fault { line, reason })
         })
     }
@@ -115,9 +131,8 @@ impl AuthorizedKeys {
         self.lines.retain(|line| !key_of(&table::words(line).collect::<Vec<_>>()).is_some_and(&which));
     }
 
-    fn write(&self) -> Result<(), Failure> {
-        table::write(&self.path, &self.lines)
-            .map_err(|error: io::Error| Failure::new(format!("{}: {error}", self.path.display())))
+    fn write(&self) -> Result<(), KeysError> {
+        table::write(&self.path, &self.lines).map_err(|source| KeysError::Io { path: self.path.clone(), source })
     }
 }
 
@@ -126,13 +141,13 @@ fn key_of(words: &[&str]) -> Option<Fingerprint> {
     words.iter().find_map(|word| word.parse().ok())
 }
 
-fn parse(words: &[&str]) -> Result<Entry, String> {
+fn parse(words: &[&str]) -> Result<Entry, EntryError> {
     let (options, rest) = match words {
         [first, rest @ ..] if first.parse::<Fingerprint>().is_err() => (Some(*first), rest),
         words => (None, words),
     };
-    let [key, name @ ..] = rest else { return Err("there is no key in it".to_owned()) };
-    let key = key.parse().map_err(|_| format!("`{key}` is no key: options are one word, with commas, before the key"))?;
+    let [key, name @ ..] = rest else { return Err(EntryError::NoKey) };
+    let key = key.parse().map_err(|_| EntryError::NotAKey((*key).to_owned()))?;
     let rights = options.map_or_else(|| Ok(Rights::default()), str::parse)?;
     Ok(Entry { key, name: name.join(" "), rights })
 }

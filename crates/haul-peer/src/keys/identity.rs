@@ -8,41 +8,37 @@ use std::path::Path;
 use data_encoding::BASE64;
 use haul::Identity;
 
-use super::strict;
-use crate::failure::Failure;
+use super::{KeysError, strict};
 use crate::state::StateDir;
 
 const BEGIN: &str = "-----BEGIN PRIVATE KEY-----";
 const END: &str = "-----END PRIVATE KEY-----";
 
 /// Reads the identity, or makes one; true if it is new.
-pub fn load_or_make(state: &StateDir) -> Result<(Identity, bool), Failure> {
+pub fn load_or_make(state: &StateDir) -> Result<(Identity, bool), KeysError> {
     let path = state.identity();
-    let named = |error: &dyn std::fmt::Display| Failure::new(format!("{}: {error}", path.display()));
+    let not_made = |source| KeysError::NotMade { path: path.clone(), source };
     if let Some(file) = strict::open_private(&path)? {
         return read(file, &path).map(|identity| (identity, false));
     }
-    let hint = "name a directory that can be written to with --state DIR";
-    state.create().map_err(|error| named(&error).hint(hint))?;
+    state.create().map_err(not_made)?;
     let identity = Identity::generate();
     match write(&path, &identity) {
         Ok(()) => Ok((identity, true)),
         // Another process was faster: its key is the one.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let file = strict::open_private(&path)?.ok_or_else(|| named(&error))?;
+            let file = strict::open_private(&path)?.ok_or_else(|| KeysError::Io { path: path.clone(), source: error })?;
             read(file, &path).map(|identity| (identity, false))
         }
-        Err(error) => Err(named(&error).hint(hint)),
+        Err(error) => Err(not_made(error)),
     }
 }
 
-fn read(mut file: File, path: &Path) -> Result<Identity, Failure> {
-    let shown = path.display();
-    let failed = |error: io::Error| Failure::new(format!("{shown}: {error}"));
+fn read(mut file: File, path: &Path) -> Result<Identity, KeysError> {
     let mut text = String::new();
-    file.read_to_string(&mut text).map_err(failed)?;
+    file.read_to_string(&mut text).map_err(|source| KeysError::Io { path: path.to_owned(), source })?;
     let key = unwrapped(&text).and_then(|der| Identity::from_pkcs8(&der).ok());
-    key.ok_or_else(|| Failure::new(format!("{shown}: not a private key of haul")).hint("remove it to get a new one"))
+    key.ok_or_else(|| KeysError::NotAKey { path: path.to_owned() })
 }
 
 /// The key gets its name only when it is whole: a link never replaces a file that is there.
@@ -98,9 +94,9 @@ mod tests {
         let state = StateDir::find(Some(dir.path())).unwrap();
         load_or_make(&state).unwrap();
         fs::set_permissions(state.identity(), fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(load_or_make(&state).err().unwrap().message.contains("others may read"));
+        assert!(load_or_make(&state).err().unwrap().to_string().contains("others may read"));
         fs::write(state.identity(), format!("{BEGIN}\nAAAA\n{END}\n")).unwrap();
         fs::set_permissions(state.identity(), fs::Permissions::from_mode(0o600)).unwrap();
-        assert!(load_or_make(&state).err().unwrap().message.contains("not a private key"));
+        assert!(load_or_make(&state).err().unwrap().to_string().contains("not a private key"));
     }
 }

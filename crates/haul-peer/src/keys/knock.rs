@@ -29,7 +29,7 @@ pub fn may_knock(state: Option<&StateDir>) -> PeerTrust {
             && let Some(missed) = log.lock().unwrap_or_else(PoisonError::into_inner).next(clock::now())
         {
             match &known {
-                Err(failure) => error!(%failure, "turned away: the file of authorised keys cannot be used"),
+                Err(error) => error!(%error, remedy = error.remedy(), "turned away: the file of authorised keys cannot be used"),
                 _ if missed > 0 => {
                     warn!(%key, others = missed, "turned away: this key is not authorised (`haul key authorize {key}` would let it in)");
                 }

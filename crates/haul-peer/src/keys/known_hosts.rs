@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use haul::Fingerprint;
 
-use super::{strict, table};
-use crate::failure::Failure;
+use super::{KeysError, strict, table};
 use crate::operand::DaemonHost;
 
 /// The file.
@@ -29,7 +28,7 @@ pub enum Known {
 
 impl KnownHosts {
     /// Reads the file, if nobody else could have written it.
-    pub fn load(path: PathBuf) -> Result<Self, Failure> {
+    pub fn load(path: PathBuf) -> Result<Self, KeysError> {
         let lines = strict::read(&path)?;
         Ok(Self { path, lines })
     }

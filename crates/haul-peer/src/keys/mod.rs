@@ -2,6 +2,7 @@
 
 mod admission;
 mod authorized;
+mod error;
 mod identity;
 mod knock;
 mod known_hosts;
@@ -10,11 +11,12 @@ pub mod strict;
 pub mod table;
 
 pub use admission::{Admitted, admit};
-pub use authorized::{AuthorizedKeys, Entry, Fault};
+pub use authorized::{AuthorizedKeys, Entry, EntryError, Fault};
+pub use error::KeysError;
 pub use identity::load_or_make;
 pub use knock::{admission, may_knock};
 pub use known_hosts::{Known, KnownHosts};
-pub use rights::{Rights, Service, is_root_name};
+pub use rights::{Rights, RightsError, Service, is_root_name};
 
 use std::net::IpAddr;
 

@@ -11,12 +11,45 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use haul_units::BitRate;
+use thiserror::Error;
 
-use crate::limit::Limit;
-use crate::moment::Moment;
-use crate::network::Network;
+use crate::limit::{Limit, LimitError};
+use crate::moment::{Moment, MomentError};
+use crate::network::{Network, NetworkError};
 use crate::rule::Rule;
 use crate::target::TargetError;
+
+/// What is wrong with the options of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum RightsError {
+    /// A root that no daemon can have.
+    #[error("`{0}` is no name of a root")]
+    NoRoot(String),
+    /// A value that is missing, superfluous or given twice.
+    #[error("`{0}` is not right, or there twice")]
+    NotRight(String),
+    /// A service that is named twice.
+    #[error("`{0}` is there twice")]
+    Twice(String),
+    /// An option that there is not.
+    #[error("`{0}` is no option of a key")]
+    Unknown(String),
+    /// A service that there is not.
+    #[error("`{0}` is none of cp, perf, proxy and pipe")]
+    NoService(String),
+    /// A target of `proxy=`.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A network of `from=`.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A rate of `max-rate=`.
+    #[error(transparent)]
+    Rate(#[from] LimitError),
+    /// A date of `expires=`.
+    #[error(transparent)]
+    Date(#[from] MomentError),
+}
 
 /// What a listener offers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -96,7 +129,7 @@ impl Rights {
         all.collect::<Vec<_>>().join(",")
     }
 
-    fn take(&mut self, option: &str) -> Result<(), String> {
+    fn take(&mut self, option: &str) -> Result<(), RightsError> {
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (option, None),
@@ -104,20 +137,20 @@ impl Rights {
         match (name, value) {
             ("ro", None) if !self.read_only => self.read_only = true,
             ("root", Some(root)) if is_root_name(root) => self.roots.push(root.to_owned()),
-            ("root", Some(root)) => return Err(format!("`{root}` is no name of a root")),
-            ("proxy", Some(target)) => self.targets.push(target.parse().map_err(|error: TargetError| error.to_string())?),
+            ("root", Some(root)) => return Err(RightsError::NoRoot(root.to_owned())),
+            ("proxy", Some(target)) => self.targets.push(target.parse()?),
             ("from", Some(network)) => self.from.push(network.parse()?),
             ("max-rate", Some(rate)) if self.max_rate.is_none() => self.max_rate = Some(rate.parse::<Limit>()?.0),
             ("expires", Some(date)) if self.expires.is_none() => self.expires = Some(date.parse()?),
-            ("ro" | "max-rate" | "expires", _) => return Err(format!("`{option}` is not right, or there twice")),
+            ("ro" | "max-rate" | "expires", _) => return Err(RightsError::NotRight(option.to_owned())),
             (_, None) => {
                 let service = name.parse()?;
                 if self.services.contains(&service) {
-                    return Err(format!("`{name}` is there twice"));
+                    return Err(RightsError::Twice(name.to_owned()));
                 }
                 self.services.push(service);
             }
-            _ => return Err(format!("`{option}` is no option of a key")),
+            _ => return Err(RightsError::Unknown(option.to_owned())),
         }
         Ok(())
     }
@@ -130,10 +163,10 @@ pub fn is_root_name(name: &str) -> bool {
 }
 
 impl FromStr for Rights {
-    type Err = String;
+    type Err = RightsError;
 
     /// The options of a line: one at least.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, RightsError> {
         let mut rights = Self::default();
         for option in text.split(',') {
             rights.take(option)?;
@@ -188,12 +221,12 @@ impl Service {
 }
 
 impl FromStr for Service {
-    type Err = String;
+    type Err = RightsError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, RightsError> {
         let all = [Self::Copy, Self::Perf, Self::Proxy, Self::Pipe];
         let found = all.into_iter().find(|service| service.word() == text);
-        found.ok_or_else(|| format!("`{text}` is none of cp, perf, proxy and pipe"))
+        found.ok_or_else(|| RightsError::NoService(text.to_owned()))
     }
 }
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::failure::Failure;
+use super::KeysError;
 
 /// A directory has `authorized_keys` of some people; more than this is no such file.
 const MOST_BYTES: u64 = 16 << 20;
@@ -26,69 +26,61 @@ pub fn relax() {
 }
 
 /// The lines of a file of keys that nobody else could have written; none if there is no file.
-pub fn read(path: &Path) -> Result<Vec<String>, Failure> {
+pub fn read(path: &Path) -> Result<Vec<String>, KeysError> {
     let Some(file) = open(path)? else { return Ok(Vec::new()) };
     let mut text = String::new();
     let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
     match read {
-        Ok(bytes) if bytes as u64 > MOST_BYTES => Err(Failure::new(format!("{}: too large for a file of keys", path.display()))),
+        Ok(bytes) if bytes as u64 > MOST_BYTES => Err(KeysError::TooLarge { path: path.to_owned() }),
         Ok(_) => Ok(text.lines().map(str::to_owned).collect()),
-        Err(error) => Err(failed(path, &error)),
+        Err(error) => Err(failed(path, error)),
     }
 }
 
 /// Opens a file of keys that nobody else could have written; none if there is no file.
-pub fn open(path: &Path) -> Result<Option<File>, Failure> {
+pub fn open(path: &Path) -> Result<Option<File>, KeysError> {
     open_checked(path, WRITE)
 }
 
 /// Opens a private key that nobody else could have read or written; none if there is no file.
-pub fn open_private(path: &Path) -> Result<Option<File>, Failure> {
+pub fn open_private(path: &Path) -> Result<Option<File>, KeysError> {
     open_checked(path, ANY)
 }
 
-fn open_checked(path: &Path, forbidden: u32) -> Result<Option<File>, Failure> {
+fn open_checked(path: &Path, forbidden: u32) -> Result<Option<File>, KeysError> {
     let file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(failed(path, &error)),
+        Err(error) => return Err(failed(path, error)),
     };
     check(path, &file, forbidden)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let opened = File::open(directory).map_err(|error| failed(directory, &error))?;
+    let opened = File::open(directory).map_err(|error| failed(directory, error))?;
     check(directory, &opened, WRITE)?;
     Ok(Some(file))
 }
 
-fn check(path: &Path, file: &File, forbidden: u32) -> Result<(), Failure> {
+fn check(path: &Path, file: &File, forbidden: u32) -> Result<(), KeysError> {
     if RELAXED.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let metadata = file.metadata().map_err(|error| failed(path, &error))?;
+    let metadata = file.metadata().map_err(|error| failed(path, error))?;
     judge(path, &metadata, forbidden, rustix::process::geteuid().as_raw())
 }
 
-fn judge(path: &Path, metadata: &Metadata, forbidden: u32, user: u32) -> Result<(), Failure> {
-    let (shown, owner, mode) = (path.display(), metadata.uid(), metadata.mode() & 0o7777);
+fn judge(path: &Path, metadata: &Metadata, forbidden: u32, user: u32) -> Result<(), KeysError> {
+    let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
     if owner != user && owner != 0 {
-        return Err(refused(
-            format!("{shown}: it belongs to another user ({owner}), who could let anybody in"),
-            &format!("chown {user} {shown}"),
-        ));
+        return Err(KeysError::Foreign { path: path.to_owned(), owner, user });
     }
     if mode & forbidden == 0 {
         return Ok(());
     }
-    let (what, change) = if forbidden == ANY { ("read this private key", "600") } else { ("write to it", "go-w") };
-    Err(refused(format!("{shown}: others may {what} (mode {mode:04o})"), &format!("chmod {change} {shown}")))
+    Err(KeysError::Open { path: path.to_owned(), mode, private: forbidden == ANY })
 }
 
-fn refused(message: String, command: &str) -> Failure {
-    Failure::new(message).hint(format!("{command}, or --no-strict-modes where the file system has no owners and modes"))
-}
-
-fn failed(path: &Path, error: &io::Error) -> Failure {
-    Failure::new(format!("{}: {error}", path.display()))
+fn failed(path: &Path, source: io::Error) -> KeysError {
+    KeysError::Io { path: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -112,13 +104,13 @@ mod tests {
             set(&path, mode);
             assert_eq!(read(&path).is_ok(), good, "{mode:o}");
         }
-        let failure = read(&path).unwrap_err();
-        assert!(failure.message.contains("others may write to it (mode 0666)"), "{failure}");
-        assert!(failure.hint.unwrap().starts_with(&format!("chmod go-w {}", path.display())));
+        let error = read(&path).unwrap_err();
+        assert!(error.to_string().contains("others may write to it (mode 0666)"), "{error}");
+        assert_eq!(error.remedy(), Some(format!("chmod go-w {}", path.display())));
         set(&path, 0o600);
         set(dir.path(), 0o770);
-        let failure = read(&path).unwrap_err();
-        assert!(failure.hint.unwrap().starts_with(&format!("chmod go-w {}", dir.path().display())), "the directory counts too");
+        let error = read(&path).unwrap_err();
+        assert_eq!(error.remedy(), Some(format!("chmod go-w {}", dir.path().display())), "the directory counts too");
     }
 
     #[test]

@@ -12,15 +12,14 @@ use data_encoding::BASE64;
 use haul::{ClientConfig, Connection, ControllerChoice, Endpoint, Fingerprint, Identity, Opening, TransportConfig};
 
 use super::lifeline::{KEEP_ALIVE, Routes};
-use super::{Connected, Connector, Judge, Lost, race, tried};
-use crate::failure::{Failure, chain};
+use super::{Connected, Connector, Judge, Listener, Lost, ReachError, race, unanswered};
 use crate::memory::SavedPath;
 use crate::operand::SshHost;
 use crate::ports::PortRange;
-use crate::ssh::{BOOTSTRAP, ClientHello, RemoteHello, SshCommand, SshSession, candidates, resolve, ssh_names};
+use crate::ssh::{BOOTSTRAP, ClientHello, RemoteHello, SshCommand, SshError, SshSession, candidates, resolve, ssh_names};
 
 impl Connector {
-    pub(super) fn through_ssh(&self, host: &SshHost) -> Result<Connected, Failure> {
+    pub(super) fn through_ssh(&self, host: &SshHost) -> Result<Connected, ReachError> {
         let command = SshCommand::new(&self.ssh, host);
         let identity = Identity::generate();
         let client = identity.public_key().fingerprint();
@@ -32,7 +31,7 @@ impl Connector {
         });
         let mut config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
         config.transport.keep_alive = Some(KEEP_ALIVE);
-        let opening = Opening::new(config.clone()).map_err(|error| Failure::new(chain(&error)))?;
+        let opening = Opening::new(config.clone()).map_err(|source| ReachError::Opening { source })?;
         // While ssh logs in.
         let resolved = thread::spawn({
             let (command, given) = (command.clone(), host.host.to_string_lossy().into_owned());
@@ -40,7 +39,7 @@ impl Connector {
         });
         let (ssh, remote) =
             SshSession::start(&command, &host.to_string(), &self.hello(client, &opening), &*self.tell, &self.cancel)?;
-        let unclear = || Failure::new(format!("{host}: the far side's answer makes no sense"));
+        let unclear = || SshError::Unclear { host: host.to_string() };
         let key: Fingerprint = remote.server.parse().map_err(|_| unclear())?;
         server.get_or_init(|| key);
         let admission = BASE64.decode(remote.token.as_bytes()).map_err(|_| unclear())?;
@@ -48,21 +47,19 @@ impl Connector {
         let resolved = resolved.join().unwrap_or_default();
         let addresses = candidates(&resolved, &remote.addresses, remote.port, self.family());
         let what = format!("{}:{}", host.host.display(), remote.port);
-        let no_answer = no_answer(&what, &addresses, self.udp_port.is_some());
+        let listener = Listener::FarSide { ports_named: self.udp_port.is_some() };
+        let no_answer = unanswered(what.clone(), &addresses, listener);
         let is_carried = opening.is_some();
         let met = match opening {
             Some(opening) => meet(&addresses, self.bind, opening),
             None => race(&addresses, self.bind, &ClientConfig { admission: Some(admission), ..config }, &self.cancel),
         };
         let (connection, endpoint) = met.map_err(|lost| match lost {
-            _ if judge.refused().is_some() => Failure::new(format!("{what}: somebody else answers over UDP"))
-                .hint("does this address belong to another machine?"),
-            Lost::NoAddress => {
-                Failure::new(format!("{host}: no address to reach it at over UDP")).hint("look at -4 and -6, and at the name")
-            }
-            Lost::NoAnswer => no_answer.clone(),
-            Lost::Interrupted => Failure::new("interrupted"),
-            Lost::Other(error) => Failure::new(format!("{what}: {}", chain(&error))),
+            _ if judge.refused().is_some() => ReachError::SomebodyElse { host: what },
+            Lost::NoAddress => ReachError::NoAddress { host: host.to_string() },
+            Lost::NoAnswer => ReachError::NoAnswer(no_answer.clone()),
+            Lost::Interrupted => ReachError::Interrupted,
+            Lost::Other(source) => ReachError::Connect { host: what, source },
         })?;
         tracing::debug!(%host, carried = is_carried, "connected");
         let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
@@ -128,15 +125,4 @@ fn meet(addresses: &[SocketAddr], bind: Option<IpAddr>, opening: Opening) -> Res
     }
     let connection = endpoint.connect_opened(&addresses, opening).map_err(Lost::Other)?;
     Ok((connection, endpoint))
-}
-
-fn no_answer(what: &str, addresses: &[SocketAddr], has_ports: bool) -> Failure {
-    let failure = Failure::new(format!("no answer over UDP from {what}{}", tried(addresses)));
-    if has_ports {
-        failure.hint(
-            "a firewall between the hosts drops UDP to this port; ask for it to be opened, or name others with --udp-port RANGE",
-        )
-    } else {
-        failure.hint("a firewall between the hosts may drop UDP; if it lets some ports through, name them with --udp-port RANGE")
-    }
 }

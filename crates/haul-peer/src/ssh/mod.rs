@@ -5,6 +5,7 @@
 //! part stands on the command line too, where it arrives a round trip earlier; nothing secret is in it. ssh stays up until the copy ends; when either side of it dies, the other side notices.
 
 mod command;
+mod error;
 mod hello;
 mod keeper;
 mod nodelay;
@@ -13,6 +14,7 @@ mod resolve;
 mod session;
 
 pub use command::{SshCommand, quoted_word};
+pub use error::{SshEnded, SshError};
 pub use hello::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, find_answer};
 pub use keeper::spawn;
 pub use options::SshOptions;

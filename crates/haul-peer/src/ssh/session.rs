@@ -1,18 +1,18 @@
 //! ssh, while it runs.
 
-use std::io::{BufReader, ErrorKind, Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul_units::{Cancel, PeerText};
+use haul_units::Cancel;
 
+use super::error::{SshEnded, SshError};
 use super::hello::AnswerError;
 use super::nodelay::NoDelay;
 use super::{ClientHello, RemoteAnswer, RemoteHello, SshCommand, find_answer, spawn};
 use crate::clock;
-use crate::failure::Failure;
 use crate::tell::Tell;
 
 /// How long the far side has to end by itself once the copy is over.
@@ -54,11 +54,11 @@ impl SshSession {
         hello: &ClientHello,
         tell: &dyn Tell,
         cancel: &Cancel,
-    ) -> Result<(Self, RemoteHello), Failure> {
+    ) -> Result<(Self, RemoteHello), SshError> {
         tracing::debug!("ssh starts");
         let mut start = command.start_with(hello);
         start.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = spawn(start).map_err(|error| not_started(command, &error))?;
+        let mut child = spawn(start).map_err(|source| SshError::NotStarted { program: command.program().to_owned(), source })?;
         let prompt = NoDelay::of(&child);
         let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let (Some(mut stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
@@ -77,18 +77,19 @@ impl SshSession {
                 tracing::debug!(port = remote.port, rtt = ?session.rtt, "the far side listens");
                 Ok((session, remote))
             }
-            Ok(RemoteAnswer::Failed { error, hint }) => {
-                Err(Failure { message: format!("{host}: {error}"), hint: hint.map(|hint| format!("on {host}: {hint}")) })
+            Ok(RemoteAnswer::Failed { error, hint }) => Err(SshError::Failed { host: host.to_owned(), error, hint }),
+            Err(AnswerError::Malformed(_)) => Err(SshError::OtherVersion { host: host.to_owned() }),
+            Err(AnswerError::Io(source)) => Err(SshError::Io { host: host.to_owned(), source }),
+            Err(AnswerError::Missing { printed }) => {
+                let status = session.end().and_then(|status| status.code());
+                let ended = SshEnded { status, remote: command.remote().to_owned(), printed };
+                Err(SshError::NoAnswer { host: host.to_owned(), ended })
             }
-            Err(AnswerError::Malformed(_)) => Err(Failure::new(format!("{host}: the haul there speaks another version"))
-                .hint("install the same version of haul on both hosts")),
-            Err(AnswerError::Io(error)) => Err(Failure::new(format!("{host}: reading from ssh: {error}"))),
-            Err(AnswerError::Missing { printed }) => Err(no_answer(command, host, session.end(), &printed)),
         }
     }
 
     /// Waits for the far side's line: as long as a login may take, but no longer than the user wants.
-    fn await_answer(&mut self, mut stdout: BufReader<ChildStdout>) -> Result<Result<RemoteAnswer, AnswerError>, Failure> {
+    fn await_answer(&mut self, mut stdout: BufReader<ChildStdout>) -> Result<Result<RemoteAnswer, AnswerError>, SshError> {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             let answer = find_answer(&mut stdout);
@@ -103,10 +104,10 @@ impl SshSession {
                 Err(RecvTimeoutError::Timeout) if self.hurry.is_cancelled() => {
                     // It does not look at its input while it logs in.
                     let _ = self.child.kill();
-                    return Err(Failure::new("interrupted"));
+                    return Err(SshError::Interrupted);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Err(Failure::new("reading from ssh failed")),
+                Err(RecvTimeoutError::Disconnected) => return Err(SshError::Lost),
             }
         }
     }
@@ -178,76 +179,4 @@ fn pass_on(mut stderr: impl Read + Send + 'static, mut to: Box<dyn Write + Send>
         drop(ended);
     });
     when_ended
-}
-
-fn not_started(command: &SshCommand, error: &std::io::Error) -> Failure {
-    let program = command.program().display();
-    let failure = Failure::new(format!("{program}: {error}"));
-    if error.kind() == ErrorKind::NotFound {
-        failure.hint("install the ssh client, or name one with -S PROGRAM")
-    } else {
-        failure
-    }
-}
-
-/// ssh ended before `haul remote` said anything: its exit status tells whose fault it was.
-fn no_answer(command: &SshCommand, host: &str, status: Option<ExitStatus>, printed: &[PeerText]) -> Failure {
-    let remote = command.remote().display();
-    let failure = match status.and_then(|status| status.code()) {
-        Some(127) => Failure::new(format!("{host}: haul not found there"))
-            .hint("install haul on the far side, or say where it is with --remote-haul PATH"),
-        Some(126) => {
-            Failure::new(format!("{host}: `{remote}` cannot be executed there")).hint("name another with --remote-haul PATH")
-        }
-        Some(255) => Failure::new(format!("{host}: ssh could not log in")).hint(format!("`ssh {host} true` must work first")),
-        Some(0) | None => Failure::new(format!("{host}: `{remote}` ended without an answer"))
-            .hint(format!("`ssh {host} haul --version` must print haul's version")),
-        Some(code) => Failure::new(format!("{host}: `{remote}` ended with status {code} there"))
-            .hint(format!("`ssh {host} haul --version` must print haul's version")),
-    };
-    match printed {
-        [] => failure,
-        lines => Failure {
-            message: format!(
-                "{} (it printed: {})",
-                failure.message,
-                lines.iter().map(PeerText::as_str).collect::<Vec<_>>().join(" / ")
-            ),
-            ..failure
-        },
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::process::ExitStatusExt;
-
-    use super::*;
-    use crate::operand::SshHost;
-    use crate::ssh::SshOptions;
-
-    fn explained(code: i32, printed: &[&str]) -> Failure {
-        let host = SshHost { user: None, host: "far".into(), port: None };
-        let command = SshCommand::new(&SshOptions::default(), &host);
-        let printed: Vec<PeerText> = printed.iter().map(|&line| line.into()).collect();
-        no_answer(&command, "far", Some(ExitStatus::from_raw(code << 8)), &printed)
-    }
-
-    #[test]
-    fn every_way_to_fail_has_its_advice() {
-        for (code, message, hint) in [
-            (127, "haul not found there", "--remote-haul"),
-            (255, "could not log in", "ssh far true"),
-            (1, "status 1", "haul --version"),
-        ] {
-            let failure = explained(code, &[]);
-            assert!(failure.message.starts_with("far: ") && failure.message.contains(message), "{failure}");
-            assert!(failure.hint.as_deref().is_some_and(|text| text.contains(hint)), "{failure}");
-        }
-    }
-
-    #[test]
-    fn what_the_far_side_printed_is_shown() {
-        assert!(explained(1, &["This account is closed."]).message.ends_with("(it printed: This account is closed.)"));
-    }
 }
