@@ -16,6 +16,7 @@ mod early;
 mod plan;
 mod read;
 mod scan;
+mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;

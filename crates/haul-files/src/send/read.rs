@@ -14,6 +14,7 @@ use super::changed::{Change, change_of_small};
 use super::early::Held;
 use super::plan::{Job, Large};
 use super::scan::{entry_of, file_kind};
+use super::stream::StreamReader;
 use super::{Origin, Sender, SourceFile, Wanted};
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
@@ -201,11 +202,15 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
         self.started(file);
         self.named(file);
         if let Some(Origin::Stream(stream)) = file.top.and_then(|index| self.sender.job.tops.get(index)) {
-            let mut stream = stream.lock();
-            return self.until_its_end(file, |block, _| fill(&mut *stream, block).map_err(|error| Why::from_io(&error)));
+            let (reader, sender) = (StreamReader::start(stream.clone())?, self.sender);
+            return self.until_its_end(file, |block, _| {
+                reader.fill(block, || sender.check()).map(|read| read.map_err(|error| Why::from_io(&error)))
+            });
         }
         match self.sender.open(file) {
-            Ok(open) => self.until_its_end(file, |block, offset| Ok(open.read_at(block, offset, MAX_CONTENT).map(drop)?)),
+            Ok(open) => self.until_its_end(file, |block, offset| {
+                Ok(open.read_at(block, offset, MAX_CONTENT).map(drop).map_err(Why::from))
+            }),
             Err(failed) => self.failed(file, failed),
         }
     }
@@ -214,13 +219,13 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
     fn until_its_end(
         &mut self,
         file: &Arc<SourceFile>,
-        mut read: impl FnMut(&mut Vec<u8>, u64) -> Result<(), Why>,
+        mut read: impl FnMut(&mut Vec<u8>, u64) -> Result<Result<(), Why>, CopyError>,
     ) -> Result<(), CopyError> {
         let (mut offset, mut sum) = (0, PieceSum::default());
         loop {
             self.sender.check()?;
             let mut block = self.tx.buffer();
-            if let Err(why) = timed(&mut self.waits.read, || read(&mut block, offset)) {
+            if let Err(why) = timed(&mut self.waits.read, || read(&mut block, offset))? {
                 return self.failed(file, Failed::Why(why));
             }
             if block.is_empty() {
@@ -335,11 +340,4 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         }
         Err(Failed::Changed(Some(Box::new(there))))
     }
-}
-
-/// Fills an empty buffer with the next [`MAX_CONTENT`] bytes of a stream; fewer only at its end.
-fn fill(stream: &mut (dyn std::io::Read + Send), buffer: &mut Vec<u8>) -> std::io::Result<()> {
-    use std::io::Read as _;
-    buffer.reserve(MAX_CONTENT + 64);
-    stream.take(MAX_CONTENT as u64).read_to_end(buffer).map(drop)
 }
