@@ -16,7 +16,12 @@ pub fn pause(duration: Duration) {
 }
 
 /// Seconds since 1970.
-#[expect(clippy::disallowed_methods, reason = "what was learned about a path is kept for a day")]
 pub fn unix_seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+    unix_time().as_secs()
+}
+
+/// Time since 1970.
+#[expect(clippy::disallowed_methods, reason = "what was learned about a path is kept for a day, and an audit log says when")]
+pub fn unix_time() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }

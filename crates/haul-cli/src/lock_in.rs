@@ -17,7 +17,15 @@ const SYSTEM: [&str; 2] = ["/proc/self", "/proc/meminfo"];
 /// What may be opened.
 #[derive(Debug, Default)]
 pub struct Open {
-    below: Vec<(PathBuf, bool)>,
+    below: Vec<(PathBuf, Use)>,
+}
+
+/// What for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Use {
+    Read,
+    Write,
+    Append,
 }
 
 /// What came of it, for the log.
@@ -34,13 +42,19 @@ pub enum Locked {
 impl Open {
     /// Also what is below this directory, to read.
     pub fn reading(mut self, path: &Path) -> Self {
-        self.below.push((path.to_owned(), false));
+        self.below.push((path.to_owned(), Use::Read));
         self
     }
 
     /// Also what is below this directory, to read and to write.
     pub fn writing(mut self, path: &Path) -> Self {
-        self.below.push((path.to_owned(), true));
+        self.below.push((path.to_owned(), Use::Write));
+        self
+    }
+
+    /// Also what is below this directory, to make files and to write to them, not to read them.
+    pub fn appending(mut self, path: &Path) -> Self {
+        self.below.push((path.to_owned(), Use::Append));
         self
     }
 
@@ -48,16 +62,18 @@ impl Open {
     pub fn lock_in(&self) -> Result<Locked, RulesetError> {
         let ruleset = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(AccessFs::from_all(KNOWN))?;
         let mut ruleset = ruleset.create()?;
-        let system = SYSTEM.iter().map(|path| (Path::new(path), false));
-        for (path, writes) in self.below.iter().map(|(path, writes)| (path.as_path(), *writes)).chain(system) {
+        let system = SYSTEM.iter().map(|path| (Path::new(path), Use::Read));
+        for (path, to) in self.below.iter().map(|(path, to)| (path.as_path(), *to)).chain(system) {
             let Ok(opened) = PathFd::new(path) else { continue };
             let read = AccessFs::ReadFile | AccessFs::ReadDir;
-            let allowed: BitFlags<AccessFs> = match (path.is_dir(), writes) {
-                (true, false) => read,
-                (true, true) => read | writing(),
+            let allowed: BitFlags<AccessFs> = match (path.is_dir(), to) {
+                (true, Use::Read) => read,
+                (true, Use::Write) => read | writing(),
+                (true, Use::Append) => AccessFs::MakeReg | AccessFs::WriteFile,
                 // Rules about what is in a directory make no sense for a file.
-                (false, false) => AccessFs::ReadFile.into(),
-                (false, true) => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate,
+                (false, Use::Read) => AccessFs::ReadFile.into(),
+                (false, Use::Append) => AccessFs::WriteFile.into(),
+                (false, Use::Write) => AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::Truncate,
             };
             ruleset = ruleset.add_rule(PathBeneath::new(opened, allowed))?;
         }
@@ -94,7 +110,7 @@ mod tests {
     #[test]
     fn what_is_outside_cannot_be_opened_whatever_the_code_does() {
         let dir = tempfile::tempdir().unwrap();
-        let [to_read, to_write, outside] = ["to_read", "to_write", "outside"].map(|name| {
+        let [to_read, to_write, to_append, outside] = ["to_read", "to_write", "to_append", "outside"].map(|name| {
             let path = dir.path().join(name);
             fs::create_dir(&path).unwrap();
             fs::write(path.join("file"), name).unwrap();
@@ -103,7 +119,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, to_write.join("out")).unwrap();
         // A thread of its own: nothing undoes it.
         let locked = thread::spawn(move || {
-            let locked = Open::default().reading(&to_read).writing(&to_write).lock_in().unwrap();
+            let locked = Open::default().reading(&to_read).writing(&to_write).appending(&to_append).lock_in().unwrap();
             if locked == Locked::No {
                 return locked;
             }
@@ -119,6 +135,10 @@ mod tests {
             fs::write(to_write.join("dir/new"), "x").unwrap();
             fs::rename(to_write.join("dir/new"), to_write.join("moved")).unwrap();
             fs::remove_dir(to_write.join("dir")).unwrap();
+            fs::OpenOptions::new().append(true).open(to_append.join("file")).unwrap();
+            fs::OpenOptions::new().append(true).create(true).open(to_append.join("new")).unwrap();
+            denied(fs::read(to_append.join("file")).map(drop));
+            denied(fs::remove_file(to_append.join("new")));
             // What it starts is locked in too.
             let child = thread::spawn(move || fs::read(outside.join("file")).is_err());
             assert!(child.join().unwrap());

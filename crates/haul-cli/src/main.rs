@@ -11,6 +11,7 @@
 //! ```
 
 mod args;
+mod audit;
 mod clock;
 mod cp;
 mod exit;

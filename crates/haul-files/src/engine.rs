@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::error::{CopyError, Stop, WirePath};
 use crate::expand::{Expanded, MAX_SOURCES, expand};
 use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
-use crate::observe::{Observer, Report};
+use crate::observe::{Asked, Event, Observer, Report};
 use crate::paths::base_name;
 use crate::pattern::is_pattern;
 use crate::protocol::{Hello, Message, PATTERNS, Request, VERSION, What};
@@ -145,6 +145,10 @@ pub fn serve_store<T: Transport, S: Store>(
             return Err(CopyError::PeerMisbehaved("no request"));
         };
         let options = request.options;
+        observer.event(Event::Asked(match &request.what {
+            What::Push { destination, .. } => Asked::Write(destination),
+            What::Pull { sources, .. } => Asked::Read(sources),
+        }));
         match request.what {
             What::Push { destination, sources, stream, early } => {
                 let place = store.destination(&destination, sources > 1).map_err(CopyError::Stopped)?;

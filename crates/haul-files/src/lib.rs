@@ -63,7 +63,7 @@ pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 pub use haul_units::Cancel;
 pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};
 pub use note::{ChangedFile, MAX_NOTES, Note};
-pub use observe::{Event, FileUnderWay, MAX_PROBLEMS, Observer, ReadBack, Report, Silent, Verified, Waits};
+pub use observe::{Asked, Event, FileUnderWay, MAX_PROBLEMS, Observer, ReadBack, Report, Silent, Verified, Waits};
 pub use store::local::{Interrupted, discard, interrupted};
 pub use store::{Local, Store, StoreError};
 pub use transport::{BlockRx, BlockTx, Link, Transport};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::error::FileProblem;
+use crate::error::{FileProblem, WirePath};
 use crate::note::Note;
 
 /// Watches a copy. Called from several threads, in the middle of the work: it must return at once.
@@ -31,6 +31,8 @@ impl Observer for Silent {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum Event<'a> {
+    /// What the client asks for; told by [`serve`](crate::serve) before it is looked at.
+    Asked(Asked<'a>),
     /// What the scan has found so far: regular files and the bytes in them (holes left out).
     Found {
         /// Regular files.
@@ -83,6 +85,15 @@ pub enum Event<'a> {
     UnderWay(&'a [FileUnderWay]),
     /// This run goes on from what an earlier one left.
     Resumed,
+}
+
+/// What a client asks for, in its own words: any bytes, as many as it likes to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// To write there.
+    Write(&'a WirePath),
+    /// To read these.
+    Read(&'a [WirePath]),
 }
 
 /// A file that has arrived in part.

@@ -26,6 +26,11 @@ impl Moment {
         Self(clock::unix_seconds())
     }
 
+    /// This second since 1970.
+    pub const fn of_unix_seconds(seconds: u64) -> Self {
+        Self(seconds)
+    }
+
     /// Date and time, however round they are.
     pub fn in_full(self) -> String {
         let (date, time) = (Date::of(self.0 / DAY), self.0 % DAY);

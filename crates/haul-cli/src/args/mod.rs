@@ -1,5 +1,6 @@
 //! The command line: one definition, from which parsing, help, man pages and completions all come.
 
+mod audit;
 mod cp;
 mod guests;
 mod key;
@@ -20,6 +21,7 @@ use clap_complete::Shell;
 use haul_cc::ControllerChoice;
 pub use haul_peer::{Limit, PortRange};
 
+pub use audit::{AuditArgs, AuditTo};
 pub use cp::{CpArgs, SshArgs, UsualSshArgs, VerifyArg};
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};

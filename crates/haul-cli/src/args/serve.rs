@@ -9,7 +9,7 @@ use haul_files::Ownership;
 use haul_peer::DAEMON_PORT;
 use haul_peer::keys::is_root_name;
 
-use super::{GuestArgs, Limit};
+use super::{AuditArgs, GuestArgs, Limit};
 
 /// Run the daemon: export directories to those whose keys are authorised
 ///
@@ -48,6 +48,9 @@ pub struct ServeArgs {
     /// What they may take.
     #[command(flatten)]
     pub guests: GuestArgs,
+    /// What is written down about them.
+    #[command(flatten)]
+    pub audit: AuditArgs,
     /// Log warnings and errors only
     #[arg(short, long)]
     pub quiet: bool,

@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul::Connection;
 use haul_copy::{ServerSession, refuse};
-use haul_files::{Access, Cancel, CopyError, Event, Export, Observer, Report};
+use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report};
 use haul_peer::keys::{Admitted, AuthorizedKeys, Rights, Service};
 use haul_peer::{Guests, Moment, StateDir, keys};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
-use crate::exit::Failure;
+use crate::audit::{self, Audit, Entry, Visit, Way};
+use crate::exit::{Failure, chain};
 use crate::lock_in::Open;
-use crate::perf;
+use crate::{clock, perf};
 
 /// How long copies may take to save their state when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -30,6 +31,7 @@ pub struct Clients {
     limit: Option<BitRate>,
     state: StateDir,
     guests: Guests,
+    audit: Arc<Audit>,
     present: Mutex<Present>,
     left: Condvar,
 }
@@ -43,15 +45,25 @@ struct Present {
 /// A client's session.
 struct Copy {
     cancel: Cancel,
+    /// Why it was cancelled.
+    stopped: Option<String>,
     connection: Connection,
     /// What it may do, once it is let in.
     admitted: Option<Admitted>,
 }
 
+impl Copy {
+    /// Has it end, for a reason.
+    fn stop(&mut self, why: &str) {
+        self.stopped.get_or_insert_with(|| why.to_owned());
+        self.cancel.cancel();
+    }
+}
+
 impl Clients {
     /// Nobody is there.
-    pub fn new(exports: Vec<Export>, limit: Option<BitRate>, state: StateDir, guests: Guests) -> Self {
-        Self { exports: Mutex::new(exports), limit, state, guests, present: Mutex::default(), left: Condvar::new() }
+    pub fn new(exports: Vec<Export>, limit: Option<BitRate>, state: StateDir, guests: Guests, audit: Arc<Audit>) -> Self {
+        Self { exports: Mutex::new(exports), limit, state, guests, audit, present: Mutex::default(), left: Condvar::new() }
     }
 
     /// Hears what a client wants, in a thread of its own. It takes a place when it has said so, and is gone if it does not do so in time: the transport sees to that.
@@ -61,14 +73,17 @@ impl Clients {
             let mut present = self.lock();
             present.next += 1;
             let number = present.next;
-            present.copies.insert(number, Copy { cancel: cancel.clone(), connection: connection.clone(), admitted: None });
+            let copy = Copy { cancel: cancel.clone(), stopped: None, connection: connection.clone(), admitted: None };
+            present.copies.insert(number, copy);
             number
         };
         let clients = Arc::clone(self);
         thread::spawn(move || {
             let client = info_span!("client", number, address = %connection.remote_addr());
-            client.in_scope(|| clients.serve(number, connection, &cancel));
-            clients.lock().copies.remove(&number);
+            let mut visit = Visit::begin(&clients.audit, number, &connection);
+            client.in_scope(|| clients.serve(number, connection, &cancel, &mut visit));
+            let stopped = clients.lock().copies.remove(&number).and_then(|copy| copy.stopped);
+            visit.ended(stopped);
             clients.left.notify_all();
         });
     }
@@ -97,28 +112,32 @@ impl Clients {
 
     fn end_those(&self, reason: impl Fn(&Admitted) -> Option<String>) {
         let now = Moment::now();
-        for copy in self.lock().copies.values().filter(|copy| !copy.cancel.is_cancelled()) {
+        for copy in self.lock().copies.values_mut().filter(|copy| !copy.cancel.is_cancelled()) {
             let Some(admitted) = &copy.admitted else { continue };
             let gone = || admitted.rights.turns_away(copy.connection.remote_addr().ip(), now);
             if let Some(reason) = reason(admitted).or_else(gone) {
                 warn!(client = admitted.name, address = %copy.connection.remote_addr(), "ended: {reason}");
-                copy.cancel.cancel();
+                copy.stop(&reason);
             }
         }
     }
 
     /// Stops all copies and waits for them.
     pub fn dismiss(&self) {
-        let present = self.lock();
-        present.copies.values().for_each(|copy| copy.cancel.cancel());
+        let mut present = self.lock();
+        present.copies.values_mut().for_each(|copy| copy.stop("the daemon ends"));
         let _ = self.left.wait_timeout_while(present, FAREWELL, |present| !present.copies.is_empty());
     }
 
-    fn serve(self: &Arc<Self>, number: u64, connection: Connection, cancel: &Cancel) {
+    fn serve(self: &Arc<Self>, number: u64, connection: Connection, cancel: &Cancel, visit: &mut Visit) {
         let admitted = match keys::admit(&self.state, &connection) {
             Ok(admitted) => admitted,
-            Err(refusal) => return refuse(connection, &refusal),
+            Err(refusal) => {
+                visit.refused(refusal.error.clone());
+                return refuse(connection, &refusal);
+            }
         };
+        visit.is(&admitted.name);
         if let Some(copy) = self.lock().copies.get_mut(&number) {
             copy.admitted = Some(admitted.clone());
         }
@@ -129,50 +148,72 @@ impl Clients {
         }
         let limit = [self.limit, admitted.rights.max_rate].into_iter().flatten().min();
         if connection.protocol().is_some_and(|protocol| protocol == haul_perf::PROTOCOL) {
+            visit.wants(Service::Perf);
             return match admitted.refuses(Service::Perf) {
-                Some(refusal) => drop(haul_perf::refuse(&connection, &refusal)),
-                None => self.measure(&admitted.name, limit, &connection, cancel),
+                Some(refusal) => {
+                    visit.refused(refusal.error.clone());
+                    let _ = haul_perf::refuse(&connection, &refusal);
+                }
+                None => self.measure(&admitted.name, limit, &connection, cancel, visit),
             };
         }
+        visit.wants(Service::Copy);
         if let Some(refusal) = admitted.refuses(Service::Copy) {
+            visit.refused(refusal.error.clone());
             return refuse(connection, &refusal);
         }
         let access = Access::Exports(exports);
         let name = admitted.name;
         let session = match ServerSession::accept(connection) {
             Ok(session) => session,
-            Err(error) => return info!(client = name, %error, "left without asking for anything"),
+            Err(error) => {
+                visit.refused(format!("it asked for nothing: {}", chain(&error)));
+                return info!(client = name, %error, "left without asking for anything");
+            }
         };
         let _place = match self.guests.admit(session.connection()) {
             Ok(place) => place,
             Err(refusal) => {
                 warn!(client = name, "turned away: {refusal}");
+                visit.refused(refusal.error.clone());
                 return session.refuse(&refusal);
             }
         };
         info!(client = name, version = %session.opening.version, "connected");
+        visit.admitted(&session.opening.version);
         self.part_from_the_dead(number);
-        let observer = Log { span: Span::current() };
+        let observer = Log::start(visit.entry(audit::Event::Copied));
         let (result, farewell) = session.serve(&access, limit, &observer, cancel);
-        match result {
-            Ok(report) => log_report(&name, &report),
+        match &result {
+            Ok(report) => log_report(&name, report),
             Err(CopyError::Cancelled) => info!(client = name, "stopped"),
             Err(error) => error!(client = name, %error, "the copy failed"),
         }
+        let stopped = self.lock().copies.get(&number).and_then(|copy| copy.stopped.clone());
+        visit.write(observer.copied(&result, stopped));
         farewell.part(cancel);
     }
 
     /// A client that measures the path: it needs no root, only to be let in.
-    fn measure(&self, name: &str, limit: Option<BitRate>, connection: &Connection, cancel: &Cancel) {
+    fn measure(&self, name: &str, limit: Option<BitRate>, connection: &Connection, cancel: &Cancel, visit: &mut Visit) {
         let mut place = None;
         let asked = |ask: &haul_perf::Ask| {
             place = Some(self.guests.admit(connection)?);
             info!(client = name, version = %ask.version, "measures");
+            visit.admitted(&ask.version);
             Ok(())
         };
-        match haul_perf::serve(connection, &perf::bounds(limit, 0..=0), cancel, asked) {
-            Ok(measured) => perf::result_lines(&measured).iter().for_each(|line| info!(client = name, "{line}")),
+        let result = haul_perf::serve(connection, &perf::bounds(limit, 0..=0), cancel, asked);
+        match &result {
+            Ok(measured) => perf::result_lines(measured).iter().for_each(|line| info!(client = name, "{line}")),
             Err(error) => info!(client = name, %error, "the measurement failed"),
+        }
+        match result {
+            Err(error) if place.is_none() => visit.refused(chain(&error)),
+            Err(error) => {
+                visit.write(Entry { result: Some("failed"), ..visit.entry(audit::Event::Measured) }.because(chain(&error)))
+            }
+            Ok(measured) => measured.totals.iter().for_each(|total| visit.write(measured_entry(visit, total))),
         }
     }
 
@@ -192,23 +233,23 @@ impl Clients {
 
     /// Cancels copies of the newcomer's key that have been silent for too long. Returns how many others of its copies are still there.
     fn end_silent_twins(&self, newcomer: u64, span: &Span) -> usize {
-        let present = self.lock();
+        let mut present = self.lock();
         let Some(key) = present.copies.get(&newcomer).and_then(|copy| copy.connection.peer_key()) else { return 0 };
-        let twins = present
-            .copies
-            .iter()
-            .filter(|(number, copy)| **number < newcomer && copy.connection.peer_key().as_ref() == Some(&key));
+        let mut twins = 0;
+        for (number, copy) in &mut present.copies {
+            if *number >= newcomer || copy.connection.peer_key().as_ref() != Some(&key) {
+                continue;
+            }
+            twins += 1;
+            let silence = copy.connection.stats().silence;
+            if silence >= SILENCE {
+                span.in_scope(|| {
+                    info!(older = number, silent_s = silence.as_secs(), "its older copy is silent: taken for killed");
+                });
+                copy.stop("it was silent, and the same key came again");
+            }
+        }
         twins
-            .inspect(|(number, copy)| {
-                let silence = copy.connection.stats().silence;
-                if silence >= SILENCE {
-                    span.in_scope(|| {
-                        info!(older = number, silent_s = silence.as_secs(), "its older copy is silent: taken for killed");
-                    });
-                    copy.cancel.cancel();
-                }
-            })
-            .count()
     }
 
     fn lock(&self) -> MutexGuard<'_, Present> {
@@ -232,16 +273,70 @@ pub fn below(exports: &[Export]) -> Open {
     )
 }
 
-/// Puts a client's problems into the log; the engine's threads do not know whose they are, the span does.
+/// Puts a client's problems into the log; the engine's threads do not know whose they are, the span does. Keeps what the audit log says of a copy that ends early.
 struct Log {
     span: Span,
+    began: Instant,
+    copy: Mutex<Entry>,
+}
+
+impl Log {
+    fn start(copy: Entry) -> Self {
+        Self { span: Span::current(), began: clock::now(), copy: Mutex::new(copy) }
+    }
+
+    /// The copy, and what became of it.
+    fn copied(self, result: &Result<Report, CopyError>, stopped: Option<String>) -> Entry {
+        let copy = self.copy.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let copy = copy.took(clock::now().saturating_duration_since(self.began));
+        let failed = |result, why: String| Entry { result: Some(result), ..copy.clone().because(why) };
+        match result {
+            Ok(report) => Entry {
+                files: Some(report.files),
+                bytes: Some(report.bytes.as_u64()),
+                problems: (report.problem_count > 0).then_some(report.problem_count),
+                result: Some(if report.problem_count > 0 { "partial" } else { "done" }),
+                ..match report.problems.first() {
+                    Some(problem) => copy.clone().because(problem.to_string()),
+                    None => copy.clone(),
+                }
+            },
+            Err(CopyError::Cancelled) => failed("stopped", stopped.unwrap_or_default()),
+            Err(error) => failed("failed", chain(error)),
+        }
+    }
 }
 
 impl Observer for Log {
     fn event(&self, event: Event<'_>) {
-        if let Event::Problem(problem) = event {
-            self.span.in_scope(|| warn!("{problem}"));
+        let mut copy = self.copy.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Event::Problem(problem) => self.span.in_scope(|| warn!("{problem}")),
+            Event::Asked(asked) => {
+                let (way, paths) = match asked {
+                    Asked::Write(path) => (Way::Received, std::slice::from_ref(path)),
+                    Asked::Read(paths) => (Way::Sent, paths),
+                };
+                *copy = Entry { direction: Some(way), ..copy.clone().paths(paths.iter().map(|path| &*path.0)) };
+            }
+            Event::Arrived { files, bytes } => (copy.files, copy.bytes) = (Some(files), Some(bytes.as_u64())),
+            _ => {}
         }
+    }
+}
+
+/// One flow of a measurement.
+fn measured_entry(visit: &Visit, total: &haul_perf::Total) -> Entry {
+    let way = if total.role == haul_perf::Role::Sender { Way::Sent } else { Way::Received };
+    let entry = Entry {
+        direction: Some(way),
+        bytes: Some(total.bytes.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))),
+        result: Some(if total.error.is_some() { "failed" } else { "done" }),
+        ..visit.entry(audit::Event::Measured).took(Duration::from_micros(total.time_us))
+    };
+    match &total.error {
+        Some(error) => entry.because(error.clone()),
+        None => entry,
     }
 }
 

@@ -12,22 +12,23 @@ mod systemd;
 mod user;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use haul::{Endpoint, Identity, ServerConfig};
+use haul::{Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig};
 use haul_copy::PROTOCOL;
 use haul_files::Export;
-use haul_peer::keys::{self, AuthorizedKeys};
+use haul_peer::keys::{self, AuthorizedKeys, Sparse};
 use haul_peer::{Family, StateDir};
 use tracing::{error, info, warn};
 
 use self::clients::Clients;
 use self::user::User;
 use crate::args::ServeArgs;
+use crate::audit::{Audit, Entry, Event};
 use crate::exit::{Exit, Failure};
 use crate::lock_in::Locked;
-use crate::{interrupt, logging};
+use crate::{clock, interrupt, logging};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(250);
@@ -41,10 +42,12 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     let (identity, new) = keys::load_or_make(&state)?;
     let fingerprint = identity.public_key().fingerprint();
     let user = args.user.as_deref().map(User::find).transpose()?;
+    let audit = Arc::new(Audit::open(&args.audit, user.as_ref().map(User::id))?);
+    audit.refuse_below(exports.iter().map(|export| &*export.path))?;
     if args.roots_file.is_none() {
-        lock_in(&exports, &state);
+        lock_in(&exports, &state, &audit);
     }
-    let endpoint = listen(args.listen, identity, &state)?;
+    let endpoint = listen(args.listen, identity, &state, &audit)?;
     if let Some(user) = &user {
         drop_to(user, &state)?;
     } else if rustix::process::geteuid().is_root() {
@@ -52,21 +55,28 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     }
     info!(address = %endpoint.local_addr(), key = %fingerprint, new_key = new, "listening");
     roots::tell(&exports);
+    audit.write(started(&exports, endpoint.local_addr(), &fingerprint));
     if let Some(advice) = endpoint.buffer_warning() {
         warn!("{advice}");
     }
     warn_if_nobody_may(&state);
     systemd::notify("READY=1");
     let guests = args.guests.places(args.max_clients);
-    let clients = Arc::new(Clients::new(exports, args.limit.map(|limit| limit.0), state, guests));
+    let clients = Arc::new(Clients::new(exports, args.limit.map(|limit| limit.0), state, guests, Arc::clone(&audit)));
+    let began = clock::now();
+    let stopped = || Entry::of(Event::Stopped).took(clock::now().saturating_duration_since(began));
     while !interrupt::requested() {
         match endpoint.accept_stranger_timeout(LOOK) {
             Ok(Some(connection)) => clients.welcome(connection),
             Ok(None) => {}
-            Err(error) => return Err(Failure::new(format!("the socket failed: {error}"))),
+            Err(error) => {
+                let why = format!("the socket failed: {error}");
+                audit.write(Entry { result: Some("failed"), ..stopped().because(why.clone()) });
+                return Err(Failure::new(why));
+            }
         }
         if interrupt::reload_requested() {
-            reload(args, &clients);
+            reload(args, &clients, &audit);
         }
         clients.end_the_expired();
     }
@@ -74,27 +84,51 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
     info!("ending");
     clients.dismiss();
     endpoint.close();
+    audit.write(stopped());
     Ok(Exit::Done)
 }
 
 /// Reads roots and keys again. Roots that are wrong leave the old ones.
-fn reload(args: &ServeArgs, clients: &Clients) {
+fn reload(args: &ServeArgs, clients: &Clients, audit: &Audit) {
     info!("reading roots and keys again");
+    audit.open_again();
+    let mut event = Entry { result: Some("done"), ..Entry::of(Event::Reloaded) };
     if args.roots_file.is_some() {
-        match roots::read(args) {
+        let read = roots::read(args).and_then(|exports| {
+            audit.refuse_below(exports.iter().map(|export| &*export.path))?;
+            Ok(exports)
+        });
+        match read {
             Ok(exports) => {
                 roots::tell(&exports);
+                event = event.roots(names(&exports));
                 clients.export(exports);
             }
-            Err(failure) => error!(%failure, "the roots stay as they were"),
+            Err(failure) => {
+                error!(%failure, "the roots stay as they were");
+                event = Entry { result: Some("failed"), ..event.because(failure.message) };
+            }
         }
     }
+    audit.write(event);
     clients.check_keys();
 }
 
+fn started(exports: &[Export], address: SocketAddr, key: &Fingerprint) -> Entry {
+    let version = Some(env!("CARGO_PKG_VERSION").into());
+    Entry { key: Some(key.to_string()), version, ..Entry::of(Event::Started).at(address).roots(names(exports)) }
+}
+
+fn names(exports: &[Export]) -> impl Iterator<Item = &str> {
+    exports.iter().map(|export| &*export.name)
+}
+
 /// Locks the whole process in.
-fn lock_in(exports: &[Export], state: &StateDir) {
-    let open = clients::below(exports).reading(state.path());
+fn lock_in(exports: &[Export], state: &StateDir, audit: &Audit) {
+    let mut open = clients::below(exports).reading(state.path());
+    if let Some(directory) = audit.directory() {
+        open = open.appending(&directory);
+    }
     match open.lock_in() {
         Ok(Locked::Fully) => info!("locked in to the roots and the state directory (Landlock)"),
         Ok(Locked::Partly) => info!("locked in to the roots and the state directory, as far as this kernel does (Landlock)"),
@@ -117,11 +151,11 @@ fn drop_to(user: &User, state: &StateDir) -> Result<(), Failure> {
 }
 
 /// On a machine without IPv6, `[::]` means all of IPv4.
-fn listen(address: SocketAddr, identity: Identity, state: &StateDir) -> Result<Endpoint, Failure> {
+fn listen(address: SocketAddr, identity: Identity, state: &StateDir, audit: &Arc<Audit>) -> Result<Endpoint, Failure> {
     let config = ServerConfig {
         reset_key: keys::reset_key(&identity, "serve", Some(address.ip()), address.port()),
         protocols: vec![PROTOCOL.to_vec(), haul_perf::PROTOCOL.to_vec()],
-        ..ServerConfig::new(identity, keys::may_knock(Some(state)))
+        ..ServerConfig::new(identity, audited(keys::may_knock(Some(state)), audit))
     };
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, address.port()), config.clone());
     let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);
@@ -130,6 +164,20 @@ fn listen(address: SocketAddr, identity: Identity, state: &StateDir) -> Result<E
         Failure::new(format!("{address}: {error}"))
             .hint("is another daemon running? Name another address or port with --listen ADDR:PORT")
     })
+}
+
+/// The same trust, with those whom it turns away in the audit log: few lines, however many come.
+fn audited(trust: PeerTrust, audit: &Arc<Audit>) -> PeerTrust {
+    let PeerTrust::Callback(trusts) = trust else { return trust };
+    let (audit, log) = (Arc::clone(audit), Mutex::new(Sparse::new(clock::now())));
+    PeerTrust::Callback(Arc::new(move |key| {
+        let trusted = trusts(key);
+        if !trusted && let Some(missed) = log.lock().unwrap_or_else(PoisonError::into_inner).next(clock::now()) {
+            let entry = Entry::of(Event::Refused).because("this key is not authorised");
+            audit.write(Entry { key: Some(key.fingerprint().to_string()), others: (missed > 0).then_some(missed), ..entry });
+        }
+        trusted
+    }))
 }
 
 fn warn_if_nobody_may(state: &StateDir) {

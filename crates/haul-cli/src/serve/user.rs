@@ -51,6 +51,11 @@ impl User {
         Ok(Self { name: name.to_owned(), uid, gid, groups })
     }
 
+    /// Its number.
+    pub const fn id(&self) -> libc::uid_t {
+        self.uid
+    }
+
     /// Becomes this user; every thread of the process does, and none can go back.
     pub fn become_for_good(&self) -> Result<(), Failure> {
         let check = |result: libc::c_int, what: &str| {

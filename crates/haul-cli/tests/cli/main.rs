@@ -2,10 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+mod audit;
 mod daemon;
 mod experiments;
 mod generated;
 mod interrupt;
+mod limits;
 mod operations;
 mod outage;
 mod rights;

@@ -46,19 +46,20 @@ pub fn admission(anyone: bool) -> Admission {
 }
 
 /// Lets few lines through, however many there are.
-struct Sparse {
+pub struct Sparse {
     allowance: u32,
     since: Instant,
     missed: u64,
 }
 
 impl Sparse {
-    const fn new(now: Instant) -> Self {
+    /// Nothing has been written.
+    pub const fn new(now: Instant) -> Self {
         Self { allowance: LOG_BURST, since: now, missed: 0 }
     }
 
     /// Whether a line may be written now, and if so how many were not since the last one.
-    fn next(&mut self, now: Instant) -> Option<u64> {
+    pub fn next(&mut self, now: Instant) -> Option<u64> {
         let earned = now.saturating_duration_since(self.since).as_secs() / LOG_INTERVAL.as_secs();
         if earned > 0 {
             self.allowance = LOG_BURST.min(self.allowance.saturating_add(u32::try_from(earned).unwrap_or(u32::MAX)));

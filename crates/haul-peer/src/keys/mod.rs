@@ -14,7 +14,7 @@ pub use admission::{Admitted, admit};
 pub use authorized::{AuthorizedKeys, Entry, EntryError, Fault};
 pub use error::KeysError;
 pub use identity::load_or_make;
-pub use knock::{admission, may_knock};
+pub use knock::{Sparse, admission, may_knock};
 pub use known_hosts::{Known, KnownHosts};
 pub use rights::{Rights, RightsError, Service, is_root_name};
 

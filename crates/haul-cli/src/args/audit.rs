@@ -1,0 +1,48 @@
+//! Where a listener's audit log goes.
+
+use std::convert::Infallible;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use clap::Args;
+
+/// A file, or systemd's journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AuditTo {
+    /// Lines of JSON are appended to it.
+    File(PathBuf),
+    /// Entries with fields.
+    Journal,
+}
+
+/// The audit log.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    /// Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd's journal
+    ///
+    /// The file is opened before the daemon becomes another user and locks itself in, and again at SIGHUP if it has been renamed. docs/daemon.md has the events and their fields.
+    #[arg(long, value_name = "FILE")]
+    pub audit: Option<AuditTo>,
+    /// Where the journal hears.
+    #[arg(long, value_name = "SOCKET", default_value = "/run/systemd/journal/socket", hide = true)]
+    pub journal_socket: PathBuf,
+}
+
+impl FromStr for AuditTo {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(if text == "journal" { Self::Journal } else { Self::File(PathBuf::from(text)) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_the_journals_name_is_still_possible() {
+        assert_eq!("journal".parse(), Ok(AuditTo::Journal));
+        assert_eq!("./journal".parse(), Ok(AuditTo::File("./journal".into())));
+    }
+}
