@@ -4,11 +4,11 @@ export PATH := $(HOME)/.cargo/bin:$(PATH)
 # Seconds that `make fuzz` spends on each target. (SECONDS on the command line; bash's own variable of that name is not meant.)
 FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 
-# How long `make torture` lasts, and what decides what it does.
+# How long `make torture` and `make soak` last, and what decides what they do.
 MINUTES ?= 10
 SEED ?= random
 
-.PHONY: help setup build demo test check fuzz torture install clean
+.PHONY: help setup build demo test check fuzz torture soak install clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -32,6 +32,10 @@ fuzz: setup
 ## make torture  random copies with random faults for MINUTES by SEED (make torture MINUTES=60 SEED=1), as root
 torture: setup
 	scripts/torture.sh $(MINUTES) $(SEED)
+
+## make soak     a daemon with 50 honest clients among strangers, garbage and kills for MINUTES by SEED, as root
+soak: setup
+	scripts/soak.sh $(MINUTES) $(SEED)
 
 ## make build    the haul command: target/release/haul
 build: setup

@@ -11,4 +11,4 @@ if [ -z "$haul" ]; then
     cargo build --release --locked -p haul-cli
     haul=$(scripts/target-dir.sh)/release/haul
 fi
-HAUL_BIN=$haul HAUL_TORTURE_MINUTES=$minutes HAUL_TORTURE_SEED=$seed CI=true cargo test --locked -p torture -- --nocapture
+HAUL_BIN=$haul HAUL_TORTURE_MINUTES=$minutes HAUL_TORTURE_SEED=$seed CI=true cargo test --locked -p torture --test torture -- --nocapture

@@ -13,9 +13,10 @@ mod fault;
 mod field;
 mod journal;
 mod round;
+pub mod soak;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use e2e::{Random, Stopwatch};
 
@@ -37,6 +38,21 @@ pub struct Tally {
     pub again_bytes: u64,
     /// Kills in those rounds.
     pub again_kills: u64,
+}
+
+/// The seed that this variable of the environment names: a number, `random` for one of the clock's, 1 unless it is set.
+#[expect(clippy::disallowed_methods, reason = "a seed that nobody chose, asked for by name and printed")]
+pub fn seed(variable: &str) -> u64 {
+    match std::env::var(variable) {
+        Ok(word) if word == "random" => SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.as_secs()),
+        Ok(word) => word.parse().expect("a seed is a number, or `random`"),
+        Err(_) => 1,
+    }
+}
+
+/// The minutes that this variable names; 1 unless it is set.
+pub fn minutes(variable: &str) -> f64 {
+    std::env::var(variable).ok().map_or(1.0, |text| text.parse().expect("a number of minutes"))
 }
 
 /// Tortures for so long at least; none where namespaces cannot be made. Panics at the first thing wrong.
