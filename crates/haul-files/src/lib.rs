@@ -65,5 +65,5 @@ pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob,
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Asked, Event, FileUnderWay, MAX_PROBLEMS, Observer, ReadBack, Report, Silent, Verified, Waits};
 pub use store::local::{Interrupted, discard, interrupted};
-pub use store::{Local, Store, StoreError};
+pub use store::{Local, Objects, Store, StoreError};
 pub use transport::{BlockRx, BlockTx, Link, Transport};

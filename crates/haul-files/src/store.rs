@@ -6,7 +6,8 @@
 //!                                             sync -> read_back -> commit | discard;  remove at the end
 //! ```
 //!
-//! [`Local`] is directories of this machine, what `haul cp` uses. [`Ram`](ram::Ram) is a tree in memory that fails on request, for tests. docs/engine.md says how to add one.
+//! [`Local`] is directories of this machine, what `haul cp` uses. [`Ram`](ram::Ram) is a tree in memory that fails on request, for tests. [`Objects`] has one flat name space, for servers that
+//! keep pieces of other things. docs/engine.md says how to add one.
 //!
 //! # Who owns what
 //! The *engine* decides: which names a peer may give, which mode, time and owner a file gets, what is needed of it, what is resumed, what the journal says, when to sync and
@@ -40,6 +41,7 @@
 
 mod error;
 pub(crate) mod local;
+mod objects;
 pub mod ram;
 
 use std::ops::ControlFlow;
@@ -56,6 +58,7 @@ use crate::protocol::Stamp;
 
 pub use error::StoreError;
 pub use local::Local;
+pub use objects::Objects;
 
 /// Up to this many parts or directories are worth a sync each, which leaves other writers alone; with more of them all of the store is synced.
 pub const FEW: usize = 8;

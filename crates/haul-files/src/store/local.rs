@@ -140,19 +140,7 @@ impl Store for Local {
     }
 
     fn make_directory(&self, dir: &OwnedFd, name: &[u8], mode: u32) -> Result<MadeDirectory<OwnedFd>, StoreError> {
-        let created = match rustix::fs::mkdirat(dir, name, meta::mode(mode)) {
-            Ok(()) => true,
-            Err(Errno::EXIST) => false,
-            Err(errno) => return Err(errno.into()),
-        };
-        let made = match open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
-            // With O_DIRECTORY a link is just no directory.
-            Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_a_directory(dir, name)),
-            result => result?,
-        };
-        // What was opened counts from here on: others may put something else under the name.
-        let metadata = meta::metadata(&rustix::fs::fstat(&made)?);
-        Ok(MadeDirectory { dir: made, metadata, created })
+        make_directory(dir, name, mode)
     }
 
     fn set_mode(&self, dir: &OwnedFd, mode: u32) -> Result<(), StoreError> {
@@ -190,6 +178,36 @@ impl Store for Local {
         let stat = rustix::fs::fstatvfs(open_to_read(dir)?)?;
         let bytes = |blocks: u64| Bytes(blocks.saturating_mul(stat.f_frsize));
         Ok(Space { free: bytes(stat.f_bavail), total: bytes(stat.f_blocks) })
+    }
+}
+
+/// Makes a directory or takes the one that is there.
+pub(super) fn make_directory(dir: &OwnedFd, name: &[u8], mode: u32) -> Result<MadeDirectory<OwnedFd>, StoreError> {
+    let created = match rustix::fs::mkdirat(dir, name, meta::mode(mode)) {
+        Ok(()) => true,
+        Err(Errno::EXIST) => false,
+        Err(errno) => return Err(errno.into()),
+    };
+    let made = match open_directory(dir, name) {
+        // With O_DIRECTORY a link is just no directory.
+        Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_a_directory(dir, name)),
+        result => result?,
+    };
+    // What was opened counts from here on: others may put something else under the name.
+    let metadata = meta::metadata(&rustix::fs::fstat(&made)?);
+    Ok(MadeDirectory { dir: made, metadata, created })
+}
+
+/// Opens a directory in another one, for access below it.
+pub(super) fn open_directory(dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+    open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
+}
+
+/// Removes a name, if it is there.
+pub(super) fn unlink(dir: &OwnedFd, name: &[u8]) -> Result<(), StoreError> {
+    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => Ok(()),
+        Err(errno) => Err(errno.into()),
     }
 }
 

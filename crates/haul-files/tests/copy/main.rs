@@ -8,6 +8,7 @@ mod hostile;
 mod interrupted;
 mod limits;
 mod mounted;
+mod objects;
 mod options;
 mod patterns;
 mod progress;

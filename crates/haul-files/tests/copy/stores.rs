@@ -15,9 +15,20 @@ use haul_units::Bytes;
 use crate::fixture::*;
 
 /// Copies `source` of one store to `destination` of another.
-fn push_between<A: Store, B: Store>(from: &A, source: &Path, to: &B, destination: &Path, options: Options) -> Outcome {
+pub fn push_between<A: Store, B: Store>(from: &A, source: &Path, to: &B, destination: &Path, options: Options) -> Outcome {
+    push_under(Conditions::default(), from, source, to, destination, options)
+}
+
+pub fn push_under<A: Store, B: Store>(
+    conditions: Conditions,
+    from: &A,
+    source: &Path,
+    to: &B,
+    destination: &Path,
+    options: Options,
+) -> Outcome {
     let job = PushJob { sources: vec![SourceSpec::Path(source.to_owned())], destination: destination.to_owned(), options };
-    let (here, there) = pair(Conditions::default());
+    let (here, there) = pair(conditions);
     let transport = here.transport.clone();
     let (client, server) = std::thread::scope(|scope| {
         let server = scope.spawn(|| serve_store(there, to, &Silent, &Cancel::new()));

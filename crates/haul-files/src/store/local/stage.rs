@@ -57,7 +57,7 @@ pub struct Stage {
 
 impl Stage {
     /// Makes or takes over the stage of `job` in `root`. If another copy holds it, waits a while: a run that was killed a moment ago may not have been missed yet.
-    pub(super) fn open(
+    pub(in crate::store) fn open(
         root: &Arc<OwnedFd>,
         spelled: &WirePath,
         job: &[u8; 32],
