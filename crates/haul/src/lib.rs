@@ -6,7 +6,7 @@
 //! async twin that runs on any executor.
 //!
 //! Nothing needs to be configured for speed: window, pacing rate, credit and packet size are found by measurement. See [`Endpoint`] for
-//! a complete example, and here for blocks:
+//! a complete example, the [`guide`] for trust, closing, memory and cancel safety, and here for blocks:
 //!
 //! ```
 //! use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
@@ -41,12 +41,13 @@ mod connection;
 mod driver;
 mod endpoint;
 mod error;
+pub mod guide;
 mod opening;
 mod stream;
 mod waiting;
 
 pub use arriving::MAX_BLOCK;
-pub use blocks::{Block, BlockReceiver, BlockSender};
+pub use blocks::{Block, BlockReceiver, BlockSender, SendBlock};
 pub use connection::Connection;
 pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};

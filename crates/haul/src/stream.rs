@@ -48,12 +48,13 @@ impl SendStream {
         })
     }
 
-    /// Writes some bytes, as `Write::write` does.
+    /// Writes some bytes, as `Write::write` does. A future that is dropped before it is ready has written nothing.
     pub async fn write_async(&mut self, data: &[u8]) -> Result<usize, StreamError> {
         poll_fn(|cx| self.poll_write(cx, data)).await
     }
 
-    /// Writes all bytes.
+    /// Writes all bytes. A future that is dropped before it is ready may have written some of them, and does not say how many: use
+    /// [`SendStream::write_async`] where that matters.
     pub async fn write_all_async(&mut self, mut data: &[u8]) -> Result<(), StreamError> {
         while !data.is_empty() {
             let written = self.write_async(data).await?;
@@ -164,7 +165,7 @@ impl RecvStream {
         })
     }
 
-    /// Reads some bytes, as `Read::read` does; 0 is the end.
+    /// Reads some bytes, as `Read::read` does; 0 is the end. A future that is dropped before it is ready has read nothing.
     pub async fn read_async(&mut self, buffer: &mut [u8]) -> Result<usize, StreamError> {
         poll_fn(|cx| self.poll_read(cx, buffer)).await
     }

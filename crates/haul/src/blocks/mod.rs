@@ -7,4 +7,4 @@ mod receive;
 mod send;
 
 pub use receive::{Block, BlockReceiver};
-pub use send::BlockSender;
+pub use send::{BlockSender, SendBlock};

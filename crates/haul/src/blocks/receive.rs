@@ -63,7 +63,7 @@ impl BlockReceiver {
         block_on(self.recv_async())
     }
 
-    /// As [`BlockReceiver::recv`], for any async executor.
+    /// As [`BlockReceiver::recv`], for any async executor. A future that is dropped before it is ready has taken no block.
     pub async fn recv_async(&self) -> Result<Option<Block>, StreamError> {
         poll_fn(|cx| self.poll_recv(cx)).await
     }

@@ -1,7 +1,8 @@
 //! The application's end of an outgoing stream of blocks.
 
 use std::fmt;
-use std::future::poll_fn;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -76,17 +77,19 @@ impl BlockSender {
     ///
     /// The block may be a `Vec<u8>`, whose memory comes back by [`BlockSender::buffer`], or [`SharedBytes`](crate::SharedBytes), which are sent from where they lie and may be
     /// sent by others and again at the same time.
+    ///
+    /// A block that cannot be sent, of a wrong size or on a stream that is over, is dropped; [`BlockSender::send_async`] gives it back.
     pub fn send(&self, block: impl Into<BlockData>) -> Result<u64, StreamError> {
         block_on(self.send_async(block))
     }
 
-    /// As [`BlockSender::send`], for any async executor.
-    pub async fn send_async(&self, block: impl Into<BlockData>) -> Result<u64, StreamError> {
-        let mut block = Some(block.into());
-        poll_fn(|cx| self.poll_send(cx, &mut block)).await
+    /// As [`BlockSender::send`], for any async executor. Dropping the future before it is ready sends nothing of the block: see [`SendBlock`].
+    pub fn send_async(&self, block: impl Into<BlockData>) -> SendBlock<'_> {
+        SendBlock { sender: self, block: Some(block.into()) }
     }
 
-    /// Takes the block and sends it, or registers the task to be woken when there is room.
+    /// Takes the block and sends it, or registers the task to be woken when there is room. The block is taken if an index is returned, and stays
+    /// where it is if not.
     pub fn poll_send(&self, cx: &Context<'_>, block: &mut Option<BlockData>) -> Poll<Result<u64, StreamError>> {
         let len = block.as_deref().map_or(0, <[u8]>::len);
         if !(1..=MAX_BLOCK).contains(&len) {
@@ -106,7 +109,10 @@ impl BlockSender {
                     *block = Some(data);
                     return Poll::Pending;
                 }
-                Err((error, _)) => return Poll::Ready(Err(write_error(error, *id, state))),
+                Err((error, data)) => {
+                    *block = Some(data);
+                    return Poll::Ready(Err(write_error(error, *id, state)));
+                }
             }
             next.store(index + 1, Ordering::Relaxed);
             let mut spare = spare.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,6 +153,52 @@ impl BlockSender {
     /// Sets who goes first among streams with something to send: higher before lower, equals take turns. Starts at 128.
     pub fn set_priority(&self, priority: u8) {
         self.inner.connection.link().act(|state, _| state.connection.set_priority(self.inner.id, priority));
+    }
+}
+
+/// The future of [`BlockSender::send_async`].
+///
+/// A block is sent whole or not at all. As soon as the future is ready with an index the block is the connection's; before that, and after an error, it is still
+/// in here. Dropping the future drops it, and the stream goes on as if it had never been: no index is used up. Whoever wants to keep the block, for another
+/// attempt after a timeout, polls the future by reference and asks for it with [`SendBlock::take_block`].
+///
+/// ```
+/// # use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
+/// # let identity = Identity::generate();
+/// # let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
+/// # let server = Endpoint::listen("127.0.0.1:0".parse()?, ServerConfig::new(identity, PeerTrust::Anyone))?;
+/// # let endpoint = Endpoint::bind("127.0.0.1:0".parse()?)?;
+/// # let connection = endpoint.connect(server.local_addr(), ClientConfig::new(trust))?;
+/// let sender = connection.open_blocks()?;
+/// let mut sending = sender.send_async(vec![7; 100_000]);
+/// // Something else was more important: it was never polled, and the block comes back.
+/// let block = sending.take_block().expect("not sent");
+/// assert_eq!(sender.send(block)?, 0);
+/// # let receiver = server.accept()?.accept_blocks()?;
+/// # sender.finish()?;
+/// # assert_eq!(receiver.recv()?.expect("a block").len(), 100_000);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "a future does nothing before it is awaited"]
+#[derive(Debug)]
+pub struct SendBlock<'a> {
+    sender: &'a BlockSender,
+    block: Option<BlockData>,
+}
+
+impl SendBlock<'_> {
+    /// The block, if it has not been sent: this call gives the attempt up. `None` means that it is on its way.
+    pub fn take_block(&mut self) -> Option<BlockData> {
+        self.block.take()
+    }
+}
+
+impl Future for SendBlock<'_> {
+    type Output = Result<u64, StreamError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { sender, block } = self.get_mut();
+        sender.poll_send(cx, block)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The library over real sockets on loopback: these tests read clocks and wait for the network.
 
 mod blocks;
+mod cancel;
 mod controllers;
 mod endings;
 mod handshake;
