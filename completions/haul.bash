@@ -1731,7 +1731,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__serve)
-            opts="-l -q -v -h --root --roots-file --listen --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --quiet --verbose --no-strict-modes --help"
+            opts="-l -q -v -h --root --roots-file --listen --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --journal-socket --quiet --verbose --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1778,6 +1778,14 @@ _haul() {
                     return 0
                     ;;
                 --max-memory)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --audit)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --journal-socket)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -211,6 +211,8 @@ complete -c haul -n "__fish_haul_using_subcommand serve" -l max-clients -d 'Clie
 complete -c haul -n "__fish_haul_using_subcommand serve" -l max-per-key -d 'Connections at once with one key' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l max-per-address -d 'Connections at once from one address' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l max-memory -d 'Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later [default: half of the machine\'s]' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
+complete -c haul -n "__fish_haul_using_subcommand serve" -l journal-socket -d 'Where the journal hears' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -s q -l quiet -d 'Log warnings and errors only'
 complete -c haul -n "__fish_haul_using_subcommand serve" -s v -l verbose -d 'Log more'
 complete -c haul -n "__fish_haul_using_subcommand serve" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
