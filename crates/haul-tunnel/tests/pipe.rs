@@ -1,0 +1,109 @@
+//! Streams of two programs, joined over a real connection on loopback.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::net::Ipv4Addr;
+use std::os::fd::OwnedFd;
+use std::thread;
+
+use haul::{ControllerChoice, Identity, TransportConfig};
+use haul_peer::{Connector, DaemonHost, Family, Host};
+use haul_tunnel::program::{Far, ListenSettings, Listener, Local, PROTOCOL, TunnelError, transport};
+use haul_units::Cancel;
+
+/// One that lets anybody in, and how to get there.
+fn listener() -> (Listener, Far) {
+    let identity = Identity::generate();
+    let key = identity.public_key().fingerprint();
+    let listener = Listener::bind(ListenSettings {
+        identity,
+        authorized: None,
+        address: Some(Ipv4Addr::LOCALHOST.into()),
+        family: Family::Any,
+        port: 0,
+        transport: transport(ControllerChoice::default(), TransportConfig::default().idle_timeout),
+    })
+    .expect("a free port");
+    let host = DaemonHost { host: Ipv4Addr::LOCALHOST.to_string(), port: listener.local_addr().port() };
+    (listener, Far { connector: Connector::new(PROTOCOL), host: Host::Open(host, Some(key)) })
+}
+
+/// Streams that a program at the other end of two pipes reads and writes.
+fn local() -> (Local, File, File) {
+    let ((input, writer), (reader, output)) = (io::pipe().expect("a pipe"), io::pipe().expect("a pipe"));
+    let local = Local { input: Some(input.into()), output: output.into() };
+    (local, File::from(OwnedFd::from(writer)), File::from(OwnedFd::from(reader)))
+}
+
+#[test]
+fn what_one_program_writes_the_other_reads() {
+    let (listener, far) = listener();
+    let serving = thread::spawn(move || {
+        let (local, mut input, mut output) = local();
+        let program = thread::spawn(move || {
+            let mut heard = String::new();
+            output.read_to_string(&mut heard).expect("readable");
+            input.write_all(heard.to_uppercase().as_bytes()).expect("taken");
+        });
+        let cancel = Cancel::new();
+        let mut session = listener.next(&cancel).expect("a client");
+        let outcome = session.carry(local, &cancel).expect("carried");
+        session.part();
+        program.join().expect("no panic");
+        outcome.ends
+    });
+    let (local, mut input, mut output) = local();
+    let text = "a line of some length\n".repeat(100_000);
+    let said = text.clone();
+    // The end of the input is what the other program waits for.
+    let saying = thread::spawn(move || input.write_all(said.as_bytes()));
+    let hearing = thread::spawn(move || {
+        let mut heard = String::new();
+        output.read_to_string(&mut heard).map(|_| heard)
+    });
+    let ends = far.pipe(local).expect("carried").ends;
+    saying.join().expect("no panic").expect("taken");
+    assert!(hearing.join().expect("no panic").expect("readable") == text.to_uppercase());
+    let theirs = serving.join().expect("no panic");
+    let bytes = text.len() as u64;
+    assert_eq!((ends.sent, ends.received, ends.reader_gone), (bytes, bytes, false));
+    assert_eq!((theirs.sent, theirs.received, theirs.reader_gone), (bytes, bytes, false));
+}
+
+#[test]
+fn a_listener_runs_no_commands_and_says_so() {
+    let (_listener, far) = listener();
+    let (local, _input, _output) = local();
+    match far.command(b"true".to_vec(), local, io::sink()) {
+        Err(TunnelError::Refused { refusal, .. }) => assert_eq!(refusal.error, "this is a pipe: it runs no commands"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn who_waits_is_sent_home() {
+    let (listener, _) = listener();
+    let cancel = Cancel::new();
+    let other = cancel.clone();
+    let waiting = thread::spawn(move || listener.next(&cancel).is_none());
+    other.cancel();
+    assert!(waiting.join().expect("no panic"), "nobody came");
+}
+
+#[test]
+fn a_cancelled_transfer_is_an_error_of_its_own() {
+    let (listener, far) = listener();
+    let cancel = far.connector.cancel.clone();
+    let serving = thread::spawn(move || {
+        let (local, _input, _output) = local();
+        let mut session = listener.next(&Cancel::new()).expect("a client");
+        // It is there: now nobody has anything to say.
+        cancel.cancel();
+        session.carry(local, &Cancel::new()).map(|outcome| outcome.ends)
+    });
+    let (local, _input, _output) = local();
+    let result = far.pipe(local);
+    assert!(matches!(result, Err(TunnelError::Cancelled)), "{result:?}");
+    let theirs = serving.join().expect("no panic");
+    assert!(matches!(theirs, Err(TunnelError::Broken { .. })), "half of something is not all of it: {theirs:?}");
+}
