@@ -45,6 +45,7 @@ fn listen(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
         family: args.ssh.usual.family(),
         port,
         transport: transport(args),
+        guests: program::guests(),
     })?;
     if !args.quiet {
         let port = listener.local_addr().port();

@@ -8,7 +8,7 @@ use std::thread;
 
 use haul::{ControllerChoice, Identity, TransportConfig};
 use haul_peer::{Connector, DaemonHost, Family, Host};
-use haul_tunnel::program::{Far, ListenSettings, Listener, Local, PROTOCOL, TunnelError, transport};
+use haul_tunnel::program::{Far, ListenSettings, Listener, Local, PROTOCOL, TunnelError, guests, transport};
 use haul_units::Cancel;
 
 /// One that lets anybody in, and how to get there.
@@ -22,6 +22,7 @@ fn listener() -> (Listener, Far) {
         family: Family::Any,
         port: 0,
         transport: transport(ControllerChoice::default(), TransportConfig::default().idle_timeout),
+        guests: guests(),
     })
     .expect("a free port");
     let host = DaemonHost { host: Ipv4Addr::LOCALHOST.to_string(), port: listener.local_addr().port() };

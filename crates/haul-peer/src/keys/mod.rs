@@ -9,6 +9,7 @@ mod known_hosts;
 mod rights;
 pub mod strict;
 pub mod table;
+mod watch;
 
 pub use admission::{Admitted, admit};
 pub use authorized::{AuthorizedKeys, Entry, EntryError, Fault};
@@ -17,6 +18,7 @@ pub use identity::load_or_make;
 pub use knock::{Sparse, admission, may_knock};
 pub use known_hosts::{Known, KnownHosts};
 pub use rights::{Rights, RightsError, Service, is_root_name};
+pub use watch::{KeyWatch, Stay};
 
 use std::net::IpAddr;
 

@@ -7,14 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use haul::{BitRate, Connection, Endpoint, Identity, ServerConfig, TransportConfig};
-use haul_peer::keys;
-use haul_peer::{Family, Refusal, StateDir};
+use haul_peer::keys::{self, KeyWatch, Service};
+use haul_peer::{Family, GuestMemory, Guests, Limits, Refusal, StateDir};
 use haul_units::Cancel;
 
 use super::error::ListenError;
 use super::opening::Ask;
 use super::server::Session;
-use super::{CLOSE_REFUSED, PROTOCOL};
+use super::{CLOSE_ABORTED, CLOSE_REFUSED, PROTOCOL};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -22,11 +22,10 @@ const LOOK: Duration = Duration::from_millis(100);
 const MOST_WAITING: usize = 16;
 
 /// Where to wait, and for whom.
-#[derive(Debug, Clone)]
 pub struct ListenSettings {
     /// The key that clients see.
     pub identity: Identity,
-    /// Whose keys are let in: those of this directory's file, which is read for each client; without one everybody's.
+    /// Whose keys are let in, and stay in: those of this directory's file, which is looked at for each client and while clients are there; without one everybody's.
     pub authorized: Option<StateDir>,
     /// The address to listen on; every one of `family` if there is none.
     pub address: Option<IpAddr>,
@@ -36,6 +35,8 @@ pub struct ListenSettings {
     pub port: u16,
     /// How connections behave ([`transport`](super::transport)); what this side sends is limited for each client by its key, too.
     pub transport: TransportConfig,
+    /// Places for clients, those that wait among them, and what memory they share ([`guests`]).
+    pub guests: Guests,
 }
 
 /// Waits for programs that connect.
@@ -47,7 +48,7 @@ pub struct Listener {
 impl Listener {
     /// Listens.
     pub fn bind(settings: ListenSettings) -> Result<Self, ListenError> {
-        let ListenSettings { identity, authorized, address, family, port, transport } = settings;
+        let ListenSettings { identity, authorized, address, family, port, transport, guests } = settings;
         let limit = transport.rate_limit;
         let config = ServerConfig {
             protocols: vec![PROTOCOL.to_vec()],
@@ -59,7 +60,8 @@ impl Listener {
         let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
         let bound = address.map_or_else(|| family.listen(on), on);
         let endpoint = bound.map_err(|source| ListenError { port, source })?;
-        let waiting = doorkeeper(endpoint.clone(), authorized, limit);
+        let keys = authorized.map(|state| KeyWatch::new(state, CLOSE_ABORTED));
+        let waiting = doorkeeper(endpoint.clone(), Door { keys, limit, guests });
         Ok(Self { endpoint, waiting })
     }
 
@@ -87,17 +89,31 @@ impl Drop for Listener {
     }
 }
 
+/// Places for clients of a listener that serves one after another: as many as may wait, and the one that is served; no key and no address has more than half of them. They share half of this machine's
+/// memory.
+pub fn guests() -> Guests {
+    let clients = MOST_WAITING + 1;
+    Guests::new(Limits { clients, of_key: clients / 2, of_address: clients / 2 }, GuestMemory::part_of_machine(2))
+}
+
+/// Who is let in, and with what.
+struct Door {
+    /// None: everybody is.
+    keys: Option<KeyWatch>,
+    limit: Option<BitRate>,
+    guests: Guests,
+}
+
 /// Lets clients in, each in a thread of its own, so that one that says nothing keeps nobody out.
-fn doorkeeper(endpoint: Endpoint, state: Option<StateDir>, limit: Option<BitRate>) -> mpsc::Receiver<Session> {
+fn doorkeeper(endpoint: Endpoint, door: Door) -> mpsc::Receiver<Session> {
     let (ready, waiting) = mpsc::sync_channel(0);
-    let tickets = Arc::new(AtomicUsize::new(0));
+    let (door, tickets) = (Arc::new(door), Arc::new(AtomicUsize::new(0)));
     thread::spawn(move || {
         while let Ok(connection) = endpoint.accept_stranger() {
-            let (ready, state, tickets) = (ready.clone(), state.clone(), Arc::clone(&tickets));
+            let (ready, door, tickets) = (ready.clone(), Arc::clone(&door), Arc::clone(&tickets));
             thread::spawn(move || {
-                let Some(session) = admit(connection, state.as_ref(), limit) else { return };
+                let Some(session) = door.admit(connection) else { return };
                 if tickets.fetch_add(1, Ordering::AcqRel) < MOST_WAITING {
-                    session.connection.admit(None);
                     // Dropped if nobody waits for it any more.
                     let _ = ready.send(session);
                 } else {
@@ -110,18 +126,35 @@ fn doorkeeper(endpoint: Endpoint, state: Option<StateDir>, limit: Option<BitRate
     waiting
 }
 
-fn admit(connection: Connection, state: Option<&StateDir>, limit: Option<BitRate>) -> Option<Session> {
-    let session = Session::accept(connection).ok()?;
-    let admitted = state.map_or(Ok(None), |state| keys::admit(state, &session.connection).map(Some));
-    let most = admitted.as_ref().ok().and_then(|admitted| admitted.as_ref()?.rights.max_rate);
-    if let Some(lower) = [limit, most].into_iter().flatten().min() {
-        session.connection.set_rate_limit(Some(lower));
+impl Door {
+    fn admit(&self, connection: Connection) -> Option<Session> {
+        let mut session = Session::accept(connection).ok()?;
+        match self.let_in(&mut session) {
+            Ok(()) => Some(session),
+            Err(refusal) => {
+                session.refuse(&refusal);
+                None
+            }
+        }
     }
-    let refusal = match admitted.map(|admitted| admitted.and_then(|admitted| admitted.refuses(keys::Service::Pipe))) {
-        Err(refusal) | Ok(Some(refusal)) => refusal,
-        _ if session.ask == Ask::Pipe => return Some(session),
-        _ => Refusal { error: "this is a pipe: it runs no commands".into(), hint: None },
-    };
-    session.refuse(&refusal);
-    None
+
+    fn let_in(&self, session: &mut Session) -> Result<(), Refusal> {
+        let mut limit = self.limit;
+        if let Some(keys) = &self.keys {
+            let (admitted, stay) = keys.admit(&session.connection)?;
+            if let Some(refusal) = admitted.refuses(Service::Pipe) {
+                return Err(refusal);
+            }
+            session.stay = Some(stay);
+            limit = [limit, admitted.rights.max_rate].into_iter().flatten().min();
+        }
+        if limit.is_some() {
+            session.connection.set_rate_limit(limit);
+        }
+        if session.ask != Ask::Pipe {
+            return Err(Refusal { error: "this is a pipe: it runs no commands".into(), hint: None });
+        }
+        session.place = Some(self.guests.admit(&session.connection)?);
+        Ok(())
+    }
 }

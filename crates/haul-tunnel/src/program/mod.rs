@@ -39,7 +39,7 @@ pub use client::{Far, Ran};
 pub use error::{ListenError, TunnelError};
 pub use exchange::Ends;
 pub use frame::Status;
-pub use listen::{ListenSettings, Listener};
+pub use listen::{ListenSettings, Listener, guests};
 pub use local::Local;
 pub use opening::Ask;
 pub use server::{Session, serve_account};

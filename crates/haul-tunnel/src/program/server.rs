@@ -4,7 +4,8 @@ use std::io::{self, BufReader, Write as _};
 use std::sync::Arc;
 
 use haul::{Connection, RecvStream, SendStream};
-use haul_peer::{ControlOut, Farewell, Refusal, Reply, to_line};
+use haul_peer::keys::Stay;
+use haul_peer::{ControlOut, Farewell, Place, Refusal, Reply, to_line};
 use haul_units::Cancel;
 
 use super::error::TunnelError;
@@ -21,6 +22,9 @@ pub struct Session {
     pub(super) ask: Ask,
     /// Answers and frames go here.
     control_out: ControlOut,
+    /// Its place among the clients, and the watch over its key.
+    pub(super) place: Option<Place>,
+    pub(super) stay: Option<Stay>,
     _control_in: BufReader<RecvStream>,
 }
 
@@ -30,7 +34,7 @@ impl Session {
         let (send, receive) = connection.accept_bi()?;
         let mut control_in = BufReader::new(receive);
         let ask = read_ask(&mut control_in)?;
-        Ok(Self { connection, ask, control_out: ControlOut::new(send), _control_in: control_in })
+        Ok(Self { connection, ask, control_out: ControlOut::new(send), place: None, stay: None, _control_in: control_in })
     }
 
     /// Connects the client's streams with these, until both directions have ended. Then the client is waiting to be [parted](Self::part) from.

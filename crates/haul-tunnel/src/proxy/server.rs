@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use haul::{BitRate, Connection, ControllerChoice, Endpoint, Identity, ServerConfig, TransportConfig};
-use haul_peer::keys::{self, Rights, Service};
+use haul_peer::keys::{self, KeyWatch, Rights, Service, Stay};
 use haul_peer::{Family, GuestMemory, Guests, Limits, Refusal, Rule, StateDir, Target, TargetError};
 use haul_units::Cancel;
 use tokio::select;
@@ -19,14 +19,14 @@ use super::hub::{self, Hub, MOST_CONNECTIONS};
 use super::near::{Duty, attend};
 use super::observer::{Event, Observer, Silent};
 use super::policy::Policy;
-use super::session::{self, CLOSE_DONE};
+use super::session::{self, CLOSE_DONE, CLOSE_REFUSED};
 use super::wire::{Aim, Opening, PROTOCOL};
 
 /// Whom to serve, and with what.
 pub struct ServerSettings {
     /// The key that clients see.
     pub identity: Identity,
-    /// Whose keys are let in: those of this directory's file, which is read for each client; without one everybody's.
+    /// Whose keys are let in, and stay in: those of this directory's file, which is looked at for each client and while clients are there; without one everybody's.
     pub authorized: Option<StateDir>,
     /// The address to listen on; every one if there is none.
     pub address: Option<IpAddr>,
@@ -98,7 +98,7 @@ impl Server {
         if let Some(advice) = endpoint.buffer_warning() {
             tracing::warn!("{advice}");
         }
-        let house = House { state: authorized, most, guests, hub };
+        let house = House { keys: authorized.map(|state| KeyWatch::new(state, CLOSE_REFUSED)), most, guests, hub };
         Ok(Self { endpoint, house: Arc::new(house) })
     }
 
@@ -123,7 +123,8 @@ impl Server {
 
 /// What every client finds.
 struct House {
-    state: Option<StateDir>,
+    /// None: everybody is let in.
+    keys: Option<KeyWatch>,
     most: Option<BitRate>,
     guests: Guests,
     hub: Arc<Hub>,
@@ -143,7 +144,7 @@ async fn accept(endpoint: &Endpoint, house: &Arc<House>, cancel: &Cancel) -> Res
 
 /// Lets one client in, and serves it until it goes.
 async fn serve_client(connection: Connection, house: &House) {
-    let House { state, most, guests, hub } = house;
+    let House { keys, most, guests, hub } = house;
     let from = connection.remote_addr();
     let (control, opening) = match session::hear(&connection).await {
         Ok(heard) => heard,
@@ -152,8 +153,8 @@ async fn serve_client(connection: Connection, house: &House) {
             return;
         }
     };
-    let admitted = admit(state.as_ref(), &connection).and_then(|admitted| refuse_ports(&opening).map(|()| admitted));
-    let ((name, rights), _place) = match admitted.and_then(|admitted| Ok((admitted, guests.admit(&connection)?))) {
+    let admitted = admit(keys.as_ref(), &connection).and_then(|admitted| refuse_ports(&opening).map(|()| admitted));
+    let ((name, rights, _stay), _place) = match admitted.and_then(|admitted| Ok((admitted, guests.admit(&connection)?))) {
         Ok(admitted) => admitted,
         Err(refusal) => {
             hub.tell(Event::TurnedAway { peer: &from, refusal: &refusal });
@@ -171,12 +172,12 @@ async fn serve_client(connection: Connection, house: &House) {
 }
 
 /// The client's name and what it may do, or why it may not come in.
-fn admit(state: Option<&StateDir>, connection: &Connection) -> Result<(String, Rights), Refusal> {
-    let Some(state) = state else { return Ok(("anyone".to_owned(), Rights::default())) };
-    let admitted = keys::admit(state, connection)?;
+fn admit(keys: Option<&KeyWatch>, connection: &Connection) -> Result<(String, Rights, Option<Stay>), Refusal> {
+    let Some(keys) = keys else { return Ok(("anyone".to_owned(), Rights::default(), None)) };
+    let (admitted, stay) = keys.admit(connection)?;
     match admitted.refuses(Service::Proxy) {
         Some(refusal) => Err(refusal),
-        None => Ok((admitted.name, admitted.rights)),
+        None => Ok((admitted.name, admitted.rights, Some(stay))),
     }
 }
 

@@ -1,0 +1,204 @@
+//! Clients that were let in by their keys, and stay as long as those would let them in again.
+//!
+//! A client's line in the file of authorised keys can go, or change; its time can run out; and it can move to where it may not come from. All three are looked at while somebody is there, and the
+//! connection of whoever may not stay is closed.
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use haul::Connection;
+use tracing::{error, warn};
+
+use super::AuthorizedKeys;
+use super::admission::{Admitted, admit};
+use crate::greeting::Refusal;
+use crate::moment::Moment;
+use crate::state::StateDir;
+
+/// How often it looks: rights end at a second.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Lets the clients of one listener in by their keys, and ends those that may not stay.
+pub struct KeyWatch {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: StateDir,
+    /// What connections are closed with.
+    code: u64,
+    present: Mutex<Present>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Present {
+    next: u64,
+    clients: HashMap<u64, Client>,
+    /// The file as it was when it was last compared with the clients.
+    file: Option<Stamp>,
+    over: bool,
+}
+
+struct Client {
+    admitted: Admitted,
+    connection: Connection,
+}
+
+/// What changes when a file does: its place on the disk, its size, and when it was written.
+type Stamp = (u64, u64, i64, i64);
+
+/// A client that is watched, until this is dropped.
+#[must_use = "a client that is not kept is not watched"]
+pub struct Stay {
+    shared: Arc<Shared>,
+    number: u64,
+}
+
+impl KeyWatch {
+    /// By the file of authorised keys in `state`. Connections that are ended are closed with `code`, and with the reason in words.
+    pub fn new(state: StateDir, code: u64) -> Self {
+        let shared = Arc::new(Shared { state, code, present: Mutex::default(), changed: Condvar::new() });
+        let watching = Arc::clone(&shared);
+        thread::spawn(move || watching.watch());
+        Self { shared }
+    }
+
+    /// Lets a client in, or says why not.
+    pub fn admit(&self, connection: &Connection) -> Result<(Admitted, Stay), Refusal> {
+        // Locked, so that nobody comes in by what the file has said before it was last looked at.
+        let mut present = self.shared.lock();
+        let admitted = admit(&self.shared.state, connection)?;
+        present.next += 1;
+        let number = present.next;
+        present.clients.insert(number, Client { admitted: admitted.clone(), connection: connection.clone() });
+        self.shared.changed.notify_all();
+        Ok((admitted, Stay { shared: Arc::clone(&self.shared), number }))
+    }
+}
+
+impl Drop for KeyWatch {
+    fn drop(&mut self) {
+        self.shared.lock().over = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let gone = self.shared.lock().clients.remove(&self.number);
+        // Perhaps the last handle, whose end takes the connection's lock.
+        drop(gone);
+    }
+}
+
+impl Shared {
+    /// Looks now and then while somebody is there, until it is over.
+    fn watch(&self) {
+        let mut present = self.lock();
+        while !present.over {
+            present = if present.clients.is_empty() {
+                self.changed.wait(present).unwrap_or_else(PoisonError::into_inner)
+            } else {
+                self.look(&mut present, Moment::now());
+                self.changed.wait_timeout(present, LOOK).unwrap_or_else(PoisonError::into_inner).0
+            };
+        }
+    }
+
+    /// Ends those that may not stay.
+    fn look(&self, present: &mut Present, now: Moment) {
+        let path = self.state.authorized_keys();
+        let file = stamp(&path);
+        let keys = (present.file.is_none() || present.file != file).then(|| AuthorizedKeys::load(path));
+        present.file = file;
+        let keys = match keys {
+            Some(Err(failure)) => {
+                error!(%failure, "the file of authorised keys cannot be used: clients that are here stay");
+                None
+            }
+            Some(Ok(keys)) => Some(keys),
+            None => None,
+        };
+        for Client { admitted, connection } in present.clients.values().filter(|client| client.connection.end().is_none()) {
+            let entry = keys.as_ref().map(|keys| keys.find(admitted.key).and_then(Result::ok));
+            let is_as_before = entry.is_none_or(|entry| entry.is_some_and(|entry| entry.rights == admitted.rights));
+            let revoked = (!is_as_before).then(|| "its key was revoked, or may do something else now".to_owned());
+            let address = connection.remote_addr();
+            if let Some(reason) = revoked.or_else(|| admitted.rights.turns_away(address.ip(), now)) {
+                warn!(client = admitted.name, %address, "ended: {reason}");
+                connection.close(self.code, &reason);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// None if there is no file.
+fn stamp(path: &Path) -> Option<Stamp> {
+    let file = fs::metadata(path).ok()?;
+    Some((file.ino(), file.size(), file.mtime(), file.mtime_nsec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use haul::{ClientConfig, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig};
+
+    use super::super::Rights;
+    use super::*;
+
+    /// A listener's side of a connection of a key, and the client's.
+    fn connect(server: &Endpoint, identity: Identity) -> (Connection, Connection) {
+        let here = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let config = ClientConfig { identity: Some(identity), ..ClientConfig::new(PeerTrust::Anyone) };
+        let client = here.connect(server.local_addr(), config).unwrap();
+        (server.accept().unwrap(), client)
+    }
+
+    fn authorize(state: &StateDir, key: Fingerprint, rights: Option<&str>) {
+        let mut keys = AuthorizedKeys::load(state.authorized_keys()).unwrap();
+        keys.authorize(key, None, rights.map(|rights| rights.parse::<Rights>().unwrap())).unwrap();
+    }
+
+    #[test]
+    fn a_client_stays_as_long_as_its_key_would_let_it_in() {
+        let dir = tempfile::tempdir().unwrap();
+        let state = StateDir::find(Some(dir.path())).unwrap();
+        let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
+        let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
+        let watch = KeyWatch::new(state.clone(), 7);
+        let identities = [(); 4].map(|()| Identity::generate());
+        let keys = identities.each_ref().map(|identity| identity.public_key().fingerprint());
+        authorize(&state, keys[0], None);
+        authorize(&state, keys[1], None);
+        authorize(&state, keys[2], Some("proxy"));
+        authorize(&state, keys[3], Some("expires=2999-01-01"));
+        let there = identities.map(|identity| connect(&server, identity));
+        let _stays = there.each_ref().map(|(connection, _)| watch.admit(connection).map(|(_, stay)| stay).unwrap());
+        let ended = || there.each_ref().map(|(connection, _)| connection.end().is_some());
+        let look = |now| watch.shared.look(&mut watch.shared.lock(), now);
+        look(Moment::now());
+        assert_eq!(ended(), [false; 4]);
+
+        AuthorizedKeys::load(state.authorized_keys()).unwrap().revoke(keys[0]).unwrap();
+        authorize(&state, keys[2], Some("pipe"));
+        look(Moment::now());
+        assert_eq!(ended(), [true, false, true, false]);
+        let told = there[0].1.closed().to_string();
+        assert!(told.contains("its key was revoked"), "{told}");
+
+        look("3000-01-01".parse().unwrap());
+        assert_eq!(ended(), [true, false, true, true], "its time has run out");
+        fs::write(state.authorized_keys(), [0xff, b'\n', 0xfe]).unwrap();
+        look(Moment::now());
+        assert_eq!(ended(), [true, false, true, true], "a file that cannot be read says nothing");
+    }
+}
