@@ -11,7 +11,7 @@ use haul_peer::{Connected, Connector, Host, Refusal, RepliedStream};
 use super::error::TunnelError;
 use super::frame::{Frame, Status};
 use super::local::Local;
-use super::opening::{Ask, ask};
+use super::opening::{Ask, Asked, ask};
 use super::transfer::{self, Outcome};
 use super::{CLOSE_ABORTED, CLOSE_DONE};
 
@@ -51,9 +51,10 @@ impl Far {
         let connection = connected.connection.clone();
         let asked = ask(&connection, what).map_err(|error| self.broken(&connected, error))?;
         let stop = Arc::new(AtomicBool::new(false));
-        let control = watch(asked.control, connection.clone(), Arc::clone(&stop), errors);
-        let result = transfer::carry(&connection, (asked.send, asked.receive), local, &stop, cancel);
-        match result {
+        let Asked { control, control_out: _control_out } = asked;
+        let control = watch(control, connection.clone(), Arc::clone(&stop), errors);
+        let streams = connection.open_bi().map_err(io::Error::from);
+        match streams.and_then(|streams| transfer::carry(&connection, streams, local, &stop, cancel)) {
             Ok(outcome) => {
                 let said = control.join().unwrap_or(Ok(None));
                 connection.close(CLOSE_DONE, "done");

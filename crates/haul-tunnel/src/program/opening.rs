@@ -32,20 +32,15 @@ struct Opening {
 pub(super) struct Asked {
     /// Answers and frames come from here.
     pub control: RecvStream,
-    /// To the other program.
-    pub send: SendStream,
-    /// From the other program.
-    pub receive: RecvStream,
     /// Kept open: its end would tell the server that this side is gone.
-    _control_out: SendStream,
+    pub control_out: SendStream,
 }
 
-/// Asks, and opens the data stream.
+/// Asks. The data stream can be opened at once; a server that does not know this client yet has it wait for the answer.
 pub(super) fn ask(connection: &Connection, ask: Ask) -> io::Result<Asked> {
     let (mut control_out, control) = connection.open_bi()?;
     control_out.write_all(&to_line(&Opening { version: env!("CARGO_PKG_VERSION").into(), ask }))?;
-    let (send, receive) = connection.open_bi()?;
-    Ok(Asked { control, send, receive, _control_out: control_out })
+    Ok(Asked { control, control_out })
 }
 
 /// Reads what a client asks for.
