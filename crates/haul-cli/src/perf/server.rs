@@ -80,7 +80,9 @@ impl Visits for Voice {
             Visit::Asked(ask) => self.say(&format!("[{number}] {from}: {}", asked(ask))),
             Visit::TurnedAway(refusal) => self.say(&format!("[{number}] {from}: turned away: {refusal}")),
             Visit::Measured(measured) => {
-                result_lines(measured).iter().for_each(|line| self.say(&format!("[{number}] {line}")));
+                for line in result_lines(measured) {
+                    self.say(&format!("[{number}] {line}"));
+                }
             }
             Visit::Failed(error) => self.say(&format!("[{number}] {from}: {error}")),
         }
