@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
@@ -42,7 +41,7 @@ pub fn push_from<T: Transport, S: Store>(
         // A stream cannot be sent anew, and is not to be read for a copy that is refused.
         let early = !stream;
         let request = Request {
-            job: job_id(b"push", job.sources.iter().map(own_source).collect()),
+            job: job_id(b"push", job.sources.iter().map(|source| own_source(store, source)).collect()),
             what: What::Push { destination, sources: spelled.len() as u32, stream, early },
             options: job.options,
         };
@@ -236,13 +235,12 @@ fn special(path: &Path) -> Option<std::io::Result<File>> {
     (kind.is_char_device() || kind.is_fifo()).then(|| OpenOptions::new().write(true).open(path))
 }
 
-/// What a source here is, and on which machine: two machines may copy the same path to the same place.
-fn own_source(source: &SourceSpec) -> Vec<u8> {
-    let SourceSpec::Path(path) = source else { return b"-".to_vec() };
-    let real = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
-    // The content of a directory is another copy than the directory.
-    let name = base_name(path.as_os_str().as_bytes());
-    [rustix::system::uname().nodename().to_bytes(), b"\0", real.as_os_str().as_bytes(), b"\0", &name].concat()
+/// What a source of this side is.
+fn own_source<S: Store>(store: &S, source: &SourceSpec) -> Vec<u8> {
+    match source {
+        SourceSpec::Path(path) => store.identify(&path.as_path().into()),
+        SourceSpec::Stdin(_) => b"-".to_vec(),
+    }
 }
 
 /// A source over there without what does not matter in its spelling.

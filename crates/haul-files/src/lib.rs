@@ -32,6 +32,7 @@
 //! ```
 //!
 //! Where the files are is a [`Store`]: [`push_from`], [`pull_into`] and [`serve_store`] take any; the three above use the directories of this machine ([`Local`]).
+//! `examples/gather.rs` makes one file from its replicas in several stores, without the engine.
 //!
 //! The control messages are in [`protocol`], the blocks in [`block`], what survives a kill in [`journal`].
 

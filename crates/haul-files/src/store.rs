@@ -77,6 +77,11 @@ pub trait Store: Send + Sync {
     /// What a user or peer means by a source; an error where it may not even ask.
     fn source(&self, spelled: &WirePath) -> Result<Self::Top, Stop>;
 
+    /// What a source is, and where: the same however it was spelled, another for another source of this spelling. A copy that was interrupted is found by it.
+    fn identify(&self, spelled: &WirePath) -> Vec<u8> {
+        spelled.0.clone()
+    }
+
     /// What a user or peer means by a destination of one source, or of `many`.
     fn destination(&self, spelled: &WirePath, many: bool) -> Result<Place<Self::Dir>, Stop>;
 

@@ -208,9 +208,8 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
             });
         }
         match self.sender.open(file) {
-            Ok(open) => self.until_its_end(file, |block, offset| {
-                Ok(open.read_at(block, offset, MAX_CONTENT).map(drop).map_err(Why::from))
-            }),
+            Ok(open) => self
+                .until_its_end(file, |block, offset| Ok(open.read_at(block, offset, MAX_CONTENT).map(drop).map_err(Why::from))),
             Err(failed) => self.failed(file, failed),
         }
     }

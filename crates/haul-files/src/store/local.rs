@@ -16,6 +16,7 @@ use std::fs::File;
 use std::mem::MaybeUninit;
 use std::ops::ControlFlow;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Mutex};
 
 use haul_units::{Bytes, Cancel};
@@ -27,6 +28,7 @@ use crate::descriptors::open_at;
 use crate::error::{Stop, Why, WirePath};
 use crate::job::Access;
 use crate::journal::Record;
+use crate::paths::base_name;
 use crate::session::lock;
 
 pub(crate) use interrupted::MAX_TOPS;
@@ -82,6 +84,15 @@ impl Store for Local {
 
     fn source(&self, spelled: &WirePath) -> Result<Top, Stop> {
         self.named_source(spelled)
+    }
+
+    /// And on which machine: two machines may copy the same path to the same place.
+    fn identify(&self, spelled: &WirePath) -> Vec<u8> {
+        let path = spelled.to_path();
+        let real = path.canonicalize().or_else(|_| std::path::absolute(&path)).unwrap_or(path);
+        // The content of a directory is another copy than the directory.
+        let name = base_name(&spelled.0);
+        [rustix::system::uname().nodename().to_bytes(), b"\0", real.as_os_str().as_bytes(), b"\0", &name].concat()
     }
 
     fn destination(&self, spelled: &WirePath, many: bool) -> Result<Place<OwnedFd>, Stop> {

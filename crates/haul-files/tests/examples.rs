@@ -1,0 +1,40 @@
+//! The examples run.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+#[path = "../examples/gather.rs"]
+#[allow(dead_code, reason = "its main is not called")]
+mod gather;
+
+use haul_files::store::ram::{Operation, Ram};
+use haul_files::{Local, StoreError, WirePath};
+
+fn content(length: usize) -> Vec<u8> {
+    let mut content = vec![0; length];
+    blake3::Hasher::new().finalize_xof().fill(&mut content);
+    content
+}
+
+#[test]
+fn a_file_is_gathered_from_its_replicas() {
+    let servers = [Ram::new(), Ram::new(), Ram::new()];
+    for server in &servers {
+        server.put("stripes/one", content((5 << 20) + 17));
+    }
+    let (dir, object) = (tempfile::tempdir().unwrap(), WirePath(b"stripes/one".to_vec()));
+    let target = dir.path().join("whole");
+    let gather = || gather::gather(&servers, &object, &Local::own(), &target.as_path().into());
+
+    servers[1].fail(Operation::Read, 1, StoreError::FAILED);
+    assert!(gather().is_err());
+    assert!(!target.exists(), "a part of it has the name");
+    servers[1].heal();
+
+    let before = servers.each_ref().map(Ram::operations);
+    assert_eq!(gather().unwrap(), (5 << 20) + 17);
+    assert!(std::fs::read(&target).unwrap() == content((5 << 20) + 17));
+    for (server, before) in servers.iter().zip(before) {
+        // Opened, asked what it is, and two ranges each.
+        assert!(server.operations() - before >= 3, "one gave nothing");
+    }
+    assert_eq!(dir.path().read_dir().unwrap().count(), 1, "something is left");
+}
