@@ -1,7 +1,7 @@
 //! `cargo xtask`: checks of this workspace that no ready-made tool makes.
 //!
-//! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, purity of the sans-IO crates, reasons of
-//! numbers, length of files and size of crates, stubs, a peer's words. Each check is a pure function from text to findings, tested with input that
+//! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, purity of the sans-IO crates, what is public for
+//! nobody, reasons of numbers, length of files and size of crates, stubs, a peer's words. Each check is a pure function from text to findings, tested with input that
 //! must fail; this file only reads the workspace and prints.
 //! `cargo xtask arrows` writes the table and the picture of the crates into ARCHITECTURE.md.
 
@@ -10,6 +10,7 @@ mod circles;
 mod finding;
 mod length;
 mod picture;
+mod public;
 mod purity;
 mod reasons;
 mod size;
@@ -30,6 +31,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("picture", picture::check),
     ("circles", circles::check),
     ("purity", purity::check),
+    ("public", public::check),
     ("reasons", reasons::check),
     ("length", length::check),
     ("size", size::check),

@@ -39,6 +39,8 @@ pub struct Import {
     pub name: String,
     /// `pub use`, whoever may see it.
     pub public: bool,
+    /// `pub(crate) use` and the like.
+    pub restricted: bool,
 }
 
 impl Source {
@@ -71,9 +73,14 @@ impl Source {
         self.lines.iter().filter(|line| !line.test).count()
     }
 
+    /// The words of its code, tests included.
+    pub fn words(&self) -> impl Iterator<Item = &str> {
+        self.lines.iter().flat_map(|line| line.code.split(|c| !is_word(c))).filter(|word| !word.is_empty())
+    }
+
     /// Whether its code has this word, in tests too.
     pub fn has_word(&self, word: &str) -> bool {
-        self.lines.iter().any(|line| line.code.split(|c| !is_word(c)).any(|part| part == word))
+        self.words().any(|other| other == word)
     }
 
     /// The place of a line of this file, for a message.
@@ -88,7 +95,9 @@ impl Source {
         let mut at = 0;
         while at < tokens.len() {
             if tokens[at].text == "use" {
-                let tree = Tree { tokens: &tokens, public: is_public(&tokens[..at]) };
+                let before = &tokens[..at];
+                let restricted = before.last().is_some_and(|last| last.text == ")");
+                let tree = Tree { tokens: &tokens, public: is_public(before), restricted };
                 at = tree.read(at + 1, "", &mut found);
             } else {
                 at = plain_path(&tokens, at, &mut found);
@@ -163,9 +172,14 @@ fn is_public(before: &[Token<'_>]) -> bool {
 struct Tree<'a> {
     tokens: &'a [Token<'a>],
     public: bool,
+    restricted: bool,
 }
 
 impl Tree<'_> {
+    fn import(&self, name: String) -> Option<Import> {
+        Some(Import { name, public: self.public, restricted: self.restricted })
+    }
+
     /// Reads the tree from `at`, adds its leaves to `found` and returns where it ends.
     fn read(&self, mut at: usize, prefix: &str, found: &mut Vec<Named>) -> usize {
         let is = |at: usize, text: &str| self.tokens.get(at).is_some_and(|token| token.text == text);
@@ -188,12 +202,12 @@ impl Tree<'_> {
                     at += 1;
                     if is(at, "as") {
                         let name = self.tokens.get(at + 1).map_or("_", |name| name.text).to_owned();
-                        found.push(token.named(path, Some(Import { name, public: self.public })));
+                        found.push(token.named(path, self.import(name)));
                         return at + 2;
                     }
                     if !is(at, "::") {
                         let name = path.rsplit("::").next().unwrap_or_default().to_owned();
-                        found.push(token.named(path, Some(Import { name, public: self.public })));
+                        found.push(token.named(path, self.import(name)));
                         return at;
                     }
                 }

@@ -59,8 +59,7 @@ pub struct TransportConfig {
 impl TransportConfig {
     /// What streams may hold.
     pub(crate) fn limits(&self) -> Limits {
-        let memory = self.memory.as_u64();
-        Limits { streams: self.max_streams, memory, stream_window: self.stream_window.as_u64().min(memory) }
+        Limits { streams: self.max_streams, stream_window: self.stream_window.min(self.memory).as_u64() }
     }
 }
 

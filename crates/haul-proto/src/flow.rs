@@ -150,11 +150,6 @@ impl ReceiveCredit {
         self.told
     }
 
-    /// The window in force.
-    pub const fn window(&self) -> u64 {
-        self.window
-    }
-
     /// Bytes received on all streams, each once.
     pub const fn received(&self) -> u64 {
         self.received
@@ -208,7 +203,7 @@ mod tests {
             assert!(credit.on_received(mib << 20));
             credit.on_consumed(mib << 20);
             credit.on_round();
-            (credit.window() >> 20, credit.grant() >> 20)
+            (credit.window >> 20, credit.grant() >> 20)
         };
         assert_eq!(round(10), (35 + 64, 10 + 35 + 64));
         assert_eq!(round(24), (9 * 24, 34 + 9 * 24), "arrivals grow");
@@ -226,7 +221,7 @@ mod tests {
             assert!(credit.on_received(60 << 20));
             credit.on_consumed(60 << 20);
             credit.on_round();
-            (credit.window() >> 20, credit.grant() >> 20)
+            (credit.window >> 20, credit.grant() >> 20)
         };
         assert_eq!(round(64), (64, 60 + 64));
         assert_eq!(round(1024), (210 + 64, 120 + 210 + 64));

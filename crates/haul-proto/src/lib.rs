@@ -15,25 +15,25 @@
 //!                                  +------------+
 //! ```
 //! - [`Connection`]: one TLS 1.3 handshake ([`handshake`]), then data packets under its keys ([`crypto`]).
-//! - A connection has [`path`]s, each with its own packet numbers, recovery ([`recovery`], [`receive`]) and congestion controller, and [`streams`] that run over them.
+//! - A connection has paths, each with its own packet numbers, recovery and congestion controller, and streams that run over them.
 //! - [`wire`] is what travels.
 
-pub mod config;
-pub mod connection;
+mod config;
+mod connection;
 pub mod crypto;
-mod distribution;
-pub mod endpoint;
-pub mod flow;
+mod distributions;
+mod endpoint;
+mod flow;
 pub mod handshake;
 pub mod identity;
 mod opening;
-pub mod path;
-pub mod receive;
-pub mod recovery;
+mod path;
+mod receive;
+mod recovery;
 mod reset;
 mod rng;
 mod strangers;
-pub mod streams;
+mod streams;
 pub mod wire;
 
 pub use config::{ClientConfig, PATHS_MAX, Pacing, ServerConfig, TransportConfig};
@@ -41,8 +41,9 @@ pub use connection::{
     CloseReason, Connection, Event, OpenError, PathStats, ProtocolViolation, ReadError, Stats, TRAIN_BYTES, Transmit, Waits,
     WriteError,
 };
-pub use distribution::{Distribution, Distributions};
+pub use distributions::Distributions;
 pub use endpoint::{AnswerError, Endpoint, EndpointConfig, Handled};
+pub use haul_units::Distribution;
 pub use opening::{BeginError, Opening};
 pub use receive::Ecn;
 pub use reset::{ResetKey, ResetToken};

@@ -6,7 +6,7 @@ use haul_cc::Snapshot;
 use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use super::Connection;
-use crate::distribution::Distributions;
+use crate::distributions::Distributions;
 use crate::path::{Evidence, Path, loss_ratio};
 
 /// Why sending waits.

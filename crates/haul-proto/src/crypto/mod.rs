@@ -9,7 +9,7 @@ mod key;
 mod suite;
 
 pub use data::{DataKeys, OpenError, Opener, SealError, Sealer};
-pub use key::{PROTECTED_PACKETS_MAX, TAG_LEN};
+pub use key::TAG_LEN;
 pub(crate) use key::{PacketKey, Secret};
 pub(crate) use suite::has_aes_instructions;
 pub use suite::{CipherSuite, provider};

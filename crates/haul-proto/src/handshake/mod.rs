@@ -13,7 +13,7 @@
 //! - [`Handshake`] is one connection's handshake, at the level of datagrams: feed `handle_datagram` and `handle_timeout`, drain
 //!   `poll_transmit`, obey `poll_timeout`, take the result by `take_complete`. Where the two sides have another channel already, its round trip can be
 //!   spared: the first two flights are carried there ([`CarriedOpening`], [`CarriedAnswer`]).
-//! - [`TlsSession`] is rustls below it; [`TransportParams`] is what each side tells the other, authenticated by TLS.
+//! - `TlsSession` is rustls below it; [`TransportParams`] is what each side tells the other, authenticated by TLS.
 //! - [`wire`] is the format.
 //!
 //! Whatever is not authentic is dropped silently: only what a peer really said, or time, ends a handshake.
@@ -32,9 +32,9 @@ pub mod wire;
 
 pub use accept::{Accept, Acceptor, ParsedInitial};
 pub use carried::{CarriedAnswer, CarriedOpening};
-pub use cookie::{Bound, COOKIE_LIFETIME, CookieJar, Proof};
+pub use cookie::{Bound, CookieJar, Proof};
 pub use error::{Fault, HandshakeError, Misbehaviour};
 pub use flight::{ClientParams, Established, Handshake, ServerParams};
-pub use params::{MIN_PACKET_BYTES, ParamsError, TransportParams, feature};
-pub use session::{Level, TlsSession};
+pub use params::{ParamsError, TransportParams, feature};
+pub use session::Level;
 pub use tls::{ClientTls, ServerTls, TlsConfigError};

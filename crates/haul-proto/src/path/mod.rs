@@ -21,19 +21,19 @@ use haul_units::{BitRate, Bytes, Time};
 
 pub use self::witness::Evidence;
 use self::witness::Witness;
-pub use address::{CONTROL_BYTES, PeerAddress, Proof};
+pub use address::{CONTROL_BYTES, PeerAddress};
 pub use ecn::EcnState;
 pub use mtu::MtuDiscovery;
 pub use skips::Skips;
 pub use trains::Trains;
 
 use crate::config::TransportConfig;
-use crate::distribution::Distribution;
 use crate::receive::Reporter;
 use crate::recovery::{AckOutcome, Content, LossDetector, Lost, Run, SentRing};
 use crate::streams::StreamId;
 use crate::wire::ack::Ack;
 use crate::wire::{BASE_BYTES, Frame};
+use haul_units::Distribution;
 
 /// The round-trip time assumed before one is measured. // RFC 9002 6.2.2
 const INITIAL_RTT: Duration = Duration::from_millis(333);
@@ -138,12 +138,8 @@ pub struct Meter {
 /// What a report or a timer changed, for the connection.
 #[derive(Debug, Default)]
 pub struct PathOutcome {
-    /// Bytes newly acknowledged.
-    pub acked_bytes: u64,
     /// The newest packet newly acknowledged.
     pub newest_acked: Option<u64>,
-    /// A round trip has passed.
-    pub round_start: bool,
     /// Frames to send again.
     pub frames: Vec<Frame>,
 }
@@ -381,7 +377,7 @@ impl Path {
         }
         self.sent.forget(now.before(self.rtt.smoothed() * 2 + self.reordering_window()));
         let newest_acked = outcome.newest.map(|(number, _)| number);
-        PathOutcome { acked_bytes: outcome.acked_bytes, newest_acked, round_start, frames }
+        PathOutcome { newest_acked, frames }
     }
 
     /// Measures what an acknowledgement tells; the controller gets it once losses are known.

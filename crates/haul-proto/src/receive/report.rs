@@ -10,8 +10,8 @@ use std::time::Duration;
 use haul_units::Time;
 
 use super::PacketWindow;
-use crate::distribution::Distribution;
 use crate::wire::ack::{Ack, FIXED_BYTES, varint_bytes};
+use haul_units::Distribution;
 
 /// How many reports tell each packet's fate at least.
 const COVERAGE: u64 = 4;

@@ -162,11 +162,6 @@ impl SentRing {
         self.in_flight
     }
 
-    /// The largest packet number acknowledged.
-    pub const fn largest_acked(&self) -> Option<u64> {
-        self.largest_acked
-    }
-
     /// Packets below this number are forgotten: reports need not tell of them again.
     pub fn floor(&self) -> Option<u64> {
         self.runs.front().map(|run| run.first)
@@ -299,7 +294,8 @@ impl SentRing {
     }
 
     /// Bytes that the ring itself takes.
-    pub fn memory_bytes(&self) -> usize {
+    #[cfg(test)]
+    fn memory_bytes(&self) -> usize {
         self.runs.capacity() * size_of::<Run>()
     }
 }

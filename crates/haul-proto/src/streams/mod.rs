@@ -13,10 +13,9 @@ mod sink;
 mod table;
 
 pub use data::BlockData;
-pub use ranges::RangeSet;
-pub use receive::{ChunkPool, ReadOutcome, ReceiveHalf, StreamViolation};
-pub use send::{SendHalf, SendRun};
+pub use receive::{ReadOutcome, StreamViolation};
+pub use send::SendRun;
 pub use sink::{Sink, SinkFactory};
-pub use table::{Limits, Receiver, Stream, Streams, Turn};
+pub use table::{Limits, Receiver, Streams};
 
 pub use crate::wire::{Side, StreamId, StreamKind};

@@ -52,7 +52,8 @@ impl RangeSet {
     }
 
     /// Whether all of `range` is in the set.
-    pub fn contains(&self, range: &Range<u32>) -> bool {
+    #[cfg(test)]
+    fn contains(&self, range: &Range<u32>) -> bool {
         let first = self.ranges.partition_point(|r| r.end <= range.start);
         range.is_empty() || self.ranges.get(first).is_some_and(|r| r.start <= range.start && r.end >= range.end)
     }
@@ -81,13 +82,9 @@ impl RangeSet {
     }
 
     /// Bytes in the set.
-    pub fn bytes(&self) -> u32 {
+    #[cfg(test)]
+    fn bytes(&self) -> u32 {
         self.ranges.iter().map(|r| r.len() as u32).sum()
-    }
-
-    /// Empties the set and keeps its memory.
-    pub fn clear(&mut self) {
-        self.ranges.clear();
     }
 }
 

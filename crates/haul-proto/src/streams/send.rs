@@ -413,11 +413,6 @@ impl SendHalf {
         let index = self.chunks.partition_point(|chunk| chunk.offset + u64::from(chunk.len) <= offset);
         self.chunks.get(index).filter(|chunk| chunk.offset <= offset).map(|_| index)
     }
-
-    /// Its name.
-    pub const fn id(&self) -> StreamId {
-        self.id
-    }
 }
 
 /// Memory for a chunk of an ordered stream: small for small writes, else one that comes back.

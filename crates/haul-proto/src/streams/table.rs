@@ -17,8 +17,6 @@ use crate::wire::{Side, StreamId, StreamKind};
 pub struct Limits {
     /// Streams of each kind that the peer may have open at once.
     pub streams: u32,
-    /// Bytes that may wait for the application.
-    pub memory: u64,
     /// Credit that an ordered stream starts with.
     pub stream_window: u64,
 }
@@ -338,11 +336,6 @@ impl Streams {
         })
     }
 
-    /// Bytes that may wait for the application.
-    pub const fn memory(&self) -> u64 {
-        self.limits.memory
-    }
-
     /// Streams open.
     pub fn count(&self) -> usize {
         self.map.len()
@@ -354,7 +347,7 @@ mod tests {
     use super::*;
 
     fn pair() -> Streams {
-        let mut streams = Streams::new(Side::Server, Limits { streams: 4, memory: 1 << 20, stream_window: 1 << 20 }, None);
+        let mut streams = Streams::new(Side::Server, Limits { streams: 4, stream_window: 1 << 20 }, None);
         streams.on_peer_limits(2, false, 1 << 20, 1 << 16);
         streams
     }

@@ -21,12 +21,13 @@ mod varint;
 
 pub use error::DecodeError;
 pub use frame::Frame;
+pub(crate) use header::encode_reset;
 pub use header::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Header, PacketKind, data_destination};
-pub use header::{RESET_BYTES, encode_reset, parse_reset};
+pub use header::{RESET_BYTES, parse_reset};
 pub use stream::{Side, StreamId, StreamKind};
 
 /// Bytes that the AEAD adds to each packet.
 pub const TAG_BYTES: usize = 16;
 
 /// UDP payload that every path carries. // RFC 9000 14.1
-pub const BASE_BYTES: u16 = 1200;
+pub(crate) const BASE_BYTES: u16 = 1200;
