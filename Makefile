@@ -8,7 +8,7 @@ FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 MINUTES ?= 10
 SEED ?= random
 
-.PHONY: help setup build demo test check fuzz torture soak install clean
+.PHONY: help setup build demo dev test check fuzz torture soak install install-files clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -16,6 +16,10 @@ help:
 ## make demo     a real copy over an emulated WAN of 10 Gbit/s, 100 ms, 0.1 % loss, with scp beside it
 demo: setup
 	scripts/demo.sh
+
+## make dev      debug build and the fast tests, in under a minute on a warm tree
+dev: setup
+	scripts/dev.sh
 
 ## make test     every test: unit, property, doc, end to end, fuzz corpora
 test: setup
@@ -44,7 +48,11 @@ build: setup
 ## make install  haul, hcp and hperf with manual pages and completions below PREFIX (default /usr/local)
 PREFIX ?= /usr/local
 install: build
-	set -e; haul="$$(scripts/target-dir.sh)/release/haul"; to="$(DESTDIR)$(PREFIX)"; \
+	@$(MAKE) --no-print-directory install-files HAUL="$$(scripts/target-dir.sh)/release/haul"
+
+# The files that belong to the program HAUL.
+install-files:
+	set -e; haul="$(HAUL)"; to="$(DESTDIR)$(PREFIX)"; \
 	install -D -m 755 "$$haul" "$$to/bin/haul"; \
 	ln -sf haul "$$to/bin/hcp"; \
 	ln -sf haul "$$to/bin/hperf"; \

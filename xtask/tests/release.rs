@@ -1,0 +1,109 @@
+//! `scripts/release.sh --dry-run` on a clone of this repository: what it makes, what it leaves alone, what it refuses.
+//!
+//! Skipped where this is no checkout: a source archive has no history.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// A clone, and a stand-in for the program: building the real one is not what is tested.
+struct Clone {
+    dir: PathBuf,
+    program: PathBuf,
+}
+
+impl Clone {
+    fn make(test: &str) -> Option<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the workspace");
+        if !root.join(".git").exists() {
+            assert!(std::env::var_os("CI").is_none(), "no checkout");
+            return None;
+        }
+        let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("release-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&base);
+        fs::create_dir_all(&base).expect("a directory");
+        let clone = Self { dir: base.join("haul"), program: base.join("program") };
+        let cloned = Command::new("git").args(["clone", "-q", "--no-hardlinks"]).arg(root).arg(&clone.dir).status();
+        assert!(cloned.expect("git").success());
+        // The script as it is here, committed or not.
+        for name in ["scripts/release.sh", "Makefile", "CHANGELOG.md"] {
+            fs::copy(root.join(name), clone.dir.join(name)).expect("a copy");
+        }
+        clone.git(&["add", "-A"]);
+        clone.git(&["-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "--allow-empty", "-m", "as it is here"]);
+        let script = "#!/bin/sh\ncase $1 in man) echo page >\"$2/haul.1\" ;; completions) echo words ;; esac\n";
+        fs::write(&clone.program, script).expect("room");
+        fs::set_permissions(&clone.program, fs::Permissions::from_mode(0o755)).expect("ours");
+        Some(clone)
+    }
+
+    fn git(&self, args: &[&str]) -> String {
+        let output = Command::new("git").arg("-C").arg(&self.dir).args(args).output().expect("git");
+        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    fn release(&self, args: &[&str]) -> Output {
+        let mut command = Command::new("bash");
+        command.arg(self.dir.join("scripts/release.sh")).args(args).env("HAUL", &self.program).current_dir(&self.dir);
+        command.output().expect("bash")
+    }
+
+    #[track_caller]
+    fn assert_refused(&self, args: &[&str], why: &str) {
+        let output = self.release(args);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(2) && said.contains(why), "{said}");
+    }
+}
+
+impl Drop for Clone {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(self.dir.parent().expect("it has one"));
+    }
+}
+
+#[test]
+fn a_dry_run_makes_everything_and_changes_nothing() {
+    let Some(clone) = Clone::make("dry") else { return };
+    let before = (clone.git(&["rev-parse", "HEAD"]), clone.git(&["tag"]));
+    let output = clone.release(&["--dry-run", "99.0.0"]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    for part in [
+        "-> 99.0.0",
+        "release: 99.0.0",
+        " Cargo.lock ",
+        " fuzz/Cargo.lock ",
+        " CHANGELOG.md ",
+        "release: dist/haul-99.0.0.tar.gz",
+        "./usr/bin/haul\n",
+        "./usr/bin/hcp\n",
+        "./usr/share/man/man1/haul.1\n",
+        "./usr/share/bash-completion/completions/hperf\n",
+        "./usr/share/zsh/site-functions/_haul\n",
+        "./usr/share/fish/vendor_completions.d/hcp.fish\n",
+        "./usr/share/doc/haul/LICENSE-MIT\n",
+    ] {
+        assert!(said.contains(part), "no {part:?} in:\n{said}");
+    }
+    assert_eq!((clone.git(&["rev-parse", "HEAD"]), clone.git(&["tag"])), before);
+    assert_eq!(clone.git(&["status", "--porcelain"]), "");
+    assert!(!clone.dir.join("dist").exists());
+}
+
+#[test]
+fn what_is_not_ready_is_not_released() {
+    let Some(clone) = Clone::make("refused") else { return };
+    clone.assert_refused(&["--dry-run"], "usage");
+    clone.assert_refused(&["--dry-run", "1.0"], "is no version");
+    clone.assert_refused(&["--dry-run", "0.0.1"], "is not newer");
+    clone.git(&["tag", "v99.0.0"]);
+    clone.assert_refused(&["--dry-run", "99.0.0"], "there is a tag v99.0.0");
+    fs::write(clone.dir.join("README.md"), "changed").expect("room");
+    clone.assert_refused(&["--dry-run", "99.0.1"], "the tree has changes");
+    clone.git(&["checkout", "-q", "README.md"]);
+    fs::write(clone.dir.join("stray.txt"), "new").expect("room");
+    clone.assert_refused(&["99.0.1"], "the tree has changes");
+}
