@@ -24,7 +24,7 @@ pub enum Audience {
     Operator,
 }
 
-/// Starts the log. `RUST_LOG` wins over the options.
+/// Starts the log. `HAUL_LOG` wins over `RUST_LOG`, and that over the options.
 pub fn start(audience: Audience, verbose: u8, quiet: bool) {
     let level = match (audience, quiet, verbose) {
         (Audience::Person, _, 0) => "off",
@@ -33,7 +33,8 @@ pub fn start(audience: Audience, verbose: u8, quiet: bool) {
         (Audience::Operator, false, 0) => "info",
         (Audience::Operator, false, _) => "trace",
     };
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(level));
+    let asked = EnvFilter::try_from_env("HAUL_LOG").or_else(|_| EnvFilter::try_from_default_env());
+    let filter = asked.unwrap_or_else(|_| EnvFilter::new(level));
     let colours = output::colours();
     let fields = debug_fn(|writer, field, value| write!(writer, "{}", shown_field(field.name(), value))).delimited(" ");
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours).with_target(false);

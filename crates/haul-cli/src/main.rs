@@ -7,6 +7,7 @@
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
 //!   interrupt   signals, and the one `Cancel` that they cancel
+//!   logging, diagnosis  HAUL_LOG; HAUL_TRACE and HAUL_KEYLOG
 //!   exit        exit status, error: and hint:
 //! ```
 
@@ -14,6 +15,7 @@ mod args;
 mod audit;
 mod clock;
 mod cp;
+mod diagnosis;
 mod exit;
 mod generate;
 mod interrupt;
@@ -48,7 +50,7 @@ fn main() -> ExitCode {
         }
     };
     raise_descriptor_limit();
-    let exit = run(command).unwrap_or_else(|failure| {
+    let exit = diagnosis::start().and_then(|()| run(command)).unwrap_or_else(|failure| {
         output::print_failure(&failure);
         if interrupt::requested() { Exit::Interrupted } else { Exit::Failed }
     });

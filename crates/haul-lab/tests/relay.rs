@@ -9,6 +9,14 @@ use std::time::Duration;
 use haul_lab::{LinkOptions, Relay, now};
 use haul_units::{BitRate, Ratio};
 
+#[path = "../examples/relay.rs"]
+mod example;
+
+#[test]
+fn the_example_runs() {
+    example::main().unwrap();
+}
+
 /// A server that sends everything back, on a thread that ends when nothing comes for a second.
 fn echo() -> SocketAddr {
     let server = socket();

@@ -38,6 +38,7 @@ mod arriving;
 mod blocks;
 mod clock;
 mod connection;
+pub mod diagnose;
 mod driver;
 mod endpoint;
 mod error;

@@ -57,7 +57,7 @@ pub use streams::{OpenError, ReadError, WriteError};
 
 use crate::ConnectionId;
 use crate::config::TransportConfig;
-use crate::crypto::DataKeys;
+use crate::crypto::{DataKeys, TrafficSecret};
 use crate::flow::ReceiveCredit;
 use crate::handshake::Handshake;
 use crate::identity::PublicKey;
@@ -132,6 +132,16 @@ impl Connection {
     /// Our number for the connection, which the peer's packets carry.
     pub const fn id(&self) -> ConnectionId {
         self.local
+    }
+
+    /// The peer's number for it, which our packets carry; 0 before the handshake is complete.
+    pub const fn peer_id(&self) -> ConnectionId {
+        self.remote
+    }
+
+    /// The secrets of what we send and of what the peer sends, from now on; `None` before the handshake is complete. For who looks for a fault.
+    pub fn traffic_secrets(&self) -> Option<[TrafficSecret; 2]> {
+        self.keys.as_ref().map(DataKeys::secrets)
     }
 
     /// Which end this is.

@@ -11,6 +11,7 @@
 //! packet costs: one failed open. Sources: RFC 9001 6 (key update, limits of use), draft-ietf-quic-multipath 2.4 (nonce).
 
 use super::key::{PROTECTED_PACKETS_MAX, PacketKey, Secret};
+use super::traffic::TrafficSecret;
 use super::{CipherSuite, Role};
 
 /// Packets after which a sealer wants a new key: half the limit, which leaves as many again while the peer has not
@@ -36,6 +37,15 @@ impl DataKeys {
             Role::Server => (server, client),
         };
         Self { sealer: Sealer::new(suite, ours), opener: Opener::new(suite, theirs) }
+    }
+
+    /// The secrets of what this side seals, and of what it opens: for who looks for a fault.
+    pub fn secrets(&self) -> [TrafficSecret; 2] {
+        let (sealer, opener) = (&self.sealer, &self.opener);
+        [
+            TrafficSecret::new(sealer.suite, sealer.epoch, &sealer.secret),
+            TrafficSecret::new(opener.suite, opener.epoch, &opener.secret),
+        ]
     }
 }
 

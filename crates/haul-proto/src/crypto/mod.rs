@@ -7,12 +7,14 @@
 mod data;
 mod key;
 mod suite;
+mod traffic;
 
 pub use data::{DataKeys, OpenError, Opener, SealError, Sealer};
 pub use key::TAG_LEN;
 pub(crate) use key::{PacketKey, Secret};
 pub(crate) use suite::has_aes_instructions;
 pub use suite::{CipherSuite, provider};
+pub use traffic::TrafficSecret;
 
 /// Which side of a connection this is: decides which directional secret seals and which one opens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

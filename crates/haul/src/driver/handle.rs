@@ -11,7 +11,7 @@ use haul_units::Bytes;
 use super::link::Link;
 use super::ports::Ports;
 use super::shared::Shared;
-use super::{porter, receiving, sending};
+use super::{porter, receiving, sending, watching};
 use crate::clock;
 use crate::error::{BindError, ConnectError};
 
@@ -28,6 +28,7 @@ impl Handle {
     pub(crate) fn start(ports: &Ports, options: Options, server: Option<ServerConfig>) -> Result<Self, BindError> {
         let shared = Arc::new(Shared::new(ports.bind(options)?, server)?);
         receiving::spawn(shared.clone(), shared.socket.clone()).map_err(BindError::Thread)?;
+        watching::spawn(&shared).map_err(BindError::Thread)?;
         if shared.accepts() {
             porter::spawn(shared.clone()).map_err(BindError::Thread)?;
         }

@@ -26,6 +26,7 @@ mod receiving;
 mod sending;
 mod shared;
 mod state;
+mod watching;
 
 pub(crate) use handle::Handle;
 pub(crate) use link::Link;

@@ -229,7 +229,8 @@ impl Shared {
         self.demultiplexer().on_connected(id, reset_token);
     }
 
-    fn all_links(&self) -> Vec<Arc<Link>> {
+    /// All connections that are looked after.
+    pub(super) fn all_links(&self) -> Vec<Arc<Link>> {
         self.links.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 }

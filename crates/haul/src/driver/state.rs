@@ -8,6 +8,7 @@ use haul_proto::{Connection, Event, StreamId, StreamKind};
 use haul_units::Time;
 
 use crate::arriving::Queues;
+use crate::diagnose;
 use crate::error::ConnectionError;
 use crate::waiting::Waiters;
 
@@ -95,6 +96,7 @@ impl State {
             match event {
                 Event::Connected => {
                     self.connected = true;
+                    diagnose::on_connected(&self.connection);
                     self.waiting.connected.drain_into(&mut woken);
                 }
                 Event::Opened(kind) => self.waiting.opened[kind as usize].drain_into(&mut woken),
@@ -149,6 +151,9 @@ impl State {
 
     /// The connection is over: everybody is woken to see it.
     pub(super) fn end(&mut self, error: ConnectionError) -> Vec<Waker> {
+        if self.closed.is_none() {
+            diagnose::on_closed(&self.connection);
+        }
         self.closed.get_or_insert(error);
         self.queues.connection_closed();
         self.waiting.take_all()
