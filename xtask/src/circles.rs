@@ -17,7 +17,6 @@ use crate::workspace::{Package, Workspace};
 /// Circles that may be, each with its reason: the crate, and the modules as the finding names them; `*` for all circles of a crate that is being taken apart.
 const KNOWN: &[(&str, &str, &str)] = &[
     ("haul-cli", "*", "its libraries are moving out of it"),
-    ("haul-peer", "*", "has just been taken out of haul-cli"),
     ("haul-files", "*", "its store is being taken out of it"),
     ("haul-bench", "*", "has just been taken out of haul-lab"),
     ("quinn-bulk", "*", "a program of three files that measures another transport"),

@@ -1,4 +1,4 @@
-//! One copy over one connection: what is said before the engine takes over, and what both sides need around it.
+//! One copy of files over one connection: the engine of haul-files on the transport, with what is said before and what both sides need around it.
 //!
 //! ```text
 //!   client                                    server
@@ -7,6 +7,57 @@
 //!                    === the engine's own protocol, with a stream of blocks ===
 //!   telemetry stream <-- a line a second ----              (the server's view of the path, and how busy it is)
 //! ```
+//!
+//! # The smallest program
+//!
+//! Both ends in one process. `examples/copy_tree.rs` copies a tree to an ssh host, where `haul` is the other end.
+//!
+//! ```
+//! use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
+//! use haul_copy::{ClientSession, Job, PROTOCOL, ServerSession};
+//! use haul_files::{Access, Cancel, Options, PushJob, Silent};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (from, to) = (tempfile::tempdir()?, tempfile::tempdir()?);
+//! let identity = Identity::generate();
+//! let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
+//! let server = ServerConfig { protocols: vec![PROTOCOL.to_vec()], ..ServerConfig::new(identity, PeerTrust::Anyone) };
+//! let server = Endpoint::listen("127.0.0.1:0".parse()?, server)?;
+//! let address = server.local_addr();
+//! let serving = std::thread::spawn(move || {
+//!     let session = ServerSession::accept(server.accept().expect("a client")).expect("an opening");
+//!     let (result, farewell) = session.serve(&Access::Account { home: "/".into() }, None, &Silent, &Cancel::new());
+//!     farewell.part(&Cancel::new());
+//!     result
+//! });
+//!
+//! std::fs::write(from.path().join("a"), "content")?;
+//! let job = PushJob { sources: vec![from.path().join("a").into()], destination: to.path().into(), options: Options::default() };
+//! let job = Job::Push(job);
+//! let config = ClientConfig { protocols: vec![PROTOCOL.to_vec()], ..ClientConfig::new(trust) };
+//! let connection = Endpoint::bind("127.0.0.1:0".parse()?)?.connect(address, config)?;
+//! let report = ClientSession::new(connection, &job).run(&job, None, &Silent, &Cancel::new())?;
+//! assert_eq!((report.files, report.problem_count), (1, 0));
+//! assert_eq!(std::fs::read(to.path().join("a"))?, b"content");
+//! assert_eq!(serving.join().expect("served")?.files, 1);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Who serves, and what
+//!
+//! `haul remote`, started by ssh, serves one client with everything that the account may; `haul serve` serves those whose keys are authorised with its exports. Both make a [`ServerSession`] of a connection whose application
+//! protocol is [`PROTOCOL`], and decide by [`Access`](haul_files::Access) what can be reached. [`refuse`] turns a client away in a way that it understands.
+//!
+//! # Errors
+//!
+//! Those of the engine, [`CopyError`](haul_files::CopyError): the connection, the other side's word, this side's. A server that refuses is a `CopyError::Connection` whose inner error is the [`Refusal`](haul_peer::Refusal).
+//! Single files that could not be copied are no error: the observer and the report have them.
+//!
+//! # Progress and cancellation
+//!
+//! The [`Observer`](haul_files::Observer) hears what the engine does, [`ClientSession::path`] how the path does, in the sender's eyes. [`Cancel`](haul_units::Cancel) stops a copy in a state that the next one resumes; both sides save what
+//! has arrived.
 
 mod adapter;
 mod client;

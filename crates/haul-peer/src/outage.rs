@@ -7,30 +7,13 @@ use std::time::Duration;
 
 use haul::Connection;
 
-use crate::tell::Tell;
+use crate::tell::{Outage, Tell};
 
 /// A peer that has nothing to say is heard of every 5 s (`TransportConfig::keep_alive`), and this much more it may take on the way at the least.
 const STALLED: Duration = Duration::from_secs(5);
 const ON_THE_WAY: Duration = Duration::from_secs(1);
 /// How often a connection is looked at whose user has nothing that looks.
 const LOOK: Duration = Duration::from_millis(500);
-
-/// What is to be told of an outage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outage {
-    /// Nothing has come for `silence`; in `left` the connection is given up.
-    Begun {
-        /// So far.
-        silence: Duration,
-        /// From now on.
-        left: Duration,
-    },
-    /// The other side is heard again.
-    Ended {
-        /// How long nothing came.
-        lasted: Duration,
-    },
-}
 
 /// Whether nothing has come for longer than a peer that is there lets pass.
 pub fn is_stalled(silence: Duration, rtt: Duration) -> bool {

@@ -1,11 +1,28 @@
 //! What there is to tell and to ask while a connection is made and used.
 
 use std::io::{self, Write};
+use std::time::Duration;
 
 use haul::Fingerprint;
 
 use crate::operand::DaemonHost;
-use crate::outage::Outage;
+
+/// What is to be told of an outage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outage {
+    /// Nothing has come for `silence`; in `left` the connection is given up.
+    Begun {
+        /// So far.
+        silence: Duration,
+        /// From now on.
+        left: Duration,
+    },
+    /// The other side is heard again.
+    Ended {
+        /// How long nothing came.
+        lasted: Duration,
+    },
+}
 
 /// Somebody who hears what happens meanwhile, a user at a terminal for instance. A program that has nobody to tell takes [`Nobody`].
 pub trait Tell: Send + Sync {

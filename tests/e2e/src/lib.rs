@@ -23,7 +23,7 @@ pub use clock::{Stopwatch, eventually, pause};
 pub use daemon::{Daemon, key, own_key};
 pub use lab::Lab;
 pub use net::Host;
-pub use program::{Finished, Running, haul_binary};
+pub use program::{Finished, Running, example, haul_binary};
 pub use random::Random;
 pub use sites::Sites;
 pub use tmpfs::Tmpfs;

@@ -21,17 +21,26 @@ pub fn haul_binary() -> &'static Path {
     })
 }
 
-/// Builds what the whole workspace's tests would have built, so that nothing is compiled twice with other features.
+/// An example of one of the libraries, built as the programs are.
+pub fn example(name: &str) -> PathBuf {
+    cargo_build(&["--example", name]).join("examples").join(name)
+}
+
 fn build() -> PathBuf {
+    cargo_build(&["--bins"]).join("haul")
+}
+
+/// Builds what the whole workspace's tests would have built, so that nothing is compiled twice with other features. Returns where it is.
+fn cargo_build(what: &[&str]) -> PathBuf {
     let test = std::env::current_exe().expect("path of this test");
     let profile_dir = test.ancestors().nth(2).expect("target/PROFILE/deps/test").to_owned();
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["build", "--quiet", "--workspace", "--bins"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    command.args(["build", "--quiet", "--workspace"]).args(what).current_dir(env!("CARGO_MANIFEST_DIR"));
     if profile_dir.ends_with("release") {
         command.arg("--release");
     }
     assert!(command.status().expect("running cargo").success(), "building the programs");
-    profile_dir.join("haul")
+    profile_dir
 }
 
 /// A program that runs; killed with this value.

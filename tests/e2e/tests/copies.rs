@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use e2e::tree::{self, Exactness};
-use e2e::{Daemon, Lab, Random, Running};
+use e2e::{Daemon, Lab, Random, Running, example};
 
 /// `far:PATH`
 fn far(path: &Path) -> OsString {
@@ -191,4 +191,23 @@ fn update_sends_only_what_changed() {
     let carried = lab.bytes_carried() - before;
     tree::assert_same(&source, &there.join("tree"), Exactness::Everything);
     assert!(carried < 1_000_000, "{carried} bytes crossed the network for 5000 new ones");
+}
+
+#[test]
+fn the_library_copies_a_tree_to_an_ssh_host() {
+    let Some(lab) = Lab::open() else { return };
+    let (from, to) = (lab.place("from"), lab.place("to"));
+    tree::make_varied(&from, &mut Random::seeded(14));
+    let copy_tree = |target: OsString| {
+        let mut command = lab.near.command(example("copy_tree"));
+        command.arg(&from).arg(target).arg(lab.ssh_config()).env("HOME", lab.scratch());
+        Running::start(command).wait(Duration::from_secs(60))
+    };
+    let finished = copy_tree(far(&to)).expect(0);
+    assert!(String::from_utf8_lossy(&finished.stdout).contains("0 problems"), "{finished}");
+    tree::assert_same(&from, &to.join("from"), Exactness::Content);
+
+    let nowhere = copy_tree("far".into()).expect(1);
+    assert!(nowhere.stderr.contains("HOST:PATH"), "{nowhere}");
+    lab.assert_no_process_left(Duration::from_secs(10));
 }

@@ -262,7 +262,11 @@ pub fn assert_steady(outcome: &Outcome) {
     let [_, second, _, last] = outcome.descriptors_quarters;
     assert!(last <= second + second / 10 + 8, "descriptors grow: {:?}", outcome.descriptors_quarters);
     let [_, in_peace] = outcome.not_reached;
-    assert!(in_peace <= outcome.runs / 100, "{in_peace} of {} runs did not reach the daemon, and nothing was in their way", outcome.runs);
+    assert!(
+        in_peace <= outcome.runs / 100,
+        "{in_peace} of {} runs did not reach the daemon, and nothing was in their way",
+        outcome.runs
+    );
     assert!(outcome.ratio() >= 0.8, "with strangers {:.0} % of the throughput is left", outcome.ratio() * 100.0);
 }
 
