@@ -47,7 +47,7 @@ pub enum Way {
 /// One event. Fields that say nothing are left out.
 #[derive(Debug, Clone, Serialize)]
 pub struct Entry {
-    /// In UTC, by RFC 3339.
+    /// When it was written, in UTC, by RFC 3339.
     pub time: String,
     /// What happened.
     pub event: Event,
@@ -111,10 +111,10 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// An event of this moment.
+    /// An event; its time is that of [`stamped`](Self::stamped).
     pub fn of(event: Event) -> Self {
         Self {
-            time: now(),
+            time: String::new(),
             event,
             connection: None,
             client: None,
@@ -136,6 +136,11 @@ impl Entry {
             others: None,
             lost_before: None,
         }
+    }
+
+    /// The same, of this moment.
+    pub(super) fn stamped(self) -> Self {
+        Self { time: now(), ..self }
     }
 
     /// At this address.

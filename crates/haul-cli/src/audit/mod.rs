@@ -87,8 +87,10 @@ impl Audit {
     }
 
     /// Writes one event.
-    pub fn write(&self, mut entry: Entry) {
+    pub fn write(&self, entry: Entry) {
         let Some(mut log) = self.lock() else { return };
+        // Behind the lock, so that the times of the lines do not go back.
+        let mut entry = entry.stamped();
         entry.lost_before = (log.lost > 0).then_some(log.lost);
         match log.place.put(&entry) {
             Ok(()) if log.lost > 0 => {

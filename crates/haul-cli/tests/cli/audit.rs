@@ -89,6 +89,9 @@ fn every_event_of_a_daemons_life_is_written_down() {
     assert_eq!((is(&refused, "client"), is(&refused, "service")), ("client".into(), "perf".into()));
     assert_eq!(is(&wait_for(&log, "stopped", ""), "result"), "");
 
+    let times: Vec<String> = lines(&log).iter().map(|line| is(line, "time")).collect();
+    assert!(times.is_sorted() && times.iter().all(|time| time.len() == 24), "{times:?}");
+
     // Whoever was admitted has ended, under its number.
     let all = lines(&log);
     let numbers = |event: &str| -> Vec<u64> {
