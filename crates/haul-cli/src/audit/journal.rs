@@ -1,5 +1,6 @@
 //! systemd's journal: a datagram of fields an entry (<https://systemd.io/JOURNAL_NATIVE_PROTOCOL/>).
 
+use std::fmt::Write as _;
 use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
@@ -51,7 +52,7 @@ fn fields(entry: &Value) -> String {
     for (name, value) in entry.as_object().into_iter().flatten() {
         let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         for value in values {
-            text.push_str(&format!("HAUL_{}={}\n", name.to_uppercase(), shown(value)));
+            let _ = writeln!(text, "HAUL_{}={}", name.to_uppercase(), shown(value));
         }
     }
     text

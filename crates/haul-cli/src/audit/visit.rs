@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use haul::Connection;
+use haul_peer::keys::Service;
 use haul_units::PeerText;
 
 use super::{Audit, Entry, Event};
@@ -40,7 +41,7 @@ impl Visit {
     }
 
     /// It wants this.
-    pub fn wants(&mut self, service: impl ToString) {
+    pub fn wants(&mut self, service: Service) {
         self.service = Some(service.to_string());
     }
 

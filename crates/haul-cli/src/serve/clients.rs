@@ -211,7 +211,7 @@ impl Clients {
         match result {
             Err(error) if place.is_none() => visit.refused(chain(&error)),
             Err(error) => {
-                visit.write(Entry { result: Some("failed"), ..visit.entry(audit::Event::Measured) }.because(chain(&error)))
+                visit.write(Entry { result: Some("failed"), ..visit.entry(audit::Event::Measured) }.because(chain(&error)));
             }
             Ok(measured) => measured.totals.iter().for_each(|total| visit.write(measured_entry(visit, total))),
         }

@@ -96,7 +96,11 @@ fn a_proxy_keeps_to_the_same_bounds() {
         let remote = address.to_string();
         let connect = ["proxy", "connect", &remote, "--key", &key, "--listen", "127.0.0.1:0"];
         let (_holder, _said) = says(&first, &connect, "connected");
-        let refused = |client: &Bench| drop(client.haul(connect).expect(2).says(&["error: ", refusal, "hint: try again later"]));
+        let refused = |client: &Bench| {
+            let (mut turned_away, said) = says(client, &connect, refusal);
+            assert!(said.recv_timeout(Duration::from_secs(30)).is_ok_and(|line| line == "hint: try again later"));
+            assert_eq!(turned_away.0.wait().unwrap().code(), Some(2));
+        };
         refused(&first);
         if of_all {
             refused(&second);

@@ -133,6 +133,7 @@ mod tests {
     fn a_copy_counts_where_it_was() {
         let span = Span { window: Window::Calm, from: Duration::from_secs(10), to: Duration::from_secs(20) };
         let done = |began, ended| Done { began: Duration::from_secs(began), ended: Duration::from_secs(ended), bytes: 1 };
-        assert_eq!([done(12, 14), done(5, 15), done(0, 10), done(18, 38)].map(|done| share(&done, &span)), [1.0, 0.5, 0.0, 0.1]);
+        let percent = |began, ended| (share(&done(began, ended), &span) * 100.0).round() as u64;
+        assert_eq!([percent(12, 14), percent(5, 15), percent(0, 10), percent(18, 38)], [100, 50, 0, 10]);
     }
 }
