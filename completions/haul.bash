@@ -73,6 +73,9 @@ _haul() {
             haul__subcmd__lab,constant)
                 cmd="haul__subcmd__lab__subcmd__constant"
                 ;;
+            haul__subcmd__lab,decode)
+                cmd="haul__subcmd__lab__subcmd__decode"
+                ;;
             haul__subcmd__lab,files)
                 cmd="haul__subcmd__lab__subcmd__files"
                 ;;
@@ -392,7 +395,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab)
-            opts="-h --no-strict-modes --help wan relay bench run list constant files"
+            opts="-h --no-strict-modes --help wan relay bench run list decode constant files"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -515,6 +518,24 @@ _haul() {
                     return 0
                     ;;
                 --packet)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__lab__subcmd__decode)
+            opts="-h --keys --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --keys)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

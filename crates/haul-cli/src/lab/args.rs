@@ -9,7 +9,7 @@ use clap::{Args, Subcommand};
 use haul_lab::{LinkChanges, LinkError, LinkOptions, QueueSize, WanSpec};
 use haul_units::{BitRate, Ratio, parse_duration};
 
-use super::{bench, constant, list, run};
+use super::{bench, constant, decode, list, run};
 
 /// Emulate a wide area network on this machine
 ///
@@ -37,6 +37,8 @@ pub enum LabCommand {
     Run(run::ExperimentArgs),
     /// The experiments that `run` knows
     List(list::ListArgs),
+    /// What is in captured packets of one's own connections
+    Decode(decode::DecodeArgs),
     /// Constant UDP traffic of the experiments
     #[command(hide = true, subcommand)]
     Constant(constant::ConstantCommand),

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! All of this is `haul-lab`, and measuring over it `haul-bench`; here are their commands: `enter` passes signals on, `status` and `check` make tables, `bench`,
-//! `run` and `list` are about measuring, `constant` is traffic for experiments.
+//! `run` and `list` are about measuring, `constant` is traffic for experiments, `decode` opens captured packets.
 
 pub mod args;
 mod bench;
 mod check;
 mod constant;
+mod decode;
 mod enter;
 mod list;
 mod model;
@@ -39,6 +40,7 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
         LabCommand::Files(args) => bench::files(args),
         LabCommand::Run(args) => run::run(args),
         LabCommand::List(args) => list::run(args),
+        LabCommand::Decode(args) => decode::run(args),
         LabCommand::Constant(command) => constant::run(command),
         LabCommand::Wan(command) => match &**command {
             WanCommand::Up(args) => up(args),
