@@ -1,0 +1,6 @@
+//! Plans played in virtual time over servers, links and misfortunes drawn from a seed.
+
+mod bound;
+mod golden;
+mod network;
+mod properties;

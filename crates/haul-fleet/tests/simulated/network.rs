@@ -1,0 +1,299 @@
+//! Servers that send what a plan tells them, over a client's link that they share, in virtual time.
+//!
+//! An order takes half a round trip to its server, bytes take half a round trip back. All servers together get what the client's link carries, shared max-min.
+//! Between two events rates are constant, so no time is stepped through that is not needed. What has arrived is told when a piece ends, and at ticks.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Range;
+use std::time::Duration;
+
+use haul_fleet::{Catalogue, Event, FileId, Order, PieceId, Plan, ServerId, ServerProfile, Settings, Why};
+use haul_units::Time;
+
+/// A tick: 50 ms, or a two-thousandth of the job.
+fn tick(bound_s: f64) -> Duration {
+    Duration::from_secs_f64((bound_s / 2000.0).clamp(0.05, 1.0))
+}
+
+/// A connection whose other end has gone with a word is noticed so soon.
+const NOTICED: Duration = Duration::from_millis(200);
+
+/// What happens to a server.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Fate {
+    /// Its rate is multiplied.
+    Slows(f64),
+    /// It dies, and its connection with it.
+    Dies,
+    /// It says nothing more, and nobody tells.
+    FallsSilent,
+}
+
+/// One server.
+#[derive(Debug, Clone)]
+pub struct Site {
+    pub bytes_per_s: f64,
+    pub rtt: Duration,
+    pub fates: Vec<(Time, Fate)>,
+    /// Files that it does not have, whatever the catalogue says.
+    pub lacks: Vec<FileId>,
+}
+
+impl Site {
+    pub fn new(bytes_per_s: f64, rtt: Duration) -> Self {
+        Self { bytes_per_s, rtt, fates: Vec::new(), lacks: Vec::new() }
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Told {
+    piece: PieceId,
+    file: FileId,
+    next: u64,
+    end: u64,
+}
+
+struct Server {
+    site: Site,
+    /// Orders on their way, with the time of their arrival.
+    coming: VecDeque<(Time, Order)>,
+    queue: VecDeque<Told>,
+    /// Bytes on their way back.
+    going: VecDeque<(Time, Going)>,
+    rate: f64,
+    is_gone: bool,
+    /// When the client hears of that.
+    noticed: Option<Time>,
+    /// Sent bytes of the front piece, not yet on their way.
+    fraction: f64,
+}
+
+enum Going {
+    Bytes(PieceId, Range<u64>, Part),
+    Lacks(PieceId),
+}
+
+/// Which part of a piece; the last one is heard of at once.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Part {
+    Middle,
+    Last,
+}
+
+/// How a job went.
+#[derive(Debug, Default)]
+pub struct Played {
+    pub seconds: f64,
+    pub wasted: u64,
+    pub orders: usize,
+    pub taken: usize,
+    pub twice: usize,
+    pub is_done: bool,
+    pub complete: BTreeMap<usize, u32>,
+    pub lost: usize,
+    /// Bytes that the plan counted as new.
+    pub counted: u64,
+}
+
+/// Plays a job to its end, or until nothing can happen any more.
+pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f64, ids: &[ServerId], bound_s: f64) -> Played {
+    let tick = tick(bound_s);
+    // Later than ten times slower servers need, and all patience.
+    let given_up_s = 100.0 * bound_s + 1000.0;
+    let files: usize = catalogue.files().count();
+    let mut plan = Plan::new(catalogue, settings);
+    let mut now = Time::ZERO;
+    let mut played = Played::default();
+    let mut servers: Vec<Server> = sites.iter().map(Server::new).collect();
+    for (site, id) in sites.iter().zip(ids) {
+        plan.handle_up(*id, ServerProfile::at(site.rtt), now);
+    }
+    let mut steps = 0u64;
+    loop {
+        for (at, server) in servers.iter_mut().enumerate() {
+            server.arrive(now, ids[at], &mut plan, &mut played);
+        }
+        while let Some(order) = plan.poll_order(now) {
+            played.orders += 1;
+            assert!(played.orders < 50 * (files + 10_000), "orders without end: {order:?}, {:?}", plan.status());
+            let (to, why) = match &order {
+                Order::Send { server, why, .. } => (server.index(), Some(*why)),
+                Order::Shorten { server, .. } => (server.index(), None),
+            };
+            played.taken += usize::from(matches!(why, Some(Why::Taken(_))));
+            played.twice += usize::from(matches!(why, Some(Why::Twice(_))));
+            let there = now + servers[to].site.rtt / 2;
+            servers[to].coming.push_back((there, order));
+        }
+        while let Some(event) = plan.poll_event() {
+            match event {
+                Event::Complete(file) => *played.complete.entry(file.index()).or_default() += 1,
+                Event::Lost(_) => played.lost += 1,
+            }
+        }
+        if plan.is_done() || plan.is_stuck() || now.as_secs_f64() > given_up_s {
+            break;
+        }
+        for server in &mut servers {
+            server.hear(now);
+        }
+        let shares = share(&servers, client);
+        let next =
+            servers.iter().zip(&shares).flat_map(|(server, share)| server.next(now, *share)).chain(plan.next_timeout(now)).min();
+        let ticks = now.as_nanos() / tick.as_nanos() as u64 + 1;
+        let next = next
+            .unwrap_or(Time::NEVER)
+            .min(Time::from_nanos(ticks * tick.as_nanos() as u64))
+            .max(now + Duration::from_nanos(100));
+        for (server, share) in servers.iter_mut().zip(&shares) {
+            server.send(*share, now, next, next.as_nanos() % tick.as_nanos() as u64 == 0);
+        }
+        now = next;
+        steps += 1;
+        assert!(steps < 20_000_000, "it does not end: {:?} of {files} files", plan.status());
+    }
+    let status = plan.status();
+    played.seconds = now.as_secs_f64();
+    played.wasted = status.wasted.as_u64();
+    played.is_done = plan.is_done();
+    played
+}
+
+impl Server {
+    fn new(site: &Site) -> Self {
+        Self {
+            rate: site.bytes_per_s,
+            site: site.clone(),
+            coming: VecDeque::new(),
+            queue: VecDeque::new(),
+            going: VecDeque::new(),
+            is_gone: false,
+            noticed: None,
+            fraction: 0.0,
+        }
+    }
+
+    /// What reaches the client.
+    fn arrive(&mut self, now: Time, id: ServerId, plan: &mut Plan, played: &mut Played) {
+        while self.going.front().is_some_and(|(then, _)| *then <= now) {
+            let Some((_, going)) = self.going.pop_front() else { break };
+            match going {
+                Going::Lacks(piece) => plan.handle_unfit(piece, now),
+                Going::Bytes(piece, range, _) => {
+                    played.counted += plan.handle_arrived(piece, range, now);
+                }
+            }
+        }
+        if self.noticed.is_some_and(|then| then <= now) {
+            self.noticed = None;
+            plan.handle_down(id, now);
+        }
+    }
+
+    /// What reaches the server.
+    fn hear(&mut self, now: Time) {
+        while self.coming.front().is_some_and(|(then, _)| *then <= now) {
+            match self.coming.pop_front() {
+                Some((_, Order::Send { piece, file, range, .. })) => {
+                    self.queue.push_back(Told { piece, file, next: range.start, end: range.end });
+                }
+                Some((_, Order::Shorten { piece, end, .. })) => {
+                    if let Some(told) = self.queue.iter_mut().find(|told| told.piece == piece) {
+                        told.end = told.end.min(end.max(told.next));
+                    }
+                    // What was under way of it is for nothing.
+                    if let Some(front) = self.queue.front().filter(|told| told.piece == piece) {
+                        self.fraction = self.fraction.min((front.end - front.next) as f64);
+                    }
+                    let is_over = |told: &Told| told.piece == piece && told.next >= told.end;
+                    self.queue.retain(|told| !is_over(told));
+                }
+                None => break,
+            }
+        }
+        while let Some(&(then, fate)) = self.site.fates.first() {
+            if then > now {
+                break;
+            }
+            self.site.fates.remove(0);
+            match fate {
+                Fate::Slows(factor) => self.rate *= factor,
+                Fate::Dies | Fate::FallsSilent => {
+                    self.is_gone = true;
+                    self.queue.clear();
+                    self.noticed = (fate == Fate::Dies).then(|| now + NOTICED);
+                }
+            }
+        }
+        if self.is_gone {
+            self.queue.clear();
+        }
+        // Empty files, and those that are not there, take no time to say so.
+        while let Some(told) = self.queue.front() {
+            let back = now + self.site.rtt / 2;
+            let going = if self.site.lacks.contains(&told.file) {
+                Going::Lacks(told.piece)
+            } else if told.next == told.end {
+                Going::Bytes(told.piece, told.next..told.end, Part::Last)
+            } else {
+                break;
+            };
+            self.going.push_back((back, going));
+            self.queue.pop_front();
+        }
+    }
+
+    /// When something happens here next.
+    fn next(&self, now: Time, share: f64) -> impl Iterator<Item = Time> {
+        let coming = self.coming.front().map(|(then, _)| *then);
+        let fate = self.site.fates.first().map(|(then, _)| *then);
+        let ends =
+            self.going.front().filter(|(_, going)| !matches!(going, Going::Bytes(_, _, Part::Middle))).map(|(then, _)| *then);
+        let sent = self.queue.front().filter(|_| share > 0.0).map(|told| {
+            let left = (told.end - told.next) as f64 - self.fraction;
+            now + Duration::from_secs_f64((left / share).max(1e-9))
+        });
+        [coming, ends, fate, self.noticed, sent].into_iter().flatten()
+    }
+
+    /// Sends for a while; what has been sent of a piece goes when it is over, or at a tick.
+    fn send(&mut self, share: f64, from: Time, to: Time, is_tick: bool) {
+        self.fraction += share * (to - from).as_secs_f64();
+        while let Some(told) = self.queue.front_mut() {
+            // Half a byte: what rounding has eaten.
+            let whole = ((self.fraction + 0.5) as u64).min(told.end - told.next);
+            if whole == 0 || (!is_tick && told.next + whole < told.end) {
+                break;
+            }
+            self.fraction -= whole as f64;
+            let range = told.next..told.next + whole;
+            told.next = range.end;
+            let part = if told.next < told.end { Part::Middle } else { Part::Last };
+            self.going.push_back((to + self.site.rtt / 2, Going::Bytes(told.piece, range, part)));
+            if told.next < told.end {
+                break;
+            }
+            self.queue.pop_front();
+        }
+        if self.queue.is_empty() {
+            self.fraction = 0.0;
+        }
+    }
+}
+
+/// Max-min shares of the client's link.
+fn share(servers: &[Server], client: f64) -> Vec<f64> {
+    let wants = |server: &Server| if server.queue.is_empty() { 0.0 } else { server.rate };
+    let mut wanted: Vec<f64> = servers.iter().map(wants).filter(|rate| *rate > 0.0).collect();
+    wanted.sort_by(f64::total_cmp);
+    let (mut left, mut level) = (client, f64::INFINITY);
+    for (at, rate) in wanted.iter().enumerate() {
+        let even = left / (wanted.len() - at) as f64;
+        if *rate > even {
+            level = even;
+            break;
+        }
+        left -= rate;
+    }
+    servers.iter().map(|server| wants(server).min(level)).collect()
+}
