@@ -21,7 +21,7 @@ impl Coverage {
         let before: u64 = touched.iter().map(|run| run.end - run.start).sum();
         let start = touched.first().map_or(range.start, |run| run.start.min(range.start));
         let end = touched.last().map_or(range.end, |run| run.end.max(range.end));
-        self.runs.splice(first..after, [start..end]);
+        self.runs.splice(first..after, std::iter::once(start..end));
         let fresh = (end - start) - before;
         self.total += fresh;
         fresh

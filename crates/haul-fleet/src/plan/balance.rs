@@ -41,7 +41,9 @@ pub(super) fn balance(catalogue: &Catalogue, work: &Work, servers: &[Server]) ->
                 *share /= seconds[*member].max(1e-9);
             }
             let all: f64 = mine.iter().sum();
-            mine.iter_mut().for_each(|share| *share /= all.max(f64::MIN_POSITIVE));
+            for share in mine {
+                *share /= all.max(f64::MIN_POSITIVE);
+            }
         }
         seconds = busy(&shares);
     }

@@ -1,6 +1,7 @@
 //! Who sends which part of which file.
 //!
 //! ```text
+//!   piece      a range that one server has been told
 //!   work       what nobody has been told to send, what has come
 //!   server     what each one has been told, how fast it is
 //!   balance    who would be busy for how long: what to begin with
@@ -14,6 +15,7 @@
 
 mod balance;
 mod endgame;
+mod piece;
 mod server;
 mod settings;
 mod work;
@@ -23,6 +25,8 @@ use std::ops::Range;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use self::piece::Piece;
+pub use self::piece::PieceId;
 use self::server::Server;
 pub use self::settings::{Policy, ServerProfile, Settings};
 use self::work::Work;
@@ -34,10 +38,6 @@ const LONGEST_S: f64 = 8.0;
 const REBALANCED: u64 = 8;
 /// .. or when a server's rate is so different from what the balance was made with.
 const CHANGED: f64 = 1.25;
-
-/// One range of one file that one server has been told to send.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PieceId(u64);
 
 /// Why a server is told to send something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,25 +115,6 @@ pub struct ServerStatus {
     pub delivered: Bytes,
     /// Bytes that it has been told to send and that have not come.
     pub in_flight: Bytes,
-}
-
-#[derive(Debug)]
-struct Piece {
-    server: ServerId,
-    file: FileId,
-    range: Range<u64>,
-    /// Bytes of it that have come from there.
-    arrived: u64,
-    /// Behind the last byte that has come from there.
-    reached: u64,
-    /// Somebody else has been told to send the rest of it as well.
-    is_doubled: bool,
-}
-
-impl Piece {
-    fn outstanding(&self) -> u64 {
-        (self.range.end - self.range.start).saturating_sub(self.arrived)
-    }
 }
 
 /// The plan of one job: see [the crate's page](crate).
@@ -552,7 +533,9 @@ impl Plan {
     fn feed_dealt(&mut self, at: usize) -> bool {
         if !std::mem::replace(&mut self.is_dealt, true) {
             let files: Vec<FileId> = self.catalogue.files().collect();
-            files.into_iter().for_each(|file| self.deal(file));
+            for file in files {
+                self.deal(file);
+            }
         }
         while let Some(file) = self.servers[at].dealt.pop_front() {
             if let Some(range) = self.work.take_whole(&self.catalogue, file) {

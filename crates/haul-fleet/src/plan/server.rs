@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use haul_units::Time;
 
-use super::PieceId;
+use super::piece::PieceId;
 use super::settings::ServerProfile;
-use crate::catalogue::SetId;
+use crate::catalogue::{FileId, SetId};
 
 /// A server that nobody has measured is taken for one of 1 Gbit/s, the lower end of what haul is made for: too much is mended by taking
 /// from it, too little would leave it without work for a round trip.
@@ -47,7 +47,7 @@ pub(super) struct Server {
     /// Number of the balance that `order` was made after.
     pub ordered_at: u64,
     /// Whole files dealt to it beforehand (round robin).
-    pub dealt: VecDeque<crate::FileId>,
+    pub dealt: VecDeque<FileId>,
     /// Nothing could be taken from anybody: not tried again before.
     pub retry: Time,
     /// Bytes per second.

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
-use super::PieceId;
+use super::piece::PieceId;
 use crate::catalogue::{Catalogue, FileId, SetId};
 use crate::coverage::Coverage;
 

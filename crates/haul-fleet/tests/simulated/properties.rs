@@ -150,7 +150,9 @@ proptest! {
                 sites[at].fates.push((then, fate));
             }
         }
-        sites.iter_mut().for_each(|site| site.fates.sort_by_key(|(then, _)| *then));
+        for site in &mut sites {
+            site.fates.sort_by_key(|(then, _)| *then);
+        }
         let (catalogue, _) = job.catalogue();
         let files: Vec<FileId> = catalogue.files().collect();
         for (at, file) in lacks {
