@@ -185,7 +185,7 @@ impl Connector {
         loop {
             match self.to_daemon(host) {
                 Err(ReachError::NoAnswer(_)) if clock::now() < deadline && !self.cancel.is_cancelled() => {
-                    thread::park_timeout(LOOK)
+                    thread::park_timeout(LOOK);
                 }
                 result => return result,
             }
@@ -248,7 +248,7 @@ impl Connector {
                 (Lost::Other(error), Some((host, key))) if error.is_key_refused() => {
                     ReachError::KeyRefused { host: host.clone(), key: *key }
                 }
-                (Lost::Other(source), _) => ReachError::Connect { host: host.to_string(), source },
+                (Lost::Other(error), _) => ReachError::Connect { host: host.to_string(), source: error.into() },
             })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
         Ok(Connected {

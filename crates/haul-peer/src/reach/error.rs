@@ -27,10 +27,10 @@ pub enum ReachError {
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// This side cannot open a connection.
-    #[error("{}", chain(source))]
+    #[error("{}", chain(&**source))]
     Opening {
         /// Why.
-        source: ConnectError,
+        source: Box<ConnectError>,
     },
     /// The user wants an end.
     #[error("interrupted")]
@@ -54,12 +54,12 @@ pub enum ReachError {
     #[error("{0}")]
     NoAnswer(Unanswered),
     /// Something came back, and it was no connection.
-    #[error("{host}: {}", chain(source))]
+    #[error("{host}: {}", chain(&**source))]
     Connect {
         /// The host, with its port.
         host: String,
         /// Why.
-        source: ConnectError,
+        source: Box<ConnectError>,
     },
     /// At the far side's port somebody else answers than ssh has named.
     #[error("{host}: somebody else answers over UDP")]

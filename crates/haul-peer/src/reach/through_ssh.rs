@@ -31,7 +31,7 @@ impl Connector {
         });
         let mut config = ClientConfig { identity: Some(identity), ..self.config(&judge) };
         config.transport.keep_alive = Some(KEEP_ALIVE);
-        let opening = Opening::new(config.clone()).map_err(|source| ReachError::Opening { source })?;
+        let opening = Opening::new(config.clone()).map_err(|error| ReachError::Opening { source: error.into() })?;
         // While ssh logs in.
         let resolved = thread::spawn({
             let (command, given) = (command.clone(), host.host.to_string_lossy().into_owned());
@@ -59,7 +59,7 @@ impl Connector {
             Lost::NoAddress => ReachError::NoAddress { host: host.to_string() },
             Lost::NoAnswer => ReachError::NoAnswer(no_answer.clone()),
             Lost::Interrupted => ReachError::Interrupted,
-            Lost::Other(source) => ReachError::Connect { host: what, source },
+            Lost::Other(error) => ReachError::Connect { host: what, source: error.into() },
         })?;
         tracing::debug!(%host, carried = is_carried, "connected");
         let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
