@@ -15,6 +15,8 @@ use crate::output;
 
 const KEYLOG: &str = "HAUL_KEYLOG";
 const TRACE: &str = "HAUL_TRACE";
+/// Rights of everybody but the owner.
+const OTHERS: u32 = 0o077;
 
 /// Starts what the environment asks for; before any connection is made.
 pub fn start() -> Result<(), Failure> {
@@ -52,7 +54,7 @@ fn open(path: &Path) -> io::Result<File> {
 fn private(file: File) -> io::Result<File> {
     let meta = file.metadata()?;
     let ours = meta.uid() == rustix::process::geteuid().as_raw();
-    if meta.is_file() && ours && meta.mode() & 0o077 == 0 {
+    if meta.is_file() && ours && meta.mode() & OTHERS == 0 {
         Ok(file)
     } else {
         Err(io::Error::new(io::ErrorKind::PermissionDenied, "others can read it, or it is no file of this user"))

@@ -34,7 +34,7 @@ pub enum CaptureError {
 }
 
 /// A capture in memory.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Capture<'a> {
     records: &'a [u8],
     big_endian: bool,

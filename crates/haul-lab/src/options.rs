@@ -160,7 +160,8 @@ impl LinkChanges {
     /// A link that is like `link` but for these; or why that is none.
     pub fn apply(&self, link: &LinkOptions) -> Result<LinkOptions, LinkError> {
         // One by one is no burst, but neither is less than that.
-        let burst_loss = self.burst_loss.or(link.burst_loss).filter(|mean| *mean != 1.0);
+        let is_one = |mean: f64| (mean - 1.0).abs() < f64::EPSILON;
+        let burst_loss = self.burst_loss.or(link.burst_loss).filter(|mean| !is_one(*mean));
         let link = LinkOptions {
             rate: self.rate.unwrap_or(link.rate),
             back_rate: self.back_rate.or(link.back_rate),

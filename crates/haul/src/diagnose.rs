@@ -107,9 +107,12 @@ fn entry(now: Time, id: u32, event: &str, stats: &Stats) -> String {
     number("held_bytes", stats.held.as_u64());
     number("streams", stats.streams as u64);
     number("paths", stats.paths as u64);
-    let bandwidth = controller.bandwidth.map(|rate| rate.as_bps());
-    bandwidth.into_iter().for_each(|bps| number("bandwidth_bps", bps));
-    controller.ssthresh.into_iter().for_each(|bytes| number("ssthresh_bytes", bytes.as_u64()));
+    if let Some(bandwidth) = controller.bandwidth {
+        number("bandwidth_bps", bandwidth.as_bps());
+    }
+    if let Some(ssthresh) = controller.ssthresh {
+        number("ssthresh_bytes", ssthresh.as_u64());
+    }
     let mut seconds = |name: &str, value: Duration| {
         let _ = write!(text, ",\"{name}\":{:.6}", value.as_secs_f64());
     };

@@ -54,12 +54,11 @@ fn line(at: f64, datagram: &Datagram<'_>, packet: &[u8], inspectors: &[Inspector
     let mut text = format!("{at:12.6} {} > {} ", datagram.from, datagram.to);
     let opened = inspectors.iter().find_map(|inspector| inspector.open(packet));
     let is_handshake = packet.first().is_some_and(|first| first & 0x80 != 0);
-    match (Header::parse(packet), opened) {
-        (Some(header), opened) => shown(&mut text, &header, packet.len(), opened.as_ref()),
-        (None, _) => {
-            let what = if is_handshake { "handshake" } else { "something else" };
-            let _ = write!(text, "{what}, {} bytes", packet.len());
-        }
+    if let Some(header) = Header::parse(packet) {
+        shown(&mut text, &header, packet.len(), opened.as_ref());
+    } else {
+        let what = if is_handshake { "handshake" } else { "something else" };
+        let _ = write!(text, "{what}, {} bytes", packet.len());
     }
     text.push('\n');
     text
