@@ -37,8 +37,7 @@ impl Connector {
             let (command, given) = (command.clone(), host.host.to_string_lossy().into_owned());
             move || resolve(&ssh_names(&command, &given))
         });
-        let (ssh, remote) =
-            SshSession::start(&command, &host.to_string(), &self.hello(client, &opening), &*self.tell, &self.cancel)?;
+        let (ssh, remote) = self.log_in(&command, host, &self.hello(client, &opening))?;
         let unclear = || SshError::Unclear { host: host.to_string() };
         let key: Fingerprint = remote.server.parse().map_err(|_| unclear())?;
         server.get_or_init(|| key);
@@ -75,6 +74,18 @@ impl Connector {
             no_answer,
             key_refused: None,
         })
+    }
+
+    /// Starts ssh; once more where this host got another address meanwhile, as one does that changes the network.
+    fn log_in(&self, command: &SshCommand, host: &SshHost, hello: &ClientHello) -> Result<(SshSession, RemoteHello), SshError> {
+        let start = || SshSession::start(command, &host.to_string(), hello, &*self.tell, &self.cancel);
+        match start() {
+            Err(SshError::CutOff { .. }) => {
+                tracing::debug!(%host, "this host's address has changed: ssh is started again");
+                start()
+            }
+            started => started,
+        }
     }
 
     fn hello(&self, client: Fingerprint, opening: &Opening) -> ClientHello {

@@ -21,6 +21,12 @@ pub enum SshError {
     /// The user wants an end.
     #[error("interrupted")]
     Interrupted,
+    /// This host lost the address that ssh had connected from before the far side said anything.
+    #[error("{host}: this host's address changed while ssh logged in")]
+    CutOff {
+        /// The host.
+        host: String,
+    },
     /// ssh ended before the far side said anything.
     #[error("{host}: {ended}")]
     NoAnswer {

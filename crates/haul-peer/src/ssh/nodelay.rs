@@ -1,11 +1,14 @@
-//! Spares ssh the round trips of Nagle's algorithm while it logs in, and looks how long they are.
+//! Spares ssh the round trips of Nagle's algorithm while it logs in, looks how long they are, and whether its connection is dead.
 //!
 //! OpenSSH sets `TCP_NODELAY` only once a channel is open. Twice before that it writes two small packets one after the other (new keys and the service request; the channel and
 //! "no more sessions"), and the kernel holds the second back until the first is acknowledged: a round trip each. What the server writes waits in the same way for this side's delayed
 //! acknowledgements, 40 ms each. Linux lets a process reach the sockets of its child (`pidfd_getfd`), where both can be set; where it does not, nothing changes. Nor where the connection is not the child's own: through a jump host or a wrapper it is a grandchild's.
+//!
+//! A connection whose own address this host has lost is dead, and nobody tells: ssh would wait for a quarter of an hour.
 
 use std::fs;
 use std::io;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::Child;
 use std::sync::Arc;
@@ -14,13 +17,17 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use rustix::net::getsockname;
 use rustix::net::sockopt::{set_tcp_nodelay, set_tcp_quickack};
 use rustix::process::{Pid, PidfdFlags, PidfdGetfdFlags, pidfd_getfd, pidfd_open};
 
+use crate::clock;
 use crate::tcp_info::TcpInfo;
 
 /// How often it is done: ssh may try several addresses, and the kernel goes back to delaying acknowledgements by itself.
 const INTERVAL: Duration = Duration::from_millis(10);
+/// So long an address must have been away: one that is taken away and given back, as some do that renew a lease, kills nothing.
+const AWAY: Duration = Duration::from_secs(1);
 
 /// Keeps a child's TCP connections prompt until dropped.
 #[derive(Debug)]
@@ -28,20 +35,28 @@ pub struct NoDelay {
     over: Arc<AtomicBool>,
     /// Smallest round-trip time seen, in microseconds; 0 for none.
     rtt_us: Arc<AtomicU64>,
+    /// The newest connection has lost its address.
+    cut_off: Arc<AtomicBool>,
 }
 
 impl NoDelay {
     /// Begins. The child is not waited for before this is dropped, so its number stays its own.
     pub fn of(child: &Child) -> Self {
-        let (over, rtt_us) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (over, rtt_us, cut_off) =
+            (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let pid = Pid::from_child(child);
         if let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) {
-            let (over, rtt_us) = (Arc::clone(&over), Arc::clone(&rtt_us));
+            let (over, rtt_us, cut_off) = (Arc::clone(&over), Arc::clone(&rtt_us), Arc::clone(&cut_off));
             thread::spawn(move || {
+                let mut away_since = None;
                 // Who may not look is not to try again: some systems log each attempt.
                 while !over.load(Ordering::Relaxed)
                     && let Ok(sockets) = sockets(pid, &process)
                 {
+                    // It has none before it connects.
+                    let is_away = sockets.iter().any(has_lost_its_address);
+                    away_since = is_away.then(|| away_since.unwrap_or_else(clock::now));
+                    cut_off.store(away_since.is_some_and(|since| clock::now() - since >= AWAY), Ordering::Relaxed);
                     for socket in sockets {
                         // Sockets of another kind have no such option.
                         let _ = set_tcp_nodelay(&socket, true).and_then(|()| set_tcp_quickack(&socket, true));
@@ -53,7 +68,12 @@ impl NoDelay {
                 }
             });
         }
-        Self { over, rtt_us }
+        Self { over, rtt_us, cut_off }
+    }
+
+    /// Whether the child's connection is known to be dead: this host has lost the address that it was made from.
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Relaxed)
     }
 
     /// Round-trip time of the child's newest connection, if it could be looked at.
@@ -66,6 +86,14 @@ impl Drop for NoDelay {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
     }
+}
+
+/// Whether a socket is bound to an address that this host has not got.
+fn has_lost_its_address(socket: &OwnedFd) -> bool {
+    // Sockets of another kind have no such name; nor has one that is not connected.
+    let Some(own) = getsockname(socket).ok().and_then(|own| SocketAddr::try_from(own).ok()) else { return false };
+    !own.ip().is_unspecified()
+        && UdpSocket::bind(SocketAddr::new(own.ip(), 0)).is_err_and(|error| error.kind() == io::ErrorKind::AddrNotAvailable)
 }
 
 /// The sockets that a process has open, if they may be had.

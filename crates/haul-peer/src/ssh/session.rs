@@ -69,7 +69,7 @@ impl SshSession {
         let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
         let mut session =
             Self { child, stdin: Some(stdin), left: false, ended: None, rtt: None, said, stdout: None, hurry: cancel.clone() };
-        let answer = session.await_answer(BufReader::new(stdout))?;
+        let answer = session.await_answer(BufReader::new(stdout), &prompt, host)?;
         session.rtt = prompt.rtt();
         drop(prompt);
         match answer {
@@ -89,7 +89,12 @@ impl SshSession {
     }
 
     /// Waits for the far side's line: as long as a login may take, but no longer than the user wants.
-    fn await_answer(&mut self, mut stdout: BufReader<ChildStdout>) -> Result<Result<RemoteAnswer, AnswerError>, SshError> {
+    fn await_answer(
+        &mut self,
+        mut stdout: BufReader<ChildStdout>,
+        connection: &NoDelay,
+        host: &str,
+    ) -> Result<Result<RemoteAnswer, AnswerError>, SshError> {
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
             let answer = find_answer(&mut stdout);
@@ -105,6 +110,10 @@ impl SshSession {
                     // It does not look at its input while it logs in.
                     let _ = self.child.kill();
                     return Err(SshError::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) if connection.is_cut_off() => {
+                    let _ = self.child.kill();
+                    return Err(SshError::CutOff { host: host.to_owned() });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(SshError::Lost),
