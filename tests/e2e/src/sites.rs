@@ -19,6 +19,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::net::{Host, PREFIX, ip, must, remove, set_in};
 use crate::room::Room;
 use crate::sshd::{PORT, Sshd};
+use crate::tmpfs::SharedMounts;
 
 /// Sites, their links and the hub; all vanish with this value.
 pub struct Sites {
@@ -26,6 +27,8 @@ pub struct Sites {
     hub: Host,
     wans: Vec<Wan>,
     inner: Vec<String>,
+    /// Ends before the scratch directory does.
+    _mounts: SharedMounts,
     room: Room,
 }
 
@@ -38,7 +41,8 @@ impl Sites {
         ip(&["netns", "add", &hub.namespace]);
         ip(&["-n", &hub.namespace, "link", "set", "lo", "up"]);
         set_in(&hub.namespace, "net/ipv4/ip_forward", "1");
-        let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), inner: Vec::new(), room };
+        let mounts = SharedMounts::below(room.path());
+        let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), inner: Vec::new(), _mounts: mounts, room };
         for (index, link) in links.iter().enumerate() {
             made.add(index + 1, link, &id);
         }

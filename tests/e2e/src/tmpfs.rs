@@ -1,4 +1,4 @@
-//! A small disk, to fill up.
+//! A small disk, to fill up, and who sees it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,6 +37,25 @@ impl Tmpfs {
 }
 
 impl Drop for Tmpfs {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// A directory below which every program sees what is mounted after it was started. `ip netns exec` gives each one mounts of its own, and those
+/// hear only of what is below a shared mount.
+pub struct SharedMounts(PathBuf);
+
+impl SharedMounts {
+    /// Makes a directory one.
+    pub fn below(dir: &Path) -> Self {
+        let status = Command::new("mount").args(["--bind", "--make-shared"]).args([dir, dir]).status();
+        assert!(status.expect("mount(8)").success(), "mounting {} on itself", dir.display());
+        Self(dir.to_owned())
+    }
+}
+
+impl Drop for SharedMounts {
     fn drop(&mut self) {
         let _ = Command::new("umount").arg("-l").arg(&self.0).status();
     }

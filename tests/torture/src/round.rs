@@ -73,6 +73,7 @@ pub fn run(field: &mut Field, journal: &Journal, number: u64, random: &mut Rando
     };
     let before = field.offered_bytes();
     let (mut runs, mut kills) = (0, 0);
+    let mut is_short = small.is_some();
     loop {
         runs += 1;
         let mut copy = field.copy(&from, &to);
@@ -87,12 +88,14 @@ pub fn run(field: &mut Field, journal: &Journal, number: u64, random: &mut Rando
         assert!(!finished.stderr.contains("panicked at"), "{finished}");
         assert!(matches!(finished.code, None | Some(0..=2)), "{finished}");
         if finished.code == Some(0) {
+            assert!(!is_short, "it was copied to a disk that has not the room for it: {finished}");
             break;
         }
         assert!(runs < RUNS_MAX, "not done after {runs} runs: {finished}");
         if small.is_some() && finished.code.is_some() {
             journal.note("the disk is made large");
             field.enlarge_disk();
+            is_short = false;
         }
         field.start_daemon();
     }
