@@ -64,7 +64,7 @@ fn a_new_address_in_the_middle_does_not_stop_the_copy() {
 /// The far side is slow to answer, and meanwhile ssh's connection dies without a word.
 #[test]
 fn another_network_while_ssh_logs_in_does_not_stop_the_copy() {
-    let Some(mut lab) = Lab::open() else { return };
+    let Some(lab) = Lab::open() else { return };
     let (source, there) = (lab.place("source"), lab.place("there"));
     tree::write_random(&source.join("file"), 1 << 20, &mut Random::seeded(64));
     let (slow, begun) = (lab.place("bin").join("slow-haul"), lab.place("begun").join("mark"));

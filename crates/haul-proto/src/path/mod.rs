@@ -463,7 +463,7 @@ impl Path {
 
     /// Everything in flight is taken for lost.
     pub fn lose_all(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
-        let lost = self.loss.lose_all(&mut self.sent, on_lost);
+        let lost = LossDetector::lose_all(&mut self.sent, on_lost);
         let frames = self.on_lost(now, lost, true);
         if self.mtu.on_silence(now) {
             self.controller.on_mtu(Bytes(self.mtu.current().into()));

@@ -155,7 +155,7 @@ impl LossDetector {
     }
 
     /// Takes everything in flight for lost.
-    pub fn lose_all(&mut self, ring: &mut SentRing, on_data: impl FnMut(StreamId, u64, u64, bool)) -> Lost {
+    pub fn lose_all(ring: &mut SentRing, on_data: impl FnMut(StreamId, u64, u64, bool)) -> Lost {
         collect(ring, |_| true, on_data)
     }
 }
