@@ -176,8 +176,8 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn import(&self, name: String) -> Option<Import> {
-        Some(Import { name, public: self.public, restricted: self.restricted })
+    fn import(&self, name: String) -> Import {
+        Import { name, public: self.public, restricted: self.restricted }
     }
 
     /// Reads the tree from `at`, adds its leaves to `found` and returns where it ends.
@@ -202,12 +202,12 @@ impl Tree<'_> {
                     at += 1;
                     if is(at, "as") {
                         let name = self.tokens.get(at + 1).map_or("_", |name| name.text).to_owned();
-                        found.push(token.named(path, self.import(name)));
+                        found.push(token.named(path, Some(self.import(name))));
                         return at + 2;
                     }
                     if !is(at, "::") {
                         let name = path.rsplit("::").next().unwrap_or_default().to_owned();
-                        found.push(token.named(path, self.import(name)));
+                        found.push(token.named(path, Some(self.import(name))));
                         return at;
                     }
                 }

@@ -64,7 +64,7 @@ fn a_new_address_in_the_middle_does_not_stop_the_copy() {
 /// The far side is slow to answer, and meanwhile ssh's connection dies without a word.
 #[test]
 fn another_network_while_ssh_logs_in_does_not_stop_the_copy() {
-    let Some(lab) = Lab::open() else { return };
+    let Some(mut lab) = Lab::open() else { return };
     let (source, there) = (lab.place("source"), lab.place("there"));
     tree::write_random(&source.join("file"), 1 << 20, &mut Random::seeded(64));
     let (slow, begun) = (lab.place("bin").join("slow-haul"), lab.place("begun").join("mark"));
@@ -72,8 +72,7 @@ fn another_network_while_ssh_logs_in_does_not_stop_the_copy() {
     let script = format!("#!/bin/sh\nif mkdir '{}' 2>/dev/null; then exec sleep 600; fi\nexec haul \"$@\"\n", begun.display());
     std::fs::write(&slow, script).expect("writing a script");
     std::fs::set_permissions(&slow, PermissionsExt::from_mode(0o755)).expect("making it a program");
-    let mut running =
-        Running::start(lab.cp([OsString::from("--remote-haul"), slow.into(), source.join("file").into(), far(&there)]));
+    let running = Running::start(lab.cp([OsString::from("--remote-haul"), slow.into(), source.join("file").into(), far(&there)]));
     assert!(eventually(Duration::from_secs(30), || begun.exists()), "ssh has not started the far side");
     lab.replug_near(0);
     running.wait(Duration::from_secs(60)).expect(0);
