@@ -220,6 +220,7 @@ fn rsync_works_as_over_ssh() {
     let missing = rsync(&lab, &["-a".as_ref(), "far:/no/such/place".as_ref(), target.as_ref()]).expect(23);
     assert!(missing.stderr.contains("No such file"), "{missing}");
     let nobody = rsync(&lab, &["-a".as_ref(), "nobody.invalid:/x".as_ref(), target.as_ref()]);
-    assert_eq!(nobody.code, Some(255), "{nobody}");
+    // 255 is its shell's; rsync looks for that only once, and says 12 where the shell has closed its output and not quite ended.
+    assert!(matches!(nobody.code, Some(255 | 12)) && nobody.stderr.contains("ssh could not log in"), "{nobody}");
     lab.assert_no_process_left(Duration::from_secs(10));
 }
