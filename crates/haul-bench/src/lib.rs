@@ -2,7 +2,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | [`bench`] | rows of paths and work, the tools that take turns, what arrived, and whether haul reached its goals |
+//! | [`bench`](mod@bench) | rows of paths and work, the tools that take turns, what arrived, and whether haul reached its goals |
 //! | [`experiment`] | each reproduces a figure, in simulation and on real sockets, and says what came out |
 //! | [`plot`] | charts as SVG and PNG |
 //!

@@ -1,6 +1,6 @@
 //! The audit log of a listener: who came, with which key, from where, for what, how much it was, and how it ended.
 //!
-//! One line of JSON an event, or one entry of systemd's journal; the fields are those of [`Entry`]. What a peer chose (paths, reasons) is a [`PeerText`] before it is a field, so it is
+//! One line of JSON an event, or one entry of systemd's journal; the fields are those of [`Entry`]. What a peer chose (paths, reasons) is a [`PeerText`](haul_units::PeerText) before it is a field, so it is
 //! bounded and on one line whatever it holds, and JSON's own escapes are the second fence.
 //!
 //! A line that cannot be written is lost, and the service goes on: a daemon that stopped would be stopped by whoever can fill the disk, any client with a writable root among them. The
