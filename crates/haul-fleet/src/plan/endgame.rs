@@ -11,7 +11,7 @@ use haul_units::Time;
 
 use super::server::Server;
 use super::{Order, PieceId, Plan, Why};
-use crate::catalogue::ServerId;
+use crate::catalogue::{FileId, ServerId};
 
 /// A second sending must be expected in two thirds of the time of the first, or it is not worth the bytes.
 const SOONER: f64 = 1.5;
@@ -112,10 +112,7 @@ impl Plan {
                 self.drop_piece(piece, heard);
             }
         }
-        // What came out of order stays with what has come.
-        let gaps = self.work.begun(file).map(|begun| begun.coverage.missing(&range)).unwrap_or_default();
-        let gaps = if range.is_empty() { vec![range] } else { gaps };
-        for gap in gaps {
+        for gap in self.still_missing(file, range) {
             self.send(thief, file, gap, Why::Taken(victim));
         }
     }
@@ -125,12 +122,12 @@ impl Plan {
         let me = ServerId(at as u16);
         let mine = &self.servers[at];
         let mut latest: Option<(f64, PieceId)> = None;
-        for (other, theirs) in self.servers.iter().enumerate().filter(|(other, theirs)| *other != at && theirs.is_usable()) {
+        for (_, theirs) in self.servers.iter().enumerate().filter(|(other, theirs)| *other != at && theirs.is_usable()) {
             let mut before = 0;
             for piece in &theirs.pieces {
                 let known = &self.pieces[piece];
                 before += known.outstanding();
-                if known.is_doubled || other == at || !self.catalogue.holders(known.file).contains(&me) {
+                if known.is_doubled || !self.catalogue.holders(known.file).contains(&me) {
                     continue;
                 }
                 let there_s = before as f64 / theirs.rate();
@@ -144,9 +141,7 @@ impl Plan {
         let known = self.pieces.get_mut(&piece).expect("found above");
         known.is_doubled = true;
         let (file, range, first) = (known.file, known.range.clone(), known.server);
-        let gaps = self.work.begun(file).map(|begun| begun.coverage.missing(&range)).unwrap_or_default();
-        let gaps = if range.is_empty() { vec![range] } else { gaps };
-        for gap in gaps {
+        for gap in self.still_missing(file, range) {
             self.send(me, file, gap, Why::Twice(first));
             let own = PieceId(self.next_piece - 1);
             if let Some(known) = self.pieces.get_mut(&own) {
@@ -155,5 +150,13 @@ impl Plan {
             }
         }
         true
+    }
+
+    /// What of a range has not come, for what came out of order need not come again. An empty file's range is missing until it has.
+    fn still_missing(&self, file: FileId, range: Range<u64>) -> Vec<Range<u64>> {
+        if range.is_empty() {
+            return vec![range];
+        }
+        self.work.begun(file).map(|begun| begun.coverage.missing(&range)).unwrap_or_default()
     }
 }

@@ -295,8 +295,8 @@ impl Plan {
         !self.is_done()
             && self.orders.is_empty()
             && self.pieces.is_empty()
-            && !self.servers.iter().enumerate().any(|(at, server)| {
-                server.is_up && (!server.dealt.is_empty() || self.servers[at].sets.iter().any(|set| self.work.has_work(*set)))
+            && !self.servers.iter().any(|server| {
+                server.is_up && (!server.dealt.is_empty() || server.sets.iter().any(|set| self.work.has_work(*set)))
             })
     }
 

@@ -172,7 +172,7 @@ impl Work {
             return false;
         }
         let was_open = !begun.unassigned.is_empty();
-        let bytes: u64 = back.iter().map(|gap| gap.end - gap.start).sum();
+        let bytes = length(&back);
         begun.unassigned.extend(back);
         begun.unassigned.sort_unstable_by_key(|gap| gap.start);
         let group = &mut self.groups[catalogue.set(file).0 as usize];
@@ -193,9 +193,7 @@ impl Work {
         }
         let (bytes, is_ready) = match (self.states[file.index()], self.begun.get(&file)) {
             (State::Waiting, _) => (catalogue.size(file).as_u64(), true),
-            (State::Begun, Some(begun)) => {
-                (begun.unassigned.iter().map(|gap| gap.end - gap.start).sum(), !begun.unassigned.is_empty())
-            }
+            (State::Begun, Some(begun)) => (length(&begun.unassigned), !begun.unassigned.is_empty()),
             _ => (0, false),
         };
         if !is_ready {
@@ -227,7 +225,7 @@ impl Work {
         self.files_left -= 1;
         if !begun.unassigned.is_empty() {
             // It came all the same: from somebody who had been taken for dead.
-            let bytes: u64 = begun.unassigned.iter().map(|gap| gap.end - gap.start).sum();
+            let bytes = length(&begun.unassigned);
             let group = self.group_mut(catalogue.set(file));
             group.ready -= 1;
             group.pending -= bytes;
@@ -242,9 +240,9 @@ impl Work {
         if !begun.unassigned.iter().any(|gap| gap.start < range.end && range.start < gap.end) {
             return;
         }
-        let before: u64 = begun.unassigned.iter().map(|gap| gap.end - gap.start).sum();
+        let before = length(&begun.unassigned);
         begun.unassigned = begun.unassigned.iter().flat_map(|gap| begun.coverage.missing(gap)).collect();
-        let after: u64 = begun.unassigned.iter().map(|gap| gap.end - gap.start).sum();
+        let after = length(&begun.unassigned);
         let is_exhausted = begun.unassigned.is_empty();
         let group = self.group_mut(catalogue.set(file));
         group.pending -= before - after;
@@ -259,4 +257,9 @@ impl Work {
     fn group_mut(&mut self, set: SetId) -> &mut Group {
         &mut self.groups[set.0 as usize]
     }
+}
+
+/// Bytes of ranges that are apart from each other.
+fn length(ranges: &[Range<u64>]) -> u64 {
+    ranges.iter().map(|range| range.end - range.start).sum()
 }
