@@ -79,6 +79,7 @@
 //! [`Connector::cancel`] ends whatever it waits for within 50 ms, ssh included, and shortens the wait for ssh's end. A program that starts ssh by [`spawn`] may be killed: the kernel ends what it has started.
 
 mod allocator;
+mod chain;
 mod clock;
 mod control;
 mod far;
@@ -101,6 +102,7 @@ mod target;
 mod tcp_info;
 mod tell;
 
+pub use chain::chain;
 pub use control::{ControlOut, Farewell};
 pub use far::{FarSide, FarSideError};
 pub use greeting::{Refusal, RepliedStream, Reply, from_line, to_line};

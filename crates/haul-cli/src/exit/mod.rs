@@ -11,6 +11,8 @@ mod tunnel;
 use std::fmt;
 use std::process::ExitCode;
 
+pub use haul_peer::chain;
+
 pub use peer::{SAME_VERSION, explained, refused};
 
 /// The status that a command ends with.
@@ -79,20 +81,6 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-/// An error and its causes, each said once.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
-}
 
 #[cfg(test)]
 mod tests {

@@ -1,6 +1,5 @@
 //! Why there is no connection with a host, by who is at fault.
 
-use std::error::Error as StdError;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,6 +8,7 @@ use haul::{ConnectError, Fingerprint};
 use thiserror::Error;
 
 use super::NO_ANSWER;
+use crate::chain::chain;
 use crate::keys::KeysError;
 use crate::operand::DaemonHost;
 use crate::ssh::SshError;
@@ -159,18 +159,4 @@ pub enum Listener {
 
 fn listed(addresses: &[IpAddr]) -> String {
     addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ")
-}
-
-/// An error and its causes, each said once.
-fn chain(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }
