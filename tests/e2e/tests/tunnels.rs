@@ -222,5 +222,8 @@ fn rsync_works_as_over_ssh() {
     let nobody = rsync(&lab, &["-a".as_ref(), "nobody.invalid:/x".as_ref(), target.as_ref()]);
     // 255 is its shell's; rsync looks for that only once, and says 12 where the shell has closed its output and not quite ended.
     assert!(matches!(nobody.code, Some(255 | 12)) && nobody.stderr.contains("ssh could not log in"), "{nobody}");
+    let mut shell = lab.haul(&lab.near);
+    shell.args(["rsh", "-F"]).arg(lab.ssh_config()).args(["nobody.invalid", "true"]);
+    Running::start(shell).wait(PATIENCE).expect(255);
     lab.assert_no_process_left(Duration::from_secs(10));
 }
