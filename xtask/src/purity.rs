@@ -9,7 +9,11 @@ use crate::workspace::Workspace;
 
 const PURE: &[&str] = &[
     "crates/haul-cc/",
-    "crates/haul-fleet/",
+    "crates/haul-fleet/src/catalogue.rs",
+    "crates/haul-fleet/src/coverage.rs",
+    "crates/haul-fleet/src/placement",
+    "crates/haul-fleet/src/plan/",
+    "crates/haul-fleet/tests/simulated/",
     "crates/haul-proto/",
     "crates/haul-scenarios/",
     "crates/haul-sim/",

@@ -35,7 +35,11 @@
 
 mod catalogue;
 mod coverage;
+mod member;
+mod observe;
 mod plan;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
+pub use member::Member;
+pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};

@@ -1,0 +1,44 @@
+//! One server of a fleet, as a job sees it.
+
+use std::fmt;
+
+use haul::Connection;
+use haul_peer::Connected;
+use haul_units::BitRate;
+
+/// A server that is connected and waits for a job. At the other end is what serves copies: `haul remote`, `haul serve`, or a member that was started and has called back.
+pub struct Member {
+    /// What its user calls it.
+    pub name: String,
+    /// Carries one job.
+    pub connection: Connection,
+    /// No more than this is asked of it.
+    pub limit: Option<BitRate>,
+    /// What must live as long, such as its ssh.
+    pub(crate) keep: Option<Connected>,
+}
+
+impl Member {
+    /// A server that a [`Connector`](haul_peer::Connector) has reached.
+    pub fn reached(name: impl Into<String>, connected: Connected) -> Self {
+        Self { name: name.into(), connection: connected.connection.clone(), limit: None, keep: Some(connected) }
+    }
+
+    /// A server that has called back.
+    pub fn called_back(name: impl Into<String>, connection: Connection) -> Self {
+        Self { name: name.into(), connection, limit: None, keep: None }
+    }
+
+    /// Lets it end, once its work is done.
+    pub fn part(self) {
+        if let Some(connected) = self.keep {
+            connected.end();
+        }
+    }
+}
+
+impl fmt::Debug for Member {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Member").field("name", &self.name).field("limit", &self.limit).finish_non_exhaustive()
+    }
+}
