@@ -35,11 +35,13 @@
 
 mod catalogue;
 mod coverage;
+mod get;
 mod member;
 mod observe;
 mod plan;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
+pub use get::{GetError, GetJob};
 pub use member::Member;
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};

@@ -87,6 +87,15 @@ pub enum JobEvent<'a> {
         /// Which bytes of it.
         range: Range<u64>,
     },
+    /// A member cannot give a file that it said it has: it is gone there, or has changed, or what came of it was damaged. Others that have it are asked.
+    Unfit {
+        /// Which.
+        member: &'a str,
+        /// The file.
+        path: &'a Path,
+        /// What is wrong.
+        why: &'a haul_files::Why,
+    },
     /// A file is complete, checked, on disk and has its name; on this member, if the job is an upload.
     FileFinished {
         /// Where, if the job is an upload.
@@ -194,4 +203,6 @@ pub struct MemberReport {
     pub busy: Duration,
     /// Why it was given up, if it was.
     pub down: Option<String>,
+    /// It has said all that it has of what was asked for. Where one has not, there may be files that nobody knows of.
+    pub is_listed: bool,
 }
