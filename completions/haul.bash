@@ -769,7 +769,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__run)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --links --mtu --tcp --no-strict-modes --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --mtu --tcp --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -832,6 +832,10 @@ _haul() {
                     return 0
                     ;;
                 --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --access)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -943,7 +947,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__up)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --links --mtu --tcp --no-strict-modes --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --mtu --tcp --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1006,6 +1010,10 @@ _haul() {
                     return 0
                     ;;
                 --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --access)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

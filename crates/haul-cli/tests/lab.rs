@@ -45,6 +45,21 @@ fn packets_take_the_time_and_the_losses_that_were_asked_for() {
 }
 
 #[test]
+fn hosts_have_lines_of_their_own() {
+    let Some(()) = possible() else { return };
+    let script = format!("for host in a1 a2 a3 b; do {HAUL} lab wan exec $host -- tc qdisc show dev wan0 root; done");
+    let output = haul(&["lab", "wan", "run", "--hosts=3:1", "--rtt=100ms", "--access=1G,20Mx1", "--", "sh", "-c", &script]);
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].contains("tbf") && lines[0].contains("rate 1Gbit burst"), "{text}");
+    assert!(lines[1].contains("tbf") && lines[1].contains("rate 20Mbit"), "{text}");
+    assert!(lines.len() == 4 && !lines[2].contains("tbf") && !lines[3].contains("tbf"), "{text}");
+    let output = haul(&["lab", "wan", "run", "--access=1Gx2", "--", "true"]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("lines for 2 hosts, and side a has 1"));
+}
+
+#[test]
 fn bytes_of_tcp_arrive_unharmed_through_everything_that_a_link_can_do() {
     let Some(()) = possible() else { return };
     let dir = tempfile::tempdir().unwrap();

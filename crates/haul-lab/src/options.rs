@@ -145,6 +145,14 @@ pub enum LinkError {
         /// What was asked for.
         mean_pkts: f64,
     },
+    /// Lines for more hosts than there are.
+    #[error("there are lines for {lines} hosts, and side a has {hosts}")]
+    MoreLinesThanHosts {
+        /// Lines of [`WanSpec::access`](crate::WanSpec::access).
+        lines: usize,
+        /// Hosts on side a.
+        hosts: u8,
+    },
     /// A rate of zero.
     #[error("nothing would ever arrive at a rate of zero")]
     NoRate,

@@ -13,11 +13,12 @@ use std::io::{self, Read as _, Seek as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use haul_units::BitRate;
 use serde::{Deserialize, Serialize};
 
 use crate::control::DirectionStats;
 use crate::direction::Direction;
-use crate::namespace::{Namespace, NamespaceError, ip, ip6, set, value};
+use crate::namespace::{Namespace, NamespaceError, ip, ip6, set, tc, value};
 use crate::options::LinkOptions;
 use crate::tun::{Tun, TunError, TunPorts};
 
@@ -30,6 +31,9 @@ pub struct WanSpec {
     pub links: u8,
     /// Hosts on side a, and on side b; 1 to 64 each.
     pub hosts: [u8; 2],
+    /// Rates at which the hosts of side a send, in turn, as behind lines of their own before the link; those beyond the end send at the link's.
+    #[serde(default)]
+    pub access: Vec<BitRate>,
     /// Largest IP packet, 576 bytes or more.
     pub mtu: u16,
     /// TCP congestion control of the hosts, if not the machine's.
@@ -39,7 +43,7 @@ pub struct WanSpec {
 impl Default for WanSpec {
     /// One host on each side, one link, packets of 1500 bytes.
     fn default() -> Self {
-        Self { link: LinkOptions::default(), links: 1, hosts: [1, 1], mtu: 1500, tcp: None }
+        Self { link: LinkOptions::default(), links: 1, hosts: [1, 1], access: Vec::new(), mtu: 1500, tcp: None }
     }
 }
 
@@ -196,6 +200,14 @@ fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, 
         let tuns = (0..spec.links).map(|link| Tun::create(&format!("wan{link}"))).collect::<Result<Vec<_>, _>>()?;
         let lines: String = addresses.iter().enumerate().map(|(link, address)| device_lines(spec, link, *address)).collect();
         ip(&format!("link set lo up\n{lines}"))?;
+        if let Some(rate) = spec.access.get(usize::from(index)).filter(|_| side == Side::A) {
+            let queue = rate.bytes_in(spec.link.rtt).as_u64().max(LEAST_ACCESS_QUEUE);
+            let shaped = (0..spec.links).map(|link| {
+                let bps = rate.as_bps();
+                format!("qdisc replace dev wan{link} root tbf rate {bps}bit burst {ACCESS_BURST} limit {queue}\n")
+            });
+            tc(&shaped.collect::<String>())?;
+        }
         if let Some(tcp) = &spec.tcp {
             congestion_control(tcp, spec, &addresses)?;
         }
@@ -277,6 +289,11 @@ fn seeded(options: &LinkOptions, link: usize) -> LinkOptions {
 
 /// IPv6 needs packets of 1280 bytes (RFC 8200 5).
 const SMALLEST_IPV6_MTU: u16 = 1280;
+
+/// What leaves a host's own line at once, in bytes: a super-packet of 64 KB, and what falls due in a tick of 4 ms at 100 Mbit/s.
+const ACCESS_BURST: u64 = 128 << 10;
+/// The queue of a host's own line holds one round trip, and at least this, in bytes: four super-packets.
+const LEAST_ACCESS_QUEUE: u64 = 256 << 10;
 
 /// Packets and super-packets that wait for the emulator before the kernel drops them: for when something else has the processor.
 const QUEUE_PKTS: u32 = 16384;

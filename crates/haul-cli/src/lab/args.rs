@@ -121,6 +121,9 @@ pub struct ShapeArgs {
     /// Hosts on side a and on side b: a1, a2, .. and b1, b2, .. [default: 1:1]
     #[arg(long, value_name = "A:B")]
     pub hosts: Option<Hosts>,
+    /// Rates at which a1, a2, .. send, as behind lines of their own before the link; `x` repeats one
+    #[arg(long, value_name = "RATE[xN],..", value_delimiter = ',')]
+    pub access: Vec<Access>,
     /// Links between the sides, each with a queue and a network of its own [default: 1]
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub links: Option<u8>,
@@ -234,6 +237,13 @@ pub struct Span(pub Duration);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hosts(pub [u8; 2]);
 
+/// The rate of the lines of one host or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    rate: BitRate,
+    hosts: u8,
+}
+
 impl LinkArgs {
     /// What was given.
     pub fn changes(&self) -> LinkChanges {
@@ -264,10 +274,16 @@ impl LinkArgs {
 /// A WAN of these properties.
 pub fn spec(link: &LinkArgs, shape: &ShapeArgs) -> Result<WanSpec, LinkError> {
     let default = WanSpec::default();
+    let hosts = shape.hosts.map_or(default.hosts, |Hosts(counts)| counts);
+    let access: Vec<_> = shape.access.iter().flat_map(|access| std::iter::repeat_n(access.rate, access.hosts.into())).collect();
+    if access.len() > usize::from(hosts[0]) {
+        return Err(LinkError::MoreLinesThanHosts { lines: access.len(), hosts: hosts[0] });
+    }
     Ok(WanSpec {
         link: link.link()?,
         links: shape.links.unwrap_or(default.links),
-        hosts: shape.hosts.map_or(default.hosts, |Hosts(counts)| counts),
+        hosts,
+        access,
         mtu: shape.mtu.unwrap_or(default.mtu),
         tcp: shape.tcp.clone(),
     })
@@ -290,6 +306,18 @@ impl FromStr for Hosts {
             Some(counts) if counts.iter().all(|count| (1..=64).contains(count)) => Ok(Self(counts)),
             _ => Err("write the hosts of both sides, 1 to 64 each, for instance 3:1".to_owned()),
         }
+    }
+}
+
+impl FromStr for Access {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (rate, hosts) = text.split_once('x').unwrap_or((text, "1"));
+        let parsed =
+            rate.parse::<BitRate>().ok().zip(hosts.parse().ok()).filter(|(rate, hosts)| *rate > BitRate::ZERO && *hosts > 0);
+        let (rate, hosts) = parsed.ok_or_else(|| "write a rate, for instance 100M, or one for several hosts: 1Gx5".to_owned())?;
+        Ok(Self { rate, hosts })
     }
 }
 
@@ -340,6 +368,18 @@ mod tests {
         assert_eq!((options.queue, options.ecn), (QueueSize::Bdp(0.5), Some(QueueSize::Bdp(0.1))));
         assert_eq!((options.loss, options.burst_loss, options.rtt), (Ratio::percent(0.1), Some(8.0), Duration::from_millis(20)));
         assert_eq!(LinkArgs::default().changes(), LinkChanges::default());
+    }
+
+    #[test]
+    fn hosts_have_lines_of_their_own() {
+        let access = vec!["1Gx2".parse().unwrap(), "100M".parse().unwrap()];
+        let shape = |hosts| ShapeArgs { access: access.clone(), hosts: Some(Hosts([hosts, 1])), ..ShapeArgs::default() };
+        let made = spec(&LinkArgs::default(), &shape(4)).unwrap();
+        assert_eq!(made.access, [BitRate::gbps(1), BitRate::gbps(1), BitRate::mbps(100)]);
+        assert_eq!(spec(&LinkArgs::default(), &shape(2)), Err(LinkError::MoreLinesThanHosts { lines: 3, hosts: 2 }));
+        for wrong in ["", "x3", "1Gx", "1Gx0", "0", "1Gx300", "fast"] {
+            assert!(wrong.parse::<Access>().is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -71,7 +71,7 @@ impl EmulateError {
             Self::NameTaken(_) => Obstacle::NameTaken,
             Self::Wan(WanError::Tun(TunError::Open(_))) => Obstacle::NoTunDevice,
             Self::Wan(WanError::Tun(_) | WanError::Namespace(NamespaceError::Create(_))) => Obstacle::NotAllowed,
-            Self::Wan(WanError::Namespace(NamespaceError::NoIp(_))) => Obstacle::NoIproute,
+            Self::Wan(WanError::Namespace(NamespaceError::NoIproute { .. })) => Obstacle::NoIproute,
             _ => Obstacle::Other,
         }
     }
