@@ -13,6 +13,7 @@ const PURE: &[&str] = &[
     "crates/haul-fleet/src/coverage.rs",
     "crates/haul-fleet/src/placement",
     "crates/haul-fleet/src/plan/",
+    "crates/haul-fleet/src/simulated.rs",
     "crates/haul-fleet/tests/simulated/",
     "crates/haul-proto/",
     "crates/haul-scenarios/",

@@ -39,6 +39,7 @@ mod get;
 mod member;
 mod observe;
 mod plan;
+pub mod simulated;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
 pub use get::{GetError, GetJob};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use haul_fleet::Policy;
 use haul_units::Time;
 
-use crate::network::{Fate, Site};
 use crate::properties::Job;
+use haul_fleet::simulated::{Fate, Site};
 
 const FAR: Duration = Duration::from_millis(150);
 

@@ -2,5 +2,4 @@
 
 mod bound;
 mod golden;
-mod network;
 mod properties;

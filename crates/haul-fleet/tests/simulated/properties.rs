@@ -10,7 +10,7 @@ use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
 use crate::bound;
-use crate::network::{Fate, Played, Site, play};
+use haul_fleet::simulated::{Fate, Played, Site, play};
 
 /// A job as it is drawn.
 #[derive(Debug, Clone)]

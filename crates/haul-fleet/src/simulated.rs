@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use haul_fleet::{Catalogue, Event, FileId, Order, PieceId, Plan, ServerId, ServerProfile, Settings, Why};
 use haul_units::Time;
+
+use crate::catalogue::{Catalogue, FileId, ServerId};
+use crate::plan::{Event, Order, PieceId, Plan, ServerProfile, Settings, Why};
 
 /// A tick: 50 ms, or a two-thousandth of the job.
 fn tick(bound_s: f64) -> Duration {
@@ -32,14 +34,18 @@ pub enum Fate {
 /// One server.
 #[derive(Debug, Clone)]
 pub struct Site {
+    /// What it can send.
     pub bytes_per_s: f64,
+    /// To the client and back.
     pub rtt: Duration,
+    /// What will happen to it, the earliest first.
     pub fates: Vec<(Time, Fate)>,
     /// Files that it does not have, whatever the catalogue says.
     pub lacks: Vec<FileId>,
 }
 
 impl Site {
+    /// One that keeps its rate, lives, and has what the catalogue says.
     pub fn new(bytes_per_s: f64, rtt: Duration) -> Self {
         Self { bytes_per_s, rtt, fates: Vec::new(), lacks: Vec::new() }
     }
@@ -83,19 +89,38 @@ enum Part {
 /// How a job went.
 #[derive(Debug, Default)]
 pub struct Played {
+    /// Until all had come, or nothing could happen any more.
     pub seconds: f64,
+    /// Bytes that came for nothing.
     pub wasted: u64,
+    /// What the plan told servers.
     pub orders: usize,
+    /// Of these, work that was taken from another one.
     pub taken: usize,
+    /// .. that another one does too.
     pub twice: usize,
+    /// Whether all has come.
     pub is_done: bool,
+    /// How often each file was told to be complete, by its number.
     pub complete: BTreeMap<usize, u32>,
+    /// Files that nobody has any more.
     pub lost: usize,
     /// Bytes that the plan counted as new.
     pub counted: u64,
+    /// New bytes by server, for each [`BIN`] of the time.
+    pub arrived: Vec<Vec<u64>>,
 }
 
-/// Plays a job to its end, or until nothing can happen any more.
+/// What [`Played::arrived`] is told by: short beside a job, and longer than a [tick] of any job of less than half an hour.
+///
+
+pub const BIN: Duration = Duration::from_secs(1);
+
+/// Plays a job to its end, or until nothing can happen any more. `client` is what its link carries, in bytes per second; `bound_s` about how long it should take at best.
+///
+/// # Panics
+///
+/// Where the plan gives orders without end.
 pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f64, ids: &[ServerId], bound_s: f64) -> Played {
     let tick = tick(bound_s);
     // Later than ten times slower servers need, and all patience.
@@ -103,7 +128,7 @@ pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f6
     let files: usize = catalogue.files().count();
     let mut plan = Plan::new(catalogue, settings);
     let mut now = Time::ZERO;
-    let mut played = Played::default();
+    let mut played = Played { arrived: vec![Vec::new(); sites.len()], ..Played::default() };
     let mut servers: Vec<Server> = sites.iter().map(Server::new).collect();
     for (site, id) in sites.iter().zip(ids) {
         plan.handle_up(*id, ServerProfile::at(site.rtt), now);
@@ -180,7 +205,11 @@ impl Server {
             match going {
                 Going::Lacks(piece) => plan.handle_unfit(piece, now),
                 Going::Bytes(piece, range, _) => {
-                    played.counted += plan.handle_arrived(piece, range, now);
+                    let fresh = plan.handle_arrived(piece, range, now);
+                    played.counted += fresh;
+                    let (bins, at) = (&mut played.arrived[id.index()], (now.as_nanos() / BIN.as_nanos() as u64) as usize);
+                    bins.resize(bins.len().max(at + 1), 0);
+                    bins[at] += fresh;
                 }
             }
         }
