@@ -111,9 +111,7 @@ pub struct Played {
     pub arrived: Vec<Vec<u64>>,
 }
 
-/// What [`Played::arrived`] is told by: short beside a job, and longer than a [tick] of any job of less than half an hour.
-///
-
+/// What [`Played::arrived`] is told by: short beside a job, and no shorter than its ticks.
 pub const BIN: Duration = Duration::from_secs(1);
 
 /// Plays a job to its end, or until nothing can happen any more. `client` is what its link carries, in bytes per second; `bound_s` about how long it should take at best.
