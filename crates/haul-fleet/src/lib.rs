@@ -34,15 +34,20 @@
 //! ([`Plan::handle_unfit`]), is the driver's part.
 
 mod catalogue;
+mod clock;
 mod coverage;
 mod get;
 mod member;
 mod observe;
 mod plan;
 pub mod simulated;
+mod start;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
 pub use get::{GetError, GetJob};
 pub use member::Member;
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};
+pub use start::{
+    Absent, AbsentError, Fleet, HostSpec, HostsError, Launcher, MAX_HOSTS, StartError, StartSpec, Way, WayError, start,
+};

@@ -1,6 +1,7 @@
 //! One server of a fleet, as a job sees it.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use haul::Connection;
 use haul_peer::Connected;
@@ -12,6 +13,8 @@ pub struct Member {
     pub name: String,
     /// Carries one job.
     pub connection: Connection,
+    /// Where relative paths of a job start there; where its copies usually start, unless it is said.
+    pub path: Option<PathBuf>,
     /// No more than this is asked of it.
     pub limit: Option<BitRate>,
     /// What must live as long, such as its ssh.
@@ -21,12 +24,12 @@ pub struct Member {
 impl Member {
     /// A server that a [`Connector`](haul_peer::Connector) has reached.
     pub fn reached(name: impl Into<String>, connected: Connected) -> Self {
-        Self { name: name.into(), connection: connected.connection.clone(), limit: None, keep: Some(connected) }
+        Self { name: name.into(), connection: connected.connection.clone(), path: None, limit: None, keep: Some(connected) }
     }
 
     /// A server that has called back.
     pub fn called_back(name: impl Into<String>, connection: Connection) -> Self {
-        Self { name: name.into(), connection, limit: None, keep: None }
+        Self { name: name.into(), connection, path: None, limit: None, keep: None }
     }
 
     /// Lets it end, once its work is done.

@@ -71,6 +71,8 @@ pub struct Connector {
     pub transport: TransportConfig,
     /// Local address to connect from; any, unless it is said.
     pub bind: Option<IpAddr>,
+    /// Name or address of the host for what goes over UDP, where it is another one than that for logging in.
+    pub data: Option<String>,
     /// Whether outages are told of. Who shows progress sees them himself.
     pub tells_outages: bool,
     /// Who hears what happens meanwhile.
@@ -160,6 +162,7 @@ impl Connector {
             state: None,
             transport: TransportConfig::default(),
             bind: None,
+            data: None,
             tells_outages: false,
             tell: Arc::new(Nobody),
             cancel: Cancel::new(),
@@ -237,12 +240,13 @@ impl Connector {
         judge: &Judge,
         identity: Option<Identity>,
     ) -> Result<Connected, ReachError> {
-        let addresses = candidates(&resolve(&host.host), &[], host.port, self.family());
+        let name = self.data.as_deref().unwrap_or(&host.host);
+        let addresses = candidates(&resolve(name), &[], host.port, self.family());
         let key_refused = identity.as_ref().map(|identity| (host.clone(), identity.public_key().fingerprint()));
         let config = ClientConfig { identity, ..self.config(judge) };
         let (connection, endpoint) =
             race(&addresses, self.bind, &config, &self.cancel).map_err(|lost| match (lost, &key_refused) {
-                (Lost::NoAddress, _) => ReachError::NoSuchHost { name: host.host.clone() },
+                (Lost::NoAddress, _) => ReachError::NoSuchHost { name: name.to_owned() },
                 (Lost::NoAnswer, _) => ReachError::NoAnswer(unanswered(host.to_string(), &addresses, listener)),
                 (Lost::Interrupted, _) => ReachError::Interrupted,
                 (Lost::Other(error), Some((host, key))) if error.is_key_refused() => {

@@ -311,6 +311,7 @@ fn new_connector(args: &CpArgs) -> Connector {
             ..TransportConfig::default()
         },
         bind: None,
+        data: None,
         // A copy tells of them with its progress.
         tells_outages: false,
         tell: Arc::new(User),

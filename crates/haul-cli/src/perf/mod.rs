@@ -151,6 +151,7 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
             ..TransportConfig::default()
         },
         bind: args.bind,
+        data: None,
         tells_outages: true,
         tell: Arc::new(User),
         cancel: interrupt::cancel().clone(),

@@ -34,8 +34,8 @@ impl Connector {
         let opening = Opening::new(config.clone()).map_err(|error| ReachError::Opening { source: error.into() })?;
         // While ssh logs in.
         let resolved = thread::spawn({
-            let (command, given) = (command.clone(), host.host.to_string_lossy().into_owned());
-            move || resolve(&ssh_names(&command, &given))
+            let (command, given, data) = (command.clone(), host.host.to_string_lossy().into_owned(), self.data.clone());
+            move || data.map_or_else(|| resolve(&ssh_names(&command, &given)), |data| resolve(&data))
         });
         let (ssh, remote) = self.log_in(&command, host, &self.hello(client, &opening))?;
         let unclear = || SshError::Unclear { host: host.to_string() };
@@ -44,7 +44,8 @@ impl Connector {
         let admission = BASE64.decode(remote.token.as_bytes()).map_err(|_| unclear())?;
         let opening = answered(opening, &remote, &ssh);
         let resolved = resolved.join().unwrap_or_default();
-        let addresses = candidates(&resolved, &remote.addresses, remote.port, self.family());
+        let reported = if self.data.is_none() { &remote.addresses[..] } else { &[] };
+        let addresses = candidates(&resolved, reported, remote.port, self.family());
         let what = format!("{}:{}", host.host.display(), remote.port);
         let listener = Listener::FarSide { ports_named: self.udp_port.is_some() };
         let no_answer = unanswered(what.clone(), &addresses, listener);

@@ -1,0 +1,90 @@
+//! Why a fleet, or one of its hosts, is not there.
+
+use std::ffi::OsString;
+use std::io;
+use std::time::Duration;
+
+use haul::{BindError, ConnectError};
+use haul_peer::{ReachError, SshEnded, chain};
+use haul_units::PeerText;
+use thiserror::Error;
+
+/// Why nothing could be started at all.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// Nobody is named.
+    #[error("no hosts named")]
+    NoHosts,
+    /// There is no UDP port to listen on for the members.
+    #[error("no UDP port to listen on for the members: {source}")]
+    NoPort {
+        /// Why.
+        source: BindError,
+        /// Whether the user has named ports.
+        ports_named: bool,
+    },
+    /// What starts the members, ssh for instance, could not be started itself.
+    #[error("{}: {source}", program.display())]
+    NotStarted {
+        /// The program.
+        program: OsString,
+        /// Why.
+        source: io::Error,
+    },
+    /// The user wants an end.
+    #[error("interrupted")]
+    Interrupted,
+}
+
+/// Why a host is not among the members.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum AbsentError {
+    /// It could not be reached from here.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    /// The program there said that it cannot serve.
+    #[error("{error}")]
+    Failed {
+        /// Why, in its words.
+        error: PeerText,
+        /// What to do about it there, in its words.
+        hint: Option<PeerText>,
+    },
+    /// What was to start it ended before it had said anything.
+    #[error("{ended}")]
+    NotStarted {
+        /// How it ended, and what was printed.
+        ended: SshEnded,
+    },
+    /// The host that was to start it cannot be reached, or started nothing.
+    #[error("{starter} started nothing: {why}")]
+    NoStarter {
+        /// The representative, or the program that starts the members.
+        starter: String,
+        /// What became of it.
+        why: PeerText,
+    },
+    /// It was started, and nothing came from it over UDP.
+    #[error("it was started, and did not call back over UDP within {} s", waited.as_secs())]
+    NoCall {
+        /// For how long it could.
+        waited: Duration,
+    },
+    /// It was started and listens, and cannot be reached over UDP.
+    #[error("it was started, and cannot be reached over UDP: {}", chain(&**source))]
+    NoAnswer {
+        /// Why.
+        source: Box<ConnectError>,
+    },
+    /// Nothing was heard of it at all.
+    #[error("nothing was heard of it within {} s", waited.as_secs())]
+    Silent {
+        /// For how long there could have been.
+        waited: Duration,
+    },
+    /// What it said makes no sense to this version.
+    #[error("the haul there speaks another version")]
+    OtherVersion,
+}
