@@ -1,5 +1,7 @@
 //! Running `haul` on a host, and what came of it.
 
+use std::fmt::Write as _;
+use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -101,12 +103,13 @@ impl Running {
     /// Waits for its end; a panic with all that it printed if that takes longer than `limit`.
     pub fn wait(mut self, limit: Duration) -> Finished {
         let ended = eventually(limit, || !self.runs());
+        let hangs_in = if ended { String::new() } else { whereabouts(self.pid()) };
         if !ended {
             let _ = self.child.kill();
         }
         let status = self.child.wait().expect("waiting for a child");
         let finished = self.finish(status);
-        assert!(ended, "still running after {limit:?}: {finished}");
+        assert!(ended, "still running after {limit:?}: {finished}\n{hangs_in}");
         finished
     }
 
@@ -167,4 +170,45 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
         let _ = pipe.read_to_end(&mut bytes);
         bytes
     })
+}
+
+/// What the threads of a process wait for, its children, and the TCP connections of its network: for a process that hangs.
+fn whereabouts(pid: Pid) -> String {
+    let mut text = String::from("--- threads (system call and its arguments, where in the kernel), children, TCP\n");
+    describe(pid.as_raw_nonzero().get(), 0, &mut text);
+    for family in ["tcp", "tcp6"] {
+        text += &fs::read_to_string(format!("/proc/{}/net/{family}", pid.as_raw_nonzero())).unwrap_or_default();
+    }
+    text
+}
+
+fn describe(pid: i32, depth: usize, text: &mut String) {
+    let read = |path: String| fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).replace('\0', " ")).unwrap_or_default();
+    let indent = "  ".repeat(depth);
+    let _ = writeln!(text, "{indent}{pid}: {}", read(format!("/proc/{pid}/cmdline")));
+    let tasks = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    for task in tasks.map(|task| task.path().display().to_string()) {
+        let of = |name: &str| read(format!("{task}/{name}")).trim().to_owned();
+        let _ = writeln!(text, "{indent}  {}: {}, {}", of("comm"), of("syscall"), of("wchan"));
+        for child in of("children").split_whitespace().filter_map(|child| child.parse().ok()) {
+            describe(child, depth + 1, text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_hangs_tells_where() {
+        let mut command = Command::new("sh");
+        command.args(["-c", "sleep 600 & trap \"kill $!\" TERM; wait"]);
+        let running = Running::start(command);
+        let told = || whereabouts(running.pid());
+        assert!(eventually(Duration::from_secs(20), || told().contains(": sleep 600")), "{}", told());
+        assert!(told().contains("local_address"));
+        running.signal(Signal::TERM);
+        running.wait(Duration::from_secs(20));
+    }
 }
