@@ -31,6 +31,7 @@ const RULES: &[Rule] = &[
     rule("haul-inspect", &["haul-proto"], &[]),
     rule("haul", &["haul-inspect", "haul-udp", "haul-proto", "haul-cc", "haul-units"], &[]),
     rule("haul-files", &["haul-units"], &[]),
+    rule("haul-gfarm", &["haul-files", "haul-units"], &[]),
     rule("haul-peer", &["haul", "haul-units"], &[]),
     rule("haul-copy", &["haul-peer", "haul", "haul-files", "haul-units"], &[]),
     rule("haul-fleet", &["haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),

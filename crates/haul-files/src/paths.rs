@@ -16,13 +16,13 @@ pub(crate) fn base_name(path: &[u8]) -> Vec<u8> {
 }
 
 /// Whether a peer's name is one component that a file system takes.
-pub(crate) fn is_plain_name(name: &[u8]) -> bool {
+pub fn is_plain_name(name: &[u8]) -> bool {
     !name.is_empty() && name.len() <= MAX_NAME && !matches!(name, b"." | b"..") && !name.contains(&b'/') && !name.contains(&0)
 }
 
 /// Whether a file system could take this name for a stage's, or for what is made beside a place: in upper case too, and with characters in it that
 /// file systems without a difference of case leave out or fold. Nothing that a peer names may be called so, for the next run would trust it.
-pub(crate) fn is_reserved(name: &[u8]) -> bool {
+pub fn is_reserved(name: &[u8]) -> bool {
     let ascii: Vec<u8> = name.iter().filter(|byte| byte.is_ascii()).map(u8::to_ascii_lowercase).collect();
     let rest = ascii.strip_prefix(STAGE_PREFIX.as_bytes());
     rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_hexdigit() || *byte == b'.'))

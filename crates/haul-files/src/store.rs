@@ -56,8 +56,9 @@ use crate::journal::{Made, Record, Source};
 use crate::paths::base_name;
 use crate::protocol::Stamp;
 
+pub use crate::paths::{is_plain_name, is_reserved};
 pub use error::StoreError;
-pub use local::Local;
+pub use local::{Local, stage_name};
 pub use objects::Objects;
 
 /// Up to this many parts or directories are worth a sync each, which leaves other writers alone; with more of them all of the store is synced.
@@ -126,6 +127,16 @@ pub trait Store: Send + Sync {
 
     /// The room where this directory is.
     fn space(&self, dir: &Self::Dir) -> Result<Space, StoreError>;
+
+    /// Which servers hold the content of a file; none where this store knows no servers.
+    fn locate(&self, _at: At<'_, Self>) -> Result<Option<Vec<Replica>>, StoreError> {
+        Ok(None)
+    }
+
+    /// A checksum of a file's content that the store has already; none where it would have to be computed.
+    fn checksum(&self, _at: At<'_, Self>) -> Result<Option<Checksum>, StoreError> {
+        Ok(None)
+    }
 }
 
 /// Where files are made; one for each copy into a place. Removed by [`remove`](Self::remove) only: dropped, it stays for the next run.
@@ -341,6 +352,39 @@ pub struct Space {
     pub free: Bytes,
     /// All there is.
     pub total: Bytes,
+}
+
+/// A copy of a file's content on one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replica {
+    /// The server, as the store names it.
+    pub host: String,
+    /// Which of the contents that the file has had: replicas of one generation are the same.
+    pub generation: u64,
+    /// What it is good for.
+    pub state: ReplicaState,
+}
+
+/// What a replica is good for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplicaState {
+    /// It can be read.
+    Ready,
+    /// Its server is down.
+    Down,
+    /// It is being made.
+    Incomplete,
+    /// It has an older content than the file.
+    Obsolete,
+}
+
+/// A checksum as a store keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checksum {
+    /// As the store calls it: `md5`.
+    pub algorithm: String,
+    /// In hexadecimal digits.
+    pub hex: String,
 }
 
 /// What is known of a thing.

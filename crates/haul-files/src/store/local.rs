@@ -35,7 +35,7 @@ pub(crate) use interrupted::MAX_TOPS;
 pub use interrupted::{Interrupted, discard, interrupted};
 pub(crate) use meta::umask;
 pub use resolve::Top;
-pub use stage::Stage;
+pub use stage::{Stage, stage_name};
 
 /// Bytes for the names of a directory that are read at once.
 const LISTING_BYTES: usize = 64 << 10;

@@ -466,7 +466,7 @@ fn is_empty(dir: &OwnedFd) -> Result<bool, Errno> {
 }
 
 /// The stage's name for a job: the first, or where that is taken a later one.
-pub(super) fn stage_name(job: &[u8; 32], number: u32) -> String {
+pub fn stage_name(job: &[u8; 32], number: u32) -> String {
     let hash = *blake3::Hasher::new().update(job).update(&number.to_le_bytes()).finalize().as_bytes();
     let source = if number == 0 { job } else { &hash };
     format!("{STAGE_PREFIX}{:08x}", source.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes)))
