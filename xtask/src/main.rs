@@ -1,8 +1,9 @@
-//! `cargo xtask`: checks of this workspace that no ready-made tool makes.
+//! `cargo xtask`: checks of this workspace that no ready-made tool makes, and its tests.
 //!
 //! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, purity of the sans-IO crates, what is public for
 //! nobody, reasons of numbers, length of files and size of crates, stubs, a peer's words. Each check is a pure function from text to findings, tested with input that
 //! must fail; this file only reads the workspace and prints.
+//! `cargo xtask test` runs every test program, several at once (`testing/`).
 //! `cargo xtask arrows` writes the table and the picture of the crates into ARCHITECTURE.md.
 
 mod arrows;
@@ -16,6 +17,7 @@ mod reasons;
 mod size;
 mod source;
 mod stubs;
+mod testing;
 mod words;
 mod workspace;
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
             None => usage(),
         },
         ["arrows"] => draw(),
+        ["test", wanted @ ..] => testing::test(wanted),
         _ => usage(),
     }
 }
@@ -90,6 +93,9 @@ fn run(checks: &[(&str, Check)]) -> ExitCode {
 
 fn usage() -> ExitCode {
     let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
-    eprintln!("usage: cargo xtask check [{}]\n       cargo xtask arrows", names.join("|"));
+    eprintln!(
+        "usage: cargo xtask check [{}]\n       cargo xtask arrows\n       cargo xtask test [PART OF A PROGRAM'S NAME]..",
+        names.join("|")
+    );
     ExitCode::from(2)
 }

@@ -23,9 +23,12 @@ pub fn haul_binary() -> &'static Path {
     })
 }
 
-/// An example of one of the libraries, built as the programs are.
+/// An example of one of the libraries: in `HAUL_EXAMPLES`, else built as the programs are.
 pub fn example(name: &str) -> PathBuf {
-    cargo_build(&["--example", name]).join("examples").join(name)
+    match std::env::var_os("HAUL_EXAMPLES") {
+        Some(dir) => PathBuf::from(dir).join(name),
+        None => cargo_build(&["--example", name]).join("examples").join(name),
+    }
 }
 
 fn build() -> PathBuf {

@@ -10,14 +10,32 @@ use haul_lab::LinkOptions;
 use haul_units::BitRate;
 use rustix::process::{Signal, kill_process};
 
-const KILLS: u32 = 50;
+/// Who is killed, and when: each side while the two meet and while data flows, and nothing is whole before the last of them.
+const KILLS: [(Side, Moment); 4] =
+    [(Side::Near, Moment::Opening), (Side::Far, Moment::UnderWay), (Side::Near, Moment::UnderWay), (Side::Far, Moment::Opening)];
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Near,
+    Far,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Moment {
+    /// From the login to the first data.
+    Opening,
+    /// When some of the data has crossed.
+    UnderWay,
+}
+
 /// What a kill may cost in data that has to be sent again: what is in flight, in the receiver's hands and not yet durable.
 const LOST_PER_KILL_BYTES: u64 = 3 << 20;
 /// ssh's login, handshakes, acknowledgements and the list of files of one run.
 const OVERHEAD_PER_RUN_BYTES: u64 = 256 << 10;
 
+/// Each way twice, at other moments. What comes of hours of kills, `make torture` shows.
 #[test]
-fn fifty_kills() {
+fn kills_of_both_sides() {
     let Some(lab) = Lab::open() else { return };
     lab.limit("150mbit");
     let mut random = Random::seeded(50);
@@ -26,18 +44,21 @@ fn fifty_kills() {
     tree::make_many(&source.join("many"), 300, &mut random);
     tree::write_random(&source.join("large"), 40 << 20, &mut random);
 
-    let (mut kills, mut rounds) = (0, 0);
-    while kills < KILLS {
-        rounds += 1;
-        let place = lab.place("copy");
-        kills += copy_with_kills(&lab, &source, &place, rounds % 2 == 0, KILLS - kills, &mut random);
-    }
-    println!("{kills} kills in {rounds} copies");
+    let kills: u32 = [false, true, false, true]
+        .into_iter()
+        .map(|pull| {
+            let place = lab.place("copy");
+            copy_with_kills(&lab, &source, &place, pull, &mut random)
+        })
+        .sum();
+    println!("{kills} kills in 4 copies");
+    // The machine decides how far a copy gets until it is killed; one in four may come too late.
+    assert!(kills >= 12, "only {kills} kills met a copy");
     lab.assert_no_process_left(Duration::from_secs(10));
 }
 
-/// Copies `source` into `place`, killing one side again and again until the copy is complete or there have been enough kills; returns how many.
-fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, enough: u32, random: &mut Random) -> u32 {
+/// Copies `source` into `place` through all [`KILLS`]; returns how many of them met the copy.
+fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, random: &mut Random) -> u32 {
     let far = |path: &Path| {
         let mut operand = OsString::from("far:");
         operand.push(path);
@@ -45,27 +66,37 @@ fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, enough: u
     };
     let operands = if pull { [far(source), place.into()] } else { [source.into(), far(place)] };
     let args: Vec<OsString> = ["-rp".into(), "--json".into()].into_iter().chain(operands).collect();
-    let before = lab.bytes_carried();
+    let (before, data) = (lab.bytes_carried(), tree::data_bytes(source));
     let mut kills = 0;
-    let ended = loop {
+    let mut ended = None;
+    for (side, moment) in KILLS {
+        let start = lab.bytes_carried();
         let mut running = Running::start(lab.cp(&args));
-        if kills == enough {
-            break Some(running.wait(Duration::from_secs(120)));
+        match moment {
+            Moment::Opening => pause(random.millis(50..600)),
+            Moment::UnderWay => {
+                let some = data * random.within(5..35) / 100;
+                let flowed = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > some || !running.runs());
+                assert!(flowed, "the copy does not get on");
+            }
         }
-        pause(random.millis(100..1800));
         if !running.runs() {
-            break Some(running.wait(Duration::from_secs(10)));
+            ended = Some(running.wait(Duration::from_secs(10)));
+            break;
         }
-        kill_a_side(lab, &running, random);
+        kill(lab, &running, side);
         kills += 1;
         // The side that was not killed notices and ends by itself.
         running.wait(Duration::from_secs(20));
         lab.assert_no_process_left(Duration::from_secs(20));
         if tree::names(place) == ["tree"] {
             // Nothing is left to go on with: the copy was complete, and the kill came before the goodbyes. Another run would be another copy.
-            break None;
+            break;
         }
-    };
+    }
+    if ended.is_none() && tree::names(place) != ["tree"] {
+        ended = Some(Running::start(lab.cp(&args)).wait(Duration::from_secs(120)));
+    }
     let summary =
         ended.map_or_else(|| "killed when it was complete".to_owned(), |run| run.expect(0).event("summary").to_string());
 
@@ -73,16 +104,17 @@ fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, enough: u
     assert_eq!(tree::names(place), ["tree"]);
     assert_eq!(tree::names(place.parent().expect("a place has a parent")), ["copy"], "something was left beside the copy");
     let carried = lab.bytes_carried() - before;
-    let (runs, data) = (u64::from(kills) + 1, tree::data_bytes(source));
+    let runs = u64::from(kills) + 1;
     println!("{kills} kills, {data} bytes of data, {carried} crossed the network; {summary}");
     let allowed = data * 108 / 100 + u64::from(kills) * LOST_PER_KILL_BYTES + runs * OVERHEAD_PER_RUN_BYTES;
     assert!(carried <= allowed, "{carried} bytes crossed the network in {runs} runs, {allowed} would be right");
     kills
 }
 
-fn kill_a_side(lab: &Lab, running: &Running, random: &mut Random) {
+/// Kills that side; the near one if the far one is not there yet.
+fn kill(lab: &Lab, running: &Running, side: Side) {
     let remote = lab.far.processes(&["haul remote"]);
-    if random.within(0..2) == 0 || remote.is_empty() {
+    if side == Side::Near || remote.is_empty() {
         running.signal(Signal::KILL);
     } else {
         for pid in remote {

@@ -1,0 +1,60 @@
+//! `cargo xtask test`: every test program of the workspace, several at once.
+//!
+//! ```text
+//!   build once ──> [programs] ──> processor:  one after the other, each with a thread for every core
+//!                                 waiting:    two at a time, for their time goes by on links and in timers   } together
+//!                                 alone:      what measures, one after the other, when the others are done
+//!              ──> the output of each as it ends, then a table of times, then once more the output of what failed
+//! ```
+//! `cargo test` runs one program after the other, and stands still while a copy waits for a link to come back. Programs are asked for once
+//! (`programs.rs`), sorted by what they need (`lanes.rs`) and run to their end whatever the others come to (`run.rs`).
+
+mod lanes;
+mod programs;
+mod run;
+mod table;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use lanes::Plan;
+use programs::Program;
+use run::{Clock, Ended};
+
+/// Runs the programs whose name contains one of `wanted`, all of them if there is none.
+pub fn test(wanted: &[&str]) -> ExitCode {
+    let clock = Clock::start();
+    let built = match programs::build() {
+        Ok(built) => built,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let building = clock.elapsed();
+    let is_wanted = |program: &Program| wanted.is_empty() || wanted.iter().any(|part| program.name.contains(part));
+    let programs: Vec<Program> = built.programs.iter().filter(|program| is_wanted(program)).cloned().collect();
+    if programs.is_empty() {
+        eprintln!("error: no test program is called like that; these are there:");
+        built.programs.iter().for_each(|program| eprintln!("  {}", program.name));
+        return ExitCode::from(2);
+    }
+    let ended = run::all(&Plan::of(programs), &built.environment);
+    report(&ended, building, clock.elapsed())
+}
+
+/// The table, and at the very end what failed and how.
+fn report(ended: &[Ended], building: Duration, in_all: Duration) -> ExitCode {
+    println!("\n{}", table::table(ended, building, in_all));
+    let failed: Vec<&Ended> = ended.iter().filter(|ended| !ended.success).collect();
+    for ended in &failed {
+        println!("\n== FAILED: {} ({})\n{}", ended.name, ended.how, ended.output.trim_end());
+    }
+    let names: Vec<&str> = failed.iter().map(|ended| ended.name.as_str()).collect();
+    if names.is_empty() {
+        println!("test: all {} programs passed", ended.len());
+        return ExitCode::SUCCESS;
+    }
+    println!("\ntest: FAILED: {}", names.join(", "));
+    ExitCode::FAILURE
+}
