@@ -39,7 +39,9 @@ mod coverage;
 mod get;
 mod member;
 mod observe;
+mod placement;
 mod plan;
+mod put;
 pub mod simulated;
 mod start;
 
@@ -47,7 +49,9 @@ pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
 pub use get::{GetError, GetJob};
 pub use member::Member;
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};
+pub use placement::{MAX_REPLICAS, Placement, PlacementPolicy, PlacementSettings, Task};
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};
+pub use put::{PutError, PutJob};
 pub use start::{
     Absent, AbsentError, Fleet, HostSpec, HostsError, Launcher, MAX_HOSTS, StartError, StartSpec, Way, WayError, start,
 };

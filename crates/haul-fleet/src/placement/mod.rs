@@ -1,0 +1,453 @@
+//! Which member gets which file: the pure part of an upload.
+//!
+//! Whoever drives it says what has happened (`handle_*`, with the time) and asks for each member what it is to do ([`Placement::poll`]). A member asks as long as it is given files: it
+//! gets no more than keeps it busy for two of its round trips and two seconds, so that the fast ones get more and a death costs little. A file counts as placed when a member was given it; one that
+//! dies gives back all that it was given, whether it had got it or not.
+//!
+//! With replicas a file goes to as many different members; those that somebody has begun are given to others before new ones. Towards the end a member leaves a file alone that
+//! another one would have sooner, behind what that one has to do.
+//!
+//! Invariant: a file is never given to one member twice, nor to more members than it is to have, nor to one that has no room for it.
+
+mod holder;
+mod settings;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashSet, VecDeque};
+use std::time::Duration;
+
+use haul_units::{BitRate, Bytes, Time};
+
+use holder::Holder;
+
+pub use settings::{MAX_REPLICAS, PlacementPolicy, PlacementSettings};
+
+/// No file.
+const NO_FILE: u32 = u32::MAX;
+/// No member.
+const NOBODY: u16 = u16::MAX;
+
+/// What a member is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Task {
+    /// Take this file.
+    Take(u32),
+    /// Nothing now; to be asked again when something has happened, or a tenth of a second later.
+    Wait,
+}
+
+/// Decides which member gets which file.
+#[derive(Debug)]
+pub struct Placement {
+    settings: PlacementSettings,
+    members: Vec<Holder>,
+    sizes: Vec<u64>,
+    /// For each file as many places as it is to have replicas.
+    places: Vec<u16>,
+    /// Files that may be placed and that nobody has, the largest last.
+    fresh: BTreeSet<(u64, u32)>,
+    /// Files that lack replicas and are not fresh, in the order in which they were begun or came back.
+    begun: Vec<u32>,
+    /// Files that nobody can have now; until somebody comes up, or has room.
+    stuck: Vec<u32>,
+    /// Bytes of all replicas that nobody was given, and how many they are.
+    missing: (u128, u64),
+    /// Members that cannot have a file.
+    unfit: HashSet<(u32, u16)>,
+    /// Files that cannot be read.
+    lost: HashSet<u32>,
+    /// Files that nobody has said yet whether he has them.
+    unreleased: u64,
+    is_complete: bool,
+    /// Whom the next file is dealt to.
+    turn: usize,
+    finished: VecDeque<(usize, u32)>,
+}
+
+impl Placement {
+    /// For so many members, none of which is up.
+    pub fn new(settings: PlacementSettings, members: usize) -> Self {
+        let replicas = settings.replicas.clamp(1, MAX_REPLICAS);
+        Self {
+            settings: PlacementSettings { replicas, ..settings },
+            members: (0..members.min(usize::from(NOBODY))).map(|_| Holder::new()).collect(),
+            sizes: Vec::new(),
+            places: Vec::new(),
+            fresh: BTreeSet::new(),
+            begun: Vec::new(),
+            stuck: Vec::new(),
+            missing: (0, 0),
+            unfit: HashSet::new(),
+            lost: HashSet::new(),
+            unreleased: 0,
+            is_complete: false,
+            turn: 0,
+            finished: VecDeque::new(),
+        }
+    }
+
+    /// A file was found; its number. It is not placed before it is [released](Self::release).
+    pub fn add_file(&mut self, size: Bytes) -> u32 {
+        let file = self.sizes.len() as u32;
+        self.sizes.push(size.as_u64());
+        self.places.extend(std::iter::repeat_n(NOBODY, self.settings.replicas));
+        self.unreleased += 1;
+        self.missing.0 += u128::from(size.as_u64()) * self.settings.replicas as u128;
+        self.missing.1 += self.settings.replicas as u64;
+        file
+    }
+
+    /// No more files will be found.
+    pub fn complete(&mut self) {
+        self.is_complete = true;
+    }
+
+    /// It is known who has it already: it may be placed.
+    pub fn release(&mut self, file: u32) {
+        self.unreleased = self.unreleased.saturating_sub(1);
+        self.bring_back(file);
+    }
+
+    /// A member can be worked with.
+    pub fn handle_up(&mut self, member: usize, rtt: Duration, now: Time) {
+        if let Some(holder) = self.members.get_mut(member) {
+            holder.up(rtt, now);
+        }
+        self.unstick();
+    }
+
+    /// So much room a member has at this moment.
+    pub fn handle_room(&mut self, member: usize, free: Bytes) {
+        if let Some(holder) = self.members.get_mut(member) {
+            holder.set_room(free);
+        }
+        self.unstick();
+    }
+
+    /// A member has this file already, or a part of it: there it is to be.
+    pub fn handle_has(&mut self, member: usize, file: u32) {
+        let size = self.size(file);
+        let Some(holder) = self.members.get_mut(member).filter(|holder| holder.is_up) else { return };
+        holder.has(file, size);
+        self.put_down(member, file);
+    }
+
+    /// A member says how many bytes and files of all that it was given it has.
+    pub fn handle_progress(&mut self, member: usize, bytes: Bytes, files: u64, now: Time) {
+        if let Some(holder) = self.members.get_mut(member) {
+            holder.progress(bytes.as_u64(), files, now);
+        }
+        self.retire(member, now);
+    }
+
+    /// A member cannot have this file, which it was given.
+    pub fn handle_unfit(&mut self, member: usize, file: u32) {
+        self.unfit.insert((file, member as u16));
+        if let Some(holder) = self.members.get_mut(member) {
+            holder.take_back(file);
+        }
+        if self.pick_up(member, file) {
+            self.bring_back(file);
+        }
+    }
+
+    /// A file cannot be read: it is nobody's business any more.
+    pub fn handle_lost(&mut self, file: u32) {
+        if !self.lost.insert(file) {
+            return;
+        }
+        let lacks = self.lacking_places(file);
+        self.missing.0 -= u128::from(self.size(file)) * lacks as u128;
+        self.missing.1 -= lacks as u64;
+        self.fresh.remove(&(self.size(file), file));
+        for member in self.holders(file).collect::<Vec<_>>() {
+            if let Some(holder) = self.members.get_mut(member) {
+                holder.take_back(file);
+            }
+        }
+    }
+
+    /// A member is gone, and what it has with it.
+    pub fn handle_down(&mut self, member: usize) {
+        let Some(holder) = self.members.get_mut(member).filter(|holder| holder.is_up) else { return };
+        let dealt: Vec<u32> = holder.dealt.iter().copied().collect();
+        holder.down();
+        let held: Vec<u32> = (0..self.sizes.len() as u32).filter(|&file| self.pick_up(member, file)).collect();
+        for file in held.into_iter().chain(dealt) {
+            self.bring_back(file);
+        }
+    }
+
+    /// What a member is to do.
+    pub fn poll(&mut self, member: usize, now: Time) -> Task {
+        self.retire(member, now);
+        let ready = self.members.get(member).is_some_and(|holder| holder.is_up && holder.has_time(self.settings.pause, now));
+        if now < self.settings.start_at || !ready {
+            return Task::Wait;
+        }
+        let file = match self.settings.policy {
+            PlacementPolicy::RoundRobin => self.next_dealt(member),
+            _ => self.next_pulled(member, now),
+        };
+        let Some(file) = file else { return Task::Wait };
+        self.fresh.remove(&(self.size(file), file));
+        let size = self.size(file);
+        if let Some(holder) = self.members.get_mut(member) {
+            holder.give(file, size, now);
+        }
+        let first = self.holders(file).next().is_none();
+        self.put_down(member, file);
+        if first && self.lacks(file) > 0 && self.settings.policy != PlacementPolicy::RoundRobin {
+            self.begun.push(file);
+        }
+        Task::Take(file)
+    }
+
+    /// A file that a member has finished. Members say how many they have and not which, so this is the one that was given to it first.
+    pub fn poll_finished(&mut self) -> Option<(usize, u32)> {
+        self.finished.pop_front()
+    }
+
+    /// Whether nothing is under way any more and nothing more can be placed.
+    pub fn is_settled(&self) -> bool {
+        let idle = self.members.iter().filter(|holder| holder.is_up).all(|holder| holder.is_idle() && holder.dealt.is_empty());
+        let over = self.is_complete && self.unreleased == 0 && idle;
+        // Only where all are idle: the rest is then few files, or many that fit nowhere.
+        over && (self.missing.1 == 0 || !self.unplaced().any(|file| self.could_go(file)))
+    }
+
+    /// Files with fewer replicas than they are to have, those that cannot be read left out, and on how many members they are.
+    pub fn short(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let files = 0..self.sizes.len() as u32;
+        files.filter(|&file| self.lacks(file) > 0).map(|file| (file, self.holders(file).count()))
+    }
+
+    /// The members that have a file, or were given it.
+    pub fn holders(&self, file: u32) -> impl Iterator<Item = usize> + '_ {
+        self.slots(file).iter().filter(|&&member| member != NOBODY).map(|&member| usize::from(member))
+    }
+
+    /// How many replicas a file lacks that could be made; none of one that cannot be read.
+    pub fn lacks(&self, file: u32) -> usize {
+        if self.lost.contains(&file) { 0 } else { self.lacking_places(file) }
+    }
+
+    /// Bytes that a member was given and has not got, and how fast it is.
+    pub fn load(&self, member: usize, now: Time) -> (Bytes, BitRate) {
+        self.members.get(member).map_or((Bytes(0), BitRate::ZERO), |holder| (Bytes(holder.outstanding()), holder.bit_rate(now)))
+    }
+
+    fn lacking_places(&self, file: u32) -> usize {
+        self.slots(file).iter().filter(|&&member| member == NOBODY).count()
+    }
+
+    fn size(&self, file: u32) -> u64 {
+        self.sizes.get(file as usize).copied().unwrap_or_default()
+    }
+
+    fn slots(&self, file: u32) -> &[u16] {
+        let start = file as usize * self.settings.replicas;
+        self.places.get(start..start + self.settings.replicas).unwrap_or_default()
+    }
+
+    fn slots_mut(&mut self, file: u32) -> &mut [u16] {
+        let start = file as usize * self.settings.replicas;
+        self.places.get_mut(start..start + self.settings.replicas).unwrap_or_default()
+    }
+
+    fn put_down(&mut self, member: usize, file: u32) {
+        let size = self.size(file);
+        if let Some(slot) = self.slots_mut(file).iter_mut().find(|slot| **slot == NOBODY) {
+            *slot = member as u16;
+            if !self.lost.contains(&file) {
+                self.missing.0 -= u128::from(size);
+                self.missing.1 -= 1;
+            }
+        }
+    }
+
+    fn pick_up(&mut self, member: usize, file: u32) -> bool {
+        let size = self.size(file);
+        let Some(slot) = self.slots_mut(file).iter_mut().find(|slot| usize::from(**slot) == member) else { return false };
+        *slot = NOBODY;
+        if !self.lost.contains(&file) {
+            self.missing.0 += u128::from(size);
+            self.missing.1 += 1;
+        }
+        true
+    }
+
+    /// A file lacks a replica again.
+    fn bring_back(&mut self, file: u32) {
+        if self.lacks(file) == 0 {
+            return;
+        }
+        match self.settings.policy {
+            PlacementPolicy::RoundRobin => self.deal(file),
+            _ if self.holders(file).next().is_none() => drop(self.fresh.insert((self.size(file), file))),
+            _ => self.begun.push(file),
+        }
+    }
+
+    /// Looks once more at what nobody could have.
+    fn unstick(&mut self) {
+        for file in std::mem::take(&mut self.stuck) {
+            self.bring_back(file);
+        }
+    }
+
+    fn retire(&mut self, member: usize, now: Time) {
+        let Some(holder) = self.members.get_mut(member) else { return };
+        while let Some(file) = holder.finished(self.settings.pause, now) {
+            self.finished.push_back((member, file));
+        }
+    }
+
+    /// Whether a member may have a file.
+    fn fits(&self, member: usize, file: u32) -> bool {
+        let holder = self.members.get(member).filter(|holder| holder.is_up);
+        holder.is_some_and(|holder| holder.has_room(self.size(file)))
+            && !self.slots(file).contains(&(member as u16))
+            && !self.unfit.contains(&(file, member as u16))
+    }
+
+    fn could_go(&self, file: u32) -> bool {
+        (0..self.members.len()).any(|member| self.fits(member, file))
+    }
+
+    fn unplaced(&self) -> impl Iterator<Item = u32> + '_ {
+        (0..self.sizes.len() as u32).filter(|&file| self.lacks(file) > 0)
+    }
+
+    /// Gives a file's missing replicas to those whose turn it is.
+    fn deal(&mut self, file: u32) {
+        let dealt = |holder: &Holder| holder.dealt.contains(&file);
+        let mut lacks = self.lacks(file).saturating_sub(self.members.iter().filter(|holder| dealt(holder)).count());
+        for _ in 0..self.members.len() {
+            if lacks == 0 {
+                return;
+            }
+            let member = self.turn % self.members.len();
+            self.turn = member + 1;
+            if self.fits(member, file)
+                && let Some(holder) = self.members.get_mut(member).filter(|holder| !holder.dealt.contains(&file))
+            {
+                holder.dealt.push_back(file);
+                lacks -= 1;
+            }
+        }
+        if lacks > 0 {
+            self.stuck.push(file);
+        }
+    }
+
+    fn next_dealt(&mut self, member: usize) -> Option<u32> {
+        loop {
+            let file = self.members.get_mut(member)?.dealt.pop_front()?;
+            if self.lacks(file) == 0 {
+                continue;
+            }
+            if self.fits(member, file) {
+                return Some(file);
+            }
+            // It has filled up since.
+            self.deal(file);
+        }
+    }
+
+    fn next_pulled(&mut self, member: usize, now: Time) -> Option<u32> {
+        self.next_begun(member, now).or_else(|| self.next_fresh(member, now))
+    }
+
+    /// The first of the files that others have begun which this member is to have.
+    fn next_begun(&mut self, member: usize, now: Time) -> Option<u32> {
+        let mut at = self.members.get(member)?.looked;
+        let mut is_first = true;
+        let found = loop {
+            let Some(&file) = self.begun.get(at) else { break None };
+            let over = self.lacks(file) == 0 || self.slots(file).contains(&(member as u16));
+            if over {
+                at += 1;
+                continue;
+            }
+            if is_first && let Some(holder) = self.members.get_mut(member) {
+                // What was looked at and is over is not looked at again.
+                (holder.looked, is_first) = (at, false);
+            }
+            if self.fits(member, file) && self.suits(member, file, now) {
+                break Some(file);
+            }
+            if !self.could_go(file) {
+                self.stuck.push(file);
+                if let Some(place) = self.begun.get_mut(at) {
+                    *place = NO_FILE;
+                }
+                at += 1;
+                continue;
+            }
+            at += 1;
+            if at > self.members.get(member).map_or(0, |holder| holder.looked) + LOOKED_AT {
+                break None;
+            }
+        };
+        if is_first && let Some(holder) = self.members.get_mut(member) {
+            holder.looked = at;
+        }
+        found
+    }
+
+    /// The largest file that nobody has and this member is to have.
+    fn next_fresh(&mut self, member: usize, now: Time) -> Option<u32> {
+        let mut most = u64::MAX;
+        loop {
+            let &(size, file) = self.fresh.range(..=(most, u32::MAX)).next_back()?;
+            if self.fits(member, file) && self.suits(member, file, now) {
+                return Some(file);
+            }
+            if self.could_go(file) {
+                // The largest of all is for somebody: he takes it when he asks. Half as much may do here.
+                most = size.checked_sub(1)?.min(size / 2);
+            } else {
+                self.fresh.remove(&(size, file));
+                self.stuck.push(file);
+            }
+        }
+    }
+
+    /// Whether the policy wants this file there.
+    fn suits(&self, member: usize, file: u32, now: Time) -> bool {
+        if self.settings.policy == PlacementPolicy::Space {
+            // Where nobody knows, what each was given says most.
+            let rank = |member: usize| {
+                self.members.get(member).map(|holder| (holder.room(), Reverse(holder.given_bytes()), Reverse(member)))
+            };
+            let better = |&other: &usize| other != member && rank(other) > rank(member) && self.fits(other, file);
+            return (0..self.members.len()).filter(better).count() < self.lacks(file);
+        }
+        let size = self.size(file) as f64;
+        let mean = self.mean_rate(now);
+        let seconds = |holder: &Holder| (holder.outstanding() as f64 + size) / holder.rate(now).unwrap_or(mean).max(1.0);
+        let Some(own) = self.members.get(member).map(seconds) else { return false };
+        let up = || self.members.iter().filter(|holder| holder.is_up);
+        // When all would be done, if work could be divided at will.
+        let work: f64 = up().map(|holder| holder.outstanding() as f64).sum::<f64>() + self.missing.0 as f64;
+        let all = work / up().map(|holder| holder.rate(now).unwrap_or(mean)).sum::<f64>().max(1.0);
+        if own <= all {
+            return true;
+        }
+        let others = (0..self.members.len()).filter(|&other| other != member && self.fits(other, file));
+        let sooner = others.filter_map(|other| self.members.get(other)).filter(|other| seconds(other) < own);
+        sooner.count() < self.lacks(file)
+    }
+
+    /// What a member is taken for that has not been measured.
+    fn mean_rate(&self, now: Time) -> f64 {
+        let rates: Vec<f64> = self.members.iter().filter(|holder| holder.is_up).filter_map(|holder| holder.rate(now)).collect();
+        if rates.is_empty() { UNKNOWN_BYTES_PER_S } else { rates.iter().sum::<f64>() / rates.len() as f64 }
+    }
+}
+
+/// Files that others have begun and that are not for a member now: so many are looked at before new ones are. More of them than this lack room or time there, and the next ones will too.
+const LOOKED_AT: usize = 64;
+/// A member that nobody has measured, where nobody has been: 1 Gbit/s, the lower end of what haul is made for.
+const UNKNOWN_BYTES_PER_S: f64 = 125e6;

@@ -1,0 +1,5 @@
+//! Placements played in virtual time over members drawn from a seed.
+
+mod golden;
+mod properties;
+mod world;
