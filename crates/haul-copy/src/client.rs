@@ -1,6 +1,6 @@
 //! The client's side of a copy.
 
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -35,10 +35,54 @@ pub struct ClientSession {
     receiving: bool,
 }
 
+/// An open session: what the engine runs on, and what is to be done when it is over.
+pub struct Opened {
+    /// For one run of the engine.
+    pub link: Link<ConnectionTransport>,
+    /// For afterwards.
+    pub parting: Parting,
+}
+
+/// The end of a session.
+pub struct Parting {
+    connection: Connection,
+    control: ControlOut,
+    reports: mpsc::Receiver<()>,
+    receiving: bool,
+}
+
+impl Parting {
+    /// Lets the last words arrive, for a while and no longer once `hurry` is cancelled, and closes the connection.
+    pub fn done(self, hurry: &Cancel) {
+        let Self { connection, control, reports, receiving } = self;
+        // The copy is complete whether or not the server hears of it: one that has gone is not waited for.
+        let farewell = move || {
+            // One that sent has heard the server's last words, and has none of its own.
+            if receiving {
+                let _ = control.see_off();
+            }
+            let _ = reports.recv_timeout(LAST_REPORT);
+        };
+        wait_for(farewell, hurry);
+        tracing::debug!("the copy is over");
+        connection.close(CLOSE_DONE, "done");
+    }
+
+    /// Closes the connection, and says why.
+    pub fn failed(self, error: &CopyError) {
+        self.connection.close(CLOSE_ABORTED, &error.to_string());
+    }
+}
+
 impl ClientSession {
     /// Takes a connection for one job.
     pub fn new(connection: Connection, job: &Job) -> Self {
         Self { connection, reported: Arc::default(), receiving: matches!(job, Job::Pull(_)) }
+    }
+
+    /// Takes a connection for a job in which the server sends.
+    pub fn receiving(connection: Connection) -> Self {
+        Self { connection, reported: Arc::default(), receiving: true }
     }
 
     /// Something that tells how the path does, at any time.
@@ -59,13 +103,27 @@ impl ClientSession {
 
     /// Copies.
     pub fn run(&self, job: &Job, limit: Option<BitRate>, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
-        let (mut send, receive) = self.connection.open_bi().map_err(|error| CopyError::Connection(error.into()))?;
+        let Opened { link, parting } = self.open(limit).map_err(CopyError::Connection)?;
+        let result = match job {
+            Job::Push(job) => haul_files::push(link, job, observer, cancel),
+            Job::Pull(job) => haul_files::pull(link, job, observer, cancel),
+        };
+        match &result {
+            Ok(_) => parting.done(cancel),
+            Err(error) => parting.failed(error),
+        }
+        result
+    }
+
+    /// Opens the session without running the engine: who drives that itself runs it on the link, and then parts. `limit` is what the server may send at most.
+    pub fn open(&self, limit: Option<BitRate>) -> io::Result<Opened> {
+        let (mut send, receive) = self.connection.open_bi()?;
         let opening = Opening {
             version: env!("CARGO_PKG_VERSION").into(),
             limit_bps: limit.filter(|_| self.receiving).map(BitRate::as_bps),
             telemetry: true,
         };
-        send.write_all(&to_line(&opening)).map_err(CopyError::Connection)?;
+        send.write_all(&to_line(&opening))?;
         let reports = self.follow_telemetry();
         let control = ControlOut::new(send);
         let link = Link {
@@ -73,28 +131,8 @@ impl ClientSession {
             control_out: Box::new(control.clone()),
             transport: Arc::new(ConnectionTransport(self.connection.clone())),
         };
-        let result = match job {
-            Job::Push(job) => haul_files::push(link, job, observer, cancel),
-            Job::Pull(job) => haul_files::pull(link, job, observer, cancel),
-        };
-        match &result {
-            Ok(_) => {
-                // The copy is complete whether or not the server hears of it: one that has gone is not waited for.
-                let receiving = self.receiving;
-                let farewell = move || {
-                    // One that sent has heard the server's last words, and has none of its own.
-                    if receiving {
-                        let _ = control.see_off();
-                    }
-                    let _ = reports.recv_timeout(LAST_REPORT);
-                };
-                wait_for(farewell, cancel);
-                tracing::debug!("the copy is over");
-                self.connection.close(CLOSE_DONE, "done");
-            }
-            Err(error) => self.connection.close(CLOSE_ABORTED, &error.to_string()),
-        }
-        result
+        let (connection, receiving) = (self.connection.clone(), self.receiving);
+        Ok(Opened { link, parting: Parting { connection, control, reports, receiving } })
     }
 
     /// Reads reports until there are no more; then the channel says so.

@@ -67,7 +67,8 @@ mod processor;
 mod server;
 mod telemetry;
 
-pub use client::{ClientSession, Job};
+pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
+pub use client::{ClientSession, Job, Opened, Parting};
 pub use opening::Opening;
 pub use processor::ProcessorWatch;
 pub use server::{ServerSession, refuse};

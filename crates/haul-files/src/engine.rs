@@ -51,7 +51,7 @@ pub fn push_from<T: Transport, S: Store>(
             SourceSpec::Stdin(stream) => Ok(Origin::Stream(stream.clone())),
         };
         let tops = job.sources.iter().map(origin).collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
-        let job = SendJob { tops, options: job.options, in_order: false, early };
+        let job = SendJob { tops, options: job.options, in_order: false, early, ordered: false };
         send(session, incoming, store, job, |incoming| check_hello(session, incoming.next()))
     })
 }
@@ -146,7 +146,7 @@ pub fn serve_store<T: Transport, S: Store>(
         let options = request.options;
         observer.event(Event::Asked(match &request.what {
             What::Push { destination, .. } => Asked::Write(destination),
-            What::Pull { sources, .. } => Asked::Read(sources),
+            What::Pull { sources, .. } | What::Ordered { sources } => Asked::Read(sources),
         }));
         match request.what {
             What::Push { destination, sources, stream, early } => {
@@ -158,18 +158,33 @@ pub fn serve_store<T: Transport, S: Store>(
                 receive(session, incoming, store, job, |_| Ok(()))
             }
             What::Pull { sources, in_order } => {
-                if sources.len() > MAX_SOURCES {
-                    return Err(CopyError::PeerMisbehaved("too many sources"));
-                }
-                let Expanded { tops, problems } = requested(session, store, &sources)?;
-                for problem in problems {
-                    session.problem(problem)?;
-                }
-                let tops = tops.into_iter().map(Origin::Named).collect();
-                send(session, incoming, store, SendJob { tops, options, in_order, early: false }, |_| Ok(()))
+                let tops = origins(session, store, &sources)?;
+                let job = SendJob { tops, options, in_order, early: false, ordered: false };
+                send(session, incoming, store, job, |_| Ok(()))
+            }
+            What::Ordered { sources } => {
+                let tops = origins(session, store, &sources)?;
+                let job = SendJob { tops, options, in_order: false, early: false, ordered: true };
+                send(session, incoming, store, job, |_| Ok(()))
             }
         }
     })
+}
+
+/// What a client asks for; what of it there is not is told.
+fn origins<T: Transport, S: Store>(
+    session: &Session<'_, T>,
+    store: &S,
+    sources: &[WirePath],
+) -> Result<Vec<Origin<S>>, CopyError> {
+    if sources.len() > MAX_SOURCES {
+        return Err(CopyError::PeerMisbehaved("too many sources"));
+    }
+    let Expanded { tops, problems } = requested(session, store, sources)?;
+    for problem in problems {
+        session.problem(problem)?;
+    }
+    Ok(tops.into_iter().map(Origin::Named).collect())
 }
 
 /// What a client asks for, and how many that is where it cannot know.
@@ -189,7 +204,7 @@ fn requested<T: Transport, S: Store>(
 }
 
 /// The client's first words; what else it has to say need not wait for the answer.
-fn introduce<T: Transport>(session: &Session<'_, T>, request: Request) -> Result<(), CopyError> {
+pub(crate) fn introduce<T: Transport>(session: &Session<'_, T>, request: Request) -> Result<(), CopyError> {
     session.send(&Message::Hello(Hello::ours()))?;
     session.send(&Message::Request(request))
 }
@@ -200,7 +215,7 @@ fn hello<T: Transport>(session: &Session<'_, T>, incoming: &mut Incoming) -> Res
     session.say(&Message::Hello(Hello::ours()))
 }
 
-fn check_hello<T: Transport>(session: &Session<'_, T>, message: Result<Message, CopyError>) -> Result<(), CopyError> {
+pub(crate) fn check_hello<T: Transport>(session: &Session<'_, T>, message: Result<Message, CopyError>) -> Result<(), CopyError> {
     match message {
         Ok(Message::Hello(hello)) if hello.version == VERSION => {
             session.meet(hello.features);
@@ -244,7 +259,7 @@ fn own_source<S: Store>(store: &S, source: &SourceSpec) -> Vec<u8> {
 }
 
 /// A source over there without what does not matter in its spelling.
-fn far_source(source: &WirePath) -> Vec<u8> {
+pub(crate) fn far_source(source: &WirePath) -> Vec<u8> {
     let parts = source.0.split(|&b| b == b'/').filter(|part| !matches!(*part, b"" | b"."));
     let content = base_name(&source.0).is_empty();
     let root: &[u8] = if source.0.starts_with(b"/") { b"/" } else { b"" };
@@ -252,7 +267,7 @@ fn far_source(source: &WirePath) -> Vec<u8> {
 }
 
 /// Names a copy by its sources, for the stage; the receiver adds the place. However the command spells them, and in whatever order, they are the same.
-fn job_id(direction: &[u8], mut sources: Vec<Vec<u8>>) -> [u8; 32] {
+pub(crate) fn job_id(direction: &[u8], mut sources: Vec<Vec<u8>>) -> [u8; 32] {
     sources.sort_unstable();
     let mut hasher = blake3::Hasher::new();
     for part in std::iter::once(direction).chain(sources.iter().map(|path| &**path)) {

@@ -48,6 +48,9 @@ pub enum CopyError {
         /// Version of the peer.
         theirs: u16,
     },
+    /// The peer's program is older, or another, and cannot do what is asked.
+    #[error("the peer's version cannot do this: {0}")]
+    PeerLacks(&'static str),
     /// The peer refused the request or stopped, and said why.
     #[error("the other side: {0}")]
     Refused(Stop),
@@ -71,7 +74,7 @@ impl CopyError {
         match self {
             Self::Cancelled | Self::System { .. } => Fault::Local,
             Self::Connection(_) => Fault::Connection,
-            Self::PeerMisbehaved(_) | Self::PeerUnsupported { .. } => Fault::Peer,
+            Self::PeerMisbehaved(_) | Self::PeerUnsupported { .. } | Self::PeerLacks(_) => Fault::Peer,
             Self::Refused(stop) | Self::Stopped(stop) => stop.fault(),
         }
     }
@@ -218,6 +221,8 @@ pub enum Why {
     Reserved,
     /// What is there under the name of the directory for what is unfinished is somebody else's, or no such directory.
     ForeignStage,
+    /// It does not say how long it is, so no part of it can be ordered; only told by the sender of a [`What::Ordered`](crate::protocol::What::Ordered).
+    NoLength,
 }
 
 impl Why {
@@ -258,6 +263,7 @@ impl fmt::Display for Why {
             Self::NeedsDirectory => "the destination is not a directory",
             Self::NoMatch => "no match",
             Self::Reserved => "is a name that haul has for unfinished copies: not copied",
+            Self::NoLength => "does not say how long it is: no part of it can be ordered",
             Self::ForeignStage => "has the name of a directory that haul makes, and is not this user's or not made by haul",
         })
     }

@@ -34,6 +34,8 @@
 //! Where the files are is a [`Store`]: [`push_from`], [`pull_into`] and [`serve_store`] take any; the three above use the directories of this machine ([`Local`]).
 //! `examples/gather.rs` makes one file from its replicas in several stores, without the engine.
 //!
+//! Who needs parts of files from several servers, in an order of its own, asks each with [`order`].
+//!
 //! The control messages are in [`protocol`], the blocks in [`block`], what survives a kill in [`journal`].
 
 pub mod block;
@@ -49,6 +51,7 @@ pub mod memory;
 mod names;
 mod note;
 mod observe;
+mod order;
 mod paths;
 mod pattern;
 pub mod protocol;
@@ -65,6 +68,7 @@ pub use haul_units::Cancel;
 pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Asked, Event, FileUnderWay, MAX_PROBLEMS, Observer, ReadBack, Report, Silent, Verified, Waits};
+pub use order::{Customer, Delivery, OrderJob, Wish, order};
 pub use store::local::{Interrupted, discard, interrupted};
 pub use store::{Local, Objects, Store, StoreError};
 pub use transport::{BlockRx, BlockTx, Link, Transport};

@@ -20,6 +20,20 @@
 //! a client that sends (`What::Push { early: true }`) begins right behind its request, as if `Start { wants: false }` had come, or with
 //! [`Options::update`] or [`Options::skip_same`] as if `Start { wants: true }` had. Where the receiver then has something of an earlier run and says `Start { wants: true }`, it drops all that
 //! comes before `Anew`, and the sender, which has sent little so far, starts again.
+//! A client that asks by [`What::Ordered`] says what of which file it needs while the copy runs, and in what order:
+//!
+//! ```text
+//!   receiver               sender
+//!   Hello, Request, Start -->
+//!                      <-- Hello, Entries.., Problem.., ScanDone
+//!   Orders.., Shorten..    -->
+//!                      <-- OrderEnds.., while the blocks come
+//!   Enough             -->
+//!                      <-- AllSent
+//!   Finished           -->
+//!                      <-- Bye
+//! ```
+//!
 //! `Stop` may come from either side at any time and ends the copy. New fields go to the end of [`Hello`] and [`Request`] (a reader
 //! ignores what follows the fields it knows); a new message is sent only to a peer whose `features` name it.
 
@@ -27,7 +41,7 @@ use std::io::{self, Read};
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{FileProblem, Stop, WirePath};
+use crate::error::{FileProblem, Stop, Why, WirePath};
 use crate::job::Options;
 use crate::note::Note;
 use crate::observe::{ReadBack, Waits};
@@ -38,8 +52,10 @@ pub const VERSION: u16 = 3;
 pub const PATTERNS: u64 = 1 << 0;
 /// Feature: understands [`Message::UnderWay`].
 pub const UNDER_WAY: u64 = 1 << 1;
+/// Feature: answers a [`What::Ordered`].
+pub const ORDERS: u64 = 1 << 2;
 /// Features of this program, one bit each.
-pub const FEATURES: u64 = PATTERNS | UNDER_WAY;
+pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest name of one directory entry in bytes.
@@ -91,6 +107,17 @@ pub enum Message {
     },
     /// Either: something to know, no problem.
     Note(Note),
+    /// Receiver, see [`What::Ordered`]: parts of files to send, in this order, after those of earlier orders.
+    Orders(Vec<Order>),
+    /// Receiver, see [`What::Ordered`]: of an order, nothing from `end` on is needed any more; one that is over already is left as it is.
+    Shorten {
+        number: u64,
+        end: u64,
+    },
+    /// Receiver, see [`What::Ordered`]: nothing more will be ordered.
+    Enough,
+    /// Sender, see [`What::Ordered`]: orders that are over. What was sent for them may still be on its way.
+    OrderEnds(Vec<OrderEnd>),
 }
 
 /// The first frame of each side.
@@ -141,6 +168,55 @@ pub enum What {
         /// Blocks in the order of the files and their content, holes filled: for standard output.
         in_order: bool,
     },
+    /// The client receives what it orders, see [`Message::Orders`]; only asked of a server with [`ORDERS`]. A file with several names is
+    /// announced as several.
+    Ordered {
+        /// As for [`Pull`](Self::Pull).
+        sources: Vec<WirePath>,
+    },
+}
+
+/// A part of a file to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// By which the order is told from others; rising within a copy, from 1.
+    pub number: u64,
+    /// The file.
+    pub file: u64,
+    /// First byte.
+    pub start: u64,
+    /// Behind the last byte; after the start, and not behind the end of the file.
+    pub end: u64,
+}
+
+/// How an order ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OrderEnd {
+    /// All was sent that is not a hole.
+    Sent {
+        /// Which.
+        number: u64,
+        /// Behind its last byte: less than was ordered, where it was shortened.
+        end: u64,
+        /// Sum of the lengths of the pieces sent for it.
+        bytes: u64,
+    },
+    /// The file could not be read, or is not what was announced. What was sent of it was read while it was.
+    Failed {
+        /// Which.
+        number: u64,
+        /// What happened.
+        why: Why,
+    },
+}
+
+impl OrderEnd {
+    /// The order that ended.
+    pub const fn number(&self) -> u64 {
+        match self {
+            Self::Sent { number, .. } | Self::Failed { number, .. } => *number,
+        }
+    }
 }
 
 /// A thing in a tree.

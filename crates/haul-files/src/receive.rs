@@ -75,7 +75,7 @@ impl Expected {
         self.patterns = names.filter(|name| is_pattern(name)).map(|name| Pattern::new(&name)).collect();
     }
 
-    fn contains(&self, name: &[u8]) -> bool {
+    pub(crate) fn contains(&self, name: &[u8]) -> bool {
         self.names.contains(name) || self.patterns.iter().any(|pattern| pattern.matches(name))
     }
 }

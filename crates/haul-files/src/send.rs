@@ -8,11 +8,12 @@
 //!          readers (2): read into a block, hash, send
 //! ```
 //!
-//! Data leaves before the scan ends. The plan holds at most [`plan::MAX_FILES`] files; then the scan waits. A client's data leaves before the receiver has said that
+//! Where the receiver orders what it needs, [`orders`] takes the place of the plan. Data leaves before the scan ends. The plan holds at most [`plan::MAX_FILES`] files; then the scan waits. A client's data leaves before the receiver has said that
 //! it is ready ([`early`]); if the receiver then has something of an earlier run, all starts again, this time with its wants.
 
 mod changed;
 mod early;
+mod orders;
 mod plan;
 mod read;
 mod scan;
@@ -34,6 +35,7 @@ use crate::session::{Incoming, Session, lock};
 use crate::store::{Named, Store};
 use crate::transport::{BlockTx, Transport};
 use early::{Early, Held};
+use orders::Orders;
 use plan::Plan;
 
 /// Threads that read and hash; one where the order matters.
@@ -47,6 +49,8 @@ pub(crate) struct SendJob<S: Store> {
     pub(crate) in_order: bool,
     /// Begin before the receiver's word.
     pub(crate) early: bool,
+    /// The receiver orders what is sent, see [`orders`].
+    pub(crate) ordered: bool,
 }
 
 /// One source.
@@ -72,6 +76,8 @@ struct Sender<'a, T: Transport, S: Store> {
     job: SendJob<S>,
     dirs: Dirs<'a, S>,
     plan: Plan<S::File>,
+    /// In the place of the plan, where the receiver orders.
+    orders: Option<Orders<S::File>>,
     early: Early,
     announcer: Mutex<Announcer>,
     /// The large files that were opened, by id: their names, for progress. Empty if nobody wants names.
@@ -104,7 +110,7 @@ pub(crate) fn send<T: Transport, S: Store>(
     } else {
         let wants = start(incoming)?;
         sender = Sender::new(session, store, job, wants, Early::closed(), ROOT);
-        if wants && !compares {
+        if wants && !compares && sender.orders.is_none() {
             session.observer.event(Event::Resumed);
         }
         finished = sender.attempt(&tx, incoming, None::<fn(&mut Incoming) -> _>)?;
@@ -134,6 +140,7 @@ impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
         let cautious = early.is_open() && job.options.resume && !job.options.compares();
         Self {
             session,
+            orders: job.ordered.then(Orders::new),
             job,
             dirs: Dirs::new(store),
             plan: Plan::new(wants, cautious),
@@ -204,7 +211,12 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         let readers = if self.job.in_order { 1 } else { READERS };
         std::thread::scope(|scope| {
             for _ in 0..readers {
-                scope.spawn(|| self.guard(|| read::run(self, tx)));
+                scope.spawn(|| {
+                    self.guard(|| match &self.orders {
+                        Some(orders) => orders::run(self, orders, tx),
+                        None => read::run(self, tx),
+                    });
+                });
             }
             self.guard(|| scan::run(self));
         });
@@ -225,18 +237,25 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
     /// Takes what the receiver says until it has finished.
     fn listen(&self, incoming: &mut Incoming) -> Result<Finished, CopyError> {
         loop {
-            match incoming.next()? {
-                Message::Wants(wants) => {
+            match (incoming.next()?, &self.orders) {
+                (Message::Wants(wants), None) => {
                     for want in wants {
                         self.plan.want(want)?;
                     }
                 }
-                Message::Unwanted(id) => self.plan.unwanted(id),
-                Message::Problem(problem) => self.session.note(problem),
-                Message::Note(note) => drop(self.session.take_note(note)),
-                Message::Progress(progress) => self.session.progress(&progress),
-                Message::UnderWay(parts) => self.under_way(&parts),
-                Message::Finished(finished) => {
+                (Message::Unwanted(id), None) => self.plan.unwanted(id),
+                (Message::Orders(list), Some(orders)) => orders.take(&list)?,
+                (Message::Shorten { number, end }, Some(orders)) => {
+                    if let Some(over) = orders.shorten(number, end)? {
+                        self.session.send(&Message::OrderEnds(vec![over]))?;
+                    }
+                }
+                (Message::Enough, Some(orders)) => orders.enough(),
+                (Message::Problem(problem), _) => self.session.note(problem),
+                (Message::Note(note), _) => drop(self.session.take_note(note)),
+                (Message::Progress(progress), _) => self.session.progress(&progress),
+                (Message::UnderWay(parts), _) => self.under_way(&parts),
+                (Message::Finished(finished), _) => {
                     self.session.progress(&finished.progress);
                     return Ok(finished);
                 }
@@ -266,13 +285,14 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
     /// Gives the entry its id and adds it to the batch.
     fn announce(&self, mut entry: Entry) -> Result<Entry, CopyError> {
         let mut announcer = lock(&self.announcer);
+        // The new one stays back until it is known here: the receiver's word on it may come at once.
+        if announcer.batch_bytes > 128 << 10 {
+            self.send_batch(&mut announcer)?;
+        }
         announcer.last_id += 1;
         entry.id = announcer.last_id;
         announcer.batch_bytes += 96 + entry.name.0.len() + entry.target_len();
         announcer.batch.push(entry.clone());
-        if announcer.batch_bytes > 128 << 10 {
-            self.send_batch(&mut announcer)?;
-        }
         Ok(entry)
     }
 

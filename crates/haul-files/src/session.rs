@@ -323,7 +323,8 @@ impl Alarm {
 /// What the peer is told; nothing where it stopped first or cannot be reached.
 fn stop_for(error: &CopyError) -> Option<Stop> {
     match error {
-        CopyError::Cancelled => Some(Stop::Interrupted),
+        // One that lacks something would not understand more.
+        CopyError::Cancelled | CopyError::PeerLacks(_) => Some(Stop::Interrupted),
         CopyError::PeerMisbehaved(what) => Some(Stop::Misbehaved((*what).into())),
         CopyError::PeerUnsupported { ours, .. } => Some(Stop::Version { speaks: *ours }),
         CopyError::Stopped(stop) => Some(stop.clone()),

@@ -10,6 +10,8 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use crate::block::{self, MalformedBlock, Piece};
+
 /// The sending end of the blocks of one copy.
 pub trait BlockTx: Send + Sync {
     /// An empty buffer to fill and hand to [`send`](Self::send); with the capacity of an earlier block where there is one.
@@ -24,8 +26,15 @@ pub trait BlockTx: Send + Sync {
 pub trait BlockRx: Send + Sync {
     /// The content of a block; dropping it gives the transport its memory back.
     type Block: AsRef<[u8]> + Send + Sync;
+    /// Whether the content of all pieces is known to be what their hashes say, because who hands them over inside this process has compared it: then
+    /// the receiver does not do it again.
+    const CHECKED: bool = false;
     /// The next block in whatever order they arrive; `None` (again and again) once the sender has finished and all were taken.
     fn recv(&self) -> io::Result<Option<Self::Block>>;
+    /// The pieces of a block with their content, in order: what [`block::open`] finds in it, unless it comes from inside this process in another form.
+    fn pieces(block: &Self::Block) -> Result<Vec<(Piece, &[u8])>, MalformedBlock> {
+        block::open(block.as_ref())
+    }
 }
 
 /// Opens the block stream in either direction, and ends everything.

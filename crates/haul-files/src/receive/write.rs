@@ -112,7 +112,7 @@ impl<'a, T: Transport, S: Store> Writer<'a, T, S> {
                 Err(error) => break Err(CopyError::Connection(error)),
                 Ok(None) => break Ok(()),
                 Ok(Some(block)) => {
-                    if let Err(error) = self.block(block.as_ref()) {
+                    if let Err(error) = self.block(&block) {
                         break Err(error);
                     }
                 }
@@ -125,15 +125,15 @@ impl<'a, T: Transport, S: Store> Writer<'a, T, S> {
         result
     }
 
-    fn block(&mut self, block: &[u8]) -> Result<(), CopyError> {
+    fn block(&mut self, block: &<T::Rx as BlockRx>::Block) -> Result<(), CopyError> {
         let receiver = self.receiver;
-        let pieces = block::open(block).map_err(|_| CopyError::PeerMisbehaved("a malformed block"))?;
+        let pieces = T::Rx::pieces(block).map_err(|_| CopyError::PeerMisbehaved("a malformed block"))?;
         let files = receiver.files_of(&pieces)?;
         let (mut records, mut done) = (Vec::new(), Vec::new());
         for ((piece, content), file) in pieces.iter().zip(files) {
             // A file that failed here or at the sender: its late pieces are dropped.
             let Some(file) = file else { continue };
-            let verify = receiver.options.verify.hashes();
+            let verify = receiver.options.verify.hashes() && !T::Rx::CHECKED;
             if timed(&mut self.waits.hash, || block::hash(content, verify)) != piece.hash && verify {
                 receiver.fail(&file, Why::HashMismatch)?;
             } else if piece.whole {

@@ -46,7 +46,7 @@ struct Reader<'a, T: Transport, S: Store> {
 }
 
 /// A file failed: by its own fault, or because it is another one than the scan saw.
-enum Failed {
+pub(super) enum Failed {
     Why(Why),
     Changed(Option<Box<Metadata>>),
     /// It is what the scan saw, and ends before the length that it says: so do those of sysfs.
@@ -309,7 +309,7 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
 }
 
 impl<T: Transport, S: Store> Sender<'_, T, S> {
-    fn open(&self, file: &SourceFile) -> Result<S::File, Failed> {
+    pub(super) fn open(&self, file: &SourceFile) -> Result<S::File, Failed> {
         let store = self.dirs.store();
         match file.top.and_then(|index| self.job.tops.get(index)) {
             Some(Origin::Named(top)) => Ok(store.open(top.at())?),

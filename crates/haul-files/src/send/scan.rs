@@ -126,13 +126,18 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
 
     fn file(&mut self, parent: u64, name: &[u8], there: &Metadata, top: Option<usize>, at: At<'_, S>) -> Result<(), CopyError> {
         let linked = there.names > 1;
-        if let Some(&to) = self.links.get(&there.identity).filter(|_| linked && !self.sender.job.in_order) {
+        if let Some(&to) =
+            self.links.get(&there.identity).filter(|_| linked && !self.sender.job.in_order && self.sender.orders.is_none())
+        {
             return self.announce(entry_of(parent, name, there, Kind::HardLink { to })).map(drop);
         }
         let kind = match kind_of(self.sender.dirs.store(), there, at) {
             Ok(kind) => kind,
             Err(error) => return self.fail_file(parent, name, top, error.into()),
         };
+        if self.sender.orders.is_some() && matches!(kind, Kind::Stream { .. }) {
+            return self.fail_file(parent, name, top, Why::NoLength);
+        }
         let entry = self.announce_file(entry_of(parent, name, there, kind), there, top)?;
         if linked {
             self.links.insert(there.identity, entry);
@@ -150,6 +155,10 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
     }
 
     fn keep(&mut self, file: SourceFile) -> Result<(), CopyError> {
+        if let Some(orders) = &self.sender.orders {
+            orders.announced(&file)?;
+            return self.count();
+        }
         let file = Arc::new(file);
         if self.sender.plan.waits_for_wants(&file) {
             self.sender.plan.expect_want(file);

@@ -57,7 +57,7 @@ impl Peer {
     pub fn listen(&mut self) -> Vec<Message> {
         let mut said = Vec::new();
         while let Ok(Some(message)) = read_frame(&mut *self.link.control_in, &mut Vec::new()) {
-            let over = matches!(message, Message::Stop(_) | Message::Finished(_));
+            let over = matches!(message, Message::Stop(_) | Message::Finished(_) | Message::Bye);
             said.push(message);
             if over {
                 self.say(&Message::Bye);

@@ -10,6 +10,7 @@ mod limits;
 mod mounted;
 mod objects;
 mod options;
+mod orders;
 mod patterns;
 mod progress;
 mod replaced;

@@ -1,0 +1,257 @@
+//! The client that orders: it is told what there is, and says which parts of which files it needs, for as long as it likes.
+//!
+//! ```text
+//!   order(..)   control in ---> Customer: entries, ends of orders
+//!               blocks     ---> Customer: content, compared with its hashes
+//!               wishes     ---> control out
+//! ```
+//!
+//! What is ordered, and what becomes of it, is the customer's part. What a server says is checked here as far as that needs no knowledge of the orders: names, parents,
+//! sizes, hashes, and that it has no more to say than can be remembered.
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+
+use crate::block::{self, Piece};
+use crate::engine::{check_hello, far_source, introduce, job_id};
+use crate::error::{CopyError, FileProblem, WirePath};
+use crate::job::Options;
+use crate::note::Note;
+use crate::observe::{Report, Silent};
+use crate::paths::is_plain_name;
+use crate::pattern::is_pattern;
+use crate::protocol::{Entry, Finished, Kind, MAX_TARGET, Message, ORDERS, Order, OrderEnd, ROOT, Request, What};
+use crate::receive::Expected;
+use crate::session::{Incoming, POLL, Session, lock, run};
+use crate::transport::{BlockRx, Link, Transport};
+use haul_units::Cancel;
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct OrderJob {
+    /// Paths at the server; at least one. As [`PullJob::sources`](crate::PullJob::sources).
+    pub sources: Vec<PathBuf>,
+    /// How.
+    pub options: Options,
+}
+
+impl OrderJob {
+    /// Names the job by its sources, for [`Request::job`]: the same for every server that is asked.
+    pub fn id(&self) -> [u8; 32] {
+        job_id(b"order", self.wire_sources().iter().map(far_source).collect())
+    }
+
+    fn wire_sources(&self) -> Vec<WirePath> {
+        self.sources.iter().map(|path| path.as_path().into()).collect()
+    }
+}
+
+/// What a server is told.
+#[derive(Debug)]
+pub enum Wish {
+    /// See [`Message::Orders`].
+    Orders(Vec<Order>),
+    /// See [`Message::Shorten`].
+    Shorten {
+        /// Which order.
+        number: u64,
+        /// The first byte that is not needed.
+        end: u64,
+    },
+    /// Nothing more will be ordered. The session ends when what is ordered has come.
+    Enough,
+}
+
+/// Who orders. Called from two threads; a call that waits holds the server back.
+pub trait Customer<B>: Sync {
+    /// Of what there is: parents before children, ids rising. Directories, links, files; nothing that replaces something.
+    fn entries(&self, entries: Vec<Entry>) -> Result<(), CopyError>;
+    /// Every entry was told.
+    fn listed(&self) -> Result<(), CopyError>;
+    /// Something is not among the entries.
+    fn problem(&self, problem: FileProblem) -> Result<(), CopyError>;
+    /// Something to know.
+    fn note(&self, note: Note) -> Result<(), CopyError>;
+    /// Orders are over; content for them may still come.
+    fn ended(&self, ends: Vec<OrderEnd>) -> Result<(), CopyError>;
+    /// Content has come.
+    fn delivered(&self, delivery: Delivery<B>) -> Result<(), CopyError>;
+}
+
+/// A block that has come.
+pub struct Delivery<B> {
+    /// Its memory.
+    pub block: B,
+    /// What is in it, and where: within the bytes of the block.
+    pub pieces: Vec<(Piece, Range<usize>)>,
+    /// Pieces whose content is not what was read.
+    pub damaged: Vec<Piece>,
+}
+
+/// Entries and their names from one server, in bytes: as much as a user's own copy remembers, some seven million.
+const MAX_TOLD: usize = 1 << 30;
+
+/// Asks the server at the other end of `link` for its files, tells `customer` what there is and what comes, and the server what is wished.
+///
+/// Blocks until the server has sent all that was ordered before [`Wish::Enough`]; a channel of wishes that is closed without it ends the session as if cancelled. A
+/// server that takes no orders is [`CopyError::PeerLacks`].
+pub fn order<T: Transport>(
+    link: Link<T>,
+    job: &OrderJob,
+    wishes: Receiver<Wish>,
+    customer: &impl Customer<<T::Rx as BlockRx>::Block>,
+    cancel: &Cancel,
+) -> Result<(), CopyError> {
+    run(link, &Silent, cancel, |session, incoming| {
+        let sources = job.wire_sources();
+        let mut expected = Expected::plain(&sources);
+        let patterns = sources.iter().any(|source| is_pattern(&source.0));
+        if patterns {
+            expected.add_patterns(&sources);
+        }
+        introduce(session, Request { what: What::Ordered { sources }, options: job.options, job: job.id() })?;
+        session.send(&Message::Start { wants: true })?;
+        check_hello(session, incoming.next())?;
+        if !session.peer_has(ORDERS) {
+            return Err(CopyError::PeerLacks("send parts of files as they are ordered"));
+        }
+        if patterns && !matches!(incoming.next()?, Message::Matched(_)) {
+            return Err(CopyError::PeerMisbehaved("no word on the patterns"));
+        }
+        let (wishes, enough) = (Mutex::new(wishes), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            scope.spawn(|| session.guard(|| tell(session, &lock(&wishes), &enough)));
+            scope.spawn(|| session.guard(|| take(session, customer, job.options)));
+            session.guard(|| listen(incoming, customer, &mut Admission::new(expected), &enough));
+        });
+        session.check()?;
+        session.send(&Message::Finished(Finished::default()))?;
+        // Until it has heard that, the connection must not be closed; what it says then is only a farewell.
+        let _ = incoming.next();
+        Ok(Report::default())
+    })
+    .map(drop)
+}
+
+/// Says what is wished.
+fn tell<T: Transport>(session: &Session<'_, T>, wishes: &Receiver<Wish>, enough: &AtomicBool) -> Result<(), CopyError> {
+    loop {
+        session.check()?;
+        match wishes.recv_timeout(POLL) {
+            Ok(Wish::Orders(orders)) => session.send(&Message::Orders(orders))?,
+            Ok(Wish::Shorten { number, end }) => session.send(&Message::Shorten { number, end })?,
+            Ok(Wish::Enough) => {
+                enough.store(true, Ordering::SeqCst);
+                return session.send(&Message::Enough);
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err(CopyError::Cancelled),
+        }
+    }
+}
+
+/// Takes the blocks until there are no more.
+fn take<T: Transport>(
+    session: &Session<'_, T>,
+    customer: &impl Customer<<T::Rx as BlockRx>::Block>,
+    options: Options,
+) -> Result<(), CopyError> {
+    let rx = session.transport.accept_blocks().map_err(CopyError::Connection)?;
+    let verify = options.verify.hashes() && !T::Rx::CHECKED;
+    loop {
+        session.check()?;
+        let Some(block) = rx.recv().map_err(CopyError::Connection)? else { return Ok(()) };
+        let found = T::Rx::pieces(&block).map_err(|_| CopyError::PeerMisbehaved("a malformed block"))?;
+        let (mut pieces, mut damaged, mut at) = (Vec::with_capacity(found.len()), Vec::new(), 0);
+        for (piece, content) in found {
+            let end = at + content.len();
+            if verify && block::hash(content, true) != piece.hash {
+                damaged.push(piece);
+            } else {
+                pieces.push((piece, at..end));
+            }
+            at = end;
+        }
+        customer.delivered(Delivery { block, pieces, damaged })?;
+    }
+}
+
+/// Takes what the server says until it has sent all.
+fn listen<B>(
+    incoming: &mut Incoming,
+    customer: &impl Customer<B>,
+    admission: &mut Admission,
+    enough: &AtomicBool,
+) -> Result<(), CopyError> {
+    loop {
+        match incoming.next()? {
+            Message::Entries(entries) => {
+                for entry in &entries {
+                    admission.admit(entry)?;
+                }
+                customer.entries(entries)?;
+            }
+            Message::ScanDone => customer.listed()?,
+            Message::Problem(problem) => customer.problem(problem)?,
+            Message::Note(note) => customer.note(note.bounded())?,
+            Message::OrderEnds(ends) => customer.ended(ends)?,
+            Message::AllSent(_) if enough.load(Ordering::SeqCst) => return Ok(()),
+            _ => return Err(CopyError::PeerMisbehaved("a message that no sender of orders sends")),
+        }
+    }
+}
+
+/// What a server has told so far, as far as it decides what it may tell.
+struct Admission {
+    expected: Expected,
+    last_id: u64,
+    directories: HashSet<u64>,
+    bytes: usize,
+}
+
+impl Admission {
+    fn new(expected: Expected) -> Self {
+        Self { expected, last_id: ROOT, directories: HashSet::from([ROOT]), bytes: 0 }
+    }
+
+    fn admit(&mut self, entry: &Entry) -> Result<(), CopyError> {
+        if entry.id <= self.last_id {
+            return Err(CopyError::PeerMisbehaved("an id that does not rise"));
+        }
+        self.last_id = entry.id;
+        self.bytes = self.bytes.saturating_add(size_of::<Entry>() + entry.name.0.len() + entry.target_len());
+        if self.bytes > MAX_TOLD {
+            return Err(CopyError::PeerMisbehaved("more entries than can be remembered"));
+        }
+        if !self.directories.contains(&entry.parent) {
+            return Err(CopyError::PeerMisbehaved("an entry in an unknown directory"));
+        }
+        let is_directory = matches!(entry.kind, Kind::Directory);
+        let is_root_itself = entry.name.0.is_empty() && is_directory && entry.parent == ROOT;
+        if !(is_root_itself || is_plain_name(&entry.name.0)) {
+            return Err(CopyError::PeerMisbehaved("a name that is not plain"));
+        }
+        if entry.parent == ROOT && !self.expected.contains(&entry.name.0) {
+            return Err(CopyError::PeerMisbehaved("a source that was not asked for"));
+        }
+        let fits = match &entry.kind {
+            Kind::Directory => true,
+            Kind::File { size, replaces: None, .. } => i64::try_from(*size).is_ok(),
+            Kind::Symlink { target } => !target.0.is_empty() && target.0.len() <= MAX_TARGET && !target.0.contains(&0),
+            Kind::File { .. } | Kind::Stream { .. } | Kind::HardLink { .. } => {
+                return Err(CopyError::PeerMisbehaved("an entry that cannot be ordered"));
+            }
+        };
+        if !fits || entry.mtime.nanos >= 1_000_000_000 {
+            return Err(CopyError::PeerMisbehaved("a size or time that cannot be"));
+        }
+        if is_directory {
+            self.directories.insert(entry.id);
+        }
+        Ok(())
+    }
+}
