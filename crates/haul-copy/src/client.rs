@@ -80,6 +80,11 @@ impl ClientSession {
         Self { connection, reported: Arc::default(), receiving: matches!(job, Job::Pull(_)) }
     }
 
+    /// Takes a connection for a job in which the server receives.
+    pub fn sending(connection: Connection) -> Self {
+        Self { connection, reported: Arc::default(), receiving: false }
+    }
+
     /// Takes a connection for a job in which the server sends.
     pub fn receiving(connection: Connection) -> Self {
         Self { connection, reported: Arc::default(), receiving: true }
@@ -97,7 +102,8 @@ impl ClientSession {
             let told = server.and_then(|server| server.learned?.learned());
             let learned = if receiving { told } else { connection.learned() };
             let rtt_us = sender.map_or(own.rtt_us, |sender| sender.rtt_us);
-            PathView { rtt_us, silence: stats.silence, timeout: stats.idle_timeout, sender, server_busiest, learned }
+            let machine = server.and_then(|server| server.machine);
+            PathView { rtt_us, silence: stats.silence, timeout: stats.idle_timeout, sender, server_busiest, learned, machine }
         }
     }
 

@@ -62,6 +62,7 @@
 mod adapter;
 mod client;
 mod clock;
+mod machine;
 mod opening;
 mod processor;
 mod server;
@@ -69,6 +70,7 @@ mod telemetry;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
+pub use machine::{MachineReport, MachineWatch};
 pub use opening::Opening;
 pub use processor::ProcessorWatch;
 pub use server::{ServerSession, refuse};

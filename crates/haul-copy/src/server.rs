@@ -1,12 +1,13 @@
 //! The serving side of a copy.
 
 use std::io::{self, Write as _};
-use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use haul::{Connection, RecvStream};
-use haul_files::{Access, CopyError, Link, Observer, Report};
+use haul_files::store::Space;
+use haul_files::{Access, CopyError, Event, Link, Observer, Report};
 use haul_peer::{ControlOut, Farewell, Refusal, Reply, SavedPath, from_line, to_line};
 use haul_units::{BitRate, Cancel};
 
@@ -14,6 +15,7 @@ use super::adapter::ConnectionTransport;
 use super::opening::Opening;
 use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED};
+use crate::machine::MachineWatch;
 use crate::processor::ProcessorWatch;
 
 /// A client that has opened its control stream.
@@ -55,6 +57,7 @@ impl ServerSession {
         let (connection, control_out) = (self.connection, self.control_out);
         let result = replied.map_err(CopyError::Connection).and_then(|()| {
             let reports = self.opening.telemetry.then(|| Telemetry::start(connection.clone()));
+            let observer = &WithRoom { observer, telemetry: reports.as_ref() };
             let link = Link {
                 control_in: Box::new(self.control_in),
                 control_out: Box::new(control_out.clone()),
@@ -88,24 +91,48 @@ pub fn refuse(connection: Connection, refusal: &Refusal) {
     }
 }
 
+/// Hears of the room at the destination, for the client.
+struct WithRoom<'a> {
+    observer: &'a dyn Observer,
+    telemetry: Option<&'a Telemetry>,
+}
+
+impl Observer for WithRoom<'_> {
+    fn event(&self, event: Event<'_>) {
+        if let (Event::Room(space), Some(telemetry)) = (event, self.telemetry) {
+            telemetry.room(space);
+        }
+        self.observer.event(event);
+    }
+
+    fn wants_files(&self) -> bool {
+        self.observer.wants_files()
+    }
+}
+
 /// Sends reports until dropped.
 struct Telemetry {
-    stop: Option<mpsc::Sender<()>>,
+    /// Sends one now; dropped, it ends.
+    now: Option<mpsc::SyncSender<()>>,
+    room: Arc<Mutex<Option<Space>>>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl Telemetry {
     fn start(connection: Connection) -> Self {
-        let (stop, stopped) = mpsc::channel::<()>();
+        let (now, asked) = mpsc::sync_channel::<()>(1);
+        let room = Arc::<Mutex<Option<Space>>>::default();
+        let known = room.clone();
         let thread = thread::spawn(move || {
-            let processor = ProcessorWatch::start();
-            let report = || ServerReport {
+            let (processor, mut machine) = (ProcessorWatch::start(), MachineWatch::start());
+            let mut report = || ServerReport {
                 path: PathReport::from(&connection.stats()),
                 busiest: processor.busiest(),
                 learned: connection.learned().map(SavedPath::from),
+                machine: Some(machine.report(*known.lock().unwrap_or_else(PoisonError::into_inner))),
             };
             let Ok(mut stream) = connection.open_uni() else { return };
-            while stopped.recv_timeout(telemetry::INTERVAL) == Err(RecvTimeoutError::Timeout) {
+            while asked.recv_timeout(telemetry::INTERVAL) != Err(RecvTimeoutError::Disconnected) {
                 if !report().write_to(&mut stream) {
                     return;
                 }
@@ -114,13 +141,21 @@ impl Telemetry {
             report().write_to(&mut stream);
             let _ = stream.finish();
         });
-        Self { stop: Some(stop), thread: Some(thread) }
+        Self { now: Some(now), room, thread: Some(thread) }
+    }
+
+    /// So much room is left. The first time the client hears of it at once, for it may be about to decide what to send.
+    fn room(&self, space: Space) {
+        let before = self.room.lock().unwrap_or_else(PoisonError::into_inner).replace(space);
+        if let Some(now) = self.now.as_ref().filter(|_| before.is_none()) {
+            let _ = now.try_send(());
+        }
     }
 }
 
 impl Drop for Telemetry {
     fn drop(&mut self) {
-        drop(self.stop.take());
+        drop(self.now.take());
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }

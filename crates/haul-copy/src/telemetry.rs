@@ -10,6 +10,8 @@ use haul::{Learned, Ratio, Stats};
 use haul_peer::SavedPath;
 use serde::{Deserialize, Serialize};
 
+use crate::machine::MachineReport;
+
 /// How often the server reports.
 pub const INTERVAL: Duration = Duration::from_secs(1);
 /// Longest report, in bytes.
@@ -67,6 +69,8 @@ pub struct ServerReport {
     pub busiest: f64,
     /// What the server has learned about the way to the client.
     pub learned: Option<SavedPath>,
+    /// How its machine does; none from a server that does not tell.
+    pub machine: Option<MachineReport>,
 }
 
 /// What the client knows of the path and of the other side.
@@ -84,6 +88,8 @@ pub struct PathView {
     pub server_busiest: f64,
     /// What the sender has learned about its way to the receiver, so far.
     pub learned: Option<Learned>,
+    /// How the server's machine does; none before its first report.
+    pub machine: Option<MachineReport>,
 }
 
 impl From<&Stats> for PathReport {
@@ -159,7 +165,7 @@ mod tests {
         let mut bytes = Vec::new();
         for rtt_us in [1, 2] {
             let path = PathReport { rtt_us, ..PathReport::default() };
-            assert!(ServerReport { path, busiest: 0.5, learned: None }.write_to(&mut bytes));
+            assert!(ServerReport { path, busiest: 0.5, learned: None, machine: None }.write_to(&mut bytes));
         }
         let latest = Mutex::new(None);
         follow(&bytes[..], &latest);

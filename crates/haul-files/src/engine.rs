@@ -4,6 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::error::{CopyError, Stop, WirePath};
 use crate::expand::{Expanded, MAX_SOURCES, expand};
@@ -13,7 +14,7 @@ use crate::paths::base_name;
 use crate::pattern::is_pattern;
 use crate::protocol::{Hello, Message, PATTERNS, Request, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
-use crate::send::{Origin, SendJob, send};
+use crate::send::{Feed, Origin, SendJob, send};
 use crate::session::{Incoming, Session, run};
 use crate::store::{Local, Named, Store};
 use crate::transport::{Link, Transport};
@@ -51,7 +52,33 @@ pub fn push_from<T: Transport, S: Store>(
             SourceSpec::Stdin(stream) => Ok(Origin::Stream(stream.clone())),
         };
         let tops = job.sources.iter().map(origin).collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
-        let job = SendJob { tops, options: job.options, in_order: false, early, ordered: false };
+        let job = SendJob { tops, options: job.options, in_order: false, early, ordered: false, feed: None };
+        send(session, incoming, store, job, |incoming| check_hello(session, incoming.next()))
+    })
+}
+
+/// As [`push_from`], of what `feed` says, while it goes: for whoever sends parts of one tree to several servers. The sources are those of the tree, streams are none.
+///
+/// All goes into the destination, which is a directory; it is made where its parent is there.
+pub fn push_fed<T: Transport, S: Store>(
+    link: Link<T>,
+    store: &S,
+    job: &PushJob,
+    feed: Arc<dyn Feed>,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
+    run(link, observer, cancel, |session, incoming| {
+        let destination: WirePath = job.destination.as_path().into();
+        let request = Request {
+            job: job_id(b"part", job.sources.iter().map(|source| own_source(store, source)).collect()),
+            what: What::Push { destination, sources: 1, stream: false, early: false },
+            options: job.options,
+        };
+        introduce(session, request)?;
+        let tops = job.sources.iter().map(|source| Named::new(store, &source.spelled()).map(Origin::Named));
+        let tops = tops.collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
+        let job = SendJob { tops, options: job.options, in_order: false, early: false, ordered: false, feed: Some(feed) };
         send(session, incoming, store, job, |incoming| check_hello(session, incoming.next()))
     })
 }
@@ -159,12 +186,12 @@ pub fn serve_store<T: Transport, S: Store>(
             }
             What::Pull { sources, in_order } => {
                 let tops = origins(session, store, &sources)?;
-                let job = SendJob { tops, options, in_order, early: false, ordered: false };
+                let job = SendJob { tops, options, in_order, early: false, ordered: false, feed: None };
                 send(session, incoming, store, job, |_| Ok(()))
             }
             What::Ordered { sources } => {
                 let tops = origins(session, store, &sources)?;
-                let job = SendJob { tops, options, in_order: false, early: false, ordered: true };
+                let job = SendJob { tops, options, in_order: false, early: false, ordered: true, feed: None };
                 send(session, incoming, store, job, |_| Ok(()))
             }
         }

@@ -62,13 +62,14 @@ mod session;
 pub mod store;
 mod transport;
 
-pub use engine::{pull, pull_into, push, push_from, serve, serve_store};
+pub use engine::{pull, pull_into, push, push_fed, push_from, serve, serve_store};
 pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 pub use haul_units::Cancel;
 pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Asked, Event, FileUnderWay, MAX_PROBLEMS, Observer, ReadBack, Report, Silent, Verified, Waits};
 pub use order::{Customer, Delivery, OrderJob, Wish, order};
+pub use send::{Fed, Feed, Thing};
 pub use store::local::{Interrupted, discard, interrupted};
 pub use store::{Local, Objects, Store, StoreError};
 pub use transport::{BlockRx, BlockTx, Link, Transport};

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{FileProblem, WirePath};
 use crate::note::Note;
+use crate::store::Space;
 
 /// Watches a copy. Called from several threads, in the middle of the work: it must return at once.
 pub trait Observer: Send + Sync {
@@ -85,6 +86,8 @@ pub enum Event<'a> {
     UnderWay(&'a [FileUnderWay]),
     /// This run goes on from what an earlier one left.
     Resumed,
+    /// The room at the destination, told by the receiver's side only: at the start, and when files have become durable.
+    Room(Space),
 }
 
 /// What a client asks for, in its own words: any bytes, as many as it likes to send.

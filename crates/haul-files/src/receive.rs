@@ -180,6 +180,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
         remembered: AtomicUsize::new(0),
         waits: Mutex::default(),
     };
+    receiver.tell_room();
     session.say(&Message::Start { wants })?;
     if let Some(note) = others {
         session.remark(note)?;
@@ -339,6 +340,13 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             hard_links: count(&self.counts.hard_links),
             waits,
         })
+    }
+
+    /// Tells the observer how much room is left; nothing where the store does not know.
+    fn tell_room(&self) {
+        if let Ok(space) = self.tree.dirs.store().space(&self.tree.place.root) {
+            self.session.observer.event(Event::Room(space));
+        }
     }
 
     /// Notes a problem of the destination and tells the sender.

@@ -13,6 +13,7 @@
 
 mod changed;
 mod early;
+mod feed;
 mod orders;
 mod plan;
 mod read;
@@ -21,7 +22,7 @@ mod stream;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use haul_units::Bytes;
 
@@ -35,6 +36,8 @@ use crate::session::{Incoming, Session, lock};
 use crate::store::{Named, Store};
 use crate::transport::{BlockTx, Transport};
 use early::{Early, Held};
+use feed::Offers;
+pub use feed::{Fed, Feed, Thing};
 use orders::Orders;
 use plan::Plan;
 
@@ -51,6 +54,8 @@ pub(crate) struct SendJob<S: Store> {
     pub(crate) early: bool,
     /// The receiver orders what is sent, see [`orders`].
     pub(crate) ordered: bool,
+    /// Who says what is sent; none: all that the sources have. Not early.
+    pub(crate) feed: Option<Arc<dyn Feed>>,
 }
 
 /// One source.
@@ -64,7 +69,9 @@ struct SourceFile {
     entry: Entry,
     /// Its state when it was scanned.
     state: Source,
-    /// The index of the source that it is itself; none: it is in the directory `entry.parent`.
+    /// The directory that it is in, on this side.
+    dir: u64,
+    /// The index of the source that it is itself, if it is one.
     top: Option<usize>,
     /// It replaces one that changed while it was read.
     retried: bool,
@@ -79,6 +86,7 @@ struct Sender<'a, T: Transport, S: Store> {
     /// In the place of the plan, where the receiver orders.
     orders: Option<Orders<S::File>>,
     early: Early,
+    offers: Mutex<Offers>,
     announcer: Mutex<Announcer>,
     /// The large files that were opened, by id: their names, for progress. Empty if nobody wants names.
     opened: Mutex<BTreeMap<u64, (PathBuf, Bytes)>>,
@@ -113,6 +121,9 @@ pub(crate) fn send<T: Transport, S: Store>(
         if wants && !compares && sender.orders.is_none() {
             session.observer.event(Event::Resumed);
         }
+        if let Some(feed) = &sender.job.feed {
+            feed.ready(wants);
+        }
         finished = sender.attempt(&tx, incoming, None::<fn(&mut Incoming) -> _>)?;
     }
     if finished.is_none() {
@@ -145,6 +156,7 @@ impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
             dirs: Dirs::new(store),
             plan: Plan::new(wants, cautious),
             early,
+            offers: Mutex::default(),
             announcer: Mutex::new(Announcer { last_id, batch: Vec::new(), batch_bytes: 0 }),
             opened: Mutex::default(),
             waits: Mutex::default(),
@@ -218,7 +230,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                     });
                 });
             }
-            self.guard(|| scan::run(self));
+            self.guard(|| self.job.feed.as_ref().map_or_else(|| scan::run(self), |feed| feed::run(self, &**feed)));
         });
         self.early.wait(|| self.check())?;
         let waits = {
@@ -240,7 +252,13 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
             match (incoming.next()?, &self.orders) {
                 (Message::Wants(wants), None) => {
                     for want in wants {
-                        self.plan.want(want)?;
+                        let answered = match &self.job.feed {
+                            Some(feed) => self.answered(&**feed, &want)?,
+                            None => false,
+                        };
+                        if !answered {
+                            self.plan.want(want)?;
+                        }
                     }
                 }
                 (Message::Unwanted(id), None) => self.plan.unwanted(id),
@@ -313,7 +331,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         match file.top.and_then(|index| self.job.tops.get(index)) {
             Some(Origin::Named(top)) => top.spelled.clone(),
             Some(Origin::Stream(_)) => WirePath(b"-".to_vec()),
-            None => WirePath(self.dirs.display(file.entry.parent, &file.entry.name.0)),
+            None => WirePath(self.dirs.display(file.dir, &file.entry.name.0)),
         }
     }
 

@@ -83,7 +83,11 @@ pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, queue: 
             }
             tell(receiver, &mut told_at, &mut told)?;
         }
+        let is_new = !group.is_empty();
         commit(receiver, &mut group, &mut waits)?;
+        if is_new {
+            receiver.tell_room();
+        }
         tell(receiver, &mut told_at, &mut told)?;
     }
     let mut sum = lock(&receiver.waits);

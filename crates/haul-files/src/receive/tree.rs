@@ -150,7 +150,10 @@ impl<'a, S: Store> Tree<'a, S> {
     fn make_directory(&self, entry: &Entry, name: &[u8]) -> Result<DirInfo, Why> {
         let wanted = if self.options.preserve { entry.mode & 0o777 } else { entry.mode & 0o777 & !self.umask };
         let mut finish = Finish::default();
-        if self.options.preserve {
+        // The destination itself, of a sender that is fed: nobody's directory has attributes to keep.
+        let is_nobodys = entry.parent == ROOT && entry.name.0.is_empty() && (entry.uid, entry.gid) == (u32::MAX, u32::MAX);
+        let wanted = if is_nobodys { wanted & !self.umask } else { wanted };
+        if self.options.preserve && !is_nobodys {
             let special = entry.mode & (0o1000 | self.set_id_bits(entry));
             finish = Finish { mode: Some(wanted | special), mtime: Some(entry.mtime), owner: self.owner(entry) };
         }

@@ -107,7 +107,7 @@ impl Known {
         let Source { size, mtime, version } = *state;
         let kind = Kind::File { size, data: size, version, linked: false, replaces: None };
         let entry = Entry { id: *id, parent: *parent, name, mode: 0, mtime, uid: 0, gid: 0, kind };
-        Some(SourceFile { entry, state: *state, top: top.map(|top| top as usize), retried: false })
+        Some(SourceFile { entry, state: *state, dir: *parent, top: top.map(|top| top as usize), retried: false })
     }
 }
 

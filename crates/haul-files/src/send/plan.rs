@@ -161,23 +161,22 @@ impl<F: Content> Plan<F> {
     /// The receiver's word on a file.
     pub(super) fn want(&self, want: Want) -> Result<(), CopyError> {
         let mut state = lock(&self.state);
-        let file = state.waiting.remove(&want.id).ok_or(CopyError::PeerMisbehaved("it wants a file that does not wait"))?;
-        match want.needs {
-            Needs::Nothing => {}
-            Needs::All => state.ready.push_back((file, None)),
-            Needs::Ranges(ranges) => {
-                let mut at = 0;
-                for &(start, end) in &ranges {
-                    if start < at || end <= start || end > file.state.size {
-                        return Err(CopyError::PeerMisbehaved("it wants ranges that are not in the file"));
-                    }
-                    at = end;
-                }
-                state.ready.push_back((file, Some(ranges.into())));
-            }
+        if let Some((file, wanted)) = state.take_want(want)? {
+            state.ready.push_back((file, wanted));
         }
         self.changed.notify_all();
         Ok(())
+    }
+
+    /// The receiver's word on a file, which then waits here no more; none where it needs nothing of it.
+    pub(super) fn take_want(&self, want: Want) -> Result<Option<(Arc<SourceFile>, Wanted)>, CopyError> {
+        lock(&self.state).take_want(want)
+    }
+
+    /// Takes a file and what is wanted of it. Never waits.
+    pub(super) fn take(&self, file: Arc<SourceFile>, wanted: Wanted) {
+        lock(&self.state).ready.push_back((file, wanted));
+        self.changed.notify_all();
     }
 
     /// The receiver needs no more of this file.
@@ -236,6 +235,25 @@ impl<F: Content> Plan<F> {
 }
 
 impl<F: Content> State<F> {
+    /// The receiver's word on a file, which then waits here no more; none where it needs nothing of it.
+    fn take_want(&mut self, want: Want) -> Result<Option<(Arc<SourceFile>, Wanted)>, CopyError> {
+        let file = self.waiting.remove(&want.id).ok_or(CopyError::PeerMisbehaved("it wants a file that does not wait"))?;
+        match want.needs {
+            Needs::Nothing => Ok(None),
+            Needs::All => Ok(Some((file, None))),
+            Needs::Ranges(ranges) => {
+                let mut at = 0;
+                for &(start, end) in &ranges {
+                    if start < at || end <= start || end > file.state.size {
+                        return Err(CopyError::PeerMisbehaved("it wants ranges that are not in the file"));
+                    }
+                    at = end;
+                }
+                Ok(Some((file, Some(ranges.into()))))
+            }
+        }
+    }
+
     /// Remembers an id that is not being read, but no more of them than there are files it can mean: those that are ready or about to be.
     fn remember_unwanted(&mut self, id: u64) {
         // A batch of entries is announced before its files are added.

@@ -270,7 +270,7 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
     fn again(&self, file: &Arc<SourceFile>, there: &Metadata, kind: Kind) -> Result<(), CopyError> {
         let sender = self.sender;
         let entry = sender.announce(entry_of(file.entry.parent, &file.entry.name.0, there, kind))?;
-        let again = Arc::new(SourceFile { entry, state: there.source(), top: file.top, retried: true });
+        let again = Arc::new(SourceFile { entry, state: there.source(), dir: file.dir, top: file.top, retried: true });
         if sender.plan.waits_for_wants(&again) {
             sender.plan.expect_want(again);
             return sender.flush();
@@ -315,7 +315,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
             Some(Origin::Named(top)) => Ok(store.open(top.at())?),
             Some(Origin::Stream(_)) => Err(Failed::Changed(None)),
             None => {
-                let dir = self.dirs.open(file.entry.parent)?;
+                let dir = self.dirs.open(file.dir)?;
                 Ok(store.open(At::In(&*dir, &file.entry.name.0))?)
             }
         }

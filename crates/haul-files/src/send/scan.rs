@@ -33,7 +33,7 @@ pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>) -> Result<(
                 let state = crate::journal::Source { size: 0, mtime, version: 0 };
                 let entry = sender.announce(entry)?;
                 scan.files += 1;
-                scan.keep(SourceFile { entry, state, top: Some(index), retried: false })?;
+                scan.keep(SourceFile { entry, state, dir: ROOT, top: Some(index), retried: false })?;
             }
         }
     }
@@ -150,7 +150,8 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         let id = entry.id;
         self.files += 1;
         self.bytes += there.data;
-        self.keep(SourceFile { entry, state: there.source(), top, retried: false })?;
+        let dir = entry.parent;
+        self.keep(SourceFile { entry, state: there.source(), dir, top, retried: false })?;
         Ok(id)
     }
 
@@ -202,7 +203,7 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
 
 /// What a regular file is announced as. One that says it is empty is asked for a byte: those of procfs, and of some FUSE file systems, say so and
 /// have content.
-fn kind_of<S: Store>(store: &S, there: &Metadata, at: At<'_, S>) -> Result<Kind, StoreError> {
+pub(super) fn kind_of<S: Store>(store: &S, there: &Metadata, at: At<'_, S>) -> Result<Kind, StoreError> {
     if there.size == 0 && store.open(at)?.read_at(&mut Vec::new(), 0, 1)? > 0 {
         return Ok(Kind::Stream { linked: there.names > 1, replaces: None });
     }
