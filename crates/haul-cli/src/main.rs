@@ -11,6 +11,7 @@
 //!   exit        exit status, error: and hint:
 //! ```
 
+mod again;
 mod args;
 mod audit;
 mod clock;

@@ -4,6 +4,7 @@ use std::io::{self, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use haul::{Connection, RecvStream};
 use haul_files::store::Space;
@@ -28,10 +29,21 @@ pub struct ServerSession {
 }
 
 impl ServerSession {
-    /// Waits for the client's opening; a client that nobody has admitted has little time for it.
+    /// Waits for the client's opening, for five minutes; a client that nobody has admitted has less time for it. The connection of one that says nothing is closed.
     pub fn accept(connection: Connection) -> io::Result<Self> {
-        let (send, mut control_in) = connection.accept_bi()?;
-        let opening = from_line(&mut control_in)?;
+        Self::accept_within(connection, PATIENCE)
+    }
+
+    fn accept_within(connection: Connection, patience: Duration) -> io::Result<Self> {
+        let deadline = Deadline::start(&connection, patience);
+        let heard = connection.accept_bi().map_err(io::Error::from).and_then(|(send, mut control_in)| {
+            let opening = from_line(&mut control_in)?;
+            Ok((send, control_in, opening))
+        });
+        if deadline.has_passed() {
+            return Err(io::Error::new(io::ErrorKind::TimedOut, "it asked for nothing in time"));
+        }
+        let (send, control_in, opening) = heard?;
         Ok(Self { connection, control_in, control_out: ControlOut::new(send), opening })
     }
 
@@ -110,6 +122,36 @@ impl Observer for WithRoom<'_> {
     }
 }
 
+/// How long a client may take to say what it wants. One that copies alone does so as soon as it is connected; one that talks to many servers may begin when the last of them is there.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Closes a connection on which nothing was said in time; dropped when something was.
+struct Deadline {
+    said: Option<mpsc::Sender<()>>,
+    waiting: Option<thread::JoinHandle<bool>>,
+}
+
+impl Deadline {
+    fn start(connection: &Connection, patience: Duration) -> Self {
+        let (said, heard) = mpsc::channel::<()>();
+        let connection = connection.clone();
+        let waiting = thread::spawn(move || {
+            let over = heard.recv_timeout(patience) == Err(RecvTimeoutError::Timeout);
+            if over {
+                connection.close(CLOSE_ABORTED, "nothing was asked for");
+            }
+            over
+        });
+        Self { said: Some(said), waiting: Some(waiting) }
+    }
+
+    /// Ends the wait; whether it was over.
+    fn has_passed(mut self) -> bool {
+        drop(self.said.take());
+        self.waiting.take().is_some_and(|waiting| waiting.join().unwrap_or(false))
+    }
+}
+
 /// Sends reports until dropped.
 struct Telemetry {
     /// Sends one now; dropped, it ends.
@@ -159,5 +201,47 @@ impl Drop for Telemetry {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
+
+    use super::*;
+
+    fn connected() -> (Endpoint, Connection, Connection) {
+        let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
+        let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
+        let here = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = here.connect(server.local_addr(), ClientConfig::new(PeerTrust::Anyone)).unwrap();
+        let there = server.accept().unwrap();
+        (server, there, client)
+    }
+
+    #[test]
+    fn a_client_that_asks_for_nothing_is_parted_from() {
+        let (_server, there, client) = connected();
+        let result = ServerSession::accept_within(there, Duration::from_millis(50));
+        assert_eq!(result.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
+        assert!(client.closed().to_string().contains("nothing was asked for"));
+    }
+
+    #[test]
+    fn half_an_opening_is_none() {
+        let (_server, there, client) = connected();
+        let (mut control, _incoming) = client.open_bi().unwrap();
+        control.write_all(b"{\"version\":").unwrap();
+        let result = ServerSession::accept_within(there, Duration::from_millis(50));
+        assert_eq!(result.err().map(|error| error.kind()), Some(io::ErrorKind::TimedOut));
+    }
+
+    #[test]
+    fn an_opening_in_time_is_all_that_it_waits_for() {
+        let (_server, there, client) = connected();
+        let (mut control, _incoming) = client.open_bi().unwrap();
+        control.write_all(&to_line(&Opening { version: "9".into(), ..Opening::default() })).unwrap();
+        let session = ServerSession::accept_within(there, Duration::from_secs(600)).unwrap();
+        assert_eq!(session.opening.version.to_string(), "9");
     }
 }

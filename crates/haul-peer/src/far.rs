@@ -21,6 +21,7 @@ use crate::clock;
 use crate::ports::PortRange;
 use crate::reach::{KEEP_ALIVE, is_heard};
 use crate::ssh::{BOOTSTRAP, ClientHello, RemoteHello};
+use crate::unwinding::ClosesOnPanic;
 
 /// How long it waits for a connection before it gives up.
 const NOBODY: Duration = Duration::from_secs(30);
@@ -138,12 +139,13 @@ impl FarSide {
                 self.0.busy.fetch_add(1, Ordering::SeqCst);
                 let (far, serve_one) = (self.clone(), Arc::clone(&serve_one));
                 thread::spawn(move || {
+                    let _busy = Busy(&far.0.busy);
+                    let _closes = ClosesOnPanic::of(&connection, CLOSE_FAULT);
                     if serve_one(connection, &far.0.cancel) {
                         far.0.served.store(true, Ordering::SeqCst);
                         // There is only one to serve: this ends the loop.
                         far.0.endpoint.close();
                     }
-                    far.0.busy.fetch_sub(1, Ordering::SeqCst);
                 });
             } else if self.0.busy.load(Ordering::SeqCst) == 0 && clock::now() - started > NOBODY {
                 return false;
@@ -168,6 +170,18 @@ impl FarSide {
 
     fn connections(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
         self.0.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The code of a connection that is served no longer, through a fault of this program; that of a session given up, in every protocol of haul.
+const CLOSE_FAULT: u64 = 1;
+
+/// A thread that serves, counted until it ends, however it does.
+struct Busy<'a>(&'a AtomicUsize);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

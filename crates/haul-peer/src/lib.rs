@@ -101,6 +101,7 @@ mod state;
 mod target;
 mod tcp_info;
 mod tell;
+mod unwinding;
 
 pub use chain::chain;
 pub use control::{ControlOut, Farewell};
@@ -125,3 +126,4 @@ pub use state::{StateDir, StateError};
 pub use target::{MAX_NAME, Target, TargetError, TargetHost, fields, parse_port};
 pub use tcp_info::TcpInfo;
 pub use tell::{Nobody, Outage, Tell};
+pub use unwinding::ClosesOnPanic;

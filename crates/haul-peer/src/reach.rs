@@ -171,16 +171,20 @@ impl Connector {
 
     /// Connects, by whatever way the host asks for.
     pub fn connect(&self, host: &Host) -> Result<Connected, ReachError> {
-        let mut connected = match host {
+        let connected = match host {
             Host::Ssh(host) => self.through_ssh(host),
             Host::Daemon(host) => self.to_daemon(host),
             Host::Pinned(host, key) => self.to_key(host, *key),
             Host::Open(host, key) => self.to_anyone(host, *key),
         }?;
+        Ok(self.watched(connected))
+    }
+
+    fn watched(&self, mut connected: Connected) -> Connected {
         if self.tells_outages {
             connected.outages = Some(OutageWatch::start(connected.connection.clone(), Arc::clone(&self.tell)));
         }
-        Ok(connected)
+        connected
     }
 
     /// Connects to a daemon that was there before, as soon as it answers again; until `deadline`, and tries once in any case.
@@ -190,7 +194,7 @@ impl Connector {
                 Err(ReachError::NoAnswer(_)) if clock::now() < deadline && !self.cancel.is_cancelled() => {
                     thread::park_timeout(LOOK);
                 }
-                result => return result,
+                result => return result.map(|connected| self.watched(connected)),
             }
         }
     }

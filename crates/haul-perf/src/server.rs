@@ -12,14 +12,14 @@ use std::time::Duration;
 use haul::{
     AcceptError, BindError, BitRate, Bytes, Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig,
 };
-use haul_peer::{Family, GuestMemory, Guests, Limits, Refusal, keys};
+use haul_peer::{ClosesOnPanic, Family, GuestMemory, Guests, Limits, Refusal, keys};
 use haul_units::Cancel;
 
 use super::door::Door;
 use super::plan::MAX_STREAMS;
 use super::roles::Told;
 use super::session::{Bounds, Measured, ServeError, serve};
-use super::wire::{Ask, PROTOCOL};
+use super::wire::{Ask, CLOSE_ABORTED, PROTOCOL};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -201,6 +201,7 @@ impl Visitors {
         let (served, bounds) = (Arc::clone(&self.served), Arc::clone(&self.bounds));
         let (visits, guests, cancel) = (Arc::clone(&self.visits), self.guests.clone(), self.cancel.clone());
         thread::spawn(move || {
+            let _closes = ClosesOnPanic::of(&connection, CLOSE_ABORTED);
             let from = connection.remote_addr();
             let tell = |visit: &Visit<'_>| visits.visit(number, from, visit);
             let mut place = None;

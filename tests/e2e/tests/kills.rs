@@ -202,3 +202,29 @@ fn a_daemon_that_is_killed_and_started_again_only_delays_its_copies() {
     assert_eq!(tree::hash(&source.join("file")), tree::hash(&root.join("file")));
     assert_eq!(tree::hash(&source.join("file")), tree::hash(&back.join("file")));
 }
+
+#[test]
+fn a_daemon_that_is_killed_and_started_again_is_measured_again() {
+    let Some(lab) = Lab::open() else { return };
+    lab.limit("50mbit");
+    let root = lab.place("root");
+    let mut daemon = Daemon::start(&lab, &root);
+    let address = format!("haul://{}", lab.far.address);
+    for gone_s in [0, 4] {
+        let start = lab.bytes_carried();
+        let mut command = lab.haul(&lab.near);
+        command.args(["perf", "-t", "4", "-J", &address]);
+        let mut running = Running::start(command);
+        // Of some 25 MB.
+        let under_way = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > 5 << 20);
+        assert!(under_way && running.runs(), "the measurement does not get on");
+        daemon = daemon.kill_and_start(&lab, &root, Duration::from_secs(gone_s));
+        let finished = running.wait(Duration::from_secs(60)).expect(0);
+        assert!(finished.stderr.contains("connecting again"), "{finished}");
+        assert!(finished.stderr.contains("the measurement begins again"), "{finished}");
+        let document: serde_json::Value =
+            serde_json::from_slice(&finished.stdout).expect("one document, of the measurement that was complete");
+        let measured = &document["end"]["sum_received"];
+        assert!(measured["seconds"].as_f64().is_some_and(|seconds| seconds > 3.9), "{measured}");
+    }
+}

@@ -19,8 +19,8 @@ use haul_peer::{Connected, Connector, Host, Memory, StateDir, Way, is_stalled};
 use haul_units::BitRate;
 use serde_json::json;
 
-use self::again::Again;
 use self::plan::Plan;
+use crate::again::Again;
 use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
@@ -116,10 +116,7 @@ impl<'a> Copy<'a> {
         self.login = clock::now() - begun;
         while let Some(again) = self.over(connected, host, job)? {
             if self.style != Style::Quiet {
-                let seconds = again.deadline.saturating_duration_since(clock::now()).as_secs();
-                output::print_hint(&format!(
-                    "{host}: the daemon was stopped or restarted: connecting again, for up to {seconds} s"
-                ));
+                output::print_hint(&again.announcement());
             }
             connected = self.connector.connect_by(again.host, again.deadline)?;
         }
@@ -153,7 +150,7 @@ impl<'a> Copy<'a> {
         let report = match result {
             Ok(report) => report,
             Err(error) => {
-                let again = Again::after(host, job, &error, &connected.connection, self.args.reconnect());
+                let again = again::after(host, job, &error, &connected.connection, self.args.reconnect());
                 if again.is_some() && !interrupt::requested() {
                     return Ok(again);
                 }

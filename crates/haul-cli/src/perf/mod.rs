@@ -18,6 +18,7 @@ use haul_perf::{
 use serde::Serialize;
 use serde_json::json;
 
+use crate::again::{Again, is_gone};
 use crate::args::{PerfArgs, PerfCommand};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
@@ -47,12 +48,23 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
 
 fn measure(args: &PerfArgs) -> Result<Exit, Failure> {
     let report = Report { args, plan: plan(args)? };
-    let finished = connect(args).and_then(|(host, connected)| {
-        let result = one(&report, &host, &connected);
+    over_connections(&report).inspect_err(|failure| report.failed(failure))
+}
+
+/// A measurement, over as many connections as it takes. One that breaks with its daemon begins again with the next one: figures of two connections, and of the time
+/// between them, would be no measurement of a path.
+fn over_connections(report: &Report<'_>) -> Result<Exit, Failure> {
+    let (connector, host) = (connector(report.args)?, host(report.args)?);
+    let mut connected = connector.connect(&host)?;
+    loop {
+        let result = one(report, &host.to_string(), &connected);
+        let may_go_on = result.is_err() && is_gone(&connected.connection) && !interrupt::requested();
+        let again = if may_go_on { Again::to(&host, &connected.connection, report.args.ssh.silence.timeout()) } else { None };
         connected.end();
-        result
-    });
-    finished.inspect_err(|failure| report.failed(failure))
+        let Some(again) = again else { return result };
+        output::print_hint(&format!("{}; the measurement begins again", again.announcement()));
+        connected = connector.connect_by(again.host, again.deadline)?;
+    }
 }
 
 /// One measurement over a connection.
@@ -129,14 +141,14 @@ fn plan(args: &PerfArgs) -> Result<Plan, Failure> {
     Ok(plan)
 }
 
-/// Connects by the way that the arguments name.
-fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
+/// The way to connect that the arguments name.
+fn connector(args: &PerfArgs) -> Result<Connector, Failure> {
     if let Some(ip) = args.bind {
         std::net::UdpSocket::bind((ip, 0))
             .map_err(|error| Failure::new(format!("-B {ip}: {error}")).hint("name an address of this machine"))?;
     }
     let pacing = if args.measure.no_pacing { Pacing::Off } else { Pacing::On };
-    let connector = Connector {
+    Ok(Connector {
         service: PROTOCOL,
         ssh: args.ssh_args().options(false, args.show.verbose > 1),
         udp_port: args.ssh.udp_port,
@@ -155,10 +167,7 @@ fn connect(args: &PerfArgs) -> Result<(String, Connected), Failure> {
         tells_outages: true,
         tell: Arc::new(User),
         cancel: interrupt::cancel().clone(),
-    };
-    let host = host(args)?;
-    let connected = connector.connect(&host)?;
-    Ok((host.to_string(), connected))
+    })
 }
 
 /// The host that the arguments name, and the way to it.

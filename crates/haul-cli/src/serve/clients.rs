@@ -6,10 +6,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul::Connection;
-use haul_copy::{ServerSession, refuse};
+use haul_copy::{CLOSE_ABORTED, ServerSession, refuse};
 use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report};
 use haul_peer::keys::{Admitted, AuthorizedKeys, Rights, Service};
-use haul_peer::{Guests, Moment, StateDir, keys};
+use haul_peer::{ClosesOnPanic, Guests, Moment, StateDir, keys};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
@@ -52,6 +52,28 @@ struct Copy {
     admitted: Option<Admitted>,
 }
 
+/// Being in the list of those who are there.
+struct Presence<'a> {
+    clients: &'a Clients,
+    number: u64,
+}
+
+impl Presence<'_> {
+    /// Why it was stopped, if it was.
+    fn stopped(&self) -> Option<String> {
+        self.clients.lock().copies.get_mut(&self.number).and_then(|copy| copy.stopped.take())
+    }
+}
+
+impl Drop for Presence<'_> {
+    fn drop(&mut self) {
+        let gone = self.clients.lock().copies.remove(&self.number);
+        // Perhaps the last handle, whose end takes the connection's lock.
+        drop(gone);
+        self.clients.left.notify_all();
+    }
+}
+
 impl Copy {
     /// Has it end, for a reason.
     fn stop(&mut self, why: &str) {
@@ -81,10 +103,12 @@ impl Clients {
         thread::spawn(move || {
             let client = info_span!("client", number, address = %connection.remote_addr());
             let mut visit = Visit::begin(&clients.audit, number, &connection);
+            // However this thread ends: a panic leaves neither the client waiting nor the daemon waiting for the client.
+            let present = Presence { clients: &clients, number };
+            let closes = ClosesOnPanic::of(&connection, CLOSE_ABORTED);
             client.in_scope(|| clients.serve(number, connection, &cancel, &mut visit));
-            let stopped = clients.lock().copies.remove(&number).and_then(|copy| copy.stopped);
-            visit.ended(stopped);
-            clients.left.notify_all();
+            drop(closes);
+            visit.ended(present.stopped());
         });
     }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use haul::{BitRate, Connection, Endpoint, Identity, ServerConfig, TransportConfig};
 use haul_peer::keys::{self, KeyWatch, Service};
-use haul_peer::{Family, GuestMemory, Guests, Limits, Refusal, StateDir};
+use haul_peer::{ClosesOnPanic, Family, GuestMemory, Guests, Limits, Refusal, StateDir};
 use haul_units::Cancel;
 
 use super::error::ListenError;
@@ -112,6 +112,7 @@ fn doorkeeper(endpoint: Endpoint, door: Door) -> mpsc::Receiver<Session> {
         while let Ok(connection) = endpoint.accept_stranger() {
             let (ready, door, tickets) = (ready.clone(), Arc::clone(&door), Arc::clone(&tickets));
             thread::spawn(move || {
+                let _closes = ClosesOnPanic::of(&connection, CLOSE_ABORTED);
                 let Some(session) = door.admit(connection) else { return };
                 if tickets.fetch_add(1, Ordering::AcqRel) < MOST_WAITING {
                     // Dropped if nobody waits for it any more.

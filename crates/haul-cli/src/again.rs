@@ -1,0 +1,40 @@
+//! When a connection that broke is worth another one: the daemon at the other end was restarted.
+//!
+//! A daemon that comes back answers the packets of connections that it no longer knows with a reset, so the client hears of it within a round trip. Time counts from
+//! when the daemon was last heard.
+
+use std::time::{Duration, Instant};
+
+use haul::{CloseReason, Connection, ConnectionError};
+use haul_peer::{DaemonHost, Host};
+
+use crate::clock;
+
+/// A daemon to connect to again.
+#[derive(Debug)]
+pub struct Again<'a> {
+    /// Which.
+    pub host: &'a DaemonHost,
+    /// Until when.
+    pub deadline: Instant,
+}
+
+impl<'a> Again<'a> {
+    /// To the daemon that `connection` was with, if the host is one, within `patience` of when it was last heard.
+    pub fn to(host: &'a Host, connection: &Connection, patience: Duration) -> Option<Self> {
+        let Host::Daemon(host) = host else { return None };
+        let deadline = clock::now() + patience.saturating_sub(connection.stats().silence);
+        (clock::now() < deadline).then_some(Self { host, deadline })
+    }
+
+    /// What the user is told.
+    pub fn announcement(&self) -> String {
+        let seconds = self.deadline.saturating_duration_since(clock::now()).as_secs();
+        format!("{}: the daemon was stopped or restarted: connecting again, for up to {seconds} s", self.host)
+    }
+}
+
+/// Whether the daemon has gone without a word.
+pub fn is_gone(connection: &Connection) -> bool {
+    matches!(connection.end(), Some(ConnectionError::Ended(CloseReason::Reset | CloseReason::TimedOut(_))))
+}
