@@ -15,6 +15,7 @@ const STREAMS: &[(&str, &str)] = &[
     ("crates/haul-cli/src/cp/plan.rs", "the content of a file that goes to standard output"),
     ("crates/haul-cli/src/pipe.rs", "the data of a pipe"),
     ("crates/haul-cli/src/remote/mod.rs", "the answer to the near side, through ssh"),
+    ("crates/haul-cli/src/remote/fleet.rs", "the answer to whoever started it, through ssh or a launcher"),
     ("crates/haul-lab/src/emulator/process.rs", "the answer to the process that started it"),
 ];
 
@@ -29,6 +30,9 @@ const OWN: &[(&str, &str)] = &[
 const DECODED: &[(&str, &str, &str)] = &[
     ("crates/haul-peer/src/ssh/hello.rs", "opening", "base64, longer than words are, decoded and never shown"),
     ("crates/haul-peer/src/ssh/hello.rs", "answer", "base64, longer than words are, decoded and never shown"),
+    ("crates/haul-fleet/src/start/words.rs", "haul", "a path that is run, by a client that may run anything, and never shown"),
+    ("crates/haul-fleet/src/start/words.rs", "program", "as that path"),
+    ("crates/haul-fleet/src/start/words.rs", "arguments", "words of that program"),
 ];
 
 const MACROS: &[&str] = &["println!", "eprintln!", "print!", "eprint!"];

@@ -53,5 +53,6 @@ pub use placement::{MAX_REPLICAS, Placement, PlacementPolicy, PlacementSettings,
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};
 pub use put::{PutError, PutJob};
 pub use start::{
-    Absent, AbsentError, Fleet, HostSpec, HostsError, Launcher, MAX_HOSTS, StartError, StartSpec, Way, WayError, start,
+    Absent, AbsentError, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons, Way,
+    WayError, lead, start,
 };

@@ -85,17 +85,12 @@ impl FarSide {
         protocols: &[&[u8]],
         ssh_connection: Option<&str>,
     ) -> Result<(Self, RemoteHello), FarSideError> {
-        if hello.bootstrap != BOOTSTRAP {
-            return Err(FarSideError::OtherVersion { theirs: hello.version.clone() });
-        }
-        let client: Fingerprint = hello.client.parse().map_err(|_| FarSideError::UnclearKey)?;
-        let controller = hello.controller.as_deref().map(str::parse::<ControllerChoice>).transpose();
-        let controller = controller.map_err(|source| FarSideError::UnknownControl { source })?.unwrap_or_default();
+        let (client, transport) = Self::terms(hello)?;
         let identity = Identity::generate();
         let server = identity.public_key().fingerprint();
         let config = ServerConfig {
             protocols: protocols.iter().map(|protocol| protocol.to_vec()).collect(),
-            transport: transport(hello, controller),
+            transport,
             ..ServerConfig::new(identity, PeerTrust::Pinned(vec![client]))
         };
         let ports = ports(hello)?;
@@ -121,6 +116,17 @@ impl FarSide {
             connections: Mutex::default(),
         };
         Ok((Self(Arc::new(inner)), told))
+    }
+
+    /// The key of whoever says this, and how it wants the connection to behave, within bounds.
+    pub fn terms(hello: &ClientHello) -> Result<(Fingerprint, TransportConfig), FarSideError> {
+        if hello.bootstrap != BOOTSTRAP {
+            return Err(FarSideError::OtherVersion { theirs: hello.version.clone() });
+        }
+        let client: Fingerprint = hello.client.parse().map_err(|_| FarSideError::UnclearKey)?;
+        let controller = hello.controller.as_deref().map(str::parse::<ControllerChoice>).transpose();
+        let controller = controller.map_err(|source| FarSideError::UnknownControl { source })?.unwrap_or_default();
+        Ok((client, transport(hello, controller)))
     }
 
     /// The ports that the near side allows; 0 to 0 is any.

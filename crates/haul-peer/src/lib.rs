@@ -116,11 +116,13 @@ pub use operand::{DAEMON_PORT, DaemonHost, Operand, OperandError, SshHost};
 pub use outage::{OutageWatch, Silence, is_stalled};
 pub use parting::wait_for;
 pub use ports::{PortRange, PortRangeError};
-pub use reach::{Connected, Connector, Host, KEEP_ALIVE, Lifeline, Listener, ReachError, Unanswered, is_heard};
+pub use reach::{
+    Connected, Connector, Host, KEEP_ALIVE, Lifeline, Listener, Lost, ReachError, Unanswered, is_heard, own_address, race,
+};
 pub use rule::Rule;
 pub use ssh::{
-    BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, SshCommand, SshEnded, SshError, SshOptions, quoted_word,
-    spawn, ssh_names,
+    BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, SshCommand, SshEnded, SshError, SshOptions, candidates,
+    find_answer, quoted_word, resolve, spawn, spawn_apart, ssh_names,
 };
 pub use state::{StateDir, StateError};
 pub use target::{MAX_NAME, Target, TargetError, TargetHost, fields, parse_port};

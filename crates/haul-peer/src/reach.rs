@@ -13,10 +13,12 @@ use std::time::{Duration, Instant};
 
 pub use self::error::{Listener, ReachError, Unanswered};
 use self::lifeline::Routes;
-pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard};
+pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard, own_address};
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 use haul_units::Cancel;
+use thiserror::Error;
 
+use crate::chain::chain;
 use crate::clock;
 use crate::keys::{self, Known, KnownHosts};
 use crate::operand::{DaemonHost, SshHost};
@@ -333,15 +335,24 @@ impl Judge {
 }
 
 /// Why no address led to a connection.
-enum Lost {
+#[derive(Debug, Error)]
+pub enum Lost {
+    /// There is none.
+    #[error("no address")]
     NoAddress,
+    /// Nothing came back.
+    #[error("no answer over UDP within {} s", NO_ANSWER.as_secs())]
     NoAnswer,
+    /// The user wants an end.
+    #[error("interrupted")]
     Interrupted,
+    /// Something came back, and it was no connection.
+    #[error("{}", chain(.0))]
     Other(ConnectError),
 }
 
-/// Tries the addresses, each with a small head start over the next; the first connection wins.
-fn race(
+/// Tries the addresses, each with a small head start over the next; the first connection wins. Those that lose end without a word.
+pub fn race(
     addresses: &[SocketAddr],
     bind: Option<IpAddr>,
     config: &ClientConfig,

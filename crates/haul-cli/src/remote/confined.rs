@@ -85,8 +85,13 @@ impl Confined {
 
 /// The greeting in what a client wanted to have run: `haul remote GREETING`, haul by whatever path.
 pub fn greeting_in(command: &str) -> Option<ClientHello> {
-    let (before, greeting) = command.rsplit_once(' ')?;
-    before.ends_with(" remote").then(|| ClientHello::from_word(greeting))?
+    ClientHello::from_word(word_in(command)?)
+}
+
+/// The word that says it.
+pub fn word_in(command: &str) -> Option<&str> {
+    let (before, word) = command.rsplit_once(' ')?;
+    before.ends_with(" remote").then_some(word)
 }
 
 /// The login was used for something else.
@@ -102,7 +107,7 @@ mod tests {
     use super::*;
 
     fn args(only: &[Errand], root: Option<&Path>, read_only: bool) -> RemoteArgs {
-        RemoteArgs { greeting: None, only: only.to_vec(), root: root.map(Path::to_owned), read_only }
+        RemoteArgs { greeting: None, apart: false, only: only.to_vec(), root: root.map(Path::to_owned), read_only }
     }
 
     #[test]

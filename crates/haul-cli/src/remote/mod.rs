@@ -5,6 +5,7 @@
 //! goes on: an address can change under both, and only one of them follows. What it may serve, its own options say (`confined`).
 
 mod confined;
+mod fleet;
 
 use std::env;
 use std::io::{self, BufRead as _, IsTerminal as _, Read as _, Write as _};
@@ -40,6 +41,9 @@ pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
     }
     // Silent unless RUST_LOG is set there: what it prints comes out at the user's side.
     logging::start(logging::Audience::Person, 0, true);
+    if let Some((word, summons)) = fleet::summons(args) {
+        return fleet::answer(args, &word, &summons);
+    }
     let confined = Confined::new(args);
     let prepared = match &confined {
         Ok(confined) => {

@@ -1,17 +1,16 @@
 //! The client reaches each host itself: by ssh, or where a daemon runs.
 
 use std::collections::VecDeque;
-use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use haul::Fingerprint;
-use haul_peer::{Connector, DaemonHost, Host, Outage, ReachError, SshError, Tell};
+use haul_peer::{Connector, Host, ReachError, SshError, Tell};
 use haul_units::Cancel;
 
 use super::error::AbsentError;
 use super::hosts::HostSpec;
+use super::named::Named;
 use super::spec::{FAN_OUT, StartSpec, Way};
 use crate::clock;
 use crate::member::Member;
@@ -86,106 +85,10 @@ fn connector(spec: &StartSpec, host: &HostSpec, tell: &Arc<dyn Tell>, cancel: &C
         state: spec.state.clone(),
         transport: spec.transport.clone(),
         data: host.data.clone(),
-        tell: Arc::new(Named { name: host.name.clone(), tell: Arc::clone(tell) }),
+        tell: Arc::new(Named::new(&host.name, tell)),
         cancel: cancel.clone(),
         ..Connector::new(haul_copy::PROTOCOL)
     };
     let way = if spec.way == Way::Daemon { HostSpec { daemon: true, ..host.clone() }.reach() } else { host.reach() };
     (connector, way)
-}
-
-/// Tells of one host, by its name.
-struct Named {
-    name: String,
-    tell: Arc<dyn Tell>,
-}
-
-impl Tell for Named {
-    fn ssh_says(&self) -> Box<dyn Write + Send> {
-        Box::new(NamedLines { name: self.name.clone(), line: Vec::new(), to: self.tell.ssh_says() })
-    }
-
-    fn outage(&self, outage: Outage) {
-        self.tell.outage(outage);
-    }
-
-    fn trusts(&self, host: &DaemonHost, key: Fingerprint) -> Option<bool> {
-        self.tell.trusts(host, key)
-    }
-}
-
-/// Puts the host's name before each line, and passes on whole lines.
-pub(super) struct NamedLines {
-    pub name: String,
-    pub line: Vec<u8>,
-    pub to: Box<dyn Write + Send>,
-}
-
-/// Bytes of a line that is passed on in parts.
-const LONG_LINE: usize = 4096;
-
-impl Write for NamedLines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        for &byte in bytes {
-            self.line.push(byte);
-            if byte == b'\n' || self.line.len() >= LONG_LINE {
-                self.pass()?;
-            }
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
-    }
-}
-
-impl NamedLines {
-    fn pass(&mut self) -> io::Result<()> {
-        let line = std::mem::take(&mut self.line);
-        if line.trim_ascii().is_empty() {
-            return Ok(());
-        }
-        self.to.write_all(format!("{}: ", self.name).as_bytes())?;
-        self.to.write_all(line.trim_ascii_end())?;
-        self.to.write_all(b"\n")
-    }
-}
-
-impl Drop for NamedLines {
-    fn drop(&mut self) {
-        let _ = self.pass();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Kept {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    #[test]
-    fn lines_of_many_hosts_stay_whole_and_are_named() {
-        let kept = Kept::default();
-        let lines = |name: &str| NamedLines { name: name.into(), line: Vec::new(), to: Box::new(kept.clone()) };
-        let (mut a, mut b) = (lines("a"), lines("b"));
-        a.write_all(b"Permission ").expect("written");
-        b.write_all(b"no route\r\n\r\n").expect("written");
-        a.write_all(b"denied\nend").expect("written");
-        drop((a, b));
-        let text = String::from_utf8(kept.0.lock().expect("nobody panics").clone()).expect("text");
-        assert_eq!(text, "b: no route\na: Permission denied\na: end\n");
-    }
 }

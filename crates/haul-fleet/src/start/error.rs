@@ -2,10 +2,11 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::net::IpAddr;
 use std::time::Duration;
 
-use haul::{BindError, ConnectError};
-use haul_peer::{ReachError, SshEnded, chain};
+use haul::BindError;
+use haul_peer::{Lost, ReachError, SshEnded};
 use haul_units::PeerText;
 use thiserror::Error;
 
@@ -24,6 +25,9 @@ pub enum StartError {
         /// Whether the user has named ports.
         ports_named: bool,
     },
+    /// Members could call this host nowhere.
+    #[error("no address of this host is known at which members could call it")]
+    NoAddress,
     /// What starts the members, ssh for instance, could not be started itself.
     #[error("{}: {source}", program.display())]
     NotStarted {
@@ -73,10 +77,12 @@ pub enum AbsentError {
         waited: Duration,
     },
     /// It was started and listens, and cannot be reached over UDP.
-    #[error("it was started, and cannot be reached over UDP: {}", chain(&**source))]
+    #[error("it was started, and cannot be reached over UDP at {}: {lost}", listed(tried))]
     NoAnswer {
+        /// Where it was tried.
+        tried: Vec<IpAddr>,
         /// Why.
-        source: Box<ConnectError>,
+        lost: Box<Lost>,
     },
     /// Nothing was heard of it at all.
     #[error("nothing was heard of it within {} s", waited.as_secs())]
@@ -87,4 +93,9 @@ pub enum AbsentError {
     /// What it said makes no sense to this version.
     #[error("the haul there speaks another version")]
     OtherVersion,
+}
+
+fn listed(addresses: &[IpAddr]) -> String {
+    let listed = addresses.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ");
+    if listed.is_empty() { "no address".to_owned() } else { listed }
 }

@@ -1,15 +1,23 @@
 //! A fleet is started: who is there, and who is not.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::thread;
 
 use haul_peer::Tell;
 use haul_units::Cancel;
 
 use super::direct;
 use super::error::{AbsentError, StartError};
+use super::gather::gather;
 use super::hosts::HostSpec;
-use super::spec::StartSpec;
+use super::spec::{StartSpec, Way};
+use super::words::By;
+use crate::clock;
 use crate::member::Member;
+
+/// Hosts that are tried as the representative: several that are gone are more likely one fault of the way to all of them.
+const REPRESENTATIVES: usize = 3;
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -34,11 +42,54 @@ pub fn start(spec: &StartSpec, tell: &Arc<dyn Tell>, cancel: &Cancel) -> Result<
     if spec.hosts.is_empty() {
         return Err(StartError::NoHosts);
     }
-    let outcomes = direct::reach(spec, &spec.hosts, tell, cancel);
+    let by = match spec.way {
+        Way::SshDirect | Way::Daemon => None,
+        Way::Ssh => Some(By::Ssh),
+        Way::Mpirun => Some(By::Mpirun),
+        Way::Srun => Some(By::Srun),
+    };
+    let (apart, direct): (Vec<&HostSpec>, Vec<&HostSpec>) = spec.hosts.iter().partition(|host| by.is_some() && !host.daemon);
+    let (apart, direct): (Vec<_>, Vec<_>) = (apart.into_iter().cloned().collect(), direct.into_iter().cloned().collect());
+    let (direct_outcomes, gathered) = thread::scope(|scope| {
+        let direct = scope.spawn(|| direct::reach(spec, &direct, tell, cancel));
+        let gathered = by.filter(|_| !apart.is_empty()).map(|by| called_back(spec, by, &apart, tell, cancel)).transpose();
+        (direct.join().unwrap_or_default(), gathered)
+    });
+    let mut outcomes: HashMap<String, Result<Member, AbsentError>> = HashMap::new();
+    let names = direct.iter().chain(&apart).map(|host| host.name.clone());
+    outcomes.extend(names.zip(direct_outcomes.into_iter().chain(gathered?.unwrap_or_default())));
     if cancel.is_cancelled() {
         return Err(StartError::Interrupted);
     }
+    let silent = || Err(AbsentError::Silent { waited: spec.timeout });
+    let outcomes = spec.hosts.iter().map(|host| outcomes.remove(&host.name).unwrap_or_else(silent)).collect();
     Ok(Fleet::of(&spec.hosts, outcomes))
+}
+
+/// Starts hosts by a starter. Where the representative itself is not there, the next host takes its place.
+fn called_back(
+    spec: &StartSpec,
+    by: By,
+    hosts: &[HostSpec],
+    tell: &Arc<dyn Tell>,
+    cancel: &Cancel,
+) -> Result<Vec<Result<Member, AbsentError>>, StartError> {
+    let deadline = clock::now() + spec.timeout;
+    let mut outcomes = Vec::new();
+    let mut rest = hosts;
+    loop {
+        let left = deadline.saturating_duration_since(clock::now());
+        let mut came = gather(&StartSpec { timeout: left, ..spec.clone() }, by, rest, tell, cancel)?;
+        let no_starter = |outcome: &Result<Member, AbsentError>| matches!(outcome, Err(AbsentError::NoStarter { .. }));
+        let is_first_gone = by == By::Ssh && came.len() > 1 && came.iter().skip(1).all(no_starter);
+        if !is_first_gone || outcomes.len() + 1 == REPRESENTATIVES {
+            outcomes.append(&mut came);
+            return Ok(outcomes);
+        }
+        outcomes.push(came.swap_remove(0));
+        rest = rest.get(1..).unwrap_or_default();
+        tracing::debug!("the next host is the representative");
+    }
 }
 
 impl Fleet {

@@ -9,11 +9,18 @@
 
 mod direct;
 mod error;
+mod far;
 mod fleet;
+mod gather;
 mod hosts;
+mod lead;
+mod named;
 mod spec;
+mod words;
 
 pub use self::error::{AbsentError, StartError};
 pub use self::fleet::{Absent, Fleet, start};
 pub use self::hosts::{HostSpec, HostsError, MAX_HOSTS};
+pub use self::lead::lead;
 pub use self::spec::{Launcher, StartSpec, Way, WayError};
+pub use self::words::{Invitation, Summons};

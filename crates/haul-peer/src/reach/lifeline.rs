@@ -53,7 +53,7 @@ impl Routes {
 }
 
 /// The address from which this host sends to another one; nothing is sent.
-fn own_address(to: SocketAddr) -> Option<IpAddr> {
+pub fn own_address(to: SocketAddr) -> Option<IpAddr> {
     let any: IpAddr = if to.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind(SocketAddr::new(any, 0)).ok()?;
     socket.connect(to).ok()?;

@@ -1,4 +1,4 @@
-//! Starts programs that must not outlive this one: when it ends, by whatever signal, the kernel ends them.
+//! Starts programs that must not outlive this one: when it ends, by whatever signal, the kernel ends them. And programs that must.
 //!
 //! Linux tells a child of the death of the *thread* that started it (prctl(2), `PR_SET_PDEATHSIG`), so all are started by one thread that lives as long as the process.
 
@@ -29,6 +29,14 @@ pub fn spawn(command: Command) -> io::Result<Child> {
         wishes.send((command, tell)).map_err(|_| gone())?;
     }
     told.recv().unwrap_or_else(|_| Err(gone()))
+}
+
+/// Starts a program that outlives this one, and whoever has started this one: in a session of its own.
+pub fn spawn_apart(mut command: Command) -> io::Result<Child> {
+    let leave = || rustix::process::setsid().map(drop).map_err(io::Error::from);
+    // SAFETY: the closure makes one system call and allocates nothing.
+    unsafe { command.pre_exec(leave) };
+    command.spawn()
 }
 
 fn start() -> io::Result<mpsc::Sender<Wish>> {

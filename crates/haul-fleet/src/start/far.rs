@@ -1,0 +1,224 @@
+//! A member's own side: it makes a key, says so by the way that started it, and calls the client or is dialled by it. Then it serves one copy session, as `haul remote` does.
+//!
+//! Once it is connected nothing but the connection keeps it: neither what started it nor the representative. It ends with the session, with the client, or when nobody comes.
+
+use std::env;
+use std::io::{self, BufReader, Write};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul::{ClientConfig, Connection, Identity, PeerTrust};
+use haul_copy::ServerSession;
+use haul_files::{Access, Silent};
+use haul_peer::{FarSide, FarSideError, Lost, Refusal, chain, race, spawn_apart, to_line};
+use haul_units::{Cancel, PeerText};
+use serde::{Deserialize, Serialize};
+
+use super::words::{FLEET, Here, Invitation, Line, PROTOCOL, Said, lines};
+use crate::clock;
+
+/// Between two calls; the client hears of a member's key a little before or after its first one.
+const AGAIN: Duration = Duration::from_millis(100);
+/// Between two calls at most.
+const AGAIN_AT_MOST: Duration = Duration::from_secs(2);
+/// How long a member that was started apart may take to say a word.
+const FIRST_WORD: Duration = Duration::from_secs(10);
+
+/// The first line of a member on its connection, in a one-way stream: of several connections of a race it marks the one that is used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Calling {
+    /// What the client calls it.
+    pub member: PeerText,
+}
+
+impl Invitation {
+    /// What the member is called: what the client says, or what Slurm calls its node.
+    pub fn name(&self) -> PeerText {
+        let named = self.member.clone().or_else(|| env::var("SLURMD_NODENAME").ok().map(PeerText::from));
+        named.unwrap_or_else(|| own_name().into())
+    }
+
+    /// Runs `member`, which is to be `haul remote` with this invitation, in a session of its own: it outlives this process, the login and the launcher. Passes its first words on.
+    pub fn start_apart(&self, mut member: Command, out: &mut dyn Write) -> io::Result<()> {
+        // What it inherited would keep ssh waiting for it.
+        member.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = spawn_apart(member)?;
+        let Some(stdout) = child.stdout.take() else { unreachable!("it was asked for as a pipe") };
+        let (tell, told) = std::sync::mpsc::channel();
+        thread::spawn(move || {
+            lines(BufReader::new(stdout), |line| {
+                if let Line::Said(said) = line {
+                    let _ = tell.send(said);
+                }
+            });
+            let _ = child.wait();
+        });
+        let said = told.recv_timeout(FIRST_WORD).map_or_else(|_| self.failed("it ended at once", None), |said| *said);
+        out.write_all(said.to_line().as_bytes())?;
+        out.flush()
+    }
+
+    /// Is a member until its session is over; says on `out` that it is there. True if it served.
+    pub fn serve(&self, access: &Access, refusal: Option<&Refusal>, out: &mut dyn Write, cancel: &Cancel) -> bool {
+        if let Some(refusal) = refusal {
+            self.refuse(refusal, out);
+            return false;
+        }
+        let terms = if self.fleet == FLEET {
+            FarSide::terms(&self.hello)
+        } else {
+            Err(FarSideError::OtherVersion { theirs: self.hello.version.clone() })
+        };
+        let served = match terms {
+            Ok(_) if self.call.is_empty() => self.listen(access, out),
+            Ok((client, transport)) => {
+                let identity = Identity::generate();
+                let key = identity.public_key().fingerprint().to_string();
+                let config = ClientConfig {
+                    identity: Some(identity),
+                    protocols: vec![PROTOCOL.to_vec()],
+                    transport,
+                    ..ClientConfig::new(PeerTrust::Pinned(vec![client]))
+                };
+                say(out, &Said::Here(self.here(key.into(), None)));
+                Ok(self.call(&config, access, cancel))
+            }
+            Err(error) => Err(error),
+        };
+        served.unwrap_or_else(|error| {
+            say(out, &self.failed(&chain(&error), None));
+            false
+        })
+    }
+
+    /// Says on `out` why this login is no member.
+    pub fn refuse(&self, refusal: &Refusal, out: &mut dyn Write) {
+        say(out, &Said::Failed { member: self.name(), error: refusal.error.clone(), hint: refusal.hint.clone() });
+    }
+
+    /// Calls until the client takes it up, or the time is over.
+    fn call(&self, config: &ClientConfig, access: &Access, cancel: &Cancel) -> bool {
+        let deadline = clock::now() + Duration::from_secs(self.patience_s.into());
+        let mut pause = AGAIN;
+        while clock::now() < deadline && !cancel.is_cancelled() {
+            match race(&self.call, self.data, config, cancel) {
+                Ok((connection, _)) => {
+                    if let Some(served) = self.serve_over(connection, access, cancel) {
+                        return served;
+                    }
+                    tracing::debug!("the client does not know this member's key yet");
+                }
+                Err(Lost::Interrupted | Lost::NoAddress) => return false,
+                Err(lost) => tracing::debug!(%lost, "the client does not answer"),
+            }
+            pause_until(clock::now() + pause, cancel);
+            pause = (pause * 2).min(AGAIN_AT_MOST);
+        }
+        false
+    }
+
+    /// Serves the client's session; nothing where the client has not heard of this key yet.
+    fn serve_over(&self, connection: Connection, access: &Access, cancel: &Cancel) -> Option<bool> {
+        let calling = Calling { member: self.name() };
+        let said = connection.open_uni().map_err(io::Error::from).and_then(|mut stream| {
+            stream.write_all(&to_line(&calling))?;
+            Ok(stream.finish()?)
+        });
+        let watched = connection.clone();
+        let served = said.is_ok() && serve_one(connection, access, cancel);
+        let unknown = watched.end().is_some_and(|end| end.is_key_refused() || end.is_unanswered());
+        if !served && unknown { None } else { Some(served) }
+    }
+
+    /// Waits for the client's call.
+    fn listen(&self, access: &Access, out: &mut dyn Write) -> Result<bool, FarSideError> {
+        let ssh = env::var("SSH_CONNECTION").ok();
+        let (far, mut told) = FarSide::listen(&self.hello, &[haul_copy::PROTOCOL], ssh.as_deref())?;
+        told.addresses.extend(self.data);
+        let key = told.server.clone();
+        say(out, &Said::Here(self.here(key, Some(told))));
+        let access = access.clone();
+        Ok(far.serve(move |connection, cancel| serve_one(connection, &access, cancel)))
+    }
+
+    fn here(&self, key: PeerText, listens: Option<haul_peer::RemoteHello>) -> Here {
+        Here {
+            member: self.name(),
+            key,
+            version: env!("CARGO_PKG_VERSION").into(),
+            host: own_name().into(),
+            rank: rank(|name| env::var(name).ok()),
+            listens,
+        }
+    }
+
+    fn failed(&self, error: &str, hint: Option<&str>) -> Said {
+        Said::Failed { member: self.name(), error: error.into(), hint: hint.map(PeerText::from) }
+    }
+}
+
+/// True if this was what the client had come for, however it went.
+fn serve_one(connection: Connection, access: &Access, cancel: &Cancel) -> bool {
+    // Whoever wants the end is heard while nothing is asked for yet, too.
+    let over = Arc::new(AtomicBool::new(false));
+    let watch = {
+        let (over, connection, cancel) = (Arc::clone(&over), connection.clone(), cancel.clone());
+        thread::spawn(move || {
+            while !over.load(Ordering::Relaxed) && connection.end().is_none() {
+                if cancel.is_cancelled() {
+                    connection.close(haul_copy::CLOSE_ABORTED, "this member was told to end");
+                }
+                thread::park_timeout(AGAIN);
+            }
+        })
+    };
+    let session = ServerSession::accept(connection);
+    over.store(true, Ordering::Relaxed);
+    watch.thread().unpark();
+    let Ok(session) = session else { return false };
+    let (result, farewell) = session.serve(access, None, &Silent, cancel);
+    if let Err(error) = result {
+        tracing::debug!(%error, "the copy failed");
+    }
+    farewell.part(cancel);
+    true
+}
+
+/// What this process is among those that one program has started, as the program says it.
+fn rank(variable: impl Fn(&str) -> Option<String>) -> Option<u32> {
+    ["PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "PMI_RANK"].iter().find_map(|name| variable(name)?.parse().ok())
+}
+
+fn own_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// Whoever started it may be gone already; then the client hears nothing, and the member ends when its time is over.
+fn say(out: &mut dyn Write, said: &Said) {
+    let _ = out.write_all(said.to_line().as_bytes()).and_then(|()| out.flush());
+}
+
+fn pause_until(until: Instant, cancel: &Cancel) {
+    while clock::now() < until && !cancel.is_cancelled() {
+        thread::park_timeout(Duration::from_millis(50).min(until.saturating_duration_since(clock::now())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rank_comes_from_whoever_gives_one() {
+        let with = |pairs: &'static [(&str, &str)]| {
+            rank(move |name| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned()))
+        };
+        assert_eq!(with(&[("SLURM_PROCID", "3"), ("OMPI_COMM_WORLD_RANK", "1")]), Some(1));
+        assert_eq!(with(&[("SLURM_PROCID", "3")]), Some(3));
+        assert_eq!(with(&[("PMIX_RANK", "x"), ("PMI_RANK", "0")]), Some(0));
+        assert_eq!(with(&[]), None);
+    }
+}
