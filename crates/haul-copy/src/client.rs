@@ -128,6 +128,7 @@ impl ClientSession {
             version: env!("CARGO_PKG_VERSION").into(),
             limit_bps: limit.filter(|_| self.receiving).map(BitRate::as_bps),
             telemetry: true,
+            ..Opening::default()
         };
         send.write_all(&to_line(&opening))?;
         let reports = self.follow_telemetry();

@@ -66,6 +66,7 @@ mod machine;
 mod opening;
 mod processor;
 mod server;
+mod status;
 mod telemetry;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
@@ -74,6 +75,7 @@ pub use machine::{MachineReport, MachineWatch};
 pub use opening::Opening;
 pub use processor::ProcessorWatch;
 pub use server::{ServerSession, refuse};
+pub use status::{PlaceReport, StatusReport, ask as ask_status};
 pub use telemetry::{PathReport, PathView};
 
 /// Application protocol name, agreed in the handshake.

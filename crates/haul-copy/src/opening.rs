@@ -1,5 +1,6 @@
 //! What the client of a copy says first.
 
+use haul_files::WirePath;
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,12 @@ pub struct Opening {
     /// Whether the client wants to hear how the server sees the path.
     #[serde(default)]
     pub telemetry: bool,
+    /// Whether it only asks how the server is: nothing is copied, and the answer is the line behind the reply.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub status: bool,
+    /// The directory whose room it then asks about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_path: Option<WirePath>,
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED};
 use crate::machine::MachineWatch;
 use crate::processor::ProcessorWatch;
+use crate::status::StatusReport;
 
 /// A client that has opened its control stream.
 pub struct ServerSession {
@@ -66,6 +67,14 @@ impl ServerSession {
         }
         let reply = to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() });
         let replied = self.control_out.write_all(&reply);
+        if self.opening.status {
+            let report = StatusReport::of(access, self.opening.status_path.as_ref());
+            let told =
+                replied.and_then(|()| self.control_out.write_all(&to_line(&report))).and_then(|()| self.control_out.flush());
+            let Self { connection, control_out, .. } = self;
+            let result = told.map(|()| Report::default()).map_err(CopyError::Connection);
+            return (result, Farewell { connection, control_out, code: CLOSE_DONE, reason: "done".to_owned() });
+        }
         let (connection, control_out) = (self.connection, self.control_out);
         let result = replied.map_err(CopyError::Connection).and_then(|()| {
             let reports = self.opening.telemetry.then(|| Telemetry::start(connection.clone()));

@@ -175,14 +175,31 @@ fn collect(mut pipe: impl Read + Send + 'static) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// What the threads of a process wait for, its children, and the TCP connections of its network: for a process that hangs.
+/// What the threads of a process wait for, its children, and the TCP connections of its network, for a process that hangs; and the same of all processes in
+/// other networks than ours: what it waits for may be there.
 fn whereabouts(pid: Pid) -> String {
     let mut text = String::from("--- threads (system call and its arguments, where in the kernel), children, TCP\n");
-    describe(pid.as_raw_nonzero().get(), 0, &mut text);
-    for family in ["tcp", "tcp6"] {
-        text += &fs::read_to_string(format!("/proc/{}/net/{family}", pid.as_raw_nonzero())).unwrap_or_default();
+    let pid = pid.as_raw_nonzero().get();
+    describe(pid, 0, &mut text);
+    let net = |pid: i32| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
+    let own = fs::read_link("/proc/self/ns/net").ok();
+    let mut told = vec![net(pid)];
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids: Vec<i32> = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    text += &connections(pid);
+    for other in pids.into_iter().filter(|other| net(*other).is_some() && net(*other) != own && net(*other) != net(pid)) {
+        if !told.contains(&net(other)) {
+            told.push(net(other));
+            text += &connections(other);
+        }
+        describe(other, 0, &mut text);
     }
     text
+}
+
+fn connections(pid: i32) -> String {
+    let of = |family| fs::read_to_string(format!("/proc/{pid}/net/{family}")).unwrap_or_default();
+    format!("--- TCP, as process {pid} sees it\n{}{}", of("tcp"), of("tcp6"))
 }
 
 fn describe(pid: i32, depth: usize, text: &mut String) {

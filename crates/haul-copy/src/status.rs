@@ -1,0 +1,173 @@
+//! How a server is, without a copy: what `gfhost -l` and `gfdf` tell of a storage server, asked of haul there.
+//!
+//! The client says in its opening what it wants to know of; behind its reply the server writes one line, and parts.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::thread;
+use std::time::Duration;
+
+use haul::Connection;
+use haul_files::store::Store;
+use haul_files::{Access, Local, WirePath};
+use haul_peer::{RepliedStream, from_line, to_line};
+use haul_units::{Cancel, PeerText};
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{MachineReport, MachineWatch};
+use crate::opening::Opening;
+use crate::{CLOSE_ABORTED, CLOSE_DONE};
+
+/// Places of which a server tells at most: the answer is one line of bounded length.
+const MAX_PLACES: usize = 16;
+/// How often a client that waits looks whether it is still to.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How a server is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StatusReport {
+    /// Version of haul there.
+    pub version: PeerText,
+    /// What the machine calls itself.
+    pub host: PeerText,
+    /// Processors.
+    pub processors: u32,
+    /// Load and this process; the room is in `places`.
+    pub machine: MachineReport,
+    /// All memory, in bytes.
+    pub memory_total_bytes: u64,
+    /// What programs may still take of it.
+    pub memory_available_bytes: u64,
+    /// Since the machine started, in seconds.
+    pub up_s: u64,
+    /// Where this client's files can be: the directory that was asked about, or what is exported.
+    pub places: Vec<PlaceReport>,
+}
+
+/// The room in one place.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlaceReport {
+    /// As the client would name it.
+    pub name: PeerText,
+    /// What may still be written, in bytes; none where that is not known.
+    pub free_bytes: Option<u64>,
+    /// All there is.
+    pub total_bytes: Option<u64>,
+    /// Whether this client may write there.
+    pub writable: bool,
+    /// Why nothing is known of it, where that is so.
+    pub problem: Option<PeerText>,
+}
+
+impl StatusReport {
+    /// This machine's, for who may do this; `path` is the directory that it asks about, if it names one.
+    pub fn of(access: &Access, path: Option<&WirePath>) -> Self {
+        let memory = read("/proc/meminfo");
+        let kib = |name: &str| {
+            let line = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or(0).saturating_mul(1024)
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION").into(),
+            host: PeerText::from(read("/proc/sys/kernel/hostname").trim()),
+            processors: thread::available_parallelism().map_or(1, |number| u32::try_from(number.get()).unwrap_or(u32::MAX)),
+            machine: MachineWatch::start().report(None),
+            memory_total_bytes: kib("MemTotal"),
+            memory_available_bytes: kib("MemAvailable"),
+            up_s: read("/proc/uptime").split(['.', ' ']).next().and_then(|text| text.parse().ok()).unwrap_or(0),
+            places: places(access, path),
+        }
+    }
+}
+
+fn places(access: &Access, path: Option<&WirePath>) -> Vec<PlaceReport> {
+    let all: Vec<(WirePath, bool)> = match (access, path) {
+        (Access::Account { .. }, None) => vec![(WirePath(b".".to_vec()), true)],
+        (Access::Account { .. }, Some(path)) => vec![(path.clone(), true)],
+        (Access::Root(root), path) => vec![(path.cloned().unwrap_or(WirePath(b".".to_vec())), root.writable)],
+        (Access::Exports(_), Some(path)) => vec![(path.clone(), false)],
+        (Access::Exports(exports), None) => exports
+            .iter()
+            .take(MAX_PLACES)
+            .map(|export| (WirePath([b"/", export.name.as_bytes()].concat()), export.writable))
+            .collect(),
+    };
+    let store = Local::of(access.clone());
+    all.into_iter().map(|(name, writable)| place(&store, &name, writable)).collect()
+}
+
+fn place(store: &Local, name: &WirePath, writable: bool) -> PlaceReport {
+    let told = PlaceReport { name: PeerText::from(name.to_string().as_str()), writable, ..PlaceReport::default() };
+    let room = store.destination(name, true).map_err(|stop| stop.to_string());
+    match room.and_then(|place| store.space(&place.root).map_err(|error| error.to_string())) {
+        Ok(space) => PlaceReport { free_bytes: Some(space.free.as_u64()), total_bytes: Some(space.total.as_u64()), ..told },
+        Err(problem) => PlaceReport { problem: Some(PeerText::from(problem.as_str())), ..told },
+    }
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// Asks the server at the other end of a connection how it is, and ends the connection.
+pub fn ask(connection: &Connection, path: Option<WirePath>, cancel: &Cancel) -> io::Result<StatusReport> {
+    let asking = connection.clone();
+    let asked = thread::spawn(move || {
+        let (mut send, receive) = asking.open_bi()?;
+        let opening =
+            Opening { version: env!("CARGO_PKG_VERSION").into(), status: true, status_path: path, ..Opening::default() };
+        send.write_all(&to_line(&opening))?;
+        send.flush()?;
+        from_line::<StatusReport>(&mut RepliedStream::new(receive))
+    });
+    while !asked.is_finished() && !cancel.is_cancelled() {
+        thread::park_timeout(LOOK);
+    }
+    let is_heard = asked.is_finished();
+    connection.close(if is_heard { CLOSE_DONE } else { CLOSE_ABORTED }, "done");
+    asked.join().unwrap_or_else(|_| Err(io::Error::other("the thread that asks has failed")))
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_files::{Export, Ownership};
+
+    use super::*;
+
+    #[test]
+    fn the_machine_and_its_room_are_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let account = Access::Account { home: dir.path().to_owned() };
+        let report = StatusReport::of(&account, None);
+        assert!(report.processors > 0 && report.memory_total_bytes > report.memory_available_bytes && report.up_s > 0);
+        assert!(report.places[0].free_bytes <= report.places[0].total_bytes && report.places[0].total_bytes > Some(0));
+        let missing = StatusReport::of(&account, Some(&WirePath(b"no/such".to_vec())));
+        assert!(missing.places[0].problem.is_some() && missing.places[0].free_bytes.is_none(), "{missing:?}");
+    }
+
+    #[test]
+    fn of_a_daemon_its_exports_are_told_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let export = |name: &str, writable| Export {
+            name: name.into(),
+            path: dir.path().to_owned(),
+            writable,
+            ownership: Ownership::Mask,
+        };
+        let exports = Access::Exports(vec![export("a", true), export("b", false)]);
+        let report = StatusReport::of(&exports, None);
+        let told: Vec<_> =
+            report.places.iter().map(|place| (place.name.to_string(), place.writable, place.total_bytes > Some(0))).collect();
+        assert_eq!(told, [("/a".to_owned(), true, true), ("/b".to_owned(), false, false)]);
+        let outside = StatusReport::of(&exports, Some(&WirePath(b"/etc".to_vec())));
+        assert!(outside.places[0].problem.is_some() && outside.places[0].total_bytes.is_none());
+    }
+
+    #[test]
+    fn reports_of_other_versions_can_be_read() {
+        let report: StatusReport = from_line(&mut &b"{\"host\":\"x\\u001b[2J\",\"colour\":1}\n"[..]).unwrap();
+        assert_eq!(report.host.to_string(), "x\\u{1b}[2J");
+    }
+}
