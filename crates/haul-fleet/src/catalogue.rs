@@ -4,6 +4,7 @@
 //! million of them can be planned for at once.
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use haul_units::Bytes;
 use thiserror::Error;
@@ -29,6 +30,9 @@ pub enum CatalogueError {
     /// A holder that the catalogue does not know.
     #[error("server {0} is not in the catalogue")]
     UnknownServer(usize),
+    /// Ranges that are not in the file, or not in order.
+    #[error("ranges that are not in the file")]
+    NotInFile,
     /// More files than a catalogue can number.
     #[error("a catalogue holds at most {} files", u32::MAX)]
     Full,
@@ -40,6 +44,10 @@ pub struct Catalogue {
     servers: u16,
     sizes: Vec<u64>,
     sets: Vec<SetId>,
+    /// What is needed of the files of which not all is: ascending, apart.
+    parts: HashMap<FileId, Box<[Range<u64>]>>,
+    /// Bytes that are needed of all.
+    needed: u64,
     holders: Vec<Box<[ServerId]>>,
     known: HashMap<Box<[ServerId]>, SetId>,
 }
@@ -87,7 +95,27 @@ impl Catalogue {
         let set = self.set_of(holders.to_vec());
         self.sizes.push(size.as_u64());
         self.sets.push(set);
+        self.needed = self.needed.saturating_add(size.as_u64());
         Ok(FileId(id))
+    }
+
+    /// As [`add_file`](Self::add_file), of which only these ranges are needed: ascending, apart, none of them empty.
+    pub fn add_part(&mut self, size: Bytes, needed: &[Range<u64>], holders: &[ServerId]) -> Result<FileId, CatalogueError> {
+        let mut at = 0;
+        for range in needed {
+            if range.start < at || range.is_empty() || range.end > size.as_u64() {
+                return Err(CatalogueError::NotInFile);
+            }
+            at = range.end;
+        }
+        if needed.is_empty() {
+            return Err(CatalogueError::NotInFile);
+        }
+        let file = self.add_file(size, holders)?;
+        self.parts.insert(file, needed.into());
+        let rest = size.as_u64() - needed.iter().map(|range| range.end - range.start).sum::<u64>();
+        self.needed = self.needed.saturating_sub(rest);
+        Ok(file)
     }
 
     /// How many servers there are.
@@ -110,9 +138,20 @@ impl Catalogue {
         self.members(self.set(file))
     }
 
-    /// The sum of all sizes.
+    /// What is needed of a file, ascending; all of an empty file is one empty range.
+    pub(crate) fn needed(&self, file: FileId) -> Vec<Range<u64>> {
+        self.parts.get(&file).map_or_else(|| std::iter::once(0..self.size(file).as_u64()).collect(), |ranges| ranges.to_vec())
+    }
+
+    /// The sum of what is needed of a file.
+    pub(crate) fn needed_bytes(&self, file: FileId) -> u64 {
+        let parts = self.parts.get(&file);
+        parts.map_or_else(|| self.size(file).as_u64(), |ranges| ranges.iter().map(|range| range.end - range.start).sum())
+    }
+
+    /// The sum of what is needed of all files.
     pub fn total(&self) -> Bytes {
-        Bytes(self.sizes.iter().sum())
+        Bytes(self.needed)
     }
 
     /// This server turns out not to hold a file.

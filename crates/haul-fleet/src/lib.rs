@@ -46,7 +46,7 @@ pub mod simulated;
 mod start;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
-pub use get::{GetError, GetJob};
+pub use get::{GetError, GetJob, get};
 pub use member::Member;
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};
 pub use placement::{MAX_REPLICAS, Placement, PlacementPolicy, PlacementSettings, Task};

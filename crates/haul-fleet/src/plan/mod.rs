@@ -155,7 +155,8 @@ impl Plan {
             catalogue,
             settings,
             pieces: HashMap::new(),
-            next_piece: 0,
+            // They are the numbers of orders, which begin with 1.
+            next_piece: 1,
             orders: VecDeque::new(),
             events: VecDeque::new(),
             wasted: 0,
@@ -222,6 +223,19 @@ impl Plan {
             self.end_the_needless(file);
         }
         fresh
+    }
+
+    /// What of a range of a piece has not come yet, ascending; nothing where the piece is over.
+    pub fn not_come(&self, piece: PieceId, range: Range<u64>) -> Vec<Range<u64>> {
+        let known = self.pieces.get(&piece).and_then(|known| self.work.begun(known.file));
+        known.map(|begun| begun.coverage.missing(&range)).unwrap_or_default()
+    }
+
+    /// A file need not come any more: nobody is told to send it, and who sends some of it may stop. It counts as neither come nor lost.
+    pub fn handle_unwanted(&mut self, file: FileId, now: Time) {
+        if let Some(begun) = self.work.drop_file(&self.catalogue, file) {
+            self.end_pieces(file, begun.pieces, None, now);
+        }
     }
 
     /// A server does not hold the file of a piece, or holds other content than was agreed on.
@@ -411,8 +425,14 @@ impl Plan {
     /// A file has come: whoever still sends some of it may stop.
     fn finish(&mut self, file: FileId, last: PieceId, now: Time) {
         let Some(begun) = self.work.finish(&self.catalogue, file) else { return };
-        for piece in begun.pieces {
-            if piece != last && self.pieces.get(&piece).is_some_and(|known| known.outstanding() > 0) {
+        self.end_pieces(file, begun.pieces, Some(last), now);
+        self.events.push_back(Event::Complete(file));
+    }
+
+    /// Nothing more of a file is needed.
+    fn end_pieces(&mut self, file: FileId, pieces: Vec<PieceId>, last: Option<PieceId>, now: Time) {
+        for piece in pieces {
+            if Some(piece) != last && self.pieces.get(&piece).is_some_and(|known| known.outstanding() > 0) {
                 self.shorten_to_nothing(piece);
             }
             self.drop_piece(piece, now);
@@ -420,7 +440,7 @@ impl Plan {
         for holder in self.catalogue.holders(file) {
             self.servers[holder.index()].files_left -= 1;
         }
-        self.events.push_back(Event::Complete(file));
+        self.balanced.is_stale |= last.is_none();
     }
 
     /// Of a file that several send: ends pieces of which everything has come from others.

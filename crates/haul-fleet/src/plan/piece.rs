@@ -6,7 +6,7 @@ use crate::catalogue::{FileId, ServerId};
 
 /// The name of a piece, for as long as the plan lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PieceId(pub(super) u64);
+pub struct PieceId(pub(crate) u64);
 
 #[derive(Debug)]
 pub(super) struct Piece {

@@ -66,7 +66,7 @@ impl Work {
             let group = &mut work.groups[catalogue.set(file).0 as usize];
             group.waiting.push_back(file);
             group.ready += 1;
-            group.pending += catalogue.size(file).as_u64();
+            group.pending += catalogue.needed_bytes(file);
         }
         work
     }
@@ -151,8 +151,16 @@ impl Work {
 
     fn begin(&mut self, catalogue: &Catalogue, file: FileId) {
         self.states[file.index()] = State::Begun;
-        let whole = 0..catalogue.size(file).as_u64();
-        self.begun.insert(file, Begun { unassigned: vec![whole], ..Begun::default() });
+        let unassigned = catalogue.needed(file);
+        // What is not needed is as good as come.
+        let mut coverage = Coverage::default();
+        let mut at = 0;
+        for range in &unassigned {
+            coverage.add(&(at..range.start));
+            at = range.end;
+        }
+        coverage.add(&(at..catalogue.size(file).as_u64()));
+        self.begun.insert(file, Begun { unassigned, coverage, pieces: Vec::new() });
         self.group_mut(catalogue.set(file)).open.push_front(file);
     }
 
@@ -192,7 +200,7 @@ impl Work {
             self.groups.push(Group::default());
         }
         let (bytes, is_ready) = match (self.states[file.index()], self.begun.get(&file)) {
-            (State::Waiting, _) => (catalogue.size(file).as_u64(), true),
+            (State::Waiting, _) => (catalogue.needed_bytes(file), true),
             (State::Begun, Some(begun)) => (length(&begun.unassigned), !begun.unassigned.is_empty()),
             _ => (0, false),
         };
@@ -232,6 +240,14 @@ impl Work {
             self.pending -= bytes;
         }
         Some(begun)
+    }
+
+    /// Forgets a file that need not come.
+    pub fn drop_file(&mut self, catalogue: &Catalogue, file: FileId) -> Option<Begun> {
+        if self.states[file.index()] == State::Waiting {
+            self.begin(catalogue, file);
+        }
+        self.finish(catalogue, file)
     }
 
     /// What has come need not be told to anybody: takes it out of what is still to be.

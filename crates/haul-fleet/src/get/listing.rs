@@ -1,0 +1,137 @@
+//! First: what everybody has.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use haul_files::protocol::{Entry, Kind};
+use haul_files::{CopyError, FileProblem, Why, WirePath};
+use haul_units::Bytes;
+
+use super::GetError;
+use super::desk::{Desk, News};
+use super::merge::{Misfit, Tree};
+use super::supplier::Said;
+use crate::observe::JobEvent;
+
+/// What a system says of a name that is not there.
+const NO_SUCH_FILE: Why = Why::Os(2);
+
+/// What there is.
+pub(super) struct Listed {
+    pub(super) tree: Tree,
+    /// What is missing everywhere, or could not be listed somewhere.
+    pub(super) problems: Vec<FileProblem>,
+}
+
+/// Waits until every member has said what it has, or is gone.
+pub(super) fn list<B>(desk: &mut Desk<'_, B>) -> Result<Listed, GetError> {
+    let mut tree = Tree::default();
+    let mut counts = vec![(0_u64, 0_u64); desk.supplies.len()];
+    for supply in &desk.supplies {
+        let rtt = Duration::from_micros((supply.path)().rtt_us);
+        desk.observer.event(&JobEvent::Up { member: &supply.name, rtt });
+    }
+    while desk.supplies.iter().any(|supply| !supply.is_listed && supply.down.is_none()) {
+        desk.tell(None, |_| None, false);
+        let Some(News::Member(at, said)) = desk.next(desk.tells_in())? else { continue };
+        let is_down = desk.supplies.get(at).is_none_or(|supply| supply.down.is_some());
+        match said {
+            Said::Over(result) => {
+                over(desk, at, result)?;
+            }
+            _ if is_down => {}
+            Said::Entries(entries) => {
+                for entry in entries {
+                    if let (Kind::File { size, .. }, Some(count)) = (&entry.kind, counts.get_mut(at)) {
+                        *count = (count.0 + 1, count.1.saturating_add(*size));
+                    }
+                    enter(desk, &mut tree, at, entry)?;
+                }
+            }
+            Said::Listed => {
+                if let (Some(supply), Some(&(files, bytes))) = (desk.supplies.get_mut(at), counts.get(at)) {
+                    supply.listed();
+                    desk.observer.event(&JobEvent::Listed { member: &supply.name, files, bytes: Bytes(bytes) });
+                }
+            }
+            Said::Problem(problem) => {
+                if let Some(supply) = desk.supplies.get_mut(at)
+                    && supply.problems.len() < haul_files::MAX_PROBLEMS
+                {
+                    supply.problems.push(problem);
+                }
+            }
+            Said::Note(note) => desk.observer.event(&JobEvent::Note(&note)),
+            Said::Ended(_) | Said::Delivered(_) => {
+                desk.down(at, "it sends what was not ordered");
+            }
+        }
+    }
+    if desk.supplies.iter().all(|supply| supply.down.is_some()) {
+        return Err(GetError::AllDown { members: desk.gone() });
+    }
+    let sizes = (0..tree.len()).filter_map(|at| tree.size(at));
+    desk.found = sizes.fold((0, 0), |(files, bytes), size| (files + 1, bytes.saturating_add(size)));
+    let (files, bytes) = desk.found;
+    desk.observer.event(&JobEvent::Found { files, bytes: Bytes(bytes), complete: true });
+    Ok(Listed { tree, problems: problems(desk) })
+}
+
+/// A member's session has ended, which it should not yet.
+pub(super) fn over<B>(desk: &mut Desk<'_, B>, at: usize, result: Result<(), CopyError>) -> Result<bool, GetError> {
+    let Some(supply) = desk.supplies.get_mut(at) else { return Ok(false) };
+    supply.is_over = true;
+    match result {
+        Err(source @ (CopyError::PeerLacks(_) | CopyError::PeerUnsupported { .. })) => {
+            Err(GetError::Unsupported { member: supply.name.clone(), source })
+        }
+        Err(error) => {
+            let mut words = error.to_string();
+            let mut cause = std::error::Error::source(&error);
+            while let Some(inner) = cause {
+                words = format!("{words}: {inner}");
+                cause = inner.source();
+            }
+            Ok(desk.down(at, &words))
+        }
+        Ok(()) => Ok(desk.down(at, "it has ended")),
+    }
+}
+
+fn enter<B>(desk: &mut Desk<'_, B>, tree: &mut Tree, at: usize, entry: Entry) -> Result<(), GetError> {
+    let Some(supply) = desk.supplies.get_mut(at) else { return Ok(()) };
+    let (id, parent) = (entry.id, supply.node(entry.parent));
+    match tree.add(at as u16, parent, entry) {
+        Ok(node) => {
+            supply.has(id, node);
+            Ok(())
+        }
+        Err(Misfit::TooMany) => Err(GetError::TooManyFiles),
+        Err(Misfit::Conflict { path, other }) => {
+            let second = supply.name.clone();
+            let first = desk.supplies.get(usize::from(other)).map(|other| other.name.clone()).unwrap_or_default();
+            Err(GetError::Conflict { path, first, second })
+        }
+    }
+}
+
+/// A source need not be on every member: it is missing where nobody has it. Whatever else could not be listed is named with its member.
+fn problems<B>(desk: &mut Desk<'_, B>) -> Vec<FileProblem> {
+    let listed = desk.supplies.iter().filter(|supply| supply.is_listed).count();
+    let mut missing: BTreeMap<WirePath, (usize, FileProblem)> = BTreeMap::new();
+    let mut named = Vec::new();
+    let sources: Vec<WirePath> = desk.job.sources.iter().map(|source| source.as_path().into()).collect();
+    for supply in &mut desk.supplies {
+        for mut problem in std::mem::take(&mut supply.problems) {
+            let is_missing = problem.why == NO_SUCH_FILE || problem.why == Why::NoMatch;
+            if is_missing && sources.contains(&problem.path) {
+                missing.entry(problem.path.clone()).or_insert((0, problem)).0 += 1;
+            } else {
+                problem.path = WirePath([supply.name.as_bytes(), b":", &problem.path.0].concat());
+                named.push(problem);
+            }
+        }
+    }
+    named.extend(missing.into_values().filter(|(count, _)| *count >= listed).map(|(_, problem)| problem));
+    named
+}

@@ -1,0 +1,206 @@
+//! What the driver knows of one member: what it has, and what it was told to send.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use haul_copy::PathView;
+use haul_files::block::Piece;
+use haul_files::protocol::ROOT;
+use haul_files::{FileProblem, Wish};
+use haul_units::{BitRate, Cancel};
+
+use super::supplier::Gate;
+use crate::catalogue::FileId;
+
+/// Tells how a path does.
+pub(super) type PathWatch = Box<dyn Fn() -> PathView + Send + Sync>;
+
+/// One member.
+pub(super) struct Supply<'a> {
+    pub(super) name: String,
+    pub(super) path: PathWatch,
+    pub(super) limit: Option<BitRate>,
+    pub(super) wishes: Sender<Wish>,
+    pub(super) gate: &'a Gate,
+    /// Ends its session.
+    pub(super) cancel: Cancel,
+    /// Why it is gone.
+    pub(super) down: Option<String>,
+    /// All that it has was told.
+    pub(super) is_listed: bool,
+    /// Its session is over.
+    pub(super) is_over: bool,
+    /// What it could not list.
+    pub(super) problems: Vec<FileProblem>,
+    /// The nodes of its ids, ascending.
+    nodes: Vec<(u64, u32)>,
+    /// The ids of its files by node, ascending; made from the above when all is listed.
+    ids: Vec<(u32, u64)>,
+    /// What it was told to send, by number.
+    orders: HashMap<u64, Open>,
+    /// The same by its ids of the files.
+    by_file: HashMap<u64, Vec<u64>>,
+    /// Files that it had a part in.
+    pub(super) files: u64,
+    /// Orders that have not failed.
+    active: usize,
+    busy: Duration,
+    busy_since: Option<Instant>,
+    /// The latest order, to tell what it works on.
+    pub(super) latest: Option<FileId>,
+}
+
+/// An order that is not over.
+pub(super) struct Open {
+    pub(super) file: FileId,
+    id: u64,
+    pub(super) range: Range<u64>,
+    /// Nothing behind this is needed.
+    pub(super) until: u64,
+    /// Bytes that have come for it.
+    pub(super) came: u64,
+    /// It was sent up to there, and so many bytes are not holes.
+    pub(super) ended: Option<(u64, u64)>,
+    /// It failed; what is late of it is dropped.
+    pub(super) failed: bool,
+}
+
+impl<'a> Supply<'a> {
+    pub(super) fn new(
+        name: String,
+        path: PathWatch,
+        limit: Option<BitRate>,
+        wishes: Sender<Wish>,
+        gate: &'a Gate,
+        cancel: Cancel,
+    ) -> Self {
+        Self {
+            name,
+            path,
+            limit,
+            wishes,
+            gate,
+            cancel,
+            down: None,
+            is_listed: false,
+            is_over: false,
+            problems: Vec::new(),
+            nodes: Vec::new(),
+            ids: Vec::new(),
+            orders: HashMap::new(),
+            by_file: HashMap::new(),
+            files: 0,
+            active: 0,
+            busy: Duration::ZERO,
+            busy_since: None,
+            latest: None,
+        }
+    }
+
+    /// The node of one of its ids; none for the root.
+    pub(super) fn node(&self, id: u64) -> Option<u32> {
+        if id == ROOT {
+            return None;
+        }
+        let at = self.nodes.binary_search_by_key(&id, |known| known.0).ok()?;
+        self.nodes.get(at).map(|known| known.1)
+    }
+
+    /// One of its things is this node; its ids rise.
+    pub(super) fn has(&mut self, id: u64, node: u32) {
+        self.nodes.push((id, node));
+    }
+
+    /// It has said everything.
+    pub(super) fn listed(&mut self) {
+        self.is_listed = true;
+        self.ids = self.nodes.drain(..).map(|(id, node)| (node, id)).collect();
+        self.nodes.shrink_to_fit();
+        self.ids.sort_unstable();
+    }
+
+    /// Its id of a node.
+    pub(super) fn id_of(&self, node: u32) -> Option<u64> {
+        let at = self.ids.partition_point(|known| known.0 < node);
+        self.ids.get(at).filter(|known| known.0 == node).map(|known| known.1)
+    }
+
+    /// It is told to send this.
+    pub(super) fn ordered(&mut self, number: u64, file: FileId, id: u64, range: Range<u64>, now: Instant) {
+        let until = range.end;
+        self.orders.insert(number, Open { file, id, range, until, came: 0, ended: None, failed: false });
+        self.by_file.entry(id).or_default().push(number);
+        self.active += 1;
+        self.busy_since.get_or_insert(now);
+        self.latest = Some(file);
+    }
+
+    pub(super) fn order(&mut self, number: u64) -> Option<&mut Open> {
+        self.orders.get_mut(&number)
+    }
+
+    /// The order that a piece has come for: none where an honest member would not have sent it.
+    pub(super) fn order_of(&self, piece: &Piece) -> Option<u64> {
+        let end = piece.offset + u64::from(piece.length);
+        let fits = |open: &Open| {
+            let within = open.range.start <= piece.offset && end <= open.range.end;
+            within && open.came + u64::from(piece.length) <= open.range.end - open.range.start
+        };
+        self.by_file.get(&piece.file)?.iter().copied().find(|number| self.orders.get(number).is_some_and(fits))
+    }
+
+    /// An order is over.
+    pub(super) fn close(&mut self, number: u64, now: Instant) -> Option<Open> {
+        let open = self.orders.remove(&number)?;
+        if let Some(numbers) = self.by_file.get_mut(&open.id) {
+            numbers.retain(|other| *other != number);
+            if numbers.is_empty() {
+                self.by_file.remove(&open.id);
+            }
+        }
+        if !open.failed {
+            self.is_less(now);
+        }
+        Some(open)
+    }
+
+    /// An order has failed: what is late of it is still to be known. Its file, unless that was said before.
+    pub(super) fn fail(&mut self, number: u64, now: Instant) -> Option<FileId> {
+        let open = self.orders.get_mut(&number).filter(|open| !open.failed)?;
+        open.failed = true;
+        let file = open.file;
+        self.is_less(now);
+        Some(file)
+    }
+
+    fn is_less(&mut self, now: Instant) {
+        self.active -= 1;
+        if self.active == 0 {
+            self.rest(now);
+        }
+    }
+
+    /// Nothing will come of its orders.
+    pub(super) fn drop_orders(&mut self, now: Instant) {
+        self.orders = HashMap::new();
+        self.by_file = HashMap::new();
+        self.active = 0;
+        self.rest(now);
+    }
+
+    fn rest(&mut self, now: Instant) {
+        self.busy += self.busy_since.take().map_or(Duration::ZERO, |since| now - since);
+    }
+
+    /// Whether it has something to send.
+    pub(super) fn is_busy(&self) -> bool {
+        self.active > 0
+    }
+
+    /// How long it has had something to send.
+    pub(super) fn busy(&self, now: Instant) -> Duration {
+        self.busy + self.busy_since.map_or(Duration::ZERO, |since| now - since)
+    }
+}

@@ -1,0 +1,5 @@
+//! Downloads from members on this machine, over real connections.
+#![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
+
+mod fixture;
+mod whole;

@@ -1,0 +1,133 @@
+//! Downloads that end well.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use haul_files::Cancel;
+use haul_fleet::{GetError, JobEvent, get};
+use haul_units::BitRate;
+
+use crate::fixture::*;
+
+#[test]
+fn a_tree_that_lies_spread_comes_whole_with_its_metadata() {
+    let p = places();
+    // What there is, and who has it: alone, two of them, all.
+    let holders = [&["a"][..], &["b"], &["c"], &["a", "b"], &["b", "c"], &["a", "b", "c"]];
+    for i in 0..120 {
+        for member in ["all"].iter().chain(holders[i % holders.len()]) {
+            p.file(member, &format!("set/{}/f{i}", i % 7), &pattern(i * 97, i));
+        }
+    }
+    for member in ["all", "a", "c"] {
+        p.file(member, "set/large/l", &pattern(5_000_000, 3));
+        p.file(member, "set/empty", b"");
+        symlink("large/l", p.of(member).join("set/link")).unwrap();
+        fs::create_dir_all(p.of(member).join("set/hollow")).unwrap();
+    }
+    let secret = p.of("all").join("set/3/f3");
+    for file in [secret, p.of("a").join("set/3/f3"), p.of("b").join("set/3/f3")] {
+        fs::set_permissions(file, fs::Permissions::from_mode(0o640)).unwrap();
+    }
+    let report = fetch(p.members(&["a", "b", "c"]), &job(&["set"], &p.to)).unwrap();
+    assert_eq!((report.files.files, report.files.problem_count, report.files.symlinks), (122, 0, 1));
+    let (mut want, mut got) = (tree(&p.of("all").join("set")), tree(&p.to.join("set")));
+    // The times of links and directories are the members', which were made one after the other.
+    for tree in [&mut want, &mut got] {
+        tree.values_mut().filter(|thing| thing.0 & 0o170_000 != 0o100_000).for_each(|thing| thing.1 = 0);
+    }
+    assert!(want == got);
+    assert!(report.members.iter().all(|member| member.is_listed && member.down.is_none() && member.files > 0));
+    assert_eq!(report.wasted.as_u64(), 0);
+    // Once more: all is there.
+    let mut again = job(&["set"], &p.to);
+    again.options.update = true;
+    let report = fetch(p.members(&["c", "a", "b"]), &again).unwrap();
+    assert_eq!((report.files.files, report.files.skipped_files, report.files.bytes.as_u64()), (0, 122, 0));
+}
+
+#[test]
+fn one_file_comes_from_all_its_replicas() {
+    let p = places();
+    let content = pattern(24 << 20, 1);
+    let mut members = Vec::new();
+    for name in ["a", "b", "c"] {
+        p.file(name, "large", &content);
+        let mut member = serving(name, &p.of(name));
+        member.limit = Some(BitRate::from_bps(150_000_000));
+        members.push(member);
+    }
+    let heard = Heard::default();
+    let report = get(members, &job(&["large"], &p.to.join("name")), &heard, &Cancel::new()).unwrap();
+    assert!(fs::read(p.to.join("name")).unwrap() == content);
+    assert_eq!((report.files.files, report.files.bytes.as_u64()), (1, 24 << 20));
+    let delivered: Vec<u64> = report.members.iter().map(|member| member.delivered.as_u64()).collect();
+    assert_eq!(delivered.iter().sum::<u64>(), 24 << 20);
+    assert!(delivered.iter().all(|bytes| *bytes >= 1 << 20), "{delivered:?}");
+    let heard = heard.0.into_inner().unwrap();
+    assert!(heard.iter().any(|event| event.starts_with("FileFinished")), "{heard:?}");
+}
+
+#[test]
+fn holes_stay_holes() {
+    let p = places();
+    for name in ["a", "b"] {
+        p.file(name, "sparse", b"");
+        let file = fs::File::options().write(true).open(p.of(name).join("sparse")).unwrap();
+        file.set_len(32 << 20).unwrap();
+        std::os::unix::fs::FileExt::write_at(&file, &pattern(100_000, 2), 9 << 20).unwrap();
+        let time = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_600_000_000);
+        file.set_modified(time).unwrap();
+    }
+    let report = fetch(p.members(&["a", "b"]), &job(&["sparse"], &p.to)).unwrap();
+    assert!(report.files.bytes.as_u64() < 8 << 20, "{}", report.files.bytes);
+    assert!(fs::read(p.to.join("sparse")).unwrap() == fs::read(p.of("a").join("sparse")).unwrap());
+}
+
+#[test]
+fn two_contents_under_one_name_are_an_error_before_anything_is_written() {
+    let p = places();
+    p.file("a", "set/one", b"1");
+    p.file("b", "set/two", b"2");
+    p.file("a", "set/sub/same", b"this");
+    p.file("b", "set/sub/same", b"other");
+    let error = fetch(p.members(&["a", "b"]), &job(&["set"], &p.to)).unwrap_err();
+    let GetError::Conflict { path, mut first, second } = error else { panic!("{error:?}") };
+    first.push_str(&second);
+    assert_eq!(path.to_str().unwrap(), "set/sub/same");
+    assert!(first == "ab" || first == "ba", "{first}");
+    assert!(tree(&p.to).is_empty());
+}
+
+#[test]
+fn a_source_is_missing_only_where_nobody_has_it() {
+    let p = places();
+    p.file("a", "here", b"1");
+    p.file("b", "there", b"2");
+    let report = fetch(p.members(&["a", "b"]), &job(&["here", "there", "nowhere"], &p.to)).unwrap();
+    assert_eq!(report.files.files, 2);
+    let problems: Vec<String> = report.files.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["nowhere: No such file or directory"]);
+}
+
+/// What each member does can be followed: what it was told, and what came.
+#[test]
+fn what_is_ordered_is_delivered() {
+    let p = places();
+    for name in ["a", "b"] {
+        p.file(name, "set/l", &pattern(9 << 20, 1));
+        p.file(name, "set/s", &pattern(900, 1));
+    }
+    let (ordered, delivered) = (std::sync::atomic::AtomicU64::new(0), std::sync::atomic::AtomicU64::new(0));
+    let count = |event: &JobEvent<'_>| {
+        let (sum, range) = match event {
+            JobEvent::Ordered { range, .. } => (&ordered, range),
+            JobEvent::Delivered { range, .. } => (&delivered, range),
+            _ => return,
+        };
+        sum.fetch_add(range.end - range.start, std::sync::atomic::Ordering::SeqCst);
+    };
+    get(p.members(&["a", "b"]), &job(&["set"], &p.to), &Watch(count), &Cancel::new()).unwrap();
+    let (ordered, delivered) = (ordered.into_inner(), delivered.into_inner());
+    assert!(ordered >= delivered && ordered >= (9 << 20) + 900, "{ordered} {delivered}");
+}
