@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use haul_files::protocol::{Message, Progress};
-use haul_files::{CopyError, Observer, Report};
+use haul_files::Observer;
+use haul_files::protocol::Progress;
 use haul_units::{Bytes, Cancel};
 
-use super::supplier::Said;
+use super::news::{News, Said};
 use super::supply::Supply;
 use super::{GetError, GetJob};
 use crate::clock;
@@ -17,17 +17,6 @@ use crate::plan::Plan;
 
 /// How often the observer hears how far everything is.
 const TOLD: Duration = Duration::from_millis(200);
-
-/// What happens.
-pub(super) enum News<B> {
-    Member(usize, Said<B>),
-    /// The receiver of this process says something.
-    Local(Message),
-    /// It has ended.
-    LocalOver(Result<Report, CopyError>),
-    /// Somebody wants to stop.
-    Woken,
-}
 
 /// What all phases of a download need.
 pub(super) struct Desk<'a, B> {

@@ -8,9 +8,9 @@ use haul_files::{CopyError, FileProblem, Why, WirePath};
 use haul_units::Bytes;
 
 use super::GetError;
-use super::desk::{Desk, News};
+use super::desk::Desk;
 use super::merge::{Misfit, Tree};
-use super::supplier::Said;
+use super::news::{News, Said};
 use crate::observe::JobEvent;
 
 /// What a system says of a name that is not there.

@@ -147,19 +147,21 @@ impl Tree {
     /// What a receiver is told of these things: parents before children, ids as [`id`] has them.
     pub(super) fn entries(&self, range: Range<u32>) -> Vec<Entry> {
         let nodes = range.filter_map(|at| Some((at, self.nodes.get(at as usize)?)));
-        nodes.map(|(at, node)| self.entry(at, node)).collect()
+        nodes.map(|(at, node)| node.entry(at)).collect()
     }
+}
 
-    fn entry(&self, at: u32, node: &Node) -> Entry {
-        let kind = match &node.what {
+impl Node {
+    fn entry(&self, at: u32) -> Entry {
+        let kind = match &self.what {
             What::Directory => Kind::Directory,
             What::Symlink(target) => Kind::Symlink { target: WirePath(target.to_vec()) },
             // The members' versions differ, and a later run may ask others: a file is known by its size and time.
             What::File(size) => Kind::File { size: *size, data: *size, version: 0, linked: false, replaces: None },
         };
-        let parent = if node.parent == NONE { ROOT } else { id(node.parent) };
-        let (name, mode, mtime) = (WirePath(node.name.to_vec()), node.mode, node.mtime);
-        Entry { id: id(at), parent, name, mode, mtime, uid: node.uid, gid: node.gid, kind }
+        let parent = if self.parent == NONE { ROOT } else { id(self.parent) };
+        let (name, mode, mtime) = (WirePath(self.name.to_vec()), self.mode, self.mtime);
+        Entry { id: id(at), parent, name, mode, mtime, uid: self.uid, gid: self.gid, kind }
     }
 }
 
@@ -247,7 +249,7 @@ mod tests {
             let mut tree = Tree::default();
             added(&mut tree, 3, None, file("f", 10, 3));
             let result = tree.add(1, None, entry);
-            assert!(matches!(result, Err(Misfit::Conflict { path, other: 3 }) if path == PathBuf::from("f")));
+            assert!(matches!(result, Err(Misfit::Conflict { path, other: 3 }) if path.as_os_str() == "f"));
         }
     }
 }

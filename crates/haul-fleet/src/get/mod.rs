@@ -9,8 +9,9 @@
 //!   job        what is asked for                  error      why it ended early
 //!   listing    what everybody has                 merge      one tree of it
 //!   receiving  the receiver, and what it needs    inward     the link to it
-//!   transfer   who sends what                     desk       news, and what is told
+//!   transfer   who sends what                     desk       what all phases need, and what is told
 //!   supply     what is known of a member          supplier   its session
+//!   news       what happens, and who waits for that to be seen
 //! ```
 //!
 //! One thread drives; each member has three for its session. What a member says waits in small numbers, so a slow destination slows the members and costs no memory.
@@ -21,6 +22,7 @@ mod inward;
 mod job;
 mod listing;
 mod merge;
+mod news;
 mod receiving;
 mod supplier;
 mod supply;
@@ -34,10 +36,11 @@ use haul_copy::{ClientSession, ConnectionTransport, Opened};
 use haul_files::{BlockRx, CopyError, Link, OrderJob, Report, Transport, Wish, order};
 use haul_units::{BitRate, Bytes, Cancel};
 
-use self::desk::{Desk, News};
+use self::desk::Desk;
 pub use self::error::GetError;
 pub use self::job::GetJob;
-use self::supplier::{Gate, Messenger, Said};
+use self::news::{Gate, News, Said};
+use self::supplier::Messenger;
 use self::supply::{PathWatch, Supply};
 use self::transfer::Transfer;
 use crate::catalogue::ServerId;

@@ -9,11 +9,11 @@ use haul_files::protocol::{self, Hello, Message, Needs, Request, What};
 use haul_files::{CopyError, FileProblem, Local as Store, OrderJob, serve_store};
 
 use super::GetError;
-use super::desk::{Desk, Local, News};
+use super::desk::{Desk, Local};
 use super::inward::{self, Outward};
 use super::listing;
 use super::merge::{self, Tree};
-use super::supplier::Said;
+use super::news::{News, Said};
 
 /// Entries in one message.
 const MAX_ENTRIES: u32 = 512;
@@ -70,7 +70,7 @@ where
     let local = Local { observer: desk.observer, destination: &desk.job.destination };
     let over = news.clone();
     scope.spawn(move || {
-        let result = serve_store(link, &Store::own(), &local, cancel);
+        let result = serve_store(link, &Store::own(), &local, cancel).map(Box::new);
         let _ = over.send(News::LocalOver(result));
     });
     let said = news.clone();

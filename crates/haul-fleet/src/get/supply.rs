@@ -11,7 +11,7 @@ use haul_files::protocol::ROOT;
 use haul_files::{FileProblem, Wish};
 use haul_units::{BitRate, Cancel};
 
-use super::supplier::Gate;
+use super::news::Gate;
 use crate::catalogue::FileId;
 
 /// Tells how a path does.

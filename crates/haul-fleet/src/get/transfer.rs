@@ -16,12 +16,12 @@ use haul_files::{Delivery, Fault, FileProblem, Report, Verify, Waits, Why, Wish}
 use haul_units::{BitRate, Bytes, Time};
 
 use super::GetError;
-use super::desk::{Desk, News};
+use super::desk::Desk;
 use super::inward::Inbound;
 use super::listing;
 use super::merge::{self, Tree};
+use super::news::{News, Said};
 use super::receiving::{Receiving, Wanted, ended};
-use super::supplier::Said;
 use crate::catalogue::{Catalogue, CatalogueError, FileId, ServerId};
 use crate::clock;
 use crate::observe::JobEvent;
@@ -189,7 +189,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         match news {
             News::Woken | News::Member(_, Said::Listed | Said::Problem(_)) => {}
             News::Local(message) => self.local(message),
-            News::LocalOver(Ok(report)) if self.is_closing => return Ok(Some(report)),
+            News::LocalOver(Ok(report)) if self.is_closing => return Ok(Some(*report)),
             News::LocalOver(result) => return Err(ended(result.err())),
             News::Member(at, Said::Over(result)) => {
                 if self.is_closing {
@@ -202,7 +202,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                 }
             }
             News::Member(at, said) if self.desk.supplies.get(at).is_some_and(|supply| supply.down.is_none()) => match said {
-                Said::Delivered(delivery) => self.delivered(at, delivery)?,
+                Said::Delivered(delivery) => self.delivered(at, delivery),
                 Said::Ended(ends) => {
                     for end in ends {
                         self.order_ended(at, end);
@@ -244,13 +244,13 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
     }
 
     /// Content has come.
-    fn delivered(&mut self, at: usize, delivery: Delivery<B>) -> Result<(), GetError> {
+    fn delivered(&mut self, at: usize, delivery: Delivery<B>) {
         let Delivery { block, pieces, damaged } = delivery;
         self.charge(block.as_ref().len());
         for piece in damaged {
             match self.desk.supplies.get(at).and_then(|supply| supply.order_of(&piece)) {
                 Some(number) => self.unfit(at, number, Why::HashMismatch),
-                None => return Ok(self.down(at, "it sends what was not ordered")),
+                None => return self.down(at, "it sends what was not ordered"),
             }
         }
         let mut needed = Vec::with_capacity(pieces.len());
@@ -273,7 +273,6 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             let _ = self.receiver.outward.put(Inbound { block, pieces: needed });
             self.held += before.map_or(Duration::ZERO, |before| clock::now() - before);
         }
-        Ok(())
     }
 
     /// Counts a piece, and adds what had not come of it to what is `needed`.

@@ -1,0 +1,79 @@
+//! What happens, on its way to the driver.
+//!
+//! Each member may have a few messages wait for the driver, and then waits itself: the blocks that it sends need its connection's credit, so memory is bounded whatever the number of
+//! members.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use haul_files::protocol::{Entry, Message, OrderEnd};
+use haul_files::{CopyError, Delivery, FileProblem, Note, Report};
+
+/// What happens.
+pub(super) enum News<B> {
+    Member(usize, Said<B>),
+    /// The receiver of this process says something.
+    Local(Message),
+    /// It has ended.
+    LocalOver(Result<Box<Report>, CopyError>),
+    /// Somebody wants to stop.
+    Woken,
+}
+
+/// Messages of one member that wait for the driver: a block in hand and one to come for each of the two threads.
+const MAX_WAITING: usize = 4;
+
+/// What a member says.
+pub(super) enum Said<B> {
+    Entries(Vec<Entry>),
+    Listed,
+    Problem(FileProblem),
+    Note(Note),
+    Ended(Vec<OrderEnd>),
+    Delivered(Delivery<B>),
+    /// The session is over.
+    Over(Result<(), CopyError>),
+}
+
+/// Holds a member back.
+#[derive(Default)]
+pub(super) struct Gate {
+    state: Mutex<Passing>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Passing {
+    waiting: usize,
+    closed: bool,
+}
+
+impl Gate {
+    fn lock(&self) -> MutexGuard<'_, Passing> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A message is on its way; waits for room.
+    pub(super) fn enter(&self) -> Result<(), CopyError> {
+        let mut passing = self.lock();
+        while passing.waiting >= MAX_WAITING && !passing.closed {
+            passing = self.changed.wait(passing).unwrap_or_else(PoisonError::into_inner);
+        }
+        if passing.closed {
+            return Err(CopyError::Cancelled);
+        }
+        passing.waiting += 1;
+        Ok(())
+    }
+
+    /// The driver has taken a message.
+    pub(super) fn leave(&self) {
+        self.lock().waiting -= 1;
+        self.changed.notify_all();
+    }
+
+    /// The driver takes no more.
+    pub(super) fn close(&self) {
+        self.lock().closed = true;
+        self.changed.notify_all();
+    }
+}
