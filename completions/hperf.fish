@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= max-per-address= until-input-ends max-time= max-memory= max-bitrate= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= dead-after= state= h/help
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= max-per-address= until-input-ends max-time= max-memory= max-bitrate= audit= journal-socket= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= dead-after= state= h/help
 end
 
 function __fish_hperf_needs_command
@@ -43,6 +43,8 @@ complete -c hperf -n "__fish_hperf_needs_command" -l max-per-address -d 'Clients
 complete -c hperf -n "__fish_hperf_needs_command" -l max-time -d 'The longest measurement' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-memory -d 'Window for each client at most; memory is bounded by three of it [default: up to 1G, so that all clients together take a quarter of the machine\'s memory]' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-bitrate -d 'What is sent to each client at most' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l journal-socket -d 'Where the journal hears' -r -F
 complete -c hperf -n "__fish_hperf_needs_command" -l key -d 'Believe only the server with this key' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l ssh-port -d 'Port of the ssh server' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l jump -d 'Log in by way of another host (ssh\'s -J)' -r

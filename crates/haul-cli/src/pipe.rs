@@ -5,11 +5,13 @@ use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
 use haul::{BitRate, Bytes, TransportConfig};
+use haul_peer::keys::Service;
 use haul_peer::{Connector, DaemonHost, Host, SshHost, StateDir, keys};
 use haul_tunnel::program::{self, Far, ListenSettings, Listener, Local, Outcome, Session};
 use serde_json::json;
 
 use crate::args::PipeArgs;
+use crate::audit::{self, Audit};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::PeerOutput;
@@ -19,6 +21,9 @@ use crate::{interrupt, logging, output};
 pub fn run(args: &PipeArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
     let role = Role::of(args)?;
+    if args.audit.audit.is_some() && !args.listen {
+        return Err(Failure::new("--audit is about who comes, so it goes with -l"));
+    }
     match role {
         Role::Listen { .. } => interrupt::watch(),
         Role::Connect { .. } | Role::Command { .. } => interrupt::watch_connecting(),
@@ -38,6 +43,7 @@ fn listen(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
     let state = StateDir::find(args.state.as_deref())?;
     let (identity, _) = keys::load_or_make(&state)?;
     let key = identity.public_key().fingerprint();
+    let audit = Arc::new(Audit::open(&args.audit, None)?);
     let listener = Listener::bind(ListenSettings {
         identity,
         authorized: (!args.anyone).then_some(state),
@@ -46,7 +52,9 @@ fn listen(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
         port,
         transport: transport(args),
         guests: program::guests(),
+        visits: Arc::new(audit::Door::to(Service::Pipe, args.anyone, &audit)),
     })?;
+    let _running = audit.started(listener.local_addr(), key);
     if !args.quiet {
         let port = listener.local_addr().port();
         output::print_line(&format!("listening on UDP port {port}; on the other host: haul pipe --key {key} THIS_HOST {port}"));

@@ -46,3 +46,6 @@ mod clock;
 pub mod program;
 pub mod proxy;
 pub mod rsync;
+mod visits;
+
+pub use visits::{Visit, Visitor, Visits};

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use std::thread;
 
 use haul::{ControllerChoice, Identity, TransportConfig};
@@ -23,6 +24,7 @@ fn listener() -> (Listener, Far) {
         port: 0,
         transport: transport(ControllerChoice::default(), TransportConfig::default().idle_timeout),
         guests: guests(),
+        visits: Arc::new(()),
     })
     .expect("a free port");
     let host = DaemonHost { host: Ipv4Addr::LOCALHOST.to_string(), port: listener.local_addr().port() };

@@ -16,11 +16,11 @@ pub enum AuditTo {
 }
 
 /// The audit log.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct AuditArgs {
     /// Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd's journal
     ///
-    /// The file is opened before the daemon becomes another user and locks itself in, and again at SIGHUP if it has been renamed. docs/daemon.md has the events and their fields.
+    /// The file is opened when the listener starts, as the user that started it. docs/daemon.md has the events and their fields, and how to rotate it.
     #[arg(long, value_name = "FILE")]
     pub audit: Option<AuditTo>,
     /// Where the journal hears.

@@ -11,7 +11,7 @@ use haul_cc::ControllerChoice;
 use haul_units::{BitRate, Bytes, parse_duration};
 
 use super::cp::{mode_help, paths_help, paths_parser};
-use super::{PortRange, SilenceArgs, SshArgs, UsualSshArgs};
+use super::{AuditArgs, PortRange, SilenceArgs, SshArgs, UsualSshArgs};
 
 /// The port that `haul perf -s` listens on unless told otherwise.
 pub const PERF_PORT: u16 = 7701;
@@ -216,6 +216,9 @@ pub struct PerfServeArgs {
     /// What is sent to each client at most
     #[arg(long, value_name = "RATE")]
     pub max_bitrate: Option<BitRate>,
+    /// Who writes it down.
+    #[command(flatten)]
+    pub audit: AuditArgs,
 }
 
 /// What is handed to ssh; its letters as far as iperf3 has no other use for them.

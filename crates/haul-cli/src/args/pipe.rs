@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use haul_cc::ControllerChoice;
 
-use super::{Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
+use super::{AuditArgs, Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
 
 /// Connect standard input and output to a program on another host
 ///
@@ -44,6 +44,9 @@ pub struct PipeArgs {
     /// The listening side's fingerprint, as it prints it; without this its key must be known
     #[arg(long, value_name = "FINGERPRINT", conflicts_with = "listen")]
     pub key: Option<haul::Fingerprint>,
+    /// Who writes it down, with -l.
+    #[command(flatten)]
+    pub audit: AuditArgs,
     /// Do not read standard input
     #[arg(short, long)]
     pub detach: bool,

@@ -10,7 +10,7 @@ use haul_cc::ControllerChoice;
 use haul_peer::{PortRange, Rule, Target};
 use haul_tunnel::proxy::{Forward, Listen, RemoteForward};
 
-use super::{GuestArgs, Limit, STREAM_MODE, SilenceArgs, SshArgs};
+use super::{AuditArgs, GuestArgs, Limit, STREAM_MODE, SilenceArgs, SshArgs};
 
 /// The UDP port that `haul proxy serve` listens on unless told otherwise.
 pub const PROXY_PORT: u16 = 7702;
@@ -93,6 +93,9 @@ pub struct ProxyServeArgs {
     /// What they may take.
     #[command(flatten)]
     pub guests: GuestArgs,
+    /// Who writes it down.
+    #[command(flatten)]
+    pub audit: AuditArgs,
     /// How the connections behave.
     #[command(flatten)]
     pub carriage: CarriageArgs,

@@ -26,6 +26,8 @@ pub enum Event {
     Copied,
     /// A measurement is over, well or not.
     Measured,
+    /// A TCP connection was carried to where a client wanted it to go, or not.
+    Carried,
     /// A connection is over of which `refused` has not told already.
     Ended,
     /// The files were read again.
@@ -87,6 +89,15 @@ pub struct Entry {
     /// Files under their final name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<u64>,
+    /// Where a TCP connection was to go.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<PeerText>,
+    /// Bytes that went to the client, where both ways are told of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sent_bytes: Option<u64>,
+    /// Bytes that came from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub received_bytes: Option<u64>,
     /// Bytes of content.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
@@ -128,6 +139,9 @@ impl Entry {
             paths: Vec::new(),
             more_paths: None,
             files: None,
+            to: None,
+            sent_bytes: None,
+            received_bytes: None,
             bytes: None,
             seconds: None,
             result: None,
@@ -169,6 +183,21 @@ impl Entry {
         }
         self.more_paths = count.checked_sub(MOST_PATHS).filter(|&more| more > 0).map(|more| more as u64);
         self
+    }
+
+    /// About one flow of a measurement.
+    pub fn measured(self, total: &haul_perf::Total) -> Self {
+        let sends = total.role == haul_perf::Role::Sender;
+        let entry = Self {
+            direction: Some(if sends { Way::Sent } else { Way::Received }),
+            bytes: Some(total.bytes.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))),
+            result: Some(if total.error.is_some() { "failed" } else { "done" }),
+            ..self.took(Duration::from_micros(total.time_us))
+        };
+        match &total.error {
+            Some(error) => entry.because(error.clone()),
+            None => entry,
+        }
     }
 
     /// It took so long; to the millisecond.

@@ -6,9 +6,12 @@
 //! A line that cannot be written is lost, and the service goes on: a daemon that stopped would be stopped by whoever can fill the disk, any client with a writable root among them. The
 //! ordinary log says so once; the first line that can be written again says how many are missing (`lost_before`).
 
+mod door;
 mod entry;
 mod file;
 mod journal;
+mod measurements;
+mod strangers;
 mod visit;
 
 use std::path::Path;
@@ -17,11 +20,15 @@ use std::{fmt, io};
 
 use tracing::{error, info};
 
+pub use self::door::Door;
 pub use self::entry::{Entry, Event, Way};
 use self::file::LogFile;
 use self::journal::Journal;
+pub use self::measurements::Measurements;
+pub use self::strangers::Strangers;
 pub use self::visit::Visit;
 use crate::args::{AuditArgs, AuditTo};
+use crate::clock;
 use crate::exit::Failure;
 
 /// Where events go; nowhere, if nobody asked for it.
@@ -64,6 +71,13 @@ impl Audit {
             Place::File(file) => Some(file.directory().to_owned()),
             Place::Journal(_) => None,
         }
+    }
+
+    /// The listener is up: whose key it has, where it listens.
+    pub fn started(&self, address: std::net::SocketAddr, key: haul::Fingerprint) -> Running<'_> {
+        let version = Some(env!("CARGO_PKG_VERSION").into());
+        self.write(Entry { key: Some(key.to_string()), version, ..Entry::of(Event::Started).at(address) });
+        Running { audit: self, since: clock::now() }
     }
 
     /// That no client may see or write what is said about clients.
@@ -109,6 +123,18 @@ impl Audit {
 
     fn lock(&self) -> Option<MutexGuard<'_, Log>> {
         self.log.as_ref().map(|log| log.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A listener that is up. That it ends is written when this is dropped.
+pub struct Running<'a> {
+    audit: &'a Audit,
+    since: std::time::Instant,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.audit.write(Entry::of(Event::Stopped).took(clock::now().saturating_duration_since(self.since)));
     }
 }
 

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::text::{result_lines, server_line};
 use crate::args::PerfArgs;
+use crate::audit::{Audit, Measurements};
 use crate::exit::{Exit, Failure, chain};
 use crate::{interrupt, output};
 
@@ -21,6 +22,8 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         Failure::new(chain(&error))
             .hint("is another server running? Name another port with -p PORT, or an address of this machine with -B")
     })?;
+    let audit = Arc::new(Audit::open(&args.serve.audit, None)?);
+    let _running = audit.started(server.address(), server.key());
     let voice = Voice { json: args.show.json || args.show.json_stream };
     voice.listening(server.address(), server.key(), server.no_tcp());
     if let Some(advice) = server.buffer_warning() {
@@ -36,7 +39,7 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
             ended.cancel();
         });
     }
-    server.run(&end, Arc::new(voice))?;
+    server.run(&end, Arc::new(Measurements::before(voice, &audit)))?;
     Ok(if interrupt::requested() { Exit::Interrupted } else { Exit::Done })
 }
 

@@ -237,7 +237,9 @@ impl Clients {
             Err(error) => {
                 visit.write(Entry { result: Some("failed"), ..visit.entry(audit::Event::Measured) }.because(chain(&error)));
             }
-            Ok(measured) => measured.totals.iter().for_each(|total| visit.write(measured_entry(visit, total))),
+            Ok(measured) => {
+                measured.totals.iter().for_each(|total| visit.write(visit.entry(audit::Event::Measured).measured(total)));
+            }
         }
     }
 
@@ -346,21 +348,6 @@ impl Observer for Log {
             Event::Arrived { files, bytes } => (copy.files, copy.bytes) = (Some(files), Some(bytes.as_u64())),
             _ => {}
         }
-    }
-}
-
-/// One flow of a measurement.
-fn measured_entry(visit: &Visit, total: &haul_perf::Total) -> Entry {
-    let way = if total.role == haul_perf::Role::Sender { Way::Sent } else { Way::Received };
-    let entry = Entry {
-        direction: Some(way),
-        bytes: Some(total.bytes.iter().fold(0, |sum, bytes| sum.saturating_add(*bytes))),
-        result: Some(if total.error.is_some() { "failed" } else { "done" }),
-        ..visit.entry(audit::Event::Measured).took(Duration::from_micros(total.time_us))
-    };
-    match &total.error {
-        Some(error) => entry.because(error.clone()),
-        None => entry,
     }
 }
 

@@ -12,20 +12,20 @@ mod systemd;
 mod user;
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig};
 use haul_copy::PROTOCOL;
 use haul_files::Export;
-use haul_peer::keys::{self, AuthorizedKeys, Sparse};
+use haul_peer::keys::{self, AuthorizedKeys};
 use haul_peer::{Family, StateDir};
 use tracing::{error, info, warn};
 
 use self::clients::Clients;
 use self::user::User;
 use crate::args::ServeArgs;
-use crate::audit::{Audit, Entry, Event};
+use crate::audit::{Audit, Entry, Event, Strangers};
 use crate::exit::{Exit, Failure};
 use crate::lock_in::Locked;
 use crate::{clock, interrupt, logging};
@@ -166,15 +166,14 @@ fn listen(address: SocketAddr, identity: Identity, state: &StateDir, audit: &Arc
     })
 }
 
-/// The same trust, with those whom it turns away in the audit log: few lines, however many come.
+/// The same trust, with those whom it turns away in the audit log.
 fn audited(trust: PeerTrust, audit: &Arc<Audit>) -> PeerTrust {
     let PeerTrust::Callback(trusts) = trust else { return trust };
-    let (audit, log) = (Arc::clone(audit), Mutex::new(Sparse::new(clock::now())));
+    let strangers = Strangers::of(audit);
     PeerTrust::Callback(Arc::new(move |key| {
         let trusted = trusts(key);
-        if !trusted && let Some(missed) = log.lock().unwrap_or_else(PoisonError::into_inner).next(clock::now()) {
-            let entry = Entry::of(Event::Refused).because("this key is not authorised");
-            audit.write(Entry { key: Some(key.fingerprint().to_string()), others: (missed > 0).then_some(missed), ..entry });
+        if !trusted {
+            strangers.knocked(key);
         }
         trusted
     }))

@@ -1,9 +1,11 @@
-//! `haul serve --audit`: what is written down of a daemon's life, and that nobody else writes there.
+//! `--audit` of a daemon and of the other listeners: what is written down of their lives, and that nobody else writes there.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::Path;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -114,7 +116,7 @@ fn who_is_ended_is_named_with_the_reason() {
     let log = server.path("log/audit");
     let endless = || {
         let mut command = client.command(["cp", "-q", "--reconnect", "0", "-", &daemon.url("in/endless")]);
-        command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::null()).spawn().unwrap()
+        command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     };
     let mut first = endless();
     wait_for(&log, "admitted", "");
@@ -215,4 +217,118 @@ fn the_journal_hears_the_same() {
     {
         assert!(copied.lines().any(|found| found == line), "no {line} in {copied}");
     }
+}
+
+/// A listener that is no daemon, ended when dropped.
+struct Listener(std::process::Child);
+
+impl Listener {
+    /// Starts one, and waits until it says so.
+    fn start(place: &Bench, args: &[&str]) -> Self {
+        let mut child = place.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
+        let (said, heard) = std::sync::mpsc::channel();
+        let tell = said.clone();
+        // Both are read to their ends, or it would block on a full pipe.
+        std::thread::spawn(move || BufReader::new(out).lines().map_while(Result::ok).for_each(|line| drop(tell.send(line))));
+        std::thread::spawn(move || BufReader::new(err).lines().map_while(Result::ok).for_each(|line| drop(said.send(line))));
+        let listener = Self(child);
+        while !heard.recv().expect("it says that it listens").contains("istening") {}
+        listener
+    }
+
+    fn end(mut self) {
+        signal(&self.0, Signal::TERM);
+        self.0.wait().unwrap();
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A UDP port that is free at this moment.
+fn free_port() -> String {
+    std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
+
+fn events(log: &Path) -> Vec<String> {
+    lines(log).iter().map(|line| line["event"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn a_pipe_writes_down_who_came_and_how_much_it_was() {
+    let [server, client, stranger] = [Bench::new(), Bench::new(), Bench::new()];
+    fs::create_dir(server.path("log")).unwrap();
+    server.haul(["key", "authorize", &client.key(), "--name", "alice"]).expect(0);
+    let (log, port, key) = (server.path("log/audit"), free_port(), server.key());
+    let listener = Listener::start(&server, &["pipe", "-l", "-k", "-d", "-s", "127.0.0.1", &port, "--audit", "log/audit"]);
+    stranger.haul_with_input(["pipe", "--key", &key, "127.0.0.1", &port], b"in").expect(2);
+    client.haul_with_input(["pipe", "--key", &key, "127.0.0.1", &port], b"twelve bytes").expect(0);
+    let ended = wait_for(&log, "ended", "alice");
+    listener.end();
+    assert_eq!((&ended["service"], ended["received_bytes"].as_u64()), (&"pipe".into(), Some(12)));
+    assert_eq!((&ended["key"], &ended["sent_bytes"]), (&client.key().into(), &0.into()));
+    assert!(wait_for(&log, "refused", &stranger.key())["why"].as_str().unwrap().contains("not authorised"));
+    assert_eq!(events(&log), ["started", "refused", "admitted", "ended", "stopped"]);
+    client.haul(["pipe", "--audit", "log", "127.0.0.1", &port]).expect(2).says(&["it goes with -l"]);
+}
+
+#[test]
+fn a_proxy_writes_down_where_its_clients_went() {
+    let [server, client] = [Bench::new(), Bench::new()];
+    fs::create_dir(server.path("log")).unwrap();
+    server.haul(["key", "authorize", &client.key(), "--name", "alice"]).expect(0);
+    let target = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let to = target.local_addr().unwrap().to_string();
+    let served = std::thread::spawn(move || {
+        let (mut connection, _) = target.accept().unwrap();
+        let mut heard = [0; 5];
+        connection.read_exact(&mut heard).unwrap();
+        connection.write_all(b"an answer").unwrap();
+    });
+    let (log, port, door, key) = (server.path("log/audit"), free_port(), free_port(), server.key());
+    let serve = ["proxy", "serve", "-B", "127.0.0.1", "-p", &port, "--to", &to, "--audit", "log/audit"];
+    let serving = Listener::start(&server, &serve);
+    let connect = ["proxy", "connect", &format!("127.0.0.1:{port}"), "--key", &key, "--listen", &format!("127.0.0.1:{door}")];
+    let connecting = Listener::start(&client, &connect);
+    wait_for(&log, "admitted", "alice");
+    let mut connection = std::net::TcpStream::connect(format!("127.0.0.1:{door}")).unwrap();
+    connection.write_all(b"hello").unwrap();
+    let mut heard = Vec::new();
+    connection.read_to_end(&mut heard).unwrap();
+    drop(connection);
+    served.join().unwrap();
+    let carried = wait_for(&log, "carried", &to);
+    connecting.end();
+    let ended = wait_for(&log, "ended", "alice");
+    serving.end();
+    assert_eq!(
+        (&carried["client"], &carried["key"], &carried["result"]),
+        (&"alice".into(), &client.key().into(), &"done".into())
+    );
+    for line in [&carried, &ended] {
+        assert_eq!((line["sent_bytes"].as_u64(), line["received_bytes"].as_u64()), (Some(9), Some(5)), "{line}");
+    }
+    assert_eq!(events(&log), ["started", "admitted", "carried", "ended", "stopped"]);
+}
+
+#[test]
+fn a_server_of_measurements_writes_down_who_measured() {
+    let [server, client] = [Bench::new(), Bench::new()];
+    fs::create_dir(server.path("log")).unwrap();
+    let (log, port) = (server.path("log/audit"), free_port());
+    let listener =
+        Listener::start(&server, &["perf", "-s", "-B", "127.0.0.1", "-p", &port, "--max-time", "5", "--audit", "log/audit"]);
+    client.haul(["perf", "-c", "127.0.0.1", "-p", &port, "-t", "1"]).expect(0);
+    client.haul(["perf", "-c", "127.0.0.1", "-p", &port, "-t", "60"]).expect(2);
+    let measured = wait_for(&log, "measured", "received");
+    let refused = wait_for(&log, "refused", "perf");
+    listener.end();
+    assert!(measured["bytes"].as_u64().is_some_and(|bytes| bytes > 0) && measured["result"] == "done", "{measured}");
+    assert!(refused["why"].is_string(), "{refused}");
+    assert_eq!(events(&log), ["started", "admitted", "measured", "refused", "stopped"]);
 }

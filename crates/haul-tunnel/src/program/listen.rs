@@ -15,6 +15,7 @@ use super::error::ListenError;
 use super::opening::Ask;
 use super::server::Session;
 use super::{CLOSE_ABORTED, CLOSE_REFUSED, PROTOCOL};
+use crate::visits::{Record, Visits, overheard};
 
 /// How often it looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(100);
@@ -37,6 +38,8 @@ pub struct ListenSettings {
     pub transport: TransportConfig,
     /// Places for clients, those that wait among them, and what memory they share ([`guests`]).
     pub guests: Guests,
+    /// Who hears of those who come; nobody does by `Arc::new(())`.
+    pub visits: Arc<dyn Visits>,
 }
 
 /// Waits for programs that connect.
@@ -48,20 +51,20 @@ pub struct Listener {
 impl Listener {
     /// Listens.
     pub fn bind(settings: ListenSettings) -> Result<Self, ListenError> {
-        let ListenSettings { identity, authorized, address, family, port, transport, guests } = settings;
+        let ListenSettings { identity, authorized, address, family, port, transport, guests, visits } = settings;
         let limit = transport.rate_limit;
         let config = ServerConfig {
             protocols: vec![PROTOCOL.to_vec()],
             transport,
             reset_key: keys::reset_key(&identity, "pipe", address, port),
             admission: keys::admission(authorized.is_none()),
-            ..ServerConfig::new(identity, keys::may_knock(authorized.as_ref()))
+            ..ServerConfig::new(identity, overheard(keys::may_knock(authorized.as_ref()), &visits))
         };
         let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
         let bound = address.map_or_else(|| family.listen(on), on);
         let endpoint = bound.map_err(|source| ListenError { port, source })?;
         let keys = authorized.map(|state| KeyWatch::new(state, CLOSE_ABORTED));
-        let waiting = doorkeeper(endpoint.clone(), Door { keys, limit, guests });
+        let waiting = doorkeeper(endpoint.clone(), Door { keys, limit, guests, visits });
         Ok(Self { endpoint, waiting })
     }
 
@@ -102,6 +105,7 @@ struct Door {
     keys: Option<KeyWatch>,
     limit: Option<BitRate>,
     guests: Guests,
+    visits: Arc<dyn Visits>,
 }
 
 /// Lets clients in, each in a thread of its own, so that one that says nothing keeps nobody out.
@@ -129,18 +133,25 @@ fn doorkeeper(endpoint: Endpoint, door: Door) -> mpsc::Receiver<Session> {
 
 impl Door {
     fn admit(&self, connection: Connection) -> Option<Session> {
-        let mut session = Session::accept(connection).ok()?;
+        let record = Record::begin(&self.visits, &connection);
+        let mut session = Session::accept(connection).inspect_err(|error| record.asked_nothing(error)).ok()?;
         match self.let_in(&mut session) {
-            Ok(()) => Some(session),
+            Ok(name) => {
+                record.admitted(name.as_deref(), &session.version);
+                session.record = Some(record);
+                Some(session)
+            }
             Err(refusal) => {
+                record.refused(&refusal);
                 session.refuse(&refusal);
                 None
             }
         }
     }
 
-    fn let_in(&self, session: &mut Session) -> Result<(), Refusal> {
-        let mut limit = self.limit;
+    /// The name of its key.
+    fn let_in(&self, session: &mut Session) -> Result<Option<String>, Refusal> {
+        let (mut limit, mut name) = (self.limit, None);
         if let Some(keys) = &self.keys {
             let (admitted, stay) = keys.admit(&session.connection)?;
             if let Some(refusal) = admitted.refuses(Service::Pipe) {
@@ -148,6 +159,7 @@ impl Door {
             }
             session.stay = Some(stay);
             limit = [limit, admitted.rights.max_rate].into_iter().flatten().min();
+            name = Some(admitted.name);
         }
         if limit.is_some() {
             session.connection.set_rate_limit(limit);
@@ -156,6 +168,6 @@ impl Door {
             return Err(Refusal { error: "this is a pipe: it runs no commands".into(), hint: None });
         }
         session.place = Some(self.guests.admit(&session.connection)?);
-        Ok(())
+        Ok(name)
     }
 }

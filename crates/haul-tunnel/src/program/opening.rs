@@ -44,12 +44,12 @@ pub(super) fn ask(connection: &Connection, ask: Ask) -> io::Result<Asked> {
 }
 
 /// Reads what a client asks for.
-pub(super) fn read_ask(control: &mut BufReader<RecvStream>) -> io::Result<Ask> {
+pub(super) fn read_ask(control: &mut BufReader<RecvStream>) -> io::Result<(Ask, PeerText)> {
     let mut line = Vec::new();
     control.by_ref().take(MAX_OPENING).read_until(b'\n', &mut line)?;
     let opening: Opening = serde_json::from_slice(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     tracing::debug!(version = %opening.version, "asked");
-    Ok(opening.ask)
+    Ok((opening.ask, opening.version))
 }
 
 /// Grants what was asked for.

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use haul::{Connection, RecvStream, SendStream};
 use haul_peer::keys::Stay;
 use haul_peer::{ControlOut, Farewell, Place, Refusal, Reply, to_line};
-use haul_units::Cancel;
+use haul_units::{Cancel, PeerText};
 
 use super::error::TunnelError;
 use super::local::Local;
 use super::opening::{Ask, granted, read_ask};
 use super::transfer::{self, Outcome};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command};
+use crate::visits::Record;
 
 /// A client that has asked for something.
 pub struct Session {
@@ -25,6 +26,10 @@ pub struct Session {
     /// Its place among the clients, and the watch over its key.
     pub(super) place: Option<Place>,
     pub(super) stay: Option<Stay>,
+    /// The version of its program.
+    pub(super) version: PeerText,
+    /// What is kept of it, at a listener.
+    pub(super) record: Option<Record>,
     _control_in: BufReader<RecvStream>,
 }
 
@@ -33,14 +38,18 @@ impl Session {
     pub(super) fn accept(connection: Connection) -> io::Result<Self> {
         let (send, receive) = connection.accept_bi()?;
         let mut control_in = BufReader::new(receive);
-        let ask = read_ask(&mut control_in)?;
-        Ok(Self { connection, ask, control_out: ControlOut::new(send), place: None, stay: None, _control_in: control_in })
+        let (ask, version) = read_ask(&mut control_in)?;
+        let control_out = ControlOut::new(send);
+        Ok(Self { connection, ask, control_out, place: None, stay: None, version, record: None, _control_in: control_in })
     }
 
     /// Connects the client's streams with these, until both directions have ended. Then the client is waiting to be [parted](Self::part) from.
     pub fn carry(&mut self, local: Local, cancel: &Cancel) -> Result<Outcome, TunnelError> {
         let connection = self.connection.clone();
         let moved = self.grant().and_then(|streams| transfer::carry(&connection, streams, local, &Arc::default(), cancel));
+        if let (Some(record), Ok(outcome)) = (&self.record, &moved) {
+            record.moved(outcome.ends.sent, outcome.ends.received);
+        }
         moved.map_err(|source| {
             connection.close(CLOSE_ABORTED, &source.to_string());
             if cancel.is_cancelled() {

@@ -177,7 +177,7 @@ async fn open(door: &Door, link: &watch::Receiver<Option<Connection>>, hub: &Arc
 /// Waits for the connection's end, and serves what the other side opens meanwhile; nothing if this was cancelled.
 async fn serve(connection: &Connection, hub: &Arc<Hub>, cancel: &Cancel) -> Option<ConnectionError> {
     select! {
-        error = far::serve(connection.clone(), Arc::clone(hub), Policy::Everything) => Some(error),
+        error = far::serve(connection.clone(), far::Guest::of(connection, hub)) => Some(error),
         () = hub::cancelled(cancel) => None,
     }
 }

@@ -37,16 +37,20 @@ pub struct Moved {
 }
 
 /// Why a connection was cut.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum Cut {
     /// The TCP connection on this side is broken.
-    Here(io::Error),
+    #[error("broken on this side: {0}")]
+    Here(#[source] io::Error),
     /// The one on the other side is.
+    #[error("reset on the other side")]
     There,
     /// The other side could not connect.
+    #[error("{}", .0.why)]
     Refused(Refused),
     /// The haul connection is over.
-    Link(ConnectionError),
+    #[error("{0}")]
+    Link(#[source] ConnectionError),
 }
 
 /// The other side's answer, which comes before its bytes.

@@ -21,6 +21,7 @@ use super::observer::{Event, Observer, Silent};
 use super::policy::Policy;
 use super::session::{self, CLOSE_DONE, CLOSE_REFUSED};
 use super::wire::{Aim, Opening, PROTOCOL};
+use crate::visits::{Record, Visits, overheard};
 
 /// Whom to serve, and with what.
 pub struct ServerSettings {
@@ -44,6 +45,8 @@ pub struct ServerSettings {
     pub guests: Guests,
     /// Who hears what happens.
     pub observer: Arc<dyn Observer>,
+    /// Who hears of those who come.
+    pub visits: Arc<dyn Visits>,
 }
 
 impl ServerSettings {
@@ -60,6 +63,7 @@ impl ServerSettings {
             transport: super::transport(ControllerChoice::Quickstart, None, TransportConfig::default().idle_timeout),
             guests: Guests::new(MOST_GUESTS, GuestMemory::part_of_machine(2)),
             observer: Arc::new(Silent),
+            visits: Arc::new(()),
         }
     }
 }
@@ -77,7 +81,7 @@ impl Server {
     /// Listens.
     pub fn bind(settings: ServerSettings) -> Result<Self, ServeError> {
         let ServerSettings { identity, authorized, address, port, targets, allow, most_connections, .. } = settings;
-        let (transport, guests, observer) = (settings.transport, settings.guests, settings.observer);
+        let (transport, guests, observer, visits) = (settings.transport, settings.guests, settings.observer, settings.visits);
         let most = transport.rate_limit;
         let key = identity.public_key().fingerprint();
         let config = ServerConfig {
@@ -85,7 +89,7 @@ impl Server {
             transport,
             reset_key: keys::reset_key(&identity, "proxy", address, port),
             admission: keys::admission(authorized.is_none()),
-            ..ServerConfig::new(identity, keys::may_knock(authorized.as_ref()))
+            ..ServerConfig::new(identity, overheard(keys::may_knock(authorized.as_ref()), &visits))
         };
         let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
         let bound = address.map_or_else(|| Family::Any.listen(on), on);
@@ -98,7 +102,7 @@ impl Server {
         if let Some(advice) = endpoint.buffer_warning() {
             tracing::warn!("{advice}");
         }
-        let house = House { keys: authorized.map(|state| KeyWatch::new(state, CLOSE_REFUSED)), most, guests, hub };
+        let house = House { keys: authorized.map(|state| KeyWatch::new(state, CLOSE_REFUSED)), most, guests, hub, visits };
         Ok(Self { endpoint, house: Arc::new(house) })
     }
 
@@ -128,6 +132,7 @@ struct House {
     most: Option<BitRate>,
     guests: Guests,
     hub: Arc<Hub>,
+    visits: Arc<dyn Visits>,
 }
 
 async fn accept(endpoint: &Endpoint, house: &Arc<House>, cancel: &Cancel) -> Result<(), ServeError> {
@@ -144,20 +149,23 @@ async fn accept(endpoint: &Endpoint, house: &Arc<House>, cancel: &Cancel) -> Res
 
 /// Lets one client in, and serves it until it goes.
 async fn serve_client(connection: Connection, house: &House) {
-    let House { keys, most, guests, hub } = house;
+    let House { keys, most, guests, hub, visits } = house;
+    let record = Record::begin(visits, &connection);
     let from = connection.remote_addr();
     let (control, opening) = match session::hear(&connection).await {
         Ok(heard) => heard,
         Err(error) => {
             hub.tell(Event::AsksNothing { peer: &from, error: &error });
+            record.asked_nothing(&error);
             return;
         }
     };
     let admitted = admit(keys.as_ref(), &connection).and_then(|admitted| refuse_ports(&opening).map(|()| admitted));
-    let ((name, rights, _stay), _place) = match admitted.and_then(|admitted| Ok((admitted, guests.admit(&connection)?))) {
+    let ((name, rights, stay), _place) = match admitted.and_then(|admitted| Ok((admitted, guests.admit(&connection)?))) {
         Ok(admitted) => admitted,
         Err(refusal) => {
             hub.tell(Event::TurnedAway { peer: &from, refusal: &refusal });
+            record.refused(&refusal);
             return session::refuse(&connection, control, refusal).await;
         }
     };
@@ -167,7 +175,10 @@ async fn serve_client(connection: Connection, house: &House) {
     let Ok(_session) = session::serve(control, Vec::new()).await else { return };
     let peer = format!("{from} ({name})");
     hub.tell(Event::Connected { peer: &peer });
-    let error = far::serve(connection, Arc::clone(hub), Policy::of(&rights)).await;
+    record.admitted(stay.is_some().then_some(&*name), &opening.version);
+    let mut guest = far::Guest::of(&connection, hub);
+    (guest.confined, guest.record) = (Policy::of(&rights), Some(record));
+    let error = far::serve(connection, guest).await;
     hub.tell(Event::Lost { peer: &peer, error: &error });
 }
 
@@ -222,7 +233,7 @@ pub fn serve_account(
         };
         if let Ok(_session) = session::serve(control, ports).await {
             select! {
-                _ = far::serve(connection.clone(), Arc::clone(&hub), Policy::Everything) => {}
+                _ = far::serve(connection.clone(), far::Guest::of(connection, &hub)) => {}
                 () = hub::cancelled(cancel) => connection.close(CLOSE_DONE, "ssh has ended"),
             }
         }
