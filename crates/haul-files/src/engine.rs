@@ -16,7 +16,7 @@ use crate::protocol::{Hello, Message, PATTERNS, Request, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
 use crate::send::{Feed, Origin, SendJob, send};
 use crate::session::{Incoming, Session, run};
-use crate::store::{Local, Named, Store};
+use crate::store::{Local, Named, Place, Store};
 use crate::transport::{Link, Transport};
 use haul_units::Cancel;
 
@@ -72,7 +72,7 @@ pub fn push_fed<T: Transport, S: Store>(
         let destination: WirePath = job.destination.as_path().into();
         let request = Request {
             job: job_id(b"part", job.sources.iter().map(|source| own_source(store, source)).collect()),
-            what: What::Push { destination, sources: 1, stream: false, early: false },
+            what: What::Push { destination, sources: 0, stream: false, early: false },
             options: job.options,
         };
         introduce(session, request)?;
@@ -177,7 +177,10 @@ pub fn serve_store<T: Transport, S: Store>(
         }));
         match request.what {
             What::Push { destination, sources, stream, early } => {
-                let place = store.destination(&destination, sources > 1).map_err(CopyError::Stopped)?;
+                let mut place = store.destination(&destination, sources > 1).map_err(CopyError::Stopped)?;
+                if sources == 0 {
+                    make_destination(store, &mut place).map_err(CopyError::Stopped)?;
+                }
                 if stream && place.rename.is_none() {
                     return Err(CopyError::Stopped(Stop::NeedsFileName { path: destination }));
                 }
@@ -212,6 +215,16 @@ fn origins<T: Transport, S: Store>(
         session.problem(problem)?;
     }
     Ok(tops.into_iter().map(Origin::Named).collect())
+}
+
+/// A destination that is to be a directory is made one at once, so that the next run finds the same place.
+fn make_destination<S: Store>(store: &S, place: &mut Place<S::Dir>) -> Result<(), Stop> {
+    let Some(name) = place.rename.take() else { return Ok(()) };
+    let made = store.make_directory(&place.root, &name, 0o777);
+    let made = made.map_err(|error| Stop::Destination { path: place.spelled.clone(), why: error.into() })?;
+    place.root = Arc::new(made.dir);
+    place.directory_only = false;
+    Ok(())
 }
 
 /// What a client asks for, and how many that is where it cannot know.

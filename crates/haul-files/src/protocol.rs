@@ -154,7 +154,7 @@ pub enum What {
     Push {
         /// Where to, as the user spelled it.
         destination: WirePath,
-        /// How many sources there are.
+        /// How many sources there are; 0: any number, and the destination is the directory that they go into, which is made if it is not there.
         sources: u32,
         /// Whether one of them is a stream without a name.
         stream: bool,

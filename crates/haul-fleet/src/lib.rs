@@ -51,7 +51,7 @@ pub use member::Member;
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};
 pub use placement::{MAX_REPLICAS, Placement, PlacementPolicy, PlacementSettings, Task};
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};
-pub use put::{PutError, PutJob};
+pub use put::{PutError, PutJob, put};
 pub use start::{
     Absent, AbsentError, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons, Way,
     WayError, lead, start,
