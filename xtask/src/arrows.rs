@@ -38,7 +38,7 @@ const RULES: &[Rule] = &[
     rule("haul-perf", &["haul-peer", "haul", "haul-cc", "haul-units"], &[]),
     rule("haul-lab", &["haul-udp", "haul-sim", "haul-units"], &[]),
     rule("haul-tunnel", &["haul-peer", "haul", "haul-units"], &[]),
-    rule("haul-bench", &["haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
+    rule("haul-bench", &["haul-fleet", "haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul-cli", ALL, ALL),
     rule("e2e", ALL, ALL),
     rule("fuzz-harness", ALL, ALL),

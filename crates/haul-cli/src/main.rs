@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, perf, pipe, proxy, rsync, serve, key, lab, remote, generate the commands
+//!   cp, fleet, perf, pipe, proxy, rsync, serve, key, lab, remote, generate the commands
 //!   lock_in     Landlock: what can be opened from now on
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
@@ -18,6 +18,7 @@ mod clock;
 mod cp;
 mod diagnosis;
 mod exit;
+mod fleet;
 mod generate;
 mod interrupt;
 mod key;
@@ -68,6 +69,7 @@ fn raise_descriptor_limit() {
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Cp(args) => cp::run(&args),
+        Command::Fleet(args) => fleet::run(&args),
         Command::Pipe(args) => pipe::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Rsync(args) => rsync::run(&args),

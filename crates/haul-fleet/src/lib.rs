@@ -44,6 +44,7 @@ mod plan;
 mod put;
 pub mod simulated;
 mod start;
+mod status;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
 pub use get::{GetError, GetJob, get};
@@ -56,3 +57,4 @@ pub use start::{
     Absent, AbsentError, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons, Way,
     WayError, lead, start,
 };
+pub use status::{MemberStatus, status};

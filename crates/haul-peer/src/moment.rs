@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::time::Duration;
 
 use thiserror::Error;
 
@@ -29,6 +30,11 @@ impl Moment {
     /// This second since 1970.
     pub const fn of_unix_seconds(seconds: u64) -> Self {
         Self(seconds)
+    }
+
+    /// The time from an earlier one to this; zero, if that is not earlier.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_secs(self.0.saturating_sub(earlier.0))
     }
 
     /// Date and time, however round they are.

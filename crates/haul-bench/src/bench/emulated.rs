@@ -48,6 +48,12 @@ impl Site for Emulated {
         self.emulator.as_ref().map_or_else(|| Command::new("false"), |emulator| emulator.command(host, program))
     }
 
+    fn command_on(&self, side: Side, host: usize, program: &OsStr) -> Command {
+        let Some(emulator) = &self.emulator else { return self.command(side, program) };
+        let letter = if side == Side::A { 'a' } else { 'b' };
+        emulator.command(&format!("{letter}{}", host + 1), program)
+    }
+
     fn address(&self, side: Side) -> IpAddr {
         let half = if side == Side::A { 0 } else { 128 };
         Ipv4Addr::new(10, 80, half, 1).into()

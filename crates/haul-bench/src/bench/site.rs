@@ -22,6 +22,11 @@ pub trait Site {
     /// A program on a host, not started yet.
     fn command(&self, side: Side, program: &OsStr) -> Command;
 
+    /// The same on one of several hosts of its side, counted from 0.
+    fn command_on(&self, side: Side, _host: usize, program: &OsStr) -> Command {
+        self.command(side, program)
+    }
+
     /// A host's address.
     fn address(&self, side: Side) -> IpAddr;
 

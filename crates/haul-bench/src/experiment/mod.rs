@@ -12,9 +12,11 @@
 //! | `contest` | haul beside other tools on the same paths: what loss, rtt and startup share |
 //! | `loss`, `rtt`, `startup` | throughput against loss and round-trip time, rate from the first packet on |
 //! | `sharing` | who gets how much of a path that is shared |
+//! | `fleet` | one client and thirteen storage servers |
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
 mod contest;
+mod fleet;
 mod ground;
 mod loss;
 mod pacing;
@@ -94,7 +96,7 @@ pub enum ExperimentError {
 
 /// All experiments, in the order in which they are listed.
 pub const fn registry() -> &'static [Experiment] {
-    &[loss::LOSS, rtt::RTT, startup::STARTUP, sharing::SHARING, pacing::PACING]
+    &[loss::LOSS, rtt::RTT, startup::STARTUP, sharing::SHARING, pacing::PACING, fleet::FLEET]
 }
 
 /// The experiment of a name.

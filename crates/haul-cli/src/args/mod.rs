@@ -2,6 +2,7 @@
 
 mod audit;
 mod cp;
+mod fleet;
 mod guests;
 mod key;
 mod perf;
@@ -23,6 +24,7 @@ pub use haul_peer::{Limit, PortRange};
 
 pub use audit::{AuditArgs, AuditTo};
 pub use cp::{CpArgs, SshArgs, UsualSshArgs, VerifyArg};
+pub use fleet::{FleetArgs, FleetCommand, FleetGetArgs, FleetStatusArgs, GetPolicyArg, HostsArgs, JobArgs};
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
@@ -63,6 +65,7 @@ Exit status: 0 all done and verified as asked, 1 some files were not, 2 wrong us
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Cp(Box<CpArgs>),
+    Fleet(FleetArgs),
     Pipe(Box<PipeArgs>),
     Proxy(Box<ProxyArgs>),
     Rsync(RsyncArgs),

@@ -4,6 +4,7 @@
 //! (`-` as the target) and to JSON; everything for people goes to standard error. Both are reached through `terminal` alone.
 
 mod bars;
+mod fleet;
 mod json;
 mod lines;
 mod monitor;
@@ -14,6 +15,7 @@ mod tally;
 mod terminal;
 mod verdict;
 
+pub use fleet::{JobMonitor, JobTally, member_summary, members_json};
 pub use json::print as print_event;
 pub use monitor::{Monitor, Watched};
 pub use outage::words as outage_words;

@@ -271,18 +271,20 @@ impl View {
 }
 
 /// Arrivals over the last seconds.
-struct Rates {
+pub struct Rates {
     begun: Instant,
     samples: std::collections::VecDeque<(Instant, Bytes)>,
 }
 
 impl Rates {
-    fn start() -> Self {
+    /// Nothing has arrived.
+    pub fn start() -> Self {
         let begun = clock::now();
         Self { begun, samples: [(begun, Bytes::ZERO)].into() }
     }
 
-    fn add(&mut self, now: Instant, arrived: Bytes) -> BitRate {
+    /// So much has arrived in all; the rate over the last seconds.
+    pub fn add(&mut self, now: Instant, arrived: Bytes) -> BitRate {
         self.samples.push_back((now, arrived));
         while self.samples.len() > 2 && self.samples.front().is_some_and(|(then, _)| now - *then > RATE_OVER) {
             self.samples.pop_front();

@@ -1,0 +1,93 @@
+//! haul-fleet's errors, for people.
+
+use haul_files::{CopyError, Stop};
+use haul_fleet::{AbsentError, GetError, HostsError, PutError, StartError};
+
+use super::{Failure, SAME_VERSION, chain};
+
+/// After anything that leaves a resumable state.
+const RESUME: &str = "the same command goes on from where this one stopped";
+
+impl From<HostsError> for Failure {
+    fn from(error: HostsError) -> Self {
+        let failure = Self::new(chain(&error));
+        match error {
+            HostsError::None => failure.hint("name the servers with -H, for instance -H 'node[01-13]' or -H @FILE"),
+            HostsError::Range { .. } => {
+                failure.hint("write ranges like node[01-13,20]; quote them, or the shell reads them as a pattern")
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let failure = Self::new(chain(&error));
+        match error {
+            StartError::NoHosts => failure.hint("name the servers with -H"),
+            StartError::NoPort { ports_named: true, .. } => failure.hint("the ports of --udp-port are taken; name more of them"),
+            StartError::NotStarted { program, .. } => {
+                failure.hint(format!("is {} installed here, and in PATH?", program.to_string_lossy()))
+            }
+            _ => failure,
+        }
+    }
+}
+
+impl From<AbsentError> for Failure {
+    fn from(error: AbsentError) -> Self {
+        match error {
+            AbsentError::Reach(error) => error.into(),
+            AbsentError::Failed { error, hint } => Self { message: error.to_string(), hint: hint.map(|hint| hint.to_string()) },
+            AbsentError::OtherVersion => Self::new(error).hint(SAME_VERSION),
+            AbsentError::NoCall { .. } => Self::new(error)
+                .hint("a firewall may drop UDP to this machine: let the servers wait for it with --dial-out, or name ports with --udp-port"),
+            AbsentError::NoAnswer { .. } => {
+                Self::new(chain(&error)).hint("a firewall may drop UDP; if it lets some ports through, name them with --udp-port")
+            }
+            AbsentError::Silent { .. } => Self::new(error).hint("give it more time with --timeout"),
+            AbsentError::NotStarted { .. } => Self::new(error).hint("`haul --version` must work there; name its path with --remote-haul"),
+            _ => Self::new(chain(&error)),
+        }
+    }
+}
+
+impl From<GetError> for Failure {
+    fn from(error: GetError) -> Self {
+        let failure = Self::new(chain(&error));
+        match &error {
+            GetError::Conflict { .. } => failure.hint("nothing was written; fetch from one of them, or remove the wrong one"),
+            GetError::Unsupported { .. } => failure.hint(SAME_VERSION),
+            GetError::AllDown { members } | GetError::OutOfReach { members, .. } => {
+                let who: Vec<String> = members.iter().map(|(name, why)| format!("{name}: {why}")).collect();
+                Self::new(format!("{}\n{}", failure.message, who.join("\n"))).hint(RESUME)
+            }
+            GetError::Destination(CopyError::Stopped(stop)) => match stop {
+                Stop::DestinationFull { .. } => {
+                    failure.hint("make room there; the same command then goes on from where this one stopped")
+                }
+                Stop::NeedsDirectory { .. } | Stop::Destination { .. } => failure.hint("make the directory first"),
+                Stop::Busy { .. } => failure.hint("wait for the other one to end"),
+                _ => failure,
+            },
+            _ => failure,
+        }
+    }
+}
+
+impl From<PutError> for Failure {
+    fn from(error: PutError) -> Self {
+        let failure = Self::new(chain(&error));
+        match &error {
+            PutError::Replicas { .. } => {
+                failure.hint("ask for at most as many --replicas as there are servers, and for at least one")
+            }
+            PutError::AllDown { members } => {
+                let who: Vec<String> = members.iter().map(|(name, why)| format!("{name}: {}", chain(why))).collect();
+                Self::new(format!("{}\n{}", failure.message, who.join("\n"))).hint(RESUME)
+            }
+            _ => failure,
+        }
+    }
+}

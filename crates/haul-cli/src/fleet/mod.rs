@@ -1,0 +1,211 @@
+//! `haul fleet`: one job, many storage servers.
+//!
+//! ```text
+//!   hosts -> start (ssh, mpirun, srun, daemons) -> members -> get or put -> summary -> exit status
+//! ```
+
+mod status;
+
+use std::env;
+use std::sync::Arc;
+
+use haul::TransportConfig;
+use haul_files::{Options, Report, Verified, Verify};
+use haul_fleet::{Absent, Fleet, GetJob, HostSpec, JobReport, Member, Policy, Settings, StartSpec, start};
+use haul_peer::Tell;
+use haul_units::Time;
+use serde_json::json;
+
+use crate::args::{FleetArgs, FleetCommand, FleetGetArgs, GetPolicyArg, HostsArgs, JobArgs, VerifyArg};
+use crate::exit::{Exit, Failure};
+use crate::meanwhile::User;
+use crate::output::{self, JobMonitor, JobTally, Outcome, Style};
+use crate::{interrupt, logging};
+
+/// Runs the command.
+pub fn run(args: &FleetArgs) -> Result<Exit, Failure> {
+    match &args.command {
+        FleetCommand::Get(args) => get(args),
+        FleetCommand::Status(args) => status::run(args),
+    }
+}
+
+fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
+    let style = begin(&args.job);
+    let Some((target, sources)) = args.operands.split_last() else { return Err(Failure::new("nothing to copy")) };
+    let policy = match args.policy {
+        GetPolicyArg::Dynamic => Policy::Dynamic,
+        GetPolicyArg::RoundRobin => Policy::RoundRobin,
+    };
+    let started = Started::of(&args.hosts, &args.job, style)?;
+    let job = GetJob {
+        options: options(&args.job),
+        settings: Settings {
+            policy,
+            pause: args.job.pause(),
+            start_at: Time::ZERO + args.job.start_after(),
+            ..Settings::default()
+        },
+        limit: args.job.limit.map(|limit| limit.0),
+        ..GetJob::new(sources.iter().map(Into::into).collect(), target)
+    };
+    let job = |members, tally: &JobTally| haul_fleet::get(members, &job, tally, interrupt::cancel()).map_err(Failure::from);
+    started.run(&args.job, style, job)
+}
+
+fn begin(args: &JobArgs) -> Style {
+    logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
+    interrupt::watch_connecting();
+    Style::choose(args.quiet, args.json)
+}
+
+/// A fleet that is up, as far as it came.
+struct Started {
+    fleet: Fleet,
+    tally: Arc<JobTally>,
+}
+
+impl Started {
+    fn of(hosts: &HostsArgs, job: &JobArgs, style: Style) -> Result<Self, Failure> {
+        // From here on times count.
+        let tally = Arc::new(JobTally::new(job.verbose > 0 || style == Style::Json));
+        if style == Style::Json {
+            output::print_event(&json!({ "event": "start", "version": env!("CARGO_PKG_VERSION") }));
+        }
+        let mut fleet = bring_up(&spec(hosts, job)?, |absent| tally.absent(&absent.name, &absent.why))?;
+        if let Some(limit) = job.limit_each {
+            for member in &mut fleet.members {
+                member.limit = Some(member.limit.map_or(limit.0, |own| own.min(limit.0)));
+            }
+        }
+        Ok(Self { fleet, tally })
+    }
+
+    fn run(
+        self,
+        args: &JobArgs,
+        style: Style,
+        job: impl FnOnce(Vec<Member>, &JobTally) -> Result<JobReport, Failure>,
+    ) -> Result<Exit, Failure> {
+        let monitor = JobMonitor::start(style, Arc::clone(&self.tally), interrupt::cancel().clone());
+        let result = job(self.fleet.members, &self.tally);
+        monitor.finish();
+        conclude(args, style, result)
+    }
+}
+
+/// Starts a fleet; those that do not come are told of, and it is an error where nobody does.
+fn bring_up(spec: &StartSpec, absent: impl Fn(&Absent)) -> Result<Fleet, Failure> {
+    let tell: Arc<dyn Tell> = Arc::new(User);
+    let mut fleet = start(spec, &tell, interrupt::cancel())?;
+    for left_out in std::mem::take(&mut fleet.absent) {
+        absent(&left_out);
+        let Failure { message, hint } = left_out.why.into();
+        // Most of them begin with the name already.
+        let why = message.strip_prefix(&format!("{}: ", left_out.name)).unwrap_or(&message);
+        output::print_failure(&Failure { message: format!("{}: left out: {why}", left_out.name), hint });
+    }
+    if fleet.members.is_empty() {
+        return Err(Failure::new("no server came up"));
+    }
+    Ok(fleet)
+}
+
+fn spec(hosts: &HostsArgs, job: &JobArgs) -> Result<StartSpec, Failure> {
+    let ssh = hosts.ssh.options(job.quiet, job.verbose > 1);
+    let spec = hosts_spec(hosts)?;
+    Ok(StartSpec { ssh, transport: TransportConfig { controller: job.mode, ..spec.transport.clone() }, ..spec })
+}
+
+fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
+    let mut list = Vec::new();
+    for text in &hosts.hosts {
+        list.extend(HostSpec::list(&text.to_string_lossy())?);
+    }
+    if hosts.hosts.is_empty() {
+        list = HostSpec::allocated(|name| env::var_os(name))?.unwrap_or_default();
+    }
+    Ok(StartSpec {
+        way: hosts.start,
+        timeout: hosts.timeout(),
+        ssh: hosts.ssh.options(false, false),
+        udp_port: hosts.udp_port,
+        state: hosts.state.clone(),
+        dial_out: hosts.dial_out,
+        transport: TransportConfig { idle_timeout: hosts.silence.timeout(), ..TransportConfig::default() },
+        ..StartSpec::new(list)
+    })
+}
+
+fn options(args: &JobArgs) -> Options {
+    Options {
+        recursive: args.recursive,
+        preserve: args.preserve,
+        update: args.update,
+        skip_same: args.skip_same,
+        changed: args.changed.into(),
+        verify: verify(args),
+        resume: !args.no_resume,
+    }
+}
+
+fn verify(args: &JobArgs) -> Verify {
+    match args.verify {
+        _ if args.no_verify => Verify::Off,
+        VerifyArg::Arrival => Verify::Arrival,
+        VerifyArg::ReadBack => Verify::ReadBack,
+    }
+}
+
+fn is_verified_as_asked(args: &JobArgs, report: &Report) -> bool {
+    let asked = match verify(args) {
+        Verify::Off => Verified::No,
+        Verify::Arrival => Verified::OnArrival,
+        Verify::ReadBack => Verified::ReadBack,
+    };
+    report.verified.is_none_or(|verified| verified >= asked)
+}
+
+/// Says what came of a job, and ends as it did.
+fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>) -> Result<Exit, Failure> {
+    let report = match result {
+        Ok(report) => report,
+        Err(_) if interrupt::requested() => {
+            if style == Style::Json {
+                output::print_event(&Outcome::new().to_json(Exit::Interrupted.code(), None));
+            } else if style != Style::Quiet {
+                let kept =
+                    if args.no_resume { "" } else { "; what has arrived is kept, and the same command goes on from there" };
+                output::print_line(&format!("interrupted{kept}"));
+            }
+            return Ok(Exit::Interrupted);
+        }
+        Err(failure) => {
+            if style == Style::Json {
+                output::print_event(&Outcome::new().to_json(Exit::Failed.code(), Some(&failure.message)));
+            }
+            return Err(failure);
+        }
+    };
+    let mut outcome = Outcome::new();
+    outcome.add(&report.files);
+    let exit = match (outcome.problems, is_verified_as_asked(args, &report.files)) {
+        (0, true) => Exit::Done,
+        _ => Exit::Partial,
+    };
+    if style == Style::Json {
+        let mut summary = outcome.to_json(exit.code(), None);
+        summary["members"] = output::members_json(&report);
+        summary["bytes_wasted"] = report.wasted.as_u64().into();
+        output::print_event(&summary);
+    } else if style != Style::Quiet {
+        output::summary(&outcome).iter().chain(&output::member_summary(&report)).for_each(|line| output::print_line(line));
+    }
+    if outcome.problems > 0 && style != Style::Json {
+        output::print_error(&match outcome.problems {
+            1 => "1 file, link or directory was not copied".to_owned(),
+            many => format!("{many} files, links or directories were not copied"),
+        });
+    }
+    Ok(exit)
+}

@@ -1,0 +1,309 @@
+//! What the user sees of a job of a fleet: a row for each server and one for all of them, a line now and then in a log, JSON for programs.
+
+mod json;
+mod rows;
+mod table;
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul_files::{FileProblem, Note, WirePath};
+use haul_fleet::{AbsentError, JobEvent, JobObserver, Snapshot};
+use haul_units::{BitRate, Bytes, Cancel};
+
+use self::table::Table;
+use super::Style;
+use super::lines::milliseconds;
+use super::monitor::Rates;
+use crate::{clock, interrupt, output};
+
+pub use self::json::members as members_json;
+pub use self::rows::summary as member_summary;
+
+/// How often the screen is looked after.
+const TICK: Duration = Duration::from_millis(100);
+/// Time between lines in a log.
+const LINE_EVERY: Duration = Duration::from_secs(5);
+/// Time between progress events.
+const EVENT_EVERY: Duration = Duration::from_secs(1);
+/// What waits to be shown at most: ten thousand small files a tick are more than anybody reads.
+const MAX_SAID: usize = 10_000;
+
+/// Keeps what a job tells until it is shown.
+#[derive(Debug)]
+pub struct JobTally {
+    /// Whether finished files and orders are wanted.
+    names: bool,
+    /// When the command began.
+    begun: Instant,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    latest: Snapshot,
+    said: VecDeque<(Duration, Said)>,
+}
+
+/// Something to be said once.
+#[derive(Debug, Clone)]
+enum Said {
+    Up { member: String, rtt: Duration },
+    Absent { member: String, why: String },
+    Down { member: String, why: String },
+    Listed { member: String, files: u64, bytes: Bytes },
+    Ordered { member: String, path: PathBuf, range: std::ops::Range<u64>, why: haul_fleet::Why },
+    File { member: Option<String>, path: PathBuf, size: Bytes },
+    Problem(FileProblem),
+    Note(Note),
+}
+
+impl JobTally {
+    /// `names`: whether finished files and orders are wanted.
+    pub fn new(names: bool) -> Self {
+        Self { names, begun: clock::now(), inner: Mutex::default() }
+    }
+
+    /// How far the job was when it last said.
+    pub fn latest(&self) -> Snapshot {
+        self.lock().latest.clone()
+    }
+
+    /// Since the command began.
+    fn elapsed(&self) -> Duration {
+        clock::now() - self.begun
+    }
+
+    /// A server that has not come up. It was told of to people as the failure that it is.
+    pub fn absent(&self, member: &str, why: &AbsentError) {
+        self.say(Said::Absent { member: member.to_owned(), why: why.to_string() });
+    }
+
+    fn say(&self, said: Said) {
+        let at = self.elapsed();
+        let mut inner = self.lock();
+        // What is wrong is never left out.
+        if inner.said.len() < MAX_SAID || matches!(said, Said::Problem(_) | Said::Down { .. } | Said::Absent { .. }) {
+            inner.said.push_back((at, said));
+        }
+    }
+
+    fn take_said(&self) -> VecDeque<(Duration, Said)> {
+        std::mem::take(&mut self.lock().said)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl JobObserver for JobTally {
+    fn event(&self, event: &JobEvent<'_>) {
+        let said = match event {
+            JobEvent::Progress(snapshot) => {
+                self.lock().latest = (*snapshot).clone();
+                return;
+            }
+            JobEvent::Up { member, rtt } => Said::Up { member: (*member).to_owned(), rtt: *rtt },
+            JobEvent::Down { member, why } => Said::Down { member: (*member).to_owned(), why: (*why).to_owned() },
+            JobEvent::Listed { member, files, bytes } => {
+                Said::Listed { member: (*member).to_owned(), files: *files, bytes: *bytes }
+            }
+            JobEvent::Ordered { member, path, range, why } if self.names => {
+                Said::Ordered { member: (*member).to_owned(), path: path.to_path_buf(), range: range.clone(), why: *why }
+            }
+            JobEvent::FileFinished { member, path, size } if self.names => {
+                Said::File { member: member.map(str::to_owned), path: path.to_path_buf(), size: *size }
+            }
+            JobEvent::Problem(problem) => Said::Problem((*problem).clone()),
+            JobEvent::Note(note) => Said::Note((*note).clone()),
+            _ => return,
+        };
+        self.say(said);
+    }
+}
+
+/// The thread that shows a job and passes an interrupt on, until [`JobMonitor::finish`].
+pub struct JobMonitor {
+    stop: Option<mpsc::Sender<()>>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl JobMonitor {
+    /// Starts to watch.
+    pub fn start(style: Style, tally: Arc<JobTally>, cancel: Cancel) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            let mut watch = Watch { view: View::new(style), tally, cancel, rates: Rates::start(), told: false };
+            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
+                watch.tick();
+            }
+            watch.tick();
+            watch.view.end();
+        });
+        Self { stop: Some(stop), thread: Some(thread) }
+    }
+
+    /// Shows what is left to show, and ends.
+    pub fn finish(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        drop(self.stop.take());
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for JobMonitor {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+struct Watch {
+    view: View,
+    tally: Arc<JobTally>,
+    cancel: Cancel,
+    rates: Rates,
+    /// Whether the user has been told that the interrupt was heard.
+    told: bool,
+}
+
+impl Watch {
+    fn tick(&mut self) {
+        for (at, said) in self.tally.take_said() {
+            self.view.say(at, &said);
+        }
+        let latest = self.tally.latest();
+        if latest.bytes_done > latest.bytes_kept || latest.files_done > 0 {
+            interrupt::under_way();
+        }
+        if interrupt::requested() && !self.told {
+            self.told = true;
+            if interrupt::is_under_way() {
+                self.view.note("stopping, and keeping what has arrived; interrupt again to end at once");
+            }
+            self.cancel.cancel();
+        }
+        let rate = self.rates.add(clock::now(), latest.bytes_done.saturating_sub(latest.bytes_kept));
+        self.view.show(&Look { job: latest, rate, since_command: self.tally.elapsed() });
+    }
+}
+
+/// One look at a job.
+#[derive(Debug, Clone, Default)]
+struct Look {
+    job: Snapshot,
+    /// Rate at which bytes have arrived of late.
+    rate: BitRate,
+    /// Since the command began, starting the servers included.
+    since_command: Duration,
+}
+
+impl Look {
+    /// Time until all has arrived, if that can be said.
+    fn left(&self) -> Option<Duration> {
+        let missing = self.job.bytes.saturating_sub(self.job.bytes_done);
+        (self.job.bytes > Bytes::ZERO && self.rate > BitRate::ZERO).then(|| self.rate.time_for(missing))
+    }
+}
+
+/// Where looks go.
+enum View {
+    Quiet,
+    Table(Box<Table>),
+    Lines(Duration),
+    Json(Duration),
+}
+
+impl View {
+    fn new(style: Style) -> Self {
+        match style {
+            Style::Quiet => Self::Quiet,
+            Style::Bars => Self::Table(Box::new(Table::new())),
+            Style::Lines => Self::Lines(Duration::ZERO),
+            Style::Json => Self::Json(Duration::ZERO),
+        }
+    }
+
+    fn show(&mut self, look: &Look) {
+        match self {
+            Self::Quiet => {}
+            Self::Table(table) => table.show(look),
+            Self::Lines(printed) => {
+                if look.since_command >= *printed + LINE_EVERY {
+                    *printed = look.since_command;
+                    output::print_line(&rows::total(look));
+                }
+            }
+            Self::Json(printed) => {
+                if look.since_command >= *printed + EVENT_EVERY {
+                    *printed = look.since_command;
+                    output::print_event(&json::progress(look));
+                }
+            }
+        }
+    }
+
+    fn say(&self, at: Duration, said: &Said) {
+        if let Self::Json(_) = self {
+            output::print_event(&json::said(at, said));
+        }
+        match said {
+            Said::Problem(problem) => self.above(|| output::print_error(&problem.to_string())),
+            Said::Down { member, why } => self.above(|| output::print_error(&format!("{member}: {why}; others take over"))),
+            Said::Absent { .. } => {}
+            _ if matches!(self, Self::Json(_) | Self::Quiet) => {}
+            Said::Note(note) => self.above(|| output::print_note(&note.to_string())),
+            Said::Up { .. } | Said::Listed { .. } | Said::Ordered { .. } | Said::File { .. } => self.verbosely(said),
+        }
+    }
+
+    /// Only told of where names are wanted; a table shows the rest by itself.
+    fn verbosely(&self, said: &Said) {
+        let line = match said {
+            Said::File { member: Some(member), path, size } => {
+                format!("{} ({size}) on {member}", WirePath::from(path.as_path()))
+            }
+            Said::File { member: None, path, size } => format!("{} ({size})", WirePath::from(path.as_path())),
+            Said::Ordered { member, path, range, why } => {
+                let (path, length) = (WirePath::from(path.as_path()), Bytes(range.end - range.start));
+                format!("{member}: {path} from {}, {length}{}", Bytes(range.start), rows::because(*why))
+            }
+            Said::Up { member, rtt } if matches!(self, Self::Lines(_)) => {
+                format!("{member}: up, RTT {}", milliseconds(u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)))
+            }
+            Said::Listed { member, files, bytes } if matches!(self, Self::Lines(_)) => {
+                format!("{member}: has {files} files, {bytes}")
+            }
+            _ => return,
+        };
+        self.above(|| output::print_line(&line));
+    }
+
+    fn note(&self, text: &str) {
+        if !matches!(self, Self::Quiet | Self::Json(_)) {
+            self.above(|| output::print_line(text));
+        }
+    }
+
+    fn above(&self, print: impl FnOnce()) {
+        match self {
+            Self::Table(table) => table.above(print),
+            _ => print(),
+        }
+    }
+
+    fn end(self) {
+        if let Self::Table(table) = self {
+            table.end();
+        }
+    }
+}
