@@ -35,11 +35,15 @@ pub(super) fn list<B>(desk: &mut Desk<'_, B>) -> Result<Listed, GetError> {
         desk.tell(None, |_| None, false);
         let Some(News::Member(at, said)) = desk.next(desk.tells_in())? else { continue };
         let is_down = desk.supplies.get(at).is_none_or(|supply| supply.down.is_some());
+        let is_listed = desk.supplies.get(at).is_some_and(|supply| supply.is_listed);
         match said {
             Said::Over(result) => {
                 over(desk, at, result)?;
             }
             _ if is_down => {}
+            Said::Entries(_) | Said::Listed if is_listed => {
+                desk.down(at, "it says what it was not asked");
+            }
             Said::Entries(entries) => {
                 for entry in entries {
                     if let (Kind::File { size, .. }, Some(count)) = (&entry.kind, counts.get_mut(at)) {

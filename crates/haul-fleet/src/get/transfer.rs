@@ -187,7 +187,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
     /// Takes a piece of news; the report, once that is there.
     fn handle(&mut self, news: News<B>) -> Result<Option<Report>, GetError> {
         match news {
-            News::Woken | News::Member(_, Said::Listed | Said::Problem(_)) => {}
+            News::Woken | News::Member(_, Said::Problem(_)) => {}
             News::Local(message) => self.local(message),
             News::LocalOver(Ok(report)) if self.is_closing => return Ok(Some(*report)),
             News::LocalOver(result) => return Err(ended(result.err())),
