@@ -113,6 +113,11 @@ impl Sites {
         self.wans[number - 1].stats().iter().flatten().map(|direction| direction.offered.as_u64()).sum()
     }
 
+    /// IP bytes that came through the link of a site so far, both ways.
+    pub fn delivered_bytes(&self, number: usize) -> u64 {
+        self.wans[number - 1].stats().iter().flatten().map(|direction| direction.delivered.as_u64()).sum()
+    }
+
     /// Gives a site the address 10.90.N.LAST in the place of the one it had. Its sshd stays behind; connections of the old address are dead.
     pub fn renumber(&mut self, number: usize, last: u8) {
         let host = &mut self.hosts[number - 1].0;

@@ -77,6 +77,11 @@ impl Ground {
         Host { namespace: near.namespace.clone(), address: near.address.clone(), address6: near.address6.clone() }
     }
 
+    /// IP bytes of the clients and to them that came through their link so far; nobody else's go over it.
+    pub fn carried_bytes(&self) -> u64 {
+        self.sites.delivered_bytes(NEAR)
+    }
+
     /// The operand of a client's place at its daemon.
     pub fn url(&self, client: usize) -> String {
         format!("haul://{}:{}/data/{client}", self.sites.site(FAR).address, port_of(client))

@@ -1,12 +1,13 @@
 //! The soak: a daemon that serves for an hour, honest clients that copy both ways again and again, and everything else that comes to a daemon meanwhile.
 //!
 //! ```text
-//!   seed -> cycle: | calm | strangers | faults |  and again
+//!   seed -> cycle: | calm | strangers | strangers | calm | calm | strangers | strangers | calm | faults |  and again
 //!             calm       the clients alone
 //!             strangers  hundreds at the door, random datagrams without end
 //!             faults     clients killed, another daemon killed and started again, outages, strangers too
 //! ```
-//! What the clients move in `strangers` windows is a ratio to what they move in `calm` ones, in the same run: the machine, the links and the clients are the same.
+//! What crosses the clients' link with strangers at the daemon is a ratio to what crosses it without, in the same run: the machine, the links and the clients are the same. Nothing but theirs goes over that link. The phases are
+//! short and take turns, each kind as often before the other as after it, so that a machine that becomes slower or has more to do harms both alike.
 //!
 //! One daemon serves most clients and lives as long as the run, so that its memory can be watched; a second one serves the others and is killed now and then.
 
@@ -35,7 +36,7 @@ pub struct Plan {
     pub time: Duration,
     /// Honest clients.
     pub clients: usize,
-    /// How long each window is.
+    /// How long each kind of window lasts in a cycle; the first two have it in [`PAIRS`] phases.
     pub window: Duration,
     /// Strangers in their window.
     pub strangers: usize,
@@ -73,8 +74,10 @@ pub struct Outcome {
     pub garbage: u64,
     /// Attempts of strangers that had their end, at most at once.
     pub strangers: usize,
-    /// Bytes a second of the honest clients in each kind of window.
+    /// Bytes a second of the honest clients in each kind of window, from what was copied.
     pub rates: [(Window, f64); 3],
+    /// Bytes a second on their link in calm phases and in those with strangers, and each pair's ratio.
+    pub carried: Carried,
     /// The largest memory of the steady daemon in each quarter of the run, in bytes.
     pub memory_quarters: [u64; 4],
     /// The most threads and descriptors of it in each quarter.
@@ -88,10 +91,9 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Honest throughput with strangers, of that without.
+    /// Honest throughput with strangers, of that without, over the whole run.
     pub fn ratio(&self) -> f64 {
-        let [calm, strangers, _] = self.rates;
-        strangers.1 / calm.1.max(1.0)
+        self.carried.strangers / self.carried.calm.max(1.0)
     }
 
     /// For people, and for the repository.
@@ -117,7 +119,19 @@ impl Outcome {
         for (window, rate) in self.rates {
             row(&format!("honest clients, {window:?}").to_lowercase(), format!("{:.2} MB/s", rate / 1e6));
         }
-        row("with strangers, of without", format!("{:.0} %", self.ratio() * 100.0));
+        let Carried { calm, strangers, pairs } = &self.carried;
+        row("their link, calm and with strangers", format!("{:.2} and {:.2} MB/s", calm / 1e6, strangers / 1e6));
+        let (least, most) = pairs.iter().fold((f64::MAX, 0.0_f64), |(least, most), &pair| (least.min(pair), most.max(pair)));
+        row(
+            "with strangers, of without",
+            format!(
+                "{:.0} %; {:.0} to {:.0} % in {} pairs of phases",
+                self.ratio() * 100.0,
+                least.min(most) * 100.0,
+                most * 100.0,
+                pairs.len()
+            ),
+        );
         row("memory of the daemon, most in each quarter", format!("{:?} MiB", self.memory_quarters.map(mib)));
         row("threads, the same", format!("{:?}", self.threads_quarters));
         row("descriptors, the same", format!("{:?}", self.descriptors_quarters));
@@ -139,7 +153,7 @@ pub fn soak(plan: &Plan) -> Option<Outcome> {
     while watch.elapsed() < end {
         // A seed of its own each: what happened in one cycle does not change the next.
         let mut random = Random::new(random.number());
-        for window in [Window::Calm, Window::Strangers, Window::Faults] {
+        for window in cycle() {
             watch.enter(window);
             tally.live(window, plan, &mut ground, &clients, &journal, &mut random);
             if let Some(failure) = clients.failure() {
@@ -161,9 +175,48 @@ pub fn soak(plan: &Plan) -> Option<Outcome> {
     Some(outcome)
 }
 
+/// The windows of a cycle, in pairs of which every other one begins with strangers.
+fn cycle() -> Vec<Window> {
+    let pair = |number: u32| {
+        if number.is_multiple_of(2) { [Window::Calm, Window::Strangers] } else { [Window::Strangers, Window::Calm] }
+    };
+    (0..PAIRS).flat_map(pair).chain([Window::Faults]).collect()
+}
+
+/// What crossed the clients' link.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Carried {
+    /// Bytes a second in calm phases.
+    pub calm: f64,
+    /// In those with strangers.
+    pub strangers: f64,
+    /// The ratio of each pair.
+    pub pairs: Vec<f64>,
+}
+
+impl Carried {
+    /// Of phases that come in pairs: bytes, and seconds.
+    fn of(phases: &[(Window, f64, f64)]) -> Self {
+        let rate = |phases: &[(Window, f64, f64)], window| {
+            let of = || phases.iter().filter(|(of, ..)| *of == window);
+            let (bytes, seconds): (f64, f64) = (of().map(|phase| phase.1).sum(), of().map(|phase| phase.2).sum());
+            bytes / seconds.max(f64::EPSILON)
+        };
+        let both = |phases| (rate(phases, Window::Calm), rate(phases, Window::Strangers));
+        let (calm, strangers) = both(phases);
+        let ratio = |pair| {
+            let (calm, strangers) = both(pair);
+            strangers / calm.max(1.0)
+        };
+        Self { calm, strangers, pairs: phases.chunks_exact(2).map(ratio).collect() }
+    }
+}
+
 /// What was done to them.
 #[derive(Debug, Default)]
 struct Tally {
+    /// Windows without faults: what crossed the clients' link, and in how many seconds.
+    phases: Vec<(Window, f64, f64)>,
     client_kills: u64,
     daemon_kills: u64,
     outages: u64,
@@ -183,8 +236,13 @@ impl Tally {
         random: &mut Random,
     ) {
         match window {
-            Window::Calm => pause(plan.window),
-            Window::Strangers => self.strangers(plan, ground, random),
+            Window::Calm => self.measured(window, plan, ground, |_, _, time| pause(time)),
+            Window::Strangers => {
+                ground.invite(plan.strangers);
+                self.measured(window, plan, ground, |tally, ground, time| tally.throw_garbage(ground, time, random));
+                self.strangers = self.strangers.max(ground.guests_at_the_door());
+                ground.dismiss();
+            }
             Window::Faults => {
                 ground.invite(plan.strangers / 2);
                 for _ in 0..FAULTS {
@@ -196,15 +254,28 @@ impl Tally {
         }
     }
 
-    fn strangers(&mut self, plan: &Plan, ground: &mut Ground, random: &mut Random) {
-        ground.invite(plan.strangers);
+    /// A phase in which `live` lasts as long as it is told to. What was under way before it has a fifth of it to come to its end.
+    fn measured(
+        &mut self,
+        window: Window,
+        plan: &Plan,
+        ground: &mut Ground,
+        mut live: impl FnMut(&mut Self, &mut Ground, Duration),
+    ) {
+        let phase = plan.window / PAIRS;
+        live(self, ground, phase / 5);
+        let (before, watch) = (ground.carried_bytes(), e2e::Stopwatch::start());
+        live(self, ground, phase * 4 / 5);
+        let (bytes, seconds) = (ground.carried_bytes() - before, watch.elapsed().as_secs_f64());
+        self.phases.push((window, bytes as f64, seconds));
+    }
+
+    fn throw_garbage(&mut self, ground: &Ground, time: Duration, random: &mut Random) {
         let watch = e2e::Stopwatch::start();
-        while watch.elapsed() < plan.window {
+        while watch.elapsed() < time {
             self.garbage += ground.throw_garbage(GARBAGE_AT_ONCE, random);
             pause(GARBAGE_EVERY);
         }
-        self.strangers = self.strangers.max(ground.guests_at_the_door());
-        ground.dismiss();
     }
 
     fn fault(&mut self, ground: &mut Ground, clients: &Clients, journal: &Journal, random: &mut Random) {
@@ -244,6 +315,7 @@ impl Tally {
             garbage: self.garbage,
             strangers: self.strangers,
             rates: [Window::Calm, Window::Strangers, Window::Faults].map(|window| (window, watch.rate(window, done))),
+            carried: Carried::of(&self.phases),
             memory_quarters: quarter(|sample| sample.readings.rss_bytes),
             threads_quarters: quarter(|sample| sample.readings.threads),
             descriptors_quarters: quarter(|sample| sample.readings.descriptors),
@@ -277,8 +349,38 @@ fn becomes(what: &str, condition: impl FnMut() -> bool) {
 
 /// Longer than any timer of haul's.
 const PATIENCE: Duration = Duration::from_secs(150);
+/// Calm phases in a cycle, and as many with strangers.
+const PAIRS: u32 = 4;
 /// Faults in a window.
 const FAULTS: u32 = 4;
 /// 1000 datagrams a second of 700 bytes on average: 6 Mbit/s, not enough to fill the daemon's link.
 const GARBAGE_AT_ONCE: u64 = 20;
 const GARBAGE_EVERY: Duration = Duration::from_millis(20);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_kind_of_phase_is_as_often_first() {
+        let windows = cycle();
+        let (phases, faults) = windows.split_at(2 * PAIRS as usize);
+        assert_eq!(faults, [Window::Faults]);
+        assert!(phases.chunks(2).all(|pair| pair[0] != pair[1]), "{windows:?}");
+        let first = |window| phases.chunks(2).filter(|pair| pair[0] == window).count();
+        assert_eq!(first(Window::Calm), first(Window::Strangers));
+    }
+
+    #[test]
+    fn the_ratio_is_of_the_whole_run() {
+        let phases = [
+            (Window::Calm, 100.0, 10.0),
+            (Window::Strangers, 30.0, 10.0),
+            (Window::Strangers, 180.0, 10.0),
+            (Window::Calm, 200.0, 20.0),
+        ];
+        let carried = Carried::of(&phases);
+        assert_eq!((carried.calm, carried.strangers), (10.0, 10.5));
+        assert_eq!(carried.pairs, [0.3, 1.8]);
+    }
+}
