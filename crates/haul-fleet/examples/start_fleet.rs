@@ -69,13 +69,13 @@ fn fetch(member: Member, from: &str, to: &Path) {
     let options = Options { recursive: true, ..Options::default() };
     let job = Job::Pull(PullJob { sources: vec![from.into()], destination: Destination::Path(to.join(&member.name)), options });
     let done = ClientSession::new(member.connection.clone(), &job).run(&job, None, &Silent, &Cancel::new());
-    println!(
-        "{}",
-        match done {
-            Ok(report) =>
-                json!({ "event": "fetched", "name": member.name, "files": report.files, "bytes": report.bytes.as_u64() }),
-            Err(error) => json!({ "event": "failed", "name": member.name, "why": error.to_string() }),
+    let told = match done {
+        Ok(report) if report.problem_count == 0 => {
+            json!({ "event": "fetched", "name": member.name, "files": report.files, "bytes": report.bytes.as_u64() })
         }
-    );
+        Ok(report) => json!({ "event": "failed", "name": member.name, "why": format!("{} problems", report.problem_count) }),
+        Err(error) => json!({ "event": "failed", "name": member.name, "why": error.to_string() }),
+    };
+    println!("{told}");
     member.part();
 }

@@ -14,9 +14,6 @@ pub struct RemoteArgs {
     /// What the near side says first; without it, it is taken from SSH_ORIGINAL_COMMAND or standard input
     #[arg(hide = true)]
     pub greeting: Option<String>,
-    /// This process was started to outlive the login
-    #[arg(long, hide = true)]
-    pub apart: bool,
     /// What may be done: cp, perf, proxy, tunnel; with --root cp alone unless it is named, else everything
     #[arg(long, value_name = "SERVICE", value_delimiter = ',')]
     pub only: Vec<Errand>,

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     fn args(only: &[Errand], root: Option<&Path>, read_only: bool) -> RemoteArgs {
-        RemoteArgs { greeting: None, apart: false, only: only.to_vec(), root: root.map(Path::to_owned), read_only }
+        RemoteArgs { greeting: None, only: only.to_vec(), root: root.map(Path::to_owned), read_only }
     }
 
     #[test]

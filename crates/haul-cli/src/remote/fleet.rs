@@ -4,7 +4,7 @@
 
 use std::env;
 use std::io::{self, BufReader};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::ValueEnum as _;
@@ -15,21 +15,19 @@ use super::confined::{self, Confined};
 use crate::args::{Errand, RemoteArgs};
 use crate::exit::{Exit, Failure};
 
-/// What a fleet wants of this process, and the word that says it; nothing if no fleet does.
-pub fn summons(args: &RemoteArgs) -> Option<(String, Summons)> {
-    let word = match &args.greeting {
-        Some(word) => word.clone(),
-        None => confined::word_in(&env::var_os("SSH_ORIGINAL_COMMAND")?.to_string_lossy())?.to_owned(),
-    };
-    Summons::from_word(&word).map(|summons| (word, summons))
+/// What a fleet wants of this process; nothing if no fleet does.
+pub fn summons(args: &RemoteArgs) -> Option<Summons> {
+    let asked = env::var_os("SSH_ORIGINAL_COMMAND").map(|command| command.to_string_lossy().into_owned());
+    Summons::from_word(args.greeting.as_deref().or_else(|| confined::word_in(asked.as_deref()?))?)
 }
 
 /// Does it.
-pub fn answer(args: &RemoteArgs, word: &str, summons: &Summons) -> Result<Exit, Failure> {
+pub fn answer(args: &RemoteArgs, summons: &Summons) -> Result<Exit, Failure> {
     match summons {
-        Summons::Serve(invitation) if args.apart || invitation.stay => Ok(serve(args, invitation)),
+        Summons::Serve(invitation) if invitation.stay => Ok(serve(args, invitation)),
         Summons::Serve(invitation) => {
-            let started = invitation.start_apart(apart(args, word)?, &mut io::stdout().lock());
+            let exe = own_program()?;
+            let started = invitation.start_apart(&|word| apart(args, &exe, word), &mut io::stdout().lock());
             started.map(|()| Exit::Done).map_err(|error| Failure::new(format!("haul remote: starting a member: {error}")))
         }
         Summons::Lead { .. } => lead(args),
@@ -57,18 +55,14 @@ fn lead(args: &RemoteArgs) -> Result<Exit, Failure> {
         Err(failure) => Some(failure.into()),
     };
     let exe = own_program()?;
-    let apart = |word: &str| apart_with(args, exe.clone(), word);
+    let apart = |word: &str| apart(args, &exe, word);
     let ssh = env::var("SSH_CONNECTION").ok();
     let led = haul_fleet::lead(BufReader::new(io::stdin()), ssh.as_deref(), refusal, &apart, io::stdout());
     led.map(|()| Exit::Done).map_err(|error| Failure::new(format!("haul remote: starting a fleet: {error}")))
 }
 
 /// This program once more, with the same bounds, for a member of its own.
-fn apart(args: &RemoteArgs, word: &str) -> Result<Command, Failure> {
-    Ok(apart_with(args, own_program()?, word))
-}
-
-fn apart_with(args: &RemoteArgs, exe: PathBuf, word: &str) -> Command {
+fn apart(args: &RemoteArgs, exe: &Path, word: &str) -> Command {
     let mut command = Command::new(exe);
     command.arg("remote");
     for errand in args.only.iter().filter_map(Errand::to_possible_value) {
@@ -80,7 +74,7 @@ fn apart_with(args: &RemoteArgs, exe: PathBuf, word: &str) -> Command {
     if args.read_only {
         command.arg("--read-only");
     }
-    command.args(["--apart", word]);
+    command.arg(word);
     command
 }
 
@@ -95,9 +89,9 @@ mod tests {
     #[test]
     fn a_member_has_the_bounds_of_its_login() {
         let only = vec![Errand::Cp, Errand::Perf];
-        let args = RemoteArgs { greeting: None, apart: false, only, root: Some("/a b".into()), read_only: true };
-        let command = apart_with(&args, "haul".into(), "WORD");
+        let args = RemoteArgs { greeting: None, only, root: Some("/a b".into()), read_only: true };
+        let command = apart(&args, Path::new("haul"), "WORD");
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-        assert_eq!(words.join("|"), "remote|--only|cp|--only|perf|--root|/a b|--read-only|--apart|WORD");
+        assert_eq!(words.join("|"), "remote|--only|cp|--only|perf|--root|/a b|--read-only|WORD");
     }
 }

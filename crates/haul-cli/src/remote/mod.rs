@@ -41,8 +41,8 @@ pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
     }
     // Silent unless RUST_LOG is set there: what it prints comes out at the user's side.
     logging::start(logging::Audience::Person, 0, true);
-    if let Some((word, summons)) = fleet::summons(args) {
-        return fleet::answer(args, &word, &summons);
+    if let Some(summons) = fleet::summons(args) {
+        return fleet::answer(args, &summons);
     }
     let confined = Confined::new(args);
     let prepared = match &confined {

@@ -71,7 +71,7 @@ pub enum AbsentError {
         why: PeerText,
     },
     /// It was started, and nothing came from it over UDP.
-    #[error("it was started, and did not call back over UDP within {} s", waited.as_secs())]
+    #[error("it was started, and did not call back over UDP within {:.0} s", waited.as_secs_f64())]
     NoCall {
         /// For how long it could.
         waited: Duration,
@@ -85,7 +85,7 @@ pub enum AbsentError {
         lost: Box<Lost>,
     },
     /// Nothing was heard of it at all.
-    #[error("nothing was heard of it within {} s", waited.as_secs())]
+    #[error("nothing was heard of it within {:.0} s", waited.as_secs_f64())]
     Silent {
         /// For how long there could have been.
         waited: Duration,

@@ -17,7 +17,7 @@ use haul_peer::{FarSide, FarSideError, Lost, Refusal, chain, race, spawn_apart, 
 use haul_units::{Cancel, PeerText};
 use serde::{Deserialize, Serialize};
 
-use super::words::{FLEET, Here, Invitation, Line, PROTOCOL, Said, lines};
+use super::words::{FLEET, Here, Invitation, Line, PROTOCOL, Said, Summons, lines};
 use crate::clock;
 
 /// Between two calls; the client hears of a member's key a little before or after its first one.
@@ -41,8 +41,10 @@ impl Invitation {
         named.unwrap_or_else(|| own_name().into())
     }
 
-    /// Runs `member`, which is to be `haul remote` with this invitation, in a session of its own: it outlives this process, the login and the launcher. Passes its first words on.
-    pub fn start_apart(&self, mut member: Command, out: &mut dyn Write) -> io::Result<()> {
+    /// Has another process be the member, in a session of its own: it outlives this process, the login and the launcher. `command` makes its command, for the word that it is to get. Passes
+    /// its first words on.
+    pub fn start_apart(&self, command: &dyn Fn(&str) -> Command, out: &mut dyn Write) -> io::Result<()> {
+        let mut member = command(&Summons::Serve(Box::new(Self { stay: true, ..self.clone() })).to_word());
         // What it inherited would keep ssh waiting for it.
         member.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = spawn_apart(member)?;

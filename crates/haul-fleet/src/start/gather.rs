@@ -309,7 +309,7 @@ fn call_back(spec: &StartSpec, hosts: &[HostSpec], port: u16) -> Vec<SocketAddr>
 fn order(spec: &StartSpec, by: By, hosts: &[HostSpec], own_key: Fingerprint, call: Vec<SocketAddr>) -> Order {
     let usual = TransportConfig::default();
     let transport = &spec.transport;
-    let seconds = |time: Duration| u32::try_from(time.as_secs().max(1)).unwrap_or(u32::MAX);
+    let seconds = |time: Duration| time.as_secs_f64().ceil().max(1.0) as u32;
     let hello = ClientHello {
         bootstrap: BOOTSTRAP,
         version: env!("CARGO_PKG_VERSION").into(),

@@ -24,8 +24,8 @@ use super::words::{By, FLEET, Invitation, Line, MAGIC, Order, OrderHost, Said, S
 
 /// How often to look whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
-/// Lines of what was printed that are kept.
-const KEPT_LINES: usize = 5;
+/// Lines of what was printed that are kept, from the beginning, where a cause is, and from the end, where it is explained.
+const KEPT_LINES: usize = 3;
 /// Seconds for a login, of which those that do not answer at all would take minutes.
 const LOGIN_S: u32 = 15;
 
@@ -91,7 +91,7 @@ impl Order {
                 });
             }
             let invitation = self.to(own);
-            let started = invitation.start_apart(apart(&word(&invitation)), &mut Passed { say, line: Vec::new() });
+            let started = invitation.start_apart(apart, &mut Passed { say, line: Vec::new() });
             if let Err(error) = started {
                 say(Said::Failed { member: own.member.clone(), error: error.to_string().into(), hint: None });
             }
@@ -233,14 +233,15 @@ fn run(mut command: Command, life: Life, say: &Say<'_>, until: &Until) -> io::Re
     let (tell, told) = mpsc::channel();
     listen(stdout, tell.clone());
     listen(stderr, tell);
-    let mut printed: VecDeque<PeerText> = VecDeque::new();
+    let (mut first, mut last): (Vec<PeerText>, VecDeque<PeerText>) = (Vec::new(), VecDeque::new());
     let mut hear = |line| match line {
         Line::Said(said) => say(*said),
+        Line::Printed(text) if first.len() < KEPT_LINES => first.push(text),
         Line::Printed(text) => {
-            if printed.len() == KEPT_LINES {
-                printed.pop_front();
+            if last.len() == KEPT_LINES {
+                last.pop_front();
             }
-            printed.push_back(text);
+            last.push_back(text);
         }
     };
     let status = loop {
@@ -261,7 +262,8 @@ fn run(mut command: Command, life: Life, say: &Say<'_>, until: &Until) -> io::Re
     while let Ok(line) = told.recv_timeout(LOOK) {
         hear(line);
     }
-    Ok(Ended { status: status.code(), printed: printed.into() })
+    first.extend(last);
+    Ok(Ended { status: status.code(), printed: first })
 }
 
 /// Leaves it; if need be it is asked for its end, so that what it has started elsewhere ends with it.
@@ -359,7 +361,7 @@ mod tests {
     /// Runs what a launcher would run on a host, with `haul` being `what`.
     fn outcome(script: &str, what: &str) -> Vec<Said> {
         let mut command = Command::new("sh");
-        command.args(["-c", &format!("haul() {{ {what}; }}; {script}")]).env("SLURMD_NODENAME", "n\\1");
+        command.args(["-c", &format!("haul() {{ {what}; }}; {script}")]).env("SLURMD_NODENAME", "n1");
         let heard = Mutex::new(Vec::new());
         let ended = run(command, Life::Ours, &|said| heard.lock().expect("alone").push(said), &Until::default()).expect("runs");
         assert_eq!(ended.status, Some(0), "one that fails is not to end the others: {ended:?}");

@@ -63,7 +63,7 @@ pub struct Invitation {
     pub data: Option<IpAddr>,
     /// Seconds after which it gives up.
     pub patience_s: u32,
-    /// It stays the process that was started: Slurm ends all others.
+    /// It stays the process that was started: Slurm ends all others, and what was started apart is the right one already.
     #[serde(default)]
     pub stay: bool,
 }
@@ -254,8 +254,9 @@ pub fn lines(mut reader: impl BufRead, mut each: impl FnMut(Line)) {
         if noise > MAX_NOISE {
             return;
         }
-        let text = text.trim_end();
-        if !text.is_empty() {
+        let text = text.trim();
+        // Nor a rule of dashes.
+        if text.contains(char::is_alphanumeric) {
             each(Line::Printed(PeerText::from(text)));
         }
     }
