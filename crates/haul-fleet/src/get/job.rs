@@ -10,7 +10,7 @@ use crate::plan::Settings;
 /// Files that members have, to come here.
 #[derive(Debug, Clone)]
 pub struct GetJob {
-    /// Paths on the members; at least one. Each member is asked for all of them, and need not have all. One that is not there is read as a
+    /// Paths on the members; at least one. Relative ones start at [`Member::path`](crate::Member::path). Each member is asked for all of them, and need not have all. One that is not there is read as a
     /// pattern of a shell, as [`PullJob::sources`](haul_files::PullJob::sources) are.
     pub sources: Vec<PathBuf>,
     /// Where to, a path here. As with scp: inside, if it is a directory; else the new name of the one source.

@@ -122,14 +122,15 @@ fn enter<B>(desk: &mut Desk<'_, B>, tree: &mut Tree, at: usize, entry: Entry) ->
 /// A source need not be on every member: it is missing where nobody has it. Whatever else could not be listed is named with its member.
 fn problems<B>(desk: &mut Desk<'_, B>) -> Vec<FileProblem> {
     let listed = desk.supplies.iter().filter(|supply| supply.is_listed).count();
-    let mut missing: BTreeMap<WirePath, (usize, FileProblem)> = BTreeMap::new();
+    let mut missing: BTreeMap<usize, (usize, FileProblem)> = BTreeMap::new();
     let mut named = Vec::new();
-    let sources: Vec<WirePath> = desk.job.sources.iter().map(|source| source.as_path().into()).collect();
     for supply in &mut desk.supplies {
         for mut problem in std::mem::take(&mut supply.problems) {
             let is_missing = problem.why == NO_SUCH_FILE || problem.why == Why::NoMatch;
-            if is_missing && sources.contains(&problem.path) {
-                missing.entry(problem.path.clone()).or_insert((0, problem)).0 += 1;
+            let asked = || supply.sources.iter().position(|source| WirePath::from(source.as_path()) == problem.path);
+            if let Some((at, source)) = is_missing.then(asked).flatten().and_then(|at| Some((at, desk.job.sources.get(at)?))) {
+                problem.path = source.as_path().into();
+                missing.entry(at).or_insert((0, problem)).0 += 1;
             } else {
                 problem.path = WirePath([supply.name.as_bytes(), b":", &problem.path.0].concat());
                 named.push(problem);

@@ -75,7 +75,10 @@ pub fn get(members: Vec<Member>, job: &GetJob, observer: &dyn JobObserver, cance
             }
             result
         };
-        sources.push(Source { name: member.name.clone(), path, limit, open: Box::new(open) });
+        let asked =
+            job.sources.iter().map(|source| member.path.as_deref().map_or_else(|| source.clone(), |path| path.join(source)));
+        let asked = OrderJob { sources: asked.collect(), options: job.options };
+        sources.push(Source { name: member.name.clone(), path, limit, asked, open: Box::new(open) });
     }
     let result = fetch(sources, job, observer, cancel);
     for member in members {
@@ -93,6 +96,8 @@ struct Source<'a, T> {
     name: String,
     path: PathWatch,
     limit: Option<BitRate>,
+    /// What it is asked for, as it is named there.
+    asked: OrderJob,
     open: Open<'a, T>,
 }
 
@@ -129,13 +134,13 @@ where
     let result = thread::scope(|scope| {
         let mut supplies = Vec::with_capacity(sources.len());
         for (at, (source, gate)) in sources.into_iter().zip(&gates).enumerate() {
-            let Source { name, path, limit, open } = source;
+            let Source { name, path, limit, asked, open } = source;
             let (wishes, wished) = channel();
             let stop = cancels.get(at).cloned().unwrap_or_default();
-            supplies.push(Supply::new(name, path, limit, wishes, gate, stop.clone()));
+            let named = asked.sources.clone();
+            supplies.push(Supply::new((name, named), path, limit, wishes, gate, stop.clone()));
             let messenger = Messenger { member: at, gate, news: news.clone() };
-            let order_job = &order_job;
-            scope.spawn(move || supply(&messenger, open, order_job, wished, &stop));
+            scope.spawn(move || supply(&messenger, open, &asked, wished, &stop));
         }
         let mut desk = Desk::new(job, observer, cancel, arriving, supplies);
         let result = run(&mut desk, &order_job, scope, &news, woken);

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,8 @@ pub(super) type PathWatch = Box<dyn Fn() -> PathView + Send + Sync>;
 /// One member.
 pub(super) struct Supply<'a> {
     pub(super) name: String,
+    /// The sources of the job, as they are named there.
+    pub(super) sources: Vec<PathBuf>,
     pub(super) path: PathWatch,
     pub(super) limit: Option<BitRate>,
     pub(super) wishes: Sender<Wish>,
@@ -69,7 +72,7 @@ pub(super) struct Open {
 
 impl<'a> Supply<'a> {
     pub(super) fn new(
-        name: String,
+        (name, sources): (String, Vec<PathBuf>),
         path: PathWatch,
         limit: Option<BitRate>,
         wishes: Sender<Wish>,
@@ -78,6 +81,7 @@ impl<'a> Supply<'a> {
     ) -> Self {
         Self {
             name,
+            sources,
             path,
             limit,
             wishes,

@@ -109,6 +109,36 @@ fn a_source_is_missing_only_where_nobody_has_it() {
     assert_eq!(problems, ["nowhere: No such file or directory"]);
 }
 
+/// Where a member has its files is its own: relative sources start there.
+#[test]
+fn each_member_has_its_own_place() {
+    let p = places();
+    p.file("all", "first/set/one", b"1");
+    p.file("all", "second/below/set/two", b"2");
+    let mut members = vec![serving("a", &p.of("all")), serving("b", &p.of("all"))];
+    members[0].path = Some("first".into());
+    members[1].path = Some("second/below".into());
+    let report = fetch(members, &job(&["set", "nowhere"], &p.to)).unwrap();
+    assert_eq!(report.files.files, 2);
+    assert_eq!(fs::read(p.to.join("set/two")).unwrap(), b"2");
+    let problems: Vec<String> = report.files.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["nowhere: No such file or directory"]);
+}
+
+/// A destination that cannot be is an error of the destination, as with any copy.
+#[test]
+fn a_destination_that_cannot_be() {
+    let p = places();
+    p.file("a", "one", b"1");
+    p.file("b", "two", b"2");
+    p.file("to", "file", b"");
+    for to in ["new", "file", "no/such/directory"] {
+        let result = fetch(p.members(&["a", "b"]), &job(&["one", "two"], &p.to.join(to)));
+        assert!(matches!(result, Err(GetError::Destination(_))), "{to}: {result:?}");
+    }
+    assert_eq!(tree(&p.to).len(), 1);
+}
+
 /// What each member does can be followed: what it was told, and what came.
 #[test]
 fn what_is_ordered_is_delivered() {
