@@ -31,6 +31,7 @@ pub struct FleetArgs {
 #[derive(Debug, Subcommand)]
 pub enum FleetCommand {
     Get(Box<FleetGetArgs>),
+    Put(Box<FleetPutArgs>),
     Status(Box<FleetStatusArgs>),
 }
 
@@ -46,6 +47,28 @@ pub struct FleetGetArgs {
     /// How work is dealt out
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = GetPolicyArg::Dynamic, hide_default_value = true)]
     pub policy: GetPolicyArg,
+    #[command(flatten)]
+    pub job: JobArgs,
+    #[command(flatten)]
+    pub hosts: HostsArgs,
+}
+
+/// Copy from this machine to the servers, spread over them
+///
+/// TARGET is a directory on the servers, made where its parent is there; a relative path begins at the home directory. Directories are made on all servers, each file on as many as there are to be replicas.
+/// What a server has already, with the same size and modification time, counts after an interrupted job and with --update or --skip-same.
+#[derive(Debug, Args)]
+#[command(override_usage = "haul fleet put [OPTIONS] -H HOSTS SOURCE... TARGET", after_help = AFTER_HELP)]
+pub struct FleetPutArgs {
+    /// What to copy (one or more), then where to on the servers
+    #[arg(value_names = ["SOURCE", "TARGET"], num_args = 2.., required = true, value_hint = clap::ValueHint::AnyPath)]
+    pub operands: Vec<OsString>,
+    /// On how many servers each file is to be
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub replicas: u8,
+    /// Which server gets which file
+    #[arg(long, value_enum, value_name = "POLICY", default_value_t = PutPolicyArg::Dynamic, hide_default_value = true)]
+    pub policy: PutPolicyArg,
     #[command(flatten)]
     pub job: JobArgs,
     #[command(flatten)]
@@ -156,6 +179,17 @@ pub enum GetPolicyArg {
     Dynamic,
     /// Whole files, dealt to their holders in turn before anything is sent
     RoundRobin,
+}
+
+/// Values of `put --policy`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum PutPolicyArg {
+    /// The next file goes to a server that has little left to take. The default
+    Dynamic,
+    /// Files go to the servers in turn
+    RoundRobin,
+    /// More files go to where there is more room
+    Space,
 }
 
 impl JobArgs {

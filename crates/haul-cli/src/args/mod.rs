@@ -24,7 +24,9 @@ pub use haul_peer::{Limit, PortRange};
 
 pub use audit::{AuditArgs, AuditTo};
 pub use cp::{CpArgs, SshArgs, UsualSshArgs, VerifyArg};
-pub use fleet::{FleetArgs, FleetCommand, FleetGetArgs, FleetStatusArgs, GetPolicyArg, HostsArgs, JobArgs};
+pub use fleet::{
+    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, FleetStatusArgs, GetPolicyArg, HostsArgs, JobArgs, PutPolicyArg,
+};
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};

@@ -11,12 +11,16 @@ use std::sync::Arc;
 
 use haul::TransportConfig;
 use haul_files::{Options, Report, Verified, Verify};
-use haul_fleet::{Absent, Fleet, GetJob, HostSpec, JobReport, Member, Policy, Settings, StartSpec, start};
+use haul_fleet::{
+    Absent, Fleet, GetJob, HostSpec, JobReport, Member, PlacementPolicy, Policy, PutJob, Settings, StartSpec, start,
+};
 use haul_peer::Tell;
 use haul_units::Time;
 use serde_json::json;
 
-use crate::args::{FleetArgs, FleetCommand, FleetGetArgs, GetPolicyArg, HostsArgs, JobArgs, VerifyArg};
+use crate::args::{
+    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, PutPolicyArg, VerifyArg,
+};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::{self, JobMonitor, JobTally, Outcome, Style};
@@ -26,6 +30,7 @@ use crate::{interrupt, logging};
 pub fn run(args: &FleetArgs) -> Result<Exit, Failure> {
     match &args.command {
         FleetCommand::Get(args) => get(args),
+        FleetCommand::Put(args) => put(args),
         FleetCommand::Status(args) => status::run(args),
     }
 }
@@ -50,6 +55,28 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
         ..GetJob::new(sources.iter().map(Into::into).collect(), target)
     };
     let job = |members, tally: &JobTally| haul_fleet::get(members, &job, tally, interrupt::cancel()).map_err(Failure::from);
+    started.run(&args.job, style, job)
+}
+
+fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
+    let style = begin(&args.job);
+    let Some((target, sources)) = args.operands.split_last() else { return Err(Failure::new("nothing to copy")) };
+    let policy = match args.policy {
+        PutPolicyArg::Dynamic => PlacementPolicy::Dynamic,
+        PutPolicyArg::RoundRobin => PlacementPolicy::RoundRobin,
+        PutPolicyArg::Space => PlacementPolicy::Space,
+    };
+    let started = Started::of(&args.hosts, &args.job, style)?;
+    let job = PutJob {
+        options: options(&args.job),
+        replicas: args.replicas.into(),
+        policy,
+        limit: args.job.limit.map(|limit| limit.0),
+        pause: args.job.pause(),
+        start_after: args.job.start_after(),
+        ..PutJob::new(sources.iter().map(Into::into).collect(), target)
+    };
+    let job = |members, tally: &JobTally| haul_fleet::put(members, &job, tally, interrupt::cancel()).map_err(Failure::from);
     started.run(&args.job, style, job)
 }
 

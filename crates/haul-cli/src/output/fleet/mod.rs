@@ -277,6 +277,8 @@ impl View {
                 let (path, length) = (WirePath::from(path.as_path()), Bytes(range.end - range.start));
                 format!("{member}: {path} from {}, {length}{}", Bytes(range.start), rows::because(*why))
             }
+            // Where the first answer came through ssh, the distance is known a little later.
+            Said::Up { member, rtt } if matches!(self, Self::Lines(_)) && rtt.is_zero() => format!("{member}: up"),
             Said::Up { member, rtt } if matches!(self, Self::Lines(_)) => {
                 format!("{member}: up, RTT {}", milliseconds(u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)))
             }

@@ -53,6 +53,9 @@ pub fn name_width<'a>(names: impl Iterator<Item = &'a str>) -> usize {
 
 /// What each member did, once it is over.
 pub fn summary(report: &JobReport) -> Vec<String> {
+    if report.members.iter().all(|member| member.delivered == Bytes::ZERO && member.files == 0 && member.down.is_none()) {
+        return Vec::new();
+    }
     let width = name_width(report.members.iter().map(|member| &*member.name));
     let all: u64 = report.members.iter().map(|member| member.delivered.as_u64()).sum();
     let mut lines: Vec<String> = report
@@ -65,9 +68,9 @@ pub fn summary(report: &JobReport) -> Vec<String> {
             let rate = if member.busy.is_zero() { BitRate::ZERO } else { BitRate::of(member.delivered, member.busy) };
             let gone = member.down.as_ref().map(|why| format!("  gone: {why}")).unwrap_or_default();
             format!(
-                "  {name:width$}  {:>10}  {share:>7}  {rate:>12}  {} files  idle {}{gone}",
+                "  {name:width$}  {:>10}  {share:>7}  {rate:>12}  {}  idle {}{gone}",
                 member.delivered.to_string(),
-                member.files,
+                files(member.files),
                 seconds(idle)
             )
         })
@@ -76,6 +79,10 @@ pub fn summary(report: &JobReport) -> Vec<String> {
         lines.push(format!("  {} came for nothing: sent twice, or by servers that were given up", report.wasted));
     }
     lines
+}
+
+fn files(count: u64) -> String {
+    if count == 1 { "1 file".to_owned() } else { format!("{count} files") }
 }
 
 /// Why a member was told, where that is worth a word.
