@@ -37,6 +37,7 @@ mod catalogue;
 mod clock;
 mod coverage;
 mod get;
+mod log;
 mod member;
 mod observe;
 mod placement;
@@ -48,6 +49,7 @@ mod status;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
 pub use get::{GetError, GetJob, get};
+pub use log::{JobLog, JobTitle, LogError};
 pub use member::Member;
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};
 pub use placement::{MAX_REPLICAS, Placement, PlacementPolicy, PlacementSettings, Task};
