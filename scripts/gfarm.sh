@@ -45,9 +45,9 @@ up)
     printf '_gfarmfs %s\n_gfarmmd %s\n' "$me" "$me" >"$dir/etc/users"
     printf '%s\n' 'metadb_server_host 127.0.0.1' "metadb_server_port $port" "admin_user $me" 'auth enable sharedsecret *' \
         'metadb_replication disable' 'digest md5' "local_user_map $dir/etc/users" >"$dir/etc/gfmd.conf"
-    # Hosts are never too busy for a test; a silent server is given up after 4 s, and room that nobody has after 1 s.
+    # Hosts are never too busy for a test; a silent server is given up after 10 s, and room that nobody has after 1 s.
     printf '%s\n' 'metadb_server_host 127.0.0.1' "metadb_server_port $port" 'auth enable sharedsecret *' 'schedule_busy_load_thresh 1000' \
-        'schedule_idle_load_thresh 1000' 'network_receive_timeout 4' 'no_file_system_node_timeout 1' "minimum_free_disk_space $free" >"$dir/etc/gfarm2.conf"
+        'schedule_idle_load_thresh 1000' 'network_receive_timeout 10' 'no_file_system_node_timeout 1' "minimum_free_disk_space $free" >"$dir/etc/gfarm2.conf"
     cp "$dir/etc/gfarm2.conf" "$dir/etc/gfsd.conf"
     echo "local_user_map $dir/etc/users" >>"$dir/etc/gfsd.conf"
     echo "$port" >"$dir/etc/port"

@@ -13,7 +13,7 @@ use haul_units::{BitRate, Cancel};
 use super::adapter::ConnectionTransport;
 use super::opening::Opening;
 use super::telemetry::{PathReport, PathView, ServerReport, follow};
-use super::{CLOSE_ABORTED, CLOSE_DONE};
+use super::{CLOSE_ABORTED, CLOSE_DONE, stores};
 
 /// How long to wait for the server's last report on the path, once everything has arrived.
 const LAST_REPORT: Duration = Duration::from_secs(1);
@@ -111,8 +111,8 @@ impl ClientSession {
     pub fn run(&self, job: &Job, limit: Option<BitRate>, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
         let Opened { link, parting } = self.open(limit).map_err(CopyError::Connection)?;
         let result = match job {
-            Job::Push(job) => haul_files::push(link, job, observer, cancel),
-            Job::Pull(job) => haul_files::pull(link, job, observer, cancel),
+            Job::Push(job) => stores::push(link, job, observer, cancel),
+            Job::Pull(job) => stores::pull(link, job, observer, cancel),
         };
         match &result {
             Ok(_) => parting.done(cancel),

@@ -49,6 +49,11 @@
 //! `haul remote`, started by ssh, serves one client with everything that the account may; `haul serve` serves those whose keys are authorised with its exports. Both make a [`ServerSession`] of a connection whose application
 //! protocol is [`PROTOCOL`], and decide by [`Access`](haul_files::Access) what can be reached. [`refuse`] turns a client away in a way that it understands.
 //!
+//! # Where files are
+//!
+//! A path that begins with `gfarm:` is in the Gfarm file system, one that begins with `ram:` in this user's directory in the memory of the machine, others in its directories (`./gfarm:` is a local name). That holds for
+//! the paths of a [`Job`] on this side, and on the other side for a client that has the whole account. [`space`] and [`roomiest`] tell where there is room.
+//!
 //! # Errors
 //!
 //! Those of the engine, [`CopyError`](haul_files::CopyError): the connection, the other side's word, this side's. A server that refuses is a `CopyError::Connection` whose inner error is the [`Refusal`](haul_peer::Refusal).
@@ -67,6 +72,7 @@ mod opening;
 mod processor;
 mod server;
 mod status;
+mod stores;
 mod telemetry;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
@@ -76,6 +82,7 @@ pub use opening::Opening;
 pub use processor::ProcessorWatch;
 pub use server::{ServerSession, refuse};
 pub use status::{PlaceReport, StatusReport, ask as ask_status};
+pub use stores::{roomiest, space};
 pub use telemetry::{PathReport, PathView};
 
 /// Application protocol name, agreed in the handshake.

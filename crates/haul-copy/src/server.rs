@@ -15,7 +15,7 @@ use haul_units::{BitRate, Cancel};
 use super::adapter::ConnectionTransport;
 use super::opening::Opening;
 use super::telemetry::{self, PathReport, ServerReport};
-use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED};
+use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, stores};
 use crate::machine::MachineWatch;
 use crate::processor::ProcessorWatch;
 use crate::status::StatusReport;
@@ -68,7 +68,7 @@ impl ServerSession {
         let reply = to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() });
         let replied = self.control_out.write_all(&reply);
         if self.opening.status {
-            let report = StatusReport::of(access, self.opening.status_path.as_ref());
+            let report = StatusReport::of(access, self.opening.status_path.as_ref(), cancel);
             let told =
                 replied.and_then(|()| self.control_out.write_all(&to_line(&report))).and_then(|()| self.control_out.flush());
             let Self { connection, control_out, .. } = self;
@@ -84,7 +84,7 @@ impl ServerSession {
                 control_out: Box::new(control_out.clone()),
                 transport: Arc::new(ConnectionTransport(connection.clone())),
             };
-            let result = haul_files::serve(link, access, observer, cancel);
+            let result = stores::serve(link, access, observer, cancel);
             drop(reports);
             result
         });

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul::Connection;
-use haul_files::store::Store;
+use haul_files::store::{Scheme, Space, Store};
 use haul_files::{Access, Local, WirePath};
 use haul_peer::{RepliedStream, from_line, to_line};
 use haul_units::{Cancel, PeerText};
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::{MachineReport, MachineWatch};
 use crate::opening::Opening;
-use crate::{CLOSE_ABORTED, CLOSE_DONE};
+use crate::{CLOSE_ABORTED, CLOSE_DONE, stores};
 
 /// Places of which a server tells at most: the answer is one line of bounded length.
 const MAX_PLACES: usize = 16;
@@ -63,7 +63,7 @@ pub struct PlaceReport {
 
 impl StatusReport {
     /// This machine's, for who may do this; `path` is the directory that it asks about, if it names one.
-    pub fn of(access: &Access, path: Option<&WirePath>) -> Self {
+    pub fn of(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Self {
         let memory = read("/proc/meminfo");
         let kib = |name: &str| {
             let line = memory.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
@@ -77,12 +77,12 @@ impl StatusReport {
             memory_total_bytes: kib("MemTotal"),
             memory_available_bytes: kib("MemAvailable"),
             up_s: read("/proc/uptime").split(['.', ' ']).next().and_then(|text| text.parse().ok()).unwrap_or(0),
-            places: places(access, path),
+            places: places(access, path, cancel),
         }
     }
 }
 
-fn places(access: &Access, path: Option<&WirePath>) -> Vec<PlaceReport> {
+fn places(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Vec<PlaceReport> {
     let all: Vec<(WirePath, bool)> = match (access, path) {
         (Access::Account { .. }, None) => vec![(WirePath(b".".to_vec()), true)],
         (Access::Account { .. }, Some(path)) => vec![(path.clone(), true)],
@@ -95,13 +95,23 @@ fn places(access: &Access, path: Option<&WirePath>) -> Vec<PlaceReport> {
             .collect(),
     };
     let store = Local::of(access.clone());
-    all.into_iter().map(|(name, writable)| place(&store, &name, writable)).collect()
+    let in_account = matches!(access, Access::Account { .. });
+    let room = |name: &WirePath| match Scheme::split(&name.0).0 {
+        // Gfarm and memory are for those who have the whole account.
+        Scheme::Ram | Scheme::Gfarm if in_account => stores::space(&name.to_path(), cancel).map_err(|error| error.to_string()),
+        _ => room_below(&store, name),
+    };
+    all.into_iter().map(|(name, writable)| place(&name, writable, room(&name))).collect()
 }
 
-fn place(store: &Local, name: &WirePath, writable: bool) -> PlaceReport {
+fn room_below(store: &Local, name: &WirePath) -> Result<Space, String> {
+    let place = store.destination(name, true).map_err(|stop| stop.to_string())?;
+    store.space(&place.root).map_err(|error| error.to_string())
+}
+
+fn place(name: &WirePath, writable: bool, room: Result<Space, String>) -> PlaceReport {
     let told = PlaceReport { name: PeerText::from(name.to_string().as_str()), writable, ..PlaceReport::default() };
-    let room = store.destination(name, true).map_err(|stop| stop.to_string());
-    match room.and_then(|place| store.space(&place.root).map_err(|error| error.to_string())) {
+    match room {
         Ok(space) => PlaceReport { free_bytes: Some(space.free.as_u64()), total_bytes: Some(space.total.as_u64()), ..told },
         Err(problem) => PlaceReport { problem: Some(PeerText::from(problem.as_str())), ..told },
     }
@@ -140,10 +150,10 @@ mod tests {
     fn the_machine_and_its_room_are_told() {
         let dir = tempfile::tempdir().unwrap();
         let account = Access::Account { home: dir.path().to_owned() };
-        let report = StatusReport::of(&account, None);
+        let report = StatusReport::of(&account, None, &Cancel::new());
         assert!(report.processors > 0 && report.memory_total_bytes > report.memory_available_bytes && report.up_s > 0);
         assert!(report.places[0].free_bytes <= report.places[0].total_bytes && report.places[0].total_bytes > Some(0));
-        let missing = StatusReport::of(&account, Some(&WirePath(b"no/such".to_vec())));
+        let missing = StatusReport::of(&account, Some(&WirePath(b"no/such".to_vec())), &Cancel::new());
         assert!(missing.places[0].problem.is_some() && missing.places[0].free_bytes.is_none(), "{missing:?}");
     }
 
@@ -157,11 +167,11 @@ mod tests {
             ownership: Ownership::Mask,
         };
         let exports = Access::Exports(vec![export("a", true), export("b", false)]);
-        let report = StatusReport::of(&exports, None);
+        let report = StatusReport::of(&exports, None, &Cancel::new());
         let told: Vec<_> =
             report.places.iter().map(|place| (place.name.to_string(), place.writable, place.total_bytes > Some(0))).collect();
         assert_eq!(told, [("/a".to_owned(), true, true), ("/b".to_owned(), false, false)]);
-        let outside = StatusReport::of(&exports, Some(&WirePath(b"/etc".to_vec())));
+        let outside = StatusReport::of(&exports, Some(&WirePath(b"/etc".to_vec())), &Cancel::new());
         assert!(outside.places[0].problem.is_some() && outside.places[0].total_bytes.is_none());
     }
 

@@ -165,13 +165,46 @@ pub fn serve_store<T: Transport, S: Store>(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
+    serve_asked(link, observer, cancel, |asking| asking.serve(store))
+}
+
+/// As [`serve_store`], where the store depends on what the client asks for: `choose` looks at the [paths](Asking::paths) and serves it, or says why not.
+pub fn serve_asked<T: Transport>(
+    link: Link<T>,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+    choose: impl FnOnce(Asking<'_, '_, T>) -> Result<Report, CopyError>,
+) -> Result<Report, CopyError> {
     run(link, observer, cancel, |session, incoming| {
         hello(session, incoming)?;
         let Message::Request(request) = incoming.next()? else {
             return Err(CopyError::PeerMisbehaved("no request"));
         };
+        choose(Asking { session, incoming, request })
+    })
+}
+
+/// A client's request that is not answered yet.
+pub struct Asking<'a, 's, T> {
+    session: &'a Session<'s, T>,
+    incoming: &'a mut Incoming,
+    request: Request,
+}
+
+impl<T: Transport> Asking<'_, '_, T> {
+    /// What it wants to read, or where it wants to write, as it spells that.
+    pub fn paths(&self) -> &[WirePath] {
+        match &self.request.what {
+            What::Push { destination, .. } => std::slice::from_ref(destination),
+            What::Pull { sources, .. } | What::Ordered { sources } => sources,
+        }
+    }
+
+    /// Serves it of a store, which decides what the client may do.
+    pub fn serve<S: Store>(self, store: &S) -> Result<Report, CopyError> {
+        let Self { session, incoming, request } = self;
         let options = request.options;
-        observer.event(Event::Asked(match &request.what {
+        session.observer.event(Event::Asked(match &request.what {
             What::Push { destination, .. } => Asked::Write(destination),
             What::Pull { sources, .. } | What::Ordered { sources } => Asked::Read(sources),
         }));
@@ -198,7 +231,7 @@ pub fn serve_store<T: Transport, S: Store>(
                 send(session, incoming, store, job, |_| Ok(()))
             }
         }
-    })
+    }
 }
 
 /// What a client asks for; what of it there is not is told.

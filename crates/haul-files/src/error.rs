@@ -132,6 +132,8 @@ pub enum Stop {
         /// The version it speaks.
         speaks: u16,
     },
+    /// A store that was named cannot be used there, in its own words: its library is not installed, its servers do not answer.
+    Unavailable(PeerText),
 }
 
 impl Stop {
@@ -145,7 +147,8 @@ impl Stop {
             | Self::NeedsDirectory { .. }
             | Self::NeedsFileName { .. }
             | Self::Interrupted
-            | Self::Failed(_) => Fault::Local,
+            | Self::Failed(_)
+            | Self::Unavailable(_) => Fault::Local,
         }
     }
 }
@@ -162,7 +165,7 @@ impl fmt::Display for Stop {
             Self::NeedsFileName { path } => write!(f, "{path}: is a directory, and standard input needs a file name"),
             Self::Interrupted => f.write_str("interrupted"),
             Self::Misbehaved(what) => write!(f, "protocol broken: {what}"),
-            Self::Failed(what) => write!(f, "{what}"),
+            Self::Failed(what) | Self::Unavailable(what) => write!(f, "{what}"),
             Self::Version { speaks } => write!(f, "speaks only version {speaks} of the copy protocol"),
         }
     }

@@ -62,7 +62,7 @@ mod session;
 pub mod store;
 mod transport;
 
-pub use engine::{pull, pull_into, push, push_fed, push_from, serve, serve_store};
+pub use engine::{Asking, pull, pull_into, push, push_fed, push_from, serve, serve_asked, serve_store};
 pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 pub use haul_units::Cancel;
 pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};

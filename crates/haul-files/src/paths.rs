@@ -9,8 +9,38 @@ use crate::protocol::MAX_NAME;
 /// What the names of stages begin with.
 pub(crate) const STAGE_PREFIX: &str = ".haul-";
 
+/// Which store a path is in, where files of several can be named: one that says nothing is a path of this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// Directories of this machine. One whose name begins like another scheme is written with `./` before it.
+    Local,
+    /// `ram:`, this user's directory in the memory of the machine: [`Local::ram_disk`](crate::Local::ram_disk).
+    Ram,
+    /// `gfarm:`, the Gfarm file system, which is a crate of its own (haul-gfarm).
+    Gfarm,
+}
+
+impl Scheme {
+    /// What a path begins with, and what follows.
+    pub fn split(path: &[u8]) -> (Self, &[u8]) {
+        let mut named = [Self::Ram, Self::Gfarm].into_iter();
+        let found = named.find_map(|scheme| Some((scheme, path.strip_prefix(scheme.prefix().as_bytes())?)));
+        found.unwrap_or((Self::Local, path))
+    }
+
+    /// Its name with the colon; empty for paths of this machine.
+    pub const fn prefix(self) -> &'static str {
+        match self {
+            Self::Local => "",
+            Self::Ram => "ram:",
+            Self::Gfarm => "gfarm:",
+        }
+    }
+}
+
 /// What a source is called at the destination.
 pub(crate) fn base_name(path: &[u8]) -> Vec<u8> {
+    let (_, path) = Scheme::split(path);
     let name = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default();
     if matches!(name, b"." | b"..") { Vec::new() } else { name.to_vec() }
 }
@@ -39,7 +69,19 @@ mod tests {
 
     #[test]
     fn names_as_scp_has_them() {
-        for (path, name) in [("a", "a"), ("/x/a/", "a"), ("a//", "a"), (".", ""), ("x/..", ""), ("/", ""), ("x/.", "")] {
+        for (path, name) in [
+            ("a", "a"),
+            ("/x/a/", "a"),
+            ("a//", "a"),
+            (".", ""),
+            ("x/..", ""),
+            ("/", ""),
+            ("x/.", ""),
+            ("gfarm:/", ""),
+            ("ram:x", "x"),
+            ("gfarm:/d/x/", "x"),
+            ("./ram:", "ram:"),
+        ] {
             assert_eq!(base_name(path.as_bytes()), name.as_bytes(), "{path}");
         }
     }

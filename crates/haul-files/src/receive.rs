@@ -98,6 +98,10 @@ struct Receiver<'a, T: Transport, S: Store> {
     under_way: UnderWay,
     /// Pieces that are remembered until they are read back.
     remembered: AtomicUsize,
+    /// Bytes that there was room for, where no more may be announced.
+    room: Option<u64>,
+    /// Bytes of content that are to come.
+    announced_bytes: AtomicU64,
     waits: Mutex<Waits>,
 }
 
@@ -167,6 +171,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
     if stage.has_earlier() {
         session.observer.event(Event::Resumed);
     }
+    let room = if store.must_fit() { store.space(&place.root).ok().map(|space| space.free.as_u64()) } else { None };
     let (fresh, wants) = (!stage.has_earlier(), options.compares() || stage.has_earlier());
     let receiver = Receiver {
         session,
@@ -178,6 +183,8 @@ pub(crate) fn receive<T: Transport, S: Store>(
         counts: Counts::default(),
         under_way: UnderWay::default(),
         remembered: AtomicUsize::new(0),
+        room,
+        announced_bytes: AtomicU64::new(0),
         waits: Mutex::default(),
     };
     receiver.tell_room();

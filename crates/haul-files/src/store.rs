@@ -56,9 +56,9 @@ use crate::journal::{Made, Record, Source};
 use crate::paths::base_name;
 use crate::protocol::Stamp;
 
-pub use crate::paths::{is_plain_name, is_reserved};
+pub use crate::paths::{Scheme, is_plain_name, is_reserved};
 pub use error::StoreError;
-pub use local::{Local, stage_name};
+pub use local::{Local, stage_name, umask};
 pub use objects::Objects;
 
 /// Up to this many parts or directories are worth a sync each, which leaves other writers alone; with more of them all of the store is synced.
@@ -127,6 +127,11 @@ pub trait Store: Send + Sync {
 
     /// The room where this directory is.
     fn space(&self, dir: &Self::Dir) -> Result<Space, StoreError>;
+
+    /// Whether a copy is refused as soon as what it has announced is more than there is room for, before the room is used up.
+    fn must_fit(&self) -> bool {
+        false
+    }
 
     /// Which servers hold the content of a file; none where this store knows no servers.
     fn locate(&self, _at: At<'_, Self>) -> Result<Option<Vec<Replica>>, StoreError> {

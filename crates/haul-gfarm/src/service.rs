@@ -32,6 +32,8 @@ static THREAD: Mutex<Option<Sender<Call>>> = Mutex::new(None);
 pub(crate) struct Service {
     calls: Sender<Call>,
     cancel: Cancel,
+    /// That of this process when the copy began: the library applies none.
+    umask: u32,
 }
 
 impl Service {
@@ -43,7 +45,7 @@ impl Service {
             None => running.insert(start_thread()?).clone(),
         };
         drop(running);
-        let service = Self { calls, cancel };
+        let service = Self { calls, cancel, umask: haul_files::store::umask() };
         let root = CString::from(c"/");
         let asked = service.ask(move |library| library.stat(&root, false).map(drop).map_err(|error| library.text(error)));
         match asked {
@@ -91,6 +93,11 @@ impl Service {
         Ok(self.call(call)??)
     }
 
+    /// What the umask leaves of the permission bits of something that is made.
+    pub(crate) fn masked(&self, mode: u32) -> u32 {
+        mode & !self.umask
+    }
+
     /// Has the thread do something and does not wait.
     pub(crate) fn send(&self, call: impl FnOnce(&mut Library) + Send + 'static) {
         let _ = self.calls.send(Box::new(call));
@@ -113,7 +120,7 @@ impl Open {
 
     /// Makes a file that is not there yet.
     pub(crate) fn create(service: &Service, path: &[u8], mode: u32) -> Result<Result<Self, GfarmError>, StoreError> {
-        let path = c_string(path)?;
+        let (path, mode) = (c_string(path)?, service.masked(mode));
         let made = service.call(move |library| library.create(&path, mode))?;
         Ok(made.map(|number| Self { service: service.clone(), number }))
     }

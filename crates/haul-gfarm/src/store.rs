@@ -167,7 +167,7 @@ impl Store for Gfarm {
     }
 
     fn make_directory(&self, dir: &GfarmDir, name: &[u8], mode: u32) -> Result<MadeDirectory<GfarmDir>, StoreError> {
-        let path = below(&dir.path, name)?;
+        let (path, mode) = (below(&dir.path, name)?, self.service.masked(mode));
         let (created, stat) = self.run(&path, move |library, path| {
             let created = match library.make_directory(path, mode) {
                 Ok(()) => true,

@@ -1,7 +1,8 @@
 //! What an operand of `haul cp` names: a local path, a path behind ssh, a path behind a daemon, or a standard stream.
 //!
 //! scp's rule decides between local and remote: a `:` before any `/` makes it remote, unless it is the first character. Paths are bytes,
-//! not text: any name that a file system holds can be given.
+//! not text: any name that a file system holds can be given. `gfarm:` and `ram:` are no hosts but stores that this machine reaches; a host of such a name
+//! is written `scp://gfarm/path`, `user@gfarm:path` or `[gfarm]:path`.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -13,12 +14,15 @@ use thiserror::Error;
 /// The port that `haul serve` listens on unless told otherwise.
 pub const DAEMON_PORT: u16 = 7700;
 
+/// What stands before the path in a store that is no directory of this machine and that this machine reaches without another one.
+pub const STORES: [&str; 2] = ["gfarm:", "ram:"];
+
 /// A source or a target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operand {
     /// `-`: standard input as a source, standard output as a target.
     Stdio,
-    /// A path on this machine.
+    /// A path on this machine, or in one of its [`STORES`], with the store before it.
     Local(PathBuf),
     /// A path on a machine that ssh reaches.
     Ssh(SshHost, OsString),
@@ -88,6 +92,9 @@ impl Operand {
                 b"haul" => daemon_address(rest, text),
                 _ => Err(OperandError::UnknownScheme(shown(text))),
             };
+        }
+        if STORES.iter().any(|store| bytes.starts_with(store.as_bytes())) {
+            return Ok(Self::Local(PathBuf::from(text)));
         }
         match host_and_path(bytes) {
             None => Ok(Self::Local(PathBuf::from(text))),
@@ -297,6 +304,20 @@ mod tests {
         }
         assert_eq!(parsed("-"), Ok(Operand::Stdio));
         assert_eq!(parsed(""), Err(OperandError::Empty));
+    }
+
+    #[test]
+    fn stores_are_no_hosts() {
+        for text in ["gfarm:/a/b", "gfarm:", "ram:x", "./gfarm:", "gfarm://host/x"] {
+            let parsed = parsed(text);
+            let store = !text.contains("://");
+            assert_eq!(parsed.is_ok(), store, "{text}: {parsed:?}");
+            assert!(!store || parsed == Ok(Operand::Local(text.into())), "{text}");
+        }
+        for (text, user) in [("me@gfarm:/a", Some("me")), ("[gfarm]:/a", None), ("scp://gfarm//a", None)] {
+            assert_eq!(parsed(text), Ok(ssh(user, "gfarm", None, "/a")), "{text}");
+        }
+        assert_eq!(parsed("host:gfarm:/a"), Ok(ssh(None, "host", None, "gfarm:/a")));
     }
 
     #[test]

@@ -9,6 +9,7 @@
 
 mod clock;
 mod daemon;
+mod gfarm;
 mod lab;
 mod net;
 mod program;
@@ -21,6 +22,7 @@ pub mod tree;
 
 pub use clock::{Stopwatch, eventually, pause};
 pub use daemon::{Daemon, key, own_key};
+pub use gfarm::Gfarm;
 pub use lab::Lab;
 pub use net::Host;
 pub use program::{Finished, Running, example, haul_binary};

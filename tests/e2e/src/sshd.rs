@@ -12,6 +12,14 @@ use crate::net::Host;
 /// Where it listens.
 pub const PORT: u16 = 2222;
 
+/// Below a Gfarm's directory, what its clients need to know.
+pub const GFARM_CONFIG: &str = "etc/gfarm2.conf";
+
+/// Where the Gfarm of the far host is, whether it runs or not: those who log in have this in their environment. In memory, for it syncs what it is given, and a busy disk takes longer for that than Gfarm waits.
+pub fn gfarm_dir(scratch: &Path) -> PathBuf {
+    Path::new("/dev/shm").join(scratch.file_name().unwrap_or_default())
+}
+
 /// The daemon and what a client needs to log in.
 #[derive(Debug)]
 pub struct Sshd {
@@ -69,12 +77,15 @@ fn make_key(path: &Path) {
 }
 
 fn server_config(far: &Host, dir: &Path, path: &str) -> String {
+    let gfarm = gfarm_dir(dir).join(GFARM_CONFIG);
     let dir = dir.display();
     format!(
         "Port {PORT}\nListenAddress {}\nListenAddress {}\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\
          StrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nUseDNS no\n\
-         MaxStartups 100\nSetEnv PATH={path} XDG_CONFIG_HOME={dir}/far-config XDG_STATE_HOME={dir}/far-state RUST_BACKTRACE=1\n",
-        far.address, far.address6
+         MaxStartups 100\nSetEnv PATH={path} XDG_CONFIG_HOME={dir}/far-config XDG_STATE_HOME={dir}/far-state RUST_BACKTRACE=1 GFARM_CONFIG_FILE={gfarm}\n",
+        far.address,
+        far.address6,
+        gfarm = gfarm.display()
     )
 }
 

@@ -19,6 +19,10 @@ use super::{Limit, PortRange, SilenceArgs};
 /// UDP, encrypted, directly between the two machines. `haul://host[:port]/root/path` is a root that a daemon exports (see haul-serve(1)).
 /// Anything else is a local path; one that contains a `:` needs `./` before it. `-` is standard input or standard output.
 ///
+/// `gfarm:/path` is in the Gfarm file system, whose client must be installed (libgfarm.so.1), and `ram:/path` in a directory in the memory of the machine that is this user's
+/// (/dev/shm/haul-UID); what does not fit there is refused before memory is full. Of another host's account they are `host:gfarm:/path` and `host:ram:/path`. A host called gfarm or ram is written
+/// `scp://gfarm/path`.
+///
 /// A remote source may be a pattern: `*`, `?` and `[a-z]` in any part of its path are expanded over there (quote it, or the shell here tries
 /// first). A name that exists as it is spelled wins over its reading as a pattern; a leading dot is matched by a dot only.
 ///
@@ -246,6 +250,7 @@ Examples:
   haul cp -rp --update photos nas:        the same, and what is newer there stays
   tar c dir | haul cp - host:dir.tar      from standard input
   haul cp haul://host/pub/big.tar .       from a daemon
+  haul cp -r host:results gfarm:/home/me  into Gfarm, from another machine
   haul cp --list-interrupted /data        what was interrupted there
 
 Exit status: 0 all copied and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";

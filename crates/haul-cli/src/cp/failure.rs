@@ -65,7 +65,7 @@ fn stop_hint(stop: &Stop, host: &Host, resume: Option<String>) -> Option<String>
         Stop::NeedsFileName { .. } => "add a file name to the target",
         Stop::Destination { why, .. } if *why == Why::from(Errno::NOENT) => "make the directory first",
         Stop::Destination { why, .. } if *why == Why::from(Errno::ACCESS) => "choose a target that you may write to",
-        Stop::Destination { .. } => return None,
+        Stop::Destination { .. } | Stop::Unavailable(_) => return None,
         _ => return resume,
     };
     Some(hint.to_owned())

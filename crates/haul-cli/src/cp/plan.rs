@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use haul_copy::Job;
+use haul_files::store::Scheme;
 use haul_files::{Destination, Options, PullJob, PushJob, SourceSpec};
 use haul_peer::{Host, Operand, OperandError};
 
@@ -97,8 +98,12 @@ impl Plan {
                 Operand::Ssh(host, path) => (Host::Ssh(host), path),
                 Operand::Daemon(host, path) => (Host::Daemon(host), absolute(&path)),
                 local => {
-                    return Err(Failure::new(format!("{local}: source and target are both on this machine"))
-                        .hint("use cp for that; another host is written host:path or haul://host/root/path"));
+                    let failure = Failure::new(format!("{local}: source and target are both on this machine"));
+                    return Err(if is_in_store(&local) || is_in_store(&destination) {
+                        failure.hint("use cp, or Gfarm's gfpcopy; a host called gfarm or ram is written scp://gfarm/path")
+                    } else {
+                        failure.hint("use cp for that; another host is written host:path or haul://host/root/path")
+                    });
                 }
             };
             match parts.iter_mut().find(|(known, _)| *known == host) {
@@ -107,6 +112,7 @@ impl Plan {
             }
         }
         if let (Operand::Local(path), true) = (&destination, parts.len() > 1)
+            && !is_in_store(&destination)
             && !path.is_dir()
         {
             return Err(Failure::new(format!("{}: is not a directory, and several sources need one", path.display()))
@@ -114,6 +120,11 @@ impl Plan {
         }
         Ok(Self::Pull { parts, destination })
     }
+}
+
+/// Whether it is in a store that is no directory of this machine.
+fn is_in_store(operand: &Operand) -> bool {
+    matches!(operand, Operand::Local(path) if Scheme::split(path.as_os_str().as_bytes()).0 != Scheme::Local)
 }
 
 fn source(operand: Operand) -> SourceSpec {
@@ -182,6 +193,8 @@ mod tests {
             ("far:a other:b", "both on other hosts"),
             ("far:a b /tmp", "both on this machine"),
             ("a -", "both on this machine"),
+            ("a gfarm:/b", "both on this machine"),
+            ("gfarm:/a ram:b", "both on this machine"),
             ("- - far:x", "only once"),
             ("one:a two:b /no/such/dir", "is not a directory"),
             ("sftp://far/a b", "only scp:// and haul://"),
@@ -189,6 +202,19 @@ mod tests {
             let failure = plan(line).expect_err(line);
             assert!(failure.message.contains(message), "{line}: {failure}");
             assert!(failure.hint.is_some(), "{line}");
+        }
+    }
+
+    #[test]
+    fn stores_are_of_this_machine_or_of_a_host() {
+        let Ok(Plan::Push { host, sources, destination }) = plan("gfarm:/a far:ram:/b") else { panic!("not a push") };
+        assert_eq!((host.to_string(), destination), ("far".to_owned(), "ram:/b".into()));
+        assert_eq!(sources, [Operand::Local("gfarm:/a".into())]);
+        let Ok(Plan::Pull { parts, destination }) = plan("far:gfarm:/a other:b ram:") else { panic!("not a pull") };
+        assert_eq!((parts.len(), destination), (2, Operand::Local("ram:".into())));
+        // Both crates that know their names know the same ones.
+        for store in haul_peer::STORES {
+            assert_ne!(Scheme::split(store.as_bytes()), (Scheme::Local, store.as_bytes()), "{store}");
         }
     }
 

@@ -10,7 +10,7 @@ use super::commit::Ready;
 use super::stage::{Earlier, holds};
 use super::write::{End, Part, State};
 use super::{Incomplete, Receiver, hand_over};
-use crate::error::{CopyError, Why};
+use crate::error::{CopyError, Stop, Why};
 use crate::journal::Source;
 use crate::note::Note;
 use crate::observe::{Event, Observer};
@@ -60,6 +60,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             let is_file = matches!(entry.kind, Kind::File { .. });
             let is_stream = matches!(entry.kind, Kind::Stream { .. });
             let needs = self.entry(&entry, ready)?;
+            self.fits(&entry, &needs.1)?;
             {
                 let mut files = lock(&self.files);
                 if let (Some(file), _) = &needs {
@@ -77,6 +78,23 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         self.announced.notify_all();
         found.tell(self.session.observer, false);
         if wants.is_empty() { Ok(()) } else { self.answer(wants) }
+    }
+
+    /// Ends a copy that has announced more than there is room for, where the store wants that.
+    fn fits(&self, entry: &Entry, needs: &Needs) -> Result<(), CopyError> {
+        // What is announced a second time has been counted.
+        let (Some(room), Kind::File { size, replaces: None, .. }) = (self.room, &entry.kind) else { return Ok(()) };
+        let needed = match needs {
+            Needs::Nothing => 0,
+            Needs::All => *size,
+            Needs::Ranges(ranges) => ranges.iter().map(|(start, end)| end.saturating_sub(*start)).fold(0, u64::saturating_add),
+        };
+        let before = self.announced_bytes.fetch_add(needed, Ordering::Relaxed);
+        if before.saturating_add(needed) <= room {
+            return Ok(());
+        }
+        let path = self.tree.display(entry.parent, &entry.name.0);
+        Err(CopyError::Stopped(Stop::DestinationFull { path }))
     }
 
     fn answer(&self, wants: Vec<Want>) -> Result<(), CopyError> {

@@ -7,6 +7,7 @@ mod beside;
 mod content;
 mod interrupted;
 mod meta;
+mod ram_disk;
 mod read_back;
 mod resolve;
 mod stage;
@@ -28,12 +29,12 @@ use crate::descriptors::open_at;
 use crate::error::{Stop, Why, WirePath};
 use crate::job::Access;
 use crate::journal::Record;
-use crate::paths::base_name;
+use crate::paths::{Scheme, base_name};
 use crate::session::lock;
 
 pub(crate) use interrupted::MAX_TOPS;
 pub use interrupted::{Interrupted, discard, interrupted};
-pub(crate) use meta::umask;
+pub use meta::umask;
 pub use resolve::Top;
 pub use stage::{Stage, stage_name};
 
@@ -46,6 +47,8 @@ const NUMBERS_AT_WILL: [i64; 3] = [0x6573_5546, 0xff53_4d42, 0xfe53_4d42];
 pub struct Local {
     /// None: this process's own user.
     access: Option<Access>,
+    /// What its paths may begin with.
+    scheme: Scheme,
     /// Exported roots that are open.
     roots: Mutex<HashMap<String, Arc<OwnedFd>>>,
     /// Memory for names, used again.
@@ -64,7 +67,7 @@ impl Local {
     }
 
     fn new(access: Option<Access>) -> Self {
-        Self { access, roots: Mutex::default(), listing: Mutex::default() }
+        Self { access, scheme: Scheme::Local, roots: Mutex::default(), listing: Mutex::default() }
     }
 
     /// Opens something, for what `flags` say.
@@ -88,7 +91,7 @@ impl Store for Local {
 
     /// And on which machine: two machines may copy the same path to the same place.
     fn identify(&self, spelled: &WirePath) -> Vec<u8> {
-        let path = spelled.to_path();
+        let path = if self.scheme == Scheme::Local { spelled.to_path() } else { self.below_root(&spelled.0) };
         let real = path.canonicalize().or_else(|_| std::path::absolute(&path)).unwrap_or(path);
         // The content of a directory is another copy than the directory.
         let name = base_name(&spelled.0);
@@ -178,6 +181,10 @@ impl Store for Local {
             }
             result => result,
         }
+    }
+
+    fn must_fit(&self) -> bool {
+        self.scheme == Scheme::Ram
     }
 
     fn interrupted(&self, dir: &OwnedFd, own: &str) -> Vec<Interrupted> {

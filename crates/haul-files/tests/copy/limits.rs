@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use haul_files::Options;
 use haul_files::block::PieceSum;
 use haul_files::protocol::{FileEnd, Message, ROOT};
+use haul_files::{CopyError, Local, Options, Stop};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::fixture::*;
 use crate::hostile::{file, piece, pusher};
+use crate::stores::push_between;
 
 /// Runs a test of this file in a process of its own that may have `limit` descriptors.
 fn limited(test: &str, limit: u64, from: &Path, to: &Path) {
@@ -100,4 +101,26 @@ fn more_files_under_way_than_descriptors() {
     limited("limits::many_under_way", 64, &p.from, &p.to);
     assert_eq!(fs::read_dir(&p.to).unwrap().count(), 500);
     assert_eq!(fs::read(p.to.join("499")).unwrap(), b"ab");
+}
+
+/// The memory of a machine is no place for what does not fit: that is known before any of it is written, here of a hole that is larger than any memory.
+#[test]
+fn a_ram_disk_refuses_what_does_not_fit() {
+    let p = places();
+    let ram = Local::ram_disk().unwrap();
+    let place = format!("ram:/test-{}", std::process::id());
+    let small = p.from.join("small");
+    write(&small, noise(3000, 1));
+    fs::File::create(p.from.join("huge")).unwrap().set_len(8 << 40).unwrap();
+    let destination = Path::new(&place);
+    push_between(&Local::own(), &small, &ram, destination, Options::default()).clean();
+    let refused = push_between(&Local::own(), &p.from.join("huge"), &ram, destination, Options::default());
+    assert!(matches!(refused.server, Err(CopyError::Stopped(Stop::DestinationFull { .. }))), "{:?}", refused.server);
+    assert!(matches!(refused.client, Err(CopyError::Refused(Stop::DestinationFull { .. }))), "{:?}", refused.client);
+    // The old file is still there, and comes back by the same name.
+    let back = p.to.join("back");
+    push_between(&ram, destination, &Local::own(), &back, Options::default()).clean();
+    assert_eq!(fs::read(&back).unwrap(), noise(3000, 1));
+    let uid = rustix::process::geteuid().as_raw();
+    fs::remove_file(format!("/dev/shm/haul-{uid}/test-{}", std::process::id())).unwrap();
 }

@@ -61,7 +61,7 @@ pub(super) fn owner(uid: u32, gid: u32) -> (Option<Uid>, Option<Gid>) {
 }
 
 /// The mask of this process, read without changing it where /proc is there.
-pub(crate) fn umask() -> u32 {
+pub fn umask() -> u32 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|value| u32::from_str_radix(value.trim(), 8).ok()).unwrap_or_else(|| {

@@ -53,7 +53,7 @@ impl Local {
     /// A source of this process's own user, or one that a client names.
     pub(super) fn named_source(&self, spelled: &WirePath) -> Result<Top, Stop> {
         let Some(access) = &self.access else { return Ok(Top(Opener::Free(spelled.to_path()))) };
-        Ok(Top(match lead(access, spelled)? {
+        Ok(Top(match self.lead(access, spelled)? {
             Lead::Anywhere(path) => Opener::Free(path),
             Lead::Below(export, rest) => match beneath_path(rest) {
                 Ok(path) => Opener::Beneath { root: self.root(export)?, path },
@@ -65,7 +65,7 @@ impl Local {
     /// A destination of this process's own user, or one that a client names.
     pub(super) fn named_destination(&self, spelled: &WirePath, many: bool) -> Result<Place, Stop> {
         let Some(access) = &self.access else { return free_destination(&spelled.to_path(), spelled.clone(), many) };
-        match lead(access, spelled)? {
+        match self.lead(access, spelled)? {
             Lead::Anywhere(path) => free_destination(&path, spelled.clone(), many),
             Lead::Below(export, rest) => {
                 if !export.writable {
@@ -73,6 +73,18 @@ impl Local {
                 }
                 let place = beneath_destination(&open_root(export)?, rest, spelled, many)?;
                 Ok(Place { ownership: export.ownership, ..place })
+            }
+        }
+    }
+
+    fn lead<'a, 'p>(&self, access: &'a Access, spelled: &'p WirePath) -> Result<Lead<'a, 'p>, Stop> {
+        match access {
+            Access::Account { home } => Ok(Lead::Anywhere(at_home(home, spelled))),
+            Access::Exports(exports) => exported(exports, spelled).map(|(export, rest)| Lead::Below(export, rest)),
+            Access::Root(export) => {
+                let path = spelled.0.strip_prefix(self.scheme.prefix().as_bytes()).unwrap_or(&spelled.0);
+                let below_home = if path == b"~" { Some(&b""[..]) } else { path.strip_prefix(b"~/") };
+                Ok(Lead::Below(export, below_home.unwrap_or(path)))
             }
         }
     }
@@ -167,18 +179,6 @@ enum Lead<'a, 'p> {
     Anywhere(PathBuf),
     /// Into a root, and no further than this path below it.
     Below(&'a Export, &'p [u8]),
-}
-
-fn lead<'a, 'p>(access: &'a Access, spelled: &'p WirePath) -> Result<Lead<'a, 'p>, Stop> {
-    match access {
-        Access::Account { home } => Ok(Lead::Anywhere(at_home(home, spelled))),
-        Access::Exports(exports) => exported(exports, spelled).map(|(export, rest)| Lead::Below(export, rest)),
-        Access::Root(export) => {
-            let path = spelled.0.as_slice();
-            let below_home = if path == b"~" { Some(&b""[..]) } else { path.strip_prefix(b"~/") };
-            Ok(Lead::Below(export, below_home.unwrap_or(path)))
-        }
-    }
 }
 
 /// A path of an account: `~/` and relative ones start at its home.

@@ -1,0 +1,157 @@
+//! Which store a path is in, on either side of a copy.
+//!
+//! `gfarm:/path` is in Gfarm, `ram:/path` in this user's directory in the memory of the machine, everything else in its directories: a file whose name begins so is written `./gfarm:`. Who logged in to
+//! an account may name stores there; a client of exports or of one root has only these.
+
+use std::path::Path;
+
+use haul_files::store::{Place, Scheme, Space};
+use haul_files::{
+    Access, CopyError, Destination, Link, Local, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, Transport, WirePath,
+};
+use haul_gfarm::{Gfarm, OpenError};
+use haul_peer::chain;
+use haul_units::{Bytes, Cancel, PeerText};
+
+/// Sends files of the store that the sources name.
+pub(crate) fn push<T: Transport>(
+    link: Link<T>,
+    job: &PushJob,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
+    let sources = job.sources.iter().filter_map(|source| match source {
+        SourceSpec::Path(path) => Some(path.as_path().into()),
+        SourceSpec::Stdin(_) => None,
+    });
+    match one_scheme(&sources.collect::<Vec<_>>())? {
+        Scheme::Local => haul_files::push(link, job, observer, cancel),
+        Scheme::Ram => haul_files::push_from(link, &Local::ram_disk().map_err(CopyError::Stopped)?, job, observer, cancel),
+        Scheme::Gfarm => haul_files::push_from(link, &gfarm(cancel)?, job, observer, cancel),
+    }
+}
+
+/// Fetches files into the store that the destination names.
+pub(crate) fn pull<T: Transport>(
+    link: Link<T>,
+    job: &PullJob,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
+    let scheme = match &job.destination {
+        Destination::Path(path) => one_scheme(&[path.as_path().into()])?,
+        Destination::Stdout(_) => Scheme::Local,
+    };
+    match scheme {
+        Scheme::Local => haul_files::pull(link, job, observer, cancel),
+        Scheme::Ram => haul_files::pull_into(link, &Local::ram_disk().map_err(CopyError::Stopped)?, job, observer, cancel),
+        Scheme::Gfarm => haul_files::pull_into(link, &gfarm(cancel)?, job, observer, cancel),
+    }
+}
+
+/// Answers a client's request, in the store that it names, if it may.
+pub(crate) fn serve<T: Transport>(
+    link: Link<T>,
+    access: &Access,
+    observer: &dyn Observer,
+    cancel: &Cancel,
+) -> Result<Report, CopyError> {
+    haul_files::serve_asked(link, observer, cancel, |asking| {
+        let scheme = match access {
+            Access::Account { .. } => one_scheme(asking.paths())?,
+            Access::Exports(_) | Access::Root(_) => Scheme::Local,
+        };
+        match scheme {
+            Scheme::Local => asking.serve(&Local::of(access.clone())),
+            Scheme::Ram => asking.serve(&Local::ram_disk().map_err(CopyError::Stopped)?),
+            Scheme::Gfarm => asking.serve(&gfarm(cancel)?),
+        }
+    })
+}
+
+/// The room at a path of this machine, `ram:` or `gfarm:`; where nothing has the path yet, the room in the directory that it would be made in.
+pub fn space(path: &Path, cancel: &Cancel) -> Result<Space, CopyError> {
+    let spelled = WirePath::from(path);
+    match Scheme::split(&spelled.0).0 {
+        Scheme::Local => space_in(&Local::own(), &spelled),
+        Scheme::Ram => space_in(&Local::ram_disk().map_err(CopyError::Stopped)?, &spelled),
+        Scheme::Gfarm => space_in(&gfarm(cancel)?, &spelled),
+    }
+}
+
+/// Of several places the one with most room, and what that is, if it has as much as is needed. One that cannot be asked has none.
+pub fn roomiest<'a>(places: impl IntoIterator<Item = &'a Path>, needed: Bytes, cancel: &Cancel) -> Option<(&'a Path, Space)> {
+    let asked = places.into_iter().filter_map(|place| match space(place, cancel) {
+        Ok(space) => Some((place, space)),
+        Err(error) => {
+            tracing::info!(place = %place.display(), error = %chain(&error), "not asked for its room");
+            None
+        }
+    });
+    // Of places alike the first, for the order is a preference.
+    let best = asked.reduce(|best, next| if next.1.free > best.1.free { next } else { best });
+    best.filter(|(_, space)| space.free >= needed)
+}
+
+fn space_in<S: Store>(store: &S, spelled: &WirePath) -> Result<Space, CopyError> {
+    let Place { root, .. } = store.destination(spelled, false).map_err(CopyError::Stopped)?;
+    let fail = |error: haul_files::StoreError| CopyError::Stopped(Stop::Destination { path: spelled.clone(), why: error.into() });
+    store.space(&root).map_err(fail)
+}
+
+/// The store that all of these paths are in.
+fn one_scheme(paths: &[WirePath]) -> Result<Scheme, CopyError> {
+    let mut schemes = paths.iter().map(|path| Scheme::split(&path.0).0);
+    let first = schemes.next().unwrap_or(Scheme::Local);
+    if schemes.all(|scheme| scheme == first) {
+        Ok(first)
+    } else {
+        Err(unavailable("the sources of one copy must be in one store"))
+    }
+}
+
+fn gfarm(cancel: &Cancel) -> Result<Gfarm, CopyError> {
+    Gfarm::open(cancel).map_err(|error| match error {
+        OpenError::Cancelled => CopyError::Cancelled,
+        error => unavailable(&chain(&error)),
+    })
+}
+
+fn unavailable(why: &str) -> CopyError {
+    CopyError::Stopped(Stop::Unavailable(PeerText::from(why)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_copy_is_of_one_store() {
+        let paths = |spelled: &[&str]| spelled.iter().map(|path| WirePath((*path).into())).collect::<Vec<_>>();
+        for (spelled, scheme) in [
+            (&["a", "/gfarm:/b", "./ram:"][..], Scheme::Local),
+            (&["gfarm:/a", "gfarm:b"], Scheme::Gfarm),
+            (&["ram:/a"], Scheme::Ram),
+            (&[], Scheme::Local),
+        ] {
+            assert_eq!(one_scheme(&paths(spelled)).expect("one store"), scheme, "{spelled:?}");
+        }
+        for spelled in [["gfarm:/a", "b"], ["ram:a", "gfarm:a"]] {
+            assert!(one_scheme(&paths(&spelled)).is_err(), "{spelled:?}");
+        }
+    }
+
+    #[test]
+    fn the_place_with_most_room_is_taken() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (here, new, nowhere) = (dir.path().to_owned(), dir.path().join("new"), dir.path().join("no/such"));
+        let cancel = Cancel::new();
+        let free = space(&here, &cancel).expect("room").free;
+        assert!(free > Bytes::ZERO);
+        // The first of two on one disk; one that cannot be asked is left out.
+        let found = roomiest([&*nowhere, &new, &here], Bytes(1), &cancel);
+        assert_eq!(found.map(|(place, _)| place), Some(&*new));
+        assert_eq!(roomiest([&*here], Bytes(u64::MAX), &cancel), None);
+        assert_eq!(roomiest([&*nowhere], Bytes::ZERO, &cancel), None);
+    }
+}

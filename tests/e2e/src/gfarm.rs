@@ -1,0 +1,97 @@
+//! A real Gfarm on a host, by `scripts/gfarm.sh`: a metadata server and three storage servers on the host's loopback addresses, with all they have in memory.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::lab::Lab;
+use crate::net::{Host, is_orphan};
+use crate::sshd::{GFARM_CONFIG, gfarm_dir};
+
+/// The same in every namespace, but different for the two hosts: the servers have sockets in /tmp, which all share.
+const NEAR_PORT: u16 = 20601;
+const FAR_PORT: u16 = 20701;
+
+/// The servers; they end with this value.
+pub struct Gfarm<'a> {
+    host: &'a Host,
+    dir: PathBuf,
+}
+
+impl<'a> Gfarm<'a> {
+    /// Starts it on the host that one logs in to; nothing where Gfarm is not installed: then the test says so and ends.
+    pub fn on_far(lab: &'a Lab) -> Option<Self> {
+        Self::start(&lab.far, gfarm_dir(lab.scratch()), FAR_PORT)
+    }
+
+    /// The same on the host where the copies begin.
+    pub fn on_near(lab: &'a Lab) -> Option<Self> {
+        Self::start(&lab.near, gfarm_dir(lab.scratch()).with_extension("near"), NEAR_PORT)
+    }
+
+    fn start(host: &'a Host, dir: PathBuf, port: u16) -> Option<Self> {
+        let found = Command::new("sh").args(["-c", "PATH=$PATH:/usr/sbin command -v gfmd gfsd gfkey"]).output();
+        if !found.is_ok_and(|found| found.status.success()) {
+            let missing = "Gfarm is not installed (make setup)";
+            assert!(std::env::var_os("CI").is_none(), "end-to-end tests are required in CI, but {missing}");
+            let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: {missing}", std::thread::current().name().unwrap_or("test"));
+            return None;
+        }
+        sweep(dir.parent().unwrap_or(&dir));
+        let gfarm = Self { host, dir };
+        gfarm.script("up", &[&port.to_string()]);
+        Some(gfarm)
+    }
+
+    /// What `GFARM_CONFIG_FILE` must say.
+    pub fn config(&self) -> PathBuf {
+        self.dir.join(GFARM_CONFIG)
+    }
+
+    /// Kills the storage server 127.0.0.`n` with all that it does.
+    pub fn kill(&self, n: u8) {
+        self.script("kill", &[&n.to_string()]);
+    }
+
+    /// Starts it again.
+    pub fn restart(&self, n: u8) {
+        self.script("start", &[&n.to_string()]);
+    }
+
+    /// Runs one of Gfarm's own programs, and gives what it printed.
+    #[track_caller]
+    pub fn program(&self, name: &str, arguments: &[&str]) -> String {
+        let output = self.host.command(name).args(arguments).env("GFARM_CONFIG_FILE", self.config()).output();
+        printed(name, &output.expect("starting a program of Gfarm"))
+    }
+
+    #[track_caller]
+    fn script(&self, verb: &str, more: &[&str]) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/gfarm.sh");
+        let output = self.host.command(script).arg(verb).arg(&self.dir).args(more).output();
+        printed(verb, &output.expect("starting scripts/gfarm.sh"));
+    }
+}
+
+impl Drop for Gfarm<'_> {
+    fn drop(&mut self) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/gfarm.sh");
+        let _ = self.host.command(script).arg("down").arg(&self.dir).output();
+        let _ = fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// Removes what tests that were killed have left; their servers went with their hosts' names, or do no harm.
+fn sweep(memory: &Path) {
+    let entries = fs::read_dir(memory).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| is_orphan(&entry.file_name().to_string_lossy())) {
+        let _ = fs::remove_dir_all(entry.path());
+    }
+}
+
+#[track_caller]
+fn printed(what: &str, output: &Output) -> String {
+    assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
