@@ -19,6 +19,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("haul-cli", "*", "its libraries are moving out of it"),
     ("haul-files", "*", "its store is being taken out of it"),
     ("haul-bench", "*", "has just been taken out of haul-lab"),
+    ("haul-plot", "*", "has just been taken out of haul-bench"),
     ("quinn-bulk", "*", "a program of three files that measures another transport"),
 ];
 

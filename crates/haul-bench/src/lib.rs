@@ -21,4 +21,4 @@
 
 pub mod bench;
 pub mod experiment;
-pub mod plot;
+pub use haul_plot as plot;
