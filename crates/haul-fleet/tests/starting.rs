@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use haul::{ClientConfig, Endpoint, Fingerprint, Identity, PeerTrust};
 use haul_copy::{ClientSession, Job};
 use haul_files::{Access, Destination, Options, PullJob, Silent};
 use haul_fleet::{AbsentError, Fleet, HostSpec, Invitation, Launcher, Member, StartError, StartSpec, Summons, Way, start};
@@ -70,6 +71,11 @@ fn member(invitation: &Invitation, out: impl Write + Send + 'static) -> JoinHand
     thread::spawn(move || invitation.serve(&Stage::access(), None, &mut out, &Cancel::new()))
 }
 
+/// What a member says when it is there.
+fn here(member: &str, key: Fingerprint) -> String {
+    format!("\nHAUL-FLEET/1 {{\"here\":{{\"member\":\"{member}\",\"key\":\"{key}\",\"version\":\"1\",\"host\":\"h\"}}}}\n")
+}
+
 fn started(spec: StartSpec) -> JoinHandle<Result<Fleet, StartError>> {
     thread::spawn(move || {
         let nobody: Arc<dyn Tell> = Arc::new(Nobody);
@@ -128,17 +134,18 @@ fn who_has_only_read_an_invitation_is_turned_away() {
 fn the_first_line_of_a_name_counts_and_unknown_names_are_nobody() {
     let stage = Stage::new();
     let start = started(stage.spec("a,b", 4));
-    let (invitations, channel) = stage.launched();
-    let a = member(&invitations[0], channel.try_clone().expect("a handle"));
-    // Until its line has been read there is nobody to say it again.
-    thread::park_timeout(Duration::from_millis(300));
+    let (invitations, mut channel) = stage.launched();
+    // The first one for `a` has a key of its own, and does not call; whoever says the name after it is nobody.
+    channel.write_all(here("a", Identity::generate().public_key().fingerprint()).as_bytes()).expect("written");
     let again = member(&invitations[0], channel.try_clone().expect("a handle"));
     let other = Invitation { member: Some("z".into()), ..invitations[0].clone() };
     let unknown = member(&other, channel.try_clone().expect("a handle"));
+    let b = member(&invitations[1], channel.try_clone().expect("a handle"));
     let fleet = start.join().expect("no panic").expect("started");
-    assert_eq!(names(&fleet), ["a"]);
+    assert_eq!(names(&fleet), ["b"]);
+    assert!(matches!(fleet.absent[0].why, AbsentError::NoCall { .. }), "{:?}", fleet.absent);
     fetch(&fleet.members[0], &stage.path("data/file"), &stage.path("got"));
-    assert!(a.join().expect("no panic"));
+    assert!(b.join().expect("no panic"));
     assert!(!again.join().expect("no panic") && !unknown.join().expect("no panic"));
 }
 
@@ -199,12 +206,22 @@ fn members_can_listen_instead() {
 fn nobody_is_let_in_once_the_start_is_over() {
     let stage = Stage::new();
     let start = started(stage.spec("a,b", 2));
-    let (invitations, channel) = stage.launched();
+    let (invitations, mut channel) = stage.launched();
     let a = member(&invitations[0], channel.try_clone().expect("a handle"));
+    // It says in time that it is there, and calls when nobody waits for it any more.
+    let identity = Identity::generate();
+    channel.write_all(here("b", identity.public_key().fingerprint()).as_bytes()).expect("written");
     let fleet = start.join().expect("no panic").expect("started");
     assert_eq!(names(&fleet), ["a"]);
-    let late = member(&invitations[1], io::sink());
-    assert!(!late.join().expect("no panic"), "the client listens, and knows nobody new");
+    assert!(matches!(fleet.absent[0].why, AbsentError::NoCall { .. }), "{:?}", fleet.absent);
+    let client = invitations[1].hello.client.parse().expect("a fingerprint");
+    let protocols = vec![b"haul-fleet/1".to_vec()];
+    let config = ClientConfig { identity: Some(identity), protocols, ..ClientConfig::new(PeerTrust::Pinned(vec![client])) };
+    let endpoint = Endpoint::bind("127.0.0.1:0".parse().expect("an address")).expect("a socket");
+    match endpoint.connect(invitations[1].call[0], config) {
+        Ok(connection) => assert!(connection.closed().is_key_refused(), "{:?}", connection.end()),
+        Err(error) => assert!(error.is_key_refused(), "{error}"),
+    }
     fetch(&fleet.members[0], &stage.path("data/file"), &stage.path("got"));
     assert!(a.join().expect("no panic"));
 }

@@ -40,8 +40,8 @@ impl Memory {
         Self::Shared(Bytes((machine.totalram as u64).saturating_mul(machine.mem_unit.into()) / part.max(1)))
     }
 
-    /// The window of each of so many clients; none if that is too little for any use.
-    fn window(self, clients: usize) -> Option<Bytes> {
+    /// The window of each of so many connections; none if that is too little for any use.
+    pub fn window(self, clients: usize) -> Option<Bytes> {
         match self {
             Self::Each(window) => Some(window),
             Self::Shared(budget) => {

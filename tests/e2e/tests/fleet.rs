@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use e2e::{Finished, Host, Random, Running, Sites, eventually, example, haul_binary, pause, tree};
+use e2e::{Daemon, Finished, Host, Lab, Random, Running, Sites, eventually, example, haul_binary, pause, tree};
 use haul_lab::LinkOptions;
 use haul_units::BitRate;
 use rustix::process::{Signal, kill_process};
@@ -236,6 +236,25 @@ fn who_sees_the_processes_of_a_node_cannot_be_a_member() {
     assert_eq!(output.matches("\"fetched\"").count(), 2, "{output}");
     let thief = thief.wait(PATIENCE);
     assert_eq!(thief.code, Some(2), "{thief}");
+}
+
+#[test]
+fn daemons_are_members_as_they_are() {
+    let Some(lab) = Lab::open() else { return };
+    let (root, got) = (lab.place("root"), lab.place("got"));
+    tree::write_random(&root.join("file"), 1 << 20, &mut Random::seeded(72));
+    let daemon = Daemon::start(&lab, &root);
+    let mut command = lab.near.command(example("start_fleet"));
+    let config = lab.scratch().join(format!("config-{}", lab.near.namespace));
+    // Nobody listens at the second one.
+    let hosts = format!("{},haul://{}:7701", lab.far.address, lab.near.address);
+    command.args(["daemon", &hosts]).env("XDG_CONFIG_HOME", &config).env("XDG_STATE_HOME", &config);
+    command.args(["from=/data/file".to_owned(), format!("to={}", got.display())]);
+    let finished = Running::start(command).wait(PATIENCE).expect(0);
+    assert_eq!(named(&finished, "fetched"), [lab.far.address.clone()], "{finished}");
+    assert!(why(&finished, &lab.near.address).contains("no answer over UDP"), "{finished}");
+    assert_eq!(tree::hash(&root.join("file")), tree::hash(&got.join(&lab.far.address)));
+    drop(daemon);
 }
 
 /// Whether a program is there; if not the test says so, and fails in CI.

@@ -145,13 +145,11 @@ fn spec(hosts: &HostsArgs, job: &JobArgs) -> Result<StartSpec, Failure> {
 }
 
 fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
-    let mut list = Vec::new();
-    for text in &hosts.hosts {
-        list.extend(HostSpec::list(&text.to_string_lossy())?);
-    }
-    if hosts.hosts.is_empty() {
-        list = HostSpec::allocated(|name| env::var_os(name))?.unwrap_or_default();
-    }
+    let list = if hosts.hosts.is_empty() {
+        HostSpec::allocated(|name| env::var_os(name))?.unwrap_or_default()
+    } else {
+        HostSpec::lists(hosts.hosts.iter().map(|text| text.to_string_lossy()))?
+    };
     Ok(StartSpec {
         way: hosts.start,
         timeout: hosts.timeout(),

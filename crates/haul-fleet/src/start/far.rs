@@ -24,6 +24,8 @@ use crate::clock;
 const AGAIN: Duration = Duration::from_millis(100);
 /// Between two calls at most.
 const AGAIN_AT_MOST: Duration = Duration::from_secs(2);
+/// Addresses of the client that are tried.
+const MOST: usize = 16;
 /// How long a member that was started apart may take to say a word.
 const FIRST_WORD: Duration = Duration::from_secs(10);
 
@@ -106,7 +108,7 @@ impl Invitation {
         let deadline = clock::now() + Duration::from_secs(self.patience_s.into());
         let mut pause = AGAIN;
         while clock::now() < deadline && !cancel.is_cancelled() {
-            match race(&self.call, self.data, config, cancel) {
+            match race(self.call.get(..MOST).unwrap_or(&self.call), self.data, config, cancel) {
                 Ok((connection, _)) => {
                     if let Some(served) = self.serve_over(connection, access, cancel) {
                         return served;

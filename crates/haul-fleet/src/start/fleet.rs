@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::thread;
 
-use haul_peer::Tell;
-use haul_units::Cancel;
+use haul_peer::{GuestMemory, Tell};
+use haul_units::{Bytes, Cancel};
 
 use super::direct;
 use super::error::{AbsentError, StartError};
@@ -18,6 +18,10 @@ use crate::member::Member;
 
 /// Hosts that are tried as the representative: several that are gone are more likely one fault of the way to all of them.
 const REPRESENTATIVES: usize = 3;
+/// The part of this machine's memory for what members have sent and nobody has written yet: one half, as a daemon gives its clients.
+const PART_OF_MEMORY: u64 = 2;
+/// What each member gets where that is less than anything can work with: two blocks of the usual size.
+const LEAST: Bytes = Bytes::mib(2);
 
 /// What came of it.
 #[derive(Debug, Default)]
@@ -63,7 +67,9 @@ pub fn start(spec: &StartSpec, tell: &Arc<dyn Tell>, cancel: &Cancel) -> Result<
     }
     let silent = || Err(AbsentError::Silent { waited: spec.timeout });
     let outcomes = spec.hosts.iter().map(|host| outcomes.remove(&host.name).unwrap_or_else(silent)).collect();
-    Ok(Fleet::of(&spec.hosts, outcomes))
+    let fleet = Fleet::of(&spec.hosts, outcomes);
+    fleet.share_memory(spec.transport.memory);
+    Ok(fleet)
 }
 
 /// Starts hosts by a starter. Where the representative itself is not there, the next host takes its place.
@@ -102,6 +108,12 @@ impl Fleet {
             }
         }
         fleet
+    }
+
+    /// All members together may fill no more than a part of this machine's memory, however many they are; each has no more than `most`.
+    fn share_memory(&self, most: Bytes) {
+        let each = GuestMemory::part_of_machine(PART_OF_MEMORY).window(self.members.len()).unwrap_or(LEAST);
+        self.members.iter().for_each(|member| member.connection.set_memory(each.min(most)));
     }
 
     /// Lets all members end.

@@ -46,38 +46,25 @@ pub struct HostSpec {
 impl HostSpec {
     /// Hosts with commas between them, or `@FILE`.
     pub fn list(text: &str) -> Result<Vec<Self>, HostsError> {
-        if let Some(file) = text.strip_prefix('@') {
-            return Self::file(Path::new(file));
-        }
+        Self::lists([text])
+    }
+
+    /// Several such lists as one, in which a host counts once.
+    pub fn lists(texts: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Vec<Self>, HostsError> {
         let mut list = List::default();
-        for item in ranges::items(text) {
-            list.add(item, &[])?;
+        for text in texts {
+            match text.as_ref().strip_prefix('@') {
+                Some(file) => list.add_file(Path::new(file))?,
+                None => ranges::items(text.as_ref()).try_for_each(|item| list.add(item, &[]))?,
+            }
         }
         list.done()
     }
 
     /// A file with an item a line and `key=value` behind it; `#` begins a comment.
     pub fn file(path: &Path) -> Result<Vec<Self>, HostsError> {
-        let io = |source| HostsError::Io { path: path.to_owned(), source };
-        let mut text = String::new();
-        File::open(path).and_then(|file| file.take(MAX_LIST + 1).read_to_string(&mut text)).map_err(io)?;
-        if text.len() as u64 > MAX_LIST {
-            return Err(HostsError::TooLong { path: path.to_owned() });
-        }
         let mut list = List::default();
-        for (number, line) in text.lines().enumerate() {
-            let in_line = |source| HostsError::Line { path: path.to_owned(), line: number + 1, source: Box::new(source) };
-            let line = line.split_once(" #").map_or(line, |(before, _)| before).trim();
-            if line.is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let mut words = line.split_whitespace();
-            let items = words.next().unwrap_or_default();
-            let rest: Vec<&str> = words.collect();
-            for item in ranges::items(items) {
-                list.add(item, &rest).map_err(in_line)?;
-            }
-        }
+        list.add_file(path)?;
         list.done()
     }
 
@@ -174,6 +161,29 @@ impl List {
             let mut host = HostSpec::item(&text)?;
             words.iter().try_for_each(|word| host.set(word))?;
             self.keep(host)?;
+        }
+        Ok(())
+    }
+
+    fn add_file(&mut self, path: &Path) -> Result<(), HostsError> {
+        let io = |source| HostsError::Io { path: path.to_owned(), source };
+        let mut text = String::new();
+        File::open(path).and_then(|file| file.take(MAX_LIST + 1).read_to_string(&mut text)).map_err(io)?;
+        if text.len() as u64 > MAX_LIST {
+            return Err(HostsError::TooLong { path: path.to_owned() });
+        }
+        for (number, line) in text.lines().enumerate() {
+            let in_line = |source| HostsError::Line { path: path.to_owned(), line: number + 1, source: Box::new(source) };
+            let line = line.split_once(" #").map_or(line, |(before, _)| before).trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let mut words = line.split_whitespace();
+            let items = words.next().unwrap_or_default();
+            let rest: Vec<&str> = words.collect();
+            for item in ranges::items(items) {
+                self.add(item, &rest).map_err(in_line)?;
+            }
         }
         Ok(())
     }

@@ -68,6 +68,16 @@ fn hosts_of_one_name_are_told_apart() {
 }
 
 #[test]
+fn several_lists_are_one() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("hosts");
+    std::fs::write(&file, "n2\nn3\n").expect("written");
+    let hosts = HostSpec::lists(["n[1-2]", "n1,x", &format!("@{}", file.display())]).expect("hosts");
+    assert_eq!(hosts.iter().map(|host| &*host.name).collect::<Vec<_>>(), ["n1", "n2", "x", "n3"]);
+    assert!(matches!(HostSpec::lists(["a[1-4096]", "b"]), Err(HostsError::TooMany)));
+}
+
+#[test]
 fn a_file_says_more_about_its_hosts() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("hosts");
