@@ -13,18 +13,18 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use crate::block::{self, Piece};
 use crate::engine::{check_hello, far_source, introduce, job_id};
 use crate::error::{CopyError, FileProblem, WirePath};
 use crate::job::Options;
-use crate::note::Note;
+use crate::note::{MAX_NOTES, Note};
 use crate::observe::{Report, Silent};
 use crate::paths::is_plain_name;
 use crate::pattern::is_pattern;
-use crate::protocol::{Entry, Finished, Kind, MAX_TARGET, Message, ORDERS, Order, OrderEnd, ROOT, Request, What};
+use crate::protocol::{Entry, Finished, Kind, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOT, Request, What};
 use crate::receive::Expected;
 use crate::session::{Incoming, POLL, Session, lock, run};
 use crate::transport::{BlockRx, Link, Transport};
@@ -123,18 +123,29 @@ pub fn order<T: Transport>(
             return Err(CopyError::PeerMisbehaved("no word on the patterns"));
         }
         let (wishes, enough) = (Mutex::new(wishes), AtomicBool::new(false));
+        let came = Came::default();
         std::thread::scope(|scope| {
             scope.spawn(|| session.guard(|| tell(session, &lock(&wishes), &enough)));
-            scope.spawn(|| session.guard(|| take(session, customer, job.options)));
+            scope.spawn(|| session.guard(|| take(session, customer, job.options, &came)));
             session.guard(|| listen(incoming, customer, &mut Admission::new(expected), &enough));
         });
         session.check()?;
-        session.send(&Message::Finished(Finished::default()))?;
+        // For the server's own books.
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let progress = Progress { files: count(&came.files), bytes: count(&came.bytes), ..Progress::default() };
+        session.send(&Message::Finished(Finished { progress, ..Finished::default() }))?;
         // Until it has heard that, the connection must not be closed; what it says then is only a farewell.
         let _ = incoming.next();
         Ok(Report::default())
     })
     .map(drop)
+}
+
+/// What has come: files of one piece, and all content.
+#[derive(Default)]
+struct Came {
+    files: AtomicU64,
+    bytes: AtomicU64,
 }
 
 /// Says what is wished.
@@ -159,6 +170,7 @@ fn take<T: Transport>(
     session: &Session<'_, T>,
     customer: &impl Customer<<T::Rx as BlockRx>::Block>,
     options: Options,
+    came: &Came,
 ) -> Result<(), CopyError> {
     let rx = session.transport.accept_blocks().map_err(CopyError::Connection)?;
     let verify = options.verify.hashes() && !T::Rx::CHECKED;
@@ -172,6 +184,8 @@ fn take<T: Transport>(
             if verify && block::hash(content, true) != piece.hash {
                 damaged.push(piece);
             } else {
+                came.files.fetch_add(u64::from(piece.whole), Ordering::Relaxed);
+                came.bytes.fetch_add(u64::from(piece.length), Ordering::Relaxed);
                 pieces.push((piece, at..end));
             }
             at = end;
@@ -187,6 +201,7 @@ fn listen<B>(
     admission: &mut Admission,
     enough: &AtomicBool,
 ) -> Result<(), CopyError> {
+    let mut notes = 0;
     loop {
         match incoming.next()? {
             Message::Entries(entries) => {
@@ -197,7 +212,12 @@ fn listen<B>(
             }
             Message::ScanDone => customer.listed()?,
             Message::Problem(problem) => customer.problem(problem)?,
-            Message::Note(note) => customer.note(note.bounded())?,
+            Message::Note(note) => {
+                if notes < MAX_NOTES {
+                    notes += 1;
+                    customer.note(note.bounded())?;
+                }
+            }
             Message::OrderEnds(ends) => customer.ended(ends)?,
             Message::AllSent(_) if enough.load(Ordering::SeqCst) => return Ok(()),
             _ => return Err(CopyError::PeerMisbehaved("a message that no sender of orders sends")),

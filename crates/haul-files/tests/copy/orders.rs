@@ -160,8 +160,10 @@ fn whole_small_files_share_blocks_and_every_name_is_a_file() {
         assert_eq!(orders.len(), 301);
         send(wishes, &orders);
     };
-    let (client, _, got) = buy(&p.from, plan, enough_after(301));
+    let (client, server, got) = buy(&p.from, plan, enough_after(301));
     client.unwrap();
+    let served = server.unwrap();
+    assert_eq!((served.files, served.bytes.as_u64()), (301, got.pieces.iter().map(|(_, content)| content.len() as u64).sum()));
     assert!(got.pieces.len() == 301 && got.pieces.iter().all(|(piece, _)| piece.whole));
     assert!(got.blocks <= 2, "{} blocks", got.blocks);
     let names = names(&got.entries);

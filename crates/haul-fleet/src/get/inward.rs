@@ -180,3 +180,48 @@ impl BlockTx for Nowhere {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(offset: u64, length: u32) -> Piece {
+        Piece { file: 1, offset, length, whole: false, hash: [0; 32] }
+    }
+
+    #[test]
+    fn what_is_not_needed_of_a_block_is_not_there() {
+        let (outward, link) = pair::<Vec<u8>>().expect("sockets");
+        let rx = link.transport.accept_blocks().expect("a receiver");
+        let pieces = vec![(piece(7, 3), 0..3), (piece(90, 4), 5..9)];
+        assert!(outward.put(Inbound { block: b"abc--defg".to_vec(), pieces }).is_ok());
+        let beyond = vec![(piece(0, 3), 7..10)];
+        assert!(outward.put(Inbound { block: b"abc--defg".to_vec(), pieces: beyond }).is_ok());
+        outward.finish();
+        let block = rx.recv().expect("open").expect("a block");
+        let content: Vec<&[u8]> = Inward::pieces(&block).expect("well made").into_iter().map(|(_, content)| content).collect();
+        assert_eq!(content, [&b"abc"[..], b"defg"]);
+        let block = rx.recv().expect("open").expect("a block");
+        assert!(Inward::pieces(&block).is_err());
+        assert!(rx.recv().expect("open").is_none());
+    }
+
+    #[test]
+    fn what_was_handed_over_before_a_break_is_still_there_and_nobody_waits() {
+        let (outward, link) = pair::<Vec<u8>>().expect("sockets");
+        let rx = link.transport.accept_blocks().expect("a receiver");
+        for _ in 0..MAX_WAITING {
+            assert!(outward.put(Inbound { block: Vec::new(), pieces: Vec::new() }).is_ok());
+        }
+        assert!(outward.is_full());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| outward.put(Inbound { block: Vec::new(), pieces: Vec::new() }));
+            outward.break_off();
+            assert!(waits.join().expect("no panic").is_err());
+        });
+        for _ in 0..MAX_WAITING {
+            assert!(rx.recv().expect("still there").is_some());
+        }
+        assert!(rx.recv().is_err());
+    }
+}

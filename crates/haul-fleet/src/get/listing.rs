@@ -119,24 +119,27 @@ fn enter<B>(desk: &mut Desk<'_, B>, tree: &mut Tree, at: usize, entry: Entry) ->
     }
 }
 
-/// A source need not be on every member: it is missing where nobody has it. Whatever else could not be listed is named with its member.
+/// A source need not be on every member: it is missing where nobody has it. One that is a directory, and was not to be, is told once. Whatever else could not be listed is named with its member.
 fn problems<B>(desk: &mut Desk<'_, B>) -> Vec<FileProblem> {
     let listed = desk.supplies.iter().filter(|supply| supply.is_listed).count();
-    let mut missing: BTreeMap<usize, (usize, FileProblem)> = BTreeMap::new();
+    // By source, and whether it is missing.
+    let mut once: BTreeMap<(usize, bool), (usize, FileProblem)> = BTreeMap::new();
     let mut named = Vec::new();
     for supply in &mut desk.supplies {
         for mut problem in std::mem::take(&mut supply.problems) {
             let is_missing = problem.why == NO_SUCH_FILE || problem.why == Why::NoMatch;
             let asked = || supply.sources.iter().position(|source| WirePath::from(source.as_path()) == problem.path);
-            if let Some((at, source)) = is_missing.then(asked).flatten().and_then(|at| Some((at, desk.job.sources.get(at)?))) {
+            let is_told_once = is_missing || problem.why == Why::DirectoryWithoutRecursive;
+            if let Some((at, source)) = is_told_once.then(asked).flatten().and_then(|at| Some((at, desk.job.sources.get(at)?))) {
                 problem.path = source.as_path().into();
-                missing.entry(at).or_insert((0, problem)).0 += 1;
+                once.entry((at, is_missing)).or_insert((0, problem)).0 += 1;
             } else {
                 problem.path = WirePath([supply.name.as_bytes(), b":", &problem.path.0].concat());
                 named.push(problem);
             }
         }
     }
-    named.extend(missing.into_values().filter(|(count, _)| *count >= listed).map(|(_, problem)| problem));
+    let told = once.into_iter().filter(|((_, is_missing), (count, _))| !is_missing || *count >= listed);
+    named.extend(told.map(|(_, (_, problem))| problem));
     named
 }

@@ -77,3 +77,30 @@ impl Gate {
         self.changed.notify_all();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_member_never_has_more_waiting_than_it_may() {
+        let gate = Gate::default();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..500).for_each(|_| gate.enter().expect("open")));
+            let mut left = 0;
+            while left < 500 {
+                let waiting = gate.lock().waiting;
+                assert!(waiting <= MAX_WAITING);
+                if waiting > 0 {
+                    gate.leave();
+                    left += 1;
+                }
+            }
+            // One that waits when the driver stops taking is let go.
+            (0..MAX_WAITING).for_each(|_| gate.enter().expect("room"));
+            let held = scope.spawn(|| gate.enter());
+            gate.close();
+            assert!(held.join().expect("no panic").is_err());
+        });
+    }
+}

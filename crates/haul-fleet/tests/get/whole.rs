@@ -109,6 +109,18 @@ fn a_source_is_missing_only_where_nobody_has_it() {
     assert_eq!(problems, ["nowhere: No such file or directory"]);
 }
 
+#[test]
+fn a_directory_that_was_not_to_be_is_told_once() {
+    let p = places();
+    p.file("a", "set/one", b"1");
+    p.file("b", "set/two", b"2");
+    let mut flat = job(&["set"], &p.to);
+    flat.options.recursive = false;
+    let report = fetch(p.members(&["a", "b"]), &flat).unwrap();
+    let problems: Vec<String> = report.files.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(problems, ["set: is a directory: not copied without -r"]);
+}
+
 /// Where a member has its files is its own: relative sources start there.
 #[test]
 fn each_member_has_its_own_place() {
