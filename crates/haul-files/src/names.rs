@@ -1,4 +1,4 @@
-//! Many short names in one allocation.
+//! Many short names in one allocation. Which names a peer may give is decided in `paths.rs`.
 //!
 //! A tree of millions of directories and links is remembered to the end of its copy; a `Vec` for each name would cost more than the name.
 

@@ -1,8 +1,10 @@
-//! What is known about the path, and the rate and window that follow from it.
+//! What is known about the path; `sending.rs` has the rate and window that follow from it.
 //!
 //! Bandwidth is what arrives. While a queue stands for a whole epoch the mean delivery rate *is* our share of the bottleneck, whether
 //! higher or lower than thought; without a queue it is a lower bound and can only raise the estimate. A delay that comes at once and stays
 //! although we send less belongs to the path, and becomes `floor`.
+
+mod sending;
 
 use std::time::Duration;
 
@@ -491,42 +493,6 @@ impl PathModel {
         (self.min_rtt() / 32).min(wanted / 2).max(LEAST_STANDING).max(self.packets_time(1)).max(self.jitter() * 3 / 2)
     }
 
-    /// Bytes that fill the path without a queue, lost ones included.
-    pub(super) fn pipe(&self) -> Bytes {
-        BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64).bytes_in(self.min_rtt())
-    }
-
-    pub(super) fn pacing_rate(&self, gain: f64) -> BitRate {
-        if self.min_rtt.is_none() {
-            return BitRate::of(self.initial_window(), FIRST_FLIGHT);
-        }
-        if self.bandwidth_bps == 0.0 {
-            return self.initial_rate();
-        }
-        let made_up = if self.testing_loss { 1.0 } else { 1.0 - self.base_loss() };
-        BitRate::from_bps((self.bandwidth_bps * gain / made_up) as u64).max(self.least_rate())
-    }
-
-    fn least_rate(&self) -> BitRate {
-        // MinPipeCwnd of draft-ietf-ccwg-bbr.
-        self.a_round_trip(self.packet * 4)
-    }
-
-    /// So many bytes each round trip.
-    fn a_round_trip(&self, bytes: Bytes) -> BitRate {
-        // Loopback's round trips would make a burst of it.
-        BitRate::of(bytes, self.min_rtt().max(Duration::from_micros(100)))
-    }
-
-    fn initial_rate(&self) -> BitRate {
-        self.a_round_trip(self.initial_window()).scaled(2.0)
-    }
-
-    /// What startup sends at, at least: until the first window has arrived the samples are of a handshake's few packets.
-    pub(super) fn least_startup_rate(&self) -> BitRate {
-        if self.delivered < self.initial_window() { self.initial_rate() } else { BitRate::from_bps(0) }
-    }
-
     pub(super) fn packet_bytes(&self) -> f64 {
         self.packet.as_u64() as f64
     }
@@ -539,30 +505,6 @@ impl PathModel {
 
     pub(super) fn rivals(&self) -> &Rivals {
         &self.rivals
-    }
-
-    /// Bytes in flight of which this much arrives.
-    pub(super) fn made_up(&self, bytes: f64) -> Bytes {
-        // MinPipeCwnd of draft-ietf-ccwg-bbr.
-        Bytes((bytes / (1.0 - self.base_loss())) as u64).clamp(self.packet * 4, MAX_WINDOW)
-    }
-
-    /// A rate of which this much arrives.
-    pub(super) fn pacing_rate_of(&self, arriving_bps: f64) -> BitRate {
-        BitRate::from_bps((arriving_bps / (1.0 - self.base_loss())) as u64).max(self.least_rate())
-    }
-
-    pub(super) fn window(&self, gain: f64) -> Bytes {
-        let rtt = self.min_rtt();
-        // Two reports of the receiver must come, one each RTT / 32; jitter may hold them up.
-        let time = rtt.mul_f64(gain) + self.jitter() * 3 + STALL + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
-        let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64);
-        rate.bytes_in(time).clamp(self.initial_window(), MAX_WINDOW)
-    }
-
-    /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.
-    fn initial_window(&self) -> Bytes {
-        self.packet * 64
     }
 }
 
@@ -583,12 +525,8 @@ const LESS: f64 = 0.95;
 const NO_JITTER: Duration = Duration::from_millis(1);
 /// Single late packets are ignored, and up to three in a row.
 const RECENT: usize = 4;
-/// Beyond any path: 100 Gbit/s over a minute.
-const MAX_WINDOW: Bytes = Bytes::gib(1024);
 /// Before anything is measured; the long paths that this is for have more.
 const UNMEASURED_RTT: Duration = Duration::from_millis(100);
-/// The first window leaves within this time.
-const FIRST_FLIGHT: Duration = Duration::from_millis(10);
 /// On short paths: in less, too few samples come for a mean that does not jump.
 const CRUISE_EPOCH: Duration = Duration::from_millis(100);
 /// Shorter than in cruise, for an attempt is there to be found out about soon.
@@ -605,9 +543,3 @@ const LEAST_RAISE: f64 = 0.01;
 const RAISE_RECOVERY: f64 = 1.01;
 /// More than the tenth by which an epoch can raise it.
 const OUTGROWN: f64 = 1.125;
-/// A thread that loses the processor for this long must not empty the pipe.
-const STALL: Duration = Duration::from_millis(5);
-/// Twice the shortest time between two reports of the receiver.
-const MIN_ACK_TIME: Duration = Duration::from_micros(500);
-/// Twice the longest.
-const MAX_ACK_TIME: Duration = Duration::from_millis(10);

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use haul::Connection;
 use haul_copy::{CLOSE_ABORTED, ServerSession, refuse};
 use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report};
-use haul_peer::keys::{Admitted, AuthorizedKeys, Rights, Service};
-use haul_peer::{ClosesOnPanic, Guests, Moment, StateDir, keys};
+use haul_peer::keys::{KeyWatch, Rights, Service};
+use haul_peer::{ClosesOnPanic, Guests, StateDir};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
 use crate::audit::{self, Audit, Entry, Visit, Way};
-use crate::exit::{Failure, chain};
+use crate::exit::chain;
 use crate::lock_in::Open;
 use crate::{clock, perf};
 
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub struct Clients {
     exports: Mutex<Vec<Export>>,
     limit: Option<BitRate>,
-    state: StateDir,
+    keys: KeyWatch,
     guests: Guests,
     audit: Arc<Audit>,
     present: Mutex<Present>,
@@ -48,8 +48,6 @@ struct Copy {
     /// Why it was cancelled.
     stopped: Option<String>,
     connection: Connection,
-    /// What it may do, once it is let in.
-    admitted: Option<Admitted>,
 }
 
 /// Being in the list of those who are there.
@@ -85,7 +83,8 @@ impl Copy {
 impl Clients {
     /// Nobody is there.
     pub fn new(exports: Vec<Export>, limit: Option<BitRate>, state: StateDir, guests: Guests, audit: Arc<Audit>) -> Self {
-        Self { exports: Mutex::new(exports), limit, state, guests, audit, present: Mutex::default(), left: Condvar::new() }
+        let keys = KeyWatch::new(state, CLOSE_ABORTED);
+        Self { exports: Mutex::new(exports), limit, keys, guests, audit, present: Mutex::default(), left: Condvar::new() }
     }
 
     /// Hears what a client wants, in a thread of its own. It takes a place when it has said so, and is gone if it does not do so in time: the transport sees to that.
@@ -95,7 +94,7 @@ impl Clients {
             let mut present = self.lock();
             present.next += 1;
             let number = present.next;
-            let copy = Copy { cancel: cancel.clone(), stopped: None, connection: connection.clone(), admitted: None };
+            let copy = Copy { cancel: cancel.clone(), stopped: None, connection: connection.clone() };
             present.copies.insert(number, copy);
             number
         };
@@ -117,32 +116,10 @@ impl Clients {
         *self.exports.lock().unwrap_or_else(PoisonError::into_inner) = exports;
     }
 
-    /// Ends the clients whose keys may no longer do what they could when they came.
-    pub fn check_keys(&self) {
-        let keys = match AuthorizedKeys::load(self.state.authorized_keys()).map_err(Failure::from) {
-            Ok(keys) => keys,
-            Err(failure) => return error!(%failure, "the file of authorised keys cannot be used: clients that are here stay"),
-        };
-        self.end_those(|admitted| {
-            let as_before = keys.find(admitted.key).and_then(Result::ok).is_some_and(|entry| entry.rights == admitted.rights);
-            (!as_before).then(|| "its key was revoked, or may do something else now".to_owned())
-        });
-    }
-
-    /// Ends the clients whose keys have expired, or that have moved to where they may not come from.
-    pub fn end_the_expired(&self) {
-        self.end_those(|_| None);
-    }
-
-    fn end_those(&self, reason: impl Fn(&Admitted) -> Option<String>) {
-        let now = Moment::now();
-        for copy in self.lock().copies.values_mut().filter(|copy| !copy.cancel.is_cancelled()) {
-            let Some(admitted) = &copy.admitted else { continue };
-            let gone = || admitted.rights.turns_away(copy.connection.remote_addr().ip(), now);
-            if let Some(reason) = reason(admitted).or_else(gone) {
-                warn!(client = admitted.name, address = %copy.connection.remote_addr(), "ended: {reason}");
-                copy.stop(&reason);
-            }
+    /// Has a client end, for a reason.
+    fn stop(&self, number: u64, reason: &str) {
+        if let Some(copy) = self.lock().copies.get_mut(&number) {
+            copy.stop(reason);
         }
     }
 
@@ -154,7 +131,9 @@ impl Clients {
     }
 
     fn serve(self: &Arc<Self>, number: u64, connection: Connection, cancel: &Cancel, visit: &mut Visit) {
-        let admitted = match keys::admit(&self.state, &connection) {
+        let clients = Arc::clone(self);
+        // A copy that may not go on ends in a state that can be resumed.
+        let (admitted, _stay) = match self.keys.admit_until(&connection, move |reason| clients.stop(number, reason)) {
             Ok(admitted) => admitted,
             Err(refusal) => {
                 visit.refused(refusal.error.clone());
@@ -162,9 +141,6 @@ impl Clients {
             }
         };
         visit.is(&admitted.name);
-        if let Some(copy) = self.lock().copies.get_mut(&number) {
-            copy.admitted = Some(admitted.clone());
-        }
         let exports = visible(&self.exports.lock().unwrap_or_else(PoisonError::into_inner), &admitted.rights);
         // From here on this thread, and those that it starts, do what the client asks for.
         if let Err(error) = below(&exports).lock_in() {

@@ -1,7 +1,7 @@
 //! `haul serve`: the daemon.
 //!
 //! One thread a client. A client is let in by its key; the file of authorised keys is read for each, so that a change needs no restart.
-//! SIGTERM and SIGINT end the daemon: copies under way are stopped in a state that can be resumed. SIGHUP has it read roots and keys again.
+//! SIGTERM and SIGINT end the daemon: copies under way are stopped in a state that can be resumed. SIGHUP has it read roots again; keys are looked at all the time.
 //!
 //! Before it opens its port it locks itself in to its roots and its state directory (Landlock); where a file names the roots, they can change, and each client's thread is locked in
 //! alone. Then it becomes the user of `--user`.
@@ -78,7 +78,6 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
         if interrupt::reload_requested() {
             reload(args, &clients, &audit);
         }
-        clients.end_the_expired();
     }
     systemd::notify("STOPPING=1");
     info!("ending");
@@ -90,7 +89,7 @@ pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
 
 /// Reads roots and keys again. Roots that are wrong leave the old ones.
 fn reload(args: &ServeArgs, clients: &Clients, audit: &Audit) {
-    info!("reading roots and keys again");
+    info!("reading roots again");
     audit.open_again();
     let mut event = Entry { result: Some("done"), ..Entry::of(Event::Reloaded) };
     if args.roots_file.is_some() {
@@ -111,7 +110,6 @@ fn reload(args: &ServeArgs, clients: &Clients, audit: &Audit) {
         }
     }
     audit.write(event);
-    clients.check_keys();
 }
 
 fn started(exports: &[Export], address: SocketAddr, key: &Fingerprint) -> Entry {

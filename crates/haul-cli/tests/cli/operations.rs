@@ -105,7 +105,7 @@ fn it_becomes_another_user_for_good() {
 }
 
 #[test]
-fn a_reload_ends_those_whose_rights_have_changed() {
+fn those_whose_rights_have_changed_are_ended_without_a_signal() {
     let (server, client) = (Bench::new(), Bench::new());
     let daemon = Daemon::start_with(&server, &["--root", &root(&server, "in", ":rw")]);
     introduce(&server, &client, &daemon, "client");
@@ -113,7 +113,6 @@ fn a_reload_ends_those_whose_rights_have_changed() {
     daemon.logs("client=\"client\"");
     // Other rights than those it came with, without another key.
     server.haul(["key", "authorize", &client.key(), "--read-only"]).expect(0);
-    signal(&daemon.child, Signal::HUP);
     daemon.logs("ended: ");
     assert_ne!(copy.wait_with_output().unwrap().status.code(), Some(0));
 }

@@ -48,7 +48,12 @@ struct Present {
 struct Client {
     admitted: Admitted,
     connection: Connection,
+    /// Ends it; none once it was.
+    end: Option<Ends>,
 }
+
+/// Ends a client, for a reason in words.
+type Ends = Box<dyn FnOnce(&str) + Send>;
 
 /// What changes when a file does: its place on the disk, its size, and when it was written.
 type Stamp = (u64, u64, i64, i64);
@@ -69,14 +74,26 @@ impl KeyWatch {
         Self { shared }
     }
 
-    /// Lets a client in, or says why not.
+    /// Lets a client in, or says why not. Its connection is closed when it may not stay.
     pub fn admit(&self, connection: &Connection) -> Result<(Admitted, Stay), Refusal> {
+        let (closing, code) = (connection.clone(), self.shared.code);
+        self.admit_until(connection, move |reason| closing.close(code, reason))
+    }
+
+    /// The same; when it may not stay, `end` is called once with the reason, from another thread. It must not wait.
+    pub fn admit_until(
+        &self,
+        connection: &Connection,
+        end: impl FnOnce(&str) + Send + 'static,
+    ) -> Result<(Admitted, Stay), Refusal> {
         // Locked, so that nobody comes in by what the file has said before it was last looked at.
         let mut present = self.shared.lock();
         let admitted = admit(&self.shared.state, connection)?;
         present.next += 1;
         let number = present.next;
-        present.clients.insert(number, Client { admitted: admitted.clone(), connection: connection.clone() });
+        present
+            .clients
+            .insert(number, Client { admitted: admitted.clone(), connection: connection.clone(), end: Some(Box::new(end)) });
         self.shared.changed.notify_all();
         Ok((admitted, Stay { shared: Arc::clone(&self.shared), number }))
     }
@@ -125,14 +142,19 @@ impl Shared {
             Some(Ok(keys)) => Some(keys),
             None => None,
         };
-        for Client { admitted, connection } in present.clients.values().filter(|client| client.connection.end().is_none()) {
+        for Client { admitted, connection, end } in present.clients.values_mut() {
+            if end.is_none() || connection.end().is_some() {
+                continue;
+            }
             let entry = keys.as_ref().map(|keys| keys.find(admitted.key).and_then(Result::ok));
             let is_as_before = entry.is_none_or(|entry| entry.is_some_and(|entry| entry.rights == admitted.rights));
             let revoked = (!is_as_before).then(|| "its key was revoked, or may do something else now".to_owned());
             let address = connection.remote_addr();
             if let Some(reason) = revoked.or_else(|| admitted.rights.turns_away(address.ip(), now)) {
                 warn!(client = admitted.name, %address, "ended: {reason}");
-                connection.close(self.code, &reason);
+                if let Some(end) = end.take() {
+                    end(&reason);
+                }
             }
         }
     }

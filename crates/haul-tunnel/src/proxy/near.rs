@@ -27,7 +27,7 @@ const REQUEST: Duration = Duration::from_secs(60);
 /// Time between attempts to accept where the system has no room.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The haul connection in use; none while there is none.
+/// The haul connection in use; none while there is none. The side that connects puts each new one into it ([`Client`](super::Client)); the side that is asked has one for good.
 pub type Link = watch::Receiver<Option<Connection>>;
 
 /// Where connections to a port go.

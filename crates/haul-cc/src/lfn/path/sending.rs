@@ -1,0 +1,80 @@
+//! The rate and the window that follow from what is known about the path, with what is lost on it by itself made up for.
+
+use std::time::Duration;
+
+use haul_units::{BitRate, Bytes};
+
+use super::PathModel;
+
+impl PathModel {
+    /// Bytes that fill the path without a queue, lost ones included.
+    pub(in crate::lfn) fn pipe(&self) -> Bytes {
+        BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64).bytes_in(self.min_rtt())
+    }
+
+    pub(in crate::lfn) fn pacing_rate(&self, gain: f64) -> BitRate {
+        if self.min_rtt.is_none() {
+            return BitRate::of(self.initial_window(), FIRST_FLIGHT);
+        }
+        if self.bandwidth_bps == 0.0 {
+            return self.initial_rate();
+        }
+        let made_up = if self.testing_loss { 1.0 } else { 1.0 - self.base_loss() };
+        BitRate::from_bps((self.bandwidth_bps * gain / made_up) as u64).max(self.least_rate())
+    }
+
+    fn least_rate(&self) -> BitRate {
+        // MinPipeCwnd of draft-ietf-ccwg-bbr.
+        self.a_round_trip(self.packet * 4)
+    }
+
+    /// So many bytes each round trip.
+    fn a_round_trip(&self, bytes: Bytes) -> BitRate {
+        // Loopback's round trips would make a burst of it.
+        BitRate::of(bytes, self.min_rtt().max(Duration::from_micros(100)))
+    }
+
+    fn initial_rate(&self) -> BitRate {
+        self.a_round_trip(self.initial_window()).scaled(2.0)
+    }
+
+    /// What startup sends at, at least: until the first window has arrived the samples are of a handshake's few packets.
+    pub(in crate::lfn) fn least_startup_rate(&self) -> BitRate {
+        if self.delivered < self.initial_window() { self.initial_rate() } else { BitRate::from_bps(0) }
+    }
+
+    /// Bytes in flight of which this much arrives.
+    pub(in crate::lfn) fn made_up(&self, bytes: f64) -> Bytes {
+        // MinPipeCwnd of draft-ietf-ccwg-bbr.
+        Bytes((bytes / (1.0 - self.base_loss())) as u64).clamp(self.packet * 4, MAX_WINDOW)
+    }
+
+    /// A rate of which this much arrives.
+    pub(in crate::lfn) fn pacing_rate_of(&self, arriving_bps: f64) -> BitRate {
+        BitRate::from_bps((arriving_bps / (1.0 - self.base_loss())) as u64).max(self.least_rate())
+    }
+
+    pub(in crate::lfn) fn window(&self, gain: f64) -> Bytes {
+        let rtt = self.min_rtt();
+        // Two reports of the receiver must come, one each RTT / 32; jitter may hold them up.
+        let time = rtt.mul_f64(gain) + self.jitter() * 3 + STALL + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
+        let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64);
+        rate.bytes_in(time).clamp(self.initial_window(), MAX_WINDOW)
+    }
+
+    /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.
+    fn initial_window(&self) -> Bytes {
+        self.packet * 64
+    }
+}
+
+/// Beyond any path: 100 Gbit/s over a minute.
+const MAX_WINDOW: Bytes = Bytes::gib(1024);
+/// The first window leaves within this time.
+const FIRST_FLIGHT: Duration = Duration::from_millis(10);
+/// A thread that loses the processor for this long must not empty the pipe.
+const STALL: Duration = Duration::from_millis(5);
+/// Twice the shortest time between two reports of the receiver.
+const MIN_ACK_TIME: Duration = Duration::from_micros(500);
+/// Twice the longest.
+const MAX_ACK_TIME: Duration = Duration::from_millis(10);
