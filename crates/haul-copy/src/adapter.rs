@@ -1,9 +1,10 @@
 //! The file engine's view of a connection.
 
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul::{Block, BlockReceiver, BlockSender, Connection};
-use haul_files::{BlockRx, BlockTx, Transport};
+use haul_files::{BlockRx, BlockTx, Left, Transport};
 
 use super::CLOSE_ABORTED;
 
@@ -15,7 +16,7 @@ impl Transport for ConnectionTransport {
     type Rx = IncomingBlocks;
 
     fn open_blocks(&self) -> io::Result<OutgoingBlocks> {
-        Ok(OutgoingBlocks(self.0.open_blocks()?))
+        Ok(OutgoingBlocks { blocks: self.0.open_blocks()?, taken: AtomicU64::new(0) })
     }
 
     fn accept_blocks(&self) -> io::Result<IncomingBlocks> {
@@ -28,19 +29,31 @@ impl Transport for ConnectionTransport {
 }
 
 /// Blocks to the peer.
-pub struct OutgoingBlocks(BlockSender);
+pub struct OutgoingBlocks {
+    blocks: BlockSender,
+    /// Bytes given to it.
+    taken: AtomicU64,
+}
 
 impl BlockTx for OutgoingBlocks {
     fn buffer(&self) -> Vec<u8> {
-        self.0.buffer()
+        self.blocks.buffer()
     }
 
     fn send(&self, block: Vec<u8>) -> io::Result<()> {
-        Ok(self.0.send(block).map(drop)?)
+        let length = block.len() as u64;
+        self.blocks.send(block)?;
+        self.taken.fetch_add(length, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn left(&self) -> Option<Left> {
+        let taken = self.taken.load(Ordering::Relaxed);
+        Some(Left { taken, left: self.blocks.sent()?.min(taken) })
     }
 
     fn finish(&self) -> io::Result<()> {
-        Ok(self.0.finish()?)
+        Ok(self.blocks.finish()?)
     }
 }
 

@@ -72,4 +72,4 @@ pub use order::{Customer, Delivery, OrderJob, Wish, order};
 pub use send::{Fed, Feed, Thing};
 pub use store::local::{Interrupted, discard, interrupted};
 pub use store::{Local, Objects, Store, StoreError};
-pub use transport::{BlockRx, BlockTx, Link, Transport};
+pub use transport::{BlockRx, BlockTx, Left, Link, Transport};

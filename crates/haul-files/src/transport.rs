@@ -18,8 +18,21 @@ pub trait BlockTx: Send + Sync {
     fn buffer(&self) -> Vec<u8>;
     /// Sends one block; waits while the transport can take no more.
     fn send(&self, block: Vec<u8>) -> io::Result<()>;
+    /// Bytes of blocks that were sent, and how many of these have left; none where the transport does not tell.
+    fn left(&self) -> Option<Left> {
+        None
+    }
     /// Says that no block follows and waits until the peer's transport has all of them.
     fn finish(&self) -> io::Result<()>;
+}
+
+/// How far a transport is with what it was given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Left {
+    /// Bytes that it has taken.
+    pub taken: u64,
+    /// Bytes of these that have left, each counted once.
+    pub left: u64,
 }
 
 /// The receiving end of the blocks of one copy. Several threads may wait in [`recv`](Self::recv).

@@ -6,11 +6,13 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::read::Failed;
 use super::{Sender, SourceFile};
 use crate::block::{self, MAX_CONTENT, Piece};
-use crate::clock::timed;
+use crate::clock::{self, timed};
 use crate::error::{CopyError, Stop, Why, WirePath};
 use crate::journal::Source;
 use crate::names::{Name, Names};
@@ -18,7 +20,7 @@ use crate::observe::Waits;
 use crate::protocol::{Entry, Kind, Message, Order, OrderEnd};
 use crate::session::{POLL, lock};
 use crate::store::{Content, Store};
-use crate::transport::{BlockTx, Transport};
+use crate::transport::{BlockTx, Left, Transport};
 
 /// Orders that are not over; a receiver that knows what it is doing has a thousand.
 const MAX_OPEN: usize = 1 << 16;
@@ -271,7 +273,7 @@ pub(super) fn run<T: Transport, S: Store>(
     orders: &Orders<S::File>,
     tx: &T::Tx,
 ) -> Result<(), CopyError> {
-    let mut reader = Reader { sender, orders, tx, waits: Waits::default() };
+    let mut reader = Reader { sender, orders, tx, waits: Waits::default(), departures: Departures::start() };
     let result = reader.work();
     let mut sum = lock(&sender.waits);
     sum.read += reader.waits.read;
@@ -286,12 +288,47 @@ struct Reader<'a, T: Transport, S: Store> {
     orders: &'a Orders<S::File>,
     tx: &'a T::Tx,
     waits: Waits,
+    departures: Departures,
+}
+
+/// How fast blocks leave.
+struct Departures {
+    at: Instant,
+    left: u64,
+    /// What may wait in the transport.
+    allowed: u64,
+}
+
+/// What was given to the transport leaves, whatever is ordered then: it is to be little, and enough that the transport never has to wait. What leaves in so long ..
+const AHEAD: Duration = Duration::from_millis(50);
+/// .. or two blocks.
+const LEAST_AHEAD: u64 = 2 * MAX_CONTENT as u64;
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(2);
+
+impl Departures {
+    fn start() -> Self {
+        Self { at: clock::now(), left: 0, allowed: LEAST_AHEAD }
+    }
+
+    /// Whether another block may be given to the transport.
+    fn allow(&mut self, so_far: Left, now: Instant) -> bool {
+        let passed = now - self.at;
+        if passed >= AHEAD {
+            let left = so_far.left.saturating_sub(self.left) as f64;
+            self.allowed = LEAST_AHEAD.max((left * AHEAD.as_secs_f64() / passed.as_secs_f64()) as u64);
+            (self.at, self.left) = (now, so_far.left);
+        }
+        so_far.taken - so_far.left < self.allowed
+    }
 }
 
 impl<T: Transport, S: Store> Reader<'_, T, S> {
     fn work(&mut self) -> Result<(), CopyError> {
         let (sender, orders) = (self.sender, self.orders);
-        while let Some(job) = timed(&mut self.waits.plan, || orders.next(|| sender.check()))? {
+        loop {
+            self.let_leave()?;
+            let Some(job) = timed(&mut self.waits.plan, || orders.next(|| sender.check()))? else { break };
             let over = match job {
                 Job::Batch(files) => self.batch(&files)?,
                 Job::Piece(number, file, content, offset, length) => {
@@ -304,6 +341,18 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
             }
         }
         Ok(())
+    }
+
+    /// Waits while the transport has enough to send: what is not given to it can still be ordered otherwise.
+    fn let_leave(&mut self) -> Result<(), CopyError> {
+        let Self { sender, tx, waits, departures, .. } = self;
+        timed(&mut waits.transport, || {
+            while tx.left().is_some_and(|so_far| !departures.allow(so_far, clock::now())) {
+                sender.check()?;
+                thread::park_timeout(LOOK);
+            }
+            Ok(())
+        })
     }
 
     fn batch(&mut self, files: &[(u64, Arc<SourceFile>)]) -> Result<Vec<OrderEnd>, CopyError> {
@@ -406,4 +455,23 @@ fn read_unchanged(open: &impl Content, file: &SourceFile, block: &mut Vec<u8>, o
 
 fn why(failed: Failed) -> Why {
     if let Failed::Why(why) = failed { why } else { Why::Changed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn little_waits_in_the_transport_and_what_leaves_in_a_moment_may() {
+        let mut departures = Departures::start();
+        let at = |ms| departures.at + Duration::from_millis(ms);
+        let (early, later, last) = (at(1), at(100), at(200));
+        let mib = |mib: u64| mib << 20;
+        let so_far = |taken, left| Left { taken: mib(taken), left: mib(left) };
+        assert!(departures.allow(so_far(1, 0), early) && !departures.allow(so_far(2, 0), early));
+        // 100 MiB in 100 ms: 50 may wait.
+        assert!(departures.allow(so_far(149, 100), later) && !departures.allow(so_far(150, 100), later));
+        // Nothing has left since: two blocks again.
+        assert!(!departures.allow(so_far(102, 100), last) && departures.allow(so_far(101, 100), last));
+    }
 }

@@ -27,6 +27,9 @@ use crate::clock;
 use crate::observe::JobEvent;
 use crate::plan::{Event, Order, PieceId, Plan, ServerProfile, Settings};
 
+/// What a member has given to its transport and cannot take back: two blocks there, and one in each of its two readers.
+const IN_HAND: Bytes = Bytes(4 * block::MAX_CONTENT as u64);
+
 /// Messages that are taken before the plan is asked again: it must not take members for silent whose words wait here.
 const MAX_TAKEN: usize = 1024;
 
@@ -102,7 +105,8 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         }
         // Members cut blocks at these, so that what two of them send is cut alike.
         let unit = desk.job.settings.unit.as_u64().next_multiple_of(block::MAX_CONTENT as u64).max(block::MAX_CONTENT as u64);
-        let plan = Plan::new(catalogue, Settings { unit: Bytes(unit), ..desk.job.settings.clone() });
+        let committed = desk.job.settings.committed.max(IN_HAND);
+        let plan = Plan::new(catalogue, Settings { unit: Bytes(unit), committed, ..desk.job.settings.clone() });
         let mut transfer = Self {
             tree,
             receiver,

@@ -1,7 +1,7 @@
 //! Everything has been told to somebody, and a server has nothing to send.
 //!
 //! It takes over the end of what the one has that would be busy for longest, in the proportion of their rates. What is under way
-//! when the order to stop arrives comes twice, so a round trip's worth is left alone. Where nothing can be taken, it sends a second time what would come
+//! when the order to stop arrives comes twice, so a round trip's worth, and what the server has in its hands, is left alone. Where nothing can be taken, it sends a second time what would come
 //! so late that this is sooner.
 
 use std::ops::Range;
@@ -50,7 +50,7 @@ impl Plan {
         let (mine, theirs) = (&self.servers[thief.index()], &self.servers[victim]);
         // The victim goes on until the first byte of the thief can be here.
         let until_s = mine_s.max(mine.rtt_s()) + theirs.rtt_s() / 2.0;
-        let rest = theirs.outstanding as f64 - theirs.rate() * until_s;
+        let rest = theirs.outstanding as f64 - theirs.rate() * until_s - self.settings.committed.as_u64() as f64;
         let share = mine.rate() / (mine.rate() + theirs.rate());
         let unit = self.settings.unit.as_u64();
         let mut left = (rest * share).max(0.0) as u64;

@@ -22,6 +22,8 @@ pub struct Settings {
     pub policy: Policy,
     /// Ranges begin and end at multiples of this; 1 MiB, as large as the blocks in which files are hashed and sent.
     pub unit: Bytes,
+    /// What a server that has begun to send has in its hands, besides what it sends in a round trip: it comes, whatever the server is told then. Default nothing.
+    pub committed: Bytes,
     /// Nothing is sent before.
     pub start_at: Time,
     /// How long a server rests after each file. Not zero: a server has one file at a time.
@@ -36,6 +38,7 @@ impl Default for Settings {
         Self {
             policy: Policy::default(),
             unit: Bytes::mib(1),
+            committed: Bytes::ZERO,
             start_at: Time::ZERO,
             pause: Duration::ZERO,
             patience: Duration::from_secs(3),

@@ -1,0 +1,167 @@
+//! `haul fleet` as a user types it, with sshd on three hosts behind lines of their own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use e2e::{Finished, Random, Running, Sites, eventually, tree};
+use haul_lab::LinkOptions;
+use haul_units::BitRate;
+use rustix::process::{Signal, kill_process};
+use serde_json::Value;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+struct Fleet {
+    sites: Sites,
+}
+
+impl Fleet {
+    /// Three hosts with lines of these rates.
+    fn open(mbps: [u64; 3]) -> Option<Self> {
+        let link = |rate| LinkOptions { rate: BitRate::mbps(rate), rtt: Duration::from_millis(40), ..LinkOptions::default() };
+        let fleet = Self { sites: Sites::open(&mbps.map(link))? };
+        for site in 1..=3 {
+            fs::create_dir(fleet.at(site)).expect("a directory");
+        }
+        Some(fleet)
+    }
+
+    /// Where a site's files are.
+    fn at(&self, site: usize) -> PathBuf {
+        self.sites.scratch().join(format!("disk{site}"))
+    }
+
+    /// All three, and where their files are.
+    fn hosts(&self) -> String {
+        (1..=3).map(|site| format!("site{site}:{}", self.at(site).display())).collect::<Vec<_>>().join(",")
+    }
+
+    fn command(&self, what: &str, hosts: &str, words: &[&str]) -> Command {
+        let mut command = self.sites.haul(self.sites.hub());
+        command.args(["fleet", what, "--json", "-F"]).arg(self.sites.ssh_config()).args(["-H", hosts]).args(words);
+        command
+    }
+
+    fn run(&self, what: &str, words: &[&str]) -> Finished {
+        Running::start(self.command(what, &self.hosts(), words)).wait(PATIENCE)
+    }
+
+    fn target(&self) -> PathBuf {
+        self.sites.scratch().join("target")
+    }
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("UTF-8")
+}
+
+fn events(finished: &Finished, event: &str) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&finished.stdout);
+    text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).filter(|value| value["event"] == event).collect()
+}
+
+fn summary(finished: &Finished) -> Value {
+    events(finished, "summary").pop().unwrap_or_else(|| panic!("no summary: {finished}"))
+}
+
+#[test]
+fn a_data_set_that_lies_spread_over_servers_comes_whole_and_goes_back_in_replicas() {
+    let Some(fleet) = Fleet::open([100, 100, 100]) else { return };
+    let mut random = Random::seeded(81);
+    for site in 1..=3 {
+        let dir = fleet.at(site).join("set/sub");
+        fs::create_dir_all(&dir).expect("directories");
+        for file in 0..20 {
+            tree::write_random(&dir.join(format!("of-{site}-{file}")), 1000 + file * 7000, &mut random);
+        }
+    }
+    // One that all have.
+    tree::write_random(&fleet.at(1).join("set/all"), 9 << 20, &mut random);
+    for site in [2, 3] {
+        let copied = Command::new("cp").arg("-p").arg(fleet.at(1).join("set/all")).arg(fleet.at(site).join("set/all")).status();
+        assert!(copied.expect("cp").success());
+    }
+    let got = fleet.run("get", &["-rp", "set", text(&fleet.target())]).expect(0);
+    for site in 1..=3 {
+        for file in 0..20 {
+            let name = format!("sub/of-{site}-{file}");
+            assert_eq!(tree::hash(&fleet.target().join(&name)), tree::hash(&fleet.at(site).join("set").join(&name)), "{name}");
+        }
+    }
+    assert_eq!(tree::hash(&fleet.target().join("all")), tree::hash(&fleet.at(2).join("set/all")));
+    let told = summary(&got);
+    assert_eq!((&told["files"], &told["problems"], &told["verified"]), (&61.into(), &0.into(), &true.into()), "{told}");
+    let members = told["members"].as_array().expect("members");
+    assert!(members.len() == 3 && members.iter().all(|member| member["bytes"].as_u64() > Some(0)), "{told}");
+    // Again, nothing is transferred.
+    let again = summary(&fleet.run("get", &["-rp", "--skip-same", "set/.", text(&fleet.target())]).expect(0));
+    assert_eq!((&again["bytes"], &again["files_skipped"]), (&0.into(), &61.into()), "{again}");
+
+    // Back, each file to two of the three.
+    fleet.run("put", &["-rp", "--replicas", "2", text(&fleet.target()), "back"]).expect(0);
+    let stored = |site: usize| tree::names(&fleet.at(site).join("back/target/sub")).len();
+    assert_eq!((1..=3).map(stored).sum::<usize>(), 120);
+    for site in 1..=3 {
+        for name in tree::names(&fleet.at(site).join("back/target/sub")) {
+            let place = |root: &Path| tree::hash(&root.join("sub").join(&name));
+            assert_eq!(place(&fleet.at(site).join("back/target")), place(&fleet.target()), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_large_file_comes_from_all_its_replicas_and_survives_the_fastest() {
+    let Some(fleet) = Fleet::open([20, 60, 120]) else { return };
+    tree::write_random(&fleet.at(1).join("large"), 48 << 20, &mut Random::seeded(82));
+    for site in [2, 3] {
+        let copied = Command::new("cp").arg("-p").arg(fleet.at(1).join("large")).arg(fleet.at(site).join("large")).status();
+        assert!(copied.expect("cp").success());
+    }
+    let running = Running::start(fleet.command("get", &fleet.hosts(), &["large", text(&fleet.target())]));
+    // When something has come, the fastest is killed.
+    let stage = || tree::names(fleet.sites.scratch()).iter().any(|name| name.contains(".haul-"));
+    assert!(eventually(PATIENCE, stage), "nothing has come");
+    e2e::pause(Duration::from_millis(800));
+    let remote = fleet.sites.site(3).processes(&["haul", "remote"]);
+    assert!(!remote.is_empty(), "it is over already");
+    for pid in remote {
+        let _ = kill_process(pid, Signal::KILL);
+    }
+    let finished = running.wait(PATIENCE).expect(0);
+    assert_eq!(tree::hash(&fleet.target()), tree::hash(&fleet.at(1).join("large")));
+    let told = summary(&finished);
+    let bytes = |at: usize| told["members"][at]["bytes"].as_u64().expect("bytes");
+    assert!((0..3).all(|at| bytes(at) > 0), "{told}");
+    // Nothing more was heard of it: what it had to send came from the others.
+    let states = events(&finished, "progress").iter().map(|event| event["members"][2]["state"].clone()).collect::<Vec<_>>();
+    assert!(states.iter().any(|state| state == "stalled" || state == "gone"), "{states:?}");
+}
+
+#[test]
+fn what_goes_wrong_is_said_in_words() {
+    let Some(fleet) = Fleet::open([100, 100, 100]) else { return };
+    for (site, content) in [(1, "one"), (2, "other")] {
+        fs::write(fleet.at(site).join("name"), content).expect("written");
+    }
+    let conflict = fleet.run("get", &["name", text(&fleet.target())]).expect(2);
+    assert!(conflict.stderr.contains("site1") && conflict.stderr.contains("site2"), "{conflict}");
+    assert!(!fleet.target().exists(), "something was written");
+
+    let missing = fleet.run("get", &["nothing", text(&fleet.target())]).expect(1);
+    assert!(missing.stderr.contains("nothing: No such file or directory"), "{missing}");
+
+    // A host that nobody knows is left out, and the others do the work.
+    let hosts = format!("{},no-such-host.invalid", fleet.hosts());
+    let partly = Running::start(fleet.command("status", &hosts, &[])).wait(PATIENCE).expect(1);
+    let lines: Vec<Value> =
+        String::from_utf8_lossy(&partly.stdout).lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(lines.iter().filter(|line| line["status"]["places"][0]["total_bytes"].as_u64() > Some(0)).count(), 3, "{partly}");
+    assert!(partly.stderr.contains("no-such-host.invalid: left out"), "{partly}");
+
+    let nobody = Running::start(fleet.command("get", "node[1-", &["a", "b"])).wait(PATIENCE).expect(2);
+    assert!(nobody.stderr.contains("a bracket is not closed"), "{nobody}");
+    let too_many = fleet.run("put", &["--replicas", "4", text(&fleet.at(1).join("name")), "x"]).expect(2);
+    assert!(too_many.stderr.contains("4 replicas on 3 members"), "{too_many}");
+}
