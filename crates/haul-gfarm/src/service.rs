@@ -1,11 +1,12 @@
 //! The one thread that calls libgfarm.
 //!
-//! The library promises nothing about threads, and has one connection to the metadata server and one to each storage server, with a lock on each: several threads would wait for each other all the same.
+//! The library promises nothing about threads. Four that wrote a file each of 64 MiB (Gfarm 2.7.20) failed when they began at once: "failed to allocate gfarm PID: already exists", then "authentication error", in each of two runs. And it has one
+//! connection to the metadata server and one to each storage server, with a lock on each: several threads would wait for each other all the same.
 //! It also waits for up to a minute where a server is silent, and cannot be interrupted. So all calls are made by one thread, which ends with the process; who asks waits for the answer or for a [`Cancel`],
 //! whichever is first. What was asked and is wanted no more is done all the same.
 //!
 //! What that costs: a write is copied once on its way to the thread (a read is not: its buffer goes there and comes back), and one process has one call under way. Several streams to one server take several processes, as
-//! the members of a fleet are.
+//! the members of a fleet are. Measured with pieces of 1 MiB on three servers of one busy machine of two cores: one process 47 and 50 MB/s written, 29 and 38 read; four processes together 86 and 72, 70 and 59.
 
 use std::ffi::CString;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
