@@ -82,7 +82,7 @@ pub use opening::Opening;
 pub use processor::ProcessorWatch;
 pub use server::{ServerSession, refuse};
 pub use status::{PlaceReport, StatusReport, ask as ask_status};
-pub use stores::{roomiest, space};
+pub use stores::{locate, roomiest, space};
 pub use telemetry::{PathReport, PathView};
 
 /// Application protocol name, agreed in the handshake.

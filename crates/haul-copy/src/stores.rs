@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
-use haul_files::store::{Place, Scheme, Space};
+use haul_files::store::{At, Place, Replica, Scheme, Space};
 use haul_files::{
-    Access, CopyError, Destination, Link, Local, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, Transport, WirePath,
+    Access, CopyError, Destination, Link, Local, Observer, PullJob, PushJob, Report, SourceSpec, Stop, Store, StoreError,
+    Transport, WirePath,
 };
 use haul_gfarm::{Gfarm, OpenError};
 use haul_peer::chain;
@@ -93,10 +94,28 @@ pub fn roomiest<'a>(places: impl IntoIterator<Item = &'a Path>, needed: Bytes, c
     best.filter(|(_, space)| space.free >= needed)
 }
 
+/// Which servers hold the content of a file that this machine reaches, and what each replica is good for; none for stores that know no servers.
+pub fn locate(path: &Path, cancel: &Cancel) -> Result<Option<Vec<Replica>>, CopyError> {
+    let spelled = WirePath::from(path);
+    match Scheme::split(&spelled.0).0 {
+        Scheme::Local => locate_in(&Local::own(), &spelled),
+        Scheme::Ram => locate_in(&Local::ram_disk().map_err(CopyError::Stopped)?, &spelled),
+        Scheme::Gfarm => locate_in(&gfarm(cancel)?, &spelled),
+    }
+}
+
+fn locate_in<S: Store>(store: &S, spelled: &WirePath) -> Result<Option<Vec<Replica>>, CopyError> {
+    let top = store.source(spelled).map_err(CopyError::Stopped)?;
+    store.locate(At::Top(&top)).map_err(|error| failed_at(spelled, error))
+}
+
 fn space_in<S: Store>(store: &S, spelled: &WirePath) -> Result<Space, CopyError> {
     let Place { root, .. } = store.destination(spelled, false).map_err(CopyError::Stopped)?;
-    let fail = |error: haul_files::StoreError| CopyError::Stopped(Stop::Destination { path: spelled.clone(), why: error.into() });
-    store.space(&root).map_err(fail)
+    store.space(&root).map_err(|error| failed_at(spelled, error))
+}
+
+fn failed_at(spelled: &WirePath, error: StoreError) -> CopyError {
+    CopyError::Stopped(Stop::Destination { path: spelled.clone(), why: error.into() })
 }
 
 /// The store that all of these paths are in.
@@ -153,5 +172,6 @@ mod tests {
         assert_eq!(found.map(|(place, _)| place), Some(&*new));
         assert_eq!(roomiest([&*here], Bytes(u64::MAX), &cancel), None);
         assert_eq!(roomiest([&*nowhere], Bytes::ZERO, &cancel), None);
+        assert!(locate(&here, &cancel).expect("a directory").is_none(), "no server but this one");
     }
 }
