@@ -39,7 +39,11 @@ const RULES: &[Rule] = &[
     rule("haul-perf", &["haul-peer", "haul", "haul-cc", "haul-units"], &[]),
     rule("haul-lab", &["haul-udp", "haul-sim", "haul-units"], &[]),
     rule("haul-tunnel", &["haul-peer", "haul", "haul-units"], &[]),
-    rule("haul-bench", &["haul-fleet", "haul-plot", "haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
+    rule(
+        "haul-bench",
+        &["haul-fleet", "haul-plot", "haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"],
+        &[],
+    ),
     rule("haul-cli", ALL, ALL),
     rule("e2e", ALL, ALL),
     rule("fuzz-harness", ALL, ALL),
