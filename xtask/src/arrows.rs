@@ -35,7 +35,7 @@ const RULES: &[Rule] = &[
     rule("haul-gfarm", &["haul-files", "haul-units"], &[]),
     rule("haul-peer", &["haul", "haul-units"], &[]),
     rule("haul-copy", &["haul-peer", "haul", "haul-gfarm", "haul-files", "haul-units"], &[]),
-    rule("haul-fleet", &["haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),
+    rule("haul-fleet", &["haul-plot", "haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),
     rule("haul-perf", &["haul-peer", "haul", "haul-cc", "haul-units"], &[]),
     rule("haul-lab", &["haul-udp", "haul-sim", "haul-units"], &[]),
     rule("haul-tunnel", &["haul-peer", "haul", "haul-units"], &[]),

@@ -43,6 +43,7 @@ mod observe;
 mod placement;
 mod plan;
 mod put;
+mod report;
 pub mod simulated;
 mod start;
 mod status;
@@ -55,6 +56,7 @@ pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, M
 pub use placement::{MAX_REPLICAS, Placement, PlacementPolicy, PlacementSettings, Task};
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};
 pub use put::{PutError, PutJob, put};
+pub use report::{ClientPoint, JobRecord, LogReport, MemberPoint, MemberRecord, ReportError, Span};
 pub use start::{
     Absent, AbsentError, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons, Way,
     WayError, lead, start,
