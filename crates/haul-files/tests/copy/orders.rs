@@ -300,7 +300,8 @@ fn millions_of_orders_are_bounded() {
         peer.say(&Message::Finished(haul_files::protocol::Finished::default()));
     });
     result.unwrap();
-    assert!(blocks < 10, "{blocks} blocks");
+    // Those under way, and of the last few orders those whose shortening came too late.
+    assert!(blocks <= 20, "{blocks} blocks");
     assert_eq!(over + said.iter().map(ends).sum::<u64>(), 140_000);
 }
 
