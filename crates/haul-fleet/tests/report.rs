@@ -34,7 +34,7 @@ fn what_a_log_says_is_read() {
     assert_eq!(put.last().map(|member| &*member.name), Some("node1"));
     assert_eq!(put.members[2].down, Some((1.1, "the connection failed: timed out".into())));
     // One log by itself.
-    assert_eq!(LogReport::read(&recorded().join("job-00002")).unwrap().jobs, [killed.clone()]);
+    assert_eq!(LogReport::read(&recorded().join("job-00002")).unwrap().jobs, std::slice::from_ref(killed));
 }
 
 #[test]
