@@ -128,8 +128,11 @@ impl Sites {
         host.address = new;
     }
 
-    /// The longest packet that passes between the hub and a site.
+    /// The longest packet that passes between the hub and a site. Both routers say so to who sends a longer one: if only the hub's end of the line knew, what is too long for
+    /// it would vanish without a word, and the TCP of every ssh with it.
     pub fn set_mtu(&self, number: usize, mtu: u16) {
+        let edge = self.wans[number - 1].host("b").expect("host b");
+        inside(edge, || ip(&["link", "set", "hub", "mtu", &mtu.to_string()]));
         ip(&["-n", &self.hub.namespace, "link", "set", &format!("site{number}"), "mtu", &mtu.to_string()]);
     }
 

@@ -251,7 +251,7 @@ fn daemons_are_members_as_they_are() {
     command.args(["daemon", &hosts]).env("XDG_CONFIG_HOME", &config).env("XDG_STATE_HOME", &config);
     command.args(["from=/data/file".to_owned(), format!("to={}", got.display())]);
     let finished = Running::start(command).wait(PATIENCE).expect(0);
-    assert_eq!(named(&finished, "fetched"), [lab.far.address.clone()], "{finished}");
+    assert_eq!(named(&finished, "fetched"), std::slice::from_ref(&lab.far.address), "{finished}");
     assert!(why(&finished, &lab.near.address).contains("no answer over UDP"), "{finished}");
     assert_eq!(tree::hash(&root.join("file")), tree::hash(&got.join(&lab.far.address)));
     drop(daemon);

@@ -33,6 +33,7 @@ pub enum FleetCommand {
     Get(Box<FleetGetArgs>),
     Put(Box<FleetPutArgs>),
     Status(Box<FleetStatusArgs>),
+    Report(FleetReportArgs),
 }
 
 /// Copy from the servers to this machine
@@ -84,6 +85,20 @@ pub struct FleetStatusArgs {
     pub json: bool,
     #[command(flatten)]
     pub hosts: HostsArgs,
+}
+
+/// Make tables, charts and a page of what `--log` has written
+///
+/// DIR is a directory that was given to --log, with the logs of one job or several: several make a chart of the rate against the number of servers. Tables go to
+/// standard output; `report.html`, which needs nothing else, the tables and the charts (SVG and PNG) go to the directory.
+#[derive(Debug, Args)]
+pub struct FleetReportArgs {
+    /// The logs
+    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
+    pub dir: PathBuf,
+    /// Where to write to [default: DIR]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
 }
 
 /// Which servers, and how they are started.
@@ -158,7 +173,7 @@ pub struct JobArgs {
     pub start_at: Option<Moment>,
     #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
-    /// Write what each server did, and when, into this directory, which is made: see haul-fleet-report(1)
+    /// Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)
     #[arg(long, value_name = "DIR")]
     pub log: Option<PathBuf>,
     /// Print nothing but errors

@@ -25,7 +25,8 @@ pub use haul_peer::{Limit, PortRange};
 pub use audit::{AuditArgs, AuditTo};
 pub use cp::{CpArgs, SshArgs, UsualSshArgs, VerifyArg};
 pub use fleet::{
-    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, FleetStatusArgs, GetPolicyArg, HostsArgs, JobArgs, PutPolicyArg,
+    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, FleetReportArgs, FleetStatusArgs, GetPolicyArg, HostsArgs, JobArgs,
+    PutPolicyArg,
 };
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};

@@ -1,7 +1,7 @@
 //! haul-fleet's errors, for people.
 
 use haul_files::{CopyError, Stop};
-use haul_fleet::{AbsentError, GetError, HostsError, PutError, StartError};
+use haul_fleet::{AbsentError, GetError, HostsError, LogError, PutError, ReportError, StartError};
 
 use super::{Failure, SAME_VERSION, chain};
 
@@ -89,5 +89,17 @@ impl From<PutError> for Failure {
             }
             _ => failure,
         }
+    }
+}
+
+impl From<LogError> for Failure {
+    fn from(error: LogError) -> Self {
+        Self::new(format!("no log can be written: {}", chain(&error))).hint("name another directory with --log")
+    }
+}
+
+impl From<ReportError> for Failure {
+    fn from(error: ReportError) -> Self {
+        Self::new(chain(&error))
     }
 }

@@ -4,15 +4,18 @@
 //!   hosts -> start (ssh, mpirun, srun, daemons) -> members -> get or put -> summary -> exit status
 //! ```
 
+mod report;
 mod status;
 
 use std::env;
+use std::ffi::OsString;
 use std::sync::Arc;
 
 use haul::TransportConfig;
 use haul_files::{Options, Report, Verified, Verify};
 use haul_fleet::{
-    Absent, Fleet, GetJob, HostSpec, JobReport, Member, PlacementPolicy, Policy, PutJob, Settings, StartSpec, start,
+    Absent, Fleet, GetJob, HostSpec, JobEvent, JobLog, JobObserver, JobReport, JobTitle, Member, PlacementPolicy, Policy, PutJob,
+    Settings, StartSpec, start,
 };
 use haul_peer::Tell;
 use haul_units::Time;
@@ -32,6 +35,7 @@ pub fn run(args: &FleetArgs) -> Result<Exit, Failure> {
         FleetCommand::Get(args) => get(args),
         FleetCommand::Put(args) => put(args),
         FleetCommand::Status(args) => status::run(args),
+        FleetCommand::Report(args) => report::run(args),
     }
 }
 
@@ -54,8 +58,10 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
         limit: args.job.limit.map(|limit| limit.0),
         ..GetJob::new(sources.iter().map(Into::into).collect(), target)
     };
-    let job = |members, tally: &JobTally| haul_fleet::get(members, &job, tally, interrupt::cancel()).map_err(Failure::from);
-    started.run(&args.job, style, job)
+    let job = |members, observer: &dyn JobObserver| {
+        haul_fleet::get(members, &job, observer, interrupt::cancel()).map_err(Failure::from)
+    };
+    started.run(&args.job, style, ("get", &args.operands), job)
 }
 
 fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
@@ -76,8 +82,10 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
         start_after: args.job.start_after(),
         ..PutJob::new(sources.iter().map(Into::into).collect(), target)
     };
-    let job = |members, tally: &JobTally| haul_fleet::put(members, &job, tally, interrupt::cancel()).map_err(Failure::from);
-    started.run(&args.job, style, job)
+    let job = |members, observer: &dyn JobObserver| {
+        haul_fleet::put(members, &job, observer, interrupt::cancel()).map_err(Failure::from)
+    };
+    started.run(&args.job, style, ("put", &args.operands), job)
 }
 
 fn begin(args: &JobArgs) -> Style {
@@ -108,16 +116,43 @@ impl Started {
         Ok(Self { fleet, tally })
     }
 
+    /// Runs a job of this kind about these operands.
     fn run(
         self,
         args: &JobArgs,
         style: Style,
-        job: impl FnOnce(Vec<Member>, &JobTally) -> Result<JobReport, Failure>,
+        (kind, operands): (&str, &[OsString]),
+        job: impl FnOnce(Vec<Member>, &dyn JobObserver) -> Result<JobReport, Failure>,
     ) -> Result<Exit, Failure> {
+        let log = args.log.as_ref().map(|dir| {
+            let about = operands.iter().map(|operand| operand.to_string_lossy().into_owned()).collect();
+            let members = self.fleet.members.iter().map(|member| member.name.clone()).collect();
+            JobLog::create(dir, JobTitle { kind: kind.to_owned(), about, members })
+        });
+        let log = log.transpose()?;
         let monitor = JobMonitor::start(style, Arc::clone(&self.tally), interrupt::cancel().clone());
-        let result = job(self.fleet.members, &self.tally);
+        let observer = Both { tally: &self.tally, log: log.as_ref() };
+        let result = job(self.fleet.members, &observer);
         monitor.finish();
+        if let Some(log) = log.as_ref().filter(|_| args.verbose > 0) {
+            output::print_line(&format!("the log is in {}", log.dir().display()));
+        }
         conclude(args, style, result)
+    }
+}
+
+/// What is shown, and what is written down.
+struct Both<'a> {
+    tally: &'a JobTally,
+    log: Option<&'a JobLog>,
+}
+
+impl JobObserver for Both<'_> {
+    fn event(&self, event: &JobEvent<'_>) {
+        self.tally.event(event);
+        if let Some(log) = self.log {
+            log.event(event);
+        }
     }
 }
 

@@ -62,6 +62,11 @@ pub fn is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
+/// How many lines the terminal on standard error has, if it says so.
+pub fn height() -> Option<usize> {
+    rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| size.ws_row.into())
+}
+
 /// Whether standard error is for coloured text. See no-color.org: set and not empty means no.
 pub fn colours() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());

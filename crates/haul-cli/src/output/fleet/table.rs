@@ -7,7 +7,7 @@ use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Look, rows};
-use crate::output::terminal::{colours, shown};
+use crate::output::terminal::{colours, height, shown};
 
 /// Time before anything is drawn: a short job draws nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -39,7 +39,8 @@ impl Table {
         if look.since_command < PATIENCE {
             return;
         }
-        let (shown_members, hidden) = chosen(&look.job.members, height().saturating_sub(LEFT_FREE).max(1));
+        let (shown_members, hidden) =
+            chosen(&look.job.members, height().unwrap_or(USUAL_HEIGHT).saturating_sub(LEFT_FREE).max(1));
         let width = rows::name_width(look.job.members.iter().map(|member| &*member.name));
         let mut lines: Vec<String> = shown_members.into_iter().map(|member| rows::member(member, width)).collect();
         if hidden > 0 {
@@ -100,10 +101,6 @@ const fn interest(state: MemberState) -> u8 {
         MemberState::Down => 4,
         MemberState::Done => 5,
     }
-}
-
-fn height() -> usize {
-    rustix::termios::tcgetwinsize(std::io::stderr()).map_or(USUAL_HEIGHT, |size| size.ws_row.into())
 }
 
 fn style(template: &str) -> ProgressStyle {
