@@ -61,6 +61,9 @@ _haul() {
             haul__subcmd__fleet,put)
                 cmd="haul__subcmd__fleet__subcmd__put"
                 ;;
+            haul__subcmd__fleet,report)
+                cmd="haul__subcmd__fleet__subcmd__report"
+                ;;
             haul__subcmd__fleet,status)
                 cmd="haul__subcmd__fleet__subcmd__status"
                 ;;
@@ -271,7 +274,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet)
-            opts="-h --no-strict-modes --help get put status"
+            opts="-h --no-strict-modes --help get put status report"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -498,6 +501,24 @@ _haul() {
                     return 0
                     ;;
                 --remote-haul)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__fleet__subcmd__report)
+            opts="-h --out --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --out)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1986,7 +2007,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__remote)
-            opts="-h --apart --only --root --read-only --no-strict-modes --help"
+            opts="-h --only --root --read-only --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -74,11 +74,12 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status" -f -a "get" -d 'Copy from the servers to this machine'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status" -f -a "put" -d 'Copy from this machine to the servers, spread over them'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status" -f -a "status" -d 'Show how the servers are: load, memory, room, distance'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "get" -d 'Copy from the servers to this machine'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "put" -d 'Copy from this machine to the servers, spread over them'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "status" -d 'Show how the servers are: load, memory, room, distance'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "report" -d 'Make tables, charts and a page of what `--log` has written'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l policy -d 'How work is dealt out' -r -f -a "dynamic\t'Servers get more to do when they have little left: ranges of files, from the fast ones more. The default'
 round-robin\t'Whole files, dealt to their holders in turn before anything is sent'"
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
@@ -91,7 +92,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l pause -d 'Rest so long after each file, on each server; then a server has one file at a time' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l start-at -d 'Transfer nothing before this time' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l log -d 'Write what each server did, and when, into this directory, which is made: see haul-fleet-report(1)' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l log -d 'Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)' -r -F
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l start -d 'How to start them: `ssh-direct` (this machine logs in to each; the default), `ssh` (it logs in to the first, and that one to the others), `mpirun`, `srun` (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l timeout -d 'Leave out a server that has not come up within so long, and go on with the others' -r
@@ -133,7 +134,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l pause -d 'Rest so long after each file, on each server; then a server has one file at a time' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l start-at -d 'Transfer nothing before this time' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l log -d 'Write what each server did, and when, into this directory, which is made: see haul-fleet-report(1)' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l log -d 'Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)' -r -F
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l start -d 'How to start them: `ssh-direct` (this machine logs in to each; the default), `ssh` (it logs in to the first, and that one to the others), `mpirun`, `srun` (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l timeout -d 'Leave out a server that has not come up within so long, and go on with the others' -r
@@ -180,6 +181,9 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -l out -d 'Where to write to [default: DIR]' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s s -l source -d 'Address to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l key -d 'The listening side\'s fingerprint, as it prints it; without this its key must be known' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
@@ -515,7 +519,6 @@ perf\t'A measurement'
 proxy\t'TCP connections in both directions'
 tunnel\t'A command and its standard streams: `haul pipe`, `rsh`, `rsync`'"
 complete -c haul -n "__fish_haul_using_subcommand remote" -l root -d 'Directory outside of which copies neither read nor write; their paths start there, `~` and `/` too' -r -F
-complete -c haul -n "__fish_haul_using_subcommand remote" -l apart -d 'This process was started to outlive the login'
 complete -c haul -n "__fish_haul_using_subcommand remote" -l read-only -d 'Copies may read only'
 complete -c haul -n "__fish_haul_using_subcommand remote" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand remote" -s h -l help -d 'Print help (see more with \'--help\')'
