@@ -97,6 +97,8 @@ fn begin(args: &JobArgs) -> Style {
 /// A fleet that is up, as far as it came.
 struct Started {
     fleet: Fleet,
+    /// Hosts that did not come up.
+    left_out: Vec<String>,
     tally: Arc<JobTally>,
 }
 
@@ -107,13 +109,17 @@ impl Started {
         if style == Style::Json {
             output::print_event(&json!({ "event": "start", "version": env!("CARGO_PKG_VERSION") }));
         }
-        let mut fleet = bring_up(&spec(hosts, job)?, |absent| tally.absent(&absent.name, &absent.why))?;
+        let mut left_out = Vec::new();
+        let mut fleet = bring_up(&spec(hosts, job)?, |absent| {
+            tally.absent(&absent.name, &absent.why);
+            left_out.push(absent.name.clone());
+        })?;
         if let Some(limit) = job.limit_each {
             for member in &mut fleet.members {
                 member.limit = Some(member.limit.map_or(limit.0, |own| own.min(limit.0)));
             }
         }
-        Ok(Self { fleet, tally })
+        Ok(Self { fleet, left_out, tally })
     }
 
     /// Runs a job of this kind about these operands.
@@ -137,7 +143,9 @@ impl Started {
         if let Some(log) = log.as_ref().filter(|_| args.verbose > 0) {
             output::print_line(&format!("the log is in {}", log.dir().display()));
         }
-        conclude(args, style, result)
+        // What a server has that was never heard of nobody knows; to send to, the others were enough.
+        let unheard = if kind == "get" { self.left_out } else { Vec::new() };
+        conclude(args, style, result, unheard)
     }
 }
 
@@ -157,7 +165,7 @@ impl JobObserver for Both<'_> {
 }
 
 /// Starts a fleet; those that do not come are told of, and it is an error where nobody does.
-fn bring_up(spec: &StartSpec, absent: impl Fn(&Absent)) -> Result<Fleet, Failure> {
+fn bring_up(spec: &StartSpec, mut absent: impl FnMut(&Absent)) -> Result<Fleet, Failure> {
     let tell: Arc<dyn Tell> = Arc::new(User);
     let mut fleet = start(spec, &tell, interrupt::cancel())?;
     for left_out in std::mem::take(&mut fleet.absent) {
@@ -227,7 +235,9 @@ fn is_verified_as_asked(args: &JobArgs, report: &Report) -> bool {
 }
 
 /// Says what came of a job, and ends as it did.
-fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>) -> Result<Exit, Failure> {
+///
+/// `unheard`: servers that have not said what they have.
+fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mut unheard: Vec<String>) -> Result<Exit, Failure> {
     let report = match result {
         Ok(report) => report,
         Err(_) if interrupt::requested() => {
@@ -249,14 +259,16 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>) ->
     };
     let mut outcome = Outcome::new();
     outcome.add(&report.files);
-    let exit = match (outcome.problems, is_verified_as_asked(args, &report.files)) {
-        (0, true) => Exit::Done,
+    unheard.extend(report.members.iter().filter(|member| !member.is_listed).map(|member| member.name.clone()));
+    let exit = match (outcome.problems, is_verified_as_asked(args, &report.files), unheard.len()) {
+        (0, true, 0) => Exit::Done,
         _ => Exit::Partial,
     };
     if style == Style::Json {
         let mut summary = outcome.to_json(exit.code(), None);
         summary["members"] = output::members_json(&report);
         summary["bytes_wasted"] = report.wasted.as_u64().into();
+        summary["unheard"] = unheard.clone().into();
         output::print_event(&summary);
     } else if style != Style::Quiet {
         output::summary(&outcome).iter().chain(&output::member_summary(&report)).for_each(|line| output::print_line(line));
@@ -266,6 +278,9 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>) ->
             1 => "1 file, link or directory was not copied".to_owned(),
             many => format!("{many} files, links or directories were not copied"),
         });
+    }
+    if !unheard.is_empty() {
+        output::print_error(&format!("files that only {} may have are missing", unheard.join(", ")));
     }
     Ok(exit)
 }
