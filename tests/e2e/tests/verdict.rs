@@ -62,7 +62,7 @@ fn a_slow_line_is_named() {
 }
 
 /// Above 50 Mbit/s the hub drops what comes from site 1, of a line that could carry ten times that. A machine whose own timing is uneven shows queues that are none; then the path is blamed
-/// without the policer (the cases beside `judge` tell the two apart), but never disks, memory or the start.
+/// without the policer (the cases beside `judge` tell the two apart), or nobody is, but never disks, memory, processors or the start.
 #[test]
 fn a_policer_is_the_paths_doing() {
     let Some(sites) = two(BitRate::mbps(500), 40) else { return };
@@ -71,5 +71,6 @@ fn a_policer_is_the_paths_doing() {
     let done = sites.hub().command("nft").arg(rule).status().expect("nft");
     assert!(done.success(), "nft {rule}");
     let said = verdict(&sites, 60 << 20, &[], &[]);
-    assert!(said.contains("limited by the path") && said.contains("without a queue"), "{said}");
+    let is_careful = said.contains("limited by the path") || said.contains("what limited the speed is not known");
+    assert!(is_careful && said.contains("without a queue"), "{said}");
 }

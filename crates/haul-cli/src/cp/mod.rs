@@ -15,7 +15,7 @@ use std::time::Duration;
 use haul::{ControllerChoice, TransportConfig};
 use haul_copy::{ClientSession, Job, PROTOCOL, PathView, ProcessorWatch};
 use haul_files::{Cancel, CopyError, Options, Report, Verified, Verify};
-use haul_peer::{Connected, Connector, Host, Memory, StateDir, Way, is_stalled};
+use haul_peer::{Connected, Connector, Host, Memory, Refusal, StateDir, Way, is_stalled};
 use haul_units::BitRate;
 use serde_json::json;
 
@@ -206,7 +206,11 @@ impl<'a> Copy<'a> {
 
     /// The engine's error with the host's name; ssh's end explains a connection that broke, never a reason that the far side gave.
     fn explained(&self, host: &Host, error: &CopyError, connected: &Connected, path: &PathView) -> Failure {
-        let unexplained = matches!(error, CopyError::Connection(_) | CopyError::Cancelled);
+        let unexplained = match error {
+            // One that refuses ends as soon as it has said so, and its ssh with it.
+            CopyError::Connection(source) => !source.get_ref().is_some_and(|inner| inner.is::<Refusal>()),
+            error => matches!(error, CopyError::Cancelled),
+        };
         let Some(ended_for) = connected.ssh_ended_for().filter(|_| unexplained) else {
             return failure::explain(host, error, self.args.no_resume);
         };
