@@ -74,7 +74,7 @@ struct Ran {
 }
 
 pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
-    let files = scale.pick(2, 24);
+    let files = scale.pick(2, 12);
     let mut notes = Vec::new();
     let mut ran = Vec::new();
     for turn in turns(scale) {
@@ -146,7 +146,7 @@ impl Scene {
     }
 
     fn start_server(&mut self, ground: &Ground<'_>, server: usize) -> Result<(), MeasureError> {
-        // Who looks up the name of the machine is to find an address.
+        // GridFTP's server looks up the names of the machine and of its address.
         let here = format!("mount --bind {DISK}/s{} {HERE} && mount --bind {DISK}/hosts /etc/hosts", server + 1);
         let start = |what: &'static str, words: String| -> Result<Running, MeasureError> {
             let mut command = self.site.command_on(Side::A, server, "unshare".as_ref());
@@ -319,7 +319,7 @@ fn disk_script(files: usize) -> String {
     format!(
         "mkdir -p {DISK} && mount -t tmpfs -o size={room} bench {DISK}
         mkdir -p {HERE} {ARRIVED} /run/sshd {DISK}/near
-        {{ cat /etc/hosts; echo {client} $(hostname); }} >{DISK}/hosts
+        {{ cat /etc/hosts; echo {client} $(hostname); for s in $(seq {SERVERS}); do echo 10.80.0.$s s$s; done; }} >{DISK}/hosts
         cd {DISK}
         for s in $(seq {SERVERS}); do mkdir -p s$s/{OWN} s$s/{TWICE} {ARRIVED}/s$s; for f in $(seq 0 {last}); do
             head -c {bytes} /dev/urandom >s$s/{OWN}/s$s-$f; done; done
