@@ -36,7 +36,7 @@ pub struct Plan {
     pub time: Duration,
     /// Honest clients.
     pub clients: usize,
-    /// How long each kind of window lasts in a cycle; the first two have it in [`PAIRS`] phases.
+    /// How long each kind of window lasts in a cycle; the first two have it in `PAIRS` phases.
     pub window: Duration,
     /// Strangers in their window.
     pub strangers: usize,
