@@ -208,7 +208,7 @@ impl<'a> Copy<'a> {
     fn explained(&self, host: &Host, error: &CopyError, connected: &Connected, path: &PathView) -> Failure {
         let unexplained = match error {
             // One that refuses ends as soon as it has said so, and its ssh with it.
-            CopyError::Connection(source) => !source.get_ref().is_some_and(|inner| inner.is::<Refusal>()),
+            CopyError::Connection(source) => source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()).is_none(),
             error => matches!(error, CopyError::Cancelled),
         };
         let Some(ended_for) = connected.ssh_ended_for().filter(|_| unexplained) else {
