@@ -12,7 +12,7 @@ use haul_peer::{PortRange, SshHost, SshOptions};
 
 use super::hosts::HostSpec;
 
-/// How many hosts are asked at once: sshd turns away who comes while ten logins are under way (MaxStartups), and several names can be one machine.
+/// How many logins one machine is asked for at once, and how many the representative asks for: sshd turns away who comes while ten logins are under way (MaxStartups), and several names can be one machine.
 pub const FAN_OUT: usize = 8;
 
 /// What is to be started, and how.
