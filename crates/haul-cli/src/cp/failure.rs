@@ -6,10 +6,7 @@ use haul_files::{CopyError, FileProblem, Stop, Why};
 use haul_peer::{Host, Refusal};
 use rustix::io::Errno;
 
-use crate::exit::{Failure, chain, refused};
-
-/// After anything that leaves a resumable state.
-pub const RESUME: &str = "the same command goes on from where this one stopped";
+use crate::exit::{Failure, RESUME, chain, refused};
 
 /// Explains why a whole copy failed.
 pub fn explain(host: &Host, error: &CopyError, no_resume: bool) -> Failure {

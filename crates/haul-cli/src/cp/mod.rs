@@ -22,9 +22,9 @@ use serde_json::json;
 use self::plan::Plan;
 use crate::again::Again;
 use crate::args::{CpArgs, VerifyArg};
-use crate::exit::{Exit, Failure, explained};
+use crate::exit::{Exit, Failure, RESUME, explained};
 use crate::meanwhile::User;
-use crate::output::{self, Conditions, Monitor, Outcome, Style, Tally, Watched};
+use crate::output::{self, Conditions, Outcome, Style, Tally, Watched};
 use crate::{clock, interrupt, logging};
 
 /// Runs the command.
@@ -138,7 +138,7 @@ impl<'a> Copy<'a> {
             }),
             cancel: cancel.clone(),
         };
-        let monitor = Monitor::start(self.style, self.args.verbose > 0, watched);
+        let monitor = output::monitor(self.style, self.args.verbose > 0, watched);
         let processor = ProcessorWatch::start();
         let result = session.run(job, self.limit(), &*self.tally, &cancel);
         monitor.finish();
@@ -222,7 +222,7 @@ impl<'a> Copy<'a> {
             "ssh ended in the middle of the copy".to_owned()
         };
         let failure = Failure::new(format!("{host}: {why}"));
-        if self.args.no_resume { failure } else { failure.hint(failure::RESUME) }
+        if self.args.no_resume { failure } else { failure.hint(RESUME) }
     }
 
     fn conclude(self, exit: Exit) -> Exit {
@@ -235,7 +235,7 @@ impl<'a> Copy<'a> {
                 let kept = match (interrupt::is_under_way(), self.args.no_resume) {
                     (false, _) => ": nothing had arrived yet",
                     (true, true) => "",
-                    (true, false) => "; what has arrived is kept, and the same command goes on from there",
+                    (true, false) => output::KEPT,
                 };
                 output::print_line(&format!("interrupted{kept}"));
             }
@@ -255,12 +255,7 @@ impl<'a> Copy<'a> {
         if self.args.verbose > 0 || self.outcome.wants_advice() {
             self.advice.iter().for_each(|advice| output::print_hint(advice));
         }
-        if self.outcome.problems > 0 {
-            output::print_error(&match self.outcome.problems {
-                1 => "1 file, link or directory was not copied".to_owned(),
-                many => format!("{many} files, links or directories were not copied"),
-            });
-        }
+        output::print_not_copied(self.outcome.problems);
     }
 
     fn options(&self) -> Options {

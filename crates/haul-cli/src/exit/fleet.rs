@@ -3,10 +3,7 @@
 use haul_files::{CopyError, Stop};
 use haul_fleet::{AbsentError, GetError, HostsError, LogError, PutError, ReportError, StartError};
 
-use super::{Failure, SAME_VERSION, chain};
-
-/// After anything that leaves a resumable state.
-const RESUME: &str = "the same command goes on from where this one stopped";
+use super::{Failure, RESUME, SAME_VERSION, chain};
 
 impl From<HostsError> for Failure {
     fn from(error: HostsError) -> Self {

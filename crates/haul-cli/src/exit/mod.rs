@@ -16,6 +16,9 @@ pub use haul_peer::chain;
 
 pub use peer::{SAME_VERSION, explained, refused};
 
+/// Advice after anything that leaves a resumable state.
+pub const RESUME: &str = "the same command goes on from where this one stopped";
+
 /// The status that a command ends with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {

@@ -26,7 +26,7 @@ use crate::args::{
 };
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
-use crate::output::{self, JobMonitor, JobTally, Outcome, Style};
+use crate::output::{self, JobTally, Outcome, Style};
 use crate::{interrupt, logging};
 
 /// Runs the command.
@@ -136,7 +136,7 @@ impl Started {
             JobLog::create(dir, JobTitle { kind: kind.to_owned(), about, members })
         });
         let log = log.transpose()?;
-        let monitor = JobMonitor::start(style, Arc::clone(&self.tally), interrupt::cancel().clone());
+        let monitor = output::show_job(style, Arc::clone(&self.tally), interrupt::cancel().clone());
         let observer = Both { tally: &self.tally, log: log.as_ref() };
         let result = job(self.fleet.members, &observer);
         monitor.finish();
@@ -244,8 +244,7 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
             if style == Style::Json {
                 output::print_event(&Outcome::new().to_json(Exit::Interrupted.code(), None));
             } else if style != Style::Quiet {
-                let kept =
-                    if args.no_resume { "" } else { "; what has arrived is kept, and the same command goes on from there" };
+                let kept = if args.no_resume { "" } else { output::KEPT };
                 output::print_line(&format!("interrupted{kept}"));
             }
             return Ok(Exit::Interrupted);
@@ -273,11 +272,8 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
     } else if style != Style::Quiet {
         output::summary(&outcome).iter().chain(&output::member_summary(&report)).for_each(|line| output::print_line(line));
     }
-    if outcome.problems > 0 && style != Style::Json {
-        output::print_error(&match outcome.problems {
-            1 => "1 file, link or directory was not copied".to_owned(),
-            many => format!("{many} files, links or directories were not copied"),
-        });
+    if style != Style::Json {
+        output::print_not_copied(outcome.problems);
     }
     if !unheard.is_empty() {
         output::print_error(&format!("files that only {} may have are missing", unheard.join(", ")));

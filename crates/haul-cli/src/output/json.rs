@@ -35,18 +35,18 @@ impl Events {
 }
 
 /// A file did not get copied.
-pub fn problem(problem: &FileProblem) {
-    print(&json!({
+pub fn problem(problem: &FileProblem) -> Value {
+    json!({
         "event": "problem",
         "path": problem.path.to_string(),
         "fault": format!("{:?}", problem.fault).to_lowercase(),
         "error": problem.why.to_string(),
-    }));
+    })
 }
 
 /// Something to know; nothing is wrong.
-pub fn note(note: &Note) {
-    print(&json!({ "event": "note", "note": note.to_string() }));
+pub fn note(note: &Note) -> Value {
+    json!({ "event": "note", "note": note.to_string() })
 }
 
 /// Nothing comes from the other side any more, or something again.

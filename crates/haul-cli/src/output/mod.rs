@@ -13,11 +13,12 @@ mod proxy;
 mod summary;
 mod tally;
 mod terminal;
+mod ticker;
 mod verdict;
 
-pub use fleet::{JobMonitor, JobTally, member_summary, members_json};
+pub use fleet::{JobTally, member_summary, members_json, show as show_job};
 pub use json::print as print_event;
-pub use monitor::{Monitor, Watched};
+pub use monitor::{Watched, start as monitor};
 pub use outage::words as outage_words;
 pub use proxy::ProxyReport;
 pub use summary::{Outcome, path_line, summary};
@@ -26,6 +27,11 @@ pub use terminal::{PeerOutput, colours, err as print_line, err_in_place, out as 
 pub use verdict::{Conditions, verdict};
 
 use crate::exit::Failure;
+
+/// What is said to the first interrupt, where something has arrived.
+const STOPPING: &str = "stopping, and keeping what has arrived; interrupt again to end at once";
+/// What an interrupted command says of what it can go on with.
+pub const KEPT: &str = "; what has arrived is kept, and the same command goes on from there";
 
 /// How much to show, and to whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +70,15 @@ pub fn print_failure(failure: &Failure) {
 /// Prints a text behind `error:`.
 pub fn print_error(text: &str) {
     terminal::err_labelled("error:", "\x1b[1;31m", text);
+}
+
+/// Says how many files, links or directories were not copied, if any.
+pub fn print_not_copied(count: u64) {
+    match count {
+        0 => {}
+        1 => print_error("1 file, link or directory was not copied"),
+        many => print_error(&format!("{many} files, links or directories were not copied")),
+    }
 }
 
 /// Prints a line behind `note:`: worth knowing, nothing wrong.

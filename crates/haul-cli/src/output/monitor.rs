@@ -1,8 +1,6 @@
 //! The thread that looks at a copy ten times a second, shows how it goes, and passes an interrupt on.
 
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_copy::PathView;
@@ -14,11 +12,10 @@ use super::bars::Bars;
 use super::lines::Lines;
 use super::outage;
 use super::tally::{ActiveFile, Counts};
-use super::{Style, Tally, json};
+use super::ticker::Ticker;
+use super::{STOPPING, Style, Tally, json};
 use crate::{clock, interrupt};
 
-/// How often it looks.
-const TICK: Duration = Duration::from_millis(100);
 /// Time that the shown rate is averaged over.
 const RATE_OVER: Duration = Duration::from_secs(5);
 
@@ -35,12 +32,6 @@ pub struct Watched {
     pub alive: Box<dyn Fn() -> bool + Send>,
     /// Stops the copy.
     pub cancel: Cancel,
-}
-
-/// The watching thread, until [`Monitor::finish`].
-pub struct Monitor {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
 }
 
 /// One look.
@@ -66,46 +57,18 @@ impl Look {
     }
 }
 
-impl Monitor {
-    /// Starts to watch. `verbose`: also name every finished file.
-    pub fn start(style: Style, verbose: bool, watched: Watched) -> Self {
-        let (stop, stopped) = mpsc::channel();
-        let thread = thread::spawn(move || {
-            let mut watch = Watch {
-                view: View::new(style),
-                verbose,
-                watched,
-                rates: Rates::start(),
-                told: false,
-                last_alive: clock::now(),
-                outage: Silence::default(),
-            };
-            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                watch.tick();
-            }
-            watch.tick();
-            watch.view.end();
-        });
-        Self { stop: Some(stop), thread: Some(thread) }
-    }
-
-    /// Shows what is left to show, and ends.
-    pub fn finish(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for Monitor {
-    fn drop(&mut self) {
-        self.end();
-    }
+/// Starts to watch. `verbose`: also name every finished file.
+pub fn start(style: Style, verbose: bool, watched: Watched) -> Ticker {
+    let watch = move || Watch {
+        view: View::new(style),
+        verbose,
+        watched,
+        rates: Rates::start(),
+        told: false,
+        last_alive: clock::now(),
+        outage: Silence::default(),
+    };
+    Ticker::start(watch, Watch::tick, |watch| watch.view.end())
 }
 
 /// What the thread keeps.
@@ -166,7 +129,7 @@ impl Watch {
         if interrupt::requested() && !self.told {
             self.told = true;
             if interrupt::is_under_way() {
-                self.view.note("stopping, and keeping what has arrived; interrupt again to end at once");
+                self.view.note(STOPPING);
             }
             self.watched.cancel.cancel();
         }
@@ -213,7 +176,7 @@ impl View {
         match self {
             Self::Quiet => {}
             Self::Bars(bars) => bars.above(|| super::print_note(&note.to_string())),
-            Self::Json(_) => json::note(note),
+            Self::Json(_) => json::print(&json::note(note)),
             Self::Lines(_) => super::print_note(&note.to_string()),
         }
     }
@@ -222,7 +185,7 @@ impl View {
         match self {
             Self::Bars(bars) => bars.above(|| super::print_error(&problem.to_string())),
             Self::Json(_) => {
-                json::problem(problem);
+                json::print(&json::problem(problem));
                 super::print_error(&problem.to_string());
             }
             Self::Quiet | Self::Lines(_) => super::print_error(&problem.to_string()),

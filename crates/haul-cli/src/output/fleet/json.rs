@@ -6,6 +6,7 @@ use haul_fleet::{JobReport, MemberReport, MemberView};
 use serde_json::{Value, json};
 
 use super::{Look, Said, rows};
+use crate::output::json as copy;
 
 /// `at_s`, here as in `progress`, is since the command began.
 pub fn said(at: Duration, said: &Said) -> Value {
@@ -37,13 +38,8 @@ fn event(said: &Said) -> Value {
         Said::File { member, path, size } => {
             json!({ "event": "file", "member": member, "path": path.to_string_lossy(), "bytes": size.as_u64() })
         }
-        Said::Problem(problem) => json!({
-            "event": "problem",
-            "path": problem.path.to_string(),
-            "fault": format!("{:?}", problem.fault).to_lowercase(),
-            "error": problem.why.to_string(),
-        }),
-        Said::Note(note) => json!({ "event": "note", "note": note.to_string() }),
+        Said::Problem(problem) => copy::problem(problem),
+        Said::Note(note) => copy::note(note),
     }
 }
 

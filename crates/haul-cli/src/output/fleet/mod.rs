@@ -6,9 +6,7 @@ mod table;
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_files::{FileProblem, Note, WirePath};
@@ -16,16 +14,15 @@ use haul_fleet::{AbsentError, JobEvent, JobObserver, Snapshot};
 use haul_units::{BitRate, Bytes, Cancel};
 
 use self::table::Table;
-use super::Style;
 use super::lines::milliseconds;
 use super::monitor::Rates;
+use super::ticker::Ticker;
+use super::{STOPPING, Style};
 use crate::{clock, interrupt, output};
 
 pub use self::json::members as members_json;
 pub use self::rows::summary as member_summary;
 
-/// How often the screen is looked after.
-const TICK: Duration = Duration::from_millis(100);
 /// Time between lines in a log.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 /// Time between progress events.
@@ -127,44 +124,10 @@ impl JobObserver for JobTally {
     }
 }
 
-/// The thread that shows a job and passes an interrupt on, until [`JobMonitor::finish`].
-pub struct JobMonitor {
-    stop: Option<mpsc::Sender<()>>,
-    thread: Option<thread::JoinHandle<()>>,
-}
-
-impl JobMonitor {
-    /// Starts to watch.
-    pub fn start(style: Style, tally: Arc<JobTally>, cancel: Cancel) -> Self {
-        let (stop, stopped) = mpsc::channel();
-        let thread = thread::spawn(move || {
-            let mut watch = Watch { view: View::new(style), tally, cancel, rates: Rates::start(), told: false };
-            while stopped.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                watch.tick();
-            }
-            watch.tick();
-            watch.view.end();
-        });
-        Self { stop: Some(stop), thread: Some(thread) }
-    }
-
-    /// Shows what is left to show, and ends.
-    pub fn finish(mut self) {
-        self.end();
-    }
-
-    fn end(&mut self) {
-        drop(self.stop.take());
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
-    }
-}
-
-impl Drop for JobMonitor {
-    fn drop(&mut self) {
-        self.end();
-    }
+/// Starts to show a job, and to pass an interrupt on to it.
+pub fn show(style: Style, tally: Arc<JobTally>, cancel: Cancel) -> Ticker {
+    let watch = move || Watch { view: View::new(style), tally, cancel, rates: Rates::start(), told: false };
+    Ticker::start(watch, Watch::tick, |watch| watch.view.end())
 }
 
 struct Watch {
@@ -188,7 +151,7 @@ impl Watch {
         if interrupt::requested() && !self.told {
             self.told = true;
             if interrupt::is_under_way() {
-                self.view.note("stopping, and keeping what has arrived; interrupt again to end at once");
+                self.view.note(STOPPING);
             }
             self.cancel.cancel();
         }
