@@ -107,11 +107,11 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l update -d 'Keep files that are newer at the target. Sets times, as -p does'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l skip-same -d 'Skip files that the target already has with the same size and modification time. Sets times, as -p does'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l skip-same -d 'Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync\'s quick check. Sets times, as -p does'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l no-verify -d 'Hash nothing and check nothing'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l no-resume -d 'Start over instead of going on with what an interrupted job left behind'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s q -l quiet -d 'Print nothing but errors'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s v -l verbose -d 'Say more; twice, and ssh says more too'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l json -d 'Print events as lines of JSON on standard output'
@@ -149,11 +149,11 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l update -d 'Keep files that are newer at the target. Sets times, as -p does'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l skip-same -d 'Skip files that the target already has with the same size and modification time. Sets times, as -p does'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l skip-same -d 'Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync\'s quick check. Sets times, as -p does'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l no-verify -d 'Hash nothing and check nothing'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l no-resume -d 'Start over instead of going on with what an interrupted job left behind'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s q -l quiet -d 'Print nothing but errors'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s v -l verbose -d 'Say more; twice, and ssh says more too'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l json -d 'Print events as lines of JSON on standard output'

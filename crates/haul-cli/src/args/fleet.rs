@@ -9,8 +9,8 @@ use haul_cc::ControllerChoice;
 use haul_fleet::Way;
 use haul_peer::Moment;
 
-use super::cp::{ChangedArg, mode_help};
-use super::{Limit, PortRange, SilenceArgs, SshArgs, VerifyArg};
+use super::cp::mode_help;
+use super::{FileArgs, Limit, PortRange, SilenceArgs, SshArgs};
 
 /// Copy from and to many storage servers at once
 ///
@@ -135,30 +135,9 @@ pub struct HostsArgs {
 /// What a job is like, whichever way it goes.
 #[derive(Debug, Args)]
 pub struct JobArgs {
-    /// Copy directories with everything in them; symbolic links are copied as links
-    #[arg(short, long)]
-    pub recursive: bool,
-    /// Keep modification times (to the nanosecond) and exact modes
-    #[arg(short, long)]
-    pub preserve: bool,
-    /// Keep files that are newer at the target. Sets times, as -p does
-    #[arg(long)]
-    pub update: bool,
-    /// Skip files that the target already has with the same size and modification time. Sets times, as -p does
-    #[arg(long)]
-    pub skip_same: bool,
-    /// What becomes of a file that is written to while it is copied
-    #[arg(long, value_enum, value_name = "WHAT", default_value_t = ChangedArg::Take, hide_default_value = true)]
-    pub changed: ChangedArg,
-    /// What is checked against the BLAKE3 hashes of what was read at the source
-    #[arg(long, value_enum, value_name = "HOW", default_value_t = VerifyArg::Arrival, hide_default_value = true)]
-    pub verify: VerifyArg,
-    /// Hash nothing and check nothing
-    #[arg(long, conflicts_with = "verify")]
-    pub no_verify: bool,
-    /// Start over instead of going on with what an interrupted job left behind
-    #[arg(long)]
-    pub no_resume: bool,
+    /// What becomes of files.
+    #[command(flatten)]
+    pub files: FileArgs,
     /// Limit the rate of all servers together; a bare number is in Kbit/s, as with scp
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Option<Limit>,

@@ -2,6 +2,7 @@
 
 mod audit;
 mod cp;
+mod files;
 mod fleet;
 mod guests;
 mod key;
@@ -23,7 +24,8 @@ use haul_cc::ControllerChoice;
 pub use haul_peer::{Limit, PortRange};
 
 pub use audit::{AuditArgs, AuditTo};
-pub use cp::{CpArgs, SshArgs, UsualSshArgs, VerifyArg};
+pub use cp::{CpArgs, SshArgs, UsualSshArgs};
+pub use files::{FileArgs, VerifyArg};
 pub use fleet::{
     FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, FleetReportArgs, FleetStatusArgs, GetPolicyArg, HostsArgs, JobArgs,
     PutPolicyArg,
@@ -182,7 +184,7 @@ mod tests {
     fn takes_the_letters_of_scp() {
         let line = "hcp -r -p -q -v -P 2222 -i key -i key2 -J jump -F config -o A=b -o C=d -4 -l 1000 -S prog -- -a b:c";
         let Ok(Command::Cp(args)) = parsed(line) else { panic!("refused") };
-        assert!(args.recursive && args.preserve && args.quiet && args.ssh.usual.ipv4);
+        assert!(args.files.recursive && args.files.preserve && args.quiet && args.ssh.usual.ipv4);
         assert_eq!(args.ssh.port, Some(2222));
         assert_eq!(args.ssh.identity.len(), 2);
         assert_eq!(args.ssh.usual.option, ["A=b", "C=d"]);
@@ -193,7 +195,7 @@ mod tests {
     #[test]
     fn options_may_stand_between_operands() {
         let Ok(Command::Cp(args)) = parsed("haul cp a -r b -q c:") else { panic!("refused") };
-        assert!(args.recursive && args.quiet && args.operands == ["a", "b", "c:"]);
+        assert!(args.files.recursive && args.quiet && args.operands == ["a", "b", "c:"]);
     }
 
     #[test]

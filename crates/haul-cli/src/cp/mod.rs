@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use haul::{ControllerChoice, TransportConfig};
 use haul_copy::{ClientSession, Job, PROTOCOL, PathView, ProcessorWatch};
-use haul_files::{Cancel, CopyError, Options, Report, Verified, Verify};
+use haul_files::{Cancel, CopyError, Report};
 use haul_peer::{Connected, Connector, Host, Memory, Refusal, StateDir, Way, is_stalled};
 use haul_units::BitRate;
 use serde_json::json;
@@ -40,7 +40,7 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     if args.json && plan.writes_stdout() {
         return Err(Failure::new("--json and the target - both need standard output").hint("name a file as the target"));
     }
-    if args.verify == VerifyArg::ReadBack && plan.writes_stdout() {
+    if args.files.verify == VerifyArg::ReadBack && plan.writes_stdout() {
         return Err(Failure::new("standard output cannot be read back")
             .hint("name a file as the target, or leave out --verify read-back"));
     }
@@ -87,7 +87,7 @@ impl<'a> Copy<'a> {
     /// One copy a host, in the order of the operands; a host that fails does not keep the others from being tried.
     fn all(&mut self, plan: Plan) -> Exit {
         let mut done = 0;
-        for (host, job) in plan.jobs(self.options()) {
+        for (host, job) in plan.jobs(self.args.files.options()) {
             if interrupt::requested() {
                 return Exit::Interrupted;
             }
@@ -102,7 +102,7 @@ impl<'a> Copy<'a> {
         }
         match (done, self.failures.len(), self.outcome.problems) {
             (0, _, _) => Exit::Failed,
-            (_, 0, 0) if self.is_verified_as_asked() => Exit::Done,
+            (_, 0, 0) if self.args.files.is_enough(self.outcome.verified) => Exit::Done,
             _ => Exit::Partial,
         }
     }
@@ -212,7 +212,7 @@ impl<'a> Copy<'a> {
             error => matches!(error, CopyError::Cancelled),
         };
         let Some(ended_for) = connected.ssh_ended_for().filter(|_| unexplained) else {
-            return failure::explain(host, error, self.args.no_resume);
+            return failure::explain(host, error, self.args.files.no_resume);
         };
         // The far side gives a connection up as this one does, and ssh ends with it: that is not the cause. Where ssh ended while the far side was still heard, it is.
         let before = path.silence.saturating_sub(ended_for);
@@ -222,7 +222,7 @@ impl<'a> Copy<'a> {
             "ssh ended in the middle of the copy".to_owned()
         };
         let failure = Failure::new(format!("{host}: {why}"));
-        if self.args.no_resume { failure } else { failure.hint(RESUME) }
+        if self.args.files.no_resume { failure } else { failure.hint(RESUME) }
     }
 
     fn conclude(self, exit: Exit) -> Exit {
@@ -232,7 +232,7 @@ impl<'a> Copy<'a> {
                 output::print_event(&self.outcome.to_json(exit.code(), error.as_deref()));
             }
             Style::Bars | Style::Lines if exit == Exit::Interrupted => {
-                let kept = match (interrupt::is_under_way(), self.args.no_resume) {
+                let kept = match (interrupt::is_under_way(), self.args.files.no_resume) {
                     (false, _) => ": nothing had arrived yet",
                     (true, true) => "",
                     (true, false) => output::KEPT,
@@ -256,36 +256,6 @@ impl<'a> Copy<'a> {
             self.advice.iter().for_each(|advice| output::print_hint(advice));
         }
         output::print_not_copied(self.outcome.problems);
-    }
-
-    fn options(&self) -> Options {
-        Options {
-            recursive: self.args.recursive,
-            preserve: self.args.preserve,
-            update: self.args.update,
-            skip_same: self.args.skip_same,
-            changed: self.args.changed.into(),
-            verify: self.verify(),
-            resume: !self.args.no_resume,
-        }
-    }
-
-    fn verify(&self) -> Verify {
-        match self.args.verify {
-            _ if self.args.no_verify => Verify::Off,
-            VerifyArg::Arrival => Verify::Arrival,
-            VerifyArg::ReadBack => Verify::ReadBack,
-        }
-    }
-
-    /// Whether all content that came was verified as far as was asked.
-    fn is_verified_as_asked(&self) -> bool {
-        let asked = match self.verify() {
-            Verify::Off => Verified::No,
-            Verify::Arrival => Verified::OnArrival,
-            Verify::ReadBack => Verified::ReadBack,
-        };
-        self.outcome.verified.is_none_or(|verified| verified >= asked)
     }
 
     fn limit(&self) -> Option<BitRate> {

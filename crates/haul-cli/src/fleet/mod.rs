@@ -12,7 +12,6 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use haul::TransportConfig;
-use haul_files::{Options, Report, Verified, Verify};
 use haul_fleet::{
     Absent, Fleet, GetJob, HostSpec, JobEvent, JobLog, JobObserver, JobReport, JobTitle, Member, PlacementPolicy, Policy, PutJob,
     Settings, StartSpec, start,
@@ -21,9 +20,7 @@ use haul_peer::Tell;
 use haul_units::Time;
 use serde_json::json;
 
-use crate::args::{
-    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, PutPolicyArg, VerifyArg,
-};
+use crate::args::{FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, PutPolicyArg};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::{self, JobTally, Outcome, Style};
@@ -48,7 +45,7 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
     };
     let started = Started::of(&args.hosts, &args.job, style)?;
     let job = GetJob {
-        options: options(&args.job),
+        options: args.job.files.options(),
         settings: Settings {
             policy,
             pause: args.job.pause(),
@@ -74,7 +71,7 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
     };
     let started = Started::of(&args.hosts, &args.job, style)?;
     let job = PutJob {
-        options: options(&args.job),
+        options: args.job.files.options(),
         replicas: args.replicas.into(),
         policy,
         limit: args.job.limit.map(|limit| limit.0),
@@ -205,35 +202,6 @@ fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
     })
 }
 
-fn options(args: &JobArgs) -> Options {
-    Options {
-        recursive: args.recursive,
-        preserve: args.preserve,
-        update: args.update,
-        skip_same: args.skip_same,
-        changed: args.changed.into(),
-        verify: verify(args),
-        resume: !args.no_resume,
-    }
-}
-
-fn verify(args: &JobArgs) -> Verify {
-    match args.verify {
-        _ if args.no_verify => Verify::Off,
-        VerifyArg::Arrival => Verify::Arrival,
-        VerifyArg::ReadBack => Verify::ReadBack,
-    }
-}
-
-fn is_verified_as_asked(args: &JobArgs, report: &Report) -> bool {
-    let asked = match verify(args) {
-        Verify::Off => Verified::No,
-        Verify::Arrival => Verified::OnArrival,
-        Verify::ReadBack => Verified::ReadBack,
-    };
-    report.verified.is_none_or(|verified| verified >= asked)
-}
-
 /// Says what came of a job, and ends as it did.
 ///
 /// `unheard`: servers that have not said what they have.
@@ -244,7 +212,7 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
             if style == Style::Json {
                 output::print_event(&Outcome::new().to_json(Exit::Interrupted.code(), None));
             } else if style != Style::Quiet {
-                let kept = if args.no_resume { "" } else { output::KEPT };
+                let kept = if args.files.no_resume { "" } else { output::KEPT };
                 output::print_line(&format!("interrupted{kept}"));
             }
             return Ok(Exit::Interrupted);
@@ -259,7 +227,7 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
     let mut outcome = Outcome::new();
     outcome.add(&report.files);
     unheard.extend(report.members.iter().filter(|member| !member.is_listed).map(|member| member.name.clone()));
-    let exit = match (outcome.problems, is_verified_as_asked(args, &report.files), unheard.len()) {
+    let exit = match (outcome.problems, args.files.is_enough(report.files.verified), unheard.len()) {
         (0, true, 0) => Exit::Done,
         _ => Exit::Partial,
     };
