@@ -5,6 +5,7 @@
 #   scripts/gfarm.sh up DIR PORT [FREE]   starts it; it has PORT and the one below it, leaves FREE of a disk alone (1M), and GFARM_CONFIG_FILE=DIR/etc/gfarm2.conf is how to use it
 #   scripts/gfarm.sh kill DIR N           kills the storage server 127.0.0.N with what serves clients at the moment
 #   scripts/gfarm.sh start DIR N          starts it again
+#   scripts/gfarm.sh spread DIR PATH N   brings a file (/path) to N of the servers, and waits until they have it
 #   scripts/gfarm.sh down DIR             stops all of it; the directory stays
 set -euo pipefail
 PATH="$PATH:/usr/sbin:/sbin"
@@ -24,6 +25,9 @@ until_true() {
 answers() { (exec 3<>"/dev/tcp/$1/$2"); }
 
 all_up() { [ "$(gfhost | wc -l)" = 3 ]; }
+
+# Of a file and a number: as many servers have it. gfmd says "device busy" while a server still removes an earlier copy: one asks again.
+spread() { gfrep -q -N "$2" "gfarm:$1" && [ "$(gfwhere "gfarm:$1" | wc -w)" = "$2" ]; }
 
 start_storage() {
     gfsd -f "$dir/etc/gfsd.conf" -h "127.0.0.$1" -l "127.0.0.$1" -r "$dir/spool-$1" -P "$dir/run/gfsd-$1.pid" -F "$dir/log/gfsd-$1.log"
@@ -69,6 +73,9 @@ start)
     start_storage "$3"
     until_true all_up
     ;;
+spread)
+    until_true spread "$3" "$4"
+    ;;
 down)
     for pid in "$dir"/run/*.pid; do
         end_server "$pid"
@@ -77,7 +84,7 @@ down)
     rm -rf /tmp/.gfarm-gfsd127.0.0.1[123]-$((port - 1)) /tmp/gfsd-readonly-127.0.0.1[123]_$((port - 1))
     ;;
 *)
-    echo "gfarm.sh: up, kill, start or down" >&2
+    echo "gfarm.sh: up, kill, start, spread or down" >&2
     exit 2
     ;;
 esac

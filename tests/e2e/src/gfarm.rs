@@ -59,6 +59,11 @@ impl<'a> Gfarm<'a> {
         self.script("start", &[&n.to_string()]);
     }
 
+    /// Brings a file to `n` of the storage servers; they have it when this returns.
+    pub fn spread(&self, path: &str, n: usize) {
+        self.script("spread", &[path, &n.to_string()]);
+    }
+
     /// Runs one of Gfarm's own programs, and gives what it printed.
     #[track_caller]
     pub fn program(&self, name: &str, arguments: &[&str]) -> String {

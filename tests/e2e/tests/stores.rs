@@ -148,7 +148,7 @@ fn a_download_goes_on_where_servers_are_killed() {
     let (source, back) = (lab.place("source").join("file"), lab.place("back"));
     tree::write_random(&source, 20 << 20, &mut Random::seeded(66));
     lab.run_cp([source.clone().into(), far("gfarm:/file")]).expect(0);
-    gfarm.program("gfrep", &["-q", "-N", "3", "gfarm:/file"]);
+    gfarm.spread("/file", 3);
     lab.limit("60mbit");
     // Two of the three servers that have it.
     let reading = Running::start(lab.cp([far("gfarm:/file"), back.clone().into()]));

@@ -59,6 +59,12 @@ impl Servers {
         assert!(script("kill", &self.dir, &[&n.to_string()]).status.success());
     }
 
+    /// Brings a file to `n` of the servers; they have it when this returns.
+    pub fn spread(&self, path: &str, n: usize) {
+        let spread = script("spread", &self.dir, &[path, &n.to_string()]);
+        assert!(spread.status.success(), "{}", String::from_utf8_lossy(&spread.stderr));
+    }
+
     /// One of Gfarm's own programs.
     pub fn program(&self, name: &str, arguments: &[&str]) -> String {
         let config = self.dir.join("etc/gfarm2.conf");

@@ -156,7 +156,7 @@ fn reading_goes_on_at_another_server() {
         let all = noise(8 << 20, 5);
         from.put("a", all.clone());
         push(&from, Path::new("a"), &gfarm, "/", Options::default());
-        servers.program("gfrep", &["-q", "-N", "3", "gfarm:/a"]);
+        servers.spread("/a", 3);
         let top = gfarm.source(&WirePath(b"/a".into())).unwrap();
         let replicas = gfarm.locate(At::Top(&top)).unwrap().unwrap();
         assert_eq!(replicas.len(), 3);
@@ -187,7 +187,7 @@ fn a_replica_that_is_removed_behind_our_back_is_not_needed() {
         let all = noise(6 << 20, 6);
         from.put("a", all.clone());
         push(&from, Path::new("a"), &gfarm, "/", Options::default());
-        servers.program("gfrep", &["-q", "-N", "2", "gfarm:/a"]);
+        servers.spread("/a", 2);
         let top = gfarm.source(&WirePath(b"/a".into())).unwrap();
         let before = gfarm.locate(At::Top(&top)).unwrap().unwrap();
         let file = gfarm.open(At::Top(&top)).unwrap();
