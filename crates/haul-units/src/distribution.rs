@@ -15,6 +15,11 @@ pub struct Distribution {
 }
 
 impl Distribution {
+    /// No values.
+    pub const fn new() -> Self {
+        Self { counts: Vec::new() }
+    }
+
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
         let class = class_of(value.min(VALUE_MAX));

@@ -1,0 +1,79 @@
+//! How evenly packets come.
+
+use std::time::Duration;
+
+use haul_units::{Distribution, Time};
+
+/// The times between packets that follow each other: a histogram in nanoseconds, in classes a little over 3 % wide.
+#[derive(Debug, Clone, Default)]
+pub struct GapMeter {
+    gaps: Distribution,
+    newest: Option<Time>,
+    count: u64,
+}
+
+impl GapMeter {
+    /// Nothing has come.
+    pub const fn new() -> Self {
+        Self { gaps: Distribution::new(), newest: None, count: 0 }
+    }
+
+    /// A packet has come. Packets that share an instant have no time between them.
+    pub fn record(&mut self, at: Time) {
+        if let Some(newest) = self.newest.replace(at) {
+            self.gaps.record(u64::try_from(at.since(newest).as_nanos()).unwrap_or(u64::MAX));
+            self.count += 1;
+        }
+    }
+
+    /// How many gaps there were.
+    pub const fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The time that a part (0 to 1) of the gaps does not exceed, to the precision of a class: its middle.
+    pub fn quantile(&self, part: f64) -> Option<Duration> {
+        let wanted = (part.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        for (low, high, count) in self.gaps.classes() {
+            seen += count;
+            if seen >= wanted {
+                return Some(Duration::from_nanos(low + (high - low) / 2));
+            }
+        }
+        None
+    }
+
+    /// The part of the gaps between these, both included: what is near enough.
+    pub fn part_between(&self, least: Duration, most: Duration) -> f64 {
+        let middle = |(low, high, _): &(u64, u64, u64)| u128::from(low + (high - low) / 2);
+        let within = |class: &(u64, u64, u64)| (least.as_nanos()..=most.as_nanos()).contains(&middle(class));
+        let near: u64 = self.gaps.classes().filter(within).map(|(_, _, count)| count).sum();
+        near as f64 / self.count.max(1) as f64
+    }
+
+    /// The histogram.
+    pub const fn histogram(&self) -> &Distribution {
+        &self.gaps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_are_counted_between_packets() {
+        let mut meter = GapMeter::new();
+        assert_eq!((meter.count(), meter.quantile(0.5)), (0, None));
+        for micros in [0, 10, 20, 30, 130] {
+            meter.record(Time::ZERO + Duration::from_micros(micros));
+        }
+        assert_eq!(meter.count(), 4);
+        let near = |found: Option<Duration>, micros: u64| {
+            found.unwrap().abs_diff(Duration::from_micros(micros)) < Duration::from_micros(micros) / 25
+        };
+        assert!(near(meter.quantile(0.75), 10) && near(meter.quantile(0.76), 100), "{meter:?}");
+        assert!((meter.part_between(Duration::from_micros(9), Duration::from_micros(11)) - 0.75).abs() < 1e-9);
+    }
+}
