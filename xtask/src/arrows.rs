@@ -27,7 +27,7 @@ const RULES: &[Rule] = &[
     rule("haul-sim", &["haul-units"], &[]),
     rule("haul-plot", &[], &[]),
     rule("haul-pace", &["haul-sim", "haul-units"], &[]),
-    rule("haul-proto", &["haul-cc", "haul-units"], &["haul-sim"]),
+    rule("haul-proto", &["haul-cc", "haul-units"], &["haul-scenarios", "haul-sim"]),
     rule("haul-scenarios", &["haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul-udp", &["haul-units"], &[]),
     rule("haul-inspect", &["haul-proto"], &[]),

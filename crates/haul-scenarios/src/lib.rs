@@ -4,13 +4,20 @@
 //! A plan of haul-sim with flows of a [`Kind`] is [`measure`]d; the same plans serve the golden tables (`tests/`) and the experiments of
 //! `haul lab`. The bytes sent are all zero, the keys are the process's own: nothing random shows in an outcome but the plan's seed.
 
-mod connection;
+//!
+//! The driver of one [`End`] serves plans and, by itself, the tests of haul-proto: two real connections on links of their own.
+
+mod end;
+mod flow;
+mod placed;
 
 use haul_cc::ControllerChoice;
 use haul_proto::Pacing;
 use haul_sim::{Cbr, CbrConfig, CbrMeter, EndpointId, FlowSpec, Mixed, Outcome, Plan, Tcp, TcpConfig};
 
-pub use connection::{Datagram, End, ends};
+pub use end::{Datagram, End, Way};
+pub use flow::Haul;
+pub use placed::{Content, Placed, pattern};
 
 /// What a flow is made of.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +33,7 @@ pub enum Kind {
 }
 
 /// An end of a flow of any kind.
-pub type AnyEnd = Mixed<End, Mixed<Tcp, Cbr>>;
+pub type AnyEnd = Mixed<Haul, Mixed<Tcp, Cbr>>;
 
 /// Runs a plan.
 pub fn measure(plan: &Plan<Kind>) -> Outcome {
@@ -46,7 +53,7 @@ pub fn measure_constant(plan: &Plan<Kind>) -> (Outcome, Vec<Option<CbrMeter>>) {
 
 fn any_ends(flow: &FlowSpec<'_, Kind>) -> (AnyEnd, AnyEnd) {
     let haul = |controller, pacing| {
-        let (sender, receiver) = ends(flow, controller, pacing);
+        let (sender, receiver) = Haul::pair(flow, controller, pacing);
         (Mixed::First(sender), Mixed::First(receiver))
     };
     match *flow.kind {

@@ -7,10 +7,11 @@ use haul_proto::identity::Identity;
 use haul_proto::{
     CloseReason, Connection, Endpoint, EndpointConfig, Event, ResetKey, ServerConfig, Side, StreamId, StreamKind, TransportConfig,
 };
+use haul_scenarios::{End, Way};
 use haul_sim::{EndpointId, LossModel, Network};
 use haul_units::{BitRate, Bytes, Ratio};
 
-use crate::harness::{CLIENT, End, Path, SERVER, Way, configs, connected, ms, pair, pair_of, upload};
+use crate::harness::{CLIENT, Path, SERVER, configs, connected, ms, pair, pair_of, upload};
 
 const RATE: BitRate = BitRate::mbps(200);
 

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_proto::{Connection, PATHS_MAX, PathStats, TransportConfig};
+use haul_scenarios::{Datagram, End, Way};
 use haul_sim::{Delivered, EndpointId, LinkId, LossModel, Network, Transmit};
 use haul_units::{BitRate, Ratio, Time};
 
-use crate::harness::{CLIENT, Datagram, End, Path, SERVER, Way, configs, ends, ms};
+use crate::harness::{CLIENT, Path, SERVER, configs, ends, ms};
 
 /// Who is on the network: the two ends, and for each further path somebody who hands packets on, so that it has links of its own.
 enum Node {

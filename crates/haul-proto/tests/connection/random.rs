@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_proto::{StreamId, StreamKind, TransportConfig};
+use haul_scenarios::{End, pattern};
 use haul_sim::{EndpointId, LinkId, LossModel, Network};
 use haul_units::{BitRate, Bytes, Ratio};
 use proptest::prelude::*;
 
-use crate::harness::{CLIENT, End, Path, SERVER, connected, ms, pair, pattern};
+use crate::harness::{CLIENT, Path, SERVER, connected, ms, pair};
 
 #[derive(Debug, Clone)]
 enum Operation {

@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
 use haul_proto::TransportConfig;
+use haul_scenarios::End;
 use haul_sim::Network;
 use haul_units::BitRate;
 
-use crate::harness::{CLIENT, End, Path, connected, ms, pair, upload, upload_from};
+use crate::harness::{CLIENT, Path, connected, ms, pair, upload, upload_from};
 
 const BYTES: u64 = 50 << 20;
 

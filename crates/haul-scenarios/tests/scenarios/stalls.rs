@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_proto::Pacing;
-use haul_scenarios::{End, Kind, ends};
+use haul_scenarios::{Haul, Kind};
 use haul_sim::{Delivered, Endpoint, EndpointId, Flow, FlowEnd, Path, Plan, Queue, Rng, Topology, Transmit};
 use haul_units::{BitRate, Bytes, Time};
 
@@ -18,16 +18,16 @@ const fn ms(n: u64) -> Duration {
 
 /// An end that stands still now and then.
 struct Stalling {
-    end: End,
+    end: Haul,
     rng: Rng,
     /// The next stall, or the one it is in.
     from: Time,
     to: Time,
-    waiting: VecDeque<(EndpointId, Delivered<<End as Endpoint>::Packet>)>,
+    waiting: VecDeque<(EndpointId, Delivered<<Haul as Endpoint>::Packet>)>,
 }
 
 impl Stalling {
-    fn new(end: End, seed: u64) -> Self {
+    fn new(end: Haul, seed: u64) -> Self {
         let mut new = Self { end, rng: Rng::new(seed), from: Time::ZERO, to: Time::ZERO, waiting: VecDeque::new() };
         new.plan(Time::ZERO);
         new
@@ -55,7 +55,7 @@ impl Stalling {
 }
 
 impl Endpoint for Stalling {
-    type Packet = <End as Endpoint>::Packet;
+    type Packet = <Haul as Endpoint>::Packet;
 
     fn handle(&mut self, now: Time, from: EndpointId, delivered: Delivered<Self::Packet>) {
         if self.is_still(now) {
@@ -84,7 +84,7 @@ impl Endpoint for Stalling {
     }
 
     fn ecn_capable(packet: &Self::Packet) -> bool {
-        End::ecn_capable(packet)
+        Haul::ecn_capable(packet)
     }
 }
 
@@ -113,7 +113,7 @@ fn ends_that_stand_still_do_not_slow_it_down() {
                 checks: &[],
             };
             let outcome = plan.run(|flow| {
-                let (sender, receiver) = ends(flow, choice, Pacing::default());
+                let (sender, receiver) = Haul::pair(flow, choice, Pacing::default());
                 (Stalling::new(sender, flow.seed), Stalling::new(receiver, flow.seed + 1))
             });
             println!("{choice} {rate} {rtt:?}: {:.3} used, dropped {:.4}", outcome.utilisation, outcome.dropped);

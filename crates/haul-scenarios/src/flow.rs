@@ -1,0 +1,101 @@
+//! Real connections as the flows of a plan: real handshakes and real encryption, the bytes themselves all zero.
+
+use std::net::SocketAddr;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_proto::identity::{Identity, PeerTrust};
+use haul_proto::{ClientConfig, Pacing, ServerConfig, TransportConfig};
+use haul_sim::{Delivered, EndpointId, FlowEnd, FlowSpec, Transmit};
+use haul_units::{Bytes, Time};
+
+use crate::end::{Datagram, End};
+use crate::placed::Content;
+
+/// One end of a flow.
+pub struct Haul {
+    end: End,
+    start: Option<Start>,
+    completed_at: Option<Time>,
+}
+
+/// A connection to be made.
+struct Start {
+    at: Time,
+    server: SocketAddr,
+    config: Box<ClientConfig>,
+}
+
+impl Haul {
+    /// The sender and the receiver of a flow, driven by a controller.
+    pub fn pair<K>(flow: &FlowSpec<'_, K>, controller: ControllerChoice, pacing: Pacing) -> (Self, Self) {
+        static IDENTITY: LazyLock<Vec<u8>> = LazyLock::new(|| Identity::generate().to_pkcs8().expect("it is ours").to_vec());
+        let identity = Identity::from_pkcs8(&IDENTITY).expect("just made");
+        let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
+        let transport = TransportConfig { controller, pacing, max_packet: 1472, ..TransportConfig::default() };
+        let server = ServerConfig { transport: transport.clone(), ..ServerConfig::new(identity, PeerTrust::Anyone) };
+        let client = ClientConfig { transport, connect_timeout: Duration::from_secs(60), ..ClientConfig::new(trust) };
+        let seed = |side: u8| {
+            let mut seed = [side; 32];
+            seed[..8].copy_from_slice(&flow.seed.to_le_bytes());
+            seed
+        };
+        let mut sender = End::client(seed(1), address(flow.sender), flow.receiver, Content::Zeros);
+        sender.send_once_connected(flow.size);
+        let receiver = End::server(seed(2), address(flow.receiver), flow.sender, Content::Zeros, server);
+        let start = Start { at: flow.start, server: address(flow.receiver), config: Box::new(client) };
+        let new = |end, start| Self { end, start, completed_at: None };
+        (new(sender, Some(start)), new(receiver, None))
+    }
+}
+
+fn address(id: EndpointId) -> SocketAddr {
+    let [.., a, b] = (id.0 as u32).to_be_bytes();
+    SocketAddr::from(([10, 0, a, b], 7000))
+}
+
+impl haul_sim::Endpoint for Haul {
+    type Packet = Datagram;
+
+    fn handle(&mut self, now: Time, from: EndpointId, delivered: Delivered<Datagram>) {
+        self.end.handle(now, from, delivered);
+        if self.completed_at.is_none() && self.end.placed.lock().expect("nobody panics with it").is_complete() {
+            self.completed_at = Some(now);
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Time) {
+        self.end.handle_timeout(now);
+    }
+
+    fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Datagram>> {
+        if let Some(start) = self.start.take_if(|start| start.at <= now) {
+            self.end.connect(now, start.server, *start.config);
+        }
+        let transmit = self.end.poll_transmit(now);
+        if let Some(reason) = &self.end.closed {
+            panic!("closed at {now}: {reason:?}");
+        }
+        self.end.events.clear();
+        transmit
+    }
+
+    fn poll_timeout(&self) -> Option<Time> {
+        self.start.as_ref().map(|start| start.at).or_else(|| self.end.poll_timeout())
+    }
+
+    fn ecn_capable(packet: &Datagram) -> bool {
+        End::ecn_capable(packet)
+    }
+}
+
+impl FlowEnd for Haul {
+    fn received(&self) -> Bytes {
+        Bytes(self.end.placed.lock().expect("nobody panics with it").bytes)
+    }
+
+    fn completed_at(&self) -> Option<Time> {
+        self.completed_at
+    }
+}
