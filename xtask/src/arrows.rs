@@ -26,7 +26,8 @@ const RULES: &[Rule] = &[
     rule("haul-cc", &["haul-units"], &["haul-sim"]),
     rule("haul-sim", &["haul-units"], &[]),
     rule("haul-plot", &[], &[]),
-    rule("haul-pace", &["haul-sim", "haul-units"], &[]),
+    rule("haul-netdev", &[], &[]),
+    rule("haul-pace", &["haul-netdev", "haul-sim", "haul-units"], &["haul-lab"]),
     rule("haul-proto", &["haul-cc", "haul-units"], &["haul-scenarios", "haul-sim"]),
     rule("haul-scenarios", &["haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
     rule("haul-udp", &["haul-units"], &[]),
@@ -38,7 +39,7 @@ const RULES: &[Rule] = &[
     rule("haul-copy", &["haul-peer", "haul", "haul-gfarm", "haul-files", "haul-units"], &[]),
     rule("haul-fleet", &["haul-plot", "haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),
     rule("haul-perf", &["haul-peer", "haul", "haul-cc", "haul-units"], &[]),
-    rule("haul-lab", &["haul-udp", "haul-sim", "haul-units"], &[]),
+    rule("haul-lab", &["haul-netdev", "haul-udp", "haul-sim", "haul-units"], &[]),
     rule("haul-tunnel", &["haul-peer", "haul", "haul-units"], &[]),
     rule(
         "haul-bench",

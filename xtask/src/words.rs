@@ -24,6 +24,7 @@ const OWN: &[(&str, &str)] = &[
     ("crates/haul-peer/src/memory.rs", "a file in the user's state directory"),
     ("crates/haul-bench/src/", "results of programs that the bench ran itself"),
     ("crates/haul-fleet/src/report/", "logs that haul wrote, made printable and bounded as they are read"),
+    ("crates/haul-pace/src/inject/", "what `ip` says of this machine"),
     ("crates/haul-lab/src/", "the emulator of this machine and its commands, over a socket of the user's own"),
 ];
 

@@ -34,6 +34,7 @@
 //! | `player` | a link that is offered super-packets and gives runs of their packets back |
 //! | `direction` | the thread around a player |
 //! | `tun`, `namespace`, `wan` | devices, hosts, all together |
+//! | `line` | an Ethernet line of a known rate, and the switch behind it |
 //! | `relay` | the same between UDP sockets |
 //! | `constant` | constant UDP traffic with loss and jitter |
 //! | [`emulator`] | a WAN as a process of its own, and how others reach it |
@@ -46,6 +47,7 @@ mod constant;
 mod control;
 mod direction;
 pub mod emulator;
+mod line;
 mod model;
 mod namespace;
 mod options;
@@ -59,11 +61,12 @@ mod wan;
 pub use clock::now;
 pub use constant::{ConstantReport, receive_constant, send_constant};
 pub use control::DirectionStats;
+pub use haul_netdev::DeviceError;
+pub use line::{Line, LineError, LineReport};
 pub use model::{FlowRate, tcp_rates};
 pub use namespace::{Namespace, NamespaceError, value as setting};
 pub use options::{LinkChanges, LinkError, LinkOptions, ParseQueueError, QueueSize};
 pub use relay::{Relay, RelayError};
-pub use tun::TunError;
 pub use wan::{Address, Host, Side, Wan, WanError, WanSpec};
 
 /// The model's TCP: how it finds its window; and what a constant flow is like.

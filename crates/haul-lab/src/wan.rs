@@ -13,6 +13,7 @@ use std::io::{self, Read as _, Seek as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use haul_netdev::{Device, DeviceError, Layer};
 use haul_units::BitRate;
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +21,7 @@ use crate::control::DirectionStats;
 use crate::direction::Direction;
 use crate::namespace::{Namespace, NamespaceError, ip, ip6, set, tc, value};
 use crate::options::LinkOptions;
-use crate::tun::{Tun, TunError, TunPorts};
+use crate::tun::TunPorts;
 
 /// What to build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -97,7 +98,7 @@ pub enum WanError {
     Namespace(#[from] NamespaceError),
     /// A device.
     #[error(transparent)]
-    Tun(#[from] TunError),
+    Tun(#[from] DeviceError),
     /// The kernel does not have this congestion control.
     #[error("this kernel has no TCP congestion control `{name}`; it has: {available}")]
     NoSuchTcp {
@@ -191,13 +192,15 @@ impl Address {
     }
 }
 
-fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, Vec<Tun>), WanError> {
+fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, Vec<Device>), WanError> {
     let letter = if side == Side::A { "a" } else { "b" };
     let name = if count == 1 { letter.to_owned() } else { format!("{letter}{}", index + 1) };
     let addresses: Vec<_> = (0..usize::from(spec.links)).map(|link| Address::of(side, index, link)).collect();
     let (namespace, (tuns, counts)) = Namespace::make(|| {
         settings();
-        let tuns = (0..spec.links).map(|link| Tun::create(&format!("wan{link}"))).collect::<Result<Vec<_>, _>>()?;
+        let tuns = (0..spec.links)
+            .map(|link| Device::create(&format!("wan{link}"), Layer::SuperPackets))
+            .collect::<Result<Vec<_>, _>>()?;
         let lines: String = addresses.iter().enumerate().map(|(link, address)| device_lines(spec, link, *address)).collect();
         ip(&format!("link set lo up\n{lines}"))?;
         if let Some(rate) = spec.access.get(usize::from(index)).filter(|_| side == Side::A) {
@@ -266,7 +269,7 @@ fn congestion_control(name: &str, spec: &WanSpec, addresses: &[Address]) -> Resu
     if spec.mtu >= SMALLEST_IPV6_MTU { Ok(ip6(&v6_lines)?) } else { Ok(()) }
 }
 
-fn start_link(spec: &WanSpec, link: usize, hosts: &[(Host, Vec<Tun>)]) -> Result<[Direction; 2], WanError> {
+fn start_link(spec: &WanSpec, link: usize, hosts: &[(Host, Vec<Device>)]) -> Result<[Direction; 2], WanError> {
     let side = |side: Side| hosts.iter().filter(move |(host, _)| host.side == side);
     let tuns = |of: Side| side(of).filter_map(|(_, tuns)| Some(tuns.get(link)?.try_clone())).collect::<io::Result<Vec<_>>>();
     let routes = |to: Side| {

@@ -7,8 +7,8 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use crate::network::Network;
 use crate::target::{Target, TargetError, TargetHost, fields, parse_port};
+use haul_units::Network;
 
 /// Hosts and their ports.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use haul_netdev::DeviceError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -18,7 +19,6 @@ use super::cradle::{self, CradleError, Order};
 use super::status::{HostStatus, WanStatus};
 use super::talk::{Answer, Namespaces, NotUp, Obstacle, Refusal, Request, listen, serve};
 use crate::namespace::NamespaceError;
-use crate::tun::TunError;
 use crate::wan::{Host, Wan, WanError};
 
 /// Why this process has emulated nothing.
@@ -69,7 +69,7 @@ impl EmulateError {
     fn obstacle(&self) -> Obstacle {
         match self {
             Self::NameTaken(_) => Obstacle::NameTaken,
-            Self::Wan(WanError::Tun(TunError::Open(_))) => Obstacle::NoTunDevice,
+            Self::Wan(WanError::Tun(DeviceError::Open(_))) => Obstacle::NoTunDevice,
             Self::Wan(WanError::Tun(_) | WanError::Namespace(NamespaceError::Create(_))) => Obstacle::NotAllowed,
             Self::Wan(WanError::Namespace(NamespaceError::NoIproute { .. })) => Obstacle::NoIproute,
             _ => Obstacle::Other,

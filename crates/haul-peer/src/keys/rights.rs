@@ -15,9 +15,9 @@ use thiserror::Error;
 
 use crate::limit::{Limit, LimitError};
 use crate::moment::{Moment, MomentError};
-use crate::network::{Network, NetworkError};
 use crate::rule::Rule;
 use crate::target::TargetError;
+use haul_units::{Network, NetworkError};
 
 /// What is wrong with the options of a key.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]

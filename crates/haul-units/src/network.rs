@@ -24,6 +24,16 @@ impl Network {
         Self { address, bits: most_bits(address) }
     }
 
+    /// Its address, of which the first bits count.
+    pub const fn address(&self) -> IpAddr {
+        self.address
+    }
+
+    /// How many bits count.
+    pub const fn bits(&self) -> u8 {
+        self.bits
+    }
+
     /// Whether an address is in it. An IPv4 address in IPv6's clothes is the IPv4 address.
     pub fn holds(&self, address: IpAddr) -> bool {
         let differ = match (self.address, address.to_canonical()) {

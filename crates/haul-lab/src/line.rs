@@ -1,0 +1,170 @@
+//! An Ethernet line of a known rate from one host to a switch, which drops PAUSE frames and passes the rest on to another host.
+//!
+//! Both hosts are network namespaces with a TAP device. The line carries one byte after the other: a frame begins where the one before ended, or when it came, whichever is
+//! later; so what is spaced by bytes on a line that is never silent is spaced exactly here, as on a wire, however late this thread looks. What the switch sees of a frame's end is
+//! recorded; the far host gets it at about that time. The way back has no line.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use haul_netdev::{Device, DeviceError, Layer};
+use haul_units::{BitRate, Bytes, Cancel, Distribution, Time};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
+use rustix::time::Timespec;
+
+use crate::clock;
+use crate::namespace::{Namespace, NamespaceError, ip, set};
+
+/// A line that is there as long as this value.
+#[derive(Debug)]
+pub struct Line {
+    /// The host that the line leads from: [`Line::INTERFACE`] with [`Line::NEAR`].
+    pub near: Namespace,
+    /// The host behind the switch: [`Line::FAR`].
+    pub far: Namespace,
+    report: Arc<Mutex<LineReport>>,
+    cancel: Cancel,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a line has carried.
+#[derive(Debug, Clone, Default)]
+pub struct LineReport {
+    /// Frames that the switch passed on.
+    pub frames: u64,
+    /// PAUSE frames, which it dropped.
+    pub pauses: u64,
+    /// Between the ends of frames of 1000 bytes and more that were passed on, in nanoseconds.
+    pub gaps: Distribution,
+    /// How many gaps that are.
+    pub count: u64,
+    newest: Option<Time>,
+}
+
+/// Why there is no line.
+#[derive(Debug, thiserror::Error)]
+pub enum LineError {
+    /// No namespaces, or not as they were to be.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// No devices.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// No thread.
+    #[error("cannot start a thread: {0}")]
+    Thread(io::Error),
+}
+
+impl Line {
+    /// What the near host's interface is called.
+    pub const INTERFACE: &str = "line0";
+    /// The near host.
+    pub const NEAR: &str = "10.88.0.1";
+    /// The far host.
+    pub const FAR: &str = "10.88.0.2";
+
+    /// Lays one. Needs root.
+    pub fn lay(rate: BitRate) -> Result<Self, LineError> {
+        let host = |address: &str| {
+            Namespace::make(|| {
+                let device = Device::create(Self::INTERFACE, Layer::Frames)?;
+                // Nothing but what a program sends: no router solicitations between.
+                set("ipv6/conf/all/disable_ipv6", "1");
+                ip(&format!(
+                    "link set lo up\nlink set dev {0} txqueuelen 4000 up\naddress add {address}/24 dev {0}\n",
+                    Self::INTERFACE
+                ))?;
+                Ok::<_, LineError>(device)
+            })
+        };
+        let ((near, from), (far, to)) = (host(Self::NEAR)?, host(Self::FAR)?);
+        let (report, cancel) = (Arc::<Mutex<LineReport>>::default(), Cancel::new());
+        let switch = Switch { from, to, rate, line_ends: clock::now(), travelling: VecDeque::new(), report: Arc::clone(&report) };
+        let stop = cancel.clone();
+        let thread = std::thread::Builder::new().name("line".to_owned()).spawn(move || switch.run(&stop));
+        Ok(Self { near, far, report, cancel, thread: Some(thread.map_err(LineError::Thread)?) })
+    }
+
+    /// What it has carried so far.
+    pub fn report(&self) -> LineReport {
+        self.report.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        self.cancel.cancel();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Switch {
+    from: Device,
+    to: Device,
+    rate: BitRate,
+    line_ends: Time,
+    /// Frames with the time at which the switch has them whole.
+    travelling: VecDeque<(Time, Vec<u8>)>,
+    report: Arc<Mutex<LineReport>>,
+}
+
+impl Switch {
+    fn run(mut self, cancel: &Cancel) {
+        let mut room = vec![0; 65_536];
+        while !cancel.is_cancelled() {
+            while let Ok(length) = rustix::io::read(&self.from, &mut *room) {
+                self.carry(room.get(..length).unwrap_or_default());
+            }
+            while let Ok(length) = rustix::io::read(&self.to, &mut *room) {
+                let _ = rustix::io::write(&self.from, room.get(..length).unwrap_or_default());
+            }
+            let now = clock::now();
+            while self.travelling.front().is_some_and(|(at, _)| *at <= now) {
+                if let Some((_, frame)) = self.travelling.pop_front() {
+                    let _ = rustix::io::write(&self.to, &frame);
+                }
+            }
+            let patience = self.travelling.front().map_or(PATIENCE, |(at, _)| at.since(now).min(PATIENCE));
+            let patience = Timespec { tv_sec: 0, tv_nsec: i64::from(patience.subsec_nanos()) };
+            let mut fds = [PollFd::new(&self.from, PollFlags::IN), PollFd::new(&self.to, PollFlags::IN)];
+            if poll(&mut fds, Some(&patience)).is_err_and(|error| error != Errno::INTR) {
+                return;
+            }
+        }
+    }
+
+    fn carry(&mut self, frame: &[u8]) {
+        let bytes = Bytes((frame.len() as u64).max(FRAME_LEAST) + AROUND);
+        self.line_ends = self.line_ends.max(clock::now()) + self.rate.time_for(bytes);
+        let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
+        if frame.get(..6) == Some(&PAUSE_GROUP) {
+            report.pauses += 1;
+            return;
+        }
+        report.frames += 1;
+        if frame.len() >= LARGE
+            && let Some(newest) = report.newest.replace(self.line_ends)
+        {
+            report.gaps.record(u64::try_from(self.line_ends.since(newest).as_nanos()).unwrap_or(u64::MAX));
+            report.count += 1;
+        }
+        drop(report);
+        self.travelling.push_back((self.line_ends, frame.to_vec()));
+    }
+}
+
+/// Without its check sequence; and what a line carries beside a frame (IEEE 802.3).
+const FRAME_LEAST: u64 = 60;
+const AROUND: u64 = 24;
+/// The group address of PAUSE: bridges do not forward it (IEEE 802.1D 7.12.6).
+const PAUSE_GROUP: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x01];
+/// Acknowledgements and ARP are not what is spaced.
+const LARGE: usize = 1000;
+/// Until it looks whether it shall end.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(50);

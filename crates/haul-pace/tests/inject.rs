@@ -1,0 +1,152 @@
+//! An injector on an emulated line, with real sockets at both ends. Needs root.
+
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd as _;
+use std::time::Duration;
+
+use haul_lab::{Line, LineReport, Namespace};
+use haul_pace::{InjectClass, InjectError, InjectSpec, InjectStats, Injector, InterfaceError};
+use haul_units::{BitRate, Bytes};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+const LINE: BitRate = BitRate::mbps(200);
+const RATE: BitRate = BitRate::mbps(50);
+
+/// None where the machine does not let us, which is an error in CI.
+fn lay() -> Option<Line> {
+    match Line::lay(LINE) {
+        Ok(line) => Some(line),
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "tests with an emulated line are required in CI, but {error}");
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+    }
+}
+
+/// Runs something in a host.
+fn within<T: Send>(host: &Namespace, body: impl FnOnce() -> T + Send) -> T {
+    let inside = || {
+        move_into_link_name_space(host.as_fd(), Some(LinkNameSpaceType::Network)).unwrap();
+        body()
+    };
+    std::thread::scope(|scope| scope.spawn(inside).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn spec() -> InjectSpec {
+    let class = InjectClass { to: Line::FAR.parse().unwrap(), rate: RATE };
+    InjectSpec { interface: Line::INTERFACE.to_owned(), line: Some(LINE), classes: vec![class] }
+}
+
+/// A TCP flow of so many bytes through an injector, and what it and the line say then.
+fn transfer(line: &Line, size: usize) -> (InjectStats, LineReport) {
+    let listener = within(&line.far, || TcpListener::bind((Line::FAR, 5001)).unwrap());
+    let receiver = std::thread::spawn(move || {
+        let mut content = Vec::new();
+        listener.accept().unwrap().0.read_to_end(&mut content).unwrap();
+        content
+    });
+    let content: Vec<u8> = (0..size).map(|n| (n / 7) as u8).collect();
+    let injector = within(&line.near, || {
+        let injector = Injector::start(&spec()).unwrap();
+        let mut stream = TcpStream::connect((Line::FAR, 5001)).unwrap();
+        stream.write_all(&content).unwrap();
+        injector
+    });
+    assert!(receiver.join().unwrap() == content, "what arrives is what was sent");
+    let stats = injector.stats();
+    injector.stop().unwrap();
+    (stats, line.report())
+}
+
+#[test]
+fn packets_of_a_program_are_spaced_by_gaps_that_the_switch_drops() {
+    let Some(line) = lay() else { return };
+    let (stats, report) = transfer(&line, 4 << 20);
+    assert!(stats.gaps > 1000 && report.pauses.abs_diff(stats.gaps) <= stats.gaps / 10, "{stats:?} {} seen", report.pauses);
+    assert_eq!(stats.dropped, 0, "{stats:?}");
+    // Three bytes of four are gaps, while packets wait.
+    assert!(stats.gap_bytes > Bytes::mib(6).0, "{stats:?}");
+    // A full frame each 246 us, by the line's own clock; what this process did not get done in time, it has counted.
+    let place = RATE.time_for(Bytes(1538)).as_nanos() as u64;
+    let near = |&(low, high, _): &(u64, u64, u64)| high > place - place / 20 && low < place + place / 20;
+    let exact: u64 = report.gaps.classes().filter(near).map(|(_, _, count)| count).sum();
+    // Two gaps are others around a silence, and around a pause of TCP's own at its start.
+    let excused = 2 * stats.silences + report.count / 10;
+    assert!(exact + excused >= report.count, "{exact} of {} gaps, {stats:?}", report.count);
+    assert!(exact * 2 > report.count, "{exact} of {} gaps, {stats:?}", report.count);
+}
+
+#[test]
+fn all_is_as_before_when_it_has_gone() {
+    let Some(line) = lay() else { return };
+    let routes = || within(&line.near, || ip(&["route"]));
+    let links = || within(&line.near, || ip(&["-br", "link"]));
+    let before = (routes(), links());
+    let injector = within(&line.near, || Injector::start(&spec()).unwrap());
+    assert!(routes().contains("haulpace0"), "{}", routes());
+    assert!(injector.runs());
+    drop(injector);
+    assert_eq!((routes(), links()), before);
+    // Two at once have a device each.
+    let start = |to: &str| {
+        let class = InjectClass { to: to.parse().unwrap(), rate: RATE };
+        within(&line.near, || Injector::start(&InjectSpec { classes: vec![class], ..spec() }).unwrap())
+    };
+    let both = [start("10.88.0.2"), start("10.88.0.3")];
+    assert!(routes().contains("haulpace1"));
+    drop(both);
+    assert_eq!((routes(), links()), before);
+}
+
+#[test]
+fn who_does_not_answer_gets_nothing_and_is_counted() {
+    let Some(line) = lay() else { return };
+    within(&line.near, || {
+        let class = InjectClass { to: "10.88.0.9".parse().unwrap(), rate: RATE };
+        let injector = Injector::start(&InjectSpec { classes: vec![class], ..spec() }).unwrap();
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        for _ in 0..50 {
+            socket.send_to(&[0; 100], "10.88.0.9:9").unwrap();
+            if injector.stats().unresolved > 0 {
+                return;
+            }
+            pause();
+        }
+        panic!("{:?}", injector.stats());
+    });
+}
+
+#[test]
+fn what_it_cannot_do_is_said() {
+    let Some(line) = lay() else { return };
+    within(&line.near, || {
+        let start = |spec: InjectSpec| Injector::start(&spec).expect_err("refused");
+        assert!(matches!(start(InjectSpec { classes: Vec::new(), ..spec() }), InjectError::NoClass));
+        let fast = InjectClass { rate: BitRate::gbps(2), ..spec().classes[0] };
+        let error = start(InjectSpec { classes: vec![fast], ..spec() });
+        assert!(error.to_string().contains("Gbit/s to 10.88.0.2"), "{error}");
+        // A TAP says 10 Gbit/s, and nothing keeps it to that.
+        let error = start(InjectSpec { line: None, ..spec() });
+        assert!(matches!(error, InjectError::Interface(InterfaceError::NoRate(_))), "{error}");
+        let nowhere = InjectClass { to: "192.0.2.0/24".parse().unwrap(), rate: RATE };
+        let error = start(InjectSpec { classes: vec![nowhere], ..spec() });
+        assert!(error.to_string().contains("no route leads to 192.0.2.0"), "{error}");
+        std::fs::write("/proc/sys/net/ipv4/conf/line0/rp_filter", "1").unwrap();
+        let error = start(spec());
+        assert!(matches!(error, InjectError::Interface(InterfaceError::Strict(_))), "{error}");
+    });
+}
+
+fn ip(arguments: &[&str]) -> String {
+    let output = std::process::Command::new("ip").args(arguments).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a network needs its time")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(20));
+}
