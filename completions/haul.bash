@@ -184,12 +184,24 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --exclude)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --exclude-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --include)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --changed)
                     COMPREPLY=($(compgen -W "take fail retry" -- "${cur}"))
                     return 0
@@ -288,7 +300,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__get)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -296,6 +308,18 @@ _haul() {
             case "${prev}" in
                 --policy)
                     COMPREPLY=($(compgen -W "dynamic round-robin" -- "${cur}"))
+                    return 0
+                    ;;
+                --exclude)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --exclude-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --include)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --changed)
@@ -398,7 +422,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__put)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -410,6 +434,18 @@ _haul() {
                     ;;
                 --policy)
                     COMPREPLY=($(compgen -W "dynamic round-robin space" -- "${cur}"))
+                    return 0
+                    ;;
+                --exclude)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --exclude-from)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --include)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --changed)

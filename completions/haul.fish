@@ -40,6 +40,9 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide a
 complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
 complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a command that goes through ssh; to confine a login to it'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -l include -d 'Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
 retry\t'Copy it again from its start, once; if it changes again, do not copy it'"
@@ -82,6 +85,9 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_sub
 complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "report" -d 'Make tables, charts and a page of what `--log` has written'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l policy -d 'How work is dealt out' -r -f -a "dynamic\t'Servers get more to do when they have little left: ranges of files, from the fast ones more. The default'
 round-robin\t'Whole files, dealt to their holders in turn before anything is sent'"
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l include -d 'Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
 retry\t'Copy it again from its start, once; if it changes again, do not copy it'"
@@ -124,6 +130,9 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l policy -d 'Which server gets which file' -r -f -a "dynamic\t'The next file goes to a server that has little left to take. The default'
 round-robin\t'Files go to the servers in turn'
 space\t'More files go to where there is more room'"
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l include -d 'Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
 retry\t'Copy it again from its start, once; if it changes again, do not copy it'"

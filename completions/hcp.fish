@@ -1,3 +1,6 @@
+complete -c hcp -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
+complete -c hcp -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
+complete -c hcp -l include -d 'Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes' -r
 complete -c hcp -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
 retry\t'Copy it again from its start, once; if it changes again, do not copy it'"

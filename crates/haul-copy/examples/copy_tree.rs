@@ -5,7 +5,7 @@
 use std::error::Error;
 
 use haul_copy::{ClientSession, Job, PROTOCOL};
-use haul_files::{Options, PushJob, Silent, SourceSpec};
+use haul_files::{Filter, Options, PushJob, Silent, SourceSpec};
 use haul_peer::{Connector, Host, Operand, SshOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -19,7 +19,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let connected = connector.connect(&Host::Ssh(host))?;
 
     let options = Options { recursive: true, ..Options::default() };
-    let job = Job::Push(PushJob { sources: vec![SourceSpec::Path(source.into())], destination: path.into(), options });
+    let job = Job::Push(PushJob {
+        sources: vec![SourceSpec::Path(source.into())],
+        destination: path.into(),
+        options,
+        filter: Filter::default(),
+    });
     let copied = ClientSession::new(connected.connection.clone(), &job).run(&job, None, &Silent, &connector.cancel);
     // Where nothing came over UDP at all, the copy could only see its connection end.
     let report = copied.map_err(|error| connected.cause().map_or_else(|| Box::<dyn Error>::from(error), Into::into))?;

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use haul_files::memory::{Conditions, pair};
-use haul_files::{Access, Cancel, Options, PushJob, Silent, SourceSpec, Verify, push, serve};
+use haul_files::{Access, Cancel, Filter, Options, PushJob, Silent, SourceSpec, Verify, push, serve};
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1);
@@ -17,7 +17,12 @@ fn main() {
     let given = |flag: &str| flags.iter().any(|given| given == flag);
     let verify = if given("--no-verify") { Verify::Off } else { Verify::Arrival };
     let options = Options { recursive: true, verify, preserve: given("--preserve"), ..Options::default() };
-    let job = PushJob { sources: vec![SourceSpec::Path(source.into())], destination: PathBuf::from(destination), options };
+    let job = PushJob {
+        sources: vec![SourceSpec::Path(source.into())],
+        destination: PathBuf::from(destination),
+        options,
+        filter: Filter::default(),
+    };
     let (here, there) = pair(Conditions::default());
     let report = std::thread::scope(|scope| {
         scope.spawn(|| serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));

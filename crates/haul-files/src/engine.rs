@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use crate::error::{CopyError, Stop, WirePath};
 use crate::expand::{Expanded, MAX_SOURCES, expand};
+use crate::filter::Filter;
 use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Asked, Event, Observer, Report};
 use crate::paths::base_name;
 use crate::pattern::is_pattern;
-use crate::protocol::{Hello, Message, PATTERNS, Request, VERSION, What};
+use crate::protocol::{Hello, LEAVES_OUT, Message, PATTERNS, Request, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
 use crate::send::{Feed, Origin, SendJob, send};
 use crate::session::{Incoming, Session, run};
@@ -46,20 +47,29 @@ pub fn push_from<T: Transport, S: Store>(
             what: What::Push { destination, sources: spelled.len() as u32, stream, early },
             options: job.options,
         };
-        introduce(session, request)?;
+        introduce(session, request, &Filter::default())?;
         let origin = |source: &SourceSpec| match source {
             SourceSpec::Path(path) => Named::new(store, &path.as_path().into()).map(Origin::Named),
             SourceSpec::Stdin(stream) => Ok(Origin::Stream(stream.clone())),
         };
         let tops = job.sources.iter().map(origin).collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
-        let job = SendJob { tops, options: job.options, in_order: false, early, ordered: false, feed: None };
+        let job = SendJob {
+            tops,
+            options: job.options,
+            in_order: false,
+            early,
+            ordered: false,
+            feed: None,
+            filter: job.filter.clone(),
+            tells: false,
+        };
         send(session, incoming, store, job, |incoming| check_hello(session, incoming.next()))
     })
 }
 
 /// As [`push_from`], of what `feed` says, while it goes: for whoever sends parts of one tree to several servers. The sources are those of the tree, streams are none.
 ///
-/// All goes into the destination, which is a directory; it is made where its parent is there.
+/// All goes into the destination, which is a directory; it is made where its parent is there. What is left out is the feed's business.
 pub fn push_fed<T: Transport, S: Store>(
     link: Link<T>,
     store: &S,
@@ -75,10 +85,19 @@ pub fn push_fed<T: Transport, S: Store>(
             what: What::Push { destination, sources: 0, stream: false, early: false },
             options: job.options,
         };
-        introduce(session, request)?;
+        introduce(session, request, &Filter::default())?;
         let tops = job.sources.iter().map(|source| Named::new(store, &source.spelled()).map(Origin::Named));
         let tops = tops.collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
-        let job = SendJob { tops, options: job.options, in_order: false, early: false, ordered: false, feed: Some(feed) };
+        let job = SendJob {
+            tops,
+            options: job.options,
+            in_order: false,
+            early: false,
+            ordered: false,
+            feed: Some(feed),
+            filter: Filter::default(),
+            tells: false,
+        };
         send(session, incoming, store, job, |incoming| check_hello(session, incoming.next()))
     })
 }
@@ -123,13 +142,23 @@ fn pull_to<T: Transport, S: Store>(
         let patterns = sources.iter().any(|source| is_pattern(&source.0));
         let mut expected = Expected::plain(&sources);
         let request = Request { what: What::Pull { sources: sources.clone(), in_order }, options, job: id };
-        introduce(session, request)?;
-        let receive_job = |target, expected| ReceiveJob { target, options, job: id, expected: Some(expected), early: false };
+        introduce(session, request, &job.filter)?;
+        let receive_job = |target, expected| ReceiveJob {
+            target,
+            options,
+            job: id,
+            expected: Some(expected),
+            early: false,
+            filter: job.filter.clone(),
+        };
+        let meet = |incoming: &mut Incoming| {
+            check_hello(session, incoming.next())?;
+            check_leaves_out(session, &job.filter)
+        };
         if !patterns {
-            let job = receive_job(target, expected);
-            return receive(session, incoming, store, job, |incoming| check_hello(session, incoming.next()));
+            return receive(session, incoming, store, receive_job(target, expected), meet);
         }
-        check_hello(session, incoming.next())?;
+        meet(incoming)?;
         if session.peer_has(PATTERNS) {
             let Message::Matched(count) = incoming.next()? else {
                 return Err(CopyError::PeerMisbehaved("no word on the patterns"));
@@ -177,10 +206,16 @@ pub fn serve_asked<T: Transport>(
 ) -> Result<Report, CopyError> {
     run(link, observer, cancel, |session, incoming| {
         hello(session, incoming)?;
-        let Message::Request(request) = incoming.next()? else {
+        let mut message = incoming.next()?;
+        let mut filter = Filter::default();
+        if let Message::LeaveOut(lines) = message {
+            filter = Filter::new(lines).map_err(|_| CopyError::PeerMisbehaved("patterns that cannot be used"))?;
+            message = incoming.next()?;
+        }
+        let Message::Request(request) = message else {
             return Err(CopyError::PeerMisbehaved("no request"));
         };
-        choose(Asking { session, incoming, request })
+        choose(Asking { session, incoming, request, filter })
     })
 }
 
@@ -189,6 +224,7 @@ pub struct Asking<'a, 's, T> {
     session: &'a Session<'s, T>,
     incoming: &'a mut Incoming,
     request: Request,
+    filter: Filter,
 }
 
 impl<T: Transport> Asking<'_, '_, T> {
@@ -202,7 +238,8 @@ impl<T: Transport> Asking<'_, '_, T> {
 
     /// Serves it of a store, which decides what the client may do.
     pub fn serve<S: Store>(self, store: &S) -> Result<Report, CopyError> {
-        let Self { session, incoming, request } = self;
+        let Self { session, incoming, request, filter } = self;
+        let tells = !filter.is_empty();
         let options = request.options;
         session.observer.event(Event::Asked(match &request.what {
             What::Push { destination, .. } => Asked::Write(destination),
@@ -217,17 +254,24 @@ impl<T: Transport> Asking<'_, '_, T> {
                 if stream && place.rename.is_none() {
                     return Err(CopyError::Stopped(Stop::NeedsFileName { path: destination }));
                 }
-                let job = ReceiveJob { target: Target::Tree(place), options, job: request.job, expected: None, early };
+                let job = ReceiveJob {
+                    target: Target::Tree(place),
+                    options,
+                    job: request.job,
+                    expected: None,
+                    early,
+                    filter: Filter::default(),
+                };
                 receive(session, incoming, store, job, |_| Ok(()))
             }
             What::Pull { sources, in_order } => {
                 let tops = origins(session, store, &sources)?;
-                let job = SendJob { tops, options, in_order, early: false, ordered: false, feed: None };
+                let job = SendJob { tops, options, in_order, early: false, ordered: false, feed: None, filter, tells };
                 send(session, incoming, store, job, |_| Ok(()))
             }
             What::Ordered { sources } => {
                 let tops = origins(session, store, &sources)?;
-                let job = SendJob { tops, options, in_order: false, early: false, ordered: true, feed: None };
+                let job = SendJob { tops, options, in_order: false, early: false, ordered: true, feed: None, filter, tells };
                 send(session, incoming, store, job, |_| Ok(()))
             }
         }
@@ -277,8 +321,11 @@ fn requested<T: Transport, S: Store>(
 }
 
 /// The client's first words; what else it has to say need not wait for the answer.
-pub(crate) fn introduce<T: Transport>(session: &Session<'_, T>, request: Request) -> Result<(), CopyError> {
+pub(crate) fn introduce<T: Transport>(session: &Session<'_, T>, request: Request, filter: &Filter) -> Result<(), CopyError> {
     session.send(&Message::Hello(Hello::ours()))?;
+    if !filter.is_empty() {
+        session.send(&Message::LeaveOut(filter.lines().to_vec()))?;
+    }
     session.send(&Message::Request(request))
 }
 
@@ -300,6 +347,14 @@ pub(crate) fn check_hello<T: Transport>(session: &Session<'_, T>, message: Resul
         Ok(_) => Err(CopyError::PeerMisbehaved("no hello")),
         Err(error) => Err(error),
     }
+}
+
+/// Whether the peer leaves out what it was told to: one that does not know how would send all.
+pub(crate) fn check_leaves_out<T: Transport>(session: &Session<'_, T>, filter: &Filter) -> Result<(), CopyError> {
+    if filter.is_empty() || session.peer_has(LEAVES_OUT) {
+        return Ok(());
+    }
+    Err(CopyError::PeerLacks("leave out what matches a pattern"))
 }
 
 fn target<S: Store>(store: &S, path: &Path, many: bool) -> Result<Target<S::Dir>, CopyError> {

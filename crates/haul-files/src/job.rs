@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::WirePath;
+use crate::filter::Filter;
 
 /// How to copy; the letters are scp's where it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +170,8 @@ pub struct PushJob {
     pub destination: PathBuf,
     /// How.
     pub options: Options,
+    /// What is left out of the sources.
+    pub filter: Filter,
 }
 
 /// From the server to here.
@@ -181,6 +184,8 @@ pub struct PullJob {
     pub destination: Destination,
     /// How.
     pub options: Options,
+    /// What is left out of the sources. A server that cannot is [`CopyError::PeerLacks`](crate::CopyError::PeerLacks).
+    pub filter: Filter,
 }
 
 /// What a serving side lets a client do.

@@ -18,7 +18,7 @@
 //! let (from, to) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(from.path().join("a"), "content")?;
 //! let sources = vec![from.path().join("a").into()];
-//! let job = PushJob { sources, destination: to.path().into(), options: Options::default() };
+//! let job = PushJob { sources, destination: to.path().into(), options: Options::default(), filter: Filter::default() };
 //!
 //! let (client, server) = memory::pair(memory::Conditions::default());
 //! let report = std::thread::scope(|scope| {
@@ -45,6 +45,7 @@ mod dirs;
 mod engine;
 mod error;
 mod expand;
+mod filter;
 mod job;
 pub mod journal;
 pub mod memory;
@@ -64,6 +65,7 @@ mod transport;
 
 pub use engine::{Asking, pull, pull_into, push, push_fed, push_from, serve, serve_asked, serve_store};
 pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+pub use filter::{Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS};
 pub use haul_units::Cancel;
 pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};
 pub use note::{ChangedFile, MAX_NOTES, Note};

@@ -135,6 +135,8 @@ pub struct Report {
     pub skipped: Bytes,
     /// Files that were written to while they were copied, see [`Changed::Take`](crate::Changed::Take).
     pub changed_files: u64,
+    /// Names that a [`Filter`](crate::Filter) left out; what is in a directory that was left out is not counted.
+    pub left_out: u64,
     /// Bytes that were written and dropped again: of files that failed, or were read again.
     pub discarded: Bytes,
     /// How many files, links and directories were not copied.

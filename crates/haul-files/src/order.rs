@@ -9,7 +9,7 @@
 //! What is ordered, and what becomes of it, is the customer's part. What a server says is checked here as far as that needs no knowledge of the orders: names, parents,
 //! sizes, hashes, and that it has no more to say than can be remembered.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -17,8 +17,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use crate::block::{self, Piece};
-use crate::engine::{check_hello, far_source, introduce, job_id};
+use crate::engine::{check_hello, check_leaves_out, far_source, introduce, job_id};
 use crate::error::{CopyError, FileProblem, WirePath};
+use crate::filter::Filter;
 use crate::job::Options;
 use crate::note::{MAX_NOTES, Note};
 use crate::observe::{Report, Silent};
@@ -37,6 +38,8 @@ pub struct OrderJob {
     pub sources: Vec<PathBuf>,
     /// How.
     pub options: Options,
+    /// What is left out of the sources. A server that cannot is [`CopyError::PeerLacks`].
+    pub filter: Filter,
 }
 
 impl OrderJob {
@@ -113,12 +116,13 @@ pub fn order<T: Transport>(
         if patterns {
             expected.add_patterns(&sources);
         }
-        introduce(session, Request { what: What::Ordered { sources }, options: job.options, job: job.id() })?;
+        introduce(session, Request { what: What::Ordered { sources }, options: job.options, job: job.id() }, &job.filter)?;
         session.send(&Message::Start { wants: true })?;
         check_hello(session, incoming.next())?;
         if !session.peer_has(ORDERS) {
             return Err(CopyError::PeerLacks("send parts of files as they are ordered"));
         }
+        check_leaves_out(session, &job.filter)?;
         if patterns && !matches!(incoming.next()?, Message::Matched(_)) {
             return Err(CopyError::PeerMisbehaved("no word on the patterns"));
         }
@@ -127,7 +131,7 @@ pub fn order<T: Transport>(
         std::thread::scope(|scope| {
             scope.spawn(|| session.guard(|| tell(session, &lock(&wishes), &enough)));
             scope.spawn(|| session.guard(|| take(session, customer, job.options, &came)));
-            session.guard(|| listen(incoming, customer, &mut Admission::new(expected), &enough));
+            session.guard(|| listen(incoming, customer, &mut Admission::new(expected, job.filter.clone()), &enough));
         });
         session.check()?;
         // For the server's own books.
@@ -211,6 +215,7 @@ fn listen<B>(
                 customer.entries(entries)?;
             }
             Message::ScanDone => customer.listed()?,
+            Message::LeftOut(_) if !admission.filter.is_empty() => {}
             Message::Problem(problem) => customer.problem(problem)?,
             Message::Note(note) => {
                 if notes < MAX_NOTES {
@@ -228,14 +233,16 @@ fn listen<B>(
 /// What a server has told so far, as far as it decides what it may tell.
 struct Admission {
     expected: Expected,
+    filter: Filter,
     last_id: u64,
-    directories: HashSet<u64>,
+    /// With their paths, where the filter looks at these.
+    directories: HashMap<u64, Box<[u8]>>,
     bytes: usize,
 }
 
 impl Admission {
-    fn new(expected: Expected) -> Self {
-        Self { expected, last_id: ROOT, directories: HashSet::from([ROOT]), bytes: 0 }
+    fn new(expected: Expected, filter: Filter) -> Self {
+        Self { expected, filter, last_id: ROOT, directories: HashMap::from([(ROOT, Box::default())]), bytes: 0 }
     }
 
     fn admit(&mut self, entry: &Entry) -> Result<(), CopyError> {
@@ -247,10 +254,14 @@ impl Admission {
         if self.bytes > MAX_TOLD {
             return Err(CopyError::PeerMisbehaved("more entries than can be remembered"));
         }
-        if !self.directories.contains(&entry.parent) {
+        let Some(parent) = self.directories.get(&entry.parent) else {
             return Err(CopyError::PeerMisbehaved("an entry in an unknown directory"));
-        }
+        };
+        let path = self.filter.path(parent, &entry.name.0);
         let is_directory = matches!(entry.kind, Kind::Directory);
+        if self.filter.leaves_out(&path, is_directory) {
+            return Err(CopyError::PeerMisbehaved("what was to be left out"));
+        }
         let is_root_itself = entry.name.0.is_empty() && is_directory && entry.parent == ROOT;
         if !(is_root_itself || is_plain_name(&entry.name.0)) {
             return Err(CopyError::PeerMisbehaved("a name that is not plain"));
@@ -270,7 +281,8 @@ impl Admission {
             return Err(CopyError::PeerMisbehaved("a size or time that cannot be"));
         }
         if is_directory {
-            self.directories.insert(entry.id);
+            self.bytes = self.bytes.saturating_add(path.len());
+            self.directories.insert(entry.id, path.into());
         }
         Ok(())
     }

@@ -34,6 +34,8 @@
 //!                      <-- Bye
 //! ```
 //!
+//! A client that receives can name what is to be left out ([`Message::LeaveOut`], between its hello and its request); the server says how much that was before `ScanDone`.
+//!
 //! `Stop` may come from either side at any time and ends the copy. New fields go to the end of [`Hello`] and [`Request`] (a reader
 //! ignores what follows the fields it knows); a new message is sent only to a peer whose `features` name it.
 
@@ -54,8 +56,10 @@ pub const PATTERNS: u64 = 1 << 0;
 pub const UNDER_WAY: u64 = 1 << 1;
 /// Feature: answers a [`What::Ordered`].
 pub const ORDERS: u64 = 1 << 2;
+/// Feature: takes a [`Message::LeaveOut`]. The client says it at once, and goes no further with a server that lacks this.
+pub const LEAVES_OUT: u64 = 1 << 3;
 /// Features of this program, one bit each.
-pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS;
+pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest name of one directory entry in bytes.
@@ -118,6 +122,10 @@ pub enum Message {
     Enough,
     /// Sender, see [`What::Ordered`]: orders that are over. What was sent for them may still be on its way.
     OrderEnds(Vec<OrderEnd>),
+    /// Client, before a request to receive: lines of a [`Filter`](crate::Filter); what it leaves out is not to be announced.
+    LeaveOut(Vec<String>),
+    /// Server, to a client that has said `LeaveOut`: how many names were left out; those in a directory that was are not counted.
+    LeftOut(u64),
 }
 
 /// The first frame of each side.

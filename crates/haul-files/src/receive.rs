@@ -26,6 +26,7 @@ use rustix::io::Errno;
 
 use crate::clock;
 use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+use crate::filter::Filter;
 use crate::job::{Options, Stream, Verify};
 use crate::journal::{PathKey, Source};
 use crate::note::Note;
@@ -55,6 +56,8 @@ pub(crate) struct ReceiveJob<D> {
     pub(crate) expected: Option<Expected>,
     /// The sender has not waited for `Start`.
     pub(crate) early: bool,
+    /// What the sender was told to leave out.
+    pub(crate) filter: Filter,
 }
 
 /// Names that were asked for: who asks for `a` is not given `b`.
@@ -91,6 +94,8 @@ struct Receiver<'a, T: Transport, S: Store> {
     session: &'a Session<'a, T>,
     options: Options,
     tree: Tree<'a, S>,
+    /// What the sender was told to leave out.
+    filter: Filter,
     wants: bool,
     files: Mutex<Files>,
     announced: Condvar,
@@ -156,12 +161,12 @@ pub(crate) fn receive<T: Transport, S: Store>(
     job: ReceiveJob<S::Dir>,
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
-    let ReceiveJob { target, options, job, expected, early } = job;
+    let ReceiveJob { target, options, job, expected, early, filter } = job;
     let place = match target {
         Target::Stream(stream) => {
             session.send(&Message::Start { wants: false })?;
             meet(incoming)?;
-            return in_order::receive(session, incoming, &stream, options);
+            return in_order::receive(session, incoming, &stream, options, &filter);
         }
         Target::Tree(place) => place,
     };
@@ -177,6 +182,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
         session,
         options,
         tree: Tree::new(store, place, stage, options, expected),
+        filter,
         wants,
         files: Mutex::new(Files { void: early && wants && !options.compares(), ..Files::default() }),
         announced: Condvar::new(),
@@ -269,6 +275,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             match incoming.next()? {
                 Message::Entries(entries) => self.entries(entries, ready, &mut found)?,
                 Message::ScanDone => found.tell(self.session.observer, true),
+                Message::LeftOut(count) if !self.filter.is_empty() => self.session.left_out(count),
                 Message::FileEnd(FileEnd::Failed { id }) => self.forget(id),
                 Message::FileEnd(FileEnd::Sent { id, size, bytes, sum }) => {
                     if let Some(done) = self.ended(id, write::End { size, bytes, sum })? {

@@ -28,6 +28,7 @@ use haul_units::Bytes;
 
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
+use crate::filter::Filter;
 use crate::job::{Options, Stream, Verify};
 use crate::journal::Source;
 use crate::observe::{Event, FileUnderWay, ReadBack, Report, Verified, Waits};
@@ -56,6 +57,10 @@ pub(crate) struct SendJob<S: Store> {
     pub(crate) ordered: bool,
     /// Who says what is sent; none: all that the sources have. Not early.
     pub(crate) feed: Option<Arc<dyn Feed>>,
+    /// What is left out.
+    pub(crate) filter: Filter,
+    /// The receiver has asked for that, and hears how much it was.
+    pub(crate) tells: bool,
 }
 
 /// One source.

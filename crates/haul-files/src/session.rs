@@ -42,6 +42,8 @@ pub(crate) struct Session<'a, T> {
     notes: Mutex<Vec<Note>>,
     /// Files that were written to while they were copied.
     changed: AtomicU64,
+    /// Names that a filter has left out.
+    left_out: AtomicU64,
     started: Instant,
 }
 
@@ -98,6 +100,7 @@ pub(crate) fn run<T: Transport>(
         problems: Mutex::default(),
         notes: Mutex::default(),
         changed: AtomicU64::new(0),
+        left_out: AtomicU64::new(0),
         started: clock::now(),
     };
     let mut incoming = Incoming { stream: link.control_in, body: Vec::new() };
@@ -135,6 +138,11 @@ impl<T: Transport> Session<'_, T> {
             }
             result => result,
         }
+    }
+
+    /// A filter has left out so many names.
+    pub(crate) fn left_out(&self, names: u64) {
+        self.left_out.store(names, Ordering::Relaxed);
     }
 
     /// What stops this side.
@@ -233,6 +241,7 @@ impl<T: Transport> Session<'_, T> {
         report.problem_count = problems.0;
         report.problems = problems.1;
         report.changed_files = self.changed.load(Ordering::Relaxed);
+        report.left_out = self.left_out.load(Ordering::Relaxed);
         report.notes = std::mem::take(&mut *lock(&self.notes));
         report.elapsed = clock::now() - self.started;
         report

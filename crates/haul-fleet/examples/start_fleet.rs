@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_copy::{ClientSession, Job};
-use haul_files::{Destination, Options, PullJob, Silent};
+use haul_files::{Destination, Filter, Options, PullJob, Silent};
 use haul_fleet::{HostSpec, Member, StartSpec, start};
 use haul_peer::{Nobody, SshHost, Tell};
 use haul_units::Cancel;
@@ -67,7 +67,12 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn fetch(member: Member, from: &str, to: &Path) {
     let options = Options { recursive: true, ..Options::default() };
-    let job = Job::Pull(PullJob { sources: vec![from.into()], destination: Destination::Path(to.join(&member.name)), options });
+    let job = Job::Pull(PullJob {
+        sources: vec![from.into()],
+        destination: Destination::Path(to.join(&member.name)),
+        options,
+        filter: Filter::default(),
+    });
     let done = ClientSession::new(member.connection.clone(), &job).run(&job, None, &Silent, &Cancel::new());
     let told = match done {
         Ok(report) if report.problem_count == 0 => {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use haul::{ClientConfig, Endpoint, Fingerprint, Identity, PeerTrust};
 use haul_copy::{ClientSession, Job};
-use haul_files::{Access, Destination, Options, PullJob, Silent};
+use haul_files::{Access, Destination, Filter, Options, PullJob, Silent};
 use haul_fleet::{AbsentError, Fleet, HostSpec, Invitation, Launcher, Member, StartError, StartSpec, Summons, Way, start};
 use haul_peer::{Nobody, Refusal, Tell};
 use haul_units::Cancel;
@@ -88,7 +88,12 @@ fn names(fleet: &Fleet) -> Vec<&str> {
 }
 
 fn fetch(member: &Member, from: &Path, to: &Path) {
-    let job = PullJob { sources: vec![from.into()], destination: Destination::Path(to.to_owned()), options: Options::default() };
+    let job = PullJob {
+        sources: vec![from.into()],
+        destination: Destination::Path(to.to_owned()),
+        options: Options::default(),
+        filter: Filter::default(),
+    };
     let job = Job::Pull(job);
     let report = ClientSession::new(member.connection.clone(), &job).run(&job, None, &Silent, &Cancel::new()).expect("fetched");
     assert_eq!((report.files, fs::read_to_string(to).expect("the file").as_str()), (1, "content"));

@@ -99,6 +99,21 @@ fn a_data_set_that_lies_spread_over_servers_comes_whole_and_goes_back_in_replica
     let again = summary(&fleet.run("get", &["-rp", "--skip-same", "set/.", text(&fleet.target())]).expect(0));
     assert_eq!((&again["bytes"], &again["files_skipped"]), (&0.into(), &61.into()), "{again}");
 
+    // What is excluded is neither listed there nor sent from here.
+    let some = fleet.sites.scratch().join("some");
+    fs::create_dir(&some).expect("a directory");
+    let patterns = fleet.sites.scratch().join("patterns");
+    fs::write(&patterns, "# as in a .gitignore\nof-1-*\n/set/all\n").expect("written");
+    let from_file = ["--exclude-from", text(&patterns), "--exclude", "of-2-*", "--include", "of-1-7"];
+    let excluding = summary(&fleet.run("get", &[&["-rp"], &from_file[..], &["set", text(&some)]].concat()).expect(0));
+    assert_eq!(excluding["files"], 21, "{excluding}");
+    let names = tree::names(&some.join("set/sub"));
+    assert!(names.iter().all(|name| name.starts_with("of-3-") || name == "of-1-7"), "{names:?}");
+    let excluding = summary(&fleet.run("put", &["-rp", "--exclude", "of-3-*", text(&some), "few"]).expect(0));
+    assert_eq!((&excluding["files"], &excluding["excluded"]), (&1.into(), &20.into()), "{excluding}");
+    let wrong = fleet.run("put", &["-r", "--exclude", "[z-a]", text(&some), "few"]).expect(2);
+    assert!(wrong.stderr.contains("[z-a]: not a pattern"), "{wrong}");
+
     // Back, each file to two of the three.
     fleet.run("put", &["-rp", "--replicas", "2", text(&fleet.target()), "back"]).expect(0);
     let stored = |site: usize| tree::names(&fleet.at(site).join("back/target/sub")).len();

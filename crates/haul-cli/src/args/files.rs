@@ -1,7 +1,12 @@
 //! How files are copied, whether by one copy or by a fleet.
 
+use std::fs;
+use std::path::PathBuf;
+
 use clap::Args;
-use haul_files::{Changed, Options, Verified, Verify};
+use haul_files::{Changed, Filter, FilterError, Options, Verified, Verify};
+
+use crate::exit::{Failure, chain};
 
 /// What becomes of files.
 #[derive(Debug, Args)]
@@ -18,6 +23,16 @@ pub struct FileArgs {
     /// Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync's quick check. Sets times, as -p does
     #[arg(long)]
     pub skip_same: bool,
+    /// Leave out what matches PATTERN, a line of a .gitignore: '*.o', 'build/' (only directories), '/tree/tmp' (from the top of the source tree on). What is in a directory that is left
+    /// out is not looked at; of several patterns the last that matches decides
+    #[arg(long, value_name = "PATTERN")]
+    pub exclude: Vec<String>,
+    /// Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them
+    #[arg(long, value_name = "FILE")]
+    pub exclude_from: Vec<PathBuf>,
+    /// Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes
+    #[arg(long, value_name = "PATTERN")]
+    pub include: Vec<String>,
     /// What becomes of a file that is written to while it is copied
     #[arg(long, value_enum, value_name = "WHAT", default_value_t = ChangedArg::Take, hide_default_value = true)]
     pub changed: ChangedArg,
@@ -46,6 +61,22 @@ impl FileArgs {
         }
     }
 
+    /// What is left out. Later lines count more: files first, what is on the command line next, what is taken back in last.
+    pub fn filter(&self) -> Result<Filter, Failure> {
+        let mut lines = Vec::new();
+        for path in &self.exclude_from {
+            let text = fs::read(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
+            let text =
+                String::from_utf8(text).map_err(|_| Failure::new(format!("{}: patterns are UTF-8 text", path.display())))?;
+            lines.extend(text.trim_start_matches('\u{feff}').lines().map(str::to_owned));
+        }
+        // On the command line there are no comments.
+        let literal = |pattern: &String| if pattern.starts_with('#') { format!("\\{pattern}") } else { pattern.clone() };
+        lines.extend(self.exclude.iter().map(literal));
+        lines.extend(self.include.iter().map(|pattern| format!("!{pattern}")));
+        Filter::new(lines).map_err(|error| unusable(&error))
+    }
+
     /// Whether all content that came was verified as far as was asked; none is no word on it.
     pub fn is_enough(&self, verified: Option<Verified>) -> bool {
         let asked = match self.verified_how() {
@@ -62,6 +93,17 @@ impl FileArgs {
             VerifyArg::Arrival => Verify::Arrival,
             VerifyArg::ReadBack => Verify::ReadBack,
         }
+    }
+}
+
+/// What is wrong with patterns.
+fn unusable(error: &FilterError) -> Failure {
+    let failure = Failure::new(chain(error));
+    match error {
+        FilterError::Invalid { .. } => {
+            failure.hint("patterns are those of .gitignore files; a backslash takes a character literally")
+        }
+        _ => failure.hint("fewer or shorter patterns, such as the name of a directory that has them all"),
     }
 }
 

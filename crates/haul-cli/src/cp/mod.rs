@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use haul::{ControllerChoice, TransportConfig};
 use haul_copy::{ClientSession, Job, PROTOCOL, PathView, ProcessorWatch};
-use haul_files::{Cancel, CopyError, Report};
+use haul_files::{Cancel, CopyError, Filter, Report};
 use haul_peer::{Connected, Connector, Host, Memory, Refusal, StateDir, Way, is_stalled};
 use haul_units::BitRate;
 use serde_json::json;
@@ -37,6 +37,7 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
         return interrupted::discard(directory, args.json);
     }
     let plan = Plan::new(&args.operands)?;
+    let filter = args.files.filter()?;
     if args.json && plan.writes_stdout() {
         return Err(Failure::new("--json and the target - both need standard output").hint("name a file as the target"));
     }
@@ -50,7 +51,7 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
         output::print_event(&start_event(args));
     }
     let mut copy = Copy::new(args, style);
-    let exit = copy.all(plan);
+    let exit = copy.all(plan, &filter);
     Ok(copy.conclude(exit))
 }
 
@@ -85,9 +86,9 @@ impl<'a> Copy<'a> {
     }
 
     /// One copy a host, in the order of the operands; a host that fails does not keep the others from being tried.
-    fn all(&mut self, plan: Plan) -> Exit {
+    fn all(&mut self, plan: Plan, filter: &Filter) -> Exit {
         let mut done = 0;
-        for (host, job) in plan.jobs(self.args.files.options()) {
+        for (host, job) in plan.jobs(self.args.files.options(), filter) {
             if interrupt::requested() {
                 return Exit::Interrupted;
             }

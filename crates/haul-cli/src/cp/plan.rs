@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use haul_copy::Job;
 use haul_files::store::Scheme;
-use haul_files::{Destination, Options, PullJob, PushJob, SourceSpec};
+use haul_files::{Destination, Filter, Options, PullJob, PushJob, SourceSpec};
 use haul_peer::{Host, Operand, OperandError};
 
 use crate::exit::Failure;
@@ -56,11 +56,11 @@ impl Plan {
     }
 
     /// One job a host.
-    pub fn jobs(self, options: Options) -> Vec<(Host, Job)> {
+    pub fn jobs(self, options: Options, filter: &Filter) -> Vec<(Host, Job)> {
         match self {
             Self::Push { host, sources, destination } => {
                 let sources = sources.into_iter().map(source).collect();
-                vec![(host, Job::Push(PushJob { sources, destination: destination.into(), options }))]
+                vec![(host, Job::Push(PushJob { sources, destination: destination.into(), options, filter: filter.clone() }))]
             }
             Self::Pull { parts, destination } => parts
                 .into_iter()
@@ -70,7 +70,7 @@ impl Plan {
                         Operand::Local(path) => Destination::Path(path.clone()),
                         _ => Destination::stream(io::stdout()),
                     };
-                    (host, Job::Pull(PullJob { sources, destination, options }))
+                    (host, Job::Pull(PullJob { sources, destination, options, filter: filter.clone() }))
                 })
                 .collect(),
         }

@@ -43,8 +43,10 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
         GetPolicyArg::Dynamic => Policy::Dynamic,
         GetPolicyArg::RoundRobin => Policy::RoundRobin,
     };
+    let filter = args.job.files.filter()?;
     let started = Started::of(&args.hosts, &args.job, style)?;
     let job = GetJob {
+        filter,
         options: args.job.files.options(),
         settings: Settings {
             policy,
@@ -69,8 +71,10 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
         PutPolicyArg::RoundRobin => PlacementPolicy::RoundRobin,
         PutPolicyArg::Space => PlacementPolicy::Space,
     };
+    let filter = args.job.files.filter()?;
     let started = Started::of(&args.hosts, &args.job, style)?;
     let job = PutJob {
+        filter,
         options: args.job.files.options(),
         replicas: args.replicas.into(),
         policy,

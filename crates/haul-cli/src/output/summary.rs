@@ -29,6 +29,8 @@ pub struct Outcome {
     pub skipped_files: u64,
     /// Those of them that are newer at the target.
     pub newer_files: u64,
+    /// Names that were excluded.
+    pub excluded: u64,
     /// Files that were written to while they were copied.
     pub changed_files: u64,
     /// Bytes that were written and dropped again.
@@ -62,6 +64,7 @@ impl Outcome {
         self.resumed += report.resumed;
         self.skipped_files += report.skipped_files;
         self.newer_files += report.newer_files;
+        self.excluded += report.left_out;
         self.changed_files += report.changed_files;
         self.discarded += report.discarded;
         self.problems += report.problem_count;
@@ -94,6 +97,7 @@ impl Outcome {
             "bytes_resumed": self.resumed.as_u64(),
             "files_skipped": self.skipped_files,
             "files_newer_there": self.newer_files,
+            "excluded": self.excluded,
             "files_changed": self.changed_files,
             "bytes_discarded": self.discarded.as_u64(),
             "problems": self.problems,
@@ -147,7 +151,8 @@ fn skipped(outcome: &Outcome) -> Vec<String> {
     let newer = outcome.newer_files;
     let same = outcome.skipped_files.saturating_sub(newer);
     let line = |count, why| (count > 0).then(|| format!("{} skipped, {why}", counted(count, "file")));
-    [line(same, "there already"), line(newer, "newer there")].into_iter().flatten().collect()
+    let excluded = (outcome.excluded > 0).then(|| format!("{} excluded", counted(outcome.excluded, "name")));
+    [line(same, "there already"), line(newer, "newer there"), excluded].into_iter().flatten().collect()
 }
 
 /// What `verified` means in `--json`.

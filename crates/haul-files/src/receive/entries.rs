@@ -139,6 +139,11 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             }
             return nothing;
         };
+        if !self.filter.is_empty()
+            && self.filter.leaves_out(&self.tree.path_at_sender(entry), matches!(entry.kind, Kind::Directory))
+        {
+            return Err(CopyError::PeerMisbehaved("what was to be left out"));
+        }
         let name = match name {
             Ok(name) => name,
             Err(why) => {

@@ -9,6 +9,7 @@ use std::sync::Mutex;
 use crate::block::{self, Piece};
 use crate::clock::{self, timed};
 use crate::error::{CopyError, Stop, Why, WirePath};
+use crate::filter::Filter;
 use crate::job::{Options, Stream};
 use crate::observe::{Report, Waits};
 use crate::protocol::{Entry, FileEnd, Finished, Kind, Message, Progress};
@@ -37,6 +38,7 @@ pub(super) fn receive<T: Transport>(
     incoming: &mut Incoming,
     stream: &Stream<dyn Write + Send>,
     options: Options,
+    filter: &Filter,
 ) -> Result<Report, CopyError> {
     let line = Mutex::new(Line {
         stream,
@@ -51,7 +53,7 @@ pub(super) fn receive<T: Transport>(
     });
     let sender = std::thread::scope(|scope| {
         scope.spawn(|| session.guard(|| blocks(session, &line, options.verify.hashes())));
-        listen(session, incoming, &line).map_err(|error| session.fail(error))
+        listen(session, incoming, &line, filter).map_err(|error| session.fail(error))
     });
     session.check()?;
     let sender = sender.map_err(|()| CopyError::Cancelled)?;
@@ -69,6 +71,7 @@ fn listen<T: Transport, B: AsRef<[u8]>>(
     session: &Session<'_, T>,
     incoming: &mut Incoming,
     line: &Mutex<Line<'_, B>>,
+    filter: &Filter,
 ) -> Result<Waits, CopyError> {
     let mut found = super::entries::Found::default();
     loop {
@@ -82,6 +85,7 @@ fn listen<T: Transport, B: AsRef<[u8]>>(
                 found.tell(session.observer, false);
             }
             Message::ScanDone => found.tell(session.observer, true),
+            Message::LeftOut(count) if !filter.is_empty() => session.left_out(count),
             Message::FileEnd(end) => lock(line).end(end)?,
             Message::Problem(problem) => session.note(problem),
             Message::Note(note) => drop(session.take_note(note)),

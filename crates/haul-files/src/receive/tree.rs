@@ -41,6 +41,8 @@ pub(super) struct Tree<'a, S: Store> {
 #[derive(Default)]
 struct State {
     tops: usize,
+    /// What the source that gets another name is called.
+    renamed: Option<Vec<u8>>,
     remembered: Remembered,
     /// Directories in which names were made, no more than are synced one by one.
     touched: HashSet<u64>,
@@ -74,6 +76,7 @@ impl<'a, S: Store> Tree<'a, S> {
             let _ = self.stage.store.append(&[Record::Top { name: WirePath(name) }]);
         }
         if let Some(name) = &self.place.rename {
+            state.renamed.get_or_insert_with(|| entry.name.0.clone());
             if state.tops > 1 {
                 return Err(CopyError::PeerMisbehaved("several sources for one name"));
             }
@@ -104,6 +107,20 @@ impl<'a, S: Store> Tree<'a, S> {
             Ok(metadata) => Ok(Some(metadata)),
             Err(StoreError::Missing) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// The path of an entry below the target; where its source gets another name there, with that which it has at the sender.
+    pub(super) fn path_at_sender(&self, entry: &Entry) -> Vec<u8> {
+        let path = self.dirs.relative(entry.parent, &entry.name.0);
+        let state = lock(&self.state);
+        match (&self.place.rename, &state.renamed) {
+            (Some(name), Some(was)) if entry.parent != ROOT => {
+                let rest = path.strip_prefix(&**name).and_then(|rest| rest.strip_prefix(b"/")).unwrap_or(&path);
+                let between: &[u8] = if was.is_empty() { b"" } else { b"/" };
+                [was, between, rest].concat()
+            }
+            _ => path,
         }
     }
 

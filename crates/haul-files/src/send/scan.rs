@@ -21,7 +21,8 @@ const MAX_BATCH: usize = 512;
 
 /// Announces all sources.
 pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>) -> Result<(), CopyError> {
-    let mut scan = Scan { sender, links: HashMap::new(), found: Vec::new(), announced: 0, batch: 1, files: 0, bytes: 0 };
+    let mut scan =
+        Scan { sender, links: HashMap::new(), found: Vec::new(), announced: 0, batch: 1, files: 0, bytes: 0, left_out: 0 };
     for (index, origin) in sender.job.tops.iter().enumerate() {
         match origin {
             Origin::Named(top) => scan.top(index, top)?,
@@ -38,6 +39,10 @@ pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>) -> Result<(
         }
     }
     scan.flush(true)?;
+    sender.session.left_out(scan.left_out);
+    if sender.job.tells {
+        sender.session.send(&Message::LeftOut(scan.left_out))?;
+    }
     sender.session.send(&Message::ScanDone)?;
     sender.plan.scanned();
     Ok(())
@@ -53,6 +58,15 @@ struct Scan<'a, T: Transport, S: Store> {
     batch: usize,
     files: u64,
     bytes: u64,
+    /// Names.
+    left_out: u64,
+}
+
+/// A directory to be listed.
+struct Pending {
+    id: u64,
+    /// Its path below the target, if the filter looks at it.
+    path: Vec<u8>,
 }
 
 impl<T: Transport, S: Store> Scan<'_, T, S> {
@@ -62,11 +76,15 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
             Ok(there) => there,
             Err(error) => return fail(error.into()),
         };
+        let path = top.name.to_vec();
+        if self.leaves_out(&path, there.kind == FileKind::Directory) {
+            return Ok(());
+        }
         match there.kind {
             FileKind::Directory if self.sender.job.options.recursive => {
                 let entry = self.announce(entry_of(ROOT, &top.name, &there, Kind::Directory))?;
                 self.sender.dirs.add_source(entry.id, &top.spelled.0, top.top.clone());
-                self.walk(entry.id)
+                self.walk(Pending { id: entry.id, path })
             }
             FileKind::Directory => fail(Why::DirectoryWithoutRecursive),
             FileKind::File => self.file(ROOT, &top.name, &there, Some(index), top.at()),
@@ -76,18 +94,26 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         }
     }
 
-    fn walk(&mut self, top: u64) -> Result<(), CopyError> {
+    fn walk(&mut self, top: Pending) -> Result<(), CopyError> {
         let mut stack = vec![top];
-        while let Some(id) = stack.pop() {
-            if let Err(error) = self.directory(id, &mut stack)? {
-                self.sender.problem(WirePath(self.sender.dirs.display(id, b"")), error.into())?;
+        while let Some(pending) = stack.pop() {
+            if let Err(error) = self.directory(&pending, &mut stack)? {
+                self.sender.problem(WirePath(self.sender.dirs.display(pending.id, b"")), error.into())?;
             }
         }
         Ok(())
     }
 
+    /// Whether this is left out; if so, it is counted.
+    fn leaves_out(&mut self, path: &[u8], is_directory: bool) -> bool {
+        let out = self.sender.job.filter.leaves_out(path, is_directory);
+        self.left_out += u64::from(out);
+        out
+    }
+
     /// One directory; the inner error is its own.
-    fn directory(&mut self, id: u64, stack: &mut Vec<u64>) -> Result<Result<(), StoreError>, CopyError> {
+    fn directory(&mut self, pending: &Pending, stack: &mut Vec<Pending>) -> Result<Result<(), StoreError>, CopyError> {
+        let id = pending.id;
         let dir = match self.sender.dirs.open(id) {
             Ok(dir) => dir,
             Err(error) => return Ok(Err(error)),
@@ -95,22 +121,37 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         let mut gone_on = Ok(());
         let store = self.sender.dirs.store();
         let listed = store.list(&dir, &mut |entry| {
-            gone_on = self.sender.check().and_then(|()| match (entry.metadata)() {
-                Ok(there) => self.child(&dir, id, entry.name, &there, stack),
-                Err(error) => self.fail(id, entry.name, error.into()),
+            gone_on = self.sender.check().and_then(|()| {
+                let metadata = (entry.metadata)();
+                let is_directory = metadata.as_ref().is_ok_and(|there| there.kind == FileKind::Directory);
+                let path = self.sender.job.filter.path(&pending.path, entry.name);
+                if self.leaves_out(&path, is_directory) {
+                    return Ok(());
+                }
+                match metadata {
+                    Ok(there) => self.child((&dir, id), entry.name, path, &there, stack),
+                    Err(error) => self.fail(id, entry.name, error.into()),
+                }
             });
             if gone_on.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         gone_on.map(|()| listed)
     }
 
-    fn child(&mut self, dir: &S::Dir, parent: u64, name: &[u8], there: &Metadata, stack: &mut Vec<u64>) -> Result<(), CopyError> {
+    fn child(
+        &mut self,
+        (dir, parent): (&S::Dir, u64),
+        name: &[u8],
+        path: Vec<u8>,
+        there: &Metadata,
+        stack: &mut Vec<Pending>,
+    ) -> Result<(), CopyError> {
         match there.kind {
             FileKind::File => self.file(parent, name, there, None, At::In(dir, name)),
             FileKind::Directory => {
                 let entry = self.announce(entry_of(parent, name, there, Kind::Directory))?;
                 self.sender.dirs.add(entry.id, parent, name);
-                stack.push(entry.id);
+                stack.push(Pending { id: entry.id, path });
                 Ok(())
             }
             FileKind::Symlink => match self.sender.dirs.store().read_link(dir, name) {

@@ -8,7 +8,7 @@ use haul_files::block::{Piece, hash};
 use haul_files::memory::{Conditions, Memory, pair};
 use haul_files::protocol::{Entry, FileEnd, Hello, Message, Needs, ROOT, Request, Want, What};
 use haul_files::{
-    BlockRx as _, Cancel, CopyError, Event, Link, Observer, Options, PushJob, Report, Silent, Transport as _, push,
+    BlockRx as _, Cancel, CopyError, Event, Filter, Link, Observer, Options, PushJob, Report, Silent, Transport as _, push,
 };
 
 use crate::fixture::*;
@@ -16,7 +16,7 @@ use crate::hostile::{Peer, file, misbehaved, piece, push_request, pusher_asking}
 
 fn job(sources: &[&Path], to: &Path) -> PushJob {
     let sources = sources.iter().map(|path| path.to_path_buf().into()).collect();
-    PushJob { sources, destination: to.to_owned(), options: recursive() }
+    PushJob { sources, destination: to.to_owned(), options: recursive(), filter: Filter::default() }
 }
 
 /// A push to a hand-made server, and how it ended.
@@ -225,6 +225,7 @@ fn a_pull_that_is_refused_leaves_nothing() {
         sources: vec!["a".into()],
         destination: haul_files::Destination::Path(p.to.clone()),
         options: Options::default(),
+        filter: Filter::default(),
     };
     let result = std::thread::scope(|scope| {
         let client = scope.spawn(|| haul_files::pull(here, &job, &Silent, &Cancel::new()));

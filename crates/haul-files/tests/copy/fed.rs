@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use haul_files::memory::{Conditions, pair};
 use haul_files::store::{At, Local, Store};
-use haul_files::{Cancel, Fed, Feed, Options, PushJob, Silent, Thing, push_fed, serve};
+use haul_files::{Cancel, Fed, Feed, Filter, Options, PushJob, Silent, Thing, push_fed, serve};
 
 use crate::fixture::*;
 
@@ -61,7 +61,7 @@ fn thing(root: &Path, number: u64, parent: u64, source: Option<usize>, path: &st
 fn run(from: &Path, to: &Path, sources: &[&str], options: Options, script: Script) -> (Arc<Script>, haul_files::Report) {
     let script = Arc::new(script);
     let sources = sources.iter().map(|source| from.join(source).into()).collect();
-    let job = PushJob { sources, destination: to.to_owned(), options };
+    let job = PushJob { sources, destination: to.to_owned(), options, filter: Filter::default() };
     let (here, there) = pair(Conditions::default());
     let transport = here.transport.clone();
     let report = std::thread::scope(|scope| {

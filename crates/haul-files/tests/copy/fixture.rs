@@ -10,7 +10,8 @@ use std::sync::{Arc, Mutex};
 
 use haul_files::memory::{Conditions, Memory, pair};
 use haul_files::{
-    Access, Cancel, CopyError, Destination, Observer, Options, PullJob, PushJob, Report, Silent, SourceSpec, pull, push, serve,
+    Access, Cancel, CopyError, Destination, Filter, Observer, Options, PullJob, PushJob, Report, Silent, SourceSpec, pull, push,
+    serve,
 };
 
 /// A stream as destination that keeps what it gets.
@@ -71,7 +72,7 @@ pub fn account() -> Access {
 
 pub fn push_paths(sources: &[&Path], destination: &Path, options: Options, conditions: Conditions) -> Outcome {
     let sources = sources.iter().map(|path| SourceSpec::Path(path.to_path_buf())).collect();
-    let job = PushJob { sources, destination: destination.to_owned(), options };
+    let job = PushJob { sources, destination: destination.to_owned(), options, filter: Filter::default() };
     run_push(&job, &account(), conditions, &Silent, |_| {})
 }
 
@@ -107,7 +108,12 @@ pub fn run_pull(
     access: &Access,
     conditions: Conditions,
 ) -> Outcome {
-    let job = PullJob { sources: sources.iter().map(|path| path.to_path_buf()).collect(), destination, options };
+    let job = PullJob {
+        sources: sources.iter().map(|path| path.to_path_buf()).collect(),
+        destination,
+        options,
+        filter: Filter::default(),
+    };
     let (here, there) = pair(conditions);
     let transport = here.transport.clone();
     let (client, server) = std::thread::scope(|scope| {

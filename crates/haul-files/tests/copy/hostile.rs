@@ -11,8 +11,8 @@ use haul_files::protocol::{
     Entry, FileEnd, Hello, Kind, MAX_FRAME, Message, ROOT, Request, Stamp, VERSION, What, encode, read_frame,
 };
 use haul_files::{
-    Access, BlockTx, Cancel, CopyError, Destination, Export, Link, Options, PullJob, Report, Silent, Stop, Transport, Waits, Why,
-    WirePath, pull, serve,
+    Access, BlockTx, Cancel, CopyError, Destination, Export, Filter, Link, Options, PullJob, Report, Silent, Stop, Transport,
+    Waits, Why, WirePath, pull, serve,
 };
 use proptest::prelude::*;
 
@@ -267,7 +267,12 @@ fn a_stage_is_not_a_destination() {
     }]);
     write(p.from.join("f"), "x");
     for path in ["/data/.haul-07070707", "/data/.haul-12345678/journal", "/data/.haul-12345678/", "/data/.HAUL-12345678/p1"] {
-        let job = haul_files::PushJob { sources: vec![p.from.join("f").into()], destination: path.into(), options: recursive() };
+        let job = haul_files::PushJob {
+            sources: vec![p.from.join("f").into()],
+            destination: path.into(),
+            options: recursive(),
+            filter: Filter::default(),
+        };
         let outcome = run_push(&job, &access, shuffled(1), &Silent, |_| {});
         let reserved = matches!(&outcome.client, Err(CopyError::Refused(Stop::Destination { why: Why::Reserved, .. })));
         assert!(reserved, "{path}: {:?}", outcome.client);
@@ -368,7 +373,12 @@ fn puller(to: &Path, asked: &str, entries: Vec<Entry>) -> Served {
 fn puller_with(to: &Path, asked: &str, greeting: &[Message], entries: Vec<Entry>) -> Served {
     let (here, there) = pair(Conditions::default());
     std::thread::scope(|scope| {
-        let job = PullJob { sources: vec![asked.into()], destination: Destination::Path(to.to_owned()), options: preserving() };
+        let job = PullJob {
+            sources: vec![asked.into()],
+            destination: Destination::Path(to.to_owned()),
+            options: preserving(),
+            filter: Filter::default(),
+        };
         let client = scope.spawn(move || pull(here, &job, &Silent, &Cancel::new()));
         let mut peer = Peer { link: there };
         for message in greeting {

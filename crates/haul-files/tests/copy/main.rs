@@ -3,6 +3,7 @@
 
 mod changing;
 mod early;
+mod excluded;
 mod fed;
 mod fixture;
 mod hostile;

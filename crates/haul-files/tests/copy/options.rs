@@ -6,7 +6,8 @@ use std::path::Path;
 
 use haul_files::memory::{Conditions, pair};
 use haul_files::{
-    Access, Cancel, CopyError, Destination, Export, Note, Options, Ownership, PushJob, Silent, SourceSpec, Stop, Why, push, serve,
+    Access, Cancel, CopyError, Destination, Export, Filter, Note, Options, Ownership, PushJob, Silent, SourceSpec, Stop, Why,
+    push, serve,
 };
 use haul_units::Bytes;
 
@@ -188,7 +189,7 @@ fn standard_input_has_no_time_to_compare() {
     write(&to, "old");
     let sources = vec![SourceSpec::stream(std::io::Cursor::new(b"new".to_vec()))];
     let options = Options { update: true, preserve: true, ..Options::default() };
-    let job = PushJob { sources, destination: to.clone(), options };
+    let job = PushJob { sources, destination: to.clone(), options, filter: Filter::default() };
     run_push(&job, &account(), shuffled(1), &Silent, |_| {}).clean();
     assert_eq!(fs::read_to_string(&to).unwrap(), "new");
     assert!(fs::metadata(&to).unwrap().modified().unwrap() > std::time::UNIX_EPOCH + std::time::Duration::from_secs(1000));
@@ -213,6 +214,7 @@ fn a_stream_as_source() {
             sources: vec![SourceSpec::stream(std::io::Cursor::new(content.clone()))],
             destination: to.to_owned(),
             options: Options::default(),
+            filter: Filter::default(),
         };
         let to = p.to.join("file");
         run_push(&job(&to), &account(), shuffled(length as u64), &Silent, |_| {}).clean();
@@ -284,7 +286,12 @@ fn one_root_is_home_and_everything() {
     }
     get(p.from.join("secret").to_str().unwrap()).partial();
     let put = |path: &str, writable| {
-        let job = PushJob { sources: vec![p.from.join("secret").into()], destination: path.into(), options: recursive() };
+        let job = PushJob {
+            sources: vec![p.from.join("secret").into()],
+            destination: path.into(),
+            options: recursive(),
+            filter: Filter::default(),
+        };
         run_push(&job, &root_of(writable), Conditions::default(), &Silent, |_| {})
     };
     assert!(matches!(put("x", false).client, Err(CopyError::Refused(Stop::ReadOnlyRoot { .. }))));
@@ -321,7 +328,12 @@ fn exports_are_jails() {
     assert!(matches!(get("/etc/passwd", &access).client, Err(CopyError::Refused(Stop::UnknownRoot { .. }))));
 
     let put = |path: &str, access: &Access| {
-        let job = PushJob { sources: vec![p.from.join("secret").into()], destination: path.into(), options: recursive() };
+        let job = PushJob {
+            sources: vec![p.from.join("secret").into()],
+            destination: path.into(),
+            options: recursive(),
+            filter: Filter::default(),
+        };
         run_push(&job, access, Conditions::default(), &Silent, |_| {})
     };
     assert!(matches!(put("/data/x", &access).client, Err(CopyError::Refused(Stop::ReadOnlyRoot { .. }))));
@@ -349,7 +361,12 @@ fn a_cancelled_copy_stops_both_sides() {
     let (here, there) = pair(Conditions::default());
     let cancel = Cancel::new();
     cancel.cancel();
-    let job = PushJob { sources: vec![p.from.join("file").into()], destination: p.to.clone(), options: Options::default() };
+    let job = PushJob {
+        sources: vec![p.from.join("file").into()],
+        destination: p.to.clone(),
+        options: Options::default(),
+        filter: Filter::default(),
+    };
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
         let result = push(here, &job, &Silent, &cancel);
@@ -382,7 +399,12 @@ fn a_client_of_an_export_chooses_no_owner_and_no_set_id_bit() {
     let p = places();
     let tree = p.from.join("tree");
     set_id_tree(&tree);
-    let job = |to: &str| PushJob { sources: vec![tree.clone().into()], destination: to.into(), options: preserving() };
+    let job = |to: &str| PushJob {
+        sources: vec![tree.clone().into()],
+        destination: to.into(),
+        options: preserving(),
+        filter: Filter::default(),
+    };
     let outcome = run_push(&job("/data"), &exports(&p.to, true), shuffled(1), &Silent, |_| {});
     assert_eq!(outcome.server.as_ref().unwrap().notes, [Note::OwnersNotKept]);
     let report = outcome.clean();
@@ -406,6 +428,11 @@ fn a_client_of_an_export_chooses_no_owner_and_no_set_id_bit() {
 
     // Nothing lost, nothing said.
     write(p.from.join("plain"), "x");
-    let plain = PushJob { sources: vec![p.from.join("plain").into()], destination: "/data".into(), options: preserving() };
+    let plain = PushJob {
+        sources: vec![p.from.join("plain").into()],
+        destination: "/data".into(),
+        options: preserving(),
+        filter: Filter::default(),
+    };
     assert!(run_push(&plain, &exports(&p.to, true), shuffled(1), &Silent, |_| {}).clean().notes.is_empty());
 }

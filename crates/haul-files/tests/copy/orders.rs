@@ -10,8 +10,8 @@ use haul_files::block::Piece;
 use haul_files::memory::{Block, Conditions, pair};
 use haul_files::protocol::{Entry, Hello, Kind, Message, Order, OrderEnd, ROOT, Request, VERSION, What};
 use haul_files::{
-    BlockRx, Cancel, CopyError, Customer, Delivery, FileProblem, Note, Options, OrderJob, Report, Silent, Transport, Why, Wish,
-    order, serve,
+    BlockRx, Cancel, CopyError, Customer, Delivery, FileProblem, Filter, Note, Options, OrderJob, Report, Silent, Transport, Why,
+    Wish, order, serve,
 };
 
 use crate::fixture::*;
@@ -89,7 +89,7 @@ fn buy(
 ) -> (Result<(), CopyError>, Result<Report, CopyError>, Got) {
     let (here, there) = pair(shuffled(7));
     let (wishes, wished) = channel();
-    let job = OrderJob { sources: vec![from.to_owned()], options: recursive() };
+    let job = OrderJob { sources: vec![from.to_owned()], options: recursive(), filter: Filter::default() };
     let buyer = Buyer { got: Mutex::default(), wishes, plan: &plan, go_on: &go_on };
     let (client, server) = std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
@@ -310,7 +310,7 @@ fn millions_of_orders_are_bounded() {
 fn a_server_that_takes_no_orders_is_found_out() {
     let (here, there) = pair(Conditions::default());
     let (_wishes, wished) = channel();
-    let job = OrderJob { sources: vec!["a".into()], options: Options::default() };
+    let job = OrderJob { sources: vec!["a".into()], options: Options::default(), filter: Filter::default() };
     let buyer = Buyer { got: Mutex::default(), wishes: channel().0, plan: &|_, _| {}, go_on: &|_, _| {} };
     let result = std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -329,7 +329,7 @@ fn what_a_server_tells_is_checked() {
     let told = |entries: Vec<Entry>| {
         let (here, there) = pair(Conditions::default());
         let (_wishes, wished) = channel();
-        let job = OrderJob { sources: vec!["a".into()], options: Options::default() };
+        let job = OrderJob { sources: vec!["a".into()], options: Options::default(), filter: Filter::default() };
         let buyer = Buyer { got: Mutex::default(), wishes: channel().0, plan: &|_, _| {}, go_on: &|_, _| {} };
         let result = std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -387,7 +387,7 @@ fn damaged_content_is_set_aside() {
     let (wishes, wished) = channel();
     let damaged = Arc::new(Mutex::new(Vec::new()));
     let customer = Damaged(damaged.clone(), wishes);
-    let job = OrderJob { sources: vec!["a".into()], options: Options::default() };
+    let job = OrderJob { sources: vec!["a".into()], options: Options::default(), filter: Filter::default() };
     let wrong = Piece { hash: [9; 32], ..crate::hostile::piece(1, 0, b"evil", true) };
     std::thread::scope(|scope| {
         scope.spawn(|| {

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use haul_files::memory::{Conditions, pair};
-use haul_files::{Cancel, Destination, Event, FileUnderWay, Observer, Options, PullJob, PushJob, Silent, pull, push, serve};
+use haul_files::{
+    Cancel, Destination, Event, FileUnderWay, Filter, Observer, Options, PullJob, PushJob, Silent, pull, push, serve,
+};
 
 use crate::fixture::*;
 
@@ -41,10 +43,20 @@ fn watched(from: &Path, to: &Path, pulled: bool) -> (Told, Told) {
         scope.spawn(|| serve(there, &account(), &server, &Cancel::new()).unwrap());
         if pulled {
             let destination = Destination::Path(to.to_owned());
-            pull(here, &PullJob { sources: vec![from.to_owned()], destination, options: recursive() }, &client, &Cancel::new())
+            pull(
+                here,
+                &PullJob { sources: vec![from.to_owned()], destination, options: recursive(), filter: Filter::default() },
+                &client,
+                &Cancel::new(),
+            )
         } else {
             let sources = vec![PathBuf::from(from).into()];
-            push(here, &PushJob { sources, destination: to.to_owned(), options: recursive() }, &client, &Cancel::new())
+            push(
+                here,
+                &PushJob { sources, destination: to.to_owned(), options: recursive(), filter: Filter::default() },
+                &client,
+                &Cancel::new(),
+            )
         }
         .unwrap();
     });
@@ -109,6 +121,11 @@ fn going_on_from_an_earlier_run_is_told_on_both_sides() {
 fn a_watcher_that_looks_away_costs_nothing_and_breaks_nothing() {
     let p = places();
     write(p.from.join("file"), noise(5 << 20, 1));
-    let job = PushJob { sources: vec![p.from.join("file").into()], destination: p.to.clone(), options: Options::default() };
+    let job = PushJob {
+        sources: vec![p.from.join("file").into()],
+        destination: p.to.clone(),
+        options: Options::default(),
+        filter: Filter::default(),
+    };
     run_push(&job, &account(), Conditions::default(), &Silent, |_| {}).clean();
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 use haul_files::memory::Conditions;
-use haul_files::{CopyError, Destination, Event, Observer, Options, PushJob, Stop};
+use haul_files::{CopyError, Destination, Event, Filter, Observer, Options, PushJob, Stop};
 use haul_units::Bytes;
 use proptest::prelude::*;
 
@@ -150,7 +150,7 @@ fn victim() {
     let (from, to, events) = (arguments.next().unwrap(), arguments.next().unwrap(), arguments.next().unwrap());
     let observer = Deadly(events.parse::<u64>().unwrap().into());
     let sources = vec![std::path::PathBuf::from(from).into()];
-    let job = PushJob { sources, destination: to.into(), options: preserving() };
+    let job = PushJob { sources, destination: to.into(), options: preserving(), filter: Filter::default() };
     let (here, there) = haul_files::memory::pair(shuffled(1));
     std::thread::scope(|scope| {
         let server = scope.spawn(|| haul_files::serve(there, &account(), &observer, &haul_files::Cancel::new()));
@@ -301,7 +301,12 @@ fn the_same_copy_twice_at_once_is_refused() {
     }
     let p = places();
     write(p.from.join("file"), noise(3 << 20, 1));
-    let job = PushJob { sources: vec![p.from.join("file").into()], destination: p.to.clone(), options: Options::default() };
+    let job = PushJob {
+        sources: vec![p.from.join("file").into()],
+        destination: p.to.clone(),
+        options: Options::default(),
+        filter: Filter::default(),
+    };
     let observer = Second(&job, std::sync::Mutex::default());
     // Told to the receiver: it has its stage when it starts a file, which a sender that begins early does not know.
     let (here, there) = haul_files::memory::pair(Conditions::default());

@@ -7,7 +7,7 @@ use haul_files::memory::{Conditions, pair};
 use haul_files::store::ram::{Operation, Ram};
 use haul_files::store::{At, Local, Store};
 use haul_files::{
-    Cancel, CopyError, Destination, Fault, Options, PullJob, PushJob, Silent, SourceSpec, Stop, StoreError, Verify, Why,
+    Cancel, CopyError, Destination, Fault, Filter, Options, PullJob, PushJob, Silent, SourceSpec, Stop, StoreError, Verify, Why,
     pull_into, push_from, serve_store,
 };
 use haul_units::Bytes;
@@ -27,7 +27,12 @@ pub fn push_under<A: Store, B: Store>(
     destination: &Path,
     options: Options,
 ) -> Outcome {
-    let job = PushJob { sources: vec![SourceSpec::Path(source.to_owned())], destination: destination.to_owned(), options };
+    let job = PushJob {
+        sources: vec![SourceSpec::Path(source.to_owned())],
+        destination: destination.to_owned(),
+        options,
+        filter: Filter::default(),
+    };
     let (here, there) = pair(conditions);
     let transport = here.transport.clone();
     let (client, server) = std::thread::scope(|scope| {
@@ -227,7 +232,12 @@ fn a_store_without_links_says_so() {
 #[test]
 fn patterns_are_expanded_in_any_store() {
     let (from, to) = (source(), Ram::new());
-    let job = PullJob { sources: vec!["tree/?".into()], destination: Destination::Path("".into()), options: Options::default() };
+    let job = PullJob {
+        sources: vec!["tree/?".into()],
+        destination: Destination::Path("".into()),
+        options: Options::default(),
+        filter: Filter::default(),
+    };
     let (here, there) = pair(Conditions::default());
     let report = std::thread::scope(|scope| {
         scope.spawn(|| serve_store(there, &from, &Silent, &Cancel::new()));

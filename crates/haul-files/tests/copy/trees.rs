@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use haul_files::memory::Conditions;
-use haul_files::{Destination, Fault, Options, Why};
+use haul_files::{Destination, Fault, Filter, Options, Why};
 use haul_units::Bytes;
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
@@ -214,7 +214,7 @@ fn a_file_that_changes_is_read_again_or_reported() {
             write(p.to.join("log"), "old");
             let options = Options { changed: haul_files::Changed::Retry, ..Options::default() };
             let sources = vec![file.clone().into(), p.from.join("other").into()];
-            let job = haul_files::PushJob { sources, destination: p.to.clone(), options };
+            let job = haul_files::PushJob { sources, destination: p.to.clone(), options, filter: Filter::default() };
             let meddler = Meddler(file.clone(), always, 0.into());
             let report = run_push(&job, &account(), shuffled(1), &meddler, |_| {}).partial();
             assert_eq!(fs::read(p.to.join("other")).unwrap(), b"other");

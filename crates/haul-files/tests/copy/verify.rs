@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use haul_files::memory::{Conditions, pair};
 use haul_files::{
-    Cancel, Destination, Event, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, Verified, Verify, Why, push,
-    serve,
+    Cancel, Destination, Event, Filter, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, Verified, Verify, Why,
+    push, serve,
 };
 
 use crate::fixture::*;
@@ -53,7 +53,8 @@ impl Observer for Damage<'_> {
 
 fn copied(from: &Path, to: &Path, options: Options, server: &dyn Observer) -> Report {
     let (here, there) = pair(Conditions::default());
-    let job = PushJob { sources: vec![PathBuf::from(from).into()], destination: to.to_owned(), options };
+    let job =
+        PushJob { sources: vec![PathBuf::from(from).into()], destination: to.to_owned(), options, filter: Filter::default() };
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(there, &account(), server, &Cancel::new()).unwrap());
         let client = push(here, &job, &Silent, &Cancel::new()).unwrap();
@@ -165,7 +166,8 @@ fn a_file_that_its_owner_may_not_read_is_read_back_and_keeps_its_mode() {
 fn a_stream_cannot_be_read_back_and_its_file_can() {
     let p = places();
     let sources = vec![SourceSpec::stream(std::io::Cursor::new(noise(LARGE, 1)))];
-    let job = PushJob { sources, destination: p.to.join("file"), options: verifying(Verify::ReadBack) };
+    let job =
+        PushJob { sources, destination: p.to.join("file"), options: verifying(Verify::ReadBack), filter: Filter::default() };
     let report = run_push(&job, &account(), Conditions::default(), &Silent, |_| {}).clean();
     assert_eq!(report.verified, Some(Verified::ReadBack));
     let sink = Destination::stream(std::io::sink());

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use haul_files::Options;
+use haul_files::{Filter, Options};
 use haul_units::BitRate;
 
 use crate::plan::Settings;
@@ -17,6 +17,8 @@ pub struct GetJob {
     pub destination: PathBuf,
     /// How. [`Options::changed`] means nothing here: of a file that changed since it was announced nothing more is taken from that member.
     pub options: Options,
+    /// What is left out of the sources. A member whose program is too old for that is [`GetError::Unsupported`](crate::GetError::Unsupported).
+    pub filter: Filter,
     /// How the work is dealt out.
     pub settings: Settings,
     /// All members together send no more than this. Default none. A limit for one of them is [`Member::limit`](crate::Member::limit).
@@ -26,7 +28,7 @@ pub struct GetJob {
 impl GetJob {
     /// With the defaults.
     pub fn new(sources: Vec<PathBuf>, destination: impl Into<PathBuf>) -> Self {
-        let (options, settings) = (Options::default(), Settings::default());
-        Self { sources, destination: destination.into(), options, settings, limit: None }
+        let (options, filter, settings) = (Options::default(), Filter::default(), Settings::default());
+        Self { sources, destination: destination.into(), options, filter, settings, limit: None }
     }
 }

@@ -77,7 +77,7 @@ pub fn get(members: Vec<Member>, job: &GetJob, observer: &dyn JobObserver, cance
         };
         let asked =
             job.sources.iter().map(|source| member.path.as_deref().map_or_else(|| source.clone(), |path| path.join(source)));
-        let asked = OrderJob { sources: asked.collect(), options: job.options };
+        let asked = OrderJob { sources: asked.collect(), options: job.options, filter: job.filter.clone() };
         sources.push(Source { name: member.name.clone(), path, limit, asked, open: Box::new(open) });
     }
     let result = fetch(sources, job, observer, cancel);
@@ -118,7 +118,7 @@ where
     if sources.len() >= usize::from(u16::MAX) {
         return Err(GetError::TooManyMembers);
     }
-    let order_job = OrderJob { sources: job.sources.clone(), options: job.options };
+    let order_job = OrderJob { sources: job.sources.clone(), options: job.options, filter: job.filter.clone() };
     let gates: Vec<Gate> = sources.iter().map(|_| Gate::default()).collect();
     let cancels: Vec<Cancel> = sources.iter().map(|_| Cancel::new()).collect();
     let (news, arriving) = channel::<News<BlockOf<T>>>();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use haul_files::Options;
+use haul_files::{Filter, Options};
 use haul_units::BitRate;
 
 use crate::placement::PlacementPolicy;
@@ -18,6 +18,8 @@ pub struct PutJob {
     /// How. With [`Options::update`] or [`Options::skip_same`], and after a run that was interrupted, members are asked first what they have: a file that one has already (the same name, size and
     /// modification time, or newer with `update`) counts as placed there. Each name of a file with several (hard links) is a file of its own.
     pub options: Options,
+    /// What is left out of the sources.
+    pub filter: Filter,
     /// On how many different members each file is to be, 1..=[`MAX_REPLICAS`](crate::MAX_REPLICAS). Default 1. Directories and symbolic links go to all.
     pub replicas: usize,
     /// How members are chosen.
@@ -37,6 +39,7 @@ impl PutJob {
             sources,
             destination: destination.into(),
             options: Options::default(),
+            filter: Filter::default(),
             replicas: 1,
             policy: PlacementPolicy::default(),
             limit: None,

@@ -16,7 +16,7 @@ use std::time::Duration;
 use haul::Connection;
 use haul_copy::{ClientSession, Opened, PathView};
 use haul_files::store::Local;
-use haul_files::{CopyError, Fault, FileProblem, MAX_PROBLEMS, PushJob, Report, SourceSpec, Why, WirePath, push_fed};
+use haul_files::{CopyError, Fault, FileProblem, Filter, MAX_PROBLEMS, PushJob, Report, SourceSpec, Why, WirePath, push_fed};
 use haul_peer::chain;
 use haul_units::{BitRate, Bytes, Cancel, Time};
 
@@ -61,7 +61,7 @@ pub fn put(members: Vec<Member>, job: &PutJob, observer: &dyn JobObserver, cance
         let (sources, recursive) = (&sources, job.options.recursive);
         let store = &store;
         scope.spawn(move || {
-            walk::walk(store, sources, recursive, &*walker);
+            walk::walk(&walk::Sought { store, sources, recursive, filter: &job.filter }, &*walker);
             walker.walked();
         });
         for (at, member) in members.iter().enumerate() {
@@ -121,7 +121,7 @@ impl Line {
     fn run(&self, side: Side, store: &Local, member: &Member, job: &PutJob, cancel: &Cancel) {
         let (shared, at) = (side.shared.clone(), side.member);
         let sources = job.sources.iter().cloned().map(SourceSpec::Path).collect();
-        let push = PushJob { sources, destination: destination_of(member, job), options: job.options };
+        let push = PushJob { sources, destination: destination_of(member, job), options: job.options, filter: Filter::default() };
         let result = self.session.open(None).map_err(CopyError::Connection).and_then(|Opened { link, parting }| {
             let side = Arc::new(side);
             let result = push_fed(link, store, &push, side.clone(), &*side, cancel);
@@ -364,6 +364,7 @@ impl Put<'_> {
         self.snapshot(&mut watch, &self.lines.iter().map(|line| (line.path)()).collect::<Vec<_>>());
         let elapsed = self.shared.now().since(Time::ZERO);
         let mut report = JobReport { elapsed, ..JobReport::default() };
+        report.files.left_out = self.shared.lock().left_out;
         let mut errors = Vec::new();
         let mut cancelled = false;
         for (member, line) in self.lines.iter().enumerate() {

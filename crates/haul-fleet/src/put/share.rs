@@ -47,6 +47,8 @@ pub(super) struct State {
     /// The items that are files, by their numbers in the placement.
     pub files: Vec<u32>,
     pub bytes: u64,
+    /// Names that the filter has left out.
+    pub left_out: u64,
     pub placement: Placement,
     pub seats: Vec<Seat>,
     /// Nothing more will be found.
@@ -109,6 +111,7 @@ impl Shared {
             structure: Vec::new(),
             files: Vec::new(),
             bytes: 0,
+            left_out: 0,
             placement: Placement::new(settings, members),
             seats: (0..members).map(|_| Seat::default()).collect(),
             walked: false,
@@ -445,6 +448,10 @@ impl Found for Shared {
             self.wake();
         }
         Some(at + 1)
+    }
+
+    fn left_out(&self) {
+        self.lock().left_out += 1;
     }
 
     fn problem(&self, problem: FileProblem) {

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use haul_files::store::{At, FileKind, Local, Metadata, Store};
-use haul_files::{Fault, FileProblem, StoreError, Why, WirePath};
+use haul_files::{Fault, FileProblem, Filter, StoreError, Why, WirePath};
 
 /// What was found, in the order in which it was.
 pub(super) struct Item {
@@ -23,6 +23,16 @@ pub(super) trait Found {
     /// Takes a thing; its number, or none where the walk is to end.
     fn item(&self, item: Item) -> Option<u32>;
     fn problem(&self, problem: FileProblem);
+    /// A name was left out.
+    fn left_out(&self);
+}
+
+/// What is looked for.
+pub(super) struct Sought<'a> {
+    pub store: &'a Local,
+    pub sources: &'a [WirePath],
+    pub recursive: bool,
+    pub filter: &'a Filter,
 }
 
 /// A directory that is to be listed.
@@ -30,6 +40,8 @@ struct Pending<D> {
     at: Whereabouts<D>,
     number: u32,
     shown: Vec<u8>,
+    /// Its path below the target.
+    path: Vec<u8>,
 }
 
 enum Whereabouts<D> {
@@ -38,15 +50,16 @@ enum Whereabouts<D> {
 }
 
 /// Walks the sources, depth first, without following links below them.
-pub(super) fn walk(store: &Local, sources: &[WirePath], recursive: bool, found: &impl Found) {
-    for (index, spelled) in sources.iter().enumerate() {
-        if top(store, index as u32, spelled, recursive, found).is_break() {
+pub(super) fn walk(sought: &Sought<'_>, found: &impl Found) {
+    for (index, spelled) in sought.sources.iter().enumerate() {
+        if top(sought, index as u32, spelled, found).is_break() {
             return;
         }
     }
 }
 
-fn top(store: &Local, index: u32, spelled: &WirePath, recursive: bool, found: &impl Found) -> ControlFlow<()> {
+fn top(sought: &Sought<'_>, index: u32, spelled: &WirePath, found: &impl Found) -> ControlFlow<()> {
+    let Sought { store, recursive, filter, .. } = *sought;
     let fail = |why: Why| {
         found.problem(FileProblem { path: spelled.clone(), fault: Fault::Source, why });
         ControlFlow::Continue(())
@@ -56,7 +69,12 @@ fn top(store: &Local, index: u32, spelled: &WirePath, recursive: bool, found: &i
         Ok(metadata) => metadata,
         Err(error) => return fail(error.into()),
     };
-    let name = base_name(&spelled.0).into();
+    let path = base_name(&spelled.0);
+    if filter.leaves_out(&path, metadata.kind == FileKind::Directory) {
+        found.left_out();
+        return ControlFlow::Continue(());
+    }
+    let name = path.clone().into();
     let item = Item { parent: 0, source: Some(index), name, metadata, target: None };
     match metadata.kind {
         FileKind::File => found.item(item).map_or(ControlFlow::Break(()), |_| ControlFlow::Continue(())),
@@ -65,8 +83,8 @@ fn top(store: &Local, index: u32, spelled: &WirePath, recursive: bool, found: &i
             Err(error) => fail(error.into()),
             Ok(dir) => {
                 let Some(number) = found.item(item) else { return ControlFlow::Break(()) };
-                let first = Pending { at: Whereabouts::Held(Arc::new(dir)), number, shown: spelled.0.clone() };
-                below(store, first, found)
+                let first = Pending { at: Whereabouts::Held(Arc::new(dir)), number, shown: spelled.0.clone(), path };
+                below(store, filter, first, found)
             }
         },
         FileKind::Symlink => fail(Why::OutsideRoot),
@@ -75,9 +93,9 @@ fn top(store: &Local, index: u32, spelled: &WirePath, recursive: bool, found: &i
 }
 
 /// Lists directories until there are none; those whose parents have others to come are held.
-fn below<D, S: Store<Dir = D>>(store: &S, first: Pending<D>, found: &impl Found) -> ControlFlow<()> {
+fn below<D, S: Store<Dir = D>>(store: &S, filter: &Filter, first: Pending<D>, found: &impl Found) -> ControlFlow<()> {
     let mut stack = vec![first];
-    while let Some(Pending { at, number, shown }) = stack.pop() {
+    while let Some(Pending { at, number, shown, path: below }) = stack.pop() {
         let fail = |path: &[u8], error: StoreError| {
             found.problem(FileProblem { path: WirePath(path.to_vec()), fault: Fault::Source, why: error.into() });
         };
@@ -95,7 +113,13 @@ fn below<D, S: Store<Dir = D>>(store: &S, first: Pending<D>, found: &impl Found)
         let mut flow = ControlFlow::Continue(());
         let listed = store.list(&dir, &mut |entry| {
             let path = || join(&shown, entry.name);
-            let metadata = match (entry.metadata)() {
+            let named = join(&below, entry.name);
+            let metadata = (entry.metadata)();
+            if filter.leaves_out(&named, metadata.as_ref().is_ok_and(|there| there.kind == FileKind::Directory)) {
+                found.left_out();
+                return ControlFlow::Continue(());
+            }
+            let metadata = match metadata {
                 Ok(metadata) => metadata,
                 Err(error) => {
                     fail(&path(), error);
@@ -123,7 +147,8 @@ fn below<D, S: Store<Dir = D>>(store: &S, first: Pending<D>, found: &impl Found)
                 return flow;
             };
             if metadata.kind == FileKind::Directory {
-                stack.push(Pending { at: Whereabouts::In(dir.clone(), entry.name.into(), metadata), number, shown: path() });
+                let at = Whereabouts::In(dir.clone(), entry.name.into(), metadata);
+                stack.push(Pending { at, number, shown: path(), path: named });
             }
             ControlFlow::Continue(())
         });

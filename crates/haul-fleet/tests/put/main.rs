@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fixture::*;
+use haul_files::Filter;
 use haul_fleet::{JobEvent, JobObserver, PlacementPolicy, PutError, PutJob, Unwatched, put};
 use haul_units::{BitRate, Cancel};
 
@@ -125,6 +126,19 @@ fn what_members_have_counts_as_placed() {
     let placed = placed(&fleet, &[]);
     assert!(placed.iter().filter(|(path, _)| *path != "d/f3").all(|(path, on)| on.len() == 1 || panic!("{path} is on {on:?}")));
     assert!(placed["d/f3"].iter().any(|at| fs::read(fleet.homes[*at].path().join("data/tree/d/f3")).unwrap() == b"new content"));
+}
+
+/// What is left out is on no member, and what is below it is not looked at.
+#[test]
+fn what_is_excluded_goes_to_nobody() {
+    let (fleet, from) = (Servers::start(2), tree(6));
+    let mut job = job(&from, 2);
+    job.filter = Filter::new(["/tree/d/".to_owned(), "f*".to_owned(), "!f1".to_owned()]).unwrap();
+    let report = put(fleet.members(), &job, &Unwatched, &Cancel::new()).unwrap();
+    assert_eq!((report.files.problem_count, report.files.left_out), (0, 4), "{report:?}");
+    for home in &fleet.homes {
+        assert_eq!(files(&home.path().join("data/tree")), ["empty", "f1", "large"]);
+    }
 }
 
 /// A member with a file where a directory is to be gets nothing below it; one whose destination is a file gets nothing at all.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use haul_files::memory::{Conditions, pair};
-use haul_files::{Cancel, CopyError, Options, PushJob, Report, Silent, SourceSpec, Store, push_from, serve_store};
+use haul_files::{Cancel, CopyError, Filter, Options, PushJob, Report, Silent, SourceSpec, Store, push_from, serve_store};
 use haul_gfarm::Gfarm;
 
 /// Tells a test that it is the process inside.
@@ -116,7 +116,12 @@ pub fn push_under<A: Store, B: Store>(
     destination: &str,
     options: Options,
 ) -> Result<Report, CopyError> {
-    let job = PushJob { sources: vec![SourceSpec::Path(source.to_owned())], destination: destination.into(), options };
+    let job = PushJob {
+        sources: vec![SourceSpec::Path(source.to_owned())],
+        destination: destination.into(),
+        options,
+        filter: Filter::default(),
+    };
     let (here, there) = pair(conditions);
     let transport = here.transport.clone();
     std::thread::scope(|scope| {
