@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
         &["haul-fleet", "haul-plot", "haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"],
         &[],
     ),
+    rule("haul-serve", &["haul-copy", "haul-files", "haul-perf", "haul-tunnel", "haul-peer", "haul", "haul-units"], &[]),
     rule("haul-cli", ALL, ALL),
     rule("e2e", ALL, ALL),
     rule("fuzz-harness", ALL, ALL),

@@ -3,7 +3,6 @@
 //! ```text
 //!   args        the command line, its help, its manual pages
 //!   cp, fleet, perf, pipe, proxy, rsync, serve, key, lab, remote, generate the commands
-//!   lock_in     Landlock: what can be opened from now on
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
 //!   interrupt   signals, and the one `Cancel` that they cancel
@@ -13,7 +12,6 @@
 
 mod again;
 mod args;
-mod audit;
 mod clock;
 mod cp;
 mod diagnosis;
@@ -23,7 +21,6 @@ mod generate;
 mod interrupt;
 mod key;
 mod lab;
-mod lock_in;
 mod logging;
 mod meanwhile;
 mod output;

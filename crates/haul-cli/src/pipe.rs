@@ -7,11 +7,11 @@ use std::sync::Arc;
 use haul::{BitRate, Bytes, TransportConfig};
 use haul_peer::keys::Service;
 use haul_peer::{Connector, DaemonHost, Host, SshHost, StateDir, keys};
+use haul_serve::{Audit, Visitors};
 use haul_tunnel::program::{self, Far, ListenSettings, Listener, Local, Outcome, Session};
 use serde_json::json;
 
 use crate::args::PipeArgs;
-use crate::audit::{self, Audit};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::PeerOutput;
@@ -43,7 +43,7 @@ fn listen(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
     let state = StateDir::find(args.state.as_deref())?;
     let (identity, _) = keys::load_or_make(&state)?;
     let key = identity.public_key().fingerprint();
-    let audit = Arc::new(Audit::open(&args.audit, None)?);
+    let audit = Arc::new(Audit::open(args.audit.to().as_ref(), None)?);
     let listener = Listener::bind(ListenSettings {
         identity,
         authorized: (!args.anyone).then_some(state),
@@ -52,7 +52,7 @@ fn listen(args: &PipeArgs, port: u16) -> Result<Exit, Failure> {
         port,
         transport: transport(args),
         guests: program::guests(),
-        visits: Arc::new(audit::Door::to(Service::Pipe, args.anyone, &audit)),
+        visits: Arc::new(Visitors::to(Service::Pipe, args.anyone, &audit)),
     })?;
     let _running = audit.started(listener.local_addr(), key);
     if !args.quiet {

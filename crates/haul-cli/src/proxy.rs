@@ -6,10 +6,10 @@ use std::sync::Arc;
 use haul::{Fingerprint, TransportConfig};
 use haul_peer::keys::Service;
 use haul_peer::{Connector, DaemonHost, Host, PortRange, SshHost, StateDir, keys};
+use haul_serve::{Audit, Visitors};
 use haul_tunnel::proxy::{self, Aim, Bind, Client, Door, Duty, Kind, Listen, Observer, RemoteForward, Server, ServerSettings};
 
 use crate::args::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs, SshArgs};
-use crate::audit::{self, Audit};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::ProxyReport;
@@ -92,7 +92,7 @@ fn serve(args: &ProxyServeArgs) -> Result<Exit, Failure> {
     interrupt::watch();
     let state = StateDir::find(args.carriage.state.as_deref())?;
     let (identity, _) = keys::load_or_make(&state)?;
-    let audit = Arc::new(Audit::open(&args.audit, None)?);
+    let audit = Arc::new(Audit::open(args.audit.to().as_ref(), None)?);
     let key = identity.public_key().fingerprint();
     let server = Server::bind(ServerSettings {
         identity,
@@ -105,7 +105,7 @@ fn serve(args: &ProxyServeArgs) -> Result<Exit, Failure> {
         transport: transport(&args.carriage),
         guests: args.guests.places(args.max_clients),
         observer: report(&args.carriage),
-        visits: Arc::new(audit::Door::to(Service::Proxy, args.anyone, &audit)),
+        visits: Arc::new(Visitors::to(Service::Proxy, args.anyone, &audit)),
     })?;
     let _running = audit.started(server.local_addr(), key);
     server.run(interrupt::cancel())?;

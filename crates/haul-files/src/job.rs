@@ -204,7 +204,7 @@ pub enum Access {
 }
 
 /// A directory that a daemon exports.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     /// The first component of a client's path.
     pub name: String,

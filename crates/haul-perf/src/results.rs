@@ -1,8 +1,9 @@
 //! What comes of a measurement: what each end counted, interval by interval and in all.
 
+use std::fmt;
 use std::time::Duration;
 
-use haul_units::PeerText;
+use haul_units::{BitRate, Bytes, PeerText};
 use serde::{Deserialize, Serialize};
 
 use super::plan::{Direction, Role};
@@ -111,6 +112,16 @@ pub struct Total {
     /// What went wrong, if it ended before its time.
     #[serde(default)]
     pub error: Option<PeerText>,
+}
+
+/// In a line: which way, how much, how fast, and what went wrong.
+impl fmt::Display for Total {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (bytes, time) = (Bytes(self.bytes.iter().sum()), Duration::from_micros(self.time_us));
+        let verb = if self.role == Role::Sender { "sent" } else { "received" };
+        write!(f, "{verb} {bytes} in {:.2} s, {}", time.as_secs_f64(), BitRate::of(bytes, time))?;
+        self.error.as_ref().map_or(Ok(()), |error| write!(f, " ({error})"))
+    }
 }
 
 /// The server's last word.

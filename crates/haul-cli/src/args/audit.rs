@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use haul_serve::AuditTo;
 
 /// A file, or systemd's journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AuditTo {
+pub enum AuditWord {
     /// Lines of JSON are appended to it.
     File(PathBuf),
     /// Entries with fields.
@@ -22,13 +23,23 @@ pub struct AuditArgs {
     ///
     /// The file is opened when the listener starts, as the user that started it. docs/daemon.md has the events and their fields, and how to rotate it.
     #[arg(long, value_name = "FILE")]
-    pub audit: Option<AuditTo>,
+    pub audit: Option<AuditWord>,
     /// Where the journal hears.
     #[arg(long, value_name = "SOCKET", default_value = "/run/systemd/journal/socket", hide = true)]
     pub journal_socket: PathBuf,
 }
 
-impl FromStr for AuditTo {
+impl AuditArgs {
+    /// Where it goes.
+    pub fn to(&self) -> Option<AuditTo> {
+        self.audit.as_ref().map(|word| match word {
+            AuditWord::File(path) => AuditTo::File(path.clone()),
+            AuditWord::Journal => AuditTo::Journal(self.journal_socket.clone()),
+        })
+    }
+}
+
+impl FromStr for AuditWord {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
@@ -42,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_file_of_the_journals_name_is_still_possible() {
-        assert_eq!("journal".parse(), Ok(AuditTo::Journal));
-        assert_eq!("./journal".parse(), Ok(AuditTo::File("./journal".into())));
+        assert_eq!("journal".parse(), Ok(AuditWord::Journal));
+        assert_eq!("./journal".parse(), Ok(AuditWord::File("./journal".into())));
     }
 }

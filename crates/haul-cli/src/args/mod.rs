@@ -23,7 +23,7 @@ use clap_complete::Shell;
 use haul_cc::ControllerChoice;
 pub use haul_peer::{Limit, PortRange};
 
-pub use audit::{AuditArgs, AuditTo};
+pub use audit::AuditArgs;
 pub use cp::{CpArgs, SshArgs, UsualSshArgs};
 pub use files::{FileArgs, VerifyArg};
 pub use fleet::{
@@ -37,7 +37,7 @@ pub use pipe::PipeArgs;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
 pub use remote::{Errand, RemoteArgs};
 pub use rsync::{RshArgs, RsyncArgs};
-pub use serve::{Export as Root, ServeArgs};
+pub use serve::ServeArgs;
 pub use silence::SilenceArgs;
 
 /// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the

@@ -2,12 +2,11 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::Args;
-use haul_files::Ownership;
+use haul_files::Export;
 use haul_peer::DAEMON_PORT;
-use haul_peer::keys::is_root_name;
+use haul_serve::parse_root;
 
 use super::{AuditArgs, GuestArgs, Limit};
 
@@ -23,7 +22,7 @@ pub struct ServeArgs {
     ///
     /// What clients write belongs to the daemon's user and has no set-id bits, whatever they ask for with `haul cp -p`; with `:rw,owners` they choose both, as far as
     /// the daemon's user may.
-    #[arg(long = "root", value_name = "NAME=PATH[:rw[,owners]]", required_unless_present = "roots_file")]
+    #[arg(long = "root", value_name = "NAME=PATH[:rw[,owners]]", required_unless_present = "roots_file", value_parser = parse_root)]
     pub roots: Vec<Export>,
     /// File of more roots, `NAME=PATH[:rw[,owners]]` a line; read again on SIGHUP
     #[arg(long, value_name = "FILE")]
@@ -59,19 +58,6 @@ pub struct ServeArgs {
     pub verbose: u8,
 }
 
-/// A directory, exported under a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Export {
-    /// The name that clients use.
-    pub name: String,
-    /// The directory.
-    pub path: PathBuf,
-    /// Whether clients may write into it.
-    pub writable: bool,
-    /// Whether they choose owners and set-id bits.
-    pub ownership: Ownership,
-}
-
 /// An address and a port, or only one of them.
 fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let whole = text.parse::<SocketAddr>().ok();
@@ -81,25 +67,6 @@ fn listen_address(text: &str) -> Result<SocketAddr, String> {
         .or_else(port)
         .or_else(address)
         .ok_or_else(|| "write an address and a port, for instance 192.0.2.1:7700 or [::]:7700".to_owned())
-}
-
-impl FromStr for Export {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, path) = text.split_once('=').ok_or("write NAME=PATH, for instance data=/srv/data")?;
-        if !is_root_name(name) {
-            return Err(format!("`{name}` is no name for a root: use letters, digits, '-', '_' and '.'"));
-        }
-        let modes = [(":rw,owners", true, Ownership::Allow), (":rw", true, Ownership::Mask), (":ro", false, Ownership::Mask)];
-        let found =
-            modes.into_iter().find_map(|(suffix, writable, ownership)| Some((path.strip_suffix(suffix)?, writable, ownership)));
-        let (path, writable, ownership) = found.unwrap_or((path, false, Ownership::Mask));
-        if path.is_empty() {
-            return Err(format!("no path for the root `{name}`"));
-        }
-        Ok(Self { name: name.to_owned(), path: PathBuf::from(path), writable, ownership })
-    }
 }
 
 const SERVE_AFTER_HELP: &str = "\
@@ -113,21 +80,7 @@ it cleanly. Where the kernel has Landlock, the daemon locks itself in to its roo
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use super::*;
-
-    #[test]
-    fn a_root_is_read_only_unless_it_says_otherwise() {
-        let export = |name: &str, path: &str, writable| {
-            Ok(Export { name: name.into(), path: path.into(), writable, ownership: Ownership::Mask })
-        };
-        assert_eq!("pub=/srv/pub".parse(), export("pub", "/srv/pub", false));
-        assert_eq!("in-box.2=/srv/a=b:rw".parse(), export("in-box.2", "/srv/a=b", true));
-        assert_eq!("x=/srv/x:ro".parse(), export("x", "/srv/x", false));
-        let free = "x=/srv/x:rw,owners".parse::<Export>().unwrap();
-        assert!(free.writable && free.ownership == Ownership::Allow && free.path == Path::new("/srv/x"));
-    }
 
     #[test]
     fn listens_where_it_is_told() {
@@ -137,12 +90,5 @@ mod tests {
             assert_eq!(listen_address(text).map(|address| address.to_string()).as_deref(), Ok(address));
         }
         assert!(listen_address("localhost:9").is_err() && listen_address("70000").is_err());
-    }
-
-    #[test]
-    fn refuses_names_that_no_url_could_hold() {
-        for text in ["/srv", "=/srv", "a/b=/srv", "..=/srv", "a b=/srv", "x=", "x=:rw"] {
-            assert!(text.parse::<Export>().is_err(), "{text}");
-        }
     }
 }

@@ -7,6 +7,7 @@ mod fleet;
 mod lab;
 mod peer;
 mod perf;
+mod serve;
 mod tunnel;
 
 use std::fmt;

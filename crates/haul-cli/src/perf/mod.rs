@@ -4,7 +4,7 @@ mod mesh;
 mod server;
 mod text;
 
-pub use self::text::result_lines;
+pub use self::text::server_line;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::{clock, interrupt, logging, output};
 /// What a client may do that has proved who it is.
 pub const fn bounds(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Bounds {
     let mut bounds = Bounds::trusted(rate, tcp_ports);
-    bounds.describe = Some(text::server_line);
+    bounds.describe = Some(server_line);
     bounds
 }
 

@@ -7,12 +7,12 @@ use std::thread;
 
 use haul::Fingerprint;
 use haul_perf::{Ask, Server, ServerSettings, Visit, Visits};
+use haul_serve::{Audit, Measurements};
 use haul_units::{Bytes, Cancel};
 use serde_json::json;
 
-use super::text::{result_lines, server_line};
+use super::text::server_line;
 use crate::args::PerfArgs;
-use crate::audit::{Audit, Measurements};
 use crate::exit::{Exit, Failure, chain};
 use crate::{interrupt, output};
 
@@ -22,7 +22,7 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
         Failure::new(chain(&error))
             .hint("is another server running? Name another port with -p PORT, or an address of this machine with -B")
     })?;
-    let audit = Arc::new(Audit::open(&args.serve.audit, None)?);
+    let audit = Arc::new(Audit::open(args.serve.audit.to().as_ref(), None)?);
     let _running = audit.started(server.address(), server.key());
     let voice = Voice { json: args.show.json || args.show.json_stream };
     voice.listening(server.address(), server.key(), server.no_tcp());
@@ -83,8 +83,8 @@ impl Visits for Voice {
             Visit::Asked(ask) => self.say(&format!("[{number}] {from}: {}", asked(ask))),
             Visit::TurnedAway(refusal) => self.say(&format!("[{number}] {from}: turned away: {refusal}")),
             Visit::Measured(measured) => {
-                for line in result_lines(measured) {
-                    self.say(&format!("[{number}] {line}"));
+                for total in &measured.totals {
+                    self.say(&format!("[{number}] {total}"));
                 }
             }
             Visit::Failed(error) => self.say(&format!("[{number}] {from}: {error}")),

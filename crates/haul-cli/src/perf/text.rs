@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use haul_perf::{Both, Direction, Measured, Outcome, PartSample, PathSample, Plan, Role, Spread, Told, Total, Ways, micros};
+use haul_perf::{Both, Direction, Outcome, PartSample, PathSample, Plan, Role, Spread, Told, Total, Ways, micros};
 use haul_units::{BitRate, Bytes, Ratio};
 
 /// The line above the intervals.
@@ -177,18 +177,6 @@ pub fn server_line(told: &Told) -> String {
             format!("{}\n", line("SUM", arrow(total.direction), (0, total.time_us), total.bytes.iter().sum(), role))
         }
     }
-}
-
-/// What a server has measured, a line a role.
-pub fn result_lines(measured: &Measured) -> Vec<String> {
-    let line = |total: &Total| {
-        let bytes = Bytes(total.bytes.iter().sum());
-        let verb = if total.role == Role::Sender { "sent" } else { "received" };
-        let error = total.error.as_ref().map(|error| format!(" ({error})")).unwrap_or_default();
-        let time = Duration::from_micros(total.time_us);
-        format!("{verb} {bytes} in {:.2} s, {}{error}", time.as_secs_f64(), BitRate::of(bytes, time))
-    };
-    measured.totals.iter().map(line).collect()
 }
 
 const fn arrow(direction: Direction) -> &'static str {

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use haul_files::{Access, Export, Ownership};
 use haul_peer::{ClientHello, Refusal};
+use haul_serve::Open;
 
 use crate::args::{Errand, RemoteArgs};
 use crate::exit::Failure;
-use crate::lock_in::Open;
 
 /// The bounds of one login.
 #[derive(Debug)]

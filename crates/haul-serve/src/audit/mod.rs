@@ -6,30 +6,39 @@
 //! A line that cannot be written is lost, and the service goes on: a daemon that stopped would be stopped by whoever can fill the disk, any client with a writable root among them. The
 //! ordinary log says so once; the first line that can be written again says how many are missing (`lost_before`).
 
-mod door;
 mod entry;
+mod error;
 mod file;
 mod journal;
 mod measurements;
 mod strangers;
 mod visit;
+mod visitors;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::{fmt, io};
 
 use tracing::{error, info};
 
-pub use self::door::Door;
 pub use self::entry::{Entry, Event, Way};
+pub use self::error::AuditError;
 use self::file::LogFile;
 use self::journal::Journal;
 pub use self::measurements::Measurements;
 pub use self::strangers::Strangers;
 pub use self::visit::Visit;
-use crate::args::{AuditArgs, AuditTo};
+pub use self::visitors::Visitors;
 use crate::clock;
-use crate::exit::Failure;
+
+/// Where an audit log is to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AuditTo {
+    /// Lines of JSON, appended to this file.
+    File(PathBuf),
+    /// Entries with fields of the journal that hears here.
+    Journal(PathBuf),
+}
 
 /// Where events go; nowhere, if nobody asked for it.
 #[derive(Debug, Default)]
@@ -51,12 +60,16 @@ enum Place {
 }
 
 impl Audit {
-    /// Opens what the user asked for. `later` is the user that this process is going to become.
-    pub fn open(args: &AuditArgs, later: Option<libc::uid_t>) -> Result<Self, Failure> {
-        let place = match &args.audit {
+    /// Opens what was asked for, if anything was. `later` is the user that this process is going to become.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be opened, or others could write to it.
+    pub fn open(to: Option<&AuditTo>, later: Option<libc::uid_t>) -> Result<Self, AuditError> {
+        let place = match to {
             None => return Ok(Self::default()),
             Some(AuditTo::File(path)) => LogFile::open(path, later).map(Place::File)?,
-            Some(AuditTo::Journal) => Journal::open(&args.journal_socket).map(Place::Journal)?,
+            Some(AuditTo::Journal(socket)) => Journal::open(socket).map(Place::Journal)?,
         };
         Ok(Self::at(place))
     }
@@ -66,7 +79,7 @@ impl Audit {
     }
 
     /// The directory in which a file is made again when the log is rotated.
-    pub fn directory(&self) -> Option<std::path::PathBuf> {
+    pub fn directory(&self) -> Option<PathBuf> {
         match &self.lock()?.place {
             Place::File(file) => Some(file.directory().to_owned()),
             Place::Journal(_) => None,
@@ -81,12 +94,15 @@ impl Audit {
     }
 
     /// That no client may see or write what is said about clients.
-    pub fn refuse_below<'a>(&self, roots: impl IntoIterator<Item = &'a Path>) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    ///
+    /// When a root holds the log's directory.
+    pub fn refuse_below<'a>(&self, roots: impl IntoIterator<Item = &'a Path>) -> Result<(), AuditError> {
         let Some(directory) = self.directory() else { return Ok(()) };
         match roots.into_iter().find(|root| directory.starts_with(root)) {
             None => Ok(()),
-            Some(root) => Err(Failure::new(format!("the audit log would be below {}, which is exported", root.display()))
-                .hint("name a file in a directory that clients do not see")),
+            Some(root) => Err(AuditError::Exported { root: root.to_owned() }),
         }
     }
 
@@ -94,9 +110,9 @@ impl Audit {
     pub fn open_again(&self) {
         let Some(mut log) = self.lock() else { return };
         if let Place::File(file) = &mut log.place
-            && let Err(failure) = file.open_again()
+            && let Err(error) = file.open_again()
         {
-            error!(%failure, "the audit log goes on in the file that is open");
+            error!(%error, "the audit log goes on in the file that is open");
         }
     }
 

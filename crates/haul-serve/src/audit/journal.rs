@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::Entry;
-use crate::exit::Failure;
+use super::{AuditError, Entry};
 
 /// Where the journal hears.
 #[derive(Debug)]
@@ -19,7 +18,7 @@ pub struct Journal {
 
 impl Journal {
     /// The journal that is there.
-    pub fn open(place: &Path) -> Result<Self, Failure> {
+    pub fn open(place: &Path) -> Result<Self, AuditError> {
         let socket = || {
             let socket = UnixDatagram::unbound()?;
             // Whether anybody hears; each entry goes by the name all the same, so that it outlives a restart of the journal.
@@ -29,10 +28,7 @@ impl Journal {
             socket.set_nonblocking(true)?;
             io::Result::Ok(socket)
         };
-        let socket = socket().map_err(|error| {
-            Failure::new(format!("the audit log: {}: {error}", place.display()))
-                .hint("the journal is systemd's; without it name a file: --audit FILE")
-        })?;
+        let socket = socket().map_err(|source| AuditError::NoJournal { socket: place.to_owned(), source })?;
         Ok(Self { socket, place: place.to_owned() })
     }
 
@@ -78,7 +74,7 @@ mod tests {
     fn an_entry_arrives_as_fields() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("socket");
-        assert!(Journal::open(&place).is_err_and(|failure| failure.hint.is_some()));
+        assert!(Journal::open(&place).is_err_and(|error| matches!(error, AuditError::NoJournal { .. })));
         let hears = UnixDatagram::bind(&place).unwrap();
         let journal = Journal::open(&place).unwrap();
         let paths: [&[u8]; 2] = [b"pub/a\nMESSAGE=forged", b"in/b"];

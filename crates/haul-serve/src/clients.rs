@@ -9,14 +9,15 @@ use haul::Connection;
 use haul_copy::{CLOSE_ABORTED, ServerSession, refuse};
 use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report};
 use haul_peer::keys::{KeyWatch, Rights, Service};
-use haul_peer::{ClosesOnPanic, Guests, StateDir};
+use haul_peer::{ClosesOnPanic, Guests, StateDir, chain};
+use haul_perf::{Bounds, Told};
 use haul_units::BitRate;
 use tracing::{Span, error, info, info_span, warn};
 
 use crate::audit::{self, Audit, Entry, Visit, Way};
-use crate::exit::chain;
+use crate::clock;
 use crate::lock_in::Open;
-use crate::{clock, perf};
+use crate::settings::Settings;
 
 /// How long copies may take to save their state when the daemon ends.
 const FAREWELL: Duration = Duration::from_secs(10);
@@ -29,6 +30,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub struct Clients {
     exports: Mutex<Vec<Export>>,
     limit: Option<BitRate>,
+    describe: Option<fn(&Told) -> String>,
     keys: KeyWatch,
     guests: Guests,
     audit: Arc<Audit>,
@@ -82,9 +84,11 @@ impl Copy {
 
 impl Clients {
     /// Nobody is there.
-    pub fn new(exports: Vec<Export>, limit: Option<BitRate>, state: StateDir, guests: Guests, audit: Arc<Audit>) -> Self {
+    pub fn new(settings: Settings, exports: Vec<Export>, state: StateDir, audit: Arc<Audit>) -> Self {
+        let Settings { limit, describe, guests, .. } = settings;
         let keys = KeyWatch::new(state, CLOSE_ABORTED);
-        Self { exports: Mutex::new(exports), limit, keys, guests, audit, present: Mutex::default(), left: Condvar::new() }
+        let (exports, present, left) = (Mutex::new(exports), Mutex::default(), Condvar::new());
+        Self { exports, limit, describe, keys, guests, audit, present, left }
     }
 
     /// Hears what a client wants, in a thread of its own. It takes a place when it has said so, and is gone if it does not do so in time: the transport sees to that.
@@ -196,6 +200,7 @@ impl Clients {
 
     /// A client that measures the path: it needs no root, only to be let in.
     fn measure(&self, name: &str, limit: Option<BitRate>, connection: &Connection, cancel: &Cancel, visit: &mut Visit) {
+        let bounds = Bounds { describe: self.describe, ..Bounds::trusted(limit, 0..=0) };
         let mut place = None;
         let asked = |ask: &haul_perf::Ask| {
             place = Some(self.guests.admit(connection)?);
@@ -203,9 +208,9 @@ impl Clients {
             visit.admitted(&ask.version);
             Ok(())
         };
-        let result = haul_perf::serve(connection, &perf::bounds(limit, 0..=0), cancel, asked);
+        let result = haul_perf::serve(connection, &bounds, cancel, asked);
         match &result {
-            Ok(measured) => perf::result_lines(measured).iter().for_each(|line| info!(client = name, "{line}")),
+            Ok(measured) => measured.totals.iter().for_each(|total| info!(client = name, "{total}")),
             Err(error) => info!(client = name, %error, "the measurement failed"),
         }
         match result {

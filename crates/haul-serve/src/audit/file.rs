@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 
 use haul_peer::keys::strict;
 
-use super::Entry;
-use crate::exit::Failure;
+use super::{AuditError, Entry};
 
 /// The file that is open, and its name.
 #[derive(Debug)]
@@ -29,10 +28,10 @@ const STICKY: u32 = 0o1000;
 
 impl LogFile {
     /// Opens it, or makes it for this user alone.
-    pub fn open(path: &Path, later: Option<libc::uid_t>) -> Result<Self, Failure> {
-        let name = path.file_name().ok_or_else(|| failed(path, &"not the name of a file"))?;
+    pub fn open(path: &Path, later: Option<libc::uid_t>) -> Result<Self, AuditError> {
+        let name = path.file_name().ok_or_else(|| AuditError::NotAName { path: path.to_owned() })?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let directory = parent.canonicalize().map_err(|error| failed(parent, &error))?;
+        let directory = parent.canonicalize().map_err(|error| failed(parent, error))?;
         let path = directory.join(name);
         let file = open(&path, &directory, later)?;
         Ok(Self { path, directory, later, file, torn: false })
@@ -56,7 +55,7 @@ impl LogFile {
     }
 
     /// Opens what has its name, unless that is still the same file.
-    pub fn open_again(&mut self) -> Result<(), Failure> {
+    pub fn open_again(&mut self) -> Result<(), AuditError> {
         let place = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let named = self.path.symlink_metadata().map(place);
         if named.is_ok_and(|named| self.file.metadata().map(place).is_ok_and(|opened| opened == named)) {
@@ -86,44 +85,41 @@ impl LogFile {
     }
 }
 
-fn open(path: &Path, directory: &Path, later: Option<libc::uid_t>) -> Result<File, Failure> {
+fn open(path: &Path, directory: &Path, later: Option<libc::uid_t>) -> Result<File, AuditError> {
     // A named pipe is to fail, not to wait for its reader.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let opened = OpenOptions::new().append(true).create(true).mode(0o600).custom_flags(flags).open(path);
-    let file = opened.map_err(|error| failed(path, &error))?;
-    let metadata = file.metadata().map_err(|error| failed(path, &error))?;
+    let file = opened.map_err(|error| failed(path, error))?;
+    let metadata = file.metadata().map_err(|error| failed(path, error))?;
     if !metadata.is_file() {
-        return Err(failed(path, &"not a file"));
+        return Err(AuditError::NotAFile { path: path.to_owned() });
     }
     if metadata.nlink() > 1 {
-        return Err(failed(path, &"it has other names too (hard links)"));
+        return Err(AuditError::SeveralNames { path: path.to_owned() });
     }
     if strict::is_relaxed() {
         return Ok(file);
     }
     check(path, &metadata, later, 0)?;
-    check(directory, &directory.metadata().map_err(|error| failed(directory, &error))?, later, STICKY)?;
+    check(directory, &directory.metadata().map_err(|error| failed(directory, error))?, later, STICKY)?;
     Ok(file)
 }
 
 /// That nobody else could have written it; or, with `pardon`, that this does no harm.
-fn check(path: &Path, metadata: &Metadata, later: Option<libc::uid_t>, pardon: u32) -> Result<(), Failure> {
+fn check(path: &Path, metadata: &Metadata, later: Option<libc::uid_t>, pardon: u32) -> Result<(), AuditError> {
     let (owner, mode) = (metadata.uid(), metadata.mode() & 0o7777);
     let ours = [Some(0), Some(rustix::process::geteuid().as_raw()), later];
-    let refused = |what: String| {
-        failed(path, &what).hint("others could change what is said about them; --no-strict-modes has it used all the same")
-    };
     if !ours.contains(&Some(owner)) {
-        return Err(refused(format!("it belongs to another user ({owner})")));
+        return Err(AuditError::Foreign { path: path.to_owned(), owner });
     }
     if mode & WRITE != 0 && mode & pardon == 0 {
-        return Err(refused(format!("others may write to it (mode {mode:04o})")));
+        return Err(AuditError::Writable { path: path.to_owned(), mode });
     }
     Ok(())
 }
 
-fn failed(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::new(format!("the audit log: {}: {error}", path.display()))
+fn failed(path: &Path, source: io::Error) -> AuditError {
+    AuditError::Io { path: path.to_owned(), source }
 }
 
 #[cfg(test)]
@@ -135,7 +131,7 @@ mod tests {
     use super::*;
 
     fn refusal(path: &Path) -> String {
-        LogFile::open(path, None).expect_err("refused").message
+        LogFile::open(path, None).expect_err("refused").to_string()
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What is said of the clients of `haul pipe -l` and `haul proxy serve`.
+//! What is said of the clients of haul-tunnel: of `haul pipe -l` and `haul proxy serve`.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use haul_tunnel::{Visit, Visitor, Visits};
 
 use super::{Audit, Entry, Event, Strangers};
 
-/// Writes down who comes through it.
-pub struct Door {
+/// Writes down who comes to a listener of haul-tunnel.
+pub struct Visitors {
     audit: Arc<Audit>,
     service: Service,
     /// Whether those who are turned away are strangers, and not holders of authorised keys.
@@ -17,7 +17,7 @@ pub struct Door {
     strangers: Strangers,
 }
 
-impl Door {
+impl Visitors {
     /// To this service, for holders of authorised keys or for `anyone`.
     pub fn to(service: Service, anyone: bool, audit: &Arc<Audit>) -> Self {
         Self { audit: Arc::clone(audit), service, anyone, strangers: Strangers::of(audit) }
@@ -35,7 +35,7 @@ impl Door {
     }
 }
 
-impl Visits for Door {
+impl Visits for Visitors {
     fn visit(&self, visitor: &Visitor, visit: &Visit<'_>) {
         let entry = |event, name| self.entry(event, visitor, name);
         self.audit.write(match *visit {

@@ -4,11 +4,11 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use haul_peer::chain;
 use haul_peer::keys::Service;
 use haul_perf::{Visit, Visits};
 
 use super::{Audit, Entry, Event, Strangers};
-use crate::exit::chain;
 
 /// Writes down who measures, and passes it on.
 pub struct Measurements<V> {

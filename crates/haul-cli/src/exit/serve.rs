@@ -1,0 +1,65 @@
+//! haul-serve's errors, for people.
+
+use haul_serve::{AuditError, RootsError, ServeError, UserError};
+
+use super::Failure;
+
+impl From<ServeError> for Failure {
+    fn from(error: ServeError) -> Self {
+        match error {
+            ServeError::Roots(error) => error.into(),
+            ServeError::State(error) => error.into(),
+            ServeError::Keys(error) => error.into(),
+            ServeError::User(error) => error.into(),
+            ServeError::Audit(error) => error.into(),
+            ServeError::NotReadable { ref keys, ref state, .. } => {
+                let opened = format!("chmod go+x {}; chmod go+r {}", state.display(), keys.display());
+                let message = format!("--user {error}");
+                let ServeError::NotReadable { source, .. } = error else { return Self::new(message) };
+                Self::new(message).hint(Self::from(source).hint.unwrap_or(opened))
+            }
+            ServeError::NotOpened { .. } => {
+                Self::new(error).hint("is another daemon running? Name another address or port with --listen ADDR:PORT")
+            }
+            ServeError::Socket(_) => Self::new(error),
+        }
+    }
+}
+
+impl From<RootsError> for Failure {
+    fn from(error: RootsError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            RootsError::NamedTwice { .. } => failure.hint("give each root its own name"),
+            RootsError::NotADirectory { .. } => failure.hint("a root is a directory: export the one that holds the file"),
+            RootsError::Io { .. } | RootsError::Line { .. } => failure,
+        }
+    }
+}
+
+impl From<UserError> for Failure {
+    fn from(error: UserError) -> Self {
+        let failure = Self::new(format!("--user {error}"));
+        match error {
+            UserError::NotBecome { .. } => failure.hint("only root can become another user"),
+            UserError::NoSuchUser { .. } | UserError::NotLookedUp { .. } | UserError::TooManyGroups { .. } => failure,
+        }
+    }
+}
+
+impl From<AuditError> for Failure {
+    fn from(error: AuditError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            AuditError::Foreign { .. } | AuditError::Writable { .. } => {
+                failure.hint("others could change what is said about them; --no-strict-modes has it used all the same")
+            }
+            AuditError::Exported { .. } => failure.hint("name a file in a directory that clients do not see"),
+            AuditError::NoJournal { .. } => failure.hint("the journal is systemd's; without it name a file: --audit FILE"),
+            AuditError::Io { .. }
+            | AuditError::NotAName { .. }
+            | AuditError::NotAFile { .. }
+            | AuditError::SeveralNames { .. } => failure,
+        }
+    }
+}
