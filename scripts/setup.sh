@@ -12,13 +12,15 @@ done
 [ -e /usr/include/stdlib.h ] || packages+=(libc6-dev)
 [ -d /etc/ssl/certs ] || packages+=(ca-certificates)
 
-# For the tests of the Gfarm store; without them those say that they are skipped. Some 6 s.
-gfarm=()
+# What not every system has: the Gfarm store's tests say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf.
+extra=()
+command -v "${CLANG:-clang}" >/dev/null || extra+=(clang)
+PATH="$PATH:/usr/sbin:/sbin" ldconfig -p | grep 'libbpf\.so\.1' >/dev/null || extra+=(libbpf1)
 for pair in gfmd:gfmd gfsd:gfsd gfls:gfarm-client; do
-    PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || gfarm+=("${pair#*:}")
+    PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || extra+=("${pair#*:}")
 done
 
-if [ $((${#packages[@]} + ${#gfarm[@]})) -gt 0 ]; then
+if [ $((${#packages[@]} + ${#extra[@]})) -gt 0 ]; then
     as_root=
     if [ "$(id -u)" != 0 ]; then
         as_root=$(command -v sudo || true)
@@ -27,16 +29,17 @@ if [ $((${#packages[@]} + ${#gfarm[@]})) -gt 0 ]; then
         fi
     fi
     if [ "$as_root" = none ]; then
-        echo "setup: SKIPPED, needs root: apt-get install ${packages[*]} ${gfarm[*]}" >&2
+        echo "setup: SKIPPED, needs root: apt-get install ${packages[*]} ${extra[*]}" >&2
     elif command -v apt-get >/dev/null; then
-        echo "setup: installing ${packages[*]} ${gfarm[*]}"
+        echo "setup: installing ${packages[*]} ${extra[*]}"
         $as_root apt-get update -qq
         install_packages() { $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
         [ ${#packages[@]} -eq 0 ] || install_packages "${packages[@]}"
-        # Not every release of Debian and Ubuntu has Gfarm.
-        [ ${#gfarm[@]} -eq 0 ] || install_packages "${gfarm[@]}" || echo "setup: SKIPPED, cannot be installed here: ${gfarm[*]}" >&2
+        for package in "${extra[@]}"; do
+            install_packages "$package" || echo "setup: SKIPPED, cannot be installed here: $package" >&2
+        done
     else
-        echo "setup: SKIPPED, no apt-get here: install what provides ${packages[*]} ${gfarm[*]}" >&2
+        echo "setup: SKIPPED, no apt-get here: install what provides ${packages[*]} ${extra[*]}" >&2
     fi
 fi
 

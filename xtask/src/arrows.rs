@@ -35,6 +35,7 @@ const RULES: &[Rule] = &[
     rule("haul", &["haul-inspect", "haul-udp", "haul-proto", "haul-cc", "haul-units"], &[]),
     rule("haul-files", &["haul-units"], &[]),
     rule("haul-gfarm", &["haul-files", "haul-units"], &[]),
+    rule("haul-tcp", &["haul-units"], &[]),
     rule("haul-peer", &["haul", "haul-units"], &[]),
     rule("haul-copy", &["haul-peer", "haul", "haul-gfarm", "haul-files", "haul-units"], &[]),
     rule("haul-fleet", &["haul-plot", "haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),

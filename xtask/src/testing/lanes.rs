@@ -57,6 +57,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("hostile/addresses", Lane::Waiting),
     ("hostile/lies", Lane::Waiting),
     ("hostile/words", Lane::Waiting),
+    ("haul-tcp/kernel", Lane::Waiting),
     ("haul-tunnel/keys", Lane::Waiting),
     ("haul-tunnel/pipe", Lane::Waiting),
     ("haul-tunnel/forward", Lane::Waiting),
@@ -67,6 +68,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("haul-udp/lib", Lane::Waiting),
     ("haul-scenarios/scenarios", Lane::Processor),
     ("haul-cc/simulated", Lane::Processor),
+    ("haul-tcp/laws", Lane::Processor),
     ("haul-proto/connection", Lane::Processor),
     // An authorised client among strangers against the same client without them.
     ("hostile/strangers", Lane::Alone),

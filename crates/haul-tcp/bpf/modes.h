@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The modes: one law with four sets of parameters.
+ *
+ * Random loss is not congestion. A loss is congestion where it is more than the path's own loss explains while a queue stands, or much more while none does
+ * (model.h); then, and only then, the window falls.
+ *
+ *              start                  steady                                       congestion
+ *   fair       x2 a round             CUBIC's growth                               x0.7, as CUBIC; not below 0.95 BDP where x0.8 allows it
+ *   quickstart what was remembered,   as fair                                      as fair; in the jump half of what came through
+ *              then as fair
+ *   modest     x1.5 a round           a queue of max(3 ms, base/16), no sawtooth   x0.75
+ *   aggressive x2 a round             2 BDP, paced at the rate; 5/4 of it one      window 1 BDP for a round, no probe
+ *                                     round in eight
+ */
+#ifndef HAUL_MODES_H
+#define HAUL_MODES_H
+
+#include "cubic.h"
+#include "model.h"
+
+/* Never fewer: so many are needed for a loss to be seen by what comes behind it. */
+#define LEAST_PACKETS 4u
+/* Room for the packets of a super-packet that is being made, and for one acknowledgement for many: the window bounds, pacing spaces. */
+#define SLACK_PACKETS 16u
+/* Rounds without a quarter more: the path is full (BBR: draft-ietf-ccwg-bbr 5.3.1.2). */
+#define FLAT_ROUNDS 3
+/* Aggressive: a probe, a drain, then six rounds at the rate (BBR's circle of gains). */
+#define CIRCLE 8
+
+static __always_inline u64 bounded(u64 window, const struct ack *a)
+{
+	return clamp64(window, (u64)LEAST_PACKETS << WINDOW_SHIFT, (u64)max64(a->most, LEAST_PACKETS) << WINDOW_SHIFT);
+}
+
+/* The window times gain / 100 a smoothed round trip, in bytes a second. */
+static __always_inline u64 window_pace(const struct flow *f, const struct ack *a, u32 gain)
+{
+	u64 bytes = (f->window * a->segment_bytes >> WINDOW_SHIFT) * gain / 100;
+
+	return bytes * PPM / max64(a->smoothed_us, 1);
+}
+
+/* The path's rate times gain / 100, and what is lost on the way besides. */
+static __always_inline u64 rate_pace(const struct flow *f, const struct ack *a, const struct knobs *k, u32 gain)
+{
+	u64 rate = path_rate(f) * PPM / (PPM - path_loss_ppm(f, k));
+
+	return (rate * a->segment_bytes >> RATE_SHIFT) * (PPM / 100) * gain;
+}
+
+static __always_inline void to_steady(struct flow *f, const struct ack *a)
+{
+	f->phase = f->law == LAW_AGGRESSIVE ? PHASE_DRAIN : PHASE_STEADY;
+	f->turn = 0;
+	/* After a time-out to the window before it, else upwards from here. */
+	f->wmax = f->threshold < TCP_INFINITE_SSTHRESH ? max64(f->wlast, f->window) : f->window;
+	f->threshold = TCP_INFINITE_SSTHRESH;
+	f->epoch_us = 0;
+}
+
+/* A round of the start: whether there is more to be had. */
+static __always_inline void start_round(struct flow *f, const struct ack *a, const struct knobs *k)
+{
+	u32 base = path_base_us(f);
+
+	/* After a time-out the rate is known; the threshold ends that start. */
+	if (!f->round_limited && f->threshold == TCP_INFINITE_SSTHRESH) {
+		if (path_rate(f) * 4 >= f->start_rate * 5) {
+			f->start_rate = path_rate(f);
+			f->start_flat = 0;
+		} else {
+			f->start_flat++;
+		}
+	}
+	/* A queue over a whole round is one, an early packet behind a burst is none. Aggressive fills it first. */
+	if (f->start_flat >= FLAT_ROUNDS || (f->law != LAW_AGGRESSIVE && f->last_round_queue_us > max64(4000, base / 8))) {
+		f->window = bounded(clamp64(path_bdp(f, k) * 9 / 8, f->window / 2, f->window), a);
+		to_steady(f, a);
+	}
+}
+
+/* Congestion, once a window. */
+static __always_inline void reduce(struct flow *f, const struct ack *a, const struct knobs *k)
+{
+	u64 before = f->window, bdp = path_bdp(f, k), cut = before * 7 / 10;
+
+	f->reductions++;
+	f->holding = 1;
+	f->hold = a->delivered_total + a->in_flight;
+	if (f->law == LAW_AGGRESSIVE) {
+		if (f->phase == PHASE_START)
+			to_steady(f, a);
+		f->phase = PHASE_DRAIN;
+		return;
+	}
+	if (f->phase == PHASE_START) {
+		/* Twice the path and its queue: at most the path is kept, at least half. */
+		f->window = bounded(clamp64(bdp, before / 2, cut), a);
+		to_steady(f, a);
+		f->wmax = max64(cut, f->window);
+		return;
+	}
+	if (f->law == LAW_MODEST)
+		f->window = before * 3 / 4;
+	else
+		f->window = max64(cut, min64(bdp * 19 / 20, before * 4 / 5));
+	f->window = bounded(f->window, a);
+	cubic_reduced(f, before);
+}
+
+/*
+ * Modest, once a round: half way to the window at which the wanted queue stands.
+ *
+ *   w = w/2 + w/2 (base + wanted) / (base + queue)         (the step of FAST TCP, with a queue in time for one in packets)
+ *
+ * Without any queue the step is wanted / base / 2 at most; rounds without one make it longer, up to x1.25.
+ */
+static __always_inline void modest_round(struct flow *f, const struct ack *a, const struct knobs *k)
+{
+	u64 base = path_base_us(f), wanted = max64(min64(k->modest_queue_us, base / 4), base / 16);
+	u64 queue = f->last_round_queue_us, next;
+
+	next = f->window / 2 + f->window / 2 * (base + wanted) / max64(base + queue, 1);
+	if (queue * 2 < wanted && !f->holding) {
+		u32 step = 64 >> min64(f->turn / 2, 4);
+
+		next = max64(next, f->window + f->window / step);
+		f->turn++;
+	} else {
+		f->turn = 0;
+	}
+	if (next > f->window && (f->round_limited || (u64)a->prior_in_flight * 4 < window_packets(f) * 3))
+		return;
+	f->window = bounded(clamp64(next, f->window * 3 / 4, f->window * 5 / 4), a);
+}
+
+/* Aggressive, once a round: the circle of gains. */
+static __always_inline void aggressive_round(struct flow *f)
+{
+	if (f->phase == PHASE_PROBE) {
+		f->phase = PHASE_DRAIN;
+		return;
+	}
+	if (f->phase == PHASE_DRAIN)
+		f->phase = PHASE_STEADY;
+	if (++f->turn % CIRCLE == 0 && !f->holding)
+		f->phase = PHASE_PROBE;
+}
+
+/* The jump went through, or time passed: go on from there. */
+static __always_inline void jump_on_ack(struct flow *f, const struct ack *a, const struct knobs *k)
+{
+	u32 came = a->delivered_total - f->jump_from;
+	u32 lost = a->lost_total - f->round_lost;
+
+	if (lost && loss_is_excess(f, k, lost, f->jump)) {
+		/* RFC 9959 4.4, safe retreat: half of what came through, and no doubling from there. */
+		f->window = bounded((u64)came << WINDOW_SHIFT >> 1, a);
+		f->reductions++;
+		f->holding = 1;
+		f->hold = a->delivered_total + a->in_flight;
+		to_steady(f, a);
+	} else if (came >= f->jump || f->rounds > 2) {
+		/* All of it, or all that the application had, is acknowledged. */
+		f->phase = PHASE_START;
+		f->start_rate = path_rate(f);
+		f->start_flat = 0;
+	}
+}
+
+static __always_inline void grow(struct flow *f, const struct ack *a)
+{
+	u32 window = window_packets(f);
+
+	if (f->phase == PHASE_START) {
+		/* Half of the window unused: it is not what bounds. */
+		if ((u64)a->prior_in_flight * 2 < window)
+			return;
+		f->window = bounded(f->window + ((u64)a->acked << WINDOW_SHIFT >> (f->law == LAW_MODEST)), a);
+		if (window_packets(f) >= f->threshold)
+			to_steady(f, a);
+	} else if (f->phase == PHASE_STEADY && f->law != LAW_MODEST) {
+		/* Packets that were lost are not in flight until they are sent again: a quarter may be missing. */
+		if (f->holding || (u64)a->prior_in_flight * 4 < (u64)window * 3) {
+			f->epoch_us = 0;
+			return;
+		}
+		cubic_grow(f, a);
+		f->window = bounded(f->window, a);
+	}
+}
+
+static __always_inline void set_pace(struct flow *f, const struct ack *a, const struct knobs *k)
+{
+	if (f->phase == PHASE_JUMP) {
+		f->pacing = window_pace(f, a, 100);
+	} else if (f->phase == PHASE_START) {
+		f->pacing = window_pace(f, a, f->law == LAW_MODEST ? 150 : 200);
+	} else if (f->law == LAW_AGGRESSIVE) {
+		u64 bdp = path_bdp(f, k);
+
+		f->window = bounded((f->holding ? bdp : bdp * 2) + (SLACK_PACKETS << WINDOW_SHIFT), a);
+		f->pacing = rate_pace(f, a, k, f->phase == PHASE_PROBE ? 125 : f->phase == PHASE_DRAIN ? 75 : 100);
+	} else {
+		/* More than a window a round trip, so that it is the window that bounds; little more, so that queues stay short. */
+		f->pacing = window_pace(f, a, f->law == LAW_MODEST ? 110 : 120);
+	}
+}
+
+static __always_inline void modes_on_ack(struct flow *f, const struct ack *a, const struct knobs *k)
+{
+	u32 lost, round = path_on_ack(f, a, k);
+
+	if (f->holding && reached(a->delivered_total, f->hold))
+		f->holding = 0;
+	lost = a->lost_total - f->round_lost;
+	if (f->phase == PHASE_JUMP) {
+		jump_on_ack(f, a, k);
+	} else {
+		if (!f->holding && (f->congested || (lost && loss_is_excess(f, k, lost, (u32)max64(window_packets(f), a->delivered_total - f->round_delivered)))))
+			reduce(f, a, k);
+		else if (round)
+			f->ignored += lost;
+		if (round && f->phase == PHASE_START)
+			start_round(f, a, k);
+		else if (round && f->law == LAW_MODEST)
+			modest_round(f, a, k);
+		else if (round && f->law == LAW_AGGRESSIVE)
+			aggressive_round(f);
+		grow(f, a);
+	}
+	f->congested = 0;
+	if (round)
+		path_next_round(f, a);
+	set_pace(f, a, k);
+}
+
+/*
+ * The timer ran out: everything in flight is taken for lost. Doubling from here to where a reduction leads, or, where no queue stood, to where the
+ * window was: it was an outage, or a packet that was lost twice. A start that had not found its end goes on.
+ */
+static __always_inline void modes_on_timeout(struct flow *f, u32 in_flight)
+{
+	u32 before = window_packets(f), calm = f->queue_us <= calm_us(path_base_us(f));
+
+	if (f->phase != PHASE_START)
+		f->threshold = (u32)max64(calm ? before : before * 7 / 10, LEAST_PACKETS);
+	f->wlast = f->window;
+	f->window = (u64)max64(in_flight, 10) << WINDOW_SHIFT;
+	f->phase = PHASE_START;
+	f->start_flat = 0;
+	f->holding = 0;
+	f->timeouts++;
+}
+
+#endif

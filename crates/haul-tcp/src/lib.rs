@@ -1,0 +1,25 @@
+//! Congestion control for the kernel's own TCP, for programs that know nothing of haul.
+//!
+//! Laws are eBPF programs (`bpf/`, GPL-2.0-only as the kernel requires of them) that the kernel runs as congestion control of its TCP. [`Tcp`] loads them, and says which
+//! connections get which: those of a network namespace, to a network, of a cgroup, of one program, or those that are open.
+//!
+//! Everything that is changed is in a journal before it is changed, and [`Tcp::off`] puts back what was there. docs/kernel-tcp.md has what each law is.
+
+mod connection;
+mod error;
+mod journal;
+mod kernel;
+mod knobs;
+mod law;
+mod laws;
+mod network;
+mod tcp;
+
+pub use connection::{Connection, Path, Phase};
+pub use error::{LoadError, TcpError};
+pub use kernel::netns::Namespace;
+pub use knobs::{KNOBS, Knob};
+pub use law::{Choice, Law};
+pub use laws::obstacle;
+pub use network::Network;
+pub use tcp::{Place, Rule, Run, Scope, Tcp, Totals, Way, default_of};

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* The laws' functions by name, for tests on the host. */
+#include "modes.h"
+#include "window.h"
+
+u32 haul_square_root(u32 x) { return square_root(x); }
+u32 haul_cube_root(u64 x) { return cube_root(x); }
+u32 haul_highspeed_rise(u32 window) { return highspeed_rise(window); }
+u32 haul_highspeed_fallen(u32 window) { return highspeed_fallen(window); }
+u32 haul_scalable_rise(u32 window) { return scalable_rise(window); }
+u32 haul_scalable_fallen(u32 window) { return scalable_fallen(window); }
+u64 haul_bic_step(u64 window, u64 wmax) { return bic_step(window, wmax); }
+u64 haul_fast_next(u64 window, u32 base_us, u32 rtt_us, u32 alpha) { return fast_next(window, base_us, rtt_us, alpha); }
+u32 haul_fast_alpha(u64 rate) { return fast_alpha(rate); }
+u64 haul_westwood_filter(u64 filtered, u64 rate) { return westwood_filter(filtered, rate); }
+u32 haul_westwood_fallen(u64 filtered, u32 base_us) { return westwood_fallen(filtered, base_us); }
+u32 haul_cubic_k_ms(u64 wmax, u64 window) { return cubic_k_ms(wmax, window); }
+u64 haul_cubic_window(u64 wmax, u32 k_ms, u64 t_ms) { return cubic_window(wmax, k_ms, t_ms); }
+
+u32 haul_flow_bytes(void) { return sizeof(struct flow); }
+
+void haul_begin(struct flow *f, u32 law, u32 window, u32 rtt_us, u64 now_us, u32 jump)
+{
+	*f = (struct flow){ .law = law, .window = (u64)window << WINDOW_SHIFT, .threshold = TCP_INFINITE_SSTHRESH };
+	path_begin(f, rtt_us, now_us);
+	if (jump > window) {
+		f->jump = jump;
+		f->window = (u64)jump << WINDOW_SHIFT;
+		f->phase = PHASE_JUMP;
+	}
+}
+
+void haul_on_ack(struct flow *f, const struct ack *a, const struct knobs *k) { modes_on_ack(f, a, k); }
+
+/* A flow of CUBIC as the kernel has it, to share with: every loss is congestion. */
+void haul_cubic_on_ack(struct flow *f, const struct ack *a, const struct knobs *k)
+{
+	int round = path_on_ack(f, a, k);
+
+	if (f->holding && reached(a->delivered_total, f->hold))
+		f->holding = 0;
+	if (a->lost_total != f->round_lost && !f->holding) {
+		u64 before = f->window;
+
+		f->window = max64(before * 7 / 10, 2 << WINDOW_SHIFT);
+		f->phase = PHASE_STEADY;
+		f->holding = 1;
+		f->hold = a->delivered_total + a->in_flight;
+		cubic_reduced(f, before);
+	} else if (f->phase == PHASE_START) {
+		f->window += (u64)a->acked << WINDOW_SHIFT;
+		/* HyStart, as Linux has it: a round that was longer by an eighth ends the start. */
+		if (round && f->last_round_queue_us > clamp64(path_base_us(f) / 8, 4000, 16000))
+			f->phase = PHASE_STEADY;
+	} else if (!f->holding) {
+		cubic_grow(f, a);
+	}
+	f->round_lost = a->lost_total;
+	if (round)
+		path_next_round(f, a);
+	f->pacing = 0;
+}
+
+u32 haul_window(const struct flow *f) { return window_packets(f); }
+u64 haul_pacing(const struct flow *f) { return f->pacing; }
+u32 haul_loss_ppm(const struct flow *f, const struct knobs *k) { return path_loss_ppm(f, k); }
