@@ -6,7 +6,7 @@
 //!                                             sync -> read_back -> commit | discard;  remove at the end
 //! ```
 //!
-//! [`Local`] is directories of this machine, what `haul cp` uses. [`Ram`](ram::Ram) is a tree in memory that fails on request, for tests. [`Objects`] has one flat name space, for servers that
+//! [`Local`] is directories of this machine, what `haul cp` uses. haul-ramstore has a tree in memory that fails on request, for tests. [`Objects`] has one flat name space, for servers that
 //! keep pieces of other things. docs/engine.md says how to add one.
 //!
 //! # Who owns what
@@ -42,7 +42,6 @@
 mod error;
 pub(crate) mod local;
 mod objects;
-pub mod ram;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;

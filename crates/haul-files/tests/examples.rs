@@ -5,8 +5,8 @@
 #[allow(dead_code, reason = "its main is not called")]
 mod gather;
 
-use haul_files::store::ram::{Operation, Ram};
 use haul_files::{Local, StoreError, WirePath};
+use haul_ramstore::{Operation, Ram};
 
 fn content(length: usize) -> Vec<u8> {
     let mut content = vec![0; length];

@@ -1,26 +1,15 @@
 //! Stages in memory: they stay when a copy is gone.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
-use super::node::{Body, Node};
-use super::{Operation, Ram, RamDir, RamFile};
-use crate::block::Hash;
-use crate::journal::{self, Record};
-use crate::session::lock;
-use crate::store::{Attributes, Identity, Placed, ReadHow, Spot, Stage, StoreError, Written};
+use haul_files::StoreError;
+use haul_files::block::Hash;
+use haul_files::journal::{self, Record};
+use haul_files::store::{Attributes, Identity, Placed, ReadHow, Spot, Stage, Written};
 
-/// What a stage has, whether a copy is at work or not.
-#[derive(Default)]
-pub(super) struct Kept(Mutex<Inside>);
-
-#[derive(Default)]
-struct Inside {
-    journal: Vec<Record>,
-    parts: BTreeMap<u64, Arc<Node>>,
-    last_part: u64,
-    held: bool,
-}
+use crate::kept::Kept;
+use crate::node::{Body, Node, lock};
+use crate::ram::{Operation, Ram, RamDir, RamFile};
 
 /// The stage of one copy.
 pub struct RamStage {
@@ -31,23 +20,9 @@ pub struct RamStage {
     first_part: u64,
 }
 
-impl Kept {
-    /// A commit did not last: the part is back.
-    pub(super) fn put_back(&self, part: u64, node: Arc<Node>) {
-        lock(&self.0).parts.insert(part, node);
-    }
-
-    /// The journal ends somewhere.
-    pub(super) fn cut_journal(&self, below: &mut impl FnMut(usize) -> usize) {
-        let mut inside = lock(&self.0);
-        let length = below(inside.journal.len());
-        inside.journal.truncate(length);
-    }
-}
-
 impl RamStage {
     /// None where another copy has it.
-    pub(super) fn take(ram: &Ram, kept: Arc<Kept>, key: (Identity, [u8; 32]), resume: bool) -> Option<(Self, Vec<Record>)> {
+    pub(crate) fn take(ram: &Ram, kept: Arc<Kept>, key: (Identity, [u8; 32]), resume: bool) -> Option<(Self, Vec<Record>)> {
         let head = Record::Job { version: journal::VERSION, job: key.1 };
         let mut inside = lock(&kept.0);
         if inside.held {

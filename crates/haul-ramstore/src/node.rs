@@ -1,23 +1,28 @@
 //! Files, directories and links in memory.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::protocol::Stamp;
-use crate::session::lock;
-use crate::store::{Attributes, FileKind, Identity, Metadata, StoreError};
+use haul_files::StoreError;
+use haul_files::protocol::Stamp;
+use haul_files::store::{Attributes, FileKind, Identity, Metadata};
+
+/// Locks; another thread's panic has failed the test already.
+pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Longest file, in bytes: what a test can have meant.
 const MAX_SIZE: u64 = 1 << 30;
 
-pub(super) struct Node {
+pub(crate) struct Node {
     inode: u64,
-    pub(super) inside: Mutex<Inside>,
+    pub(crate) inside: Mutex<Inside>,
 }
 
-pub(super) struct Inside {
-    pub(super) body: Body,
-    pub(super) mode: u32,
+pub(crate) struct Inside {
+    pub(crate) body: Body,
+    pub(crate) mode: u32,
     owner: (u32, u32),
     mtime: Stamp,
     changed: u64,
@@ -28,34 +33,34 @@ pub(super) struct Inside {
     synced: bool,
 }
 
-pub(super) enum Body {
+pub(crate) enum Body {
     File(Vec<u8>),
     Directory(BTreeMap<Vec<u8>, Arc<Node>>),
     Symlink(Vec<u8>),
 }
 
 impl Body {
-    pub(super) fn directory() -> Self {
+    pub(crate) fn directory() -> Self {
         Self::Directory(BTreeMap::new())
     }
 }
 
 impl Node {
-    pub(super) fn new(inode: u64, body: Body, mode: u32, now: u64) -> Self {
+    pub(crate) fn new(inode: u64, body: Body, mode: u32, now: u64) -> Self {
         let mtime = Stamp { secs: now as i64, nanos: 0 };
         let inside = Inside { body, mode, owner: (0, 0), mtime, changed: now, names: 0, written: 0, synced: false };
         Self { inode, inside: Mutex::new(inside) }
     }
 
-    pub(super) fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         Identity { device: 1, inode: self.inode }
     }
 
-    pub(super) fn is_directory(&self) -> bool {
+    pub(crate) fn is_directory(&self) -> bool {
         matches!(lock(&self.inside).body, Body::Directory(_))
     }
 
-    pub(super) fn metadata(&self) -> Metadata {
+    pub(crate) fn metadata(&self) -> Metadata {
         let inside = lock(&self.inside);
         let (kind, size) = match &inside.body {
             Body::File(content) => (FileKind::File, content.len() as u64),
@@ -76,14 +81,14 @@ impl Node {
         }
     }
 
-    pub(super) fn child(&self, name: &[u8]) -> Result<Arc<Self>, StoreError> {
+    pub(crate) fn child(&self, name: &[u8]) -> Result<Arc<Self>, StoreError> {
         match &lock(&self.inside).body {
             Body::Directory(entries) => entries.get(name).cloned().ok_or(StoreError::Missing),
             _ => Err(StoreError::InTheWay),
         }
     }
 
-    pub(super) fn children(&self) -> Vec<(Vec<u8>, Arc<Self>)> {
+    pub(crate) fn children(&self) -> Vec<(Vec<u8>, Arc<Self>)> {
         match &lock(&self.inside).body {
             Body::Directory(entries) => entries.iter().map(|(name, node)| (name.clone(), node.clone())).collect(),
             _ => Vec::new(),
@@ -91,7 +96,7 @@ impl Node {
     }
 
     /// Sets what a name in this directory is.
-    pub(super) fn set(&self, name: &[u8], node: Option<Arc<Self>>) {
+    pub(crate) fn set(&self, name: &[u8], node: Option<Arc<Self>>) {
         if let Some(node) = &node {
             lock(&node.inside).names += 1;
         }
@@ -107,7 +112,7 @@ impl Node {
         }
     }
 
-    pub(super) fn read(&self, buffer: &mut Vec<u8>, offset: u64, length: usize) -> usize {
+    pub(crate) fn read(&self, buffer: &mut Vec<u8>, offset: u64, length: usize) -> usize {
         let inside = lock(&self.inside);
         let Body::File(content) = &inside.body else { return 0 };
         let rest = usize::try_from(offset).ok().and_then(|offset| content.get(offset..)).unwrap_or_default();
@@ -116,7 +121,7 @@ impl Node {
         read.len()
     }
 
-    pub(super) fn set_size(&self, size: u64, now: u64) -> Result<(), StoreError> {
+    pub(crate) fn set_size(&self, size: u64, now: u64) -> Result<(), StoreError> {
         let mut inside = lock(&self.inside);
         let Some(content) = inside.writable(now) else { return Err(StoreError::FAILED) };
         if size > MAX_SIZE {
@@ -126,7 +131,7 @@ impl Node {
         Ok(())
     }
 
-    pub(super) fn write(&self, new: &[u8], offset: u64, now: u64) -> Result<(), StoreError> {
+    pub(crate) fn write(&self, new: &[u8], offset: u64, now: u64) -> Result<(), StoreError> {
         let mut inside = lock(&self.inside);
         let end = offset.saturating_add(new.len() as u64);
         if end > MAX_SIZE {
@@ -143,7 +148,7 @@ impl Node {
         Ok(())
     }
 
-    pub(super) fn apply(&self, attributes: &Attributes, mode: Option<u32>, now: u64) {
+    pub(crate) fn apply(&self, attributes: &Attributes, mode: Option<u32>, now: u64) {
         let mut inside = lock(&self.inside);
         inside.owner = attributes.owner.unwrap_or(inside.owner);
         inside.mode = mode.unwrap_or(inside.mode);
@@ -151,17 +156,17 @@ impl Node {
         inside.changed = now;
     }
 
-    pub(super) fn written(&self) -> u64 {
+    pub(crate) fn written(&self) -> u64 {
         lock(&self.inside).written
     }
 
     /// Makes the content durable.
-    pub(super) fn sync(&self) {
+    pub(crate) fn sync(&self) {
         lock(&self.inside).synced = true;
     }
 
     /// Content that is not durable becomes zeros: its length was.
-    pub(super) fn forget_unsynced(&self) {
+    pub(crate) fn forget_unsynced(&self) {
         let mut inside = lock(&self.inside);
         if let (false, Body::File(content)) = (inside.synced, &mut inside.body) {
             content.fill(0);

@@ -1,26 +1,14 @@
-//! A tree in memory that fails on request: for tests of the engine, and of whatever else uses a [`Store`].
-//!
-//! It fails at a chosen operation ([`Ram::fail`]), has only so much room ([`Ram::limit`]), is killed at a chosen moment ([`Ram::kill_after`]), and forgets what a machine may forget that loses its
-//! power ([`Ram::lose_power`]): content that was not synced is zeros, names that were not synced are as they were before, the journal ends anywhere.
-//! A clone is the same store. Paths are components with `/` between; links are not followed. Its clock is a counter.
-
-mod node;
-mod stage;
+//! The tree, what fails in it, and what it forgets.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, Weak};
 
-use haul_units::{Bytes, Cancel};
+use haul_files::StoreError;
+use haul_files::store::{At, Attributes, Content, Identity, Metadata, Part, Space};
+use haul_units::Bytes;
 
-use super::{At, Attributes, Content, Identity, Listed, MadeDirectory, Metadata, Part, Place, Space, Store, StoreError};
-use crate::error::{Stop, WirePath};
-use crate::job::Ownership;
-use crate::journal::Record;
-use crate::session::lock;
-use node::{Body, Node};
-use stage::Kept;
-pub use stage::RamStage;
+use crate::kept::Kept;
+use crate::node::{Body, Node, lock};
 
 /// What is done to a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -53,22 +41,22 @@ pub enum Operation {
 
 /// The store.
 #[derive(Clone)]
-pub struct Ram(Arc<Shared>);
+pub struct Ram(pub(crate) Arc<Shared>);
 
-struct Shared {
+pub(crate) struct Shared {
     root: Arc<Node>,
-    state: Mutex<State>,
+    pub(crate) state: Mutex<State>,
 }
 
 #[derive(Default)]
-struct State {
+pub(crate) struct State {
     nodes: Vec<Weak<Node>>,
     last_inode: u64,
     ticks: u64,
     /// By the directory they are in, and the job.
-    stages: HashMap<(Identity, [u8; 32]), Arc<Kept>>,
+    pub(crate) stages: HashMap<(Identity, [u8; 32]), Arc<Kept>>,
     /// Names that were given and not synced, in order.
-    unsynced: Vec<Given>,
+    pub(crate) unsynced: Vec<Given>,
     room: Option<u64>,
     operations: u64,
     kill_after: Option<u64>,
@@ -76,8 +64,8 @@ struct State {
 }
 
 /// A name that something got, and what undoes that.
-struct Given {
-    dir: Arc<Node>,
+pub(crate) struct Given {
+    pub(crate) dir: Arc<Node>,
     name: Vec<u8>,
     before: Option<Arc<Node>>,
     /// The stage and number of the part that it was.
@@ -92,12 +80,12 @@ struct Fault {
 }
 
 /// A directory.
-pub struct RamDir(Arc<Node>);
+pub struct RamDir(pub(crate) Arc<Node>);
 
 /// A file, or a part of one.
 pub struct RamFile {
-    ram: Ram,
-    node: Arc<Node>,
+    pub(crate) ram: Ram,
+    pub(crate) node: Arc<Node>,
 }
 
 impl Default for Ram {
@@ -209,7 +197,7 @@ impl Ram {
     }
 
     /// Counts an operation; an error where it is to fail.
-    fn begin(&self, operation: Operation) -> Result<(), StoreError> {
+    pub(crate) fn begin(&self, operation: Operation) -> Result<(), StoreError> {
         let mut state = lock(&self.0.state);
         state.operations += 1;
         if state.kill_after.is_some_and(|after| state.operations > after) {
@@ -224,12 +212,12 @@ impl Ram {
         Ok(())
     }
 
-    fn is_killed(&self) -> bool {
+    pub(crate) fn is_killed(&self) -> bool {
         let state = lock(&self.0.state);
         state.kill_after.is_some_and(|after| state.operations >= after)
     }
 
-    fn find(&self, path: &[u8]) -> Result<Arc<Node>, StoreError> {
+    pub(crate) fn find(&self, path: &[u8]) -> Result<Arc<Node>, StoreError> {
         let mut at = self.0.root.clone();
         for part in components(path)? {
             at = at.child(part)?;
@@ -237,7 +225,7 @@ impl Ram {
         Ok(at)
     }
 
-    fn at(&self, at: At<'_, Self>) -> Result<Arc<Node>, StoreError> {
+    pub(crate) fn at(&self, at: At<'_, Self>) -> Result<Arc<Node>, StoreError> {
         match at {
             At::Top(path) => self.find(&path.0),
             At::In(dir, name) => dir.0.child(name),
@@ -245,7 +233,13 @@ impl Ram {
     }
 
     /// Gives something a name: durable with the next sync.
-    fn give(&self, dir: &RamDir, name: &[u8], node: Arc<Node>, part: Option<(Arc<Kept>, u64)>) -> Result<(), StoreError> {
+    pub(crate) fn give(
+        &self,
+        dir: &RamDir,
+        name: &[u8],
+        node: Arc<Node>,
+        part: Option<(Arc<Kept>, u64)>,
+    ) -> Result<(), StoreError> {
         let before = match dir.0.child(name) {
             Ok(there) if there.is_directory() => return Err(StoreError::InTheWay),
             Ok(there) => Some(there),
@@ -257,15 +251,15 @@ impl Ram {
         Ok(())
     }
 
-    fn make(&self, body: Body, mode: u32) -> Arc<Node> {
+    pub(crate) fn make(&self, body: Body, mode: u32) -> Arc<Node> {
         lock(&self.0.state).node(body, mode)
     }
 
-    fn tick(&self) -> u64 {
+    pub(crate) fn tick(&self) -> u64 {
         lock(&self.0.state).tick()
     }
 
-    fn space_now(&self) -> Space {
+    pub(crate) fn space_now(&self) -> Space {
         let state = lock(&self.0.state);
         let used = state.nodes.iter().filter_map(Weak::upgrade).map(|node| node.written()).sum();
         let total = state.room.unwrap_or(u64::MAX);
@@ -285,127 +279,6 @@ impl State {
     fn tick(&mut self) -> u64 {
         self.ticks += 1;
         self.ticks
-    }
-}
-
-impl Store for Ram {
-    type Top = WirePath;
-    type Dir = RamDir;
-    type File = RamFile;
-    type Stage = RamStage;
-
-    fn source(&self, spelled: &WirePath) -> Result<WirePath, Stop> {
-        Ok(spelled.clone())
-    }
-
-    fn destination(&self, spelled: &WirePath, many: bool) -> Result<Place<RamDir>, Stop> {
-        let place = |node, rename| Place {
-            root: Arc::new(RamDir(node)),
-            spelled: spelled.clone(),
-            rename,
-            directory_only: false,
-            confined: false,
-            ownership: Ownership::Allow,
-        };
-        match self.find(&spelled.0) {
-            Ok(node) if node.is_directory() => return Ok(place(node, None)),
-            _ if many => return Err(Stop::NeedsDirectory { path: spelled.clone() }),
-            _ => {}
-        }
-        let parent = components(&spelled.0).and_then(|parts| {
-            let (name, above) = parts.split_last().ok_or(StoreError::Missing)?;
-            Ok((self.find(&above.join(&b'/'))?, name.to_vec()))
-        });
-        match parent {
-            Ok((parent, name)) if parent.is_directory() => Ok(place(parent, Some(name))),
-            Ok(_) => Err(Stop::Destination { path: spelled.clone(), why: StoreError::InTheWay.into() }),
-            Err(error) => Err(Stop::Destination { path: spelled.clone(), why: error.into() }),
-        }
-    }
-
-    fn stat(&self, at: At<'_, Self>) -> Result<Metadata, StoreError> {
-        self.begin(Operation::Stat)?;
-        Ok(self.at(at)?.metadata())
-    }
-
-    fn directory(&self, at: At<'_, Self>, identity: Option<Identity>) -> Result<RamDir, StoreError> {
-        self.begin(Operation::Directory)?;
-        let node = self.at(at)?;
-        if !node.is_directory() {
-            return Err(StoreError::InTheWay);
-        }
-        if identity.is_some_and(|identity| identity != node.identity()) {
-            return Err(StoreError::Replaced);
-        }
-        Ok(RamDir(node))
-    }
-
-    fn list(&self, dir: &RamDir, each: &mut dyn FnMut(Listed<'_>) -> ControlFlow<()>) -> Result<(), StoreError> {
-        self.begin(Operation::List)?;
-        for (name, node) in dir.0.children() {
-            if each(Listed { name: &name, metadata: &|| Ok(node.metadata()) }).is_break() {
-                break;
-            }
-        }
-        Ok(())
-    }
-
-    fn open(&self, at: At<'_, Self>) -> Result<RamFile, StoreError> {
-        self.begin(Operation::Open)?;
-        Ok(RamFile { ram: self.clone(), node: self.at(at)? })
-    }
-
-    fn read_link(&self, dir: &RamDir, name: &[u8]) -> Result<Vec<u8>, StoreError> {
-        self.begin(Operation::ReadLink)?;
-        match &lock(&dir.0.child(name)?.inside).body {
-            Body::Symlink(target) => Ok(target.clone()),
-            _ => Err(StoreError::InTheWay),
-        }
-    }
-
-    fn make_directory(&self, dir: &RamDir, name: &[u8], mode: u32) -> Result<MadeDirectory<RamDir>, StoreError> {
-        self.begin(Operation::MakeDirectory)?;
-        let (node, created) = match dir.0.child(name) {
-            Ok(node) if node.is_directory() => (node, false),
-            Ok(_) => return Err(StoreError::InTheWay),
-            Err(_) => {
-                let node = self.make(Body::directory(), mode);
-                self.give(dir, name, node.clone(), None)?;
-                (node, true)
-            }
-        };
-        Ok(MadeDirectory { metadata: node.metadata(), dir: RamDir(node), created })
-    }
-
-    fn set_mode(&self, dir: &RamDir, mode: u32) -> Result<(), StoreError> {
-        self.begin(Operation::SetMode)?;
-        lock(&dir.0.inside).mode = mode;
-        Ok(())
-    }
-
-    fn finish_directory(&self, dir: &RamDir, attributes: &Attributes) -> Result<(), StoreError> {
-        self.begin(Operation::FinishDirectory)?;
-        dir.0.apply(attributes, attributes.mode, self.tick());
-        Ok(())
-    }
-
-    fn stage(
-        &self,
-        place: &Place<RamDir>,
-        job: &[u8; 32],
-        resume: bool,
-        _cancel: &Cancel,
-    ) -> Result<(RamStage, Vec<Record>), Stop> {
-        let fail = |error: StoreError| Stop::Destination { path: place.spelled.clone(), why: error.into() };
-        self.begin(Operation::Stage).map_err(fail)?;
-        let key = (place.root.0.identity(), *job);
-        let kept = lock(&self.0.state).stages.entry(key).or_default().clone();
-        RamStage::take(self, kept, key, resume).ok_or_else(|| Stop::Busy { path: place.spelled.clone() })
-    }
-
-    fn space(&self, _dir: &RamDir) -> Result<Space, StoreError> {
-        self.begin(Operation::Stat)?;
-        Ok(self.space_now())
     }
 }
 
@@ -442,7 +315,7 @@ impl Part for RamFile {
     }
 }
 
-fn components(path: &[u8]) -> Result<Vec<&[u8]>, StoreError> {
+pub(crate) fn components(path: &[u8]) -> Result<Vec<&[u8]>, StoreError> {
     let parts: Vec<&[u8]> = path.split(|&b| b == b'/').filter(|part| !matches!(*part, b"" | b".")).collect();
     if parts.contains(&&b".."[..]) { Err(StoreError::OutsideRoot) } else { Ok(parts) }
 }
