@@ -1,7 +1,7 @@
 //! Servers that send what a plan tells them, over a client's link that they share, in virtual time.
 //!
 //! An order takes half a round trip to its server, bytes take half a round trip back. All servers together get what the client's link carries, shared max-min.
-//! Between two events rates are constant, so no time is stepped through that is not needed. What has arrived is told when a piece ends, and at ticks.
+//! Between two events rates are constant, so no time is stepped through that is not needed. What has arrived is told when a piece ends, and at ticks; or block by block.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -38,6 +38,10 @@ pub struct Site {
     pub bytes_per_s: f64,
     /// To the client and back.
     pub rtt: Duration,
+    /// How long bytes wait in queues on their way to the client, besides. The plan hears of it as a driver measures it: a moment after the start.
+    pub queue: Duration,
+    /// Bytes arrive in blocks of this, none of it before all of it; zero: at any time.
+    pub block: u64,
     /// What will happen to it, the earliest first.
     pub fates: Vec<(Time, Fate)>,
     /// Files that it does not have, whatever the catalogue says.
@@ -47,7 +51,7 @@ pub struct Site {
 impl Site {
     /// One that keeps its rate, lives, and has what the catalogue says.
     pub fn new(bytes_per_s: f64, rtt: Duration) -> Self {
-        Self { bytes_per_s, rtt, fates: Vec::new(), lacks: Vec::new() }
+        Self { bytes_per_s, rtt, queue: Duration::ZERO, block: 0, fates: Vec::new(), lacks: Vec::new() }
     }
 }
 
@@ -79,7 +83,7 @@ enum Going {
     Lacks(PieceId),
 }
 
-/// Which part of a piece; the last one is heard of at once.
+/// Which part of a piece; the last one, and a block, is heard of at once.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Part {
     Middle,
@@ -168,8 +172,12 @@ pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f6
             .unwrap_or(Time::NEVER)
             .min(Time::from_nanos(ticks * tick.as_nanos() as u64))
             .max(now + Duration::from_nanos(100));
-        for (server, share) in servers.iter_mut().zip(&shares) {
-            server.send(*share, now, next, next.as_nanos() % tick.as_nanos() as u64 == 0);
+        let is_tick = next.as_nanos() % tick.as_nanos() as u64 == 0;
+        for ((server, share), id) in servers.iter_mut().zip(&shares).zip(ids) {
+            server.send(*share, now, next, is_tick);
+            if is_tick {
+                plan.handle_rtt(*id, server.site.rtt + server.site.queue);
+            }
         }
         now = next;
         steps += 1;
@@ -257,7 +265,7 @@ impl Server {
         }
         // Empty files, and those that are not there, take no time to say so.
         while let Some(told) = self.queue.front() {
-            let back = now + self.site.rtt / 2;
+            let back = now + self.back();
             let going = if self.site.lacks.contains(&told.file) {
                 Going::Lacks(told.piece)
             } else if told.next == told.end {
@@ -277,28 +285,44 @@ impl Server {
         let ends =
             self.going.front().filter(|(_, going)| !matches!(going, Going::Bytes(_, _, Part::Middle))).map(|(then, _)| *then);
         let sent = self.queue.front().filter(|_| share > 0.0).map(|told| {
-            let left = (told.end - told.next) as f64 - self.fraction;
+            let left = (self.whole(told) - told.next) as f64 - self.fraction;
             now + Duration::from_secs_f64((left / share).max(1e-9))
         });
         [coming, ends, fate, self.noticed, sent].into_iter().flatten()
     }
 
+    /// The way to the client takes so long.
+    fn back(&self) -> Duration {
+        self.site.rtt / 2 + self.site.queue
+    }
+
+    /// The end of what is sent next, as a whole.
+    fn whole(&self, told: &Told) -> u64 {
+        let block = self.site.block;
+        if block == 0 { told.end } else { (told.next / block + 1).saturating_mul(block).min(told.end) }
+    }
+
     /// Sends for a while; what has been sent of a piece goes when it is over, or at a tick.
     fn send(&mut self, share: f64, from: Time, to: Time, is_tick: bool) {
         self.fraction += share * (to - from).as_secs_f64();
-        while let Some(told) = self.queue.front_mut() {
+        let back = self.back();
+        while let Some(end) = self.queue.front().map(|told| self.whole(told)) {
+            let Some(told) = self.queue.front_mut() else { break };
             // Half a byte: what rounding has eaten.
-            let whole = ((self.fraction + 0.5) as u64).min(told.end - told.next);
-            if whole == 0 || (!is_tick && told.next + whole < told.end) {
+            let whole = ((self.fraction + 0.5) as u64).min(end - told.next);
+            if whole == 0 || (told.next + whole < end && (!is_tick || self.site.block > 0)) {
                 break;
             }
             self.fraction -= whole as f64;
             let range = told.next..told.next + whole;
             told.next = range.end;
-            let part = if told.next < told.end { Part::Middle } else { Part::Last };
-            self.going.push_back((to + self.site.rtt / 2, Going::Bytes(told.piece, range, part)));
+            let part = if told.next < told.end && self.site.block == 0 { Part::Middle } else { Part::Last };
+            self.going.push_back((to + back, Going::Bytes(told.piece, range, part)));
             if told.next < told.end {
-                break;
+                if told.next < end {
+                    break;
+                }
+                continue;
             }
             self.queue.pop_front();
         }

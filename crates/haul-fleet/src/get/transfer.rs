@@ -33,6 +33,11 @@ const IN_HAND: Bytes = Bytes(4 * block::MAX_CONTENT as u64);
 /// Messages that are taken before the plan is asked again: it must not take members for silent whose words wait here.
 const MAX_TAKEN: usize = 1024;
 
+/// How far a member is whose path nobody has measured yet: round the world. Where that is too far, it is told a little more at first than it need be.
+const UNKNOWN_RTT: Duration = Duration::from_millis(300);
+/// How often that is looked at: a few times in the round trips that matter.
+const LOOK: Duration = Duration::from_millis(100);
+
 /// No file of the plan.
 const NONE: u32 = u32::MAX;
 
@@ -52,6 +57,8 @@ pub(super) struct Transfer<'d, 'a, B> {
     held: Duration,
     /// Nothing is taken before, for the limit.
     free_at: Instant,
+    /// When the members' paths are looked at next.
+    looks_at: Instant,
     /// Hears of a cancel while nothing is taken.
     woken: Receiver<()>,
     is_closing: bool,
@@ -117,22 +124,39 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             reasons: HashMap::new(),
             held: Duration::ZERO,
             free_at: clock::now(),
+            looks_at: clock::now(),
             woken,
             is_closing: false,
             desk,
         };
         let now = transfer.now();
         for (at, supply) in transfer.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.down.is_none()) {
-            let rtt = Duration::from_micros((supply.path)().rtt_us);
             let limit = [supply.limit, transfer.desk.job.limit].into_iter().flatten().min();
-            transfer.plan.handle_up(ServerId(at as u16), ServerProfile { rtt, rate: None, limit }, now);
+            transfer.plan.handle_up(ServerId(at as u16), ServerProfile { rtt: UNKNOWN_RTT, rate: None, limit }, now);
         }
+        transfer.look_at_paths();
         Ok(transfer)
+    }
+
+    /// Tells the plan how far members are at present, where that is known.
+    fn look_at_paths(&mut self) {
+        let now = clock::now();
+        if now < self.looks_at {
+            return;
+        }
+        self.looks_at = now + LOOK;
+        for (at, supply) in self.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.down.is_none()) {
+            let rtt = Duration::from_micros((supply.path)().rtt_us);
+            if !rtt.is_zero() {
+                self.plan.handle_rtt(ServerId(at as u16), rtt);
+            }
+        }
     }
 
     /// Until all is in place; the receiver's report, and what the plan knows of the members.
     pub(super) fn run(mut self) -> Result<(Report, Plan), GetError> {
         loop {
+            self.look_at_paths();
             self.follow();
             if !self.is_closing && self.plan.is_done() {
                 self.close();

@@ -9,7 +9,7 @@
 //!   settings   policy, units, patience
 //! ```
 //!
-//! A server is *hungry* when what it has been told and has not delivered would take it less than two of its round trips; then it is told more. How
+//! A server is *hungry* when what it has been told and has not delivered would take it less than two of its round trips, as long as they are with the queues on the way, and a block; then it is told more. How
 //! long a range it gets is guided self-scheduling: half of what its part of the rest will take, 8 s at the most. So ranges are long
 //! at first, and near the end all servers have about the same time before them.
 
@@ -22,6 +22,7 @@ mod work;
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
+use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
@@ -177,6 +178,11 @@ impl Plan {
     pub fn handle_up(&mut self, server: ServerId, profile: ServerProfile, now: Time) {
         self.servers[server.index()].come_up(profile, now);
         self.balanced.is_stale = true;
+    }
+
+    /// A server's round trips take so long at present, queues included.
+    pub fn handle_rtt(&mut self, server: ServerId, rtt: Duration) {
+        self.servers[server.index()].on_rtt(rtt);
     }
 
     /// A server has gone. What has come from it stays; the rest goes to others, or waits for it.
@@ -354,8 +360,8 @@ impl Plan {
 
     /// Tells one server to send more, the one that will be idle first. False if nobody needs more or there is nothing to be told.
     fn feed_the_hungriest(&mut self, now: Time) -> bool {
-        let rests = !self.settings.pause.is_zero();
-        let mut hungry: Vec<usize> = (0..self.servers.len()).filter(|at| self.servers[*at].is_hungry(now, rests)).collect();
+        let (rests, unit) = (!self.settings.pause.is_zero(), self.settings.unit.as_u64());
+        let mut hungry: Vec<usize> = (0..self.servers.len()).filter(|at| self.servers[*at].is_hungry(now, rests, unit)).collect();
         hungry.sort_by(|a, b| self.servers[*a].busy_s().total_cmp(&self.servers[*b].busy_s()));
         hungry.into_iter().any(|at| match self.settings.policy {
             Policy::Dynamic => self.feed(at) || self.end_sooner(at, now),

@@ -16,7 +16,7 @@ const UNKNOWN_BYTES_PER_S: f64 = 125e6;
 const AVERAGED_S: f64 = 1.0;
 /// Bytes are counted together for so long, at the least, before they say a rate: reports come in bursts.
 const COUNTED: Duration = Duration::from_millis(100);
-/// What a server has to send beyond two of its round trips, so that it does not wait for orders.
+/// What a server has to send beyond two of its round trips and a block, so that it does not wait for orders.
 const AHEAD: Duration = Duration::from_millis(100);
 /// Small files that a server may have to send at once. Enough for 10,000 a second at 100 ms.
 const MAX_PIECES: usize = 1024;
@@ -113,8 +113,16 @@ impl Server {
         self.profile.rtt.as_secs_f64()
     }
 
-    /// Will soon have nothing to send.
-    pub fn is_hungry(&self, now: Time, rests: bool) -> bool {
+    /// Its round trips take so long at present.
+    pub fn on_rtt(&mut self, rtt: Duration) {
+        self.profile.rtt = rtt;
+    }
+
+    /// Will soon have nothing to send. What it sends is heard of a `unit` at a time.
+    ///
+    /// Until an order reaches it, it sends a round trip's worth (what is under way, and what leaves meanwhile), and what has come of a block that is not whole looks as if it had not been
+    /// sent. So much it must have been told at the least, or it waits for orders, seems to be as slow as that, and is told even less.
+    pub fn is_hungry(&self, now: Time, rests: bool, unit: u64) -> bool {
         if !self.is_usable() || self.files_left == 0 || now < self.rests_until || self.pieces.len() >= MAX_PIECES {
             return false;
         }
@@ -122,7 +130,7 @@ impl Server {
             return self.pieces.is_empty();
         }
         let ahead = self.profile.rtt.as_secs_f64() * 2.0 + AHEAD.as_secs_f64();
-        self.pieces.is_empty() || (self.outstanding as f64) < self.rate() * ahead
+        self.pieces.is_empty() || (self.outstanding as f64) < self.rate() * ahead + unit as f64
     }
 
     /// Bytes of it have arrived, whether or not they had come before.

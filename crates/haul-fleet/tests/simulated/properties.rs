@@ -118,6 +118,21 @@ fn soon() {
     assert!(ratios[0].0 <= 1.25, "far too late: {worst:#?}");
 }
 
+/// Slow lines far behind a long queue, that are heard of block by block: their servers have something to send from the first order to the last byte.
+#[test]
+fn nobody_waits_for_orders() {
+    const RTT: Duration = Duration::from_millis(150);
+    for (rate, queue_ms) in [(1e6, 0), (1e6, 300), (12.5e6, 0), (12.5e6, 300), (12.5e6, 600), (125e6, 300)] {
+        let queue = Duration::from_millis(queue_ms);
+        let job = Job { rates: vec![rate], rtts: vec![RTT], client: 1e9, files: vec![((rate * 2.0) as u64, vec![0]); 10] };
+        let sites: Vec<Site> = job.sites().into_iter().map(|site| Site { queue, block: 1 << 20, ..site }).collect();
+        let played = job.play(Policy::Dynamic, &sites);
+        assert_whole(&job, &played);
+        let least = job.bound_s() + (RTT + queue).as_secs_f64();
+        assert!(played.seconds < least * 1.01, "{rate} B/s, {queue_ms} ms of queue: {:.2} s, and {least:.2} s at best", played.seconds);
+    }
+}
+
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
 }
