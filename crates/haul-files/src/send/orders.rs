@@ -295,6 +295,8 @@ struct Reader<'a, T: Transport, S: Store> {
 struct Departures {
     at: Instant,
     left: u64,
+    /// Bytes a second, of late; none before the first have left.
+    rate: Option<f64>,
     /// What may wait in the transport.
     allowed: u64,
 }
@@ -303,23 +305,27 @@ struct Departures {
 const AHEAD: Duration = Duration::from_millis(50);
 /// .. or two blocks.
 const LEAST_AHEAD: u64 = 2 * MAX_CONTENT as u64;
-/// How often that is looked at.
-const LOOK: Duration = Duration::from_millis(2);
+/// That is looked at again after half of the time in which it should have come to that, and after this at the earliest: nobody wakes up for less ..
+const SOONEST: Duration = Duration::from_millis(2);
+/// .. and at the latest after half of what may wait: so much leaves unseen if the path has just become twice as fast.
+const LATEST: Duration = Duration::from_millis(25);
 
 impl Departures {
     fn start() -> Self {
-        Self { at: clock::now(), left: 0, allowed: LEAST_AHEAD }
+        Self { at: clock::now(), left: 0, rate: None, allowed: LEAST_AHEAD }
     }
 
-    /// Whether another block may be given to the transport.
-    fn allow(&mut self, so_far: Left, now: Instant) -> bool {
+    /// How long to wait before another block is given to the transport, or this is asked again; nothing if it may be now.
+    fn wait(&mut self, so_far: Left, now: Instant) -> Option<Duration> {
         let passed = now - self.at;
         if passed >= AHEAD {
-            let left = so_far.left.saturating_sub(self.left) as f64;
-            self.allowed = LEAST_AHEAD.max((left * AHEAD.as_secs_f64() / passed.as_secs_f64()) as u64);
-            (self.at, self.left) = (now, so_far.left);
+            let rate = so_far.left.saturating_sub(self.left) as f64 / passed.as_secs_f64();
+            self.allowed = LEAST_AHEAD.max((rate * AHEAD.as_secs_f64()) as u64);
+            (self.at, self.left, self.rate) = (now, so_far.left, (rate > 0.0).then_some(rate));
         }
-        so_far.taken - so_far.left < self.allowed
+        let beyond = (so_far.taken - so_far.left + 1).checked_sub(self.allowed).filter(|beyond| *beyond > 0)?;
+        let half = self.rate.map_or(SOONEST, |rate| Duration::try_from_secs_f64(beyond as f64 / rate / 2.0).unwrap_or(LATEST));
+        Some(half.clamp(SOONEST, LATEST))
     }
 }
 
@@ -347,9 +353,9 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
     fn let_leave(&mut self) -> Result<(), CopyError> {
         let Self { sender, tx, waits, departures, .. } = self;
         timed(&mut waits.transport, || {
-            while tx.left().is_some_and(|so_far| !departures.allow(so_far, clock::now())) {
+            while let Some(wait) = tx.left().and_then(|so_far| departures.wait(so_far, clock::now())) {
                 sender.check()?;
-                thread::park_timeout(LOOK);
+                thread::park_timeout(wait);
             }
             Ok(())
         })
@@ -468,10 +474,34 @@ mod tests {
         let (early, later, last) = (at(1), at(100), at(200));
         let mib = |mib: u64| mib << 20;
         let so_far = |taken, left| Left { taken: mib(taken), left: mib(left) };
-        assert!(departures.allow(so_far(1, 0), early) && !departures.allow(so_far(2, 0), early));
+        assert!(departures.wait(so_far(1, 0), early).is_none());
+        // Nobody knows yet how fast it leaves.
+        assert_eq!(departures.wait(so_far(2, 0), early), Some(SOONEST));
         // 100 MiB in 100 ms: 50 may wait.
-        assert!(departures.allow(so_far(149, 100), later) && !departures.allow(so_far(150, 100), later));
+        assert!(departures.wait(so_far(149, 100), later).is_none() && departures.wait(so_far(150, 100), later).is_some());
         // Nothing has left since: two blocks again.
-        assert!(!departures.allow(so_far(102, 100), last) && departures.allow(so_far(101, 100), last));
+        assert!(departures.wait(so_far(102, 100), last).is_some() && departures.wait(so_far(101, 100), last).is_none());
+    }
+
+    #[test]
+    fn it_is_looked_at_when_about_enough_has_left() {
+        let mut departures = Departures::start();
+        let start = departures.at;
+        let (mut given, mut left, mut looks) = (2_u64 << 20, 0, 0);
+        let mut now = start;
+        // 10 MB/s for a minute: a block leaves in a tenth of a second, and the transport never runs empty.
+        while now < start + Duration::from_secs(60) {
+            let passed = ((now - start).as_secs_f64() * 10e6) as u64;
+            assert!(passed < given, "nothing was left to send");
+            left = passed.max(left);
+            match departures.wait(Left { taken: given, left }, now) {
+                None => given += MAX_CONTENT as u64,
+                Some(wait) => {
+                    looks += 1;
+                    now += wait;
+                }
+            }
+        }
+        assert!((600..6000).contains(&looks), "{looks} looks for 572 blocks");
     }
 }
