@@ -129,7 +129,11 @@ fn nobody_waits_for_orders() {
         let played = job.play(Policy::Dynamic, &sites);
         assert_whole(&job, &played);
         let least = job.bound_s() + (RTT + queue).as_secs_f64();
-        assert!(played.seconds < least * 1.01, "{rate} B/s, {queue_ms} ms of queue: {:.2} s, and {least:.2} s at best", played.seconds);
+        assert!(
+            played.seconds < least * 1.01,
+            "{rate} B/s, {queue_ms} ms of queue: {:.2} s, and {least:.2} s at best",
+            played.seconds
+        );
     }
 }
 
