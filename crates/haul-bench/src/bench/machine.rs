@@ -72,6 +72,8 @@ pub const STOLEN: &str = "stolen by the host";
 pub struct ProcessorTime {
     /// Kept by the host of a virtual machine for others while there was work for it here: "steal".
     stolen: u64,
+    /// Nothing to do, or only the disk to wait for.
+    idle: u64,
     all: u64,
 }
 
@@ -85,12 +87,18 @@ impl ProcessorTime {
         let ticks = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
         // What follows, guests' time, is contained in the first ones.
         let ticks: Vec<u64> = ticks.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
-        Some(Self { stolen: *ticks.get(7)?, all: ticks.iter().sum() })
+        Some(Self { stolen: *ticks.get(7)?, idle: ticks.get(3)? + ticks.get(4)?, all: ticks.iter().sum() })
     }
 
     /// As a fact: what was stolen since then.
     pub fn stolen(self) -> Option<String> {
         Some(format!("{:.1} % of the processors' time", Self::now()?.stolen_since(self) * 100.0))
+    }
+
+    /// Part of all processors' time since `earlier` in which there was something to do, whoever did it.
+    pub fn busy_since(self, earlier: Self) -> f64 {
+        let all = self.all.saturating_sub(earlier.all).max(1);
+        1.0 - (self.idle.saturating_sub(earlier.idle) as f64 / all as f64).min(1.0)
     }
 
     /// Part of all processors' time that was stolen since `earlier`.

@@ -5,9 +5,10 @@
 //!   a6 .. a13   lines of 100 Mbit/s (1 Gbit/s)                  +-- 150 ms, 1 Gbit/s (10 Gbit/s) -- b, the client
 //! ```
 //!
-//! The evaluation of the IPSJ paper on parallel transfers by UDT, at its full size in simulation and at a tenth of it on real sockets.
+//! The evaluation of the IPSJ paper on parallel transfers by UDT, at its full size in simulation and at a tenth and a hundredth of it on real sockets.
 
 mod contestants;
+mod outcome;
 mod real;
 mod simulated;
 

@@ -1,4 +1,4 @@
-//! The same on real sockets: sshd and GridFTP on each server, a tenth of the paper's rates.
+//! The same on real sockets: sshd and GridFTP on each server, a tenth and a hundredth of the paper's rates.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -7,14 +7,12 @@ use std::time::Duration;
 use haul_lab::{LinkOptions, Side, WanSpec, now};
 use haul_units::{BitRate, Bytes};
 use rustix::process::Signal;
-use serde::Serialize;
 
 use super::contestants::Contestant;
-use super::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE, line};
-use crate::bench::{MeasureError, Running, Series, Site, Usage};
-use crate::experiment::report::Judged;
-use crate::experiment::{Ground, Report, Scale, Table};
-use crate::plot::{Axis, Chart, Figure, Line};
+use super::outcome::{OWN, Ran, Size, TWICE, report};
+use super::{FAST, RTT, SERVERS, line};
+use crate::bench::{MeasureError, ProcessorTime, Running, Series, Site, Usage};
+use crate::experiment::{Ground, Report, Scale};
 
 /// Where the disk is; every host sees it.
 pub const DISK: &str = "/run/netns/bench";
@@ -25,15 +23,9 @@ pub const ARRIVED: &str = "/run/netns/bench/arrived";
 pub const FTP_PORT: u16 = 2811;
 const SSH_PORT: u16 = 2222;
 
-const CLIENT: BitRate = BitRate::gbps(1);
 const FILE: Bytes = Bytes(12_500_000);
 /// A run that takes so much longer than its link needs has failed.
 const PATIENCE: u32 = 20;
-
-/// Which files.
-const OWN: &str = "own";
-/// Each file on two servers.
-const TWICE: &str = "twice";
 
 /// What happens in the middle of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,32 +41,13 @@ enum Fate {
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     who: Contestant,
+    size: Size,
     servers: usize,
     set: &'static str,
     fate: Fate,
 }
 
-/// A run, as it was.
-#[derive(Debug, Clone, Serialize)]
-struct Ran {
-    who: &'static str,
-    servers: usize,
-    set: &'static str,
-    fate: String,
-    seconds: f64,
-    payload_bytes: u64,
-    /// IP bytes that the client's link delivered, since the command was typed.
-    series: Series,
-    /// What each server had brought, by the second that the command told.
-    members: BTreeMap<String, Vec<(f64, u64)>>,
-    /// Points of time that the command told: the first server up, the last one, files found, in seconds.
-    parts: BTreeMap<String, f64>,
-    client_cpu_s: Option<f64>,
-    client_memory_bytes: Option<u64>,
-}
-
 pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
-    let files = scale.pick(2, 12);
     let mut notes = Vec::new();
     let mut ran = Vec::new();
     for turn in turns(scale) {
@@ -86,20 +59,28 @@ pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
             notes.push(format!("{}: there is no {program} here: {install}", turn.who.name()));
             continue;
         }
-        ground.tell(&format!("{}, {} servers, {}{}", turn.who.name(), turn.servers, turn.set, fate_words(turn.fate)));
-        match Scene::set(ground, files, turn).and_then(|scene| scene.play(ground)) {
+        ground.tell(&format!(
+            "{}, {}, {} servers, {}{}",
+            turn.who.name(),
+            turn.size.client(),
+            turn.servers,
+            turn.set,
+            fate_words(turn.fate)
+        ));
+        match Scene::set(ground, turn.size.files(scale), turn).and_then(|scene| scene.play(ground)) {
             Ok(run) => ran.push(run),
             Err(MeasureError::Interrupted) => break,
             Err(error) => notes.push(format!("{}, {} servers{}: {error}", turn.who.name(), turn.servers, fate_words(turn.fate))),
         }
     }
-    report(files, &ran, notes)
+    report(scale, &ran, notes)
 }
 
 fn turns(scale: Scale) -> Vec<Turn> {
-    let all = |who| Turn { who, servers: SERVERS, set: OWN, fate: Fate::Nothing };
-    let mut turns: Vec<Turn> =
-        [Contestant::Fleet, Contestant::RoundRobin, Contestant::Gridftp, Contestant::Rsyncs, Contestant::Copies].map(all).into();
+    let all = |who| Turn { who, size: Size::Tenth, servers: SERVERS, set: OWN, fate: Fate::Nothing };
+    let everybody = [Contestant::Fleet, Contestant::RoundRobin, Contestant::Gridftp, Contestant::Rsyncs, Contestant::Copies];
+    let sizes = Size::ALL.into_iter();
+    let mut turns: Vec<Turn> = sizes.flat_map(|size| everybody.map(|who| Turn { size, ..all(who) })).collect();
     for who in [Contestant::Fleet, Contestant::RoundRobin] {
         for fate in [Fate::Nothing, Fate::Slows, Fate::Dies] {
             turns.push(Turn { set: TWICE, fate, ..all(who) });
@@ -130,9 +111,9 @@ struct Scene {
 impl Scene {
     fn set(ground: &Ground<'_>, files: usize, turn: Turn) -> Result<Self, MeasureError> {
         let spec = WanSpec {
-            link: LinkOptions { rate: CLIENT, rtt: RTT, ..LinkOptions::default() },
+            link: LinkOptions { rate: turn.size.client(), rtt: RTT, ..LinkOptions::default() },
             hosts: [SERVERS as u8, 1],
-            access: (0..SERVERS).map(|server| line(server, CLIENT)).collect(),
+            access: (0..SERVERS).map(|server| line(server, turn.size.client())).collect(),
             ..WanSpec::default()
         };
         let site = ground.sites.up(&spec).map_err(MeasureError::Site)?;
@@ -209,14 +190,14 @@ impl Scene {
     }
 
     fn play(mut self, ground: &Ground<'_>) -> Result<Ran, MeasureError> {
-        let Turn { who, servers, set, fate } = self.turn;
+        let Turn { who, size, servers, set, fate } = self.turn;
         let payload = FILE * (self.files * servers) as u64;
-        let lines: u64 = (0..servers).map(|server| line(server, CLIENT).as_bps()).sum();
-        let soonest = CLIENT.min(BitRate::from_bps(lines)).time_for(payload);
+        let lines: u64 = (0..servers).map(|server| line(server, size.client()).as_bps()).sum();
+        let soonest = size.client().min(BitRate::from_bps(lines)).time_for(payload);
         let names = |server: usize| (0..self.files).map(|file| name(server, file)).collect();
         let commands = who.commands(&*self.site, ground.programs, servers, set, &names);
         let failed = |error| MeasureError::Start { what: "the client", error };
-        let begin = now();
+        let (begin, idle) = (now(), ProcessorTime::now());
         let mut clients = commands.into_iter().map(Running::start).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let (mut series, mut carried, mut fate_left) = (Series::default(), self.site.delivered(), fate);
         let ended = loop {
@@ -247,6 +228,7 @@ impl Scene {
             }
             let _ = clients[0].wait_until(now() + LOOK).map_err(failed)?;
         };
+        let machine_busy = idle.zip(ProcessorTime::now()).map(|(before, after)| after.busy_since(before));
         let seconds = ended.iter().map(|ended| ended.at.since(begin)).max().unwrap_or_default().as_secs_f64();
         for (client, ended) in clients.iter().zip(&ended) {
             if ended.status != 0 {
@@ -259,6 +241,7 @@ impl Scene {
         Ok(Ran {
             who: who.name(),
             servers,
+            size,
             set,
             fate: fate_words(fate).trim_start_matches(", ").to_owned(),
             seconds,
@@ -266,6 +249,7 @@ impl Scene {
             series,
             members: told.members,
             parts: told.parts,
+            machine_busy,
             client_cpu_s: usage(|usage| Some(usage.cpu?.as_secs_f64())),
             client_memory_bytes: usage(|usage| Some(usage.memory?.as_u64() as f64)).map(|bytes| bytes as u64),
         })
@@ -275,7 +259,7 @@ impl Scene {
         match fate {
             Fate::Nothing => Ok(()),
             Fate::Slows => {
-                let slow = line(1, CLIENT).scaled(0.02).as_bps();
+                let slow = line(1, self.turn.size.client()).scaled(0.02).as_bps();
                 self.shell(Some(1), &format!("tc qdisc replace dev wan0 root tbf rate {slow}bit burst 128k limit 2m"))
             }
             Fate::Dies => {
@@ -392,185 +376,6 @@ impl Told {
         }
         told
     }
-}
-
-impl Ran {
-    fn mean(&self) -> BitRate {
-        BitRate::of(Bytes(self.payload_bytes), Duration::from_secs_f64(self.seconds))
-    }
-
-    /// IP bytes over the client's link from the end of the start to where nine tenths had come.
-    fn after_start(&self) -> Option<BitRate> {
-        let first = self.series.time_of(Bytes(1))? + START;
-        let last = self.series.time_of(Bytes(self.series.total().as_u64() / 10 * 9))?;
-        (last > first + RTT).then(|| self.series.mean_between(first, last))
-    }
-
-    /// From the command to where four fifths of the link are used over a round trip.
-    fn until_four_fifths(&self) -> Option<f64> {
-        self.series.time_to(CLIENT.scaled(0.8), RTT).map(|time| time.as_secs_f64())
-    }
-}
-
-fn report(files: usize, ran: &[Ran], notes: Vec<String>) -> Report {
-    let whole: Vec<&Ran> = ran.iter().filter(|run| run.servers == SERVERS).collect();
-    let ours = whole.iter().find(|run| run.who == Contestant::Fleet.name() && run.set == OWN);
-    let share = |rate: BitRate| rate.as_bps() as f64 / CLIENT.as_bps() as f64;
-    let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    let others = whole.iter().filter(|run| run.set == OWN && !run.who.contains("fleet"));
-    let best = others.map(|run| run.mean()).max();
-    let verdicts = vec![
-        Judged::at_least(
-            "haul fleet get",
-            "of the client's link after 10 RTT",
-            ours.and_then(|run| run.after_start()).map(share),
-            WANTED_SHARE,
-            percent,
-        ),
-        Judged::at_least(
-            "haul fleet get",
-            "of the client's link after 10 RTT, the paper:",
-            ours.and_then(|run| run.after_start()).map(share),
-            PAPERS_SHARE,
-            percent,
-        ),
-        Judged::at_least(
-            "haul fleet get",
-            "payload over the whole job beside the best of the others",
-            ours.zip(best).map(|(run, best)| run.mean().as_bps() as f64 / best.as_bps().max(1) as f64),
-            1.0,
-            |ratio| format!("{ratio:.2}"),
-        ),
-    ];
-    Report {
-        heading: format!(
-            "Fleet: {FAST} servers of {CLIENT} and {} of {}, {} ms, a client of {CLIENT}, {files} files of 12.5 MB a server; real sockets over the emulated WAN",
-            SERVERS - FAST,
-            line(SERVERS - 1, CLIENT),
-            RTT.as_millis()
-        ),
-        verdicts,
-        tables: vec![jobs(&whole), numbers(ran), parts(&whole)],
-        charts: charts(&whole, ran),
-        notes,
-        data: serde_json::json!(ran),
-        ..Report::default()
-    }
-}
-
-fn mbps(rate: BitRate) -> String {
-    format!("{:.0}", rate.as_bps() as f64 / 1e6)
-}
-
-fn jobs(whole: &[&Ran]) -> Table {
-    let columns = [
-        "who",
-        "files",
-        "what happens",
-        "time [s]",
-        "payload [Mbit/s]",
-        "link after 10 RTT [Mbit/s]",
-        "until 80 % [s]",
-        "client cpu [s]",
-        "client memory [MB]",
-    ];
-    let mut table = Table::new("jobs", "All thirteen servers, from the command to its end", &columns);
-    let print = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1}"));
-    for run in whole {
-        table.rows.push(vec![
-            run.who.to_owned(),
-            run.set.to_owned(),
-            run.fate.clone(),
-            format!("{:.1}", run.seconds),
-            mbps(run.mean()),
-            run.after_start().map_or_else(|| "-".to_owned(), mbps),
-            print(run.until_four_fifths()),
-            print(run.client_cpu_s),
-            print(run.client_memory_bytes.map(|bytes| bytes as f64 / 1e6)),
-        ]);
-    }
-    table
-}
-
-/// `haul fleet get` by the number of servers.
-fn by_number(ran: &[Ran]) -> Vec<&Ran> {
-    let mut runs: Vec<&Ran> = ran.iter().filter(|run| run.who == Contestant::Fleet.name() && run.set == OWN).collect();
-    runs.sort_by_key(|run| run.servers);
-    runs
-}
-
-fn numbers(ran: &[Ran]) -> Table {
-    let mut table = Table::new(
-        "by-number",
-        "haul fleet get against the number of servers, the fast ones first",
-        &["servers", "time [s]", "payload [Mbit/s]", "link after 10 RTT [Mbit/s]"],
-    );
-    for run in by_number(ran) {
-        let steady = run.after_start().map_or_else(|| "-".to_owned(), mbps);
-        table.rows.push(vec![run.servers.to_string(), format!("{:.1}", run.seconds), mbps(run.mean()), steady]);
-    }
-    table
-}
-
-/// The parts of the time until the link is used.
-fn parts(whole: &[&Ran]) -> Table {
-    let names = ["first server up", "last server up", "last server listed", "first order"];
-    let mut table =
-        Table::new("parts", "From the command to 80 % of the link [s]", &[&["who", "files"], &names[..], &["80 %"]].concat());
-    for run in whole.iter().filter(|run| !run.parts.is_empty() && run.fate.is_empty()) {
-        let mut row = vec![run.who.to_owned(), run.set.to_owned()];
-        row.extend(names.map(|name| run.parts.get(name).map_or_else(|| "-".to_owned(), |at| format!("{at:.2}"))));
-        row.push(run.until_four_fifths().map_or_else(|| "-".to_owned(), |at| format!("{at:.2}")));
-        table.rows.push(row);
-    }
-    table
-}
-
-fn charts(whole: &[&Ran], ran: &[Ran]) -> Vec<(String, Figure)> {
-    let axes = || (Axis::linear("time since the command", "s"), Axis::linear("arriving", "Mbit/s"));
-    let conditions = format!("real sockets over the emulated WAN, {} ms", RTT.as_millis());
-    let over_time = |run: &Ran| {
-        let coarse = (1..=run.seconds.ceil() as u64).map(|second| {
-            let to = Duration::from_secs(second);
-            (to.as_secs_f64() - 0.5, run.series.mean_between(Duration::from_secs(second - 1), to).as_bps() as f64 / 1e6)
-        });
-        coarse.collect::<Vec<_>>()
-    };
-    let mut charts = Vec::new();
-    let rivals: Vec<Line> =
-        whole.iter().filter(|run| run.set == OWN).map(|run| Line::through(run.who, over_time(run)).plain()).collect();
-    if !rivals.is_empty() {
-        let chart = Chart::lines(axes().0, axes().1, rivals).limit("the client's link", 1000.0);
-        charts.push(("rivals".to_owned(), Figure::single("Thirteen servers, one client", conditions.clone(), chart)));
-    }
-    if let Some(run) = whole.iter().find(|run| run.who == Contestant::Fleet.name() && run.set == OWN) {
-        let line = |(name, points): (&String, &Vec<(f64, u64)>)| {
-            let rate = |pair: &[(f64, u64)]| {
-                let ((from, before), (to, after)) = (pair[0], pair[1]);
-                (f64::midpoint(from, to), after.saturating_sub(before) as f64 * 8.0 / 1e6 / (to - from).max(1e-3))
-            };
-            Line::through(name.clone(), points.windows(2).map(rate)).plain()
-        };
-        let lines: Vec<Line> = run.members.iter().map(line).filter(|line| !line.points.is_empty()).collect();
-        if !lines.is_empty() {
-            let chart = Chart::lines(axes().0, axes().1, lines);
-            charts.push(("servers".to_owned(), Figure::single("What each server brings", conditions.clone(), chart)));
-        }
-    }
-    let points: Vec<(f64, f64)> =
-        by_number(ran).iter().map(|run| (run.servers as f64, run.mean().as_bps() as f64 / 1e6)).collect();
-    if points.len() > 1 {
-        let chart = Chart::lines(
-            Axis::linear("servers", ""),
-            Axis::linear("payload, start included", "Mbit/s"),
-            vec![Line::through("haul fleet get", points)],
-        );
-        charts.push((
-            "by-number".to_owned(),
-            Figure::single("Rate against the number of servers", conditions, chart.limit("the client's link", 1000.0)),
-        ));
-    }
-    charts
 }
 
 /// Between two looks at the WAN.
