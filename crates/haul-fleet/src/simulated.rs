@@ -299,7 +299,7 @@ impl Server {
     /// The end of what is sent next, as a whole.
     fn whole(&self, told: &Told) -> u64 {
         let block = self.site.block;
-        if block == 0 { told.end } else { (told.next / block + 1).saturating_mul(block).min(told.end) }
+        told.next.checked_div(block).map_or(told.end, |whole| (whole + 1).saturating_mul(block).min(told.end))
     }
 
     /// Sends for a while; what has been sent of a piece goes when it is over, or at a tick.
