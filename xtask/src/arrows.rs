@@ -45,7 +45,17 @@ const RULES: &[Rule] = &[
     rule("haul-tunnel", &["haul-peer", "haul", "haul-units"], &[]),
     rule(
         "haul-bench",
-        &["haul-fleet", "haul-plot", "haul-lab", "haul-scenarios", "haul-proto", "haul-sim", "haul-cc", "haul-units"],
+        &[
+            "haul-fleet",
+            "haul-pace",
+            "haul-plot",
+            "haul-lab",
+            "haul-scenarios",
+            "haul-proto",
+            "haul-sim",
+            "haul-cc",
+            "haul-units",
+        ],
         &[],
     ),
     rule("haul-serve", &["haul-copy", "haul-files", "haul-perf", "haul-tunnel", "haul-peer", "haul", "haul-units"], &[]),

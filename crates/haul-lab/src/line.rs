@@ -39,8 +39,6 @@ pub struct LineReport {
     pub pauses: u64,
     /// Between the ends of frames of 1000 bytes and more that were passed on, in nanoseconds.
     pub gaps: Distribution,
-    /// How many gaps that are.
-    pub count: u64,
     newest: Option<Time>,
 }
 
@@ -152,7 +150,6 @@ impl Switch {
             && let Some(newest) = report.newest.replace(self.line_ends)
         {
             report.gaps.record(u64::try_from(self.line_ends.since(newest).as_nanos()).unwrap_or(u64::MAX));
-            report.count += 1;
         }
         drop(report);
         self.travelling.push_back((self.line_ends, frame.to_vec()));

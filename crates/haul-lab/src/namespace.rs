@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
-use rustix::thread::UnshareFlags;
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 
 /// A network namespace.
 #[derive(Debug)]
@@ -56,6 +56,15 @@ impl Namespace {
             Ok((Self { fd }, inside()?))
         };
         std::thread::scope(|scope| scope.spawn(body).join().unwrap_or_else(|_| Err(NamespaceError::Thread.into())))
+    }
+
+    /// Calls `body` in a thread that is in it; programs that it starts are too. What it panics with goes on to the caller.
+    pub fn within<T: Send>(&self, body: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+        let inside = || {
+            move_into_link_name_space(self.fd.as_fd(), Some(LinkNameSpaceType::Network)).map_err(NamespaceError::Open)?;
+            Ok(body())
+        };
+        std::thread::scope(|scope| scope.spawn(inside).join()).unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }
 

@@ -9,39 +9,29 @@ use haul_units::{Distribution, Time};
 pub struct GapMeter {
     gaps: Distribution,
     newest: Option<Time>,
-    count: u64,
 }
 
 impl GapMeter {
     /// Nothing has come.
     pub const fn new() -> Self {
-        Self { gaps: Distribution::new(), newest: None, count: 0 }
+        Self { gaps: Distribution::new(), newest: None }
     }
 
     /// A packet has come. Packets that share an instant have no time between them.
     pub fn record(&mut self, at: Time) {
         if let Some(newest) = self.newest.replace(at) {
             self.gaps.record(u64::try_from(at.since(newest).as_nanos()).unwrap_or(u64::MAX));
-            self.count += 1;
         }
     }
 
     /// How many gaps there were.
-    pub const fn count(&self) -> u64 {
-        self.count
+    pub fn count(&self) -> u64 {
+        self.gaps.count()
     }
 
     /// The time that a part (0 to 1) of the gaps does not exceed, to the precision of a class: its middle.
     pub fn quantile(&self, part: f64) -> Option<Duration> {
-        let wanted = (part.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
-        let mut seen = 0;
-        for (low, high, count) in self.gaps.classes() {
-            seen += count;
-            if seen >= wanted {
-                return Some(Duration::from_nanos(low + (high - low) / 2));
-            }
-        }
-        None
+        self.gaps.quantile(part).map(Duration::from_nanos)
     }
 
     /// The part of the gaps between these, both included: what is near enough.
@@ -49,7 +39,7 @@ impl GapMeter {
         let middle = |(low, high, _): &(u64, u64, u64)| u128::from(low + (high - low) / 2);
         let within = |class: &(u64, u64, u64)| (least.as_nanos()..=most.as_nanos()).contains(&middle(class));
         let near: u64 = self.gaps.classes().filter(within).map(|(_, _, count)| count).sum();
-        near as f64 / self.count.max(1) as f64
+        near as f64 / self.count().max(1) as f64
     }
 
     /// The histogram.

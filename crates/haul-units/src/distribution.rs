@@ -45,6 +45,22 @@ impl Distribution {
         Self { counts: self.counts.iter().enumerate().map(|(class, count)| count.saturating_sub(before(class))).collect() }
     }
 
+    /// How many values there were.
+    pub fn count(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+
+    /// What a part (0 to 1) of the values does not exceed, to the precision of a class: its middle.
+    pub fn quantile(&self, part: f64) -> Option<u64> {
+        let wanted = (part.clamp(0.0, 1.0) * self.count() as f64).ceil().max(1.0) as u64;
+        let mut seen = 0;
+        let class = self.classes().find(|(_, _, count)| {
+            seen += count;
+            seen >= wanted
+        });
+        class.map(|(low, high, _)| low + (high - low) / 2)
+    }
+
     /// The classes that have values: the smallest and the largest value of each, and its count.
     pub fn classes(&self) -> impl Iterator<Item = (u64, u64, u64)> + '_ {
         let counted = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
@@ -74,6 +90,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_part_of_the_values_does_not_exceed_its_quantile() {
+        let mut values = Distribution::new();
+        assert_eq!((values.count(), values.quantile(0.5)), (0, None));
+        [10, 10, 10, 20].iter().for_each(|&value| values.record(value));
+        assert_eq!(values.count(), 4);
+        for (part, is) in [(0.0, 10), (0.5, 10), (0.75, 10), (0.76, 20), (1.0, 20), (7.0, 20)] {
+            assert_eq!(values.quantile(part), Some(is), "{part}");
+        }
+    }
 
     proptest! {
         #[test]

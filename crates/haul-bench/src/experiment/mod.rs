@@ -13,10 +13,12 @@
 //! | `loss`, `rtt`, `startup` | throughput against loss and round-trip time, rate from the first packet on |
 //! | `sharing` | who gets how much of a path that is shared |
 //! | `fleet` | one client and thirteen storage servers |
+//! | `gaps` | how exactly packets are spaced: by gaps, by timers, by nobody |
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
 mod contest;
 mod fleet;
+mod gaps;
 mod ground;
 mod loss;
 mod pacing;
@@ -96,7 +98,7 @@ pub enum ExperimentError {
 
 /// All experiments, in the order in which they are listed.
 pub const fn registry() -> &'static [Experiment] {
-    &[loss::LOSS, rtt::RTT, startup::STARTUP, sharing::SHARING, pacing::PACING, fleet::FLEET]
+    &[loss::LOSS, rtt::RTT, startup::STARTUP, sharing::SHARING, pacing::PACING, gaps::GAPS, fleet::FLEET]
 }
 
 /// The experiment of a name.

@@ -53,6 +53,11 @@ fn loss() {
 }
 
 #[test]
+fn gaps() {
+    quick("gaps");
+}
+
+#[test]
 fn rtt() {
     quick("rtt");
 }
