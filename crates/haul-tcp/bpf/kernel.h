@@ -129,6 +129,20 @@ struct bpf_sock_ops {
 	u32 remote_ip4;
 	u32 local_ip4;
 	u32 remote_ip6[4];
+	u32 local_ip6[4];
+	u32 remote_port;
+	u32 local_port;
+	u32 is_fullsock;
+	u32 snd_cwnd;
+	u32 srtt_us;
+	u32 bpf_sock_ops_cb_flags;
+	u32 state;
+	u32 rtt_min;
+	u32 snd_ssthresh;
+	u32 rcv_nxt;
+	u32 snd_nxt;
+	u32 snd_una;
+	u32 mss_cache;
 };
 
 #define AF_INET 2
@@ -156,7 +170,14 @@ struct bpf_sock_ops {
 #define BPF_ANY 0
 #define BPF_SK_STORAGE_GET_F_CREATE 1
 #define BPF_SOCK_OPS_TCP_CONNECT_CB 3
+#define BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB 4
 #define BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB 5
+#define BPF_SOCK_OPS_STATE_CB 10
+#define BPF_SOCK_OPS_RTT_CB 12
+#define BPF_SOCK_OPS_STATE_CB_FLAG 4
+#define BPF_SOCK_OPS_RTT_CB_FLAG 8
+#define SOL_SOCKET 1
+#define SO_MAX_PACING_RATE 47
 
 #define SEC(name) __attribute__((section(name), used))
 #define __uint(name, value) int(*name)[value]
@@ -167,6 +188,7 @@ static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
 static long (*bpf_setsockopt)(void *socket, int level, int name, void *value, int length) = (void *)49;
+static long (*bpf_sock_ops_cb_flags_set)(struct bpf_sock_ops *ctx, int flags) = (void *)59;
 static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
 static u64 (*bpf_get_netns_cookie)(void *ctx) = (void *)122;
 static long (*bpf_seq_write)(struct seq_file *seq, const void *data, u32 length) = (void *)127;

@@ -20,7 +20,7 @@ static CHOOSE: &Object<[u8]> = &Object(*include_bytes!(concat!(env!("OUT_DIR"), 
 
 /// Aligned, as libbpf reads it in place.
 #[repr(align(8))]
-struct Object<T: ?Sized>(T);
+pub(crate) struct Object<T: ?Sized>(pub(crate) T);
 
 /// Maps that old and new share.
 const SHARED: [&str; 5] = ["flows", "knobs", "totals", "peers", "change"];

@@ -13,6 +13,7 @@ mod knobs;
 mod law;
 mod laws;
 mod network;
+mod pace;
 mod tcp;
 
 pub use connection::{Connection, Path, Phase};
@@ -22,4 +23,5 @@ pub use knobs::{KNOBS, Knob};
 pub use law::{Choice, Law};
 pub use laws::obstacle;
 pub use network::Network;
+pub use pace::{Pace, PaceClass, PaceRun, PaceState};
 pub use tcp::{Place, Rule, Run, Scope, Tcp, Totals, Way, default_of};

@@ -1,0 +1,260 @@
+//! Rates for the connections of programs that know nothing of it: the kernel's TCP spaces their packets by its own timer, whatever their congestion control.
+//!
+//! A program at a cgroup holds each connection to its part of its class's rate (`SO_MAX_PACING_RATE`, which needs no queueing discipline), counts a class's connections as they
+//! open and close, and adjusts the parts with each round-trip time measured. A class may also follow TCP's own estimate: a window each round trip (PSPacer's `mode`), where the
+//! kernel would let 120 to 200 % of that go.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{LoadError, TcpError};
+use crate::kernel::bpf::{self, Attach};
+use crate::kernel::library::Library;
+use crate::kernel::{cgroup, mount};
+use crate::laws;
+use crate::network::Network;
+
+static PACE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o")));
+
+/// Connections that are held to a rate together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaceClass {
+    /// To and from where; without it, everywhere. The longest network that holds an address counts.
+    pub to: Option<Network>,
+    /// Bits a second on the line, with headers and what Ethernet adds; 0: none is set.
+    pub bits_per_s: u64,
+    /// Not more than a window each round trip.
+    pub follows: bool,
+}
+
+/// A class and what it holds now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PaceState {
+    /// The class.
+    pub class: PaceClass,
+    /// Connections that are open and were opened since.
+    pub open: u64,
+}
+
+/// Rates for this machine's connections, or for one program's.
+#[derive(Debug, Clone)]
+pub struct Pace {
+    state: PathBuf,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::new(Path::new("/run/haul/pace"))
+    }
+}
+
+/// The program in the kernel, with its tables.
+#[derive(Debug)]
+struct Spread {
+    program: OwnedFd,
+    opened: OwnedFd,
+}
+
+/// What `haul pace -- CMD` holds: dropped, the kernel takes the rates back; so it does where this process is killed.
+#[derive(Debug)]
+pub struct PaceRun {
+    dir: PathBuf,
+    before: PathBuf,
+    _link: OwnedFd,
+    classes: Vec<PaceClass>,
+    opened: OwnedFd,
+}
+
+impl Pace {
+    /// With its state there. Default: /run/haul/pace.
+    pub fn new(state: &Path) -> Self {
+        Self { state: state.to_owned() }
+    }
+
+    /// A cgroup whose programs have these rates; this process is in it, until [`PaceRun::leave`].
+    pub fn run(&self, classes: &[PaceClass]) -> Result<PaceRun, TcpError> {
+        let spread = load(classes)?;
+        let root = cgroup::root()?;
+        sweep(&root);
+        let before = cgroup::own()?;
+        let dir = root.join(format!("{GROUP}{}", std::process::id()));
+        fs::create_dir_all(&dir).map_err(TcpError::doing("making a cgroup"))?;
+        let entered = attach(&dir, spread.program.as_fd())
+            .and_then(|link| cgroup::join(&dir).map(|()| link).map_err(TcpError::doing("joining a cgroup")));
+        match entered {
+            Ok(link) => Ok(PaceRun { dir, before, _link: link, classes: classes.to_vec(), opened: spread.opened }),
+            Err(error) => {
+                let _ = cgroup::remove(&dir);
+                Err(error)
+            }
+        }
+    }
+
+    /// Gives all connections of this machine that open from now on these rates, until [`off`](Self::off) or a restart. What was on before is replaced.
+    pub fn on(&self, classes: &[PaceClass]) -> Result<(), TcpError> {
+        let _lock = self.lock()?;
+        let spread = load(classes)?;
+        if !mount::is_shared() {
+            return Err(LoadError::OwnMounts.into());
+        }
+        self.take_back()?;
+        let place = |path: &Path| {
+            let path = path.to_owned();
+            move |source| TcpError::from(LoadError::Place { path, source })
+        };
+        let bpf = self.bpf();
+        mount::mount_bpf(&bpf).map_err(place(&bpf))?;
+        // What is written is there before what it speaks of: a kill between leaves a word too much, which `off` takes away.
+        let text = serde_json::to_vec(classes).map_err(|error| TcpError::doing("writing the classes")(error.into()))?;
+        let file = self.classes_file();
+        File::create(&file).and_then(|mut file| file.write_all(&text)).map_err(place(&file))?;
+        let made = || {
+            let link = attach(&cgroup::root()?, spread.program.as_fd())?;
+            for (name, fd) in [("link", link.as_fd()), ("opened", spread.opened.as_fd())] {
+                bpf::pin(fd, &bpf.join(name)).map_err(TcpError::doing("naming a link"))?;
+            }
+            Ok(())
+        };
+        made().inspect_err(|_| {
+            let _ = self.take_back();
+        })
+    }
+
+    /// Takes rates back; false where none were on. Connections that are open keep theirs.
+    pub fn off(&self) -> Result<bool, TcpError> {
+        let _lock = self.lock()?;
+        if let Ok(root) = cgroup::root() {
+            sweep(&root);
+        }
+        self.take_back()
+    }
+
+    /// What is on, and how many connections have it.
+    pub fn status(&self) -> Result<Vec<PaceState>, TcpError> {
+        let text = match fs::read(self.classes_file()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            text => text.map_err(|source| TcpError::Journal { path: self.classes_file(), source })?,
+        };
+        let classes: Vec<PaceClass> =
+            serde_json::from_slice(&text).map_err(|source| TcpError::Unreadable { path: self.classes_file(), source })?;
+        match bpf::pinned(&self.bpf().join("opened")) {
+            Ok(opened) => states(&classes, opened.as_fd()),
+            // A word that was left by a kill.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(TcpError::doing("reading what is on")(error)),
+        }
+    }
+
+    fn take_back(&self) -> Result<bool, TcpError> {
+        let was_on = mount::is_mounted(&self.bpf());
+        if let Ok(link) = bpf::pinned(&self.bpf().join("link")) {
+            bpf::detach(link.as_fd()).map_err(TcpError::doing("detaching from the cgroup"))?;
+        }
+        mount::unmount_bpf(&self.bpf()).map_err(TcpError::doing("unmounting the bpf file system"))?;
+        match fs::remove_file(self.classes_file()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(TcpError::Journal { path: self.classes_file(), source: error })
+            }
+            _ => Ok(was_on),
+        }
+    }
+
+    fn lock(&self) -> Result<File, TcpError> {
+        let failed = |source| TcpError::Journal { path: self.state.clone(), source };
+        fs::create_dir_all(&self.state).map_err(failed)?;
+        let lock = File::options().create(true).truncate(false).write(true).open(self.state.join("lock")).map_err(failed)?;
+        flock(&lock, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
+        Ok(lock)
+    }
+
+    fn bpf(&self) -> PathBuf {
+        self.state.join("bpf")
+    }
+
+    fn classes_file(&self) -> PathBuf {
+        self.state.join("classes.json")
+    }
+}
+
+impl PaceRun {
+    /// Leaves the cgroup, once the program was started in it.
+    pub fn leave(&self) -> Result<(), TcpError> {
+        cgroup::join(&self.before).map_err(TcpError::doing("leaving a cgroup"))
+    }
+
+    /// What its classes hold now.
+    pub fn status(&self) -> Result<Vec<PaceState>, TcpError> {
+        states(&self.classes, self.opened.as_fd())
+    }
+}
+
+impl Drop for PaceRun {
+    fn drop(&mut self) {
+        let _ = cgroup::join(&self.before);
+        let _ = cgroup::remove(&self.dir);
+    }
+}
+
+fn states(classes: &[PaceClass], opened: BorrowedFd<'_>) -> Result<Vec<PaceState>, TcpError> {
+    let state = |(index, class): (u32, &PaceClass)| {
+        let mut open = [0; 8];
+        bpf::lookup(opened, &index.to_ne_bytes(), &mut open).map_err(TcpError::doing("reading the counters"))?;
+        Ok(PaceState { class: *class, open: u64::from_ne_bytes(open) })
+    };
+    (0..).zip(classes).map(state).collect()
+}
+
+/// Loads the program, its tables filled; it does nothing yet.
+fn load(classes: &[PaceClass]) -> Result<Spread, TcpError> {
+    if classes.is_empty() || classes.len() > CLASSES_MOST {
+        return Err(TcpError::NoSuchSetting(format!("there are {} classes: 1 to {CLASSES_MOST} can be", classes.len())));
+    }
+    if let Some(class) = classes.iter().find(|class| class.bits_per_s == 0 && !class.follows) {
+        let to = class.to.map_or_else(|| "everywhere".to_owned(), |to| to.to_string());
+        return Err(TcpError::NoSuchSetting(format!("the class to {to} has no rate")));
+    }
+    laws::obstacle()?;
+    let library = Library::open()?;
+    let object = library.object(&PACE.0)?;
+    object.load()?;
+    let doing = "filling the tables";
+    let (networks, paces) = (object.map("classes")?, object.map("paces")?);
+    for (index, class) in (0_u32..).zip(classes) {
+        // IPv4 and IPv6 are both meant where no network is.
+        let (address, bits) = class.to.map_or(([0; 16], 0), |to| to.mapped());
+        let pace = [(class.bits_per_s / 8).to_ne_bytes(), u64::from(class.follows).to_ne_bytes()].concat();
+        bpf::update(paces, &index.to_ne_bytes(), &pace).map_err(TcpError::doing(doing))?;
+        let network = [&bits.to_ne_bytes()[..], &address].concat();
+        bpf::update(networks, &network, &index.to_ne_bytes()).map_err(TcpError::doing(doing))?;
+    }
+    let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(TcpError::doing("keeping a table"));
+    Ok(Spread { program: own(object.program("spread")?)?, opened: own(object.map("opened")?)? })
+}
+
+fn attach(dir: &Path, program: BorrowedFd<'_>) -> Result<OwnedFd, TcpError> {
+    let doing = "attaching to a cgroup";
+    let dir = File::open(dir).map_err(TcpError::doing(doing))?;
+    bpf::link(program, Some(dir.as_fd()), Attach::Sockops).map_err(TcpError::doing(doing))
+}
+
+/// Groups of runs that were killed.
+fn sweep(root: &Path) {
+    for entry in fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(GROUP));
+        if process.is_some_and(|process| process.parse::<u32>().is_ok() && !Path::new("/proc").join(process).exists()) {
+            // One that a program of it is still in can wait.
+            let _ = fs::remove_dir(entry.path());
+        }
+    }
+}
+
+/// Of a run: with the number of its process.
+const GROUP: &str = "haul-pace-";
+/// As many as the program's tables have.
+const CLASSES_MOST: usize = 64;

@@ -1,0 +1,129 @@
+//! Rates for the connections of other programs, on this kernel. Needs root, clang at build time, cgroup2.
+
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard};
+
+use haul_tcp::{Pace, PaceClass};
+
+/// The process is in one cgroup at a time.
+static ONE: Mutex<()> = Mutex::new(());
+
+/// None where this machine does not let us, which is an error in CI.
+fn may() -> Option<MutexGuard<'static, ()>> {
+    let guard = ONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    match haul_tcp::obstacle() {
+        Ok(()) => Some(guard),
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "rates by eBPF are required in CI, but {error}");
+            eprintln!("SKIPPED: {error}");
+            None
+        }
+    }
+}
+
+/// So many connections on loopback, some data both ways, and the pacing rate of each at the side that connected, in bytes a second of payload. The kernel says 2^32 - 1 for none.
+const PROGRAM: &str = r"
+import socket, sys, time
+to, count = sys.argv[1], int(sys.argv[2])
+listener = socket.create_server((to, 0), family=socket.AF_INET6 if ':' in to else socket.AF_INET)
+ends = []
+for _ in range(count):
+    near = socket.create_connection(listener.getsockname()[:2])
+    ends.append((near, listener.accept()[0]))
+for _ in range(20):
+    for near, far in ends:
+        near.sendall(b'x' * 1000); far.recv(1000, socket.MSG_WAITALL); far.sendall(b'y'); near.recv(1)
+for near, _ in ends:
+    mss = near.getsockopt(socket.IPPROTO_TCP, 2)
+    print(near.getsockopt(socket.SOL_SOCKET, 47) & 0xffffffff, mss)
+";
+
+fn rates(to: &str, count: usize) -> Vec<(u64, u64)> {
+    let output = Command::new("python3").args(["-c", PROGRAM, to, &count.to_string()]).output().expect("python3");
+    let Output { status, stdout, stderr } = output;
+    assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
+    let pair = |line: &str| {
+        let (rate, mss) = line.split_once(' ').expect("two numbers");
+        (rate.parse().expect("a rate"), mss.parse().expect("a size"))
+    };
+    String::from_utf8_lossy(&stdout).lines().map(pair).collect()
+}
+
+const NONE: u64 = u32::MAX as u64;
+
+fn class(to: Option<&str>, bits_per_s: u64) -> PaceClass {
+    PaceClass { to: to.map(|to| to.parse().expect("a network")), bits_per_s, follows: false }
+}
+
+#[test]
+fn connections_of_a_class_share_its_rate_and_others_are_left_alone() {
+    let Some(_guard) = may() else { return };
+    let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-run"));
+    let run = pace.run(&[class(Some("127.0.0.0/8"), 80_000_000)]).expect("it runs");
+    let [(rate, mss)] = rates("127.0.0.1", 1)[..] else { panic!("one connection") };
+    // Both ends are in the cgroup: two connections to 127.0.0.1. 90 bytes of a full packet are no payload.
+    let expected = 10_000_000 / 2 * mss / (mss + 90);
+    assert!(rate.abs_diff(expected) <= 1, "{rate}, not {expected}");
+    let three = rates("127.0.0.1", 3);
+    assert!(three.iter().all(|(rate, mss)| rate.abs_diff(10_000_000 / 6 * mss / (mss + 90)) <= 1), "{three:?}");
+    assert_eq!(rates("::1", 1)[0].0, NONE, "not of the class");
+    run.leave().expect("back");
+    assert_eq!(rates("127.0.0.1", 1)[0].0, NONE, "not of the cgroup");
+    assert_eq!(run.status().expect("counted")[0].open, 0, "all have closed");
+}
+
+#[test]
+fn the_longest_network_counts_and_one_without_is_for_all() {
+    let Some(_guard) = may() else { return };
+    let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-longest"));
+    let classes = [class(None, 8_000_000), class(Some("127.0.0.0/8"), 80_000_000), class(Some("127.0.0.1"), 800_000_000)];
+    let _run = pace.run(&classes).expect("it runs");
+    // The end that accepts has 127.0.0.1 for its peer, whoever was called, and ::1 itself: where both ends are in one class they share it.
+    let near = |to: &str, bytes: u64, ends: u64| {
+        let (rate, mss) = rates(to, 1)[0];
+        let expected = bytes / ends * mss / (mss + 90);
+        assert!(rate.abs_diff(expected) <= 1, "{to}: {rate}, not {expected}");
+    };
+    near("127.0.0.1", 100_000_000, 2);
+    near("127.0.0.2", 10_000_000, 1);
+    near("::1", 1_000_000, 2);
+}
+
+#[test]
+fn a_class_that_follows_lets_a_window_go_each_round_trip() {
+    let Some(_guard) = may() else { return };
+    let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-follows"));
+    let _run = pace.run(&[PaceClass { follows: true, ..class(None, 0) }]).expect("it runs");
+    // 10 packets of 65483 bytes in well below 100 ms; what is found is no limit of ours and no nonsense.
+    let (rate, mss) = rates("127.0.0.1", 1)[0];
+    assert!(rate > 10 * mss * 10, "{rate}");
+}
+
+#[test]
+fn what_is_on_is_shown_replaced_and_taken_back() {
+    let Some(_guard) = may() else { return };
+    let state = std::env::temp_dir().join(format!("haul-pace-test-on-{}", std::process::id()));
+    let pace = Pace::new(&state);
+    assert_eq!(pace.status().expect("nothing is on"), []);
+    assert!(!pace.off().expect("nothing to take back"));
+    // An address that no other test of this machine uses.
+    pace.on(&[class(Some("127.9.8.7"), 80_000_000)]).expect("on");
+    pace.on(&[class(Some("127.9.8.7"), 8_000_000)]).expect("replaced");
+    let (rate, mss) = rates("127.9.8.7", 1)[0];
+    assert!(rate.abs_diff(1_000_000 * mss / (mss + 90)) <= 1, "{rate}");
+    let states = pace.status().expect("status");
+    assert_eq!((states.len(), states[0].class.bits_per_s, states[0].open), (1, 8_000_000, 0));
+    assert!(pace.off().expect("off"));
+    assert_eq!(rates("127.9.8.7", 1)[0].0, NONE);
+    assert_eq!(pace.status().expect("status"), []);
+    assert!(!std::fs::read_to_string("/proc/mounts").expect("mounts").contains("haul-pace-test-on"), "still mounted");
+    std::fs::remove_dir_all(state).expect("ours");
+}
+
+#[test]
+fn classes_that_say_nothing_are_refused() {
+    let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-nothing"));
+    let error = pace.run(&[class(Some("10.0.0.0/8"), 0)]).expect_err("no rate");
+    assert!(error.to_string().contains("10.0.0.0/8 has no rate"), "{error}");
+    assert!(pace.run(&[]).is_err());
+}
