@@ -67,6 +67,8 @@
 mod adapter;
 mod client;
 mod clock;
+mod deadline;
+mod keep;
 mod machine;
 mod opening;
 mod processor;
@@ -77,11 +79,12 @@ mod telemetry;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
+pub use keep::{Guest, Keeping};
 pub use machine::{MachineReport, MachineWatch};
 pub use opening::Opening;
 pub use processor::ProcessorWatch;
 pub use server::{ServerSession, refuse};
-pub use status::{PlaceReport, StatusReport, ask as ask_status};
+pub use status::{MAX_WORK, PlaceReport, StatusReport, WorkReport, ask as ask_status};
 pub use stores::{locate, roomiest, space};
 pub use telemetry::{PathReport, PathView};
 

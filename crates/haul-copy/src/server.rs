@@ -13,12 +13,14 @@ use haul_peer::{ControlOut, Farewell, Refusal, Reply, SavedPath, from_line, to_l
 use haul_units::{BitRate, Cancel};
 
 use super::adapter::ConnectionTransport;
+use super::deadline::Deadline;
 use super::opening::Opening;
 use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, stores};
+use crate::keep::{Guest, welcome_guests};
 use crate::machine::MachineWatch;
 use crate::processor::ProcessorWatch;
-use crate::status::StatusReport;
+use crate::status::{StatusReport, WorkReport};
 
 /// A client that has opened its control stream.
 pub struct ServerSession {
@@ -36,7 +38,7 @@ impl ServerSession {
     }
 
     fn accept_within(connection: Connection, patience: Duration) -> io::Result<Self> {
-        let deadline = Deadline::start(&connection, patience);
+        let deadline = Deadline::start(&connection, patience, "nothing was asked for");
         let heard = connection.accept_bi().map_err(io::Error::from).and_then(|(send, mut control_in)| {
             let opening = from_line(&mut control_in)?;
             Ok((send, control_in, opening))
@@ -65,16 +67,18 @@ impl ServerSession {
         if let Some(lower) = [limit, asked].into_iter().flatten().min() {
             self.connection.set_rate_limit(Some(lower));
         }
-        let reply = to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() });
-        let replied = self.control_out.write_all(&reply);
         if self.opening.status {
-            let report = StatusReport::of(access, self.opening.status_path.as_ref(), cancel);
-            let told =
-                replied.and_then(|()| self.control_out.write_all(&to_line(&report))).and_then(|()| self.control_out.flush());
-            let Self { connection, control_out, .. } = self;
-            let result = told.map(|()| Report::default()).map_err(CopyError::Connection);
-            return (result, Farewell { connection, control_out, code: CLOSE_DONE, reason: "done".to_owned() });
+            return self.tell_status(access, Vec::new(), cancel);
         }
+        if self.opening.keeps {
+            let refusal = Refusal { error: "this server is not one to be kept".into(), hint: None };
+            let told = self.control_out.write_all(&to_line(&Reply::Refused(refusal.clone())));
+            let error = told.err().unwrap_or_else(|| io::Error::new(io::ErrorKind::Unsupported, refusal));
+            let Self { connection, control_out, .. } = self;
+            let farewell = Farewell { connection, control_out, code: CLOSE_REFUSED, reason: error.to_string() };
+            return (Err(CopyError::Connection(error)), farewell);
+        }
+        let replied = self.control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() }));
         let (connection, control_out) = (self.connection, self.control_out);
         let result = replied.map_err(CopyError::Connection).and_then(|()| {
             let reports = self.opening.telemetry.then(|| Telemetry::start(connection.clone()));
@@ -94,6 +98,31 @@ impl ServerSession {
             Err(error) => (CLOSE_ABORTED, error.to_string()),
         };
         (result, Farewell { connection, control_out, code, reason })
+    }
+
+    /// Tells a client that asked for it ([`Opening::status`]) how this machine is, and what is done for others on other connections.
+    pub fn tell_status(
+        mut self,
+        access: &Access,
+        work: Vec<WorkReport>,
+        cancel: &Cancel,
+    ) -> (Result<Report, CopyError>, Farewell) {
+        let replied = self.control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() }));
+        let report = StatusReport { work, ..StatusReport::of(access, self.opening.status_path.as_ref(), cancel) };
+        let told = replied.and_then(|()| self.control_out.write_all(&to_line(&report))).and_then(|()| self.control_out.flush());
+        let Self { connection, control_out, .. } = self;
+        let result = told.map(|()| Report::default()).map_err(CopyError::Connection);
+        (result, Farewell { connection, control_out, code: CLOSE_DONE, reason: "done".to_owned() })
+    }
+
+    /// Is kept by a client that asked for it ([`Opening::keeps`]): `welcome` is told whom it names, and admits them, until the client ends the connection or is gone.
+    pub fn keep(self, welcome: &mut dyn FnMut(Guest) -> Result<(), String>, cancel: &Cancel) {
+        let Self { connection, control_in, control_out, .. } = self;
+        let closes = connection.clone();
+        let _hook = cancel.on_cancel(move || closes.close(CLOSE_ABORTED, "this server was told to end"));
+        let result = welcome_guests(control_in, control_out, welcome);
+        tracing::debug!(?result, "kept no longer");
+        connection.close(CLOSE_DONE, "done");
     }
 
     /// Tells the client why it is not served.
@@ -133,33 +162,6 @@ impl Observer for WithRoom<'_> {
 
 /// How long a client may take to say what it wants. One that copies alone does so as soon as it is connected; one that talks to many servers may begin when the last of them is there.
 const PATIENCE: Duration = Duration::from_secs(300);
-
-/// Closes a connection on which nothing was said in time; dropped when something was.
-struct Deadline {
-    said: Option<mpsc::Sender<()>>,
-    waiting: Option<thread::JoinHandle<bool>>,
-}
-
-impl Deadline {
-    fn start(connection: &Connection, patience: Duration) -> Self {
-        let (said, heard) = mpsc::channel::<()>();
-        let connection = connection.clone();
-        let waiting = thread::spawn(move || {
-            let over = heard.recv_timeout(patience) == Err(RecvTimeoutError::Timeout);
-            if over {
-                connection.close(CLOSE_ABORTED, "nothing was asked for");
-            }
-            over
-        });
-        Self { said: Some(said), waiting: Some(waiting) }
-    }
-
-    /// Ends the wait; whether it was over.
-    fn has_passed(mut self) -> bool {
-        drop(self.said.take());
-        self.waiting.take().is_some_and(|waiting| waiting.join().unwrap_or(false))
-    }
-}
 
 /// Sends reports until dropped.
 struct Telemetry {

@@ -20,6 +20,8 @@ use crate::{CLOSE_ABORTED, CLOSE_DONE, stores};
 
 /// Places of which a server tells at most: the answer is one line of bounded length.
 const MAX_PLACES: usize = 16;
+/// Copies of which a server tells at most, for the same reason.
+pub const MAX_WORK: usize = 4;
 /// How often a client that waits looks whether it is still to.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -43,6 +45,24 @@ pub struct StatusReport {
     pub up_s: u64,
     /// Where this client's files can be: the directory that was asked about, or what is exported.
     pub places: Vec<PlaceReport>,
+    /// What it does for this client's programs at present, if it is kept for several: the first [`MAX_WORK`].
+    pub work: Vec<WorkReport>,
+}
+
+/// One copy that is under way.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct WorkReport {
+    /// Whether it sends; else it receives.
+    pub sends: bool,
+    /// What was asked for, the first of it.
+    pub what: PeerText,
+    /// For how long, in seconds.
+    pub since_s: f64,
+    /// Bytes that have gone, or have come.
+    pub bytes: u64,
+    /// How fast of late, in bits per second.
+    pub rate_bps: u64,
 }
 
 /// The room in one place.
@@ -78,6 +98,7 @@ impl StatusReport {
             memory_available_bytes: kib("MemAvailable"),
             up_s: read("/proc/uptime").split(['.', ' ']).next().and_then(|text| text.parse().ok()).unwrap_or(0),
             places: places(access, path, cancel),
+            work: Vec::new(),
         }
     }
 }

@@ -3,6 +3,7 @@
 //! It ends when the near side does: whoever watches the near side's end (ssh closes standard input) calls [`FarSide::end`]. Where ssh's own connection was lost and the near side is
 //! heard all the same, it goes on: an address can change under both, and only one of them follows.
 
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -29,6 +30,8 @@ const NOBODY: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_secs(1);
 /// How long what is served may take to save its state once the near side has gone.
 const FAREWELL: Duration = Duration::from_secs(10);
+/// Guests of a client that are known at once: each needs to be known until it has connected, and one that comes too late is invited again.
+const MOST_GUESTS: usize = 256;
 /// Silences after which a client may ask this side to give the connection up.
 const DEAD_AFTER_S: RangeInclusive<u64> = 8..=3600;
 
@@ -75,6 +78,27 @@ struct Inner {
     busy: AtomicUsize,
     served: AtomicBool,
     connections: Mutex<Vec<Connection>>,
+    invited: Arc<Invited>,
+}
+
+/// Whose handshake is completed: the client's, and of those whom it has named the latest.
+struct Invited {
+    client: Fingerprint,
+    guests: Mutex<VecDeque<Fingerprint>>,
+}
+
+impl Invited {
+    fn has(&self, key: Fingerprint) -> bool {
+        key == self.client || self.guests.lock().unwrap_or_else(PoisonError::into_inner).contains(&key)
+    }
+
+    fn add(&self, key: Fingerprint) {
+        let mut guests = self.guests.lock().unwrap_or_else(PoisonError::into_inner);
+        if guests.len() == MOST_GUESTS {
+            guests.pop_front();
+        }
+        guests.push_back(key);
+    }
 }
 
 impl FarSide {
@@ -88,10 +112,15 @@ impl FarSide {
         let (client, transport) = Self::terms(hello)?;
         let identity = Identity::generate();
         let server = identity.public_key().fingerprint();
+        let invited = Arc::new(Invited { client, guests: Mutex::default() });
+        let trust = {
+            let invited = Arc::clone(&invited);
+            PeerTrust::Callback(Arc::new(move |key| invited.has(key.fingerprint())))
+        };
         let config = ServerConfig {
             protocols: protocols.iter().map(|protocol| protocol.to_vec()).collect(),
             transport,
-            ..ServerConfig::new(identity, PeerTrust::Pinned(vec![client]))
+            ..ServerConfig::new(identity, trust)
         };
         let ports = ports(hello)?;
         let bound = hello.family.listen(|ip| Endpoint::listen_in(ip, ports.clone(), config.clone()));
@@ -114,6 +143,7 @@ impl FarSide {
             busy: AtomicUsize::new(0),
             served: AtomicBool::new(false),
             connections: Mutex::default(),
+            invited,
         };
         Ok((Self(Arc::new(inner)), told))
     }
@@ -141,7 +171,10 @@ impl FarSide {
         let started = clock::now();
         while let Ok(accepted) = self.0.endpoint.accept_timeout(LOOK) {
             if let Some(connection) = accepted {
-                self.connections().push(connection.clone());
+                let mut connections = self.connections();
+                connections.retain(|connection| connection.end().is_none());
+                connections.push(connection.clone());
+                drop(connections);
                 self.0.busy.fetch_add(1, Ordering::SeqCst);
                 let (far, serve_one) = (self.clone(), Arc::clone(&serve_one));
                 thread::spawn(move || {
@@ -158,6 +191,16 @@ impl FarSide {
             }
         }
         self.0.served.load(Ordering::SeqCst)
+    }
+
+    /// Lets somebody besides the client connect.
+    pub fn admit(&self, key: Fingerprint) {
+        self.0.invited.add(key);
+    }
+
+    /// Whether a connection is of the client itself, and not of somebody whom it has named.
+    pub fn is_of_client(&self, connection: &Connection) -> bool {
+        connection.peer_key().is_some_and(|key| key.fingerprint() == self.0.invited.client)
     }
 
     /// The near side's ssh has ended: stops what is served, in order if there is time. Where `was_cut_off`, ssh itself is gone, perhaps without the near side's
@@ -267,6 +310,21 @@ mod tests {
         let asked = hello(r#","dead_after_s":1,"remembered":{"bandwidth_bps":0,"min_rtt_us":0}"#);
         let transport = transport(&asked, ControllerChoice::default());
         assert_eq!((transport.idle_timeout, transport.remembered), (Duration::from_secs(8), None));
+    }
+
+    #[test]
+    fn guests_are_known_until_many_others_have_come() {
+        let key = || Identity::generate().public_key().fingerprint();
+        let (client, first) = (key(), key());
+        let invited = Invited { client, guests: Mutex::default() };
+        assert!(!invited.has(first));
+        invited.add(first);
+        for _ in 1..MOST_GUESTS {
+            invited.add(key());
+        }
+        assert!(invited.has(first) && invited.has(client));
+        invited.add(key());
+        assert!(!invited.has(first) && invited.has(client));
     }
 
     #[test]
