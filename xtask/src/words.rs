@@ -26,6 +26,10 @@ const OWN: &[(&str, &str)] = &[
     ("crates/haul-fleet/src/report/", "logs that haul wrote, made printable and bounded as they are read"),
     ("crates/haul-pace/src/inject/", "what `ip` says of this machine"),
     ("crates/haul-tcp/src/", "the journal in /run, which only root writes"),
+    (
+        "crates/haul-fleet/src/session/words.rs",
+        "a process of the same user on this machine, over a socket that no other user can use",
+    ),
     ("crates/haul-lab/src/", "the emulator of this machine and its commands, over a socket of the user's own"),
 ];
 

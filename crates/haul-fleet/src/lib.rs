@@ -30,6 +30,8 @@
 //! # Ok::<(), haul_fleet::CatalogueError>(())
 //! ```
 //!
+//! [`start`] makes members of a list of hosts, [`get`] and [`put`] do one job with them. A [`Session`] keeps members for many jobs, of this process or of several.
+//!
 //! The plan counts payload of files in bytes and believes what it is told: checking content, and naming a replica that is wrong
 //! ([`Plan::handle_unfit`]), is the driver's part.
 
@@ -44,6 +46,8 @@ mod placement;
 mod plan;
 mod put;
 mod report;
+mod service;
+mod session;
 pub mod simulated;
 mod start;
 mod status;
@@ -57,6 +61,11 @@ pub use placement::{MAX_REPLICAS, Placement, PlacementPolicy, PlacementSettings,
 pub use plan::{Event, Order, PieceId, Plan, Policy, ServerProfile, ServerStatus, Settings, Status, Why};
 pub use put::{PutError, PutJob, put};
 pub use report::{ClientPoint, JobRecord, LogReport, MemberPoint, MemberRecord, ReportError, Span};
+pub use service::{Service, Welcome};
+pub use session::{
+    Claim, Door, FleetName, Gone, JoinError, Pending, Session, SessionError, SessionReport, SessionStatus, Setup, UpFleet, claim,
+    up,
+};
 pub use start::{
     Absent, AbsentError, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons, Way,
     WayError, lead, start,

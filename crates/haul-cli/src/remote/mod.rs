@@ -1,7 +1,7 @@
 //! `haul remote`: the far side of a copy, a measurement, a tunnel or a proxy, started through ssh.
 //!
 //! It takes a greeting, a word of its command line or a line of standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
-//! greeting names. When standard input ends, so does it: the near side has gone, or the copy is over. Where ssh's connection was lost and the near side is heard all the same, it
+//! greeting names, or is kept by it for several (`haul_fleet::Service`). When standard input ends, so does it: the near side has gone, or the copy is over. Where ssh's connection was lost and the near side is heard all the same, it
 //! goes on: an address can change under both, and only one of them follows. What it may serve, its own options say (`confined`).
 
 mod confined;
@@ -15,9 +15,10 @@ use std::thread;
 use std::time::Duration;
 
 use haul::Connection;
-use haul_copy::{PROTOCOL, ServerSession};
-use haul_files::{Access, Cancel, Silent};
-use haul_peer::{ClientHello, FarSide, MAX_LINE, Refusal, RemoteAnswer, RemoteHello};
+use haul_copy::{CLOSE_REFUSED, PROTOCOL};
+use haul_files::Cancel;
+use haul_fleet::Service;
+use haul_peer::{ClientHello, FarSide, MAX_LINE, RemoteAnswer, RemoteHello};
 use haul_tunnel::{program, proxy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -101,18 +102,37 @@ fn read_line() -> Result<Vec<u8>, Failure> {
 fn serve(far: &FarSide, confined: Confined) -> Exit {
     end_with_stdin(far.clone());
     let ports = far.ports();
-    let served = far.serve(move |connection, cancel| serve_one(connection, ports.clone(), &confined, cancel));
+    let door = far.clone();
+    let service = Service::new(confined.access(), confined.refuses(Errand::Cp));
+    let served = far.serve(move |connection, cancel| match errand(&connection) {
+        Errand::Cp => service.serve_at(&door, connection, cancel),
+        errand if door.is_of_client(&connection) => serve_one(connection, errand, ports.clone(), &confined, cancel),
+        _ => {
+            connection.close(CLOSE_REFUSED, "guests of a client copy, and do nothing else");
+            false
+        }
+    });
     if served { Exit::Done } else { Exit::Failed }
 }
 
-/// True if this was what the client had come for, however it went; the client tells its user.
-fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, confined: &Confined, cancel: &Cancel) -> bool {
-    let errand = match connection.protocol().as_deref() {
+/// What a connection is for.
+fn errand(connection: &Connection) -> Errand {
+    match connection.protocol().as_deref() {
         Some(haul_perf::PROTOCOL) => Errand::Perf,
         Some(proxy::PROTOCOL) => Errand::Proxy,
         Some(program::PROTOCOL) => Errand::Tunnel,
         _ => Errand::Cp,
-    };
+    }
+}
+
+/// Serves what is no copy. True if this was what the client had come for, however it went; the client tells its user.
+fn serve_one(
+    connection: Connection,
+    errand: Errand,
+    tcp_ports: RangeInclusive<u16>,
+    confined: &Confined,
+    cancel: &Cancel,
+) -> bool {
     let refusal = confined.refuses(errand);
     match errand {
         Errand::Perf => match refusal {
@@ -130,24 +150,8 @@ fn serve_one(connection: Connection, tcp_ports: RangeInclusive<u16>, confined: &
             tracing::debug!(%error, "the tunnel broke");
             true
         }),
-        Errand::Cp => copy_one(connection, &confined.access(), refusal, cancel),
+        Errand::Cp => false,
     }
-}
-
-/// As [`serve_one`], for a copy.
-fn copy_one(connection: Connection, access: &Access, refusal: Option<Refusal>, cancel: &Cancel) -> bool {
-    // A connection without an opening lost the race against one over another address.
-    let Ok(session) = ServerSession::accept(connection) else { return false };
-    if let Some(refusal) = refusal {
-        session.refuse(&refusal);
-        return true;
-    }
-    let (result, farewell) = session.serve(access, None, &Silent, cancel);
-    if let Err(error) = result {
-        tracing::debug!(%error, "the copy failed");
-    }
-    farewell.part(cancel);
-    true
 }
 
 /// As [`serve_one`], for `haul perf`.

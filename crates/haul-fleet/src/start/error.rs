@@ -90,6 +90,19 @@ pub enum AbsentError {
         /// For how long there could have been.
         waited: Duration,
     },
+    /// It came, and did not stay.
+    #[error("it does not stay for several jobs")]
+    NotKept {
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// It was a member of a fleet that is kept, and is not there.
+    #[error("{why}")]
+    Gone {
+        /// Why, as the keeper of the fleet says it.
+        why: PeerText,
+    },
     /// What it said makes no sense to this version.
     #[error("the haul there speaks another version")]
     OtherVersion,

@@ -1,24 +1,23 @@
-//! A member's own side: it makes a key, says so by the way that started it, and calls the client or is dialled by it. Then it serves one copy session, as `haul remote` does.
+//! A member's own side: it makes a key, says so by the way that started it, and calls the client or is dialled by it. Then it serves one copy, as `haul remote` does, or is kept for several ([`Service`]).
 //!
-//! Once it is connected nothing but the connection keeps it: neither what started it nor the representative. It ends with the session, with the client, or when nobody comes.
+//! Once it is connected nothing but the connection keeps it: neither what started it nor the representative. It ends with the copy, with the client that keeps it, or when nobody comes.
 
 use std::env;
 use std::io::{self, BufReader, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use haul::{ClientConfig, Connection, Identity, PeerTrust};
-use haul_copy::ServerSession;
-use haul_files::{Access, Silent};
+use haul::{ClientConfig, Connection, Fingerprint, Identity, PeerTrust};
+use haul_files::Access;
 use haul_peer::{FarSide, FarSideError, Lost, Refusal, chain, race, spawn_apart, to_line};
 use haul_units::{Cancel, PeerText};
 use serde::{Deserialize, Serialize};
 
 use super::words::{FLEET, Here, Invitation, Line, PROTOCOL, Said, Summons, lines};
 use crate::clock;
+use crate::service::Service;
 
 /// Between two calls; the client hears of a member's key a little before or after its first one.
 const AGAIN: Duration = Duration::from_millis(100);
@@ -76,8 +75,9 @@ impl Invitation {
         } else {
             Err(FarSideError::OtherVersion { theirs: self.hello.version.clone() })
         };
+        let service = Service::new(access.clone(), None);
         let served = match terms {
-            Ok(_) if self.call.is_empty() => self.listen(access, out),
+            Ok(_) if self.call.is_empty() => self.listen(service, out, cancel),
             Ok((client, transport)) => {
                 let identity = Identity::generate();
                 let key = identity.public_key().fingerprint().to_string();
@@ -88,7 +88,7 @@ impl Invitation {
                     ..ClientConfig::new(PeerTrust::Pinned(vec![client]))
                 };
                 say(out, &Said::Here(self.here(key.into(), None)));
-                Ok(self.call(&config, access, cancel))
+                Ok(self.call(&config, &service, cancel))
             }
             Err(error) => Err(error),
         };
@@ -104,13 +104,13 @@ impl Invitation {
     }
 
     /// Calls until the client takes it up, or the time is over.
-    fn call(&self, config: &ClientConfig, access: &Access, cancel: &Cancel) -> bool {
+    fn call(&self, config: &ClientConfig, service: &Service, cancel: &Cancel) -> bool {
         let deadline = clock::now() + Duration::from_secs(self.patience_s.into());
         let mut pause = AGAIN;
         while clock::now() < deadline && !cancel.is_cancelled() {
             match race(self.call.get(..MOST).unwrap_or(&self.call), self.data, config, cancel) {
                 Ok((connection, _)) => {
-                    if let Some(served) = self.serve_over(connection, access, cancel) {
+                    if let Some(served) = self.serve_over(connection, config, service, cancel) {
                         return served;
                     }
                     tracing::debug!("the client does not know this member's key yet");
@@ -125,27 +125,40 @@ impl Invitation {
     }
 
     /// Serves the client's session; nothing where the client has not heard of this key yet.
-    fn serve_over(&self, connection: Connection, access: &Access, cancel: &Cancel) -> Option<bool> {
-        let calling = Calling { member: self.name() };
-        let said = connection.open_uni().map_err(io::Error::from).and_then(|mut stream| {
-            stream.write_all(&to_line(&calling))?;
-            Ok(stream.finish()?)
-        });
+    fn serve_over(&self, connection: Connection, config: &ClientConfig, service: &Service, cancel: &Cancel) -> Option<bool> {
         let watched = connection.clone();
-        let served = said.is_ok() && serve_one(connection, access, cancel);
+        let welcome = |key: Fingerprint, port: Option<u16>| {
+            let port = port.ok_or("it is called by nobody: a port is needed")?;
+            let guest = Guest {
+                at: SocketAddr::new(watched.remote_addr().ip(), port),
+                from: self.data,
+                config: ClientConfig { trust: PeerTrust::Pinned(vec![key]), ..config.clone() },
+                calling: Calling { member: self.name() },
+                service: service.clone(),
+                cancel: cancel.clone(),
+            };
+            thread::Builder::new().spawn(move || guest.call()).map(drop).map_err(|error| error.to_string())
+        };
+        let called = (Calling { member: self.name() }).say(&connection);
+        let served = called.is_ok() && service.serve(connection, Some(&welcome), cancel);
         let unknown = watched.end().is_some_and(|end| end.is_key_refused() || end.is_unanswered());
         if !served && unknown { None } else { Some(served) }
     }
 
     /// Waits for the client's call.
-    fn listen(&self, access: &Access, out: &mut dyn Write) -> Result<bool, FarSideError> {
+    fn listen(&self, service: Service, out: &mut dyn Write, cancel: &Cancel) -> Result<bool, FarSideError> {
         let ssh = env::var("SSH_CONNECTION").ok();
         let (far, mut told) = FarSide::listen(&self.hello, &[haul_copy::PROTOCOL], ssh.as_deref())?;
         told.addresses.extend(self.data);
         let key = told.server.clone();
         say(out, &Said::Here(self.here(key, Some(told))));
-        let access = access.clone();
-        Ok(far.serve(move |connection, cancel| serve_one(connection, &access, cancel)))
+        let (door, ends) = (far.clone(), far.clone());
+        let _hook = cancel.on_cancel(move || {
+            // What is under way saves its state; whoever cancels does not wait for that.
+            let ends = ends.clone();
+            thread::spawn(move || ends.end(false));
+        });
+        Ok(far.serve(move |connection, cancel| service.serve_at(&door, connection, cancel)))
     }
 
     fn here(&self, key: PeerText, listens: Option<haul_peer::RemoteHello>) -> Here {
@@ -164,31 +177,36 @@ impl Invitation {
     }
 }
 
-/// True if this was what the client had come for, however it went.
-fn serve_one(connection: Connection, access: &Access, cancel: &Cancel) -> bool {
-    // Whoever wants the end is heard while nothing is asked for yet, too.
-    let over = Arc::new(AtomicBool::new(false));
-    let watch = {
-        let (over, connection, cancel) = (Arc::clone(&over), connection.clone(), cancel.clone());
-        thread::spawn(move || {
-            while !over.load(Ordering::Relaxed) && connection.end().is_none() {
-                if cancel.is_cancelled() {
-                    connection.close(haul_copy::CLOSE_ABORTED, "this member was told to end");
+/// A guest of the client, who waits for a call.
+struct Guest {
+    at: SocketAddr,
+    /// The address to call from.
+    from: Option<IpAddr>,
+    config: ClientConfig,
+    calling: Calling,
+    service: Service,
+    cancel: Cancel,
+}
+
+impl Guest {
+    fn call(self) {
+        match race(&[self.at], self.from, &self.config, &self.cancel) {
+            Ok((connection, _)) => {
+                if self.calling.say(&connection).is_ok() {
+                    self.service.serve(connection, None, &self.cancel);
                 }
-                thread::park_timeout(AGAIN);
             }
-        })
-    };
-    let session = ServerSession::accept(connection);
-    over.store(true, Ordering::Relaxed);
-    watch.thread().unpark();
-    let Ok(session) = session else { return false };
-    let (result, farewell) = session.serve(access, None, &Silent, cancel);
-    if let Err(error) = result {
-        tracing::debug!(%error, "the copy failed");
+            Err(lost) => tracing::debug!(%lost, at = %self.at, "a guest does not answer"),
+        }
     }
-    farewell.part(cancel);
-    true
+}
+
+impl Calling {
+    fn say(&self, connection: &Connection) -> io::Result<()> {
+        let mut stream = connection.open_uni()?;
+        stream.write_all(&to_line(self))?;
+        Ok(stream.finish()?)
+    }
 }
 
 /// What this process is among those that one program has started, as the program says it.

@@ -111,7 +111,7 @@ impl Fleet {
     }
 
     /// All members together may fill no more than a part of this machine's memory, however many they are; each has no more than `most`.
-    fn share_memory(&self, most: Bytes) {
+    pub(crate) fn share_memory(&self, most: Bytes) {
         let each = GuestMemory::part_of_machine(PART_OF_MEMORY).window(self.members.len()).unwrap_or(LEAST);
         self.members.iter().for_each(|member| member.connection.set_memory(each.min(most)));
     }

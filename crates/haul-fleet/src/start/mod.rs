@@ -19,8 +19,10 @@ mod spec;
 mod words;
 
 pub use self::error::{AbsentError, StartError};
+pub(crate) use self::far::Calling;
 pub use self::fleet::{Absent, Fleet, start};
 pub use self::hosts::{HostSpec, HostsError, MAX_HOSTS};
 pub use self::lead::lead;
 pub use self::spec::{Launcher, StartSpec, Way, WayError};
+pub(crate) use self::words::PROTOCOL as CALLED;
 pub use self::words::{Invitation, Summons};

@@ -1,0 +1,166 @@
+//! Fleets that stay up, on real sockets of the loopback: many jobs over one start.
+
+mod stage;
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake};
+use std::thread;
+
+use haul_files::Options;
+use haul_fleet::{GetJob, JobEvent, JobObserver, Pending, PutJob, SessionError, SessionReport, Unwatched};
+use haul_units::{BitRate, Cancel};
+
+use stage::Stage;
+
+fn get(sources: &[&str], to: &Path) -> GetJob {
+    let mut job = GetJob::new(sources.iter().map(Into::into).collect(), to);
+    job.options = Options { recursive: true, ..Options::default() };
+    job
+}
+
+fn pattern(length: usize, seed: usize) -> Vec<u8> {
+    (0..length).map(|at| (at / 4096 + at % 251 + seed * 7) as u8).collect()
+}
+
+fn many_jobs(dial_out: bool) {
+    let stage = Stage::new();
+    let (first, second) = (pattern(3 << 20, 1), pattern(2 << 20, 2));
+    for member in ["a", "b"] {
+        stage.file(member, "one", &first);
+    }
+    stage.file("b", "two", &second);
+    let mut setup = stage.setup("a,b", dial_out);
+    setup.set_dir(stage.path("logs"));
+    let (session, absent) = stage.start(setup);
+    assert!(absent.is_empty(), "{absent:?}");
+
+    // Two at once, then one after them, then the other way.
+    let to = [stage.path("to1"), stage.path("to2"), stage.path("to3")];
+    let done = session.download_many(&[get(&["one"], &to[0]), get(&["two"], &to[1])], &Cancel::new());
+    for report in done {
+        let report = report.expect("fetched");
+        assert_eq!((report.job.files.files, report.job.members.len(), report.absent.len()), (1, 2, 0));
+    }
+    session.download(&get(&["one"], &to[2]), &Unwatched, &Cancel::new()).expect("fetched");
+    assert!(fs::read(&to[0]).unwrap() == first && fs::read(&to[1]).unwrap() == second && fs::read(&to[2]).unwrap() == first);
+    let back = PutJob { replicas: 2, ..PutJob::new(vec![to[1].clone()], "back") };
+    let report = session.upload(&back, &Unwatched, &Cancel::new()).expect("sent");
+    assert_eq!(report.job.files.problem_count, 0);
+    for member in ["a", "b"] {
+        assert!(fs::read(stage.of(member).join("back/to2")).unwrap() == second, "{member}");
+    }
+    // Each job has a log of its own.
+    let logs = fs::read_dir(stage.path("logs")).expect("logs").count();
+    assert_eq!(logs, 4);
+
+    let status = session.status(&Cancel::new()).expect("told");
+    let names: Vec<_> = status.members.iter().map(|member| &*member.name).collect();
+    assert_eq!((names, status.absent.len()), (vec!["a", "b"], 0));
+    for member in &status.members {
+        let report = member.report.as_ref().expect("told");
+        assert!(report.work.is_empty() && report.places[0].total_bytes > Some(0), "{report:?}");
+    }
+    session.stop(&Cancel::new()).expect("stopped");
+    for name in ["a", "b"] {
+        assert!(stage.take(name).thread.join().expect("no panic"), "{name} has served");
+    }
+    assert!(session.download(&get(&["one"], &stage.path("to4")), &Unwatched, &Cancel::new()).is_err(), "it is over");
+}
+
+#[test]
+fn members_that_call_do_many_jobs() {
+    many_jobs(false);
+}
+
+#[test]
+fn members_that_listen_do_many_jobs() {
+    many_jobs(true);
+}
+
+/// Says when something was ordered.
+struct Ordered(mpsc::Sender<()>);
+
+impl JobObserver for Ordered {
+    fn event(&self, event: &JobEvent<'_>) {
+        if matches!(event, JobEvent::Ordered { .. }) {
+            let _ = self.0.send(());
+        }
+    }
+}
+
+struct Woken(mpsc::Sender<()>);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        let _ = self.0.send(());
+    }
+}
+
+fn wait(mut pending: Pending<SessionReport>) -> Result<SessionReport, SessionError> {
+    let (wake, woken) = mpsc::channel();
+    let waker = Arc::new(Woken(wake)).into();
+    loop {
+        match Future::poll(std::pin::Pin::new(&mut pending), &mut Context::from_waker(&waker)) {
+            Poll::Ready(result) => return result,
+            Poll::Pending => woken.recv().expect("woken"),
+        }
+    }
+}
+
+#[test]
+fn a_job_that_is_given_up_ends_no_other_and_status_tells_of_those_under_way() {
+    let stage = Stage::new();
+    let content = pattern(4 << 20, 3);
+    stage.file("a", "file", &content);
+    let (session, _) = stage.start(stage.setup("a", true));
+    let (tell, told) = mpsc::channel();
+    // Slow ones, that would take an hour.
+    let slow = |to: &str| GetJob { limit: Some(BitRate::from_bps(8_000)), ..get(&["file"], &stage.path(to)) };
+    let given_up = session.download_async(slow("slow"), Arc::new(Ordered(tell.clone())));
+    told.recv().expect("it has begun");
+    let other = session.download_async(get(&["file"], &stage.path("quick")), Arc::new(Unwatched));
+    assert_eq!(wait(other).expect("fetched").job.files.files, 1);
+    let status = session.status(&Cancel::new()).expect("told");
+    let work = &status.members[0].report.as_ref().expect("told").work;
+    assert!(work.len() == 1 && work[0].sends && work[0].what.ends_with("/a/file"), "{work:?}");
+    given_up.cancel();
+    assert!(matches!(wait(given_up), Err(SessionError::Get(haul_fleet::GetError::Cancelled))));
+    // One that nobody waits for any more is given up too.
+    drop(session.download_async(slow("dropped"), Arc::new(Ordered(tell))));
+    session.download(&get(&["file"], &stage.path("after")), &Unwatched, &Cancel::new()).expect("fetched");
+    assert!(fs::read(stage.path("quick")).unwrap() == content && fs::read(stage.path("after")).unwrap() == content);
+}
+
+#[test]
+fn who_dies_while_it_rests_is_named_and_started_again_before_the_next_job() {
+    let stage = Stage::new();
+    for member in ["a", "b"] {
+        stage.file(member, "file", b"content");
+    }
+    let (session, absent) = stage.start(stage.setup("a,b,absent", true));
+    assert_eq!(absent.iter().map(|absent| &*absent.name).collect::<Vec<_>>(), ["absent"]);
+    let died = stage.take("a");
+    died.cancel.cancel();
+    died.thread.join().expect("no panic");
+    // Nobody is started for a look.
+    let status = loop {
+        let status = session.status(&Cancel::new()).expect("told");
+        if status.absent.len() == 2 {
+            break status;
+        }
+        thread::yield_now();
+    };
+    assert_eq!(status.members.len(), 1);
+    assert!(status.absent.iter().any(|absent| absent.name == "a" && !absent.why.to_string().is_empty()), "{:?}", status.absent);
+    let done = session.download(&get(&["file"], &stage.path("to")), &Unwatched, &Cancel::new()).expect("fetched");
+    let names: Vec<_> = done.job.members.iter().map(|member| &*member.name).collect();
+    assert_eq!(names, ["a", "b"]);
+    // The third was tried a moment ago, so nobody waits for it again.
+    assert_eq!(done.absent.iter().map(|absent| &*absent.name).collect::<Vec<_>>(), ["absent"]);
+    drop(session);
+    for name in ["a", "b"] {
+        assert!(stage.take(name).thread.join().expect("no panic"), "members end with the session");
+    }
+}
