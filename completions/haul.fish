@@ -77,12 +77,15 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "get" -d 'Copy from the servers to this machine'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "put" -d 'Copy from this machine to the servers, spread over them'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "status" -d 'Show how the servers are: load, memory, room, distance'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put status report" -f -a "report" -d 'Make tables, charts and a page of what `--log` has written'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "get" -d 'Copy from the servers to this machine'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "put" -d 'Copy from this machine to the servers, spread over them'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "up" -d 'Start servers that stay up for many jobs'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "down" -d 'End the servers that `up` has started'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "list" -d 'Show which fleets are up'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "status" -d 'Show how the servers are: load, memory, room, distance; of a fleet that is up, also what they do'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "report" -d 'Make tables, charts and a page of what `--log` has written'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l policy -d 'How work is dealt out' -r -f -a "dynamic\t'Servers get more to do when they have little left: ranges of files, from the fast ones more. The default'
 round-robin\t'Whole files, dealt to their holders in turn before anything is sent'"
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
@@ -99,6 +102,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l start-at -d 'Transfer nothing before this time' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l log -d 'Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l name -d 'Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l start -d 'How to start them: `ssh-direct` (this machine logs in to each; the default), `ssh` (it logs in to the first, and that one to the others), `mpirun`, `srun` (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l timeout -d 'Leave out a server that has not come up within so long, and go on with the others' -r
@@ -144,6 +148,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l start-at -d 'Transfer nothing before this time' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l log -d 'Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l name -d 'Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l start -d 'How to start them: `ssh-direct` (this machine logs in to each; the default), `ssh` (it logs in to the first, and that one to the others), `mpirun`, `srun` (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l timeout -d 'Leave out a server that has not come up within so long, and go on with the others' -r
@@ -171,6 +176,37 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l name -d 'What the fleet is called: letters, digits, `.`, `_`, `-`' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l log-file -d 'Where the background process writes what happens [default: NAME.log beside its socket]' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l start -d 'How to start them: `ssh-direct` (this machine logs in to each; the default), `ssh` (it logs in to the first, and that one to the others), `mpirun`, `srun` (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l timeout -d 'Leave out a server that has not come up within so long, and go on with the others' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l udp-port -d 'UDP port or ports for the data, where a firewall opens only those' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l state -d 'Directory of the identity key and the known hosts, for haul:// servers' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s P -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s i -d 'File with the private key to log in with' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s J -d 'Log in by way of another host' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s F -d 'Configuration file for ssh' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s o -d 'Option in the form of ssh_config(5)' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l foreground -d 'Stay in the foreground, for a service manager'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l json -d 'Print events as lines of JSON on standard output'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l in-background -d 'Started by `up` itself, which waits for its word on standard output'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l dial-out -d 'Have the servers wait for this machine to call them, where they cannot call it'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s 4 -d 'Use IPv4 only'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from down" -l name -d 'What the fleet is called' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from down" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from down" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from list" -l json -d 'Print one line of JSON for each on standard output'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from list" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l name -d 'Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l start -d 'How to start them: `ssh-direct` (this machine logs in to each; the default), `ssh` (it logs in to the first, and that one to the others), `mpirun`, `srun` (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l timeout -d 'Leave out a server that has not come up within so long, and go on with the others' -r

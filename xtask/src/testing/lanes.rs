@@ -51,6 +51,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("e2e/lab", Lane::Waiting),
     ("e2e/fleet", Lane::Waiting),
     ("e2e/fleet_command", Lane::Waiting),
+    ("e2e/fleet_session", Lane::Waiting),
     ("e2e/stores", Lane::Waiting),
     ("haul-gfarm/gfarm", Lane::Waiting),
     ("haul/sockets", Lane::Waiting),

@@ -32,6 +32,9 @@ pub struct FleetArgs {
 pub enum FleetCommand {
     Get(Box<FleetGetArgs>),
     Put(Box<FleetPutArgs>),
+    Up(Box<FleetUpArgs>),
+    Down(FleetDownArgs),
+    List(FleetListArgs),
     Status(Box<FleetStatusArgs>),
     Report(FleetReportArgs),
 }
@@ -40,7 +43,7 @@ pub enum FleetCommand {
 ///
 /// SOURCE is a path on the servers; relative ones begin at the home directory there. Each server gives what it has of it.
 #[derive(Debug, Args)]
-#[command(override_usage = "haul fleet get [OPTIONS] -H HOSTS SOURCE... TARGET", after_help = AFTER_HELP)]
+#[command(override_usage = "haul fleet get [OPTIONS] <-H HOSTS|--name NAME> SOURCE... TARGET", after_help = AFTER_HELP)]
 pub struct FleetGetArgs {
     /// What to copy (one or more), then the directory or file here
     #[arg(value_names = ["SOURCE", "TARGET"], num_args = 2.., required = true, value_hint = clap::ValueHint::AnyPath)]
@@ -51,6 +54,8 @@ pub struct FleetGetArgs {
     #[command(flatten)]
     pub job: JobArgs,
     #[command(flatten)]
+    pub kept: KeptArgs,
+    #[command(flatten)]
     pub hosts: HostsArgs,
 }
 
@@ -59,7 +64,7 @@ pub struct FleetGetArgs {
 /// TARGET is a directory on the servers, made where its parent is there; a relative path begins at the home directory. Directories are made on all servers, each file on as many as there are to be replicas.
 /// What a server has already, with the same size and modification time, counts after an interrupted job and with --update or --skip-same.
 #[derive(Debug, Args)]
-#[command(override_usage = "haul fleet put [OPTIONS] -H HOSTS SOURCE... TARGET", after_help = AFTER_HELP)]
+#[command(override_usage = "haul fleet put [OPTIONS] <-H HOSTS|--name NAME> SOURCE... TARGET", after_help = AFTER_HELP)]
 pub struct FleetPutArgs {
     /// What to copy (one or more), then where to on the servers
     #[arg(value_names = ["SOURCE", "TARGET"], num_args = 2.., required = true, value_hint = clap::ValueHint::AnyPath)]
@@ -73,16 +78,77 @@ pub struct FleetPutArgs {
     #[command(flatten)]
     pub job: JobArgs,
     #[command(flatten)]
+    pub kept: KeptArgs,
+    #[command(flatten)]
     pub hosts: HostsArgs,
 }
 
-/// Show how the servers are: load, memory, room, distance
+/// Start servers that stay up for many jobs
+///
+/// Logs in once; `haul fleet get --name`, `put --name` and `status --name` then begin at once, one after another or at the same time, from any program of this user on this machine. A process in the background keeps the servers, until
+/// `haul fleet down` or its end by a signal; they end with it. It answers on a socket that only this user (and root) can use.
+///
+/// A server that dies while it rests is started again before the next job, if it can be. As nobody can answer questions later, logins must need none.
 #[derive(Debug, Args)]
-#[command(override_usage = "haul fleet status [OPTIONS] -H HOSTS")]
+#[command(override_usage = "haul fleet up [OPTIONS] --name NAME -H HOSTS")]
+pub struct FleetUpArgs {
+    /// What the fleet is called: letters, digits, `.`, `_`, `-`
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    /// Stay in the foreground, for a service manager
+    #[arg(long)]
+    pub foreground: bool,
+    /// Where the background process writes what happens [default: NAME.log beside its socket]
+    #[arg(long, value_name = "FILE", conflicts_with = "foreground", value_hint = clap::ValueHint::FilePath)]
+    pub log_file: Option<PathBuf>,
+    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    pub mode: ControllerChoice,
+    /// Print events as lines of JSON on standard output
+    #[arg(long)]
+    pub json: bool,
+    /// Started by `up` itself, which waits for its word on standard output
+    #[arg(long, hide = true, conflicts_with = "foreground")]
+    pub in_background: bool,
+    #[command(flatten)]
+    pub hosts: HostsArgs,
+}
+
+/// End the servers that `up` has started
+///
+/// Jobs that are under way find their servers gone; what has arrived is kept.
+#[derive(Debug, Args)]
+pub struct FleetDownArgs {
+    /// What the fleet is called
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+}
+
+/// Show which fleets are up
+#[derive(Debug, Args)]
+pub struct FleetListArgs {
+    /// Print one line of JSON for each on standard output
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A fleet that is up.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Servers")]
+pub struct KeptArgs {
+    /// Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["hosts", "start", "timeout", "dial_out", "udp_port", "state"])]
+    pub name: Option<String>,
+}
+
+/// Show how the servers are: load, memory, room, distance; of a fleet that is up, also what they do
+#[derive(Debug, Args)]
+#[command(override_usage = "haul fleet status [OPTIONS] <-H HOSTS|--name NAME>")]
 pub struct FleetStatusArgs {
     /// Print one line of JSON for each server on standard output
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub kept: KeptArgs,
     #[command(flatten)]
     pub hosts: HostsArgs,
 }
@@ -210,5 +276,6 @@ Examples:
   haul fleet get -H 'store[01-13]' -r data/run7 .          a data set that lies spread over 13 servers
   haul fleet get -H a,b,c big.h5 /scratch/                 one file from its three replicas
   haul fleet put -H a,b,c -r results archive/ --replicas 2 each file on two of three servers
+  haul fleet up --name store -H 'store[01-13]'             log in once; then get, put and status with --name store
 
 Exit status: 0 all copied and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";

@@ -27,8 +27,8 @@ pub use audit::AuditArgs;
 pub use cp::{CpArgs, SshArgs, UsualSshArgs};
 pub use files::{FileArgs, VerifyArg};
 pub use fleet::{
-    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, FleetReportArgs, FleetStatusArgs, GetPolicyArg, HostsArgs, JobArgs,
-    PutPolicyArg,
+    FleetArgs, FleetCommand, FleetDownArgs, FleetGetArgs, FleetListArgs, FleetPutArgs, FleetReportArgs, FleetStatusArgs,
+    FleetUpArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg,
 };
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};

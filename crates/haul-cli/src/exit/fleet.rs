@@ -1,7 +1,7 @@
 //! haul-fleet's errors, for people.
 
 use haul_files::{CopyError, Stop};
-use haul_fleet::{AbsentError, GetError, HostsError, LogError, PutError, ReportError, StartError};
+use haul_fleet::{AbsentError, GetError, HostsError, JoinError, LogError, PutError, ReportError, StartError};
 
 use super::{Failure, RESUME, SAME_VERSION, chain};
 
@@ -46,6 +46,35 @@ impl From<AbsentError> for Failure {
             AbsentError::Silent { .. } => Self::new(error).hint("give it more time with --timeout"),
             AbsentError::NotStarted { .. } => Self::new(error).hint("`haul --version` must work there; name its path with --remote-haul"),
             _ => Self::new(chain(&error)),
+        }
+    }
+}
+
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Self {
+        let failure = Self::new(chain(&error));
+        match &error {
+            JoinError::NotUp { name } => failure
+                .hint(format!("start it with `haul fleet up --name {name} -H HOSTS`; `haul fleet list` shows those that are up")),
+            JoinError::BadName { .. } => {
+                failure.hint("a name has letters, digits, `.`, `_` and `-`, 48 at most, and begins with no point")
+            }
+            JoinError::UpAlready { name } => {
+                failure.hint(format!("end it with `haul fleet down --name {name}`, or choose another --name"))
+            }
+            JoinError::Place { .. } => failure.hint(
+                "sockets lie in a directory of your own: set XDG_RUNTIME_DIR to one with mode 0700, or remove what is there",
+            ),
+            JoinError::Keeper(_) => failure.hint("see its log; `haul fleet list` shows what is up"),
+            JoinError::NoPort { ports_named: true, .. } => failure.hint(
+                "the fleet was started with too few ports in --udp-port: it needs one, and each job at the same time one more",
+            ),
+            JoinError::Empty { gone } => {
+                let who: Vec<String> = gone.iter().map(|gone| format!("{}: {}", gone.name, gone.why)).collect();
+                Self::new(format!("{}\n{}", failure.message, who.join("\n")))
+                    .hint("the next command tries to start them again, at most once a minute")
+            }
+            _ => failure,
         }
     }
 }

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //!   hosts -> start (ssh, mpirun, srun, daemons) -> members -> get or put -> summary -> exit status
+//!   name  -> a fleet that `up` has started (kept) ---^
 //! ```
 
+mod kept;
 mod report;
 mod status;
 
@@ -20,7 +22,9 @@ use haul_peer::Tell;
 use haul_units::Time;
 use serde_json::json;
 
-use crate::args::{FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, PutPolicyArg};
+use crate::args::{
+    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg,
+};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::{self, JobTally, Outcome, Style};
@@ -31,6 +35,9 @@ pub fn run(args: &FleetArgs) -> Result<Exit, Failure> {
     match &args.command {
         FleetCommand::Get(args) => get(args),
         FleetCommand::Put(args) => put(args),
+        FleetCommand::Up(args) => kept::up(args),
+        FleetCommand::Down(args) => kept::down(args),
+        FleetCommand::List(args) => kept::list(args),
         FleetCommand::Status(args) => status::run(args),
         FleetCommand::Report(args) => report::run(args),
     }
@@ -44,7 +51,7 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
         GetPolicyArg::RoundRobin => Policy::RoundRobin,
     };
     let filter = args.job.files.filter()?;
-    let started = Started::of(&args.hosts, &args.job, style)?;
+    let started = Started::of(&args.kept, &args.hosts, &args.job, style)?;
     let job = GetJob {
         filter,
         options: args.job.files.options(),
@@ -72,7 +79,7 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
         PutPolicyArg::Space => PlacementPolicy::Space,
     };
     let filter = args.job.files.filter()?;
-    let started = Started::of(&args.hosts, &args.job, style)?;
+    let started = Started::of(&args.kept, &args.hosts, &args.job, style)?;
     let job = PutJob {
         filter,
         options: args.job.files.options(),
@@ -104,17 +111,21 @@ struct Started {
 }
 
 impl Started {
-    fn of(hosts: &HostsArgs, job: &JobArgs, style: Style) -> Result<Self, Failure> {
+    fn of(kept: &KeptArgs, hosts: &HostsArgs, job: &JobArgs, style: Style) -> Result<Self, Failure> {
         // From here on times count.
         let tally = Arc::new(JobTally::new(job.verbose > 0 || style == Style::Json));
         if style == Style::Json {
             output::print_event(&json!({ "event": "start", "version": env!("CARGO_PKG_VERSION") }));
         }
         let mut left_out = Vec::new();
-        let mut fleet = bring_up(&spec(hosts, job)?, |absent| {
+        let mut absent = |absent: &Absent| {
             tally.absent(&absent.name, &absent.why);
             left_out.push(absent.name.clone());
-        })?;
+        };
+        let mut fleet = match &kept.name {
+            Some(name) => kept::join(name, &mut absent)?,
+            None => bring_up(&spec(hosts, job)?, &mut absent)?,
+        };
         if let Some(limit) = job.limit_each {
             for member in &mut fleet.members {
                 member.limit = Some(member.limit.map_or(limit.0, |own| own.min(limit.0)));
@@ -171,15 +182,22 @@ fn bring_up(spec: &StartSpec, mut absent: impl FnMut(&Absent)) -> Result<Fleet, 
     let mut fleet = start(spec, &tell, interrupt::cancel())?;
     for left_out in std::mem::take(&mut fleet.absent) {
         absent(&left_out);
-        let Failure { message, hint } = left_out.why.into();
-        // Most of them begin with the name already.
-        let why = message.strip_prefix(&format!("{}: ", left_out.name)).unwrap_or(&message);
-        output::print_failure(&Failure { message: format!("{}: left out: {why}", left_out.name), hint });
+        print_absent(left_out);
     }
     if fleet.members.is_empty() {
-        return Err(Failure::new("no server came up"));
+        return Err(Failure::new(NOBODY));
     }
     Ok(fleet)
+}
+
+/// What is said where no server is there.
+const NOBODY: &str = "no server came up";
+
+fn print_absent(left_out: Absent) {
+    let Failure { message, hint } = left_out.why.into();
+    // Most of them begin with the name already.
+    let why = message.strip_prefix(&format!("{}: ", left_out.name)).unwrap_or(&message);
+    output::print_failure(&Failure { message: format!("{}: left out: {why}", left_out.name), hint });
 }
 
 fn spec(hosts: &HostsArgs, job: &JobArgs) -> Result<StartSpec, Failure> {

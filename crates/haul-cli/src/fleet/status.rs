@@ -1,11 +1,11 @@
 //! `haul fleet status`: how the servers are, in a table or as lines of JSON.
 
-use haul_copy::StatusReport;
-use haul_fleet::{MemberStatus, status};
-use haul_units::Bytes;
+use haul_copy::{StatusReport, WorkReport};
+use haul_fleet::{Absent, MemberStatus, SessionStatus, status};
+use haul_units::{BitRate, Bytes};
 use serde_json::{Value, json};
 
-use super::{bring_up, hosts_spec};
+use super::{bring_up, hosts_spec, kept, print_absent};
 use crate::args::FleetStatusArgs;
 use crate::exit::{Exit, Failure, chain};
 use crate::{interrupt, logging, output};
@@ -14,18 +14,30 @@ use crate::{interrupt, logging, output};
 pub fn run(args: &FleetStatusArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, 0, false);
     interrupt::watch_connecting();
-    let spec = hosts_spec(&args.hosts)?;
-    let wanted = spec.hosts.len();
-    let fleet = bring_up(&spec, |absent| {
+    let gone = |absent: &Absent| {
         if args.json {
-            output::print_event(&json!({ "member": absent.name, "error": absent.why.to_string() }));
+            output::print_event(&json!({ "member": absent.name, "error": chain(&absent.why) }));
         }
-    })?;
-    let told = status(fleet.members, interrupt::cancel());
+    };
+    let (told, wanted) = match &args.kept.name {
+        Some(name) => {
+            let SessionStatus { members, absent, .. } = kept::status(name)?;
+            let wanted = members.len() + absent.len();
+            for absent in absent {
+                gone(&absent);
+                print_absent(absent);
+            }
+            (members, wanted)
+        }
+        None => {
+            let spec = hosts_spec(&args.hosts)?;
+            (status(bring_up(&spec, gone)?.members, interrupt::cancel()), spec.hosts.len())
+        }
+    };
     if args.json {
         told.iter().map(line).for_each(|line| output::print_event(&line));
     } else {
-        output::out_lines(&table(&told).join("\n"));
+        output::out_lines(&table(&told, args.kept.name.is_some()).join("\n"));
     }
     for (name, error) in told.iter().filter_map(|member| Some((&member.name, member.report.as_ref().err()?))) {
         output::print_error(&format!("{name}: {}", chain(error)));
@@ -45,9 +57,10 @@ fn line(member: &MemberStatus) -> Value {
     }
 }
 
-/// A row for each place of each server; of those that have not answered, none.
-fn table(told: &[MemberStatus]) -> Vec<String> {
+/// A row for each place of each server; of those that have not answered, none. `kept`: they may have something to do, and what comes last.
+fn table(told: &[MemberStatus], kept: bool) -> Vec<String> {
     let mut rows = vec![["SERVER", "LOAD", "MEMORY FREE", "ROOM FREE", "OF", "RTT", "WHERE"].map(str::to_owned)];
+    let mut does = vec!["DOES".to_owned()];
     for member in told {
         let Ok(report) = &member.report else { continue };
         for (at, place) in report.places.iter().enumerate() {
@@ -64,17 +77,28 @@ fn table(told: &[MemberStatus]) -> Vec<String> {
                 first(format!("{:.1} ms", member.rtt.as_secs_f64() * 1000.0)),
                 format!("{}{access}{problem}", place.name),
             ]);
+            does.push(first(work(report)));
         }
     }
     let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..7).map(width).collect();
-    let text = |row: &[String; 7]| {
+    let text = |(row, does): (&[String; 7], &String)| {
         let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
             if matches!(column, 0 | 6) { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        let line = cells.collect::<Vec<_>>().join("  ");
+        if kept { format!("{line}  {does}").trim_end().to_owned() } else { line.trim_end().to_owned() }
     };
-    rows.iter().map(text).collect()
+    rows.iter().zip(&does).map(text).collect()
+}
+
+/// What a server does, for how long, and how fast.
+fn work(report: &StatusReport) -> String {
+    let one = |work: &WorkReport| {
+        let (way, since) = (if work.sends { "sends" } else { "receives" }, kept::since(work.since_s as u64));
+        format!("{way} {} for {since}, {}", work.what, BitRate::from_bps(work.rate_bps))
+    };
+    if report.work.is_empty() { "rests".to_owned() } else { report.work.iter().map(one).collect::<Vec<_>>().join("; ") }
 }
 
 /// Of how many processors so much is wanted.
@@ -103,6 +127,7 @@ mod tests {
             processors: 4,
             machine: MachineReport { load1: 0.5, ..MachineReport::default() },
             memory_available_bytes: 1 << 31,
+            work: vec![WorkReport { what: "back".into(), since_s: 61.5, rate_bps: 8_000_000, ..WorkReport::default() }],
             places: vec![place("/data", true, None), place("/old", false, Some("not a directory"))],
             ..StatusReport::default()
         };
@@ -112,12 +137,15 @@ mod tests {
             MemberStatus { name: "store02".into(), rtt, report: Err(std::io::Error::other("gone")) },
         ];
         assert_eq!(
-            table(&told),
+            table(&told, false),
             [
                 "SERVER     LOAD  MEMORY FREE  ROOM FREE        OF       RTT  WHERE",
                 "store01  0.50/4     2.00 GiB   1.00 GiB  4.00 GiB  150.2 ms  /data",
                 "                                      ?         ?            /old (read only): not a directory",
             ]
         );
+        let kept = table(&told, true);
+        assert!(kept[0].ends_with("  WHERE                              DOES"), "{kept:?}");
+        assert!(kept[1].ends_with("  /data                              receives back for 1 min, 8 Mbit/s"), "{kept:?}");
     }
 }
