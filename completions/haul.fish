@@ -36,6 +36,7 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "rsh" -d 'Run a command on
 complete -c haul -n "__fish_haul_needs_command" -f -a "serve" -d 'Run the daemon: export directories to those whose keys are authorised'
 complete -c haul -n "__fish_haul_needs_command" -f -a "key" -d 'Show and manage keys: this machine\'s own, trusted hosts, authorised users'
 complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path, memory to memory'
+complete -c haul -n "__fish_haul_needs_command" -f -a "tcp" -d 'Congestion control for the kernel\'s own TCP: programs that know nothing of haul use it'
 complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide area network on this machine'
 complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
@@ -476,6 +477,56 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcomma
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "on" -d 'Give new connections a mode or an algorithm'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "off" -d 'Put back what was there: everything, or what was done for these connections'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "status" -d 'Show what is loaded, who gets what and how, and each connection with what is known of its path'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "watch" -d 'Show the connections again and again'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "set" -d 'Change a setting while connections live; without one, show all'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "switch" -d 'Give connections that are open another mode or algorithm'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "run" -d 'Run a program whose connections, and those of what it starts, have a mode or an algorithm'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "default" -d 'Show what new connections get where nothing narrower says, or set it'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "install" -d 'Have what is on now switched on at each start of the machine, by a systemd unit'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "check" -d 'Say what the path to a host needs of this machine\'s buffers'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -l to -d 'Connections to and from this network, as 10.1.0.0/16, or host; may be given several times' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -l netns -d 'Of this network namespace, by its name for `ip netns`' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -l cgroup -d 'Of the programs in this directory of the cgroup2 file system' -r -F
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -l to -d 'Connections to and from this network, as 10.1.0.0/16, or host; may be given several times' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -l netns -d 'Of this network namespace, by its name for `ip netns`' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -l cgroup -d 'Of the programs in this directory of the cgroup2 file system' -r -F
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from status" -l netns -d 'Connections of this network namespace' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from status" -l json -d 'As JSON'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from watch" -l netns -d 'Connections of this network namespace' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from watch" -l every -d 'Seconds between two looks' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from watch" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from watch" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from set" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from set" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -l to -d 'Connections to and from this network; may be given several times; without it all' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -l netns -d 'Of this network namespace' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -l mode -d 'Mode or algorithm' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from default" -l netns -d 'Of this network namespace' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from default" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from default" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from install" -l print -d 'Print the unit and change nothing'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from install" -l remove -d 'Take the unit away'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from install" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from install" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -l port -d 'Port to measure the round-trip time by; one that refuses will do' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -l rate -d 'The rate to be reached' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "wan" -d 'A WAN between network namespaces of this machine'

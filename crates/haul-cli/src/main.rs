@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, fleet, perf, pipe, proxy, rsync, serve, key, lab, remote, generate the commands
+//!   cp, fleet, perf, pipe, proxy, rsync, serve, key, tcp, lab, remote, generate the commands
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
 //!   interrupt   signals, and the one `Cancel` that they cancel
@@ -30,6 +30,7 @@ mod proxy;
 mod remote;
 mod rsync;
 mod serve;
+mod tcp;
 
 use std::process::ExitCode;
 
@@ -74,6 +75,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Serve(args) => serve::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Perf(args) => perf::run(&args),
+        Command::Tcp(args) => tcp::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Remote(args) => remote::run(&args),
         Command::Man { dir } => generate::man(dir.as_deref()),

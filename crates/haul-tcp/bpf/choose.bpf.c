@@ -26,6 +26,8 @@ struct {
 
 static __always_inline struct choice *chosen(struct bpf_sock_ops *ctx, u64 netns)
 {
+	/* Read in any case: in a branch the compiler would make one load of it and one of the others', from an address that the verifier does not take. */
+	u32 four = ctx->remote_ip4;
 	struct rule rule = { .bits = 192, .netns = { (u32)netns, (u32)(netns >> 32) } };
 
 	if (ctx->family == AF_INET6) {
@@ -35,7 +37,7 @@ static __always_inline struct choice *chosen(struct bpf_sock_ops *ctx, u64 netns
 		rule.peer.address[3] = ctx->remote_ip6[3];
 	} else {
 		rule.peer.address[2] = MAPPED;
-		rule.peer.address[3] = ctx->remote_ip4;
+		rule.peer.address[3] = four;
 	}
 	return bpf_map_lookup_elem(&rules, &rule);
 }

@@ -73,14 +73,14 @@ struct flow {
 	u32 holding;
 	u32 congested;    /* the kernel told of a mark or of a local drop */
 	/* Laws with a window. */
-	u32 turn;         /* modest: rounds with no queue; aggressive: place in the circle of gains; FAST: end of this update */
+	u32 turn;         /* fair, modest: rounds with no queue; aggressive: place in the circle of gains; FAST: end of this update */
 	u32 average_us;
 	u64 filtered;     /* Westwood */
 	/* Told to the user. */
 	u32 reductions;
 	u32 ignored;      /* packets whose loss changed nothing */
 	u32 timeouts;
-	u32 unused;
+	u32 round_full;   /* three quarters of the window were in flight in it */
 };
 
 struct ack {

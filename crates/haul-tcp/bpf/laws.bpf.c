@@ -203,7 +203,7 @@ static __always_inline void state(struct sock *sk, u8 to)
 	if (!f)
 		return;
 	if (to == TCP_CA_LOSS)
-		modes_on_timeout(f, in_flight((struct tcp_sock *)sk));
+		modes_on_timeout(f, in_flight((struct tcp_sock *)sk), ((struct tcp_sock *)sk)->lost);
 	else if (to == TCP_CA_CWR)
 		f->congested = 1;
 }

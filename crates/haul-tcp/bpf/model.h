@@ -128,6 +128,7 @@ static __always_inline void path_next_round(struct flow *f, const struct ack *a)
 	f->round_delivered = a->delivered_total;
 	f->round_lost = a->lost_total;
 	f->round_limited = a->limited;
+	f->round_full = 0;
 	f->round_began_us = a->now_us;
 	f->round_min_us = 0;
 }

@@ -27,6 +27,8 @@
 #define FLAT_ROUNDS 3
 /* Aggressive: a probe, a drain, then six rounds at the rate (BBR's circle of gains). */
 #define CIRCLE 8
+/* Rounds without a queue after a start: as many as a queue of one packet in eight takes to grow at CUBIC's slowest. */
+#define EARLY_ROUNDS 8
 
 static __always_inline u64 bounded(u64 window, const struct ack *a)
 {
@@ -64,8 +66,8 @@ static __always_inline void start_round(struct flow *f, const struct ack *a, con
 {
 	u32 base = path_base_us(f);
 
-	/* After a time-out the rate is known; the threshold ends that start. */
-	if (!f->round_limited && f->threshold == TCP_INFINITE_SSTHRESH) {
+	/* A window that was not filled, for want of data or of the receiver's room, says nothing. After a time-out the rate is known; the threshold ends that start. */
+	if (!f->round_limited && f->round_full && f->threshold == TCP_INFINITE_SSTHRESH) {
 		if (path_rate(f) * 4 >= f->start_rate * 5) {
 			f->start_rate = path_rate(f);
 			f->start_flat = 0;
@@ -133,6 +135,20 @@ static __always_inline void modest_round(struct flow *f, const struct ack *a, co
 	if (next > f->window && (f->round_limited || (u64)a->prior_in_flight * 4 < window_packets(f) * 3))
 		return;
 	f->window = bounded(clamp64(next, f->window * 3 / 4, f->window * 5 / 4), a);
+}
+
+/* Fair, once a round: a start that ended too early, as rounds without any queue and no reduction ever tell, goes on. */
+static __always_inline void fair_round(struct flow *f)
+{
+	int early = !f->reductions && f->round_full && f->last_round_queue_us <= calm_us(path_base_us(f));
+
+	f->turn = early ? f->turn + 1 : 0;
+	if (f->turn < EARLY_ROUNDS)
+		return;
+	f->phase = PHASE_START;
+	f->start_rate = path_rate(f);
+	f->start_flat = 0;
+	f->turn = 0;
 }
 
 /* Aggressive, once a round: the circle of gains. */
@@ -215,6 +231,7 @@ static __always_inline void modes_on_ack(struct flow *f, const struct ack *a, co
 	if (f->holding && reached(a->delivered_total, f->hold))
 		f->holding = 0;
 	lost = a->lost_total - f->round_lost;
+	f->round_full |= (u64)a->prior_in_flight * 4 >= (u64)window_packets(f) * 3;
 	if (f->phase == PHASE_JUMP) {
 		jump_on_ack(f, a, k);
 	} else {
@@ -228,6 +245,8 @@ static __always_inline void modes_on_ack(struct flow *f, const struct ack *a, co
 			modest_round(f, a, k);
 		else if (round && f->law == LAW_AGGRESSIVE)
 			aggressive_round(f);
+		else if (round && f->phase == PHASE_STEADY)
+			fair_round(f);
 		grow(f, a);
 	}
 	f->congested = 0;
@@ -240,7 +259,7 @@ static __always_inline void modes_on_ack(struct flow *f, const struct ack *a, co
  * The timer ran out: everything in flight is taken for lost. Doubling from here to where a reduction leads, or, where no queue stood, to where the
  * window was: it was an outage, or a packet that was lost twice. A start that had not found its end goes on.
  */
-static __always_inline void modes_on_timeout(struct flow *f, u32 in_flight)
+static __always_inline void modes_on_timeout(struct flow *f, u32 in_flight, u32 lost_total)
 {
 	u32 before = window_packets(f), calm = f->queue_us <= calm_us(path_base_us(f));
 
@@ -251,6 +270,8 @@ static __always_inline void modes_on_timeout(struct flow *f, u32 in_flight)
 	f->phase = PHASE_START;
 	f->start_flat = 0;
 	f->holding = 0;
+	/* All that was in flight is counted as lost: that was the timer's doing. */
+	f->round_lost = lost_total;
 	f->timeouts++;
 }
 

@@ -126,8 +126,16 @@ pub enum TcpError {
         /// What is wrong.
         source: serde_json::Error,
     },
+    /// A host does not answer.
+    #[error("{host}: {source}")]
+    Unreached {
+        /// As it was given.
+        host: String,
+        /// Why not.
+        source: io::Error,
+    },
     /// The laws are not loaded.
-    #[error("nothing is on")]
+    #[error("no congestion control of haul is loaded")]
     NothingOn,
 }
 

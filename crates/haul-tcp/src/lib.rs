@@ -5,6 +5,7 @@
 //!
 //! Everything that is changed is in a journal before it is changed, and [`Tcp::off`] puts back what was there. docs/kernel-tcp.md has what each law is.
 
+mod clock;
 mod connection;
 mod error;
 mod journal;
@@ -12,6 +13,7 @@ mod kernel;
 mod knobs;
 mod law;
 mod laws;
+mod needs;
 mod network;
 mod pace;
 mod tcp;
@@ -22,6 +24,7 @@ pub use kernel::netns::Namespace;
 pub use knobs::{KNOBS, Knob};
 pub use law::{Choice, Law};
 pub use laws::obstacle;
+pub use needs::{Limit, limits, round_trip};
 pub use network::Network;
 pub use pace::{Pace, PaceClass, PaceRun, PaceState};
 pub use tcp::{Place, Rule, Run, Scope, Tcp, Totals, Way, default_of};

@@ -162,6 +162,12 @@ impl Tcp {
         Ok(Journal::read(&self.place.state)?.changes.iter().map(rule).collect())
     }
 
+    /// The arguments of `haul tcp` that make these rules again, one command each.
+    pub fn commands(&self) -> Result<Vec<Vec<String>>, TcpError> {
+        let journal = Journal::read(&self.place.state)?;
+        Ok(journal.changes.iter().filter_map(command).collect())
+    }
+
     /// Whether the laws are in the kernel, and those of this program.
     pub fn is_loaded(&self) -> bool {
         self.pins().are_complete()
@@ -527,6 +533,27 @@ fn rule(change: &Change) -> Rule {
         Change::Run { dir, process, law } => (law, format!("started by process {process}"), Way::Cgroup(dir.clone())),
     };
     Rule { law: Choice::of_kernel(law), whose, way }
+}
+
+/// What programs that run are given ends with them.
+fn command(change: &Change) -> Option<Vec<String>> {
+    let root = cgroup::root().ok();
+    let (law, namespace, network, dir) = match change {
+        Change::Default { namespace, law, .. } => (law, Some(namespace), None, None),
+        Change::Routes { namespace, network, law, .. } => (law, Some(namespace), Some(network), None),
+        Change::Cgroup { dir, namespace, network, law, .. } => {
+            // The root was taken for want of a route.
+            (law, namespace.as_ref(), network.as_ref(), Some(dir).filter(|dir| root.as_ref() != Some(dir) || network.is_none()))
+        }
+        Change::Run { .. } => return None,
+    };
+    let mut words = vec!["on".to_owned(), Choice::of_kernel(law).to_string()];
+    let mut option =
+        |name: &str, value: Option<String>| words.extend(value.into_iter().flat_map(|value| [name.to_owned(), value]));
+    option("--to", network.map(ToString::to_string));
+    option("--netns", namespace.and_then(|namespace| namespace.name().map(str::to_owned)));
+    option("--cgroup", dir.map(|dir| dir.display().to_string()));
+    Some(words)
 }
 
 /// Whether a scope names what was changed.

@@ -13,6 +13,7 @@ mod remote;
 mod rsync;
 mod serve;
 mod silence;
+mod tcp;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -39,6 +40,7 @@ pub use remote::{Errand, RemoteArgs};
 pub use rsync::{RshArgs, RsyncArgs};
 pub use serve::ServeArgs;
 pub use silence::SilenceArgs;
+pub use tcp::{ScopeArgs, TcpArgs, TcpCommand};
 
 /// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the
 /// first packets tell of the path spares each of them a second of search, and the queues on the way what a search overshoots.
@@ -78,6 +80,7 @@ pub enum Command {
     Serve(ServeArgs),
     Key(KeyArgs),
     Perf(Box<PerfArgs>),
+    Tcp(TcpArgs),
     Lab(Box<crate::lab::args::LabArgs>),
     /// Write the manual pages
     #[command(hide = true)]

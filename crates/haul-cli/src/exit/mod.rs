@@ -8,6 +8,7 @@ mod lab;
 mod peer;
 mod perf;
 mod serve;
+mod tcp;
 mod tunnel;
 
 use std::fmt;

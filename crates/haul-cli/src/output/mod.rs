@@ -23,7 +23,9 @@ pub use outage::words as outage_words;
 pub use proxy::ProxyReport;
 pub use summary::{Outcome, path_line, summary};
 pub use tally::Tally;
-pub use terminal::{PeerOutput, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines};
+pub use terminal::{
+    PeerOutput, clear, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines,
+};
 pub use verdict::{Conditions, verdict};
 
 use crate::exit::Failure;

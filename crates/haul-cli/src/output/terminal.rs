@@ -45,6 +45,14 @@ pub fn out_lines(text: &str) {
     text.lines().for_each(out);
 }
 
+/// Empties the screen where standard output is a terminal.
+pub fn clear() {
+    let mut stdout = io::stdout().lock();
+    if stdout.is_terminal() {
+        let _ = write!(stdout, "\x1b[H\x1b[2J").and_then(|()| stdout.flush());
+    }
+}
+
 /// Prints JSON to standard output.
 pub fn out_json(json: &str) {
     let mut stdout = io::stdout().lock();

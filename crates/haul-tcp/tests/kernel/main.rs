@@ -3,4 +3,6 @@
 //! What is loaded is seen by the whole machine, so the tests go one after the other, and each looks that nothing is left.
 
 mod load;
+mod order;
 mod rig;
+mod ways;

@@ -20,7 +20,7 @@ pub struct Rig {
     pub tcp: Tcp,
     pub a: String,
     pub b: String,
-    place: Place,
+    pub place: Place,
     _turn: File,
 }
 
@@ -60,15 +60,32 @@ impl Rig {
 
     /// Sends from a to b, and gives the law of the sender's socket.
     pub fn transfer(&self) -> Choice {
+        Self::send(&self.a, &self.b, [10, 9, 0, 2])
+    }
+
+    /// The same from b to a.
+    pub fn transfer_back(&self) -> Choice {
+        Self::send(&self.b, &self.a, [10, 9, 0, 1])
+    }
+
+    /// A connection from a to b, and its other end.
+    pub fn connection(&self) -> (TcpStream, TcpStream) {
         let listener = inside(&self.b, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
         let address = SocketAddr::from(([10, 9, 0, 2], listener.local_addr().expect("an address").port()));
+        let near = inside(&self.a, || TcpStream::connect(address).expect("connected"));
+        (near, listener.accept().expect("a connection").0)
+    }
+
+    fn send(from: &str, to: &str, address: [u8; 4]) -> Choice {
+        let listener = inside(to, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
+        let address = SocketAddr::from((address, listener.local_addr().expect("an address").port()));
         let reader = thread::spawn(move || {
             let (mut stream, _) = listener.accept().expect("a connection");
             let mut read = Vec::new();
             stream.read_to_end(&mut read).expect("bytes");
             read.len()
         });
-        let law = inside(&self.a, || {
+        let law = inside(from, || {
             let mut stream = TcpStream::connect(address).expect("connected");
             stream.write_all(&vec![7; TRANSFER_BYTES]).expect("sent");
             law_of(&stream)
@@ -92,7 +109,8 @@ impl Drop for Rig {
     fn drop(&mut self) {
         let off = self.tcp.off(None);
         for name in [&self.a, &self.b] {
-            ip(&["netns", "delete", name]);
+            // A test may have deleted one.
+            told(&["netns", "delete", name]);
         }
         if !thread::panicking() {
             off.expect("off");
@@ -120,6 +138,12 @@ pub fn inside<T: Send>(name: &str, act: impl FnOnce() -> T + Send) -> T {
         };
         scope.spawn(enter).join().expect("done")
     })
+}
+
+/// What `ip` says.
+pub fn told(arguments: &[&str]) -> String {
+    let output = Command::new("ip").args(arguments).output().expect("iproute2: `make setup` installs it");
+    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 pub fn ip(arguments: &[&str]) {

@@ -1,0 +1,135 @@
+//! The ways by which connections get a law, and that each is taken back to exactly what was there.
+
+use std::fs;
+
+use haul_tcp::{Choice, Law, Namespace, Network, Scope, TcpError, Way, default_of};
+
+use crate::rig::{Rig, inside, ip, law_of, own, told};
+
+fn network(text: &str) -> Network {
+    text.parse().expect("a network")
+}
+
+#[test]
+fn a_network_with_a_route_gets_it_by_the_route() {
+    let Some(rig) = Rig::open() else { return };
+    ip(&["-n", &rig.a, "route", "change", "10.9.0.0/24", "dev", "x", "src", "10.9.0.1", "mtu", "1400", "initcwnd", "20"]);
+    let routes = || told(&["-n", &rig.a, "-d", "route", "show"]);
+    let before = routes();
+    let scope = Scope { networks: vec![network("10.9.0.0/24")], ..rig.scope() };
+    for law in [Law::Highspeed, Law::Fair] {
+        let rules = rig.tcp.on(&own(law), &scope).expect("on");
+        assert_eq!(rules[0].way, Way::Routes(1));
+        assert_eq!(rig.transfer(), own(law));
+        assert!(routes().contains(&format!("congctl haul_{}", law.name())), "{}", routes());
+    }
+    assert_ne!(default_of(&rig.namespace()).expect("a default"), own(Law::Fair));
+    rig.tcp.off(Some(&scope)).expect("off");
+    assert_eq!(routes(), before);
+    rig.expect_nothing_left();
+}
+
+/// Accepted connections too, and those of no other namespace.
+#[test]
+fn a_network_without_a_route_gets_it_at_the_cgroups_root() {
+    let Some(rig) = Rig::open() else { return };
+    let scope = Scope { networks: vec![network("10.9.0.2")], ..rig.scope() };
+    let before = rig.transfer();
+    let rules = rig.tcp.on(&own(Law::Modest), &scope).expect("on");
+    assert!(matches!(rules[0].way, Way::Cgroup(_)), "{rules:?}");
+    assert_eq!(rig.transfer(), own(Law::Modest));
+    assert_eq!(rig.transfer_back(), before, "that is another namespace");
+    let accepted = {
+        let listener = inside(&rig.a, || std::net::TcpListener::bind("10.9.0.1:0").expect("a port"));
+        let address = listener.local_addr().expect("an address");
+        let _near = inside(&rig.b, || std::net::TcpStream::connect(address).expect("connected"));
+        law_of(&listener.accept().expect("a connection").0)
+    };
+    assert_eq!(accepted, own(Law::Modest));
+    rig.tcp.off(Some(&scope)).expect("off");
+    assert_eq!(rig.transfer(), before);
+    rig.expect_nothing_left();
+}
+
+#[test]
+fn connections_that_are_open_are_switched_and_seen() {
+    let Some(rig) = Rig::open() else { return };
+    let (near, far) = rig.connection();
+    let before = law_of(&near);
+    rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
+    assert_eq!(law_of(&near), before, "it is older");
+    let nobody = rig.tcp.switch(&own(Law::Bic), &rig.namespace(), &[network("192.0.2.0/24")]).expect("switched");
+    assert_eq!(nobody, (0, 0));
+    let one = rig.tcp.switch(&own(Law::Modest), &rig.namespace(), &[network("10.9.0.2")]).expect("switched");
+    assert_eq!(one, (1, 0));
+    assert_eq!((law_of(&near), law_of(&far)), (own(Law::Modest), before));
+    let seen = rig.tcp.connections(&rig.namespace()).expect("connections");
+    let port = near.local_addr().expect("an address").port();
+    let connection = seen.iter().find(|connection| connection.own_port == port).expect("it is shown");
+    assert_eq!((&connection.law, connection.peer), (&own(Law::Modest), near.peer_addr().expect("an address")));
+    assert!(connection.path.is_some(), "{connection:?}");
+}
+
+#[test]
+fn what_somebody_else_has_changed_since_stays() {
+    let Some(rig) = Rig::open() else { return };
+    rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
+    inside(&rig.a, || fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("written"));
+    rig.tcp.off(None).expect("off");
+    assert_eq!(default_of(&rig.namespace()).expect("a default"), Choice::Kernel("reno".to_owned()));
+}
+
+#[test]
+fn a_namespace_that_is_deleted_takes_its_rules_along() {
+    let Some(rig) = Rig::open() else { return };
+    let scope = rig.scope();
+    rig.tcp.on(&own(Law::Aggressive), &scope).expect("on");
+    ip(&["netns", "delete", &rig.a]);
+    ip(&["netns", "add", &rig.a]);
+    let fresh = Namespace::named(&rig.a).expect("it is there");
+    let before = default_of(&fresh).expect("a default");
+    assert!(matches!(rig.tcp.on(&own(Law::Fair), &scope), Err(TcpError::Namespace { .. })));
+    assert_eq!(default_of(&fresh).expect("a default"), before, "it is another one");
+    assert!(rig.tcp.rules().expect("rules").is_empty());
+    rig.expect_nothing_left();
+}
+
+#[test]
+fn settings_are_read_by_the_laws_that_run() {
+    let Some(rig) = Rig::open() else { return };
+    assert!(matches!(rig.tcp.set("jump-percent=30"), Err(TcpError::NothingOn)));
+    rig.tcp.on(&own(Law::Quickstart), &rig.scope()).expect("on");
+    rig.tcp.set("jump-percent=30").expect("set");
+    // A newer haul, or the same one, comes and finds it.
+    rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
+    let settings = rig.tcp.settings().expect("settings");
+    assert!(settings.iter().any(|(knob, value)| knob.key == "jump-percent" && *value == 30), "{settings:?}");
+}
+
+/// The second connection to a peer begins with what the first one has learned.
+#[test]
+fn quickstart_remembers() {
+    let Some(rig) = Rig::open() else { return };
+    rig.tcp.on(&own(Law::Quickstart), &rig.scope()).expect("on");
+    let jumps = || rig.tcp.totals().expect("counters").iter().map(|of| of.jumps).sum::<u64>();
+    rig.transfer();
+    assert_eq!(jumps(), 0, "there was nothing to remember");
+    // The kernel forgets the first one's state when its last acknowledgement has come.
+    let jumped = (0..20).any(|_| {
+        rig.transfer();
+        jumps() > 0
+    });
+    assert!(jumped, "{:?}", rig.tcp.totals());
+}
+
+#[test]
+fn a_name_that_nothing_has_is_refused_and_nothing_is_left() {
+    let Some(rig) = Rig::open() else { return };
+    let Err(TcpError::NoSuchLaw { known, .. }) = rig.tcp.on(&Choice::Kernel("nonesuch".to_owned()), &rig.scope()) else {
+        panic!("there is none of that name");
+    };
+    assert!(known.contains(&"fair".to_owned()) && known.contains(&"reno".to_owned()), "{known:?}");
+    let scope = Scope { cgroup: Some("/tmp".into()), ..Scope::default() };
+    assert!(matches!(rig.tcp.on(&own(Law::Fair), &scope), Err(TcpError::NotACgroup(_))));
+    rig.expect_nothing_left();
+}
