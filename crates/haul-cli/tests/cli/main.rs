@@ -4,6 +4,7 @@
 
 mod audit;
 mod daemon;
+mod decode;
 mod experiments;
 mod generated;
 mod interrupt;
