@@ -14,12 +14,15 @@ use crate::finding::Finding;
 use crate::source::{Named, Source};
 use crate::workspace::{Package, Workspace};
 
-/// Circles that may be, each with its reason: the crate, and the modules as the finding names them; `*` for all circles of a crate that is being taken apart.
+/// Circles that may be, each with its reason: the crate, and the modules as the finding names them; `*` for all circles of a crate.
 const KNOWN: &[(&str, &str, &str)] = &[
-    ("haul-cli", "*", "its libraries are moving out of it"),
-    ("haul-files", "*", "its store is being taken out of it"),
-    ("haul-bench", "*", "has just been taken out of haul-lab"),
-    ("haul-plot", "*", "has just been taken out of haul-bench"),
+    ("haul-cli", "*", "a command's folder has what its parts share above them, and nothing is built on any of it"),
+    (
+        "haul-files",
+        "*",
+        "each side of a copy, and the local store, is one state in several files; errors, jobs and journal name each other's types",
+    ),
+    ("haul-bench", "*", "tools and experiments are listed in the folder that has what they share"),
     ("quinn-bulk", "*", "a program of three files that measures another transport"),
 ];
 

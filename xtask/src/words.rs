@@ -37,6 +37,7 @@ const OWN: &[(&str, &str)] = &[
 const DECODED: &[(&str, &str, &str)] = &[
     ("crates/haul-peer/src/ssh/hello.rs", "opening", "base64, longer than words are, decoded and never shown"),
     ("crates/haul-peer/src/ssh/hello.rs", "answer", "base64, longer than words are, decoded and never shown"),
+    ("crates/haul-files/src/protocol.rs", "lines", "patterns: bounded, compared with names, and never shown"),
     ("crates/haul-fleet/src/start/words.rs", "haul", "a path that is run, by a client that may run anything, and never shown"),
     ("crates/haul-fleet/src/start/words.rs", "program", "as that path"),
     ("crates/haul-fleet/src/start/words.rs", "arguments", "words of that program"),

@@ -208,7 +208,7 @@ pub fn serve_asked<T: Transport>(
         hello(session, incoming)?;
         let mut message = incoming.next()?;
         let mut filter = Filter::default();
-        if let Message::LeaveOut(lines) = message {
+        if let Message::LeaveOut { lines } = message {
             filter = Filter::new(lines).map_err(|_| CopyError::PeerMisbehaved("patterns that cannot be used"))?;
             message = incoming.next()?;
         }
@@ -324,7 +324,7 @@ fn requested<T: Transport, S: Store>(
 pub(crate) fn introduce<T: Transport>(session: &Session<'_, T>, request: Request, filter: &Filter) -> Result<(), CopyError> {
     session.send(&Message::Hello(Hello::ours()))?;
     if !filter.is_empty() {
-        session.send(&Message::LeaveOut(filter.lines().to_vec()))?;
+        session.send(&Message::LeaveOut { lines: filter.lines().to_vec() })?;
     }
     session.send(&Message::Request(request))
 }

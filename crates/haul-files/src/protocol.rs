@@ -123,7 +123,9 @@ pub enum Message {
     /// Sender, see [`What::Ordered`]: orders that are over. What was sent for them may still be on its way.
     OrderEnds(Vec<OrderEnd>),
     /// Client, before a request to receive: lines of a [`Filter`](crate::Filter); what it leaves out is not to be announced.
-    LeaveOut(Vec<String>),
+    LeaveOut {
+        lines: Vec<String>,
+    },
     /// Server, to a client that has said `LeaveOut`: how many names were left out; those in a directory that was are not counted.
     LeftOut(u64),
 }

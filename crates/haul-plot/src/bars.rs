@@ -1,9 +1,10 @@
 //! Groups of bars, with their values and error bars.
 
+use super::area::Area;
 use super::chart::{Bars, Value};
-use super::draw::{Area, Looks};
 use super::drawing::{Anchor, Drawing, TextStyle};
 use super::lines::draw_spread;
+use super::looks::Looks;
 use super::scale::{Ruler, number};
 use super::style::{self, INK, Look};
 use super::text;

@@ -9,11 +9,13 @@
 //!   +---------+ +---------+
 //! ```
 
+use super::area::Area;
 use super::chart::{Axis, Chart, Data, Figure};
 use super::check::{PlotError, check};
 use super::drawing::{Anchor, Drawing, Place, Stroke, TextStyle};
+use super::looks::{Key, Looks};
 use super::scale::{Ruler, Tick};
-use super::style::{self, Look, look};
+use super::style;
 use super::{bars, lines, raster, svg, text};
 
 impl Figure {
@@ -62,45 +64,7 @@ impl Figure {
     }
 }
 
-/// Which name looks how.
-pub(super) struct Looks<'a> {
-    by_name: Vec<(&'a str, Look)>,
-    key: Key,
-}
-
-/// What stands before a name in the legend.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Key {
-    Box,
-    Line,
-    LineAndMarker,
-}
-
-impl<'a> Looks<'a> {
-    /// Those who ask for a look get it; the others get what is free, in order.
-    fn of(figure: &'a Figure) -> Self {
-        let mut names: Vec<(&str, Option<usize>)> = Vec::new();
-        for (name, wanted) in figure.charts.iter().flat_map(|chart| chart.data.names()) {
-            if !names.iter().any(|(known, _)| *known == name) {
-                names.push((name, wanted));
-            }
-        }
-        let taken: Vec<usize> = names.iter().filter_map(|(_, wanted)| *wanted).collect();
-        let mut free = (0..).filter(|number| !taken.contains(number));
-        let by_name = names.iter().map(|(name, wanted)| (*name, look(wanted.or_else(|| free.next()).unwrap_or(0)))).collect();
-        let markers = |data: &Data| matches!(data, Data::Lines(lines) if lines.iter().any(|line| line.markers));
-        let key = match figure.charts.iter().map(|chart| &chart.data).collect::<Vec<_>>().as_slice() {
-            all if all.iter().all(|data| matches!(data, Data::Bars(_))) => Key::Box,
-            all if all.iter().any(|data| markers(data)) => Key::LineAndMarker,
-            _ => Key::Line,
-        };
-        Self { by_name, key }
-    }
-
-    pub(super) fn get(&self, name: &str) -> Look {
-        self.by_name.iter().find(|(known, _)| *known == name).map_or_else(|| look(0), |(_, look)| *look)
-    }
-
+impl Looks<'_> {
     /// Returns where the next thing begins. A single name that says nothing more than the title needs no legend.
     fn draw_legend(&self, drawing: &mut Drawing, top: f64, width: f64) -> f64 {
         if self.by_name.len() < 2 {
@@ -125,26 +89,6 @@ impl<'a> Looks<'a> {
             x += entry;
         }
         y + 14.0
-    }
-}
-
-/// The place between the axes.
-pub(super) struct Area {
-    pub left: f64,
-    pub top: f64,
-    pub width: f64,
-    pub height: f64,
-}
-
-impl Area {
-    /// Across from the left, as a part of the width.
-    pub fn x(&self, part: f64) -> f64 {
-        self.left + part * self.width
-    }
-
-    /// Up from the bottom, as a part of the height.
-    pub fn y(&self, part: f64) -> f64 {
-        self.top + (1.0 - part) * self.height
     }
 }
 

@@ -15,12 +15,14 @@
 //! | `drawing` | the shapes that this makes |
 //! | `svg`, `raster` | the shapes written, and as pixels |
 
+mod area;
 mod bars;
 mod chart;
 mod check;
 mod draw;
 mod drawing;
 mod lines;
+mod looks;
 mod raster;
 mod scale;
 mod style;

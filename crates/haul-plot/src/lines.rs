@@ -1,8 +1,9 @@
 //! Lines, their markers and their error bars.
 
+use super::area::Area;
 use super::chart::Line;
-use super::draw::{Area, Looks};
 use super::drawing::{Drawing, Stroke};
+use super::looks::Looks;
 use super::scale::Ruler;
 use super::style::{Look, Marker, PAPER};
 

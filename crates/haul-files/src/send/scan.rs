@@ -76,7 +76,7 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
             Ok(there) => there,
             Err(error) => return fail(error.into()),
         };
-        let path = top.name.to_vec();
+        let path = top.name.clone();
         if self.leaves_out(&path, there.kind == FileKind::Directory) {
             return Ok(());
         }

@@ -226,7 +226,7 @@ fn a_client_with_patterns_that_cannot_be_is_refused() {
             let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
             let mut peer = Peer { link: here };
             peer.say(&Message::Hello(Hello::ours()));
-            peer.say(&Message::LeaveOut(lines));
+            peer.say(&Message::LeaveOut { lines });
             let what = What::Pull { sources: vec![Path::new("a").into()], in_order: false };
             peer.say(&Message::Request(Request { what, options: Options::default(), job: [0; 32] }));
             peer.listen();

@@ -59,7 +59,8 @@ impl Stage {
 
     pub fn setup(&self, hosts: &str, dial_out: bool) -> Setup {
         let dir = self.dir.path().display();
-        let script = format!("printf '%s\\n' \"$@\" > {dir}/words.new && mv {dir}/words.new {dir}/words && exec cat {dir}/channel");
+        let script =
+            format!("printf '%s\\n' \"$@\" > {dir}/words.new && mv {dir}/words.new {dir}/words && exec cat {dir}/channel");
         let launcher =
             Launcher { program: Some("sh".into()), arguments: ["-c", &script, "mpirun"].map(Into::into).into(), on: None };
         let mut hosts = HostSpec::list(hosts).expect("hosts");
