@@ -24,7 +24,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     setup.spec.ssh = SshOptions { config: config.first().map(Into::into), ..SshOptions::default() };
     let nobody: Arc<dyn Tell> = Arc::new(Nobody);
     let (session, absent) = setup.start(&nobody, &cancel)?;
-    absent.iter().for_each(|absent| println!("{}: {}", absent.name, absent.why));
+    for absent in absent {
+        println!("{}: {}", absent.name, absent.why);
+    }
 
     let options = Options { recursive: true, ..Options::default() };
     let get = |source: &String| GetJob { options, ..GetJob::new(vec![source.into()], target.join("got")) };

@@ -86,7 +86,7 @@ impl Fleet {
     /// What `list` says of the fleet.
     fn listed(&self) -> Option<Value> {
         let listed = self.run("list", &["--json"]).expect(0);
-        String::from_utf8_lossy(&listed.stdout).lines().filter_map(|line| serde_json::from_str(line).ok()).next()
+        String::from_utf8_lossy(&listed.stdout).lines().find_map(|line| serde_json::from_str(line).ok())
     }
 
     fn keeper(&self) -> Pid {
@@ -135,7 +135,9 @@ fn several_processes_use_one_fleet_each_as_itself() {
 
     // Two at once, in directories and with masks of their own.
     let dirs = [fleet.sites.scratch().join("here"), fleet.sites.scratch().join("there")];
-    dirs.iter().for_each(|dir| fs::create_dir(dir).expect("a directory"));
+    for dir in &dirs {
+        fs::create_dir(dir).expect("a directory");
+    }
     let one = fleet.get_in(&dirs[0], "077", &["one", "got"]);
     let two = fleet.get_in(&dirs[1], "027", &["two", "got"]);
     for (finished, dir, name, mode) in [(one, &dirs[0], "one", 0o600), (two, &dirs[1], "two", 0o640)] {

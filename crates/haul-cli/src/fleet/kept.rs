@@ -170,7 +170,7 @@ pub fn down(args: &FleetDownArgs) -> Result<Exit, Failure> {
 }
 
 /// Shows what is up.
-pub fn list(args: &FleetListArgs) -> Result<Exit, Failure> {
+pub fn list(args: &FleetListArgs) -> Exit {
     logging::start(logging::Audience::Person, 0, false);
     interrupt::watch_connecting();
     let fleets = haul_fleet::up(interrupt::cancel());
@@ -180,18 +180,18 @@ pub fn list(args: &FleetListArgs) -> Result<Exit, Failure> {
             let (name, up_s) = (name.as_str(), up.as_secs());
             output::print_event(&json!({ "name": name, "servers": members, "gone": gone, "up_s": up_s, "pid": pid }));
         }
-        return Ok(Exit::Done);
+        return Exit::Done;
     }
     if fleets.is_empty() {
         output::print_line("no fleet is up");
-        return Ok(Exit::Done);
+        return Exit::Done;
     }
     let width = fleets.iter().map(|fleet| fleet.name.as_str().len()).max().unwrap_or(0).max(4);
     output::out_lines(&format!("{:<width$}  {:>7}  {:>4}  {:>9}  {:>8}", "NAME", "SERVERS", "GONE", "UP", "PID"));
     for UpFleet { name, members, gone, up, pid } in &fleets {
         output::out_lines(&format!("{:<width$}  {members:>7}  {gone:>4}  {:>9}  {pid:>8}", name.as_str(), since(up.as_secs())));
     }
-    Ok(Exit::Done)
+    Exit::Done
 }
 
 /// Connects with the servers of a fleet that is up, for one job.

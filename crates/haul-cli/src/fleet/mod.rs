@@ -37,7 +37,7 @@ pub fn run(args: &FleetArgs) -> Result<Exit, Failure> {
         FleetCommand::Put(args) => put(args),
         FleetCommand::Up(args) => kept::up(args),
         FleetCommand::Down(args) => kept::down(args),
-        FleetCommand::List(args) => kept::list(args),
+        FleetCommand::List(args) => Ok(kept::list(args)),
         FleetCommand::Status(args) => status::run(args),
         FleetCommand::Report(args) => report::run(args),
     }

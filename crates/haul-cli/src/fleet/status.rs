@@ -19,20 +19,17 @@ pub fn run(args: &FleetStatusArgs) -> Result<Exit, Failure> {
             output::print_event(&json!({ "member": absent.name, "error": chain(&absent.why) }));
         }
     };
-    let (told, wanted) = match &args.kept.name {
-        Some(name) => {
-            let SessionStatus { members, absent, .. } = kept::status(name)?;
-            let wanted = members.len() + absent.len();
-            for absent in absent {
-                gone(&absent);
-                print_absent(absent);
-            }
-            (members, wanted)
+    let (told, wanted) = if let Some(name) = &args.kept.name {
+        let SessionStatus { members, absent, .. } = kept::status(name)?;
+        let wanted = members.len() + absent.len();
+        for absent in absent {
+            gone(&absent);
+            print_absent(absent);
         }
-        None => {
-            let spec = hosts_spec(&args.hosts)?;
-            (status(bring_up(&spec, gone)?.members, interrupt::cancel()), spec.hosts.len())
-        }
+        (members, wanted)
+    } else {
+        let spec = hosts_spec(&args.hosts)?;
+        (status(bring_up(&spec, gone)?.members, interrupt::cancel()), spec.hosts.len())
     };
     if args.json {
         told.iter().map(line).for_each(|line| output::print_event(&line));

@@ -184,12 +184,12 @@ impl Session {
 
     /// Several downloads at the same time; what came of each, in their order.
     pub fn download_many(&self, jobs: &[GetJob], cancel: &Cancel) -> Vec<Result<SessionReport, SessionError>> {
-        self.at_once(jobs, |job| self.download(job, &Unwatched, cancel))
+        at_once(jobs, |job| self.download(job, &Unwatched, cancel))
     }
 
     /// Several uploads at the same time; what came of each, in their order.
     pub fn upload_many(&self, jobs: &[PutJob], cancel: &Cancel) -> Vec<Result<SessionReport, SessionError>> {
-        self.at_once(jobs, |job| self.upload(job, &Unwatched, cancel))
+        at_once(jobs, |job| self.upload(job, &Unwatched, cancel))
     }
 
     /// As [`Session::download`], for any async executor.
@@ -306,18 +306,17 @@ impl Session {
         let job = work(members, &Both { observer, log: log.as_ref() })?;
         Ok(SessionReport { job, absent })
     }
+}
 
-    fn at_once<J: Sync>(
-        &self,
-        jobs: &[J],
-        run: impl Fn(&J) -> Result<SessionReport, SessionError> + Sync,
-    ) -> Vec<Result<SessionReport, SessionError>> {
-        thread::scope(|scope| {
-            let run = &run;
-            let threads: Vec<_> = jobs.iter().map(|job| scope.spawn(move || run(job))).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap_or(Err(SessionError::Failed))).collect()
-        })
-    }
+fn at_once<J: Sync>(
+    jobs: &[J],
+    run: impl Fn(&J) -> Result<SessionReport, SessionError> + Sync,
+) -> Vec<Result<SessionReport, SessionError>> {
+    thread::scope(|scope| {
+        let run = &run;
+        let threads: Vec<_> = jobs.iter().map(|job| scope.spawn(move || run(job))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(SessionError::Failed))).collect()
+    })
 }
 
 /// The fleets of this user that are up.

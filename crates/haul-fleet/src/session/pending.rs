@@ -50,13 +50,11 @@ impl<T> Future for Pending<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut shared = lock(&self.shared);
-        match shared.result.take() {
-            Some(result) => Poll::Ready(result),
-            None => {
-                shared.waker = Some(context.waker().clone());
-                Poll::Pending
-            }
+        if let Some(result) = shared.result.take() {
+            return Poll::Ready(result);
         }
+        shared.waker = Some(context.waker().clone());
+        Poll::Pending
     }
 }
 

@@ -24,6 +24,10 @@ fn pattern(length: usize, seed: usize) -> Vec<u8> {
     (0..length).map(|at| (at / 4096 + at % 251 + seed * 7) as u8).collect()
 }
 
+fn read(path: &Path) -> Vec<u8> {
+    fs::read(path).expect("the file")
+}
+
 fn many_jobs(dial_out: bool) {
     let stage = Stage::new();
     let (first, second) = (pattern(3 << 20, 1), pattern(2 << 20, 2));
@@ -33,7 +37,7 @@ fn many_jobs(dial_out: bool) {
     stage.file("b", "two", &second);
     let mut setup = stage.setup("a,b", dial_out);
     setup.set_dir(stage.path("logs"));
-    let (session, absent) = stage.start(setup);
+    let (session, absent) = Stage::start(setup);
     assert!(absent.is_empty(), "{absent:?}");
 
     // Two at once, then one after them, then the other way.
@@ -44,12 +48,12 @@ fn many_jobs(dial_out: bool) {
         assert_eq!((report.job.files.files, report.job.members.len(), report.absent.len()), (1, 2, 0));
     }
     session.download(&get(&["one"], &to[2]), &Unwatched, &Cancel::new()).expect("fetched");
-    assert!(fs::read(&to[0]).unwrap() == first && fs::read(&to[1]).unwrap() == second && fs::read(&to[2]).unwrap() == first);
+    assert!(read(&to[0]) == first && read(&to[1]) == second && read(&to[2]) == first);
     let back = PutJob { replicas: 2, ..PutJob::new(vec![to[1].clone()], "back") };
     let report = session.upload(&back, &Unwatched, &Cancel::new()).expect("sent");
     assert_eq!(report.job.files.problem_count, 0);
     for member in ["a", "b"] {
-        assert!(fs::read(stage.of(member).join("back/to2")).unwrap() == second, "{member}");
+        assert!(read(&stage.of(member).join("back/to2")) == second, "{member}");
     }
     // Each job has a log of its own.
     let logs = fs::read_dir(stage.path("logs")).expect("logs").count();
@@ -114,7 +118,7 @@ fn a_job_that_is_given_up_ends_no_other_and_status_tells_of_those_under_way() {
     let stage = Stage::new();
     let content = pattern(4 << 20, 3);
     stage.file("a", "file", &content);
-    let (session, _) = stage.start(stage.setup("a", true));
+    let (session, _) = Stage::start(stage.setup("a", true));
     let (tell, told) = mpsc::channel();
     // Slow ones, that would take an hour.
     let slow = |to: &str| GetJob { limit: Some(BitRate::from_bps(8_000)), ..get(&["file"], &stage.path(to)) };
@@ -130,7 +134,7 @@ fn a_job_that_is_given_up_ends_no_other_and_status_tells_of_those_under_way() {
     // One that nobody waits for any more is given up too.
     drop(session.download_async(slow("dropped"), Arc::new(Ordered(tell))));
     session.download(&get(&["file"], &stage.path("after")), &Unwatched, &Cancel::new()).expect("fetched");
-    assert!(fs::read(stage.path("quick")).unwrap() == content && fs::read(stage.path("after")).unwrap() == content);
+    assert!(read(&stage.path("quick")) == content && read(&stage.path("after")) == content);
 }
 
 #[test]
@@ -139,7 +143,7 @@ fn who_dies_while_it_rests_is_named_and_started_again_before_the_next_job() {
     for member in ["a", "b"] {
         stage.file(member, "file", b"content");
     }
-    let (session, absent) = stage.start(stage.setup("a,b,absent", true));
+    let (session, absent) = Stage::start(stage.setup("a,b,absent", true));
     assert_eq!(absent.iter().map(|absent| &*absent.name).collect::<Vec<_>>(), ["absent"]);
     let died = stage.take("a");
     died.cancel.cancel();

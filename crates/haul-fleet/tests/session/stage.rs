@@ -77,7 +77,7 @@ impl Stage {
         setup
     }
 
-    pub fn start(&self, setup: Setup) -> (Session, Vec<Absent>) {
+    pub fn start(setup: Setup) -> (Session, Vec<Absent>) {
         let nobody: Arc<dyn Tell> = Arc::new(Nobody);
         setup.start(&nobody, &Cancel::new()).expect("started")
     }
