@@ -365,13 +365,12 @@ impl Tcp {
         let id = (0..u32::MAX).find(|id| !used(id)).unwrap_or(u32::MAX);
         let change = Change::Cgroup { id, dir: dir.to_owned(), namespace: namespace.cloned(), network, law: law.into() };
         journal.add(change.clone())?;
-        let cookie = namespace
-            .map_or(Ok(Ok([0; 8])), |namespace| namespace.inside(netns::cookie))?
-            .map_err(TcpError::doing("asking for a namespace's number"))?;
-        laws::mount(&self.place.bpf)?;
-        let pins = self.place.bpf.join(format!("rule-{id}"));
-        let link = attach(dir, &pins, law, &[(cookie, network.unwrap_or(Network::EVERYTHING))])?;
-        bpf::pin(link.as_fd(), &pins.join("link")).map_err(TcpError::doing("naming a link"))?;
+        if let Err(error) = self.attach_rule(id, law, dir, namespace, network) {
+            self.undo(&change)?;
+            journal.changes.retain(|known| *known != change);
+            journal.write()?;
+            return Err(error);
+        }
         // The new one is there before the old one goes: no connection falls between.
         if let Some(old) = same {
             let old = journal.changes[old].clone();
@@ -380,6 +379,23 @@ impl Tcp {
             journal.write()?;
         }
         Ok(rule(&change))
+    }
+
+    fn attach_rule(
+        &self,
+        id: u32,
+        law: &str,
+        dir: &Path,
+        namespace: Option<&Namespace>,
+        network: Option<Network>,
+    ) -> Result<(), TcpError> {
+        let cookie = namespace
+            .map_or(Ok(Ok([0; 8])), |namespace| namespace.inside(netns::cookie))?
+            .map_err(TcpError::doing("asking for a namespace's number"))?;
+        laws::mount(&self.place.bpf)?;
+        let pins = self.place.bpf.join(format!("rule-{id}"));
+        let link = attach(dir, &pins, law, &[(cookie, network.unwrap_or(Network::EVERYTHING))])?;
+        bpf::pin(link.as_fd(), &pins.join("link")).map_err(TcpError::doing("naming a link"))
     }
 
     /// Takes a change back, as far as it is in force.

@@ -19,6 +19,9 @@ impl From<LoadError> for Failure {
                 .hint("boot a newer kernel; `haul proxy` carries the TCP of other programs over haul's own transport on any"),
             LoadError::Rights { .. } => failure.hint("run it with sudo; root in a container is not enough"),
             LoadError::OwnMounts => failure.hint("run it outside, with --netns NAME"),
+            LoadError::Refused { log, .. } if log.contains("PROG LOAD LOG") => {
+                failure.hint("this kernel's verifier does not take what was built: please report it with the lines above")
+            }
             LoadError::Refused { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => {
                 failure.hint("the kernel may be locked down, or this is a container: run it on the host")
             }

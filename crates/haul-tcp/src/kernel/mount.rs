@@ -15,11 +15,23 @@ pub(crate) fn is_mounted(at: &Path) -> bool {
     statfs(at).is_ok_and(|about| about.f_type as u64 & 0xffff_ffff == MAGIC)
 }
 
-/// Whether what is mounted here is seen by all: `ip netns exec` gives its program mounts of its own.
+/// Whether what is mounted here is seen by those that started this process: `ip netns exec` gives its program mounts of its own.
 pub(crate) fn is_shared() -> bool {
+    /// More ancestors than any shell in a shell has.
+    const GENERATIONS: usize = 64;
     let of = |process: &str| fs::read_link(format!("/proc/{process}/ns/mnt")).ok();
-    // Where process 1 may not be looked at, there is no telling.
-    of("1").is_none_or(|first| Some(first) == of("self"))
+    let own = of("self");
+    let mut process = "self".to_owned();
+    for _ in 0..GENERATIONS {
+        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+        let Some(parent) = status.lines().find_map(|line| line.strip_prefix("PPid:")).map(str::trim) else { break };
+        // One that may not be looked at tells nothing.
+        if of(parent).is_some_and(|theirs| Some(theirs) != own) {
+            return false;
+        }
+        parent.clone_into(&mut process);
+    }
+    true
 }
 
 pub(crate) fn mount_bpf(at: &Path) -> io::Result<()> {

@@ -133,3 +133,29 @@ fn a_name_that_nothing_has_is_refused_and_nothing_is_left() {
     assert!(matches!(rig.tcp.on(&own(Law::Fair), &scope), Err(TcpError::NotACgroup(_))));
     rig.expect_nothing_left();
 }
+
+/// What `ip netns exec` starts would keep its names in mounts that end with it.
+#[test]
+fn mounts_that_nobody_else_sees_are_refused() {
+    let Some(rig) = Rig::open() else { return };
+    let output = std::process::Command::new("unshare")
+        .args(["--mount", "--propagation", "private"])
+        .arg(std::env::current_exe().expect("this program"))
+        .args(["--exact", "ways::what_has_mounts_of_its_own", "--nocapture"])
+        .env(OWN_MOUNTS, &rig.a)
+        .output()
+        .expect("unshare of util-linux");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    rig.expect_nothing_left();
+}
+
+const OWN_MOUNTS: &str = "HAUL_TCP_OWN_MOUNTS";
+
+/// No test of its own: what the one before it starts.
+#[test]
+fn what_has_mounts_of_its_own() {
+    let Ok(name) = std::env::var(OWN_MOUNTS) else { return };
+    let scope = Scope { namespace: Some(Namespace::named(&name).expect("a namespace")), ..Scope::default() };
+    let refused = haul_tcp::Tcp::default().on(&own(Law::Fair), &scope);
+    assert!(matches!(refused, Err(TcpError::Load(haul_tcp::LoadError::OwnMounts))), "{refused:?}");
+}
