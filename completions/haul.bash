@@ -58,8 +58,14 @@ _haul() {
             haul,tcp)
                 cmd="haul__subcmd__tcp"
                 ;;
+            haul__subcmd__fleet,down)
+                cmd="haul__subcmd__fleet__subcmd__down"
+                ;;
             haul__subcmd__fleet,get)
                 cmd="haul__subcmd__fleet__subcmd__get"
+                ;;
+            haul__subcmd__fleet,list)
+                cmd="haul__subcmd__fleet__subcmd__list"
                 ;;
             haul__subcmd__fleet,put)
                 cmd="haul__subcmd__fleet__subcmd__put"
@@ -69,6 +75,9 @@ _haul() {
                 ;;
             haul__subcmd__fleet,status)
                 cmd="haul__subcmd__fleet__subcmd__status"
+                ;;
+            haul__subcmd__fleet,up)
+                cmd="haul__subcmd__fleet__subcmd__up"
                 ;;
             haul__subcmd__key,authorize)
                 cmd="haul__subcmd__key__subcmd__authorize"
@@ -319,7 +328,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet)
-            opts="-h --no-strict-modes --help get put status report"
+            opts="-h --no-strict-modes --help get put up down list status report"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -332,8 +341,26 @@ _haul() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        haul__subcmd__fleet__subcmd__down)
+            opts="-h --name --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         haul__subcmd__fleet__subcmd__get)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -388,6 +415,10 @@ _haul() {
                     return 0
                     ;;
                 --log)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -454,8 +485,22 @@ _haul() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        haul__subcmd__fleet__subcmd__list)
+            opts="-h --json --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         haul__subcmd__fleet__subcmd__put)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -514,6 +559,10 @@ _haul() {
                     return 0
                     ;;
                 --log)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --name)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -599,12 +648,109 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__status)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi
             case "${prev}" in
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --hosts)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -H)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --start)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --timeout)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --udp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --state)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --dead-after)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -P)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -J)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -F)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -o)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                -S)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --remote-haul)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__fleet__subcmd__up)
+            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --in-background --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --name)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --log-file)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
+                    return 0
+                    ;;
+                --mode)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --hosts)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
