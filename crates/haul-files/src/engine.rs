@@ -80,8 +80,9 @@ pub fn push_fed<T: Transport, S: Store>(
 ) -> Result<Report, CopyError> {
     run(link, observer, cancel, |session, incoming| {
         let destination: WirePath = job.destination.as_path().into();
+        let sources = job.sources.iter().map(|source| own_source(store, source));
         let request = Request {
-            job: job_id(b"part", job.sources.iter().map(|source| own_source(store, source)).collect()),
+            job: job_id(&[b"part ", feed.part()].concat(), sources.collect()),
             what: What::Push { destination, sources: 0, stream: false, early: false },
             options: job.options,
         };
@@ -150,6 +151,7 @@ fn pull_to<T: Transport, S: Store>(
             expected: Some(expected),
             early: false,
             filter: job.filter.clone(),
+            takes_what_fits: false,
         };
         let meet = |incoming: &mut Incoming| {
             check_hello(session, incoming.next())?;
@@ -261,6 +263,7 @@ impl<T: Transport> Asking<'_, '_, T> {
                     expected: None,
                     early,
                     filter: Filter::default(),
+                    takes_what_fits: sources == 0,
                 };
                 receive(session, incoming, store, job, |_| Ok(()))
             }

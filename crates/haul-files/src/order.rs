@@ -25,7 +25,9 @@ use crate::note::{MAX_NOTES, Note};
 use crate::observe::{Report, Silent};
 use crate::paths::is_plain_name;
 use crate::pattern::is_pattern;
-use crate::protocol::{Entry, Finished, Kind, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOT, Request, What};
+use crate::protocol::{
+    DIGESTS, Digest, Entry, Finished, Kind, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOT, Request, What,
+};
 use crate::receive::Expected;
 use crate::session::{Incoming, POLL, Session, lock, run};
 use crate::transport::{BlockRx, Link, Transport};
@@ -65,6 +67,8 @@ pub enum Wish {
         /// The first byte that is not needed.
         end: u64,
     },
+    /// See [`Message::Digest`]. Of a server that cannot, the session is [`CopyError::PeerLacks`].
+    Digest(Vec<u64>),
     /// Nothing more will be ordered. The session ends when what is ordered has come.
     Enough,
 }
@@ -81,6 +85,10 @@ pub trait Customer<B>: Sync {
     fn note(&self, note: Note) -> Result<(), CopyError>;
     /// Orders are over; content for them may still come.
     fn ended(&self, ends: Vec<OrderEnd>) -> Result<(), CopyError>;
+    /// Hashes have come that were asked for; by default nobody asks.
+    fn digests(&self, _digests: Vec<Digest>) -> Result<(), CopyError> {
+        Err(CopyError::PeerMisbehaved("hashes that nobody asked for"))
+    }
     /// Content has come.
     fn delivered(&self, delivery: Delivery<B>) -> Result<(), CopyError>;
 }
@@ -159,6 +167,8 @@ fn tell<T: Transport>(session: &Session<'_, T>, wishes: &Receiver<Wish>, enough:
         match wishes.recv_timeout(POLL) {
             Ok(Wish::Orders(orders)) => session.send(&Message::Orders(orders))?,
             Ok(Wish::Shorten { number, end }) => session.send(&Message::Shorten { number, end })?,
+            Ok(Wish::Digest(_)) if !session.peer_has(DIGESTS) => return Err(CopyError::PeerLacks("say the hash of a file")),
+            Ok(Wish::Digest(files)) => session.send(&Message::Digest(files))?,
             Ok(Wish::Enough) => {
                 enough.store(true, Ordering::SeqCst);
                 return session.send(&Message::Enough);
@@ -224,6 +234,7 @@ fn listen<B>(
                 }
             }
             Message::OrderEnds(ends) => customer.ended(ends)?,
+            Message::Digests(digests) => customer.digests(digests)?,
             Message::AllSent(_) if enough.load(Ordering::SeqCst) => return Ok(()),
             _ => return Err(CopyError::PeerMisbehaved("a message that no sender of orders sends")),
         }

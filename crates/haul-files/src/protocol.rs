@@ -58,8 +58,10 @@ pub const UNDER_WAY: u64 = 1 << 1;
 pub const ORDERS: u64 = 1 << 2;
 /// Feature: takes a [`Message::LeaveOut`]. The client says it at once, and goes no further with a server that lacks this.
 pub const LEAVES_OUT: u64 = 1 << 3;
+/// Feature: answers a [`Message::Digest`].
+pub const DIGESTS: u64 = 1 << 4;
 /// Features of this program, one bit each.
-pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT;
+pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest name of one directory entry in bytes.
@@ -128,6 +130,10 @@ pub enum Message {
     },
     /// Server, to a client that has said `LeaveOut`: how many names were left out; those in a directory that was are not counted.
     LeftOut(u64),
+    /// Receiver, see [`What::Ordered`], to a peer with [`DIGESTS`]: the hashes of these files are wanted.
+    Digest(Vec<u64>),
+    /// Sender: hashes that were asked for, in any order.
+    Digests(Vec<Digest>),
 }
 
 /// The first frame of each side.
@@ -164,7 +170,8 @@ pub enum What {
     Push {
         /// Where to, as the user spelled it.
         destination: WirePath,
-        /// How many sources there are; 0: any number, and the destination is the directory that they go into, which is made if it is not there.
+        /// How many sources there are; 0: any number, and the destination is the directory that they go into, which is made if it is not there. Then a file that there is no room
+        /// for is a problem of that file; else the whole copy ends.
         sources: u32,
         /// Whether one of them is a stream without a name.
         stream: bool,
@@ -227,6 +234,15 @@ impl OrderEnd {
             Self::Sent { number, .. } | Self::Failed { number, .. } => *number,
         }
     }
+}
+
+/// What the content of an announced file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Digest {
+    /// The file.
+    pub file: u64,
+    /// BLAKE3 of all of it; none where it cannot be read, or is not what was announced.
+    pub hash: Option<[u8; 32]>,
 }
 
 /// A thing in a tree.

@@ -58,6 +58,8 @@ pub(crate) struct ReceiveJob<D> {
     pub(crate) early: bool,
     /// What the sender was told to leave out.
     pub(crate) filter: Filter,
+    /// A file that there is no room for is a problem of its own: the sender may have others, and other places for it.
+    pub(crate) takes_what_fits: bool,
 }
 
 /// Names that were asked for: who asks for `a` is not given `b`.
@@ -96,6 +98,8 @@ struct Receiver<'a, T: Transport, S: Store> {
     tree: Tree<'a, S>,
     /// What the sender was told to leave out.
     filter: Filter,
+    /// A file that there is no room for is a problem of its own.
+    takes_what_fits: bool,
     wants: bool,
     files: Mutex<Files>,
     announced: Condvar,
@@ -133,6 +137,8 @@ struct Incomplete {
     /// A stream: its size is known at its end.
     stream: bool,
     linked: bool,
+    /// Bytes of it that are to come, as far as they are counted for the room.
+    counted: AtomicU64,
     attributes: Attributes,
     state: Mutex<write::State>,
 }
@@ -161,7 +167,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
     job: ReceiveJob<S::Dir>,
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
-    let ReceiveJob { target, options, job, expected, early, filter } = job;
+    let ReceiveJob { target, options, job, expected, early, filter, takes_what_fits } = job;
     let place = match target {
         Target::Stream(stream) => {
             session.send(&Message::Start { wants: false })?;
@@ -183,6 +189,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
         options,
         tree: Tree::new(store, place, stage, options, expected),
         filter,
+        takes_what_fits,
         wants,
         files: Mutex::new(Files { void: early && wants && !options.compares(), ..Files::default() }),
         announced: Condvar::new(),
@@ -365,11 +372,21 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
 
     /// Notes a problem of the destination and tells the sender.
     fn problem(&self, path: WirePath, why: Why) -> Result<(), CopyError> {
-        if is_full(&why) {
+        if is_full(&why) && !self.takes_what_fits {
             return Err(CopyError::Stopped(Stop::DestinationFull { path }));
         }
         let fault = if why == Why::HashMismatch { Fault::Connection } else { Fault::Destination };
         self.session.problem(FileProblem { path, fault, why })
+    }
+
+    /// A record of a file could not be written: where only room is missing, and files that do not fit are no more than that, the file has failed.
+    fn unrecorded(&self, file: &Incomplete, error: StoreError) -> Result<(), CopyError> {
+        if self.does_without(error) { self.fail(file, error.into()) } else { Err(self.broken(error)) }
+    }
+
+    /// Whether this is no more than the end of one file.
+    fn does_without(&self, error: StoreError) -> bool {
+        self.takes_what_fits && is_full(&error.into())
     }
 
     /// The stage or the destination as a whole failed.
@@ -389,6 +406,10 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// A file will not be completed: its part goes.
     fn forget(&self, id: u64) {
         let file = lock(&self.files).open.remove(&id);
+        if let Some(file) = &file {
+            // It takes no room after all.
+            self.announced_bytes.fetch_sub(file.counted.swap(0, Ordering::Relaxed), Ordering::Relaxed);
+        }
         if let Some(part) = file.and_then(|file| lock(&file.state).give_up()) {
             self.drop_part(&part);
         }

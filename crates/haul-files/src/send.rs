@@ -12,6 +12,7 @@
 //! it is ready ([`early`]); if the receiver then has something of an earlier run, all starts again, this time with its wants.
 
 mod changed;
+mod digests;
 mod early;
 mod feed;
 mod orders;
@@ -36,6 +37,7 @@ use crate::protocol::{Entry, Finished, Message, Part, ROOT};
 use crate::session::{Incoming, Session, lock};
 use crate::store::{Named, Store};
 use crate::transport::{BlockTx, Transport};
+use digests::Digests;
 use early::{Early, Held};
 use feed::Offers;
 pub use feed::{Fed, Feed, Thing};
@@ -90,6 +92,7 @@ struct Sender<'a, T: Transport, S: Store> {
     plan: Plan<S::File>,
     /// In the place of the plan, where the receiver orders.
     orders: Option<Orders<S::File>>,
+    digests: Digests,
     early: Early,
     offers: Mutex<Offers>,
     announcer: Mutex<Announcer>,
@@ -157,6 +160,7 @@ impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
         Self {
             session,
             orders: job.ordered.then(Orders::new),
+            digests: Digests::default(),
             job,
             dirs: Dirs::new(store),
             plan: Plan::new(wants, cautious),
@@ -235,6 +239,9 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                     });
                 });
             }
+            if let Some(orders) = &self.orders {
+                scope.spawn(move || self.guard(|| digests::run(self, orders)));
+            }
             self.guard(|| self.job.feed.as_ref().map_or_else(|| scan::run(self), |feed| feed::run(self, &**feed)));
         });
         self.early.wait(|| self.check())?;
@@ -274,6 +281,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                     }
                 }
                 (Message::Enough, Some(orders)) => orders.enough(),
+                (Message::Digest(files), Some(_)) => self.digests.take(files)?,
                 (Message::Problem(problem), _) => self.session.note(problem),
                 (Message::Note(note), _) => drop(self.session.take_note(note)),
                 (Message::Progress(progress), _) => self.session.progress(&progress),

@@ -53,7 +53,7 @@ mod start;
 mod status;
 
 pub use catalogue::{Catalogue, CatalogueError, FileId, ServerId};
-pub use get::{GetError, GetJob, get};
+pub use get::{GetError, GetJob, ReplicasBy, get};
 pub use log::{JobLog, JobTitle, LogError};
 pub use member::Member;
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};

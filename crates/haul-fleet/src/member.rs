@@ -1,9 +1,10 @@
 //! One server of a fleet, as a job sees it.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use haul::Connection;
+use haul_files::store::Scheme;
 use haul_peer::Connected;
 use haul_units::BitRate;
 
@@ -30,6 +31,14 @@ impl Member {
     /// A server that has called back.
     pub fn called_back(name: impl Into<String>, connection: Connection) -> Self {
         Self { name: name.into(), connection, path: None, limit: None, keep: None }
+    }
+
+    /// A path of a job, as it is there: what is in a store of its own (`gfarm:`, `ram:`) starts nowhere else.
+    pub(crate) fn place(&self, path: &Path) -> PathBuf {
+        match &self.path {
+            Some(base) if Scheme::split(path.as_os_str().as_encoded_bytes()).0 == Scheme::Local => base.join(path),
+            _ => path.to_owned(),
+        }
     }
 
     /// Lets it end, once its work is done.

@@ -52,6 +52,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("e2e/fleet", Lane::Waiting),
     ("e2e/fleet_command", Lane::Waiting),
     ("e2e/fleet_session", Lane::Waiting),
+    ("haul-fleet/many", Lane::Waiting),
     ("e2e/stores", Lane::Waiting),
     ("haul-gfarm/gfarm", Lane::Waiting),
     ("haul/sockets", Lane::Waiting),

@@ -51,6 +51,9 @@ pub struct FleetGetArgs {
     /// How work is dealt out
     #[arg(long, value_enum, value_name = "POLICY", default_value_t = GetPolicyArg::Dynamic, hide_default_value = true)]
     pub policy: GetPolicyArg,
+    /// When files of one name on several servers are replicas
+    #[arg(long, value_enum, value_name = "HOW", default_value_t = ReplicasByArg::Time, hide_default_value = true)]
+    pub replicas_by: ReplicasByArg,
     #[command(flatten)]
     pub job: JobArgs,
     #[command(flatten)]
@@ -239,6 +242,15 @@ pub enum GetPolicyArg {
     Dynamic,
     /// Whole files, dealt to their holders in turn before anything is sent
     RoundRobin,
+}
+
+/// Values of `get --replicas-by`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum ReplicasByArg {
+    /// Where size and modification time are equal. The default
+    Time,
+    /// Where the content is: of files whose sizes are equal and whose times differ, the servers compute BLAKE3 before anything is fetched
+    Hash,
 }
 
 /// Values of `put --policy`.

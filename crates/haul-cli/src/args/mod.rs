@@ -29,7 +29,7 @@ pub use cp::{CpArgs, SshArgs, UsualSshArgs};
 pub use files::{FileArgs, VerifyArg};
 pub use fleet::{
     FleetArgs, FleetCommand, FleetDownArgs, FleetGetArgs, FleetListArgs, FleetPutArgs, FleetReportArgs, FleetStatusArgs,
-    FleetUpArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg,
+    FleetUpArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg, ReplicasByArg,
 };
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};

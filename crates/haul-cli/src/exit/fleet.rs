@@ -83,7 +83,7 @@ impl From<GetError> for Failure {
     fn from(error: GetError) -> Self {
         let failure = Self::new(chain(&error));
         match &error {
-            GetError::Conflict { .. } => failure.hint("nothing was written; fetch from one of them, or remove the wrong one"),
+            GetError::Conflict { .. } => failure.hint("nothing was written; where only the times differ, --replicas-by hash compares the content; else fetch from one of them, or remove the wrong one"),
             GetError::Unsupported { .. } => failure.hint(SAME_VERSION),
             GetError::AllDown { members } | GetError::OutOfReach { members, .. } => {
                 let who: Vec<String> = members.iter().map(|(name, why)| format!("{name}: {why}")).collect();
@@ -111,7 +111,11 @@ impl From<PutError> for Failure {
             }
             PutError::AllDown { members } => {
                 let who: Vec<String> = members.iter().map(|(name, why)| format!("{name}: {}", chain(why))).collect();
-                Self::new(format!("{}\n{}", failure.message, who.join("\n"))).hint(RESUME)
+                let failure = Self::new(format!("{}\n{}", failure.message, who.join("\n")));
+                let nowhere =
+                    |why: &CopyError| matches!(why, CopyError::Refused(Stop::Destination { .. } | Stop::NeedsDirectory { .. }));
+                let is_nowhere = members.iter().all(|(_, why)| nowhere(why));
+                failure.hint(if is_nowhere { "make the directory above it there first" } else { RESUME })
             }
             _ => failure,
         }

@@ -16,14 +16,14 @@ use std::sync::Arc;
 use haul::TransportConfig;
 use haul_fleet::{
     Absent, Fleet, GetJob, HostSpec, JobEvent, JobLog, JobObserver, JobReport, JobTitle, Member, PlacementPolicy, Policy, PutJob,
-    Settings, StartSpec, start,
+    ReplicasBy, Settings, StartSpec, start,
 };
 use haul_peer::Tell;
 use haul_units::Time;
 use serde_json::json;
 
 use crate::args::{
-    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg,
+    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg, ReplicasByArg,
 };
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
@@ -54,6 +54,10 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
     let started = Started::of(&args.kept, &args.hosts, &args.job, style)?;
     let job = GetJob {
         filter,
+        replicas_by: match args.replicas_by {
+            ReplicasByArg::Time => ReplicasBy::Time,
+            ReplicasByArg::Hash => ReplicasBy::Hash,
+        },
         options: args.job.files.options(),
         settings: Settings {
             policy,

@@ -17,7 +17,7 @@ use crate::observe::{Event, Waits};
 use crate::paths::path_of;
 use crate::protocol::Message;
 use crate::session::lock;
-use crate::store::{Attributes, Placed, Stage as _, Store};
+use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
 
 /// A group is full with this many files (a `syncfs` may wait for all other writers of the file system, so the fewer the better) ..
@@ -161,7 +161,7 @@ fn commit<T: Transport, S: Store>(
             }
             Err(why) => {
                 // Where only room is missing, the part waits for it.
-                if !is_full(&why) {
+                if !is_full(&why) || receiver.takes_what_fits {
                     receiver.tree.stage.discard(ready.part);
                 }
                 receiver.problem(receiver.tree.display(ready.parent, &ready.name), why)?;
@@ -182,4 +182,14 @@ fn commit<T: Transport, S: Store>(
         }
     }
     Ok(())
+}
+
+impl<T: Transport, S: Store> Receiver<'_, T, S> {
+    /// A file that was made, and has no record, goes again.
+    pub(super) fn undo(&self, ready: &Ready, error: StoreError) -> Result<(), CopyError> {
+        self.tree.stage.discard(ready.part);
+        self.counts.bytes.fetch_sub(ready.size, Ordering::Relaxed);
+        self.counts.discarded.fetch_add(ready.size, Ordering::Relaxed);
+        self.problem(self.tree.display(ready.parent, &ready.name), error.into())
+    }
 }

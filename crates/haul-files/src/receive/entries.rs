@@ -1,10 +1,11 @@
 //! What the receiver does with an entry: makes directories and links, and decides what it needs of a file.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use haul_units::Bytes;
+use rustix::io::Errno;
 
 use super::commit::Ready;
 use super::stage::{Earlier, holds};
@@ -60,7 +61,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             let is_file = matches!(entry.kind, Kind::File { .. });
             let is_stream = matches!(entry.kind, Kind::Stream { .. });
             let needs = self.entry(&entry, ready)?;
-            self.fits(&entry, &needs.1)?;
+            let needs = self.fitting(&entry, needs)?;
             {
                 let mut files = lock(&self.files);
                 if let (Some(file), _) = &needs {
@@ -80,21 +81,36 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         if wants.is_empty() { Ok(()) } else { self.answer(wants) }
     }
 
-    /// Ends a copy that has announced more than there is room for, where the store wants that.
-    fn fits(&self, entry: &Entry, needs: &Needs) -> Result<(), CopyError> {
+    /// Ends a copy that has announced more than there is room for, where the store wants that; or does without the file.
+    fn fitting(
+        &self,
+        entry: &Entry,
+        (file, needs): (Option<Arc<Incomplete>>, Needs),
+    ) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
         // What is announced a second time has been counted.
-        let (Some(room), Kind::File { size, replaces: None, .. }) = (self.room, &entry.kind) else { return Ok(()) };
-        let needed = match needs {
+        let (Some(room), Kind::File { size, replaces: None, .. }) = (self.room, &entry.kind) else { return Ok((file, needs)) };
+        let needed = match &needs {
             Needs::Nothing => 0,
             Needs::All => *size,
             Needs::Ranges(ranges) => ranges.iter().map(|(start, end)| end.saturating_sub(*start)).fold(0, u64::saturating_add),
         };
         let before = self.announced_bytes.fetch_add(needed, Ordering::Relaxed);
         if before.saturating_add(needed) <= room {
-            return Ok(());
+            if let Some(file) = &file {
+                file.counted.store(needed, Ordering::Relaxed);
+            }
+            return Ok((file, needs));
         }
         let path = self.tree.display(entry.parent, &entry.name.0);
-        Err(CopyError::Stopped(Stop::DestinationFull { path }))
+        if !self.takes_what_fits {
+            return Err(CopyError::Stopped(Stop::DestinationFull { path }));
+        }
+        self.announced_bytes.fetch_sub(needed, Ordering::Relaxed);
+        if let Some(part) = file.and_then(|file| lock(&file.state).give_up()) {
+            self.drop_part(&part);
+        }
+        self.problem(path, Errno::NOSPC.into())?;
+        Ok((None, Needs::Nothing))
     }
 
     fn answer(&self, wants: Vec<Want>) -> Result<(), CopyError> {
@@ -216,6 +232,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             source: Source { size, mtime: entry.mtime, version },
             stream: matches!(entry.kind, Kind::Stream { .. }),
             linked,
+            counted: AtomicU64::new(0),
             attributes: self.tree.attributes(entry, existing.as_ref()),
             state: Mutex::new(State::Waiting),
         };

@@ -129,7 +129,7 @@ impl<'a, T: Transport, S: Store> Writer<'a, T, S> {
         let receiver = self.receiver;
         let pieces = T::Rx::pieces(block).map_err(|_| CopyError::PeerMisbehaved("a malformed block"))?;
         let files = receiver.files_of(&pieces)?;
-        let (mut records, mut done) = (Vec::new(), Vec::new());
+        let (mut records, mut made_whole, mut done) = (Vec::new(), Vec::new(), Vec::new());
         for ((piece, content), file) in pieces.iter().zip(files) {
             // A file that failed here or at the sender: its late pieces are dropped.
             let Some(file) = file else { continue };
@@ -142,13 +142,19 @@ impl<'a, T: Transport, S: Store> Writer<'a, T, S> {
                 }
                 if let Some(made) = timed(&mut self.waits.write, || receiver.write_whole(&file, content, piece.hash))? {
                     records.push(made.0);
-                    done.push(made.1);
+                    made_whole.push(made.1);
                 }
             } else {
                 done.extend(timed(&mut self.waits.write, || receiver.write_piece(&file, piece, content))?);
             }
         }
-        receiver.tree.stage.store.append(&records).map_err(|error| receiver.broken(error))?;
+        match receiver.tree.stage.store.append(&records) {
+            Ok(()) => done.append(&mut made_whole),
+            Err(error) if receiver.does_without(error) => {
+                made_whole.iter().try_for_each(|made| receiver.undo(made, error))?;
+            }
+            Err(error) => return Err(receiver.broken(error)),
+        }
         for done in done {
             match hand_over(&self.ready, done) {
                 // The journal has it: the next run gives it its name.
@@ -243,7 +249,9 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         }
         if !file.stream {
             let range = Record::Range { part: number, offset, length: piece.length, hash: piece.hash };
-            self.tree.stage.store.append(&[range]).map_err(|error| self.broken(error))?;
+            if let Err(error) = self.tree.stage.store.append(&[range]) {
+                return self.unrecorded(file, error).map(|()| None);
+            }
         }
         let complete = {
             let mut state = lock(&file.state);
@@ -330,7 +338,12 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         lock(&self.files).open.remove(&file.id);
         if !file.stream {
             let record = Record::Complete { part: part.number, path: file.key, source: file.source, made, hash: None };
-            self.tree.stage.store.append(&[record]).map_err(|error| self.broken(error))?;
+            if let Err(error) = self.tree.stage.store.append(&[record]) {
+                if self.does_without(error) {
+                    self.drop_part(&part);
+                }
+                return self.unrecorded(file, error).map(|()| None);
+            }
         }
         Ok(Some(Ready::new(file, part.number, made.size, part.pieces)))
     }

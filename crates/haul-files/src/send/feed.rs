@@ -20,6 +20,11 @@ const NAMELESS: u64 = 1 << 63;
 
 /// Says what is sent. Things have numbers of its choice, each another one. Called from two threads.
 pub trait Feed: Send + Sync {
+    /// Which part of the tree this is: several go to one place where receivers share a file system. The same for a later run.
+    fn part(&self) -> &[u8] {
+        b""
+    }
+
     /// The receiver is ready; whether it answers. Said once, before all else.
     fn ready(&self, answers: bool);
 

@@ -172,6 +172,16 @@ impl<F: Content> Orders<F> {
         Ok(over)
     }
 
+    /// A file that was announced.
+    pub(super) fn file(&self, id: u64) -> Option<SourceFile> {
+        lock(&self.state).known.get(id)
+    }
+
+    /// Whether no order follows.
+    pub(super) fn is_enough(&self) -> bool {
+        lock(&self.state).enough
+    }
+
     /// No order follows.
     pub(super) fn enough(&self) {
         lock(&self.state).enough = true;

@@ -7,7 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use haul_files::memory::{Conditions, pair};
 use haul_files::store::{At, Local, Store};
-use haul_files::{Cancel, Fed, Feed, Filter, Options, PushJob, Silent, Thing, push_fed, serve};
+use haul_files::{Cancel, Fed, Feed, Filter, Options, PushJob, Silent, Thing, push_fed, serve, serve_store};
+use haul_ramstore::{Operation, Ram};
 
 use crate::fixture::*;
 
@@ -155,4 +156,36 @@ fn a_source_without_a_name_is_the_destination() {
     assert_eq!((report.files, report.problem_count), (2, 0));
     assert_eq!(fs::read(to.path().join("d/c")).unwrap(), noise(70_000, 3));
     assert_eq!(fs::read(to.path().join("a")).unwrap(), noise(3000, 1));
+}
+
+/// A file that there is no room for is a problem of its own where others may take it: the rest stays.
+#[test]
+fn what_fits_is_kept_where_a_file_does_not() {
+    let from = tree();
+    let at = |number, parent, source, path: &str| thing(from.path(), number, parent, source, path);
+    let steps = [
+        Fed::Directory(at(1, 0, Some(0), "tree")),
+        Fed::File(at(2, 1, None, "tree/a")),
+        Fed::File(at(3, 1, None, "tree/b")),
+        Fed::Directory(at(4, 1, None, "tree/d")),
+        Fed::File(at(5, 4, None, "tree/d/c")),
+    ];
+    // Only files of several pieces are given a size before they are written.
+    let ram = Ram::new();
+    ram.fail(Operation::SetSize, 0, rustix::io::Errno::NOSPC.into());
+    let sources = vec![from.path().join("tree").into()];
+    let job = PushJob { sources, destination: "made".into(), options: recursive(), filter: Filter::default() };
+    let script = Arc::new(Script { steps: Mutex::new(steps.into()), ..Script::default() });
+    let (here, there) = pair(Conditions::default());
+    let transport = here.transport.clone();
+    let (client, server) = std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve_store(there, &ram, &Silent, &Cancel::new()));
+        let client = push_fed(here, &Local::own(), &job, script, &Silent, &Cancel::new());
+        transport.kill();
+        (client.expect("client"), server.join().unwrap().expect("server"))
+    });
+    assert_eq!((client.files, client.problem_count, server.problem_count), (2, 1, 1), "{client:?}");
+    assert_eq!(client.problems[0].why, rustix::io::Errno::NOSPC.into());
+    assert_eq!(ram.get("made/tree/d/c").unwrap(), noise(70_000, 3));
+    assert!(ram.get("made/tree/a").is_some() && ram.get("made/tree/b").is_none());
 }

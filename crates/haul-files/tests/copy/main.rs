@@ -2,6 +2,7 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod changing;
+mod digests;
 mod early;
 mod excluded;
 mod fed;

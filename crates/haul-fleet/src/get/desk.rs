@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use haul_files::Observer;
 use haul_files::protocol::Progress;
+use haul_files::{CopyError, Observer};
 use haul_units::{Bytes, Cancel};
 
 use super::news::{News, Said};
@@ -74,6 +74,27 @@ impl<'a, B> Desk<'a, B> {
         supply.drop_orders(now);
         self.observer.event(&JobEvent::Down { member: &supply.name, why });
         true
+    }
+
+    /// A member's session has ended, which it should not yet.
+    pub(super) fn over(&mut self, at: usize, result: Result<(), CopyError>) -> Result<bool, GetError> {
+        let Some(supply) = self.supplies.get_mut(at) else { return Ok(false) };
+        supply.is_over = true;
+        match result {
+            Err(source @ (CopyError::PeerLacks(_) | CopyError::PeerUnsupported { .. })) => {
+                Err(GetError::Unsupported { member: supply.name.clone(), source })
+            }
+            Err(error) => {
+                let mut words = error.to_string();
+                let mut cause = std::error::Error::source(&error);
+                while let Some(inner) = cause {
+                    words = format!("{words}: {inner}");
+                    cause = inner.source();
+                }
+                Ok(self.down(at, &words))
+            }
+            Ok(()) => Ok(self.down(at, "it has ended")),
+        }
     }
 
     /// The members that are gone.

@@ -7,6 +7,16 @@ use haul_units::BitRate;
 
 use crate::plan::Settings;
 
+/// When files of one name on several members are one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReplicasBy {
+    /// Where size and time of modification are equal. The default: it costs nothing.
+    #[default]
+    Time,
+    /// Where their content is: files of one size and different times are read and hashed by the members that have them, before anything is fetched. Equal times are trusted.
+    Hash,
+}
+
 /// Files that members have, to come here.
 #[derive(Debug, Clone)]
 pub struct GetJob {
@@ -19,6 +29,8 @@ pub struct GetJob {
     pub options: Options,
     /// What is left out of the sources. A member whose program is too old for that is [`GetError::Unsupported`](crate::GetError::Unsupported).
     pub filter: Filter,
+    /// What counts as a replica.
+    pub replicas_by: ReplicasBy,
     /// How the work is dealt out.
     pub settings: Settings,
     /// All members together send no more than this. Default none. A limit for one of them is [`Member::limit`](crate::Member::limit).
@@ -29,6 +41,14 @@ impl GetJob {
     /// With the defaults.
     pub fn new(sources: Vec<PathBuf>, destination: impl Into<PathBuf>) -> Self {
         let (options, filter, settings) = (Options::default(), Filter::default(), Settings::default());
-        Self { sources, destination: destination.into(), options, filter, settings, limit: None }
+        Self {
+            sources,
+            destination: destination.into(),
+            options,
+            filter,
+            replicas_by: ReplicasBy::default(),
+            settings,
+            limit: None,
+        }
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use haul_files::protocol::{Entry, Kind};
-use haul_files::{CopyError, FileProblem, Why, WirePath};
+use haul_files::{FileProblem, Why, WirePath};
 use haul_units::Bytes;
 
-use super::GetError;
 use super::desk::Desk;
 use super::merge::{Misfit, Tree};
 use super::news::{News, Said};
+use super::{GetError, ReplicasBy, doubts};
 use crate::observe::JobEvent;
 
 /// What a system says of a name that is not there.
@@ -25,7 +25,7 @@ pub(super) struct Listed {
 
 /// Waits until every member has said what it has, or is gone.
 pub(super) fn list<B>(desk: &mut Desk<'_, B>) -> Result<Listed, GetError> {
-    let mut tree = Tree::default();
+    let mut tree = Tree::by_hash(desk.job.replicas_by == ReplicasBy::Hash);
     let mut counts = vec![(0_u64, 0_u64); desk.supplies.len()];
     for supply in &desk.supplies {
         let rtt = Duration::from_micros((supply.path)().rtt_us);
@@ -38,7 +38,7 @@ pub(super) fn list<B>(desk: &mut Desk<'_, B>) -> Result<Listed, GetError> {
         let is_listed = desk.supplies.get(at).is_some_and(|supply| supply.is_listed);
         match said {
             Said::Over(result) => {
-                over(desk, at, result)?;
+                desk.over(at, result)?;
             }
             _ if is_down => {}
             Said::Entries(_) | Said::Listed if is_listed => {
@@ -66,7 +66,7 @@ pub(super) fn list<B>(desk: &mut Desk<'_, B>) -> Result<Listed, GetError> {
                 }
             }
             Said::Note(note) => desk.observer.event(&JobEvent::Note(&note)),
-            Said::Ended(_) | Said::Delivered(_) => {
+            Said::Ended(_) | Said::Delivered(_) | Said::Digests(_) => {
                 desk.down(at, "it sends what was not ordered");
             }
         }
@@ -74,32 +74,12 @@ pub(super) fn list<B>(desk: &mut Desk<'_, B>) -> Result<Listed, GetError> {
     if desk.supplies.iter().all(|supply| supply.down.is_some()) {
         return Err(GetError::AllDown { members: desk.gone() });
     }
+    doubts::settle(desk, &mut tree)?;
     let sizes = (0..tree.len()).filter_map(|at| tree.size(at));
     desk.found = sizes.fold((0, 0), |(files, bytes), size| (files + 1, bytes.saturating_add(size)));
     let (files, bytes) = desk.found;
     desk.observer.event(&JobEvent::Found { files, bytes: Bytes(bytes), complete: true });
     Ok(Listed { tree, problems: problems(desk) })
-}
-
-/// A member's session has ended, which it should not yet.
-pub(super) fn over<B>(desk: &mut Desk<'_, B>, at: usize, result: Result<(), CopyError>) -> Result<bool, GetError> {
-    let Some(supply) = desk.supplies.get_mut(at) else { return Ok(false) };
-    supply.is_over = true;
-    match result {
-        Err(source @ (CopyError::PeerLacks(_) | CopyError::PeerUnsupported { .. })) => {
-            Err(GetError::Unsupported { member: supply.name.clone(), source })
-        }
-        Err(error) => {
-            let mut words = error.to_string();
-            let mut cause = std::error::Error::source(&error);
-            while let Some(inner) = cause {
-                words = format!("{words}: {inner}");
-                cause = inner.source();
-            }
-            Ok(desk.down(at, &words))
-        }
-        Ok(()) => Ok(desk.down(at, "it has ended")),
-    }
 }
 
 fn enter<B>(desk: &mut Desk<'_, B>, tree: &mut Tree, at: usize, entry: Entry) -> Result<(), GetError> {

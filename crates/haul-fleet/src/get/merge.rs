@@ -25,6 +25,10 @@ pub(super) struct Tree {
     hasher: RandomState,
     sets: Sets,
     bytes: usize,
+    /// Whether files of one size and different times may have the same content.
+    by_hash: bool,
+    /// Such files: node, and a member that has it with another time.
+    doubts: Vec<(u32, u16)>,
 }
 
 struct Node {
@@ -61,6 +65,31 @@ pub(super) enum Misfit {
 }
 
 impl Tree {
+    /// An empty tree, in which files of one size and different times are a doubt, and no conflict.
+    pub(super) fn by_hash(by_hash: bool) -> Self {
+        Self { by_hash, ..Self::default() }
+    }
+
+    /// The files that are to be compared, each once, with the members that have them.
+    pub(super) fn doubts(&mut self) -> Vec<(u32, Vec<u16>)> {
+        let mut doubts = std::mem::take(&mut self.doubts);
+        doubts.sort_unstable();
+        doubts.dedup();
+        let files = doubts.chunk_by(|a, b| a.0 == b.0).filter_map(|of_one| {
+            let at = of_one.first()?.0;
+            Some((at, self.holders(at).iter().copied().chain(of_one.iter().map(|(_, member)| *member)).collect()))
+        });
+        files.collect()
+    }
+
+    /// It is known who has this file.
+    pub(super) fn settle(&mut self, at: u32, members: &[u16]) {
+        let set = members.iter().fold(None, |set, member| Some(self.sets.with(set, *member)));
+        if let (Some(set), Some(node)) = (set, self.nodes.get_mut(at as usize)) {
+            node.set = set;
+        }
+    }
+
     /// Takes what a member has in the directory of this node; the node that it is now. None where nothing can be below it.
     pub(super) fn add(&mut self, member: u16, parent: Option<u32>, entry: Entry) -> Result<u32, Misfit> {
         let parent = parent.unwrap_or(NONE);
@@ -86,14 +115,17 @@ impl Tree {
         };
         let node = &mut self.nodes[at as usize];
         let is_file = matches!(what, What::File(_));
-        if node.what != what || is_file && node.mtime != entry.mtime {
+        let is_doubtful = is_file && node.mtime != entry.mtime;
+        if node.what != what || is_doubtful && !self.by_hash {
             let other = node.first;
             return Err(Misfit::Conflict { path: self.path(at), other });
         }
         if member < node.first {
             (node.mode, node.uid, node.gid, node.mtime, node.first) = (entry.mode, entry.uid, entry.gid, entry.mtime, member);
         }
-        if is_file {
+        if is_doubtful {
+            self.doubts.push((at, member));
+        } else if is_file {
             node.set = self.sets.with(Some(node.set), member);
         }
         Ok(at)

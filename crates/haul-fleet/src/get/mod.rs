@@ -8,6 +8,7 @@
 //! ```text
 //!   job        what is asked for                  error      why it ended early
 //!   listing    what everybody has                 merge      one tree of it
+//!   doubts     whether files of different times have the same content
 //!   receiving  the receiver, and what it needs    inward     the link to it
 //!   transfer   who sends what                     desk       what all phases need, and what is told
 //!   supply     what is known of a member          supplier   its session
@@ -17,6 +18,7 @@
 //! One thread drives; each member has three for its session. What a member says waits in small numbers, so a slow destination slows the members and costs no memory.
 
 mod desk;
+mod doubts;
 mod error;
 mod inward;
 mod job;
@@ -38,7 +40,7 @@ use haul_units::{BitRate, Bytes, Cancel};
 
 use self::desk::Desk;
 pub use self::error::GetError;
-pub use self::job::GetJob;
+pub use self::job::{GetJob, ReplicasBy};
 use self::news::{Gate, News, Said};
 use self::supplier::Messenger;
 use self::supply::{PathWatch, Supply};
@@ -75,8 +77,7 @@ pub fn get(members: Vec<Member>, job: &GetJob, observer: &dyn JobObserver, cance
             }
             result
         };
-        let asked =
-            job.sources.iter().map(|source| member.path.as_deref().map_or_else(|| source.clone(), |path| path.join(source)));
+        let asked = job.sources.iter().map(|source| member.place(source));
         let asked = OrderJob { sources: asked.collect(), options: job.options, filter: job.filter.clone() };
         sources.push(Source { name: member.name.clone(), path, limit, asked, open: Box::new(open) });
     }

@@ -5,7 +5,7 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-use haul_files::protocol::{Entry, Message, OrderEnd};
+use haul_files::protocol::{Digest, Entry, Message, OrderEnd};
 use haul_files::{CopyError, Delivery, FileProblem, Note, Report};
 
 /// What happens.
@@ -29,6 +29,7 @@ pub(super) enum Said<B> {
     Problem(FileProblem),
     Note(Note),
     Ended(Vec<OrderEnd>),
+    Digests(Vec<Digest>),
     Delivered(Delivery<B>),
     /// The session is over.
     Over(Result<(), CopyError>),

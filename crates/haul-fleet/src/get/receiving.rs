@@ -11,7 +11,6 @@ use haul_files::{CopyError, FileProblem, Local as Store, OrderJob, serve_store};
 use super::GetError;
 use super::desk::{Desk, Local};
 use super::inward::{self, Outward};
-use super::listing;
 use super::merge::{self, Tree};
 use super::news::{News, Said};
 
@@ -113,7 +112,7 @@ pub(super) fn wants<B>(desk: &mut Desk<'_, B>, tree: &Tree) -> Result<Wanted, Ge
             Some(News::Local(Message::Progress(progress))) => desk.progress = progress,
             Some(News::LocalOver(result)) => return Err(ended(result.err())),
             Some(News::Member(at, Said::Over(result))) => {
-                listing::over(desk, at, result)?;
+                desk.over(at, result)?;
             }
             Some(News::Member(at, Said::Ended(_) | Said::Delivered(_) | Said::Entries(_))) => {
                 desk.down(at, "it says what it was not asked");

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use haul_files::protocol::{Entry, OrderEnd};
+use haul_files::protocol::{Digest, Entry, OrderEnd};
 use haul_files::{CopyError, Customer, Delivery, FileProblem, Note};
 
 use super::news::{Gate, News, Said};
@@ -45,6 +45,10 @@ impl<B: Send> Customer<B> for Messenger<'_, B> {
 
     fn ended(&self, ends: Vec<OrderEnd>) -> Result<(), CopyError> {
         self.say(Said::Ended(ends))
+    }
+
+    fn digests(&self, digests: Vec<Digest>) -> Result<(), CopyError> {
+        self.say(Said::Digests(digests))
     }
 
     fn delivered(&self, delivery: Delivery<B>) -> Result<(), CopyError> {

@@ -18,7 +18,6 @@ use haul_units::{BitRate, Bytes, Time};
 use super::GetError;
 use super::desk::Desk;
 use super::inward::Inbound;
-use super::listing;
 use super::merge::{self, Tree};
 use super::news::{News, Said};
 use super::receiving::{Receiving, Wanted, ended};
@@ -225,7 +224,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                     if let Some(supply) = self.desk.supplies.get_mut(at) {
                         supply.is_over = true;
                     }
-                } else if listing::over(self.desk, at, result)? {
+                } else if self.desk.over(at, result)? {
                     self.plan.handle_down(ServerId(at as u16), self.now());
                 }
             }

@@ -26,6 +26,8 @@ pub(super) struct Holder {
     rtt: Duration,
     /// Room for what has not been given yet; none where nobody knows.
     room: Option<u64>,
+    /// Files of this size, and larger ones, did not fit: whatever it says of its room.
+    too_large: u64,
     /// Given and not known to be finished, the earliest first.
     pub under_way: VecDeque<(u32, u64)>,
     /// Bytes in these.
@@ -56,6 +58,7 @@ impl Holder {
             is_up: false,
             rtt: Duration::ZERO,
             room: None,
+            too_large: u64::MAX,
             under_way: VecDeque::new(),
             queued: 0,
             given_bytes: 0,
@@ -107,7 +110,7 @@ impl Holder {
     }
 
     pub fn has_room(&self, size: u64) -> bool {
-        self.room.is_none_or(|room| size <= room)
+        size < self.too_large && self.room.is_none_or(|room| size <= room)
     }
 
     pub fn room(&self) -> Option<u64> {
@@ -116,6 +119,10 @@ impl Holder {
 
     pub fn given_bytes(&self) -> u64 {
         self.given_bytes
+    }
+
+    pub fn is_full_for(&mut self, size: u64) {
+        self.too_large = self.too_large.min(size);
     }
 
     pub fn set_room(&mut self, free: Bytes) {

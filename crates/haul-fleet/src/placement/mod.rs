@@ -151,6 +151,15 @@ impl Placement {
         }
     }
 
+    /// A member had no room for this file, which it was given: nor has it for others as large.
+    pub fn handle_full(&mut self, member: usize, file: u32) {
+        let size = self.size(file);
+        if let Some(holder) = self.members.get_mut(member) {
+            holder.is_full_for(size);
+        }
+        self.handle_unfit(member, file);
+    }
+
     /// A file cannot be read: it is nobody's business any more.
     pub fn handle_lost(&mut self, file: u32) {
         if !self.lost.insert(file) {

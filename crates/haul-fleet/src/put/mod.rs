@@ -67,7 +67,7 @@ pub fn put(members: Vec<Member>, job: &PutJob, observer: &dyn JobObserver, cance
         for (at, member) in members.iter().enumerate() {
             let (line, side) = (
                 put.lines.get(at).cloned(),
-                Side::new(put.shared.clone(), at, destination_of(member, job).as_os_str().as_encoded_bytes()),
+                Side::new(put.shared.clone(), (at, &member.name), destination_of(member, job).as_os_str().as_encoded_bytes()),
             );
             let Some(line) = line else { continue };
             scope.spawn(move || line.run(side, store, member, job, cancel));
@@ -97,7 +97,7 @@ fn check(members: usize, job: &PutJob) -> Result<(), PutError> {
 
 /// Where all goes on a member.
 fn destination_of(member: &Member, job: &PutJob) -> PathBuf {
-    member.path.as_ref().map_or_else(|| job.destination.clone(), |base| base.join(&job.destination))
+    member.place(&job.destination)
 }
 
 /// The way to one member.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_files::store::FileKind;
-use haul_files::{Event, Fault, Fed, Feed, FileProblem, Note, Observer, Thing, WirePath};
+use haul_files::{Event, Fault, Fed, Feed, FileProblem, Note, Observer, Thing, Why, WirePath};
 use haul_units::{Bytes, Time};
 
 use super::walk::{Found, Item, base_name, join};
@@ -20,6 +20,9 @@ use crate::placement::{Placement, PlacementSettings, Task};
 const LOOK: Duration = Duration::from_millis(100);
 /// Files that a member was offered and that are not decided: each takes a little memory there, and ten thousand round trips a second need no more.
 const MAX_OFFERED: usize = 1024;
+/// The system's numbers for a file system that is full (`ENOSPC`), and for a user that has all he may have of it (`EDQUOT`).
+const NO_SPACE: i32 = 28;
+const OVER_QUOTA: i32 = 122;
 /// Word to waiting members after so many files were found; they look by themselves too.
 const TOLD_OF: usize = 64;
 
@@ -100,6 +103,7 @@ pub(super) struct Seat {
 pub(super) struct Side {
     pub shared: Arc<Shared>,
     pub member: usize,
+    name: String,
     /// Where all goes there, without slashes at its end.
     destination: Vec<u8>,
 }
@@ -350,9 +354,12 @@ impl State {
     }
 
     /// A member cannot have a file: others may.
-    fn refuse(&mut self, member: usize, file: u32) {
+    fn refuse(&mut self, member: usize, file: u32, why: &Why) {
         if self.placement.holders(file).any(|holder| holder == member) {
-            self.placement.handle_unfit(member, file);
+            match why {
+                Why::Os(NO_SPACE | OVER_QUOTA) => self.placement.handle_full(member, file),
+                _ => self.placement.handle_unfit(member, file),
+            }
         }
     }
 
@@ -460,6 +467,10 @@ impl Found for Shared {
 }
 
 impl Feed for Side {
+    fn part(&self) -> &[u8] {
+        self.name.as_bytes()
+    }
+
     fn ready(&self, answers: bool) {
         let now = self.shared.now();
         if let Some(seat) = self.shared.lock().seats.get_mut(self.member) {
@@ -541,9 +552,9 @@ impl Observer for Side {
 }
 
 impl Side {
-    pub fn new(shared: Arc<Shared>, member: usize, destination: &[u8]) -> Self {
+    pub fn new(shared: Arc<Shared>, (member, name): (usize, &str), destination: &[u8]) -> Self {
         let end = destination.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
-        Self { shared, member, destination: destination.get(..end).unwrap_or_default().to_vec() }
+        Self { shared, member, name: name.to_owned(), destination: destination.get(..end).unwrap_or_default().to_vec() }
     }
 
     /// The path that the member names, below the destination.
@@ -575,7 +586,7 @@ impl Side {
             }
             Some(file) => {
                 state.refused.insert(file, problem.clone());
-                state.refuse(member, file);
+                state.refuse(member, file, &problem.why);
             }
             None => {
                 state.news.push(News::Problem(problem.clone()));
@@ -587,7 +598,7 @@ impl Side {
                     for file in 0..state.files.len() as u32 {
                         if state.is_barred(member, file) {
                             state.refused.insert(file, problem.clone());
-                            state.refuse(member, file);
+                            state.refuse(member, file, &problem.why);
                         }
                     }
                 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use haul_files::Cancel;
-use haul_fleet::{GetError, JobEvent, get};
+use haul_fleet::{GetError, JobEvent, ReplicasBy, get};
 use haul_units::BitRate;
 
 use crate::fixture::*;
@@ -95,6 +95,45 @@ fn two_contents_under_one_name_are_an_error_before_anything_is_written() {
     first.push_str(&second);
     assert_eq!(path.to_str().unwrap(), "set/sub/same");
     assert!(first == "ab" || first == "ba", "{first}");
+    assert!(tree(&p.to).is_empty());
+}
+
+/// By hash, files of one size whose times differ are compared: what is equal is one file that comes from both.
+#[test]
+fn equal_content_with_different_times_is_a_replica_where_that_is_asked() {
+    let p = places();
+    let content = pattern(24 << 20, 4);
+    p.file("a", "set/large", &content);
+    p.file("b", "set/large", &content);
+    p.file("c", "set/small", b"one");
+    p.file("a", "set/small", b"one");
+    let other = |member: &str, path: &str| {
+        let file = fs::File::options().write(true).open(p.of(member).join(path)).unwrap();
+        file.set_modified(std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000)).unwrap();
+    };
+    other("b", "set/large");
+    other("c", "set/small");
+    let by_time = fetch(p.members(&["a", "b", "c"]), &job(&["set"], &p.to)).unwrap_err();
+    assert!(matches!(by_time, GetError::Conflict { .. }), "{by_time:?}");
+    let mut by_hash = job(&["set"], &p.to);
+    by_hash.replicas_by = ReplicasBy::Hash;
+    let mut members = p.members(&["a", "b", "c"]);
+    members.iter_mut().for_each(|member| member.limit = Some(BitRate::mbps(150)));
+    let report = fetch(members, &by_hash).unwrap();
+    assert!(fs::read(p.to.join("set/large")).unwrap() == content);
+    assert_eq!((report.files.files, report.files.problem_count), (2, 0));
+    assert!(report.members[..2].iter().all(|member| member.delivered.as_u64() >= 1 << 20), "{report:?}");
+    // The time is that of the first in the order of the job: the next run finds the same.
+    let mut again = by_hash.clone();
+    again.options.skip_same = true;
+    assert_eq!(fetch(p.members(&["a", "b", "c"]), &again).unwrap().files.skipped_files, 2);
+
+    // Another content of the same length is named with both, and nothing is written.
+    p.file("c", "set/small", b"two");
+    other("c", "set/small");
+    fs::remove_dir_all(p.to.join("set")).unwrap();
+    let GetError::Conflict { path, first, second } = fetch(p.members(&["a", "b", "c"]), &by_hash).unwrap_err() else { panic!() };
+    assert_eq!((path.to_str().unwrap(), &*first, &*second), ("set/small", "a", "c"));
     assert!(tree(&p.to).is_empty());
 }
 
