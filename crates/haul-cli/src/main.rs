@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, fleet, perf, pipe, proxy, rsync, serve, key, tcp, lab, remote, generate the commands
+//!   cp, fleet, perf, pace, pipe, proxy, rsync, serve, key, tcp, lab, remote, generate the commands
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
 //!   interrupt   signals, and the one `Cancel` that they cancel
@@ -24,6 +24,7 @@ mod lab;
 mod logging;
 mod meanwhile;
 mod output;
+mod pace;
 mod perf;
 mod pipe;
 mod proxy;
@@ -76,6 +77,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Key(args) => key::run(&args),
         Command::Perf(args) => perf::run(&args),
         Command::Tcp(args) => tcp::run(&args),
+        Command::Pace(args) => pace::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Remote(args) => remote::run(&args),
         Command::Man { dir } => generate::man(dir.as_deref()),

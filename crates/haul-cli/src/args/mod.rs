@@ -6,6 +6,7 @@ mod files;
 mod fleet;
 mod guests;
 mod key;
+mod pace;
 mod perf;
 mod pipe;
 mod proxy;
@@ -33,6 +34,7 @@ pub use fleet::{
 };
 pub use guests::GuestArgs;
 pub use key::{KeyArgs, KeyCommand};
+pub use pace::{ClassArg, ClassArgs, PaceArgs, PaceCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
@@ -81,6 +83,7 @@ pub enum Command {
     Key(KeyArgs),
     Perf(Box<PerfArgs>),
     Tcp(TcpArgs),
+    Pace(Box<PaceArgs>),
     Lab(Box<crate::lab::args::LabArgs>),
     /// Write the manual pages
     #[command(hide = true)]

@@ -1,0 +1,99 @@
+//! Arguments of `haul pace`.
+
+use std::ffi::OsString;
+use std::str::FromStr;
+
+use clap::{Args, Subcommand};
+use haul_tcp::Network;
+use haul_units::BitRate;
+
+/// Even distances between the packets of programs that know nothing of haul
+///
+/// Runs CMD, and holds its TCP connections, and those of what it starts, to a rate: all of them together, in equal parts, whatever their congestion control. The kernel's TCP
+/// spaces their packets by its own timer. With --follow the rate is TCP's own estimate, a window each round trip. As root.
+///
+/// A rate counts what a line carries: headers, and what Ethernet adds.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, override_usage = "haul pace [OPTIONS] -- CMD...\n       haul pace on [OPTIONS]\n       haul pace off\n       haul pace status [--json]", after_help = AFTER_HELP)]
+pub struct PaceArgs {
+    /// What else to do.
+    #[command(subcommand)]
+    pub command: Option<PaceCommand>,
+    #[command(flatten)]
+    pub classes: ClassArgs,
+    #[command(flatten)]
+    pub gaps: GapArgs,
+    /// The program with its arguments
+    #[arg(last = true, value_name = "CMD")]
+    pub program: Vec<OsString>,
+}
+
+const AFTER_HELP: &str = "\
+Examples:
+  sudo haul pace --rate 930M -- rsync -a data far:/data
+  sudo haul pace --follow -- iperf3 -c far
+  sudo haul pace on --to 10.1.0.0/16=200M --to 10.2.0.0/16=2G
+  sudo haul pace --gaps eth0 --rate 500M --to 10.1.0.7 -- iperf3 -u -b 0 -c 10.1.0.7";
+
+/// Who is held to what.
+#[derive(Debug, Args)]
+pub struct ClassArgs {
+    /// The rate of each class that has none of its own
+    #[arg(long, value_name = "RATE")]
+    pub rate: Option<BitRate>,
+    /// Not more than a window each round trip
+    #[arg(long)]
+    pub follow: bool,
+    /// Connections to and from this network are a class, with a rate of its own perhaps; may be given several times, and then others are left alone
+    #[arg(long, value_name = "NET[=RATE]")]
+    pub to: Vec<ClassArg>,
+}
+
+/// `10.1.0.0/16=200M`.
+#[derive(Debug, Clone, Copy)]
+pub struct ClassArg {
+    /// Where to.
+    pub to: Network,
+    /// Its own rate.
+    pub rate: Option<BitRate>,
+}
+
+impl FromStr for ClassArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (to, rate) = text.split_once('=').map_or((text, None), |(to, rate)| (to, Some(rate)));
+        let rate = rate.map(|rate| rate.parse::<BitRate>().map_err(|error| error.to_string())).transpose()?;
+        Ok(Self { to: to.parse()?, rate })
+    }
+}
+
+/// How packets are spaced exactly.
+#[derive(Debug, Args)]
+pub struct GapArgs {
+    /// Fill the gaps with PAUSE frames that the next switch drops: exact to the byte, any protocol. What leaves through this Ethernet interface for the networks of --to is
+    /// spaced while CMD runs, whoever sends it
+    #[arg(long, value_name = "INTERFACE", requires = "to", conflicts_with = "follow")]
+    pub gaps: Option<String>,
+    /// What the line of that interface carries, where it does not say so itself
+    #[arg(long, value_name = "RATE", requires = "gaps")]
+    pub line: Option<BitRate>,
+}
+
+/// What else to do.
+#[derive(Debug, Subcommand)]
+pub enum PaceCommand {
+    /// Hold all TCP connections that open from now on to these rates, until `haul pace off` or a restart of the machine
+    On {
+        #[command(flatten)]
+        classes: ClassArgs,
+    },
+    /// Take the rates back; connections that are open keep theirs
+    Off,
+    /// Show what is on, and how many connections have it
+    Status {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
