@@ -13,6 +13,8 @@ use haul_netdev::{Device, DeviceError, Layer};
 use haul_units::{BitRate, Bytes, Cancel, Distribution, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 use rustix::time::Timespec;
 
 use crate::clock;
@@ -114,6 +116,8 @@ struct Switch {
 
 impl Switch {
     fn run(mut self, cancel: &Cancel) {
+        // What comes while it does not run is late by that.
+        let _ = setpriority_process(Some(gettid()), -20);
         let mut room = vec![0; 65_536];
         while !cancel.is_cancelled() {
             while let Ok(length) = rustix::io::read(&self.from, &mut *room) {

@@ -10,6 +10,8 @@ use haul_netdev::{Device, PacketSocket};
 use haul_units::{BitRate, Bytes, Cancel, Network, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
+use rustix::process::setpriority_process;
+use rustix::thread::gettid;
 use rustix::time::Timespec;
 
 use super::counters::Counters;
@@ -75,6 +77,8 @@ impl Pump {
     }
 
     pub fn run(mut self, cancel: &Cancel) -> io::Result<()> {
+        // Before programs that compute; where it may not be, it is one among all.
+        let _ = setpriority_process(Some(gettid()), -20);
         while !cancel.is_cancelled() {
             self.take_in()?;
             self.fill();

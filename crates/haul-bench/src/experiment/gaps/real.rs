@@ -139,7 +139,7 @@ fn trains(case: Case, name: &str, length: Duration, line: &Line, ground: &Ground
         let to = format!("{}:{port}", Line::FAR);
         // The limit is on payload: 1399 bytes of 1538 on the line, or near it.
         let rate = case.rate.scaled(1399.0 / 1538.0).as_bps().to_string();
-        command.args(["perf", "--client", &to, "--limit", &rate, "--time", &length.as_secs_f64().to_string(), "--json"]);
+        command.args(["perf", "--client", &to, "--bitrate", &rate, "--time", &length.as_secs_f64().to_string(), "--json"]);
         Running::start(command)
     })??;
     let limit = now() + length + Duration::from_secs(20);
