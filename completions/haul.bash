@@ -34,6 +34,9 @@ _haul() {
             haul,man)
                 cmd="haul__subcmd__man"
                 ;;
+            haul,pace)
+                cmd="haul__subcmd__pace"
+                ;;
             haul,perf)
                 cmd="haul__subcmd__perf"
                 ;;
@@ -148,6 +151,15 @@ _haul() {
             haul__subcmd__lab__subcmd__wan,up)
                 cmd="haul__subcmd__lab__subcmd__wan__subcmd__up"
                 ;;
+            haul__subcmd__pace,off)
+                cmd="haul__subcmd__pace__subcmd__off"
+                ;;
+            haul__subcmd__pace,on)
+                cmd="haul__subcmd__pace__subcmd__on"
+                ;;
+            haul__subcmd__pace,status)
+                cmd="haul__subcmd__pace__subcmd__status"
+                ;;
             haul__subcmd__perf,mesh)
                 cmd="haul__subcmd__perf__subcmd__mesh"
                 ;;
@@ -194,7 +206,7 @@ _haul() {
 
     case "${cmd}" in
         haul)
-            opts="-h -V --no-strict-modes --help --version cp fleet pipe proxy rsync rsh serve key perf tcp lab man completions remote"
+            opts="-h -V --no-strict-modes --help --version cp fleet pipe proxy rsync rsh serve key perf tcp pace lab man completions remote"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1595,6 +1607,86 @@ _haul() {
         haul__subcmd__man)
             opts="-h --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__pace)
+            opts="-h --rate --follow --to --gaps --line --no-strict-modes --help on off status"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --gaps)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --line)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__pace__subcmd__off)
+            opts="-h --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__pace__subcmd__on)
+            opts="-h --rate --follow --to --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                --rate)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__pace__subcmd__status)
+            opts="-h --json --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
             fi

@@ -37,6 +37,7 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "serve" -d 'Run the daemon
 complete -c haul -n "__fish_haul_needs_command" -f -a "key" -d 'Show and manage keys: this machine\'s own, trusted hosts, authorised users'
 complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path, memory to memory'
 complete -c haul -n "__fish_haul_needs_command" -f -a "tcp" -d 'Congestion control for the kernel\'s own TCP: programs that know nothing of haul use it'
+complete -c haul -n "__fish_haul_needs_command" -f -a "pace" -d 'Even distances between the packets of programs that know nothing of haul'
 complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide area network on this machine'
 complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
@@ -527,6 +528,26 @@ complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -l rate -d 'The rate to be reached' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l rate -d 'The rate of each class that has none of its own' -r
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l to -d 'Connections to and from this network are a class, with a rate of its own perhaps; may be given several times, and then others are left alone' -r
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l gaps -d 'Fill the gaps with PAUSE frames that the next switch drops: exact to the byte, any protocol. What leaves through this Ethernet interface for the networks of --to is spaced while CMD runs, whoever sends it' -r
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l line -d 'What the line of that interface carries, where it does not say so itself' -r
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l follow -d 'Not more than a window each round trip'
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -a "on" -d 'Hold all TCP connections that open from now on to these rates, until `haul pace off` or a restart of the machine'
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -a "off" -d 'Take the rates back; connections that are open keep theirs'
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -a "status" -d 'Show what is on, and how many connections have it'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l rate -d 'The rate of each class that has none of its own' -r
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l to -d 'Connections to and from this network are a class, with a rate of its own perhaps; may be given several times, and then others are left alone' -r
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l follow -d 'Not more than a window each round trip'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from off" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -l json -d 'As JSON'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "wan" -d 'A WAN between network namespaces of this machine'
