@@ -57,13 +57,16 @@ impl Customer<Block> for Asking<'_> {
 
 type Link = haul_files::Link<haul_files::memory::Memory>;
 
+/// The name of a file, and its hash.
+type Named = (String, Option<[u8; 32]>);
+
 /// What a server says of its files, by name.
 fn asked<R: Send>(
     source: PathBuf,
     besides: Option<u64>,
     before: &(dyn Fn() + Sync),
     act: impl FnOnce(Link) -> R + Send,
-) -> (Result<(), CopyError>, R, Vec<(String, Option<[u8; 32]>)>) {
+) -> (Result<(), CopyError>, R, Vec<Named>) {
     let (here, there) = pair(Conditions::default());
     let (wishes, wished) = channel();
     let asking = Asking { files: Mutex::default(), said: Mutex::default(), besides, before, wishes };

@@ -118,7 +118,9 @@ fn equal_content_with_different_times_is_a_replica_where_that_is_asked() {
     let mut by_hash = job(&["set"], &p.to);
     by_hash.replicas_by = ReplicasBy::Hash;
     let mut members = p.members(&["a", "b", "c"]);
-    members.iter_mut().for_each(|member| member.limit = Some(BitRate::mbps(150)));
+    for member in &mut members {
+        member.limit = Some(BitRate::mbps(150));
+    }
     let report = fetch(members, &by_hash).unwrap();
     assert!(fs::read(p.to.join("set/large")).unwrap() == content);
     assert_eq!((report.files.files, report.files.problem_count), (2, 0));
