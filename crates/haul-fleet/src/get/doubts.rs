@@ -13,9 +13,6 @@ use crate::observe::JobEvent;
 /// Files asked for in one message: each is 10 bytes at most.
 const AT_ONCE: usize = 1 << 16;
 
-/// What members say of a file, by member; nothing before they do.
-type Hashes = BTreeMap<u16, Option<[u8; 32]>>;
-
 /// Waits for the hashes of all files in doubt. One that members have with different content is a conflict.
 pub(super) fn settle<B>(desk: &mut Desk<'_, B>, tree: &mut Tree) -> Result<(), GetError> {
     if desk.job.replicas_by != ReplicasBy::Hash {
@@ -23,10 +20,10 @@ pub(super) fn settle<B>(desk: &mut Desk<'_, B>, tree: &mut Tree) -> Result<(), G
     }
     // By member and its id of the file.
     let mut due: HashMap<(usize, u64), u32> = HashMap::new();
-    let mut said: BTreeMap<u32, Hashes> = BTreeMap::new();
+    let mut said: BTreeMap<u32, BTreeMap<u16, Option<[u8; 32]>>> = BTreeMap::new();
     let mut asked: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
     for (node, members) in tree.doubts() {
-        said.insert(node, Hashes::new());
+        said.insert(node, BTreeMap::new());
         for member in members.into_iter().map(usize::from) {
             if let Some(id) =
                 desk.supplies.get(member).filter(|supply| supply.down.is_none()).and_then(|supply| supply.id_of(node))
@@ -37,8 +34,7 @@ pub(super) fn settle<B>(desk: &mut Desk<'_, B>, tree: &mut Tree) -> Result<(), G
         }
     }
     for (member, ids) in asked {
-        let Some(supply) = desk.supplies.get(member) else { continue };
-        for ids in ids.chunks(AT_ONCE) {
+        for (ids, supply) in ids.chunks(AT_ONCE).zip(desk.supplies.get(member).into_iter().cycle()) {
             // One that is gone says so itself.
             let _ = supply.wishes.send(Wish::Digest(ids.to_vec()));
         }
@@ -74,9 +70,6 @@ pub(super) fn settle<B>(desk: &mut Desk<'_, B>, tree: &mut Tree) -> Result<(), G
             return Err(GetError::Conflict { path: tree.path(node), first: name(first), second: name(second) });
         }
         tree.settle(node, &known.iter().map(|(member, _)| *member).collect::<Vec<_>>());
-    }
-    if desk.supplies.iter().all(|supply| supply.down.is_some()) {
-        return Err(GetError::AllDown { members: desk.gone() });
     }
     Ok(())
 }

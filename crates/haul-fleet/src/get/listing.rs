@@ -71,10 +71,10 @@ pub(super) fn list<B>(desk: &mut Desk<'_, B>) -> Result<Listed, GetError> {
             }
         }
     }
+    doubts::settle(desk, &mut tree)?;
     if desk.supplies.iter().all(|supply| supply.down.is_some()) {
         return Err(GetError::AllDown { members: desk.gone() });
     }
-    doubts::settle(desk, &mut tree)?;
     let sizes = (0..tree.len()).filter_map(|at| tree.size(at));
     desk.found = sizes.fold((0, 0), |(files, bytes), size| (files + 1, bytes.saturating_add(size)));
     let (files, bytes) = desk.found;
