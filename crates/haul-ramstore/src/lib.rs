@@ -1,4 +1,4 @@
-//! A tree in memory that fails on request: for tests of haul-files' engine, and of whatever else uses a [`Store`].
+//! A tree in memory that fails on request: for tests of haul-files' engine, and of whatever else uses a [`Store`](haul_files::Store).
 //!
 //! It fails at a chosen operation ([`Ram::fail`]), has only so much room ([`Ram::limit`]), is killed at a chosen moment ([`Ram::kill_after`]), and forgets what a machine may forget that loses its
 //! power ([`Ram::lose_power`]): content that was not synced is zeros, names that were not synced are as they were before, the journal ends anywhere.

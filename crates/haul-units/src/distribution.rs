@@ -95,7 +95,9 @@ mod tests {
     fn a_part_of_the_values_does_not_exceed_its_quantile() {
         let mut values = Distribution::new();
         assert_eq!((values.count(), values.quantile(0.5)), (0, None));
-        [10, 10, 10, 20].iter().for_each(|&value| values.record(value));
+        for value in [10, 10, 10, 20] {
+            values.record(value);
+        }
         assert_eq!(values.count(), 4);
         for (part, is) in [(0.0, 10), (0.5, 10), (0.75, 10), (0.76, 20), (1.0, 20), (7.0, 20)] {
             assert_eq!(values.quantile(part), Some(is), "{part}");
