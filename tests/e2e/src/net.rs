@@ -14,6 +14,8 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// What the names of namespaces and scratch directories begin with; the process id follows.
 pub const PREFIX: &str = "haul-e2e-";
 const NETNS_DIR: &str = "/run/netns";
+/// What programs in a namespace see in place of files below /etc (ip-netns(8)).
+const NETNS_FILES_DIR: &str = "/etc/netns";
 
 /// A host: a network namespace and the address under which the others know it.
 #[derive(Debug, Clone)]
@@ -47,8 +49,7 @@ impl Net {
         };
         let net = Self { near: host("near", 1), far: host("far", 2), between: namespace("between"), rate: RefCell::default() };
         for name in [&net.near.namespace, &net.far.namespace, &net.between] {
-            ip(&["netns", "add", name]);
-            ip(&["-n", name, "link", "set", "lo", "up"]);
+            add(name);
             set_in(name, "net/ipv6/conf/all/keep_addr_on_down", "1");
         }
         set_in(&net.between, "net/ipv4/ip_forward", "1");
@@ -200,6 +201,16 @@ pub fn is_orphan(name: &str) -> bool {
     owner.is_some_and(|pid| test_kill_process(pid).is_err())
 }
 
+/// Makes a namespace with its loopback interface up. Names are asked of nobody there: `ip netns exec` shows its programs this file in place of the machine's, whose name
+/// server is out of reach, so that each question would take seconds.
+pub fn add(namespace: &str) {
+    ip(&["netns", "add", namespace]);
+    ip(&["-n", namespace, "link", "set", "lo", "up"]);
+    let dir = Path::new(NETNS_FILES_DIR).join(namespace);
+    fs::create_dir_all(&dir).expect("a directory below /etc/netns");
+    fs::write(dir.join("resolv.conf"), "nameserver 127.0.0.1\n").expect("a resolv.conf");
+}
+
 /// Ends what runs in a namespace and removes it. Must not panic: it runs while a test does.
 pub fn remove(namespace: &str) {
     if !Path::new(NETNS_DIR).join(namespace).exists() {
@@ -209,6 +220,7 @@ pub fn remove(namespace: &str) {
         let _ = kill_process(pid, Signal::KILL);
     }
     let _ = Command::new("ip").args(["netns", "del", namespace]).stderr(Stdio::null()).status();
+    let _ = fs::remove_dir_all(Path::new(NETNS_FILES_DIR).join(namespace));
 }
 
 fn pids(namespace: &str) -> Vec<Pid> {

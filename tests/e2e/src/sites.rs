@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use haul_lab::{LinkOptions, Wan, WanSpec};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::net::{Host, PREFIX, ip, must, remove, set_in};
+use crate::net::{Host, PREFIX, add, ip, must, remove, set_in};
 use crate::room::Room;
 use crate::sshd::{PORT, Sshd};
 use crate::tmpfs::SharedMounts;
@@ -38,8 +38,7 @@ impl Sites {
         let room = Room::open()?;
         let id = room.id().to_owned();
         let hub = Host { namespace: format!("{PREFIX}{id}-hub"), address: "10.91.1.1".into(), address6: String::new() };
-        ip(&["netns", "add", &hub.namespace]);
-        ip(&["-n", &hub.namespace, "link", "set", "lo", "up"]);
+        add(&hub.namespace);
         set_in(&hub.namespace, "net/ipv4/ip_forward", "1");
         let mounts = SharedMounts::below(room.path());
         let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), inner: Vec::new(), _mounts: mounts, room };
@@ -89,7 +88,7 @@ impl Sites {
     pub fn behind(&mut self, number: usize) -> Host {
         let gateway = self.site(number).namespace.clone();
         let inner = format!("{PREFIX}{}-inner{number}", self.room.id());
-        ip(&["netns", "add", &inner]);
+        add(&inner);
         self.inner.push(inner.clone());
         ip(&["link", "add", "lan0", "netns", &gateway, "type", "veth", "peer", "name", "eth0", "netns", &inner]);
         for (namespace, device, last) in [(&gateway, "lan0", 1), (&inner, "eth0", 2)] {

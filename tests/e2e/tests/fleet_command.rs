@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use e2e::{Finished, Random, Running, Sites, eventually, tree};
+use e2e::{Finished, Random, Running, Sites, Tmpfs, eventually, tree};
 use haul_lab::LinkOptions;
 use haul_units::BitRate;
 use rustix::process::{Signal, kill_process};
@@ -154,6 +154,37 @@ fn a_large_file_comes_from_all_its_replicas_and_survives_the_fastest() {
     assert!(states.iter().any(|state| state == "stalled" || state == "gone"), "{states:?}");
 }
 
+/// A server's disk fills up, which nobody foresaw: it keeps what fits, and only what does not goes elsewhere.
+#[test]
+fn a_server_that_fills_up_keeps_what_fits() {
+    let Some(fleet) = Fleet::open([100, 100, 100]) else { return };
+    let source = fleet.sites.scratch().join("data");
+    fs::create_dir(&source).expect("a directory");
+    let mut random = Random::seeded(83);
+    for file in 0..24 {
+        tree::write_random(&source.join(format!("small{file}")), 100_000, &mut random);
+    }
+    for file in 0..3 {
+        tree::write_random(&source.join(format!("large{file}")), 6 << 20, &mut random);
+    }
+    let disk = Tmpfs::mount(fleet.sites.scratch(), "4m");
+    // Round robin gives it files of both sizes; it has room for none of the large ones.
+    let hosts = format!("site1:{},site2:{}", disk.path().display(), fleet.at(2).display());
+    let words = ["-r", "--policy", "round-robin", text(&source), "back"];
+    let put = Running::start(fleet.command("put", &hosts, &words)).wait(PATIENCE).expect(0);
+    let on = |root: &Path| tree::names(&root.join("back/data"));
+    let (small, large): (Vec<_>, Vec<_>) = on(disk.path()).into_iter().partition(|name| name.starts_with("small"));
+    assert!(small.len() >= 8 && large.is_empty(), "{small:?} {large:?} {put}");
+    assert_eq!(small.len() + on(&fleet.at(2)).len(), 27, "{put}");
+    for root in [disk.path(), &fleet.at(2)] {
+        for name in on(root) {
+            assert_eq!(tree::hash(&root.join("back/data").join(&name)), tree::hash(&source.join(&name)), "{name}");
+        }
+    }
+    let told = summary(&put);
+    assert_eq!((&told["files"], &told["problems"]), (&27.into(), &0.into()), "{told}");
+}
+
 #[test]
 fn what_goes_wrong_is_said_in_words() {
     let Some(fleet) = Fleet::open([100, 100, 100]) else { return };
@@ -163,6 +194,12 @@ fn what_goes_wrong_is_said_in_words() {
     let conflict = fleet.run("get", &["name", text(&fleet.target())]).expect(2);
     assert!(conflict.stderr.contains("site1") && conflict.stderr.contains("site2"), "{conflict}");
     assert!(!fleet.target().exists(), "something was written");
+
+    // By hash, equal content with another time is one file.
+    fs::write(fleet.at(2).join("name"), "one").expect("written");
+    fleet.run("get", &["--replicas-by", "hash", "name", text(&fleet.target())]).expect(0);
+    assert_eq!(fs::read(fleet.target()).expect("a file"), b"one");
+    fs::remove_file(fleet.target()).expect("removed");
 
     let missing = fleet.run("get", &["nothing", text(&fleet.target())]).expect(1);
     assert!(missing.stderr.contains("nothing: No such file or directory"), "{missing}");

@@ -160,6 +160,31 @@ fn a_download_goes_on_where_servers_are_killed() {
     assert_eq!(tree::hash(&source), tree::hash(&back.join("file")));
 }
 
+/// Two names of the far host: two members, each a client of the same Gfarm.
+#[test]
+fn a_fleet_writes_gfarm_and_reads_it() {
+    let Some(lab) = Lab::open() else { return };
+    let Some(gfarm) = Gfarm::on_far(&lab) else { return };
+    let (source, back) = (lab.place("data"), lab.place("back"));
+    fs::create_dir_all(source.join("sub")).unwrap();
+    for (name, size) in [("large", 12 << 20), ("sub/one", 3000), ("sub/two", 1 << 20), ("none", 0)] {
+        tree::write_random(&source.join(name), size, &mut Random::seeded(67 + size));
+    }
+    let fleet = |what: &str, from: OsString, to: OsString| {
+        let mut command = lab.haul(&lab.near);
+        command.args(["fleet", what, "--json", "-H", "far,far6", "-F"]).arg(lab.ssh_config()).arg("-r").args([from, to]);
+        Running::start(command).wait(PATIENCE).expect(0)
+    };
+    fleet("put", source.clone().into(), "gfarm:/".into());
+    assert!(gfarm.program("gfls", &["-R", "/data"]).contains("two"));
+    gfarm.spread("/data/large", 3);
+    let got = fleet("get", "gfarm:/data".into(), back.clone().into());
+    assert_eq!(got.event("summary")["files"], 4, "{got}");
+    for name in ["large", "sub/one", "sub/two", "none"] {
+        assert_eq!(tree::hash(&source.join(name)), tree::hash(&back.join("data").join(name)), "{name}");
+    }
+}
+
 /// What a user sees who cannot use it; the word on the cause is the far side's own.
 #[test]
 fn what_is_missing_is_said() {
