@@ -47,6 +47,7 @@ const RULES: &[Rule] = &[
         "haul-bench",
         &[
             "haul-fleet",
+            "haul-tcp",
             "haul-pace",
             "haul-plot",
             "haul-lab",

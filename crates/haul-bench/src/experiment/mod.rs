@@ -14,12 +14,14 @@
 //! | `sharing` | who gets how much of a path that is shared |
 //! | `fleet` | one client and thirteen storage servers |
 //! | `gaps` | how exactly packets are spaced: by gaps, by timers, by nobody |
+//! | `kernel` | the kernel's TCP with haul's laws, against packet loss |
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
 mod contest;
 mod fleet;
 mod gaps;
 mod ground;
+mod kernel;
 mod loss;
 mod pacing;
 mod report;
@@ -98,7 +100,7 @@ pub enum ExperimentError {
 
 /// All experiments, in the order in which they are listed.
 pub const fn registry() -> &'static [Experiment] {
-    &[loss::LOSS, rtt::RTT, startup::STARTUP, sharing::SHARING, pacing::PACING, gaps::GAPS, fleet::FLEET]
+    &[loss::LOSS, rtt::RTT, startup::STARTUP, sharing::SHARING, pacing::PACING, gaps::GAPS, kernel::KERNEL, fleet::FLEET]
 }
 
 /// The experiment of a name.

@@ -58,6 +58,11 @@ fn gaps() {
 }
 
 #[test]
+fn kernel() {
+    quick("kernel");
+}
+
+#[test]
 fn rtt() {
     quick("rtt");
 }

@@ -1,0 +1,212 @@
+//! The kernel's TCP with haul's laws, beside its own and beside haul's transport: throughput against loss, the laboratory experiment of xTCP with its three bars.
+
+use std::time::Duration;
+
+use haul_cc::ControllerChoice;
+use haul_lab::{LinkOptions, WanSpec};
+use haul_proto::Pacing;
+use haul_sim::Path;
+use haul_tcp::{Choice, Law, Tcp};
+use haul_units::{BitRate, Ratio};
+
+use super::contest::{mbps, short, simulate};
+use super::ground::{Ground, Program, Sender};
+use super::simulated::CONTENDERS;
+use super::{Experiment, Judged, Report, Scale, Table};
+use crate::bench::MeasureError;
+use crate::plot::{Axis, Chart, Figure, Line};
+
+pub const KERNEL: Experiment = Experiment {
+    name: "kernel",
+    about: "The kernel's TCP with haul's laws (haul tcp), its own CUBIC and BBR, and haul's transport, against packet loss",
+    reproduces: "xTCP: the laboratory experiment, TCP, HpFP and xTCP in its modes over packet loss",
+    simulate: simulated,
+    measure: measured,
+};
+
+/// A path.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Case {
+    rtt: Duration,
+    loss_percent: f64,
+}
+
+/// Who sends.
+const PARTIES: [(&str, Program); 7] = [
+    ("CUBIC", Program::Tcp("cubic")),
+    ("BBR", Program::Tcp("bbr")),
+    ("TCP fair", Program::Tcp("haul_fair")),
+    ("TCP aggressive", Program::Tcp("haul_aggressive")),
+    ("TCP modest", Program::Tcp("haul_modest")),
+    ("haul fair", Program::Haul(ControllerChoice::Fair, Pacing::On)),
+    ("haul aggressive", Program::Haul(ControllerChoice::Aggressive, Pacing::On)),
+];
+
+/// What came of it.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    case: Case,
+    party: &'static str,
+    mean: BitRate,
+    second_half: BitRate,
+}
+
+fn rate(scale: Scale) -> BitRate {
+    scale.pick(BitRate::mbps(50), BitRate::gbps(1))
+}
+
+fn length(scale: Scale) -> Duration {
+    Duration::from_secs(scale.pick(4, 20))
+}
+
+fn cases(scale: Scale) -> Vec<Case> {
+    let round_trips: &[u64] = scale.pick(&[20], &[20, 100, 300]);
+    let losses: &[f64] = scale.pick(&[1.0], &[0.0, 0.1, 1.0, 5.0, 10.0]);
+    let of = |&rtt: &u64| losses.iter().map(move |&loss_percent| Case { rtt: Duration::from_millis(rtt), loss_percent });
+    round_trips.iter().flat_map(of).collect()
+}
+
+/// Models of TCP and haul's transport on the same paths: the kernel's TCP itself has no virtual time.
+fn simulated(scale: Scale) -> Report {
+    let mut seen = Vec::new();
+    for rtt in [20, 100, 300].map(Duration::from_millis).into_iter().take(scale.pick(1, 3)) {
+        let of_rtt: Vec<Case> = cases(scale).into_iter().filter(|case| case.rtt == rtt).collect();
+        let path = Path::new(rate(scale), rtt);
+        let paths: Vec<_> = of_rtt.iter().map(|case| (case.loss_percent, path.loss(case.loss_percent / 100.0))).collect();
+        for points in simulate(CONTENDERS, &paths, length(scale)) {
+            for (x, turns) in &points.at {
+                let (Some(turn), Some(case)) = (turns.first(), of_rtt.iter().find(|case| same(case.loss_percent, *x))) else {
+                    continue;
+                };
+                seen.push((points.title.clone(), *case, turn.mean, turn.second_half));
+            }
+        }
+    }
+    report("simulated: models of TCP, and haul's transport", scale, &seen, Vec::new())
+}
+
+fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
+    // The laws are in the kernel as long as a program is said to have one.
+    let laws = match Tcp::default().run(&Choice::Own(Law::Fair)).and_then(|run| run.leave().map(|()| run)) {
+        Ok(run) => run,
+        Err(error) => return Report { notes: vec![format!("the laws cannot be loaded: {error}")], ..Report::default() },
+    };
+    let (mut seen, mut notes) = (Vec::new(), Vec::new());
+    let cases = cases(scale);
+    'all: for (case, number) in cases.iter().zip(1..) {
+        for (party, program) in PARTIES {
+            ground.tell(&format!("{number}/{}: {} ms, {} %, {party}", cases.len(), case.rtt.as_millis(), case.loss_percent));
+            match run(scale, *case, party, program, ground) {
+                Ok(one) => seen.push((one.party.to_owned(), one.case, one.mean, one.second_half)),
+                Err(MeasureError::Interrupted) => break 'all,
+                Err(error) => {
+                    notes.push(format!("{} ms, {} %, {party}: failed, {error}", case.rtt.as_millis(), case.loss_percent));
+                }
+            }
+        }
+    }
+    if let Err(error) = laws.end() {
+        notes.push(format!("the laws were not taken back: {error} (`haul tcp off` does it)"));
+    }
+    report("real sockets over the emulated WAN", scale, &seen, notes)
+}
+
+fn run(scale: Scale, case: Case, party: &'static str, program: Program, ground: &Ground<'_>) -> Result<Seen, MeasureError> {
+    let link =
+        LinkOptions { rate: rate(scale), rtt: case.rtt, loss: Ratio::percent(case.loss_percent), ..LinkOptions::default() };
+    let lasts = length(scale);
+    let sender = Sender { program, from: Duration::ZERO, lasts, extra_rtt: Duration::ZERO };
+    let heard = ground.together(&WanSpec { link, ..WanSpec::default() }, &[sender])?;
+    let series = heard.into_iter().next().unwrap_or_default().series;
+    Ok(Seen { case, party, mean: series.mean(lasts), second_half: series.second_half(lasts) })
+}
+
+type Row = (String, Case, BitRate, BitRate);
+
+fn report(how: &str, scale: Scale, seen: &[Row], notes: Vec<String>) -> Report {
+    let rate = rate(scale);
+    let conditions = format!("{rate}, queue of one bandwidth-delay product, {} s each, {how}", length(scale).as_secs());
+    let mut names: Vec<&str> = Vec::new();
+    for (name, ..) in seen {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let cases = cases(scale);
+    let find = |name: &str, case: Case| seen.iter().find(|(of, at, ..)| of == name && *at == case);
+    let mut table = Table::new(
+        "throughput",
+        "Throughput [Mbit/s] of payload: mean of the whole run, second half in brackets",
+        &[&["rtt ms", "loss %"], &names[..]].concat(),
+    );
+    table.rows = cases
+        .iter()
+        .map(|case| {
+            let cell = |name: &&str| {
+                find(name, *case).map_or_else(
+                    || "-".to_owned(),
+                    |(_, _, mean, half)| format!("{} ({})", short(mbps(*mean)), short(mbps(*half))),
+                )
+            };
+            let head = [case.rtt.as_millis().to_string(), case.loss_percent.to_string()];
+            head.into_iter().chain(names.iter().map(cell)).collect()
+        })
+        .collect();
+    let mut round_trips: Vec<Duration> = cases.iter().map(|case| case.rtt).collect();
+    round_trips.dedup();
+    let charts = round_trips.iter().map(|&rtt| {
+        let lines = names.iter().map(|name| {
+            let of_rtt = cases.iter().filter(|case| case.rtt == rtt);
+            let points = of_rtt.filter_map(|case| find(name, *case).map(|(_, _, _, half)| (case.loss_percent, mbps(*half))));
+            Line::through(*name, points.collect::<Vec<_>>())
+        });
+        let axes = (Axis::log_and_zero("packet loss, each way", "%"), Axis::log_and_zero("throughput, second half", "Mbit/s"));
+        let lines = lines.filter(|line| !line.points.is_empty()).collect();
+        Chart::lines(axes.0, axes.1, lines).titled(format!("{} ms", rtt.as_millis())).limit("rate of the link", mbps(rate))
+    });
+    let figure = Figure {
+        title: "Throughput against packet loss".to_owned(),
+        subtitle: conditions.clone(),
+        charts: charts.collect(),
+        columns: 2,
+    };
+    Report {
+        heading: format!("The kernel's TCP with haul's laws: {conditions}"),
+        verdicts: GOALS.iter().filter_map(|goal| verdict(goal, rate, &find)).collect(),
+        tables: vec![table],
+        charts: vec![("throughput".to_owned(), figure)],
+        notes,
+        data: seen
+            .iter()
+            .map(|(name, case, mean, half)| {
+                serde_json::json!({ "who": name, "rtt_ms": case.rtt.as_millis(), "loss_percent": case.loss_percent, "mean_bps": mean.as_bps(), "second_half_bps": half.as_bps() })
+            })
+            .collect(),
+        ..Report::default()
+    }
+}
+
+/// Who is to reach which part of what the link carries: round-trip time, loss in per cent, part.
+const GOALS: &[(&str, u64, f64, f64)] = &[
+    ("TCP fair", 100, 1.0, 0.93),
+    ("TCP aggressive", 100, 1.0, 0.93),
+    ("TCP fair", 100, 5.0, 0.85),
+    ("TCP aggressive", 100, 5.0, 0.85),
+];
+
+fn verdict<'a>(
+    &(name, rtt_ms, loss_percent, part): &(&str, u64, f64, f64),
+    rate: BitRate,
+    find: &impl Fn(&str, Case) -> Option<&'a Row>,
+) -> Option<Judged> {
+    let (_, _, _, half) = find(name, Case { rtt: Duration::from_millis(rtt_ms), loss_percent })?;
+    // 1448 bytes of payload in packets of 1500, and what is lost is sent again.
+    let limit = mbps(rate) * 1448.0 / 1500.0 * (1.0 - loss_percent / 100.0);
+    let who = format!("{name}, {rtt_ms} ms, {loss_percent} % loss");
+    let percent = |part: f64| format!("{:.1} %", part * 100.0);
+    Some(Judged::at_least(&who, "second half, of what the link carries,", Some(mbps(*half) / limit), part, percent))
+}
+
+fn same(one: f64, other: f64) -> bool {
+    (one - other).abs() < 1e-9
+}
