@@ -60,16 +60,23 @@ fn length(scale: Scale) -> Duration {
 }
 
 fn cases(scale: Scale) -> Vec<Case> {
-    let round_trips: &[u64] = scale.pick(&[20], &[20, 100, 300]);
+    // The laboratory's own first: a run that is interrupted has it.
+    let round_trips: &[u64] = scale.pick(&[100], &[100, 20, 300]);
     let losses: &[f64] = scale.pick(&[1.0], &[0.0, 0.1, 1.0, 5.0, 10.0]);
     let of = |&rtt: &u64| losses.iter().map(move |&loss_percent| Case { rtt: Duration::from_millis(rtt), loss_percent });
     round_trips.iter().flat_map(of).collect()
 }
 
+fn round_trips(scale: Scale) -> Vec<Duration> {
+    let mut round_trips: Vec<Duration> = cases(scale).iter().map(|case| case.rtt).collect();
+    round_trips.dedup();
+    round_trips
+}
+
 /// Models of TCP and haul's transport on the same paths: the kernel's TCP itself has no virtual time.
 fn simulated(scale: Scale) -> Report {
     let mut seen = Vec::new();
-    for rtt in [20, 100, 300].map(Duration::from_millis).into_iter().take(scale.pick(1, 3)) {
+    for rtt in round_trips(scale) {
         let of_rtt: Vec<Case> = cases(scale).into_iter().filter(|case| case.rtt == rtt).collect();
         let path = Path::new(rate(scale), rtt);
         let paths: Vec<_> = of_rtt.iter().map(|case| (case.loss_percent, path.loss(case.loss_percent / 100.0))).collect();
@@ -152,9 +159,7 @@ fn report(how: &str, scale: Scale, seen: &[Row], notes: Vec<String>) -> Report {
             head.into_iter().chain(names.iter().map(cell)).collect()
         })
         .collect();
-    let mut round_trips: Vec<Duration> = cases.iter().map(|case| case.rtt).collect();
-    round_trips.dedup();
-    let charts = round_trips.iter().map(|&rtt| {
+    let charts = round_trips(scale).into_iter().map(|rtt| {
         let lines = names.iter().map(|name| {
             let of_rtt = cases.iter().filter(|case| case.rtt == rtt);
             let points = of_rtt.filter_map(|case| find(name, *case).map(|(_, _, _, half)| (case.loss_percent, mbps(*half))));
