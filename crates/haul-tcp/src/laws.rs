@@ -147,7 +147,11 @@ impl Pins {
         let map = object.ready(&law.operations())?;
         let name = self.link(law);
         if let Ok(link) = bpf::pinned(&name) {
-            return bpf::replace(link.as_fd(), map).map_err(refused);
+            if bpf::replace(link.as_fd(), map).is_ok() {
+                return Ok(());
+            }
+            // It was detached by a program that was killed before it could remove the name.
+            remove(&name)?;
         }
         let link = bpf::link(map, None, Attach::StructOps).map_err(refused)?;
         bpf::pin(link.as_fd(), &name).map_err(|source| place(&name, source))

@@ -312,41 +312,33 @@ impl Tcp {
             return Ok(());
         }
         laws::obstacle()?;
-        journal.loaded = Some(digest);
-        journal.write()?;
         laws::mount(&self.place.bpf)?;
-        Ok(self.pins().load()?)
+        self.pins().load()?;
+        // Afterwards: a kill in the middle leaves laws that nobody counts on.
+        journal.loaded = Some(digest);
+        journal.write()
     }
 
     /// The routes to a network, or, where it has none of its own, a program for the whole machine that looks at this namespace's connections alone.
     fn on_network(&self, journal: &mut Journal, law: &str, namespace: &Namespace, network: Network) -> Result<Rule, TcpError> {
         let failed = |source| TcpError::Route { network: network.to_string(), source };
         let now = namespace.inside(|| Route::to(&network))?.map_err(failed)?;
-        let known = journal.changes.iter_mut().find_map(|change| match change {
-            Change::Routes { namespace: of, network: to, before, law } if of == namespace && *to == network => {
-                Some((before, law))
-            }
+        let is_same = |change: &Change| matches!(change, Change::Routes { namespace: of, network: to, .. } if of == namespace && *to == network);
+        let known = journal.changes.iter().find_map(|change| match change {
+            Change::Routes { before, .. } if is_same(change) => Some(before.clone()),
             _ => None,
         });
         if now.is_empty() && known.is_none() {
             return self.on_cgroup(journal, law, &cgroup::root()?, Some(namespace), Some(network));
         }
         let routes = now.len();
-        match known {
-            // What was there before us stays known as that.
-            Some((before, of)) => {
-                let fresh =
-                    now.iter().filter(|route| !before.iter().any(|known| known.is_same(route))).cloned().collect::<Vec<_>>();
-                before.extend(fresh);
-                law.clone_into(of);
-                journal.write()?;
-            }
-            None => {
-                journal.add(Change::Routes { namespace: namespace.clone(), network, before: now.clone(), law: law.into() })?;
-            }
-        }
+        // What was there before us stays known as that.
+        let mut before = known.unwrap_or_default();
+        let fresh: Vec<Route> = now.iter().filter(|route| !before.iter().any(|known| known.is_same(route))).cloned().collect();
+        before.extend(fresh);
+        let change = Change::Routes { namespace: namespace.clone(), network, before, law: law.into() };
         let set = |route: &Route| route.with_law(Some(law)).set();
-        namespace.inside(|| now.iter().try_for_each(set))?.map_err(failed)?;
+        supersede(journal, is_same, change, || namespace.inside(|| now.iter().try_for_each(set))?.map_err(failed))?;
         Ok(Rule { law: Choice::of_kernel(law), whose: format!("to {network} in {namespace}"), way: Way::Routes(routes) })
     }
 
@@ -440,6 +432,10 @@ impl Tcp {
         if !journal.changes.is_empty() {
             return Ok(());
         }
+        if journal.loaded.take().is_some() {
+            // First of all: a kill while laws are taken away leaves some that nobody counts on.
+            journal.write()?;
+        }
         if mount::is_mounted(&self.place.bpf) {
             self.pins().unload()?;
             mount::unmount_bpf(&self.place.bpf).map_err(TcpError::doing("unmounting the bpf file system"))?;
@@ -483,19 +479,34 @@ fn read_default() -> io::Result<String> {
 
 fn set_default(journal: &mut Journal, law: &str, namespace: &Namespace) -> Result<Rule, TcpError> {
     let failed = |source| TcpError::Default { namespace: namespace.to_string(), source };
-    let known = journal.changes.iter_mut().find_map(|change| match change {
-        Change::Default { namespace: of, law, .. } if of == namespace => Some(law),
-        _ => None,
-    });
-    if let Some(of) = known {
-        law.clone_into(of);
-        journal.write()?;
-    } else {
-        let before = namespace.inside(read_default)?.map_err(failed)?;
-        journal.add(Change::Default { namespace: namespace.clone(), before, law: law.into() })?;
-    }
-    namespace.inside(|| fs::write(DEFAULT, law))?.map_err(failed)?;
+    let is_same = |change: &Change| matches!(change, Change::Default { namespace: of, .. } if of == namespace);
+    let known = journal.changes.iter().find(|change| is_same(change));
+    let before = match known {
+        Some(Change::Default { before, .. }) => before.clone(),
+        _ => namespace.inside(read_default)?.map_err(failed)?,
+    };
+    let change = Change::Default { namespace: namespace.clone(), before, law: law.into() };
+    supersede(journal, is_same, change, || namespace.inside(|| fs::write(DEFAULT, law))?.map_err(failed))?;
     Ok(Rule { law: Choice::of_kernel(law), whose: format!("all in {namespace}"), way: Way::Default })
+}
+
+/// Makes a change in the place of older ones of the same thing. Both are written down until the new one is in force: whichever a kill leaves, taking back finds it.
+fn supersede(
+    journal: &mut Journal,
+    is_same: impl Fn(&Change) -> bool,
+    change: Change,
+    make: impl FnOnce() -> Result<(), TcpError>,
+) -> Result<(), TcpError> {
+    let older: Vec<Change> = journal.changes.iter().filter(|known| is_same(known) && **known != change).cloned().collect();
+    if !journal.changes.contains(&change) {
+        journal.add(change)?;
+    }
+    make()?;
+    if older.is_empty() {
+        return Ok(());
+    }
+    journal.changes.retain(|known| !older.contains(known));
+    journal.write()
 }
 
 /// Routes that have still the law that they were given get what they had.

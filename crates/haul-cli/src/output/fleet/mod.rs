@@ -221,7 +221,7 @@ impl View {
         }
         match said {
             Said::Problem(problem) => self.above(|| output::print_error(&problem.to_string())),
-            Said::Down { member, why } => self.above(|| output::print_error(&format!("{member}: {why}; others take over"))),
+            Said::Down { member, why } => self.above(|| output::print_error(&format!("{member}: {why}; left out from here on"))),
             Said::Absent { .. } => {}
             _ if matches!(self, Self::Json(_) | Self::Quiet) => {}
             Said::Note(note) => self.above(|| output::print_note(&note.to_string())),
@@ -246,7 +246,8 @@ impl View {
                 format!("{member}: up, RTT {}", milliseconds(u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)))
             }
             Said::Listed { member, files, bytes } if matches!(self, Self::Lines(_)) => {
-                format!("{member}: has {files} files, {bytes}")
+                let plural = if *files == 1 { "" } else { "s" };
+                format!("{member}: has {files} file{plural}, {bytes}")
             }
             _ => return,
         };
