@@ -143,6 +143,6 @@ mod tests {
         );
         let kept = table(&told, true);
         assert!(kept[0].ends_with("  WHERE                              DOES"), "{kept:?}");
-        assert!(kept[1].ends_with("  /data                              receives back for 1 min, 8 Mbit/s"), "{kept:?}");
+        assert!(kept[1].ends_with("  /data                              receives back for 1 min, 8.00 Mbit/s"), "{kept:?}");
     }
 }
