@@ -13,7 +13,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use haul_files::{Access, Cancel, Options, PushJob, Silent, memory, push, serve};
+//! use haul_files::{Access, Cancel, Filter, Options, PushJob, Silent, memory, push, serve};
 //!
 //! let (from, to) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(from.path().join("a"), "content")?;

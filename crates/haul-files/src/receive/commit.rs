@@ -15,7 +15,7 @@ use crate::journal::{PathKey, Record, Source};
 use crate::note::Note;
 use crate::observe::{Event, Waits};
 use crate::paths::path_of;
-use crate::protocol::Message;
+use crate::protocol::{Message, Progress};
 use crate::session::lock;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
@@ -61,7 +61,8 @@ impl Ready {
 /// Works off the queue until the writers are gone.
 pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, queue: &Queue<Ready>) -> Result<(), CopyError> {
     let mut waits = Waits::default();
-    let (mut told_at, mut told) = (clock::now(), receiver.counts.progress());
+    // Nothing was told yet, although a writer may have been faster than this thread.
+    let (mut told_at, mut told) = (clock::now(), Progress::default());
     let mut group = Vec::new();
     let mut open = true;
     while open {
@@ -99,7 +100,7 @@ pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, queue: 
 fn tell<T: Transport, S: Store>(
     receiver: &Receiver<'_, T, S>,
     told_at: &mut std::time::Instant,
-    told: &mut crate::protocol::Progress,
+    told: &mut Progress,
 ) -> Result<(), CopyError> {
     let now = clock::now();
     if now - *told_at < PROGRESS {
