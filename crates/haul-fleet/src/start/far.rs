@@ -205,8 +205,7 @@ impl Calling {
     fn say(&self, connection: &Connection) -> io::Result<()> {
         let mut stream = connection.open_uni()?;
         stream.write_all(&to_line(self))?;
-        // Who has read the line may have let go of the stream already, and that is no failure.
-        let _ = stream.finish();
+        let _ = stream.finish(); // Who has read the line may have let go of the stream already.
         Ok(())
     }
 }
