@@ -3,6 +3,7 @@
 //! ```text
 //!   args        the command line, its help, its manual pages
 //!   cp, fleet, perf, pace, pipe, proxy, rsync, serve, key, tcp, lab, remote, generate the commands
+//!   program     another program, run to its end
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
 //!   interrupt   signals, and the one `Cancel` that they cancel
@@ -27,6 +28,7 @@ mod output;
 mod pace;
 mod perf;
 mod pipe;
+mod program;
 mod proxy;
 mod remote;
 mod rsync;

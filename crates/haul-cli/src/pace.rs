@@ -1,8 +1,6 @@
 //! `haul pace`: rates for programs that know nothing of them.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt as _;
-use std::process::{Command, ExitStatus};
 
 use haul_pace::{InjectClass, InjectError, InjectSpec, Injector, InterfaceError};
 use haul_tcp::{Pace, PaceClass, PaceState};
@@ -11,7 +9,7 @@ use serde_json::json;
 
 use crate::args::{ClassArg, ClassArgs, PaceArgs, PaceCommand};
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, output};
+use crate::{interrupt, output, program};
 
 pub fn run(args: &PaceArgs) -> Result<Exit, Failure> {
     let pace = Pace::default();
@@ -27,31 +25,30 @@ pub fn run(args: &PaceArgs) -> Result<Exit, Failure> {
         }
         Some(PaceCommand::Status { json }) => status(&pace, *json),
         None => {
-            let Some((program, arguments)) = args.program.split_first() else {
+            let Some((name, arguments)) = args.program.split_first() else {
                 return Err(Failure::new("no program is named")
                     .hint("write it behind --: haul pace --rate 930M -- rsync -a data far:/data"));
             };
-            // The program gets the terminal's signals too, and ends by them; what was changed is taken back afterwards.
+            // Before anything is changed: an interrupt that comes then still has it taken back.
             interrupt::watch();
             match &args.gaps.gaps {
-                Some(interface) => with_gaps(args, interface, program, arguments),
-                None => with_rates(&pace, &of(&args.classes)?, program, arguments),
+                Some(interface) => with_gaps(args, interface, name, arguments),
+                None => with_rates(&pace, &of(&args.classes)?, name, arguments),
             }
         }
     }
 }
 
-fn with_rates(pace: &Pace, classes: &[PaceClass], program: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
+fn with_rates(pace: &Pace, classes: &[PaceClass], name: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
     let run = pace.run(classes)?;
-    let child = Command::new(program).args(arguments).spawn();
-    let left = run.leave();
-    let status = child.and_then(|mut child| child.wait());
+    let mut left = Ok(());
+    let ended = program::run(name, arguments, || left = run.leave());
     drop(run);
     left?;
-    ended(program, status)
+    ended
 }
 
-fn with_gaps(args: &PaceArgs, interface: &str, program: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
+fn with_gaps(args: &PaceArgs, interface: &str, name: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
     let class = |arg: &ClassArg| {
         let rate = arg.rate.or(args.classes.rate).ok_or_else(|| no_rate(&arg.to.to_string()))?;
         // The two know networks alike.
@@ -61,7 +58,7 @@ fn with_gaps(args: &PaceArgs, interface: &str, program: &OsString, arguments: &[
     let classes = args.classes.to.iter().map(class).collect::<Result<Vec<_>, Failure>>()?;
     let spec = InjectSpec { interface: interface.to_owned(), line: args.gaps.line, classes };
     let injector = Injector::start(&spec).map_err(|error| refused(&error))?;
-    let status = Command::new(program).args(arguments).spawn().and_then(|mut child| child.wait());
+    let ended = program::run(name, arguments, || ());
     let stats = injector.stats();
     let injected = injector.stop();
     if stats.silences > 0 {
@@ -74,14 +71,7 @@ fn with_gaps(args: &PaceArgs, interface: &str, program: &OsString, arguments: &[
         output::print_note(&format!("{} packets went nowhere: nobody on the line answered for their address", stats.unresolved));
     }
     injected.map_err(|error| Failure::new(format!("sending through {interface}: {error}")))?;
-    ended(program, status)
-}
-
-fn ended(program: &OsString, status: std::io::Result<ExitStatus>) -> Result<Exit, Failure> {
-    let status = status.map_err(|error| Failure::new(format!("{}: {error}", program.display())))?;
-    // As a shell has it: 128 and the signal.
-    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
-    Ok(Exit::Code(u8::try_from(code).unwrap_or(u8::MAX)))
+    ended
 }
 
 /// Each network is a class; without one there is one for all.

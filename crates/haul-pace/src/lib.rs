@@ -6,7 +6,7 @@
 //!
 //! | module | idea |
 //! |---|---|
-//! | `target` | how fast: a rate, or a window each round trip |
+//! | `target` | how fast: a window each round trip |
 //! | `scheduler` | which frame leaves next, or how long a gap: classes on a clock of bytes; knows no packets and no time |
 //! | `ethernet` | what frames take on a line; the PAUSE frame |
 //! | `meter` | the histogram of gaps, where packets arrive |
@@ -39,4 +39,4 @@ pub use inject::{InjectClass, InjectError, InjectSpec, InjectStats, Injector, In
 pub use meter::GapMeter;
 pub use scheduler::{ClassId, Next, Scheduler};
 pub use spaced::{OnLine, Spaced};
-pub use target::{Target, of_window};
+pub use target::of_window;

@@ -4,15 +4,6 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes};
 
-/// What a class of packets is held to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Target {
-    /// This rate, counted as the line counts: with headers and what is around frames.
-    Fixed(BitRate),
-    /// What TCP's own window lets go in a round trip, spread over it; nothing is held back before it is known.
-    Window,
-}
-
 /// The target rate of IPG-aware packet scheduling: a window of packets each round trip. None without a round trip.
 pub fn of_window(window_pkts: u64, packet: Bytes, rtt: Duration) -> Option<BitRate> {
     let bytes = u128::from(window_pkts) * u128::from(packet.0);

@@ -45,10 +45,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// To change something: waits for whoever is at it.
     pub(crate) fn open(dir: &Path) -> Result<Self, TcpError> {
-        let failed = |source| TcpError::Journal { path: dir.to_owned(), source };
-        fs::create_dir_all(dir).map_err(failed)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(dir.join("lock")).map_err(failed)?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
+        let lock = lock(dir)?;
         Ok(Self { _lock: Some(lock), ..Self::read(dir)? })
     }
 
@@ -89,6 +86,15 @@ impl Journal {
             _ => Ok(()),
         }
     }
+}
+
+/// Waits until nobody else changes what is kept in a directory, which is made; they wait as long as the file is held.
+pub(crate) fn lock(dir: &Path) -> Result<File, TcpError> {
+    let failed = |source| TcpError::Journal { path: dir.to_owned(), source };
+    fs::create_dir_all(dir).map_err(failed)?;
+    let lock = File::options().create(true).truncate(false).write(true).open(dir.join("lock")).map_err(failed)?;
+    flock(&lock, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
+    Ok(lock)
 }
 
 #[cfg(test)]

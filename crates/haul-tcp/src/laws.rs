@@ -221,7 +221,7 @@ fn remove_tree(dir: &Path) -> io::Result<()> {
     }
 }
 
-fn place(path: &Path, source: io::Error) -> LoadError {
+pub(crate) fn place(path: &Path, source: io::Error) -> LoadError {
     LoadError::Place { path: path.to_owned(), source }
 }
 

@@ -9,11 +9,11 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LoadError, TcpError};
-use crate::kernel::bpf::{self, Attach};
+use crate::journal;
+use crate::kernel::bpf;
 use crate::kernel::library::Library;
 use crate::kernel::{cgroup, mount};
 use crate::laws;
@@ -84,7 +84,7 @@ impl Pace {
         let before = cgroup::own()?;
         let dir = root.join(format!("{GROUP}{}", std::process::id()));
         fs::create_dir_all(&dir).map_err(TcpError::doing("making a cgroup"))?;
-        let entered = attach(&dir, spread.program.as_fd())
+        let entered = cgroup::attach(&dir, spread.program.as_fd())
             .and_then(|link| cgroup::join(&dir).map(|()| link).map_err(TcpError::doing("joining a cgroup")));
         match entered {
             Ok(link) => Ok(PaceRun { dir, before, _link: link, classes: classes.to_vec(), opened: spread.opened }),
@@ -97,24 +97,20 @@ impl Pace {
 
     /// Gives all connections of this machine that open from now on these rates, until [`off`](Self::off) or a restart. What was on before is replaced.
     pub fn on(&self, classes: &[PaceClass]) -> Result<(), TcpError> {
-        let _lock = self.lock()?;
+        let _lock = journal::lock(&self.state)?;
         let spread = load(classes)?;
         if !mount::is_shared() {
             return Err(LoadError::OwnMounts.into());
         }
         self.take_back()?;
-        let place = |path: &Path| {
-            let path = path.to_owned();
-            move |source| TcpError::from(LoadError::Place { path, source })
-        };
         let bpf = self.bpf();
-        mount::mount_bpf(&bpf).map_err(place(&bpf))?;
+        mount::mount_bpf(&bpf).map_err(|source| laws::place(&bpf, source))?;
         // What is written is there before what it speaks of: a kill between leaves a word too much, which `off` takes away.
         let text = serde_json::to_vec(classes).map_err(|error| TcpError::doing("writing the classes")(error.into()))?;
         let file = self.classes_file();
-        File::create(&file).and_then(|mut file| file.write_all(&text)).map_err(place(&file))?;
+        File::create(&file).and_then(|mut file| file.write_all(&text)).map_err(|source| laws::place(&file, source))?;
         let made = || {
-            let link = attach(&cgroup::root()?, spread.program.as_fd())?;
+            let link = cgroup::attach(&cgroup::root()?, spread.program.as_fd())?;
             for (name, fd) in [("link", link.as_fd()), ("opened", spread.opened.as_fd())] {
                 bpf::pin(fd, &bpf.join(name)).map_err(TcpError::doing("naming a link"))?;
             }
@@ -127,7 +123,7 @@ impl Pace {
 
     /// Takes rates back; false where none were on. Connections that are open keep theirs.
     pub fn off(&self) -> Result<bool, TcpError> {
-        let _lock = self.lock()?;
+        let _lock = journal::lock(&self.state)?;
         if let Ok(root) = cgroup::root() {
             sweep(&root);
         }
@@ -162,14 +158,6 @@ impl Pace {
             }
             _ => Ok(was_on),
         }
-    }
-
-    fn lock(&self) -> Result<File, TcpError> {
-        let failed = |source| TcpError::Journal { path: self.state.clone(), source };
-        fs::create_dir_all(&self.state).map_err(failed)?;
-        let lock = File::options().create(true).truncate(false).write(true).open(self.state.join("lock")).map_err(failed)?;
-        flock(&lock, FlockOperation::LockExclusive).map_err(|errno| failed(errno.into()))?;
-        Ok(lock)
     }
 
     fn bpf(&self) -> PathBuf {
@@ -234,12 +222,6 @@ fn load(classes: &[PaceClass]) -> Result<Spread, TcpError> {
     }
     let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(TcpError::doing("keeping a table"));
     Ok(Spread { program: own(object.program("spread")?)?, opened: own(object.map("opened")?)? })
-}
-
-fn attach(dir: &Path, program: BorrowedFd<'_>) -> Result<OwnedFd, TcpError> {
-    let doing = "attaching to a cgroup";
-    let dir = File::open(dir).map_err(TcpError::doing(doing))?;
-    bpf::link(program, Some(dir.as_fd()), Attach::Sockops).map_err(TcpError::doing(doing))
 }
 
 /// Groups of runs that were killed.

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::connection::{self, Connection};
 use crate::error::TcpError;
 use crate::journal::{Change, Journal};
-use crate::kernel::bpf::{self, Attach};
+use crate::kernel::bpf;
 use crate::kernel::netns::{self, Namespace};
 use crate::kernel::route::Route;
 use crate::kernel::{cgroup, mount};
@@ -533,8 +533,7 @@ fn attach(dir: &Path, pins: &Path, law: &str, rules: &[([u8; 8], Network)]) -> R
         bpf::update(map.as_fd(), &key, &name_field(law)).map_err(TcpError::doing(doing))?;
     }
     let program = bpf::pinned(&pins.join("program")).map_err(TcpError::doing(doing))?;
-    let dir = fs::File::open(dir).map_err(TcpError::doing(doing))?;
-    bpf::link(program.as_fd(), Some(dir.as_fd()), Attach::Sockops).map_err(TcpError::doing(doing))
+    cgroup::attach(dir, program.as_fd())
 }
 
 /// As the kernel's field for it.

@@ -12,7 +12,8 @@ mod tcp;
 mod tunnel;
 
 use std::fmt;
-use std::process::ExitCode;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{ExitCode, ExitStatus};
 
 pub use haul_peer::chain;
 
@@ -46,6 +47,14 @@ impl Exit {
             Self::Interrupted => 130,
             Self::Code(code) => code,
         }
+    }
+}
+
+/// As a shell has it: the program's own, or 128 and the signal that ended it.
+impl From<ExitStatus> for Exit {
+    fn from(status: ExitStatus) -> Self {
+        let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+        Self::Code(u8::try_from(code).unwrap_or(u8::MAX))
     }
 }
 

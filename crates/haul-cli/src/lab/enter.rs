@@ -1,7 +1,6 @@
 //! Running a command on a host to its end, and passing on to it the signals that ask this process to end.
 
 use std::ffi::OsString;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
@@ -29,11 +28,6 @@ pub fn run(
     let status = child.wait().map_err(|error| Failure::new(format!("cannot wait for the command: {error}")));
     CHILD.store(0, Ordering::Relaxed);
     status
-}
-
-/// The status that the shell would show.
-pub fn code(status: ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 
 /// Whether somebody asked this process to end.

@@ -74,7 +74,7 @@ fn up(args: &UpArgs) -> Result<Exit, Failure> {
 fn exec(args: &ExecArgs) -> Result<Exit, Failure> {
     let (_, namespaces) = NamedWan::new(&wan_name(&args.name)).enter(Some(&args.host))?;
     let status = enter::run(&namespaces, &args.command, &[], None)?;
-    std::process::exit(enter::code(status))
+    std::process::exit(Exit::from(status).code().into())
 }
 
 fn set(args: &SetArgs) -> Result<Exit, Failure> {
@@ -104,7 +104,7 @@ fn run_command(args: &RunArgs) -> Result<Exit, Failure> {
     if ended_early {
         return Err(Failure::new("the emulator ended before the command did, and the command with it"));
     }
-    std::process::exit(enter::code(status?))
+    std::process::exit(Exit::from(status?).code().into())
 }
 
 /// The emulator's own process. Whoever started it has been told why there is no WAN; who typed it by hand has not.

@@ -2,9 +2,11 @@
 
 use std::fs;
 use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::error::TcpError;
+use crate::kernel::bpf::{self, Attach};
 
 /// The root of the second hierarchy.
 pub(crate) fn root() -> Result<PathBuf, TcpError> {
@@ -21,6 +23,12 @@ pub(crate) fn is_group(dir: &Path) -> bool {
 /// Moves this process there, and what it starts from now on with it.
 pub(crate) fn join(dir: &Path) -> io::Result<()> {
     fs::write(dir.join("cgroup.procs"), "0")
+}
+
+/// Has a program look at the connections of the programs there, for as long as the link lives.
+pub(crate) fn attach(dir: &Path, program: BorrowedFd<'_>) -> Result<OwnedFd, TcpError> {
+    let linked = fs::File::open(dir).and_then(|dir| bpf::link(program, Some(dir.as_fd()), Attach::Sockops));
+    linked.map_err(TcpError::doing("attaching to a cgroup"))
 }
 
 /// That of this process.
