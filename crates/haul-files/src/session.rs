@@ -193,6 +193,11 @@ impl<T: Transport> Session<'_, T> {
         cut_off && !self.cancel.is_cancelled()
     }
 
+    /// As [`check`](Self::check), but goes on where only the peer is gone: what has come from it is worked off to the last.
+    pub(crate) fn check_what_came(&self) -> Result<(), CopyError> {
+        self.check().or_else(|stopped| if self.is_cut_off() { Ok(()) } else { Err(stopped) })
+    }
+
     /// Notes a problem of this side and tells the peer.
     pub(crate) fn problem(&self, problem: FileProblem) -> Result<(), CopyError> {
         self.note(problem.clone());

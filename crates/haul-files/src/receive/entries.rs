@@ -54,7 +54,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     pub(super) fn entries(&self, entries: Vec<Entry>, ready: &SyncSender<Ready>, found: &mut Found) -> Result<(), CopyError> {
         let mut wants = Vec::new();
         for entry in entries {
-            self.session.check()?;
+            self.session.check_what_came()?;
             self.admit(&entry)?;
             found.count(&entry);
             let id = entry.id;

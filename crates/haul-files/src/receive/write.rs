@@ -103,10 +103,9 @@ impl<'a, T: Transport, S: Store> Writer<'a, T, S> {
 
     fn work(&mut self, rx: &T::Rx) -> Result<(), CopyError> {
         let result = loop {
-            // A block that is here need not be sent again: where only the peer is gone, the blocks are worked off to the last.
-            let stopped = self.receiver.session.check();
-            if stopped.is_err() && !self.receiver.session.is_cut_off() {
-                break stopped;
+            // A block that is here need not be sent again.
+            if let Err(stopped) = self.receiver.session.check_what_came() {
+                break Err(stopped);
             }
             match timed(&mut self.waits.transport, || rx.recv()) {
                 Err(error) => break Err(CopyError::Connection(error)),
@@ -176,12 +175,12 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             return Ok(vec![None; pieces.len()]);
         }
         while files.last_id < last {
-            if self.session.check().is_err() {
-                // It will not be: what it is about was under way when the copy failed.
-                break;
-            }
-            if files.ended {
+            if files.ended && self.session.check().is_ok() {
                 return Err(CopyError::PeerMisbehaved("content of a file that was not announced"));
+            }
+            // It will not be: what it is about was under way when the copy failed. Where only the peer is gone, that is known when all that it has said is read.
+            if files.ended || self.session.check_what_came().is_err() {
+                break;
             }
             files = self.announced.wait_timeout(files, POLL).unwrap_or_else(PoisonError::into_inner).0;
         }
