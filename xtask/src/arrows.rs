@@ -26,7 +26,7 @@ const RULES: &[Rule] = &[
     rule("haul-cc", &["haul-units"], &["haul-sim"]),
     rule("haul-sim", &["haul-units"], &[]),
     rule("haul-plot", &[], &[]),
-    rule("haul-netdev", &[], &[]),
+    rule("haul-netdev", &["haul-units"], &[]),
     rule("haul-pace", &["haul-netdev", "haul-sim", "haul-units"], &["haul-lab"]),
     rule("haul-proto", &["haul-cc", "haul-units"], &["haul-scenarios", "haul-sim"]),
     rule("haul-scenarios", &["haul-proto", "haul-sim", "haul-cc", "haul-units"], &[]),
@@ -48,6 +48,7 @@ const RULES: &[Rule] = &[
         &[
             "haul-fleet",
             "haul-tcp",
+            "haul-netdev",
             "haul-pace",
             "haul-plot",
             "haul-lab",

@@ -3,17 +3,19 @@
 //! The servers are another process, this program called once more: what is counted here is the client's alone.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
+#[path = "common/loopback.rs"]
+mod loopback;
+
 use std::fs;
 use std::io::{BufRead, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use haul::{ClientConfig, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig};
-use haul_copy::{PROTOCOL, ServerSession};
-use haul_files::{Access, Silent};
+use haul::Fingerprint;
 use haul_fleet::{GetJob, Member, Unwatched, get};
 use haul_units::Cancel;
+use loopback::{member, serve};
 
 const SERVERS: usize = 100;
 const FEW: usize = 10;
@@ -101,13 +103,8 @@ impl Servers {
     }
 
     fn members(&self, count: usize) -> Vec<Member> {
-        let connect = |(number, (address, print)): (usize, &(SocketAddr, Fingerprint))| {
-            let trust = PeerTrust::Pinned(vec![*print]);
-            let config = ClientConfig { protocols: vec![PROTOCOL.to_vec()], ..ClientConfig::new(trust) };
-            let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-            Member::called_back(format!("m{number}"), endpoint.connect(*address, config).unwrap())
-        };
-        self.at.iter().take(count).enumerate().map(connect).collect()
+        let at = self.at.iter().take(count).enumerate();
+        at.map(|(number, (address, print))| member(number, *address, *print)).collect()
     }
 }
 
@@ -116,23 +113,4 @@ impl Drop for Servers {
         let _ = self.child.stdin.take().map(|mut stdin| stdin.write_all(b"\n"));
         let _ = self.child.wait();
     }
-}
-
-fn serve(home: &Path) -> (SocketAddr, Fingerprint) {
-    let identity = Identity::generate();
-    let print = identity.public_key().fingerprint();
-    let config = ServerConfig { protocols: vec![PROTOCOL.to_vec()], ..ServerConfig::new(identity, PeerTrust::Anyone) };
-    let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), config).unwrap();
-    let (address, access) = (server.local_addr(), Access::Account { home: home.to_owned() });
-    std::thread::spawn(move || {
-        while let Ok(connection) = server.accept() {
-            let access = access.clone();
-            std::thread::spawn(move || {
-                let Ok(session) = ServerSession::accept(connection) else { return };
-                let (_, farewell) = session.serve(&access, None, &Silent, &Cancel::new());
-                farewell.part(&Cancel::new());
-            });
-        }
-    });
-    (address, print)
 }

@@ -9,8 +9,9 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use haul_netdev::ethernet::{HEADER, is_pause, on_line};
 use haul_netdev::{Device, DeviceError, Layer};
-use haul_units::{BitRate, Bytes, Cancel, Distribution, Time};
+use haul_units::{BitRate, Bytes, Cancel, GapMeter, Time};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::setpriority_process;
@@ -39,9 +40,8 @@ pub struct LineReport {
     pub frames: u64,
     /// PAUSE frames, which it dropped.
     pub pauses: u64,
-    /// Between the ends of frames of 1000 bytes and more that were passed on, in nanoseconds.
-    pub gaps: Distribution,
-    newest: Option<Time>,
+    /// Between the ends of frames of 1000 bytes and more that were passed on.
+    pub gaps: GapMeter,
 }
 
 /// Why there is no line.
@@ -142,29 +142,22 @@ impl Switch {
     }
 
     fn carry(&mut self, frame: &[u8]) {
-        let bytes = Bytes((frame.len() as u64).max(FRAME_LEAST) + AROUND);
+        let bytes = on_line(Bytes(frame.len().saturating_sub(HEADER) as u64));
         self.line_ends = self.line_ends.max(clock::now()) + self.rate.time_for(bytes);
         let mut report = self.report.lock().unwrap_or_else(PoisonError::into_inner);
-        if frame.get(..6) == Some(&PAUSE_GROUP) {
+        if is_pause(frame) {
             report.pauses += 1;
             return;
         }
         report.frames += 1;
-        if frame.len() >= LARGE
-            && let Some(newest) = report.newest.replace(self.line_ends)
-        {
-            report.gaps.record(u64::try_from(self.line_ends.since(newest).as_nanos()).unwrap_or(u64::MAX));
+        if frame.len() >= LARGE {
+            report.gaps.record(self.line_ends);
         }
         drop(report);
         self.travelling.push_back((self.line_ends, frame.to_vec()));
     }
 }
 
-/// Without its check sequence; and what a line carries beside a frame (IEEE 802.3).
-const FRAME_LEAST: u64 = 60;
-const AROUND: u64 = 24;
-/// The group address of PAUSE: bridges do not forward it (IEEE 802.1D 7.12.6).
-const PAUSE_GROUP: [u8; 6] = [0x01, 0x80, 0xC2, 0x00, 0x00, 0x01];
 /// Acknowledgements and ARP are not what is spaced.
 const LARGE: usize = 1000;
 /// Until it looks whether it shall end.

@@ -8,8 +8,6 @@
 //! |---|---|
 //! | `target` | how fast: a window each round trip |
 //! | `scheduler` | which frame leaves next, or how long a gap: classes on a clock of bytes; knows no packets and no time |
-//! | `ethernet` | what frames take on a line; the PAUSE frame |
-//! | `meter` | the histogram of gaps, where packets arrive |
 //! | `inject` | the same on a real interface, through a TUN device and a packet socket |
 //! | `spaced` | an interface in virtual time, by gaps, by a timer, or neither |
 //!
@@ -28,15 +26,12 @@
 //! ```
 
 mod clock;
-pub mod ethernet;
 mod inject;
-mod meter;
 mod scheduler;
 mod spaced;
 mod target;
 
 pub use inject::{InjectClass, InjectError, InjectSpec, InjectStats, Injector, InterfaceError};
-pub use meter::GapMeter;
 pub use scheduler::{ClassId, Next, Scheduler};
 pub use spaced::{OnLine, Spaced};
 pub use target::of_window;

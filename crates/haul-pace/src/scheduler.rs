@@ -15,9 +15,8 @@
 
 use std::collections::VecDeque;
 
+use haul_netdev::ethernet::{LEAST, MOST};
 use haul_units::{BitRate, Bytes};
-
-use crate::ethernet::{LEAST, MOST};
 
 /// A class of a scheduler, in the order in which they were added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

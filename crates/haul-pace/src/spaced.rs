@@ -5,11 +5,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use haul_netdev::ethernet::on_line;
 use haul_sim::{Delivered, Endpoint, EndpointId, FlowEnd, Transmit};
-use haul_units::{BitRate, Bytes, Time};
+use haul_units::{BitRate, Bytes, GapMeter, Time};
 
-use crate::ethernet::on_line;
-use crate::{ClassId, GapMeter, Next, Scheduler};
+use crate::{ClassId, Next, Scheduler};
 
 /// What travels on the line of such a host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

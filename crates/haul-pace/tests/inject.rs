@@ -67,7 +67,7 @@ fn packets_of_a_program_are_spaced_by_gaps_that_the_switch_drops() {
     // A full frame each 246 us, by the line's own clock; what this process did not get done in time, it has counted.
     let place = RATE.time_for(Bytes(1538)).as_nanos() as u64;
     let near = |&(low, high, _): &(u64, u64, u64)| high > place - place / 20 && low < place + place / 20;
-    let exact: u64 = report.gaps.classes().filter(near).map(|(_, _, count)| count).sum();
+    let exact: u64 = report.gaps.histogram().classes().filter(near).map(|(_, _, count)| count).sum();
     // Two gaps are others around a silence, and around a pause of TCP's own at its start.
     let excused = 2 * stats.silences + report.gaps.count() / 10;
     assert!(exact + excused >= report.gaps.count(), "{exact} of {} gaps, {stats:?}", report.gaps.count());

@@ -1,4 +1,4 @@
-//! What all of haul speaks in: quantities ([`Bytes`], [`BitRate`], [`Time`], [`Ratio`]), how many of them there were ([`Distribution`]), [`Network`], addresses that begin alike, [`PeerText`], the words of somebody else, and [`Cancel`], the wish to stop.
+//! What all of haul speaks in: quantities ([`Bytes`], [`BitRate`], [`Time`], [`Ratio`]), how many of them there were ([`Distribution`]), how evenly they came ([`GapMeter`]), [`Network`], addresses that begin alike, [`PeerText`], the words of somebody else, and [`Cancel`], the wish to stop.
 //!
 //! The unit is the type. Sizes are bytes and print with binary prefixes (`KiB`, `MiB`, ..); rates are bits per second and
 //! print with decimal prefixes (`kbit/s`, `Mbit/s`, ..). Parsing takes what people type (`10G`, `1.5 Gbit/s`, `64KiB`) and refuses the
@@ -8,6 +8,7 @@ mod bit_rate;
 mod bytes;
 mod cancel;
 mod distribution;
+mod gap_meter;
 mod network;
 mod parse;
 mod peer_text;
@@ -18,6 +19,7 @@ pub use bit_rate::BitRate;
 pub use bytes::Bytes;
 pub use cancel::{Cancel, CancelHook};
 pub use distribution::Distribution;
+pub use gap_meter::GapMeter;
 pub use network::{Network, NetworkError};
 pub use parse::ParseQuantityError;
 pub use peer_text::{PeerText, is_unprintable, push_printable};

@@ -42,14 +42,8 @@ const PARTIES: [(&str, Program); 7] = [
     ("haul aggressive", Program::Haul(ControllerChoice::Aggressive, Pacing::On)),
 ];
 
-/// What came of it.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    case: Case,
-    party: &'static str,
-    mean: BitRate,
-    second_half: BitRate,
-}
+/// Who sent, where, and what came of it: the mean of the whole run, and that of its second half.
+type Row = (String, Case, BitRate, BitRate);
 
 fn rate(scale: Scale) -> BitRate {
     scale.pick(BitRate::mbps(50), BitRate::gbps(1))
@@ -104,7 +98,7 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
         for (party, program) in PARTIES {
             ground.tell(&format!("{number}/{}: {} ms, {} %, {party}", cases.len(), case.rtt.as_millis(), case.loss_percent));
             match run(scale, *case, party, program, ground) {
-                Ok(one) => seen.push((one.party.to_owned(), one.case, one.mean, one.second_half)),
+                Ok(row) => seen.push(row),
                 Err(MeasureError::Interrupted) => break 'all,
                 Err(error) => {
                     notes.push(format!("{} ms, {} %, {party}: failed, {error}", case.rtt.as_millis(), case.loss_percent));
@@ -118,17 +112,15 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     report("real sockets over the emulated WAN", scale, &seen, notes)
 }
 
-fn run(scale: Scale, case: Case, party: &'static str, program: Program, ground: &Ground<'_>) -> Result<Seen, MeasureError> {
+fn run(scale: Scale, case: Case, party: &str, program: Program, ground: &Ground<'_>) -> Result<Row, MeasureError> {
     let link =
         LinkOptions { rate: rate(scale), rtt: case.rtt, loss: Ratio::percent(case.loss_percent), ..LinkOptions::default() };
     let lasts = length(scale);
     let sender = Sender { program, from: Duration::ZERO, lasts, extra_rtt: Duration::ZERO };
     let heard = ground.together(&WanSpec { link, ..WanSpec::default() }, &[sender])?;
     let series = heard.into_iter().next().unwrap_or_default().series;
-    Ok(Seen { case, party, mean: series.mean(lasts), second_half: series.second_half(lasts) })
+    Ok((party.to_owned(), case, series.mean(lasts), series.second_half(lasts)))
 }
-
-type Row = (String, Case, BitRate, BitRate);
 
 fn report(how: &str, scale: Scale, seen: &[Row], notes: Vec<String>) -> Report {
     let rate = rate(scale);

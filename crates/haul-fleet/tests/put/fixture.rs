@@ -5,17 +5,16 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
-use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
-use haul_copy::{PROTOCOL, ServerSession};
-use haul_files::{Access, Silent};
+use haul::Fingerprint;
 use haul_fleet::Member;
-use haul_units::Cancel;
 use tempfile::TempDir;
+
+use crate::loopback::{member, serve};
 
 /// Servers, each with a home; they end with the test's process.
 pub struct Servers {
     pub homes: Vec<TempDir>,
-    at: Vec<(SocketAddr, PeerTrust)>,
+    at: Vec<(SocketAddr, Fingerprint)>,
 }
 
 impl Servers {
@@ -27,32 +26,8 @@ impl Servers {
 
     /// A new connection to each.
     pub fn members(&self) -> Vec<Member> {
-        let connect = |(at, (address, trust)): (usize, &(SocketAddr, PeerTrust))| {
-            let config = ClientConfig { protocols: vec![PROTOCOL.to_vec()], ..ClientConfig::new(trust.clone()) };
-            let endpoint = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-            Member::called_back(format!("m{at}"), endpoint.connect(*address, config).unwrap())
-        };
-        self.at.iter().enumerate().map(connect).collect()
+        self.at.iter().enumerate().map(|(number, (address, print))| member(number, *address, *print)).collect()
     }
-}
-
-fn serve(home: &Path) -> (SocketAddr, PeerTrust) {
-    let identity = Identity::generate();
-    let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
-    let config = ServerConfig { protocols: vec![PROTOCOL.to_vec()], ..ServerConfig::new(identity, PeerTrust::Anyone) };
-    let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), config).unwrap();
-    let (address, access) = (server.local_addr(), Access::Account { home: home.to_owned() });
-    std::thread::spawn(move || {
-        while let Ok(connection) = server.accept() {
-            let access = access.clone();
-            std::thread::spawn(move || {
-                let Ok(session) = ServerSession::accept(connection) else { return };
-                let (_, farewell) = session.serve(&access, None, &Silent, &Cancel::new());
-                farewell.part(&Cancel::new());
-            });
-        }
-    });
-    (address, trust)
 }
 
 /// Content that is the same for the same seed.

@@ -2,6 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
 mod fixture;
+#[path = "../common/loopback.rs"]
+mod loopback;
 
 use std::collections::BTreeMap;
 use std::fs;

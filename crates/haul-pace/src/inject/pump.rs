@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use haul_netdev::ethernet::{HEADER, on_line, write_pause};
 use haul_netdev::{Device, PacketSocket};
 use haul_units::{BitRate, Bytes, Cancel, Network, Time};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -16,7 +17,6 @@ use rustix::time::Timespec;
 
 use super::counters::Counters;
 use super::neighbours::Neighbours;
-use crate::ethernet::{HEADER, on_line, write_pause};
 use crate::{ClassId, Next, Scheduler, clock};
 
 /// What a class keeps at most.

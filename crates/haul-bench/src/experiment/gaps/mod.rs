@@ -9,7 +9,7 @@ mod simulated;
 
 use std::time::Duration;
 
-use haul_pace::ethernet::MOST;
+use haul_netdev::ethernet::MOST;
 use haul_units::{BitRate, Distribution};
 
 use super::{Experiment, Scale};

@@ -84,7 +84,7 @@ fn run(case: Case, name: &str, how: How, length: Duration, ground: &Ground<'_>) 
     });
     let remark = line.near.within(|| send(case, how, length))??;
     receiver.join().unwrap_or_else(|_| Err(io::Error::other("the receiver failed")))?;
-    Ok(Seen { case, sender: name.to_owned(), gaps: line.report().gaps, remark: remark.unwrap_or_default() })
+    Ok(Seen { case, sender: name.to_owned(), gaps: line.report().gaps.histogram().clone(), remark: remark.unwrap_or_default() })
 }
 
 /// In the near host: a stream as fast as it goes.
@@ -149,7 +149,7 @@ fn trains(case: Case, name: &str, length: Duration, line: &Line, ground: &Ground
         Some(ended) if ended.status == 0 => String::new(),
         _ => client.last_words(),
     };
-    Ok(Seen { case, sender: name.to_owned(), gaps: line.report().gaps, remark })
+    Ok(Seen { case, sender: name.to_owned(), gaps: line.report().gaps.histogram().clone(), remark })
 }
 
 fn limit(stream: &TcpStream, rate: BitRate) -> io::Result<()> {

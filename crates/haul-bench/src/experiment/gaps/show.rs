@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_pace::ethernet::MOST;
+use haul_netdev::ethernet::MOST;
 use haul_units::{BitRate, Bytes, Distribution};
 
 use super::{Case, NEAR, Seen};

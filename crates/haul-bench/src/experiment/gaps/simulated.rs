@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use haul_netdev::ethernet::{MOST, on_line};
 use haul_pace::Spaced;
-use haul_pace::ethernet::{MOST, on_line};
 use haul_sim::{EndpointId, LinkConfig, Network, Tcp, TcpConfig};
 use haul_units::{BitRate, Bytes, Time};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_units::{Distribution, Time};
+use crate::{Distribution, Time};
 
 /// The times between packets that follow each other: a histogram in nanoseconds, in classes a little over 3 % wide.
 #[derive(Debug, Clone, Default)]
@@ -34,14 +34,6 @@ impl GapMeter {
         self.gaps.quantile(part).map(Duration::from_nanos)
     }
 
-    /// The part of the gaps between these, both included: what is near enough.
-    pub fn part_between(&self, least: Duration, most: Duration) -> f64 {
-        let middle = |(low, high, _): &(u64, u64, u64)| u128::from(low + (high - low) / 2);
-        let within = |class: &(u64, u64, u64)| (least.as_nanos()..=most.as_nanos()).contains(&middle(class));
-        let near: u64 = self.gaps.classes().filter(within).map(|(_, _, count)| count).sum();
-        near as f64 / self.count().max(1) as f64
-    }
-
     /// The histogram.
     pub const fn histogram(&self) -> &Distribution {
         &self.gaps
@@ -64,6 +56,5 @@ mod tests {
             found.unwrap().abs_diff(Duration::from_micros(micros)) < Duration::from_micros(micros) / 25
         };
         assert!(near(meter.quantile(0.75), 10) && near(meter.quantile(0.76), 100), "{meter:?}");
-        assert!((meter.part_between(Duration::from_micros(9), Duration::from_micros(11)) - 0.75).abs() < 1e-9);
     }
 }
