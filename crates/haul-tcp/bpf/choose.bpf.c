@@ -2,6 +2,7 @@
 /* Gives the connections of a cgroup their law by their peer's address, as they open: both those that are made and those that are accepted. */
 #include "kernel.h"
 #include "report.h"
+#include "socket.h"
 
 char licence[] SEC("license") = "GPL";
 
@@ -26,19 +27,8 @@ struct {
 
 static __always_inline struct choice *chosen(struct bpf_sock_ops *ctx, u64 netns)
 {
-	/* Read in any case: in a branch the compiler would make one load of it and one of the others', from an address that the verifier does not take. */
-	u32 four = ctx->remote_ip4;
-	struct rule rule = { .bits = 192, .netns = { (u32)netns, (u32)(netns >> 32) } };
+	struct rule rule = { .bits = 192, .netns = { (u32)netns, (u32)(netns >> 32) }, .peer = peer_of(ctx) };
 
-	if (ctx->family == AF_INET6) {
-		rule.peer.address[0] = ctx->remote_ip6[0];
-		rule.peer.address[1] = ctx->remote_ip6[1];
-		rule.peer.address[2] = ctx->remote_ip6[2];
-		rule.peer.address[3] = ctx->remote_ip6[3];
-	} else {
-		rule.peer.address[2] = MAPPED;
-		rule.peer.address[3] = four;
-	}
 	return bpf_map_lookup_elem(&rules, &rule);
 }
 

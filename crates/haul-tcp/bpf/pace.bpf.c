@@ -2,6 +2,7 @@
 /* Holds the connections of a cgroup to the rate of the class that their peer's address is in: all of a class together, each in equal parts, whatever their congestion control. */
 #include "kernel.h"
 #include "report.h"
+#include "socket.h"
 
 #define CLASSES 64
 /* What a full packet has on a line beside its payload: IP and TCP with time stamps (52), Ethernet (38). */
@@ -45,18 +46,10 @@ struct {
 	__type(value, u64);
 } opened SEC(".maps");
 
-static __always_inline u32 *class_of(struct bpf_sock_ops *context)
+static __always_inline u32 *class_of(struct bpf_sock_ops *ctx)
 {
-	/* Both families are read, each member by itself: the verifier takes no computed place in the context, which the compiler would make of a choice. */
-	volatile struct bpf_sock_ops *ctx = context;
-	u32 four = ctx->remote_ip4, six[4] = { ctx->remote_ip6[0], ctx->remote_ip6[1], ctx->remote_ip6[2], ctx->remote_ip6[3] };
-	bool is_six = ctx->family == AF_INET6;
-	struct network network = { .bits = 128 };
+	struct network network = { .bits = 128, .peer = peer_of(ctx) };
 
-	network.peer.address[0] = is_six ? six[0] : 0;
-	network.peer.address[1] = is_six ? six[1] : 0;
-	network.peer.address[2] = is_six ? six[2] : MAPPED;
-	network.peer.address[3] = is_six ? six[3] : four;
 	return bpf_map_lookup_elem(&classes, &network);
 }
 

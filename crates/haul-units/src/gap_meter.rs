@@ -55,6 +55,9 @@ mod tests {
         let near = |found: Option<Duration>, micros: u64| {
             found.unwrap().abs_diff(Duration::from_micros(micros)) < Duration::from_micros(micros) / 25
         };
+        let classes = meter.histogram().classes();
+        let tenths: u64 = classes.filter(|(low, high, _)| *low >= 9_000 && *high <= 11_000).map(|(_, _, count)| count).sum();
+        assert_eq!(tenths, 3, "three of four are 10 us");
         assert!(near(meter.quantile(0.75), 10) && near(meter.quantile(0.76), 100), "{meter:?}");
     }
 }
