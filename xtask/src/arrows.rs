@@ -39,14 +39,15 @@ const RULES: &[Rule] = &[
     rule("haul-tcp", &["haul-units"], &[]),
     rule("haul-peer", &["haul", "haul-units"], &[]),
     rule("haul-copy", &["haul-peer", "haul", "haul-gfarm", "haul-files", "haul-units"], &[]),
-    rule("haul-fleet", &["haul-plot", "haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),
+    rule("haul-plan", &["haul-units"], &[]),
+    rule("haul-fleet", &["haul-plan", "haul-plot", "haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),
     rule("haul-perf", &["haul-peer", "haul", "haul-cc", "haul-units"], &[]),
     rule("haul-lab", &["haul-netdev", "haul-udp", "haul-sim", "haul-units"], &[]),
     rule("haul-tunnel", &["haul-peer", "haul", "haul-units"], &[]),
     rule(
         "haul-bench",
         &[
-            "haul-fleet",
+            "haul-plan",
             "haul-tcp",
             "haul-netdev",
             "haul-pace",

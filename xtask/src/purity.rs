@@ -9,12 +9,7 @@ use crate::workspace::Workspace;
 
 const PURE: &[&str] = &[
     "crates/haul-cc/",
-    "crates/haul-fleet/src/catalogue.rs",
-    "crates/haul-fleet/src/coverage.rs",
-    "crates/haul-fleet/src/placement",
-    "crates/haul-fleet/src/plan/",
-    "crates/haul-fleet/src/simulated.rs",
-    "crates/haul-fleet/tests/simulated/",
+    "crates/haul-plan/",
     "crates/haul-proto/",
     "crates/haul-scenarios/",
     "crates/haul-sim/",

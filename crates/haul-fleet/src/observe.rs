@@ -8,7 +8,7 @@ use haul_copy::PathView;
 use haul_files::{FileProblem, Note, Report};
 use haul_units::{BitRate, Bytes};
 
-use crate::plan::Why;
+use haul_plan::Why;
 
 /// Watches a job. Called from several threads, in the middle of the work: it must return at once.
 pub trait JobObserver: Send + Sync {

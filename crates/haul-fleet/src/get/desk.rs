@@ -13,7 +13,7 @@ use super::supply::Supply;
 use super::{GetError, GetJob};
 use crate::clock;
 use crate::observe::{JobEvent, JobObserver, MemberState, MemberView, Snapshot};
-use crate::plan::Plan;
+use haul_plan::Plan;
 
 /// How often the observer hears how far everything is.
 const TOLD: Duration = Duration::from_millis(200);
@@ -116,7 +116,7 @@ impl<'a, B> Desk<'a, B> {
         }
         self.told = now;
         let members = self.supplies.iter().enumerate().map(|(at, supply)| {
-            let status = plan.map(|plan| plan.server(crate::catalogue::ServerId(at as u16)));
+            let status = plan.map(|plan| plan.server(haul_plan::ServerId::new(at as u16)));
             let state = match &status {
                 _ if supply.down.is_some() => MemberState::Down,
                 _ if is_over => MemberState::Done,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use haul_files::{Filter, Options};
 use haul_units::BitRate;
 
-use crate::plan::Settings;
+use haul_plan::Settings;
 
 /// When files of one name on several members are one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -45,11 +45,11 @@ use self::news::{Gate, News, Said};
 use self::supplier::Messenger;
 use self::supply::{PathWatch, Supply};
 use self::transfer::Transfer;
-use crate::catalogue::ServerId;
 use crate::clock;
 use crate::member::Member;
 use crate::observe::{JobObserver, JobReport, MemberReport};
-use crate::plan::Plan;
+use haul_plan::Plan;
+use haul_plan::ServerId;
 
 /// How long members may take to say goodbye once all is in place.
 const FAREWELL: Duration = Duration::from_secs(2);
@@ -226,7 +226,7 @@ fn report<B>(desk: &Desk<'_, B>, files: Report, plan: &Plan) -> JobReport {
     let now = clock::now();
     let members = desk.supplies.iter().enumerate().map(|(at, supply)| MemberReport {
         name: supply.name.clone(),
-        delivered: plan.server(ServerId(at as u16)).delivered,
+        delivered: plan.server(ServerId::new(at as u16)).delivered,
         files: supply.files,
         busy: supply.busy(now),
         down: supply.down.clone(),

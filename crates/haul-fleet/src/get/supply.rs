@@ -13,7 +13,7 @@ use haul_files::{FileProblem, Wish};
 use haul_units::{BitRate, Cancel};
 
 use super::news::Gate;
-use crate::catalogue::FileId;
+use haul_plan::FileId;
 
 /// Tells how a path does.
 pub(super) type PathWatch = Box<dyn Fn() -> PathView + Send + Sync>;

@@ -21,10 +21,10 @@ use super::inward::Inbound;
 use super::merge::{self, Tree};
 use super::news::{News, Said};
 use super::receiving::{Receiving, Wanted, ended};
-use crate::catalogue::{Catalogue, CatalogueError, FileId, ServerId};
 use crate::clock;
 use crate::observe::JobEvent;
-use crate::plan::{Event, Order, PieceId, Plan, ServerProfile, Settings};
+use haul_plan::{Catalogue, CatalogueError, FileId, ServerId};
+use haul_plan::{Event, Order, PieceId, Plan, ServerProfile, Settings};
 
 /// What a member has given to its transport and cannot take back: two blocks there, and one in each of its two readers.
 const IN_HAND: Bytes = Bytes(4 * block::MAX_CONTENT as u64);
@@ -88,7 +88,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         }
         let (mut nodes, mut files) = (Vec::with_capacity(wanted.len()), vec![NONE; tree.len() as usize]);
         for (node, needs) in wanted {
-            let holders: Vec<ServerId> = tree.holders(node).iter().map(|member| ServerId(*member)).collect();
+            let holders: Vec<ServerId> = tree.holders(node).iter().map(|member| ServerId::new(*member)).collect();
             let size = Bytes(tree.size(node).unwrap_or_default());
             let added = match needs {
                 Needs::Ranges(ranges) => {
@@ -101,7 +101,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                 Ok(file) => {
                     nodes.push(node);
                     if let Some(known) = files.get_mut(node as usize) {
-                        *known = file.0;
+                        *known = file.index() as u32;
                     }
                 }
                 Err(CatalogueError::Full) => return Err(GetError::TooManyFiles),
@@ -131,7 +131,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         let now = transfer.now();
         for (at, supply) in transfer.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.down.is_none()) {
             let limit = [supply.limit, transfer.desk.job.limit].into_iter().flatten().min();
-            transfer.plan.handle_up(ServerId(at as u16), ServerProfile { rtt: UNKNOWN_RTT, rate: None, limit }, now);
+            transfer.plan.handle_up(ServerId::new(at as u16), ServerProfile { rtt: UNKNOWN_RTT, rate: None, limit }, now);
         }
         transfer.look_at_paths();
         Ok(transfer)
@@ -147,7 +147,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         for (at, supply) in self.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.down.is_none()) {
             let rtt = Duration::from_micros((supply.path)().rtt_us);
             if !rtt.is_zero() {
-                self.plan.handle_rtt(ServerId(at as u16), rtt);
+                self.plan.handle_rtt(ServerId::new(at as u16), rtt);
             }
         }
     }
@@ -225,7 +225,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                         supply.is_over = true;
                     }
                 } else if self.desk.over(at, result)? {
-                    self.plan.handle_down(ServerId(at as u16), self.now());
+                    self.plan.handle_down(ServerId::new(at as u16), self.now());
                 }
             }
             News::Member(at, said) if self.desk.supplies.get(at).is_some_and(|supply| supply.down.is_none()) => match said {
@@ -251,8 +251,8 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                 let file = merge::node(id).and_then(|node| self.files.get(node as usize)).filter(|file| **file != NONE);
                 if let Some(&file) = file {
                     let now = self.now();
-                    self.plan.handle_unwanted(FileId(file), now);
-                    self.tallies.remove(&FileId(file));
+                    self.plan.handle_unwanted(FileId::new(file), now);
+                    self.tallies.remove(&FileId::new(file));
                 }
             }
             Message::Finished(finished) => {
@@ -266,7 +266,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
     /// A member has shown that it is not to be worked with.
     fn down(&mut self, at: usize, why: &str) {
         if self.desk.down(at, why) {
-            self.plan.handle_down(ServerId(at as u16), self.now());
+            self.plan.handle_down(ServerId::new(at as u16), self.now());
         }
     }
 
@@ -315,7 +315,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         let Some(file) = self.desk.supplies.get_mut(at).and_then(|supply| Some(supply.order(number)?.file)) else { return };
         let Some(&node) = self.nodes.get(file.index()) else { return };
         let span = piece.offset..piece.offset + u64::from(piece.length);
-        let fresh = self.plan.not_come(PieceId(number), span.clone());
+        let fresh = self.plan.not_come(PieceId::new(number), span.clone());
         if !fresh.is_empty() {
             let is_all = piece.whole && fresh.iter().eq([&span]) && span == (0..self.plan.catalogue().size(file).as_u64());
             let tally = self.tallies.entry(file).or_default();
@@ -337,7 +337,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             }
         }
         let now = self.now();
-        self.plan.handle_arrived(PieceId(number), span, now);
+        self.plan.handle_arrived(PieceId::new(number), span, now);
     }
 
     /// A member says that an order is over.
@@ -368,10 +368,10 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             return;
         }
         let Some(open) = supply.close(number, now) else { return };
-        let holes = self.plan.not_come(PieceId(number), open.range.start..end);
+        let holes = self.plan.not_come(PieceId::new(number), open.range.start..end);
         let now = self.now();
         for hole in holes {
-            self.plan.handle_arrived(PieceId(number), hole, now);
+            self.plan.handle_arrived(PieceId::new(number), hole, now);
         }
         let (Some(supply), Some(node)) = (self.desk.supplies.get(at), self.nodes.get(open.file.index())) else { return };
         let path = self.tree.path(*node);
@@ -387,7 +387,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             self.desk.observer.event(&JobEvent::Unfit { member: &supply.name, path: &path, why: &why });
         }
         self.reasons.insert(file, why);
-        self.plan.handle_unfit(PieceId(number), self.now());
+        self.plan.handle_unfit(PieceId::new(number), self.now());
     }
 
     fn path(&self, file: FileId) -> PathBuf {
@@ -410,23 +410,23 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                     let Some(supply) = self.desk.supplies.get_mut(server.index()) else { continue };
                     let node = self.nodes.get(file.index()).copied().unwrap_or(NONE);
                     let Some(id) = supply.id_of(node) else { continue };
-                    supply.ordered(piece.0, file, id, range.clone(), now);
+                    supply.ordered(piece.number(), file, id, range.clone(), now);
                     if let Some(orders) = orders.get_mut(server.index()) {
-                        orders.push(Part { number: piece.0, file: id, start: range.start, end: range.end });
+                        orders.push(Part { number: piece.number(), file: id, start: range.start, end: range.end });
                     }
                     let path = self.tree.path(node);
                     self.desk.observer.event(&JobEvent::Ordered { member: &supply.name, path: &path, range, why });
                 }
                 Order::Shorten { piece, server, end } => {
                     let Some(supply) = self.desk.supplies.get_mut(server.index()) else { continue };
-                    let Some(open) = supply.order(piece.0) else { continue };
+                    let Some(open) = supply.order(piece.number()) else { continue };
                     open.until = open.until.min(end.max(open.range.start));
                     // Behind the order that it is about.
                     let before = orders.get_mut(server.index()).map(std::mem::take).unwrap_or_default();
                     if !before.is_empty() {
                         let _ = supply.wishes.send(Wish::Orders(before));
                     }
-                    let _ = supply.wishes.send(Wish::Shorten { number: piece.0, end });
+                    let _ = supply.wishes.send(Wish::Shorten { number: piece.number(), end });
                 }
             }
         }

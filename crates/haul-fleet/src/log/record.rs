@@ -6,7 +6,7 @@ use haul_files::WirePath;
 use serde::Serialize;
 
 use crate::observe::{JobEvent, MemberState, MemberView, Snapshot};
-use crate::plan::Why;
+use haul_plan::Why;
 
 /// Version of the format: a reader takes those that it knows.
 pub(crate) const VERSION: u32 = 1;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_files::{Filter, Options};
 use haul_units::BitRate;
 
-use crate::placement::PlacementPolicy;
+use haul_plan::PlacementPolicy;
 
 /// Files of this machine, to go to members.
 #[derive(Debug, Clone)]

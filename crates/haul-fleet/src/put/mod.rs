@@ -1,12 +1,14 @@
 //! Uploads: files of this machine onto members, each onto as many as asked for.
 //!
-//! The sources are walked once. Each member is served by an ordinary push over its connection, whose sender is fed ([`Feed`](haul_files::Feed)) with what the [`Placement`](crate::Placement) gives that member;
+//! The sources are walked once. Each member is served by an ordinary push over its connection, whose sender is fed ([`Feed`](haul_files::Feed)) with what the [`Placement`](haul_plan::Placement) gives that member;
 //! so verification, resuming, naming and commits are those of `haul cp`. A member counts as done with a file when it has it durably. Pushes end together, when every file is where it is to be: until then what a
 //! member that dies had goes to others over the connections that are there.
 
 mod error;
 mod job;
 mod share;
+mod side;
+mod state;
 mod walk;
 
 use std::path::PathBuf;
@@ -22,8 +24,10 @@ use haul_units::{BitRate, Bytes, Cancel, Time};
 
 use crate::member::Member;
 use crate::observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot};
-use crate::placement::{MAX_REPLICAS, PlacementSettings};
-use share::{News, Shared, Side};
+use haul_plan::{MAX_REPLICAS, PlacementSettings};
+use share::Shared;
+use side::Side;
+use state::News;
 
 pub use error::PutError;
 pub use job::PutJob;
@@ -270,7 +274,7 @@ impl Put<'_> {
         match news {
             News::Ordered { member, file } => {
                 let (path, size) = self.file(file);
-                let why = crate::plan::Why::Next;
+                let why = haul_plan::Why::Next;
                 self.event(&JobEvent::Ordered { member: self.name(member), path: &path, range: 0..size, why });
             }
             News::Gone { member, path, size } => {

@@ -1,39 +1,19 @@
-//! What the threads of an upload share: what was found, who was given what, and what members say.
-//!
-//! A member is told of all directories and symbolic links first, then of its files. Members that answer are offered each file, and it is placed when all of them have said what they have of it: where it is
-//! already it counts, where a part of it is it goes on.
+//! What the threads of an upload share, and what the walk through the sources adds to it.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_files::store::FileKind;
-use haul_files::{Event, Fault, Fed, Feed, FileProblem, Note, Observer, Thing, Why, WirePath};
+use haul_files::{FileProblem, WirePath};
+use haul_plan::PlacementSettings;
 use haul_units::{Bytes, Time};
 
+use super::state::{News, State};
 use super::walk::{Found, Item, base_name, join};
 use crate::clock;
-use crate::placement::{Placement, PlacementSettings, Task};
 
-/// How long a feed that has nothing waits before it looks again.
-const LOOK: Duration = Duration::from_millis(100);
-/// Files that a member was offered and that are not decided: each takes a little memory there, and ten thousand round trips a second need no more.
-const MAX_OFFERED: usize = 1024;
-/// The system's numbers for a file system that is full (`ENOSPC`), and for a user that has all he may have of it (`EDQUOT`).
-const NO_SPACE: i32 = 28;
-const OVER_QUOTA: i32 = 122;
 /// Word to waiting members after so many files were found; they look by themselves too.
 const TOLD_OF: usize = 64;
-
-/// What is to be told to the job's observer.
-pub(super) enum News {
-    Ordered { member: usize, file: u32 },
-    Gone { member: usize, path: Vec<u8>, size: Bytes },
-    Finished { member: usize, file: u32 },
-    Problem(FileProblem),
-    Note(Note),
-}
 
 pub(super) struct Shared {
     pub state: Mutex<State>,
@@ -43,91 +23,9 @@ pub(super) struct Shared {
     replicas: usize,
 }
 
-pub(super) struct State {
-    pub items: Vec<Item>,
-    /// Directories and symbolic links.
-    structure: Vec<u32>,
-    /// The items that are files, by their numbers in the placement.
-    pub files: Vec<u32>,
-    pub bytes: u64,
-    /// Names that the filter has left out.
-    pub left_out: u64,
-    pub placement: Placement,
-    pub seats: Vec<Seat>,
-    /// Nothing more will be found.
-    pub walked: bool,
-    /// Everybody who will come is there: placing may begin.
-    begun: bool,
-    /// Files that are the placement's business.
-    taken_in: usize,
-    /// For each of these, members that have not said yet what they have of it.
-    due: Vec<u16>,
-    /// Members are told that it was all.
-    ended: bool,
-    pub news: Vec<News>,
-    /// Why a member could not have a file, the last one.
-    pub refused: HashMap<u32, FileProblem>,
-    index: HashMap<(u32, Box<[u8]>), u32>,
-    indexed: usize,
-}
-
-/// A member's place.
-#[derive(Default)]
-pub(super) struct Seat {
-    /// When it was ready, and whether it answers.
-    pub ready: Option<(Time, bool)>,
-    pub is_up: bool,
-    pub is_over: bool,
-    /// It is to be hung up on: it says what nobody understands.
-    pub is_lost: bool,
-    asks: bool,
-    told: usize,
-    /// Files that are its own from the start.
-    direct: VecDeque<u32>,
-    /// Files that it has a part of.
-    parts: VecDeque<u32>,
-    drops: VecDeque<u32>,
-    offered: usize,
-    unanswered: HashSet<u32>,
-    held: BTreeSet<u32>,
-    /// Directories that it cannot have.
-    barred: HashSet<u32>,
-    pub arrived: (u64, u64),
-    pub kept: (u64, u64),
-    pub finished: u64,
-    /// What it works on.
-    pub file: Option<Vec<u8>>,
-}
-
-/// One member's view.
-pub(super) struct Side {
-    pub shared: Arc<Shared>,
-    pub member: usize,
-    name: String,
-    /// Where all goes there, without slashes at its end.
-    destination: Vec<u8>,
-}
-
 impl Shared {
     pub fn new(settings: PlacementSettings, members: usize, sources: Vec<WirePath>) -> Self {
-        let state = State {
-            items: Vec::new(),
-            structure: Vec::new(),
-            files: Vec::new(),
-            bytes: 0,
-            left_out: 0,
-            placement: Placement::new(settings, members),
-            seats: (0..members).map(|_| Seat::default()).collect(),
-            walked: false,
-            begun: false,
-            taken_in: 0,
-            due: Vec::new(),
-            ended: false,
-            news: Vec::new(),
-            refused: HashMap::new(),
-            index: HashMap::new(),
-            indexed: 0,
-        };
+        let state = State::new(settings, members);
         Self { state: Mutex::new(state), changed: Condvar::new(), started: clock::now(), sources, replicas: settings.replicas }
     }
 
@@ -141,6 +39,12 @@ impl Shared {
 
     pub fn wake(&self) {
         self.changed.notify_all();
+    }
+
+    /// Until something has changed, or for so long.
+    pub fn wait(&self, most: Duration) {
+        let state = self.lock();
+        drop(self.changed.wait_timeout(state, most).unwrap_or_else(PoisonError::into_inner));
     }
 
     /// A member can be given files.
@@ -199,7 +103,7 @@ impl Shared {
     }
 
     /// The path of a source's thing, as a user would name it, below the destination.
-    fn of_source(&self, shown: &[u8]) -> Option<Vec<u8>> {
+    pub fn of_source(&self, shown: &[u8]) -> Option<Vec<u8>> {
         let rest = |source: &WirePath| -> Option<Vec<u8>> {
             let rest = shown.strip_prefix(&*source.0)?;
             let is_whole = rest.is_empty() || rest.starts_with(b"/") || source.0.ends_with(b"/");
@@ -208,228 +112,6 @@ impl Shared {
         let longest =
             self.sources.iter().filter_map(|source| Some((source.0.len(), rest(source)?))).max_by_key(|(length, _)| *length);
         longest.map(|(_, path)| if path.ends_with(b"/") { path.get(..path.len() - 1).unwrap_or_default().to_vec() } else { path })
-    }
-}
-
-impl State {
-    /// The path of an item, below the destination.
-    pub fn path(&self, item: u32) -> Vec<u8> {
-        let mut parts: Vec<&[u8]> = Vec::new();
-        let mut at = item + 1;
-        while let Some(item) = at.checked_sub(1).and_then(|at| self.items.get(at as usize)) {
-            parts.push(&item.name);
-            at = item.parent;
-        }
-        parts.retain(|part| !part.is_empty());
-        parts.reverse();
-        parts.join(&b'/')
-    }
-
-    pub fn path_of_file(&self, file: u32) -> Vec<u8> {
-        self.files.get(file as usize).map_or_else(Vec::new, |item| self.path(*item))
-    }
-
-    pub fn size(&self, file: u32) -> u64 {
-        self.item_of(file).map_or(0, |item| item.metadata.size)
-    }
-
-    fn item_of(&self, file: u32) -> Option<&Item> {
-        self.items.get(*self.files.get(file as usize)? as usize)
-    }
-
-    /// Whether a file is empty: it cannot be offered, for a receiver makes it at once.
-    fn is_empty(&self, file: u32) -> bool {
-        self.size(file) == 0
-    }
-
-    fn thing(&self, item: u32) -> Option<Thing> {
-        let found = self.items.get(item as usize)?;
-        Some(Thing {
-            number: u64::from(item) + 1,
-            parent: u64::from(found.parent),
-            source: found.source.map(|source| source as usize),
-            name: found.name.to_vec(),
-            metadata: found.metadata,
-        })
-    }
-
-    /// Hands what was found to the placement.
-    fn take_in(&mut self, replicas: usize) {
-        if !self.begun {
-            return;
-        }
-        let asking = self.seats.iter().filter(|seat| seat.asks).count() as u16;
-        while self.taken_in < self.files.len() {
-            let file = self.taken_in as u32;
-            self.taken_in += 1;
-            if self.is_empty(file) {
-                self.due.push(0);
-                self.give_empty(file, replicas);
-                self.placement.release(file);
-                continue;
-            }
-            self.due.push(asking);
-            if asking == 0 {
-                self.placement.release(file);
-            }
-        }
-        if self.walked {
-            self.placement.complete();
-        }
-    }
-
-    /// Empty files are nobody's burden, and members cannot say whether they have one: they go where their names say, so that the next run sends them there again.
-    fn give_empty(&mut self, file: u32, replicas: usize) {
-        let mut hasher = DefaultHasher::new();
-        self.path_of_file(file).hash(&mut hasher);
-        let members = self.seats.len();
-        let first = (hasher.finish() % members.max(1) as u64) as usize;
-        let mut left = replicas;
-        for member in (first..members).chain(0..first) {
-            let Some(seat) = self.seats.get_mut(member).filter(|seat| left > 0 && seat.is_up && !seat.is_over) else { continue };
-            seat.direct.push_back(file);
-            self.placement.handle_has(member, file);
-            self.news.push(News::Ordered { member, file });
-            left -= 1;
-        }
-    }
-
-    /// One member more has said what it has of a file, or will not say it any more.
-    fn answered(&mut self, file: u32) {
-        let Some(due) = self.due.get_mut(file as usize).filter(|due| **due > 0) else { return };
-        *due -= 1;
-        if *due == 0 {
-            self.placement.release(file);
-            self.let_go(file);
-        }
-    }
-
-    /// Whoever holds an offer of a file that needs no more members is told.
-    fn let_go(&mut self, file: u32) {
-        if self.placement.lacks(file) > 0 || self.due.get(file as usize).is_some_and(|due| *due > 0) {
-            return;
-        }
-        for seat in &mut self.seats {
-            if seat.held.remove(&file) {
-                seat.drops.push_back(file);
-            }
-        }
-    }
-
-    /// The item with this path.
-    fn find(&mut self, path: &[u8]) -> Option<u32> {
-        for at in self.indexed..self.items.len() {
-            let item = self.items.get(at)?;
-            let key = (self.named_parent(item.parent), item.name.clone());
-            self.index.insert(key, at as u32);
-        }
-        self.indexed = self.items.len();
-        let mut at = None;
-        for part in path.split(|&byte| byte == b'/') {
-            at = Some(*self.index.get(&(at.map_or(0, |at: u32| at + 1), part.into()))?);
-        }
-        at
-    }
-
-    /// A directory without a name is the destination.
-    fn named_parent(&self, parent: u32) -> u32 {
-        let found = parent.checked_sub(1).and_then(|at| self.items.get(at as usize));
-        if found.is_some_and(|item| item.name.is_empty()) { 0 } else { parent }
-    }
-
-    fn file_of(&self, item: u32) -> Option<u32> {
-        self.files.binary_search(&item).ok().map(|file| file as u32)
-    }
-
-    fn is_barred(&self, member: usize, file: u32) -> bool {
-        let Some(seat) = self.seats.get(member).filter(|seat| !seat.barred.is_empty()) else { return false };
-        let mut at = self.item_of(file).map_or(0, |item| item.parent);
-        while at > 0 {
-            if seat.barred.contains(&at) {
-                return true;
-            }
-            at = self.items.get(at as usize - 1).map_or(0, |item| item.parent);
-        }
-        false
-    }
-
-    /// A member cannot have a file: others may.
-    fn refuse(&mut self, member: usize, file: u32, why: &Why) {
-        if self.placement.holders(file).any(|holder| holder == member) {
-            match why {
-                Why::Os(NO_SPACE | OVER_QUOTA) => self.placement.handle_full(member, file),
-                _ => self.placement.handle_unfit(member, file),
-            }
-        }
-    }
-
-    /// What a member is to be sent.
-    fn next(&mut self, member: usize, now: Time) -> Fed {
-        if let Some(item) = self.structure.get(self.seats.get(member).map_or(0, |seat| seat.told)).copied() {
-            if let Some(seat) = self.seats.get_mut(member) {
-                seat.told += 1;
-            }
-            let Some(thing) = self.thing(item) else { return Fed::Later };
-            let target = self.items.get(item as usize).and_then(|item| item.target.as_ref());
-            return target.map_or(Fed::Directory(thing.clone()), |target| Fed::Symlink(thing, target.to_vec()));
-        }
-        if self.ended {
-            return Fed::End;
-        }
-        let Some(seat) = self.seats.get_mut(member).filter(|seat| seat.is_up && !seat.is_over) else { return Fed::Later };
-        if let Some(file) = seat.direct.pop_front() {
-            return self.file(file, Fed::File);
-        }
-        if let Some(file) = seat.parts.pop_front() {
-            return self.file(file, |thing| Fed::Send(thing.number));
-        }
-        if let Some(file) = seat.drops.pop_front() {
-            return self.file(file, |thing| Fed::Drop(thing.number));
-        }
-        if seat.asks && seat.offered < self.taken_in && seat.unanswered.len() + seat.held.len() < MAX_OFFERED {
-            let file = seat.offered as u32;
-            seat.offered += 1;
-            if self.is_empty(file) {
-                return self.next(member, now);
-            }
-            if let Some(seat) = self.seats.get_mut(member) {
-                seat.unanswered.insert(file);
-            }
-            return self.file(file, Fed::Offer);
-        }
-        while let Task::Take(file) = self.placement.poll(member, now) {
-            if self.is_barred(member, file) {
-                self.placement.handle_unfit(member, file);
-                continue;
-            }
-            self.news.push(News::Ordered { member, file });
-            let was_held = self.seats.get_mut(member).is_some_and(|seat| seat.held.remove(&file));
-            self.let_go(file);
-            return self.file(file, |thing| if was_held { Fed::Send(thing.number) } else { Fed::File(thing) });
-        }
-        if self.walked && self.taken_in == self.files.len() && self.placement.is_settled() {
-            self.ended = true;
-            return Fed::End;
-        }
-        self.make_room(member, now)
-    }
-
-    /// Where offers stand in the way of further ones, and nobody works on anything, the earliest is let go.
-    fn make_room(&mut self, member: usize, now: Time) -> Fed {
-        let is_idle = (0..self.seats.len()).all(|member| self.placement.load(member, now).0 == Bytes(0));
-        let due = &self.due;
-        let is_decided = |file: &u32| due.get(*file as usize).is_some_and(|due| *due == 0);
-        let Some(seat) = self.seats.get_mut(member).filter(|seat| is_idle && seat.held.len() >= MAX_OFFERED) else {
-            return Fed::Later;
-        };
-        let Some(file) = seat.held.iter().copied().find(is_decided) else { return Fed::Later };
-        seat.held.remove(&file);
-        self.file(file, |thing| Fed::Drop(thing.number))
-    }
-
-    fn file(&self, file: u32, what: impl FnOnce(Thing) -> Fed) -> Fed {
-        let thing = self.files.get(file as usize).and_then(|item| self.thing(*item));
-        thing.map_or(Fed::Later, what)
     }
 }
 
@@ -463,147 +145,5 @@ impl Found for Shared {
 
     fn problem(&self, problem: FileProblem) {
         self.lock().news.push(News::Problem(problem));
-    }
-}
-
-impl Feed for Side {
-    fn part(&self) -> &[u8] {
-        self.name.as_bytes()
-    }
-
-    fn ready(&self, answers: bool) {
-        let now = self.shared.now();
-        if let Some(seat) = self.shared.lock().seats.get_mut(self.member) {
-            seat.ready = Some((now, answers));
-        }
-    }
-
-    fn next(&self) -> Fed {
-        let now = self.shared.now();
-        self.shared.lock().next(self.member, now)
-    }
-
-    fn wait(&self) {
-        let state = self.shared.lock();
-        drop(self.shared.changed.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn answer(&self, number: u64, missing: u64) {
-        let mut state = self.shared.lock();
-        let Some(file) = number.checked_sub(1).and_then(|item| state.file_of(item as u32)) else { return };
-        let is_part = missing < state.size(file);
-        let lacks = state.placement.lacks(file) > 0;
-        let Some(seat) = state.seats.get_mut(self.member) else { return };
-        if !seat.unanswered.remove(&file) {
-            return;
-        }
-        if missing == 0 {
-            state.placement.handle_has(self.member, file);
-        } else if is_part && lacks {
-            seat.parts.push_back(file);
-            state.placement.handle_has(self.member, file);
-            let member = self.member;
-            state.news.push(News::Ordered { member, file });
-        } else {
-            seat.held.insert(file);
-        }
-        state.answered(file);
-        state.let_go(file);
-        drop(state);
-        self.shared.wake();
-    }
-}
-
-impl Observer for Side {
-    fn event(&self, event: Event<'_>) {
-        let now = self.shared.now();
-        let mut state = self.shared.lock();
-        let Some(seat) = state.seats.get_mut(self.member) else { return };
-        match event {
-            Event::Arrived { files, bytes } => seat.arrived = (files, bytes.as_u64()),
-            Event::Kept { files, bytes } => seat.kept = (files, bytes.as_u64()),
-            Event::FileStarted { path, .. } => seat.file = self.shared.of_source(path.as_os_str().as_encoded_bytes()),
-            Event::FileFinished { path, size } => {
-                let member = self.member;
-                if let Some(path) = self.shared.of_source(path.as_os_str().as_encoded_bytes()) {
-                    state.news.push(News::Gone { member, path, size });
-                }
-                return;
-            }
-            Event::Problem(problem) => return self.problem(&mut state, problem),
-            Event::Note(note) => return state.news.push(News::Note(note.clone())),
-            _ => return,
-        }
-        let (files, bytes) = (seat.arrived.0.saturating_add(seat.kept.0), seat.arrived.1.saturating_add(seat.kept.1));
-        state.placement.handle_progress(self.member, Bytes(bytes), files, now);
-        while let Some((member, file)) = state.placement.poll_finished() {
-            if let Some(seat) = state.seats.get_mut(member) {
-                seat.finished += 1;
-            }
-            state.news.push(News::Finished { member, file });
-        }
-        drop(state);
-        self.shared.wake();
-    }
-
-    fn wants_files(&self) -> bool {
-        true
-    }
-}
-
-impl Side {
-    pub fn new(shared: Arc<Shared>, (member, name): (usize, &str), destination: &[u8]) -> Self {
-        let end = destination.iter().rposition(|&byte| byte != b'/').map_or(0, |at| at + 1);
-        Self { shared, member, name: name.to_owned(), destination: destination.get(..end).unwrap_or_default().to_vec() }
-    }
-
-    /// The path that the member names, below the destination.
-    fn below<'a>(&self, shown: &'a [u8]) -> &'a [u8] {
-        let rest = shown.strip_prefix(&*self.destination).unwrap_or(shown);
-        let start = rest.iter().position(|&byte| byte != b'/').unwrap_or(rest.len());
-        rest.get(start..).unwrap_or_default()
-    }
-
-    /// What could not be read is nobody's; what a member could not write may go elsewhere.
-    fn problem(&self, state: &mut State, problem: &FileProblem) {
-        let of_source = problem.fault == Fault::Source;
-        let path = if of_source { self.shared.of_source(&problem.path.0) } else { Some(self.below(&problem.path.0).to_vec()) };
-        let item = path.and_then(|path| state.find(&path));
-        let Some(item) = item else {
-            state.news.push(News::Problem(problem.clone()));
-            if let Some(seat) = state.seats.get_mut(self.member) {
-                seat.is_lost = true;
-            }
-            return;
-        };
-        let member = self.member;
-        match state.file_of(item) {
-            Some(file) if of_source => {
-                state.placement.handle_lost(file);
-                if state.refused.insert(file, problem.clone()).is_none() {
-                    state.news.push(News::Problem(problem.clone()));
-                }
-            }
-            Some(file) => {
-                state.refused.insert(file, problem.clone());
-                state.refuse(member, file, &problem.why);
-            }
-            None => {
-                state.news.push(News::Problem(problem.clone()));
-                if state.items.get(item as usize).is_some_and(|item| item.target.is_none()) {
-                    // A directory: nothing below it arrives.
-                    if let Some(seat) = state.seats.get_mut(member) {
-                        seat.barred.insert(item + 1);
-                    }
-                    for file in 0..state.files.len() as u32 {
-                        if state.is_barred(member, file) {
-                            state.refused.insert(file, problem.clone());
-                            state.refuse(member, file, &problem.why);
-                        }
-                    }
-                }
-            }
-        }
-        self.shared.wake();
     }
 }

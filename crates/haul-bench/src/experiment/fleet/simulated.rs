@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use haul_fleet::simulated::{BIN, Fate, Played, Site, play};
-use haul_fleet::{Catalogue, Policy, Settings};
+use haul_plan::simulated::{BIN, Fate, Played, Site, play};
+use haul_plan::{Catalogue, Policy, Settings};
 use haul_units::{BitRate, Bytes, Time};
 
 use super::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE, line};

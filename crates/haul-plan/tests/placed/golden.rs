@@ -1,11 +1,11 @@
 //! What the policies reach on some fleets, as a table: a change of behaviour is a change of the table.
-//! `HAUL_GOLDEN=write cargo test -p haul-fleet --test placed` writes it anew; read the difference.
+//! `HAUL_GOLDEN=write cargo test -p haul-plan --test placed` writes it anew; read the difference.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use haul_fleet::{PlacementPolicy, PlacementSettings};
+use haul_plan::{PlacementPolicy, PlacementSettings};
 use haul_units::Time;
 
 use crate::properties::bound_s;

@@ -8,6 +8,18 @@ use crate::catalogue::{FileId, ServerId};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PieceId(pub(crate) u64);
 
+impl PieceId {
+    /// The piece of this number.
+    pub fn new(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// By which it is told to others; from 1 on.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Piece {
     pub server: ServerId,

@@ -1,4 +1,4 @@
-//! What a plan costs: `cargo run --release -p haul-fleet --example million -- [FILES] [SERVERS]`.
+//! What a plan costs: `cargo run --release -p haul-plan --example million -- [FILES] [SERVERS]`.
 //!
 //! Files of 1 MB, each on two servers of 1 Gbit/s that share a link of 10 Gbit/s: how long the catalogue takes to make, how long all orders and arrivals of the job take the
 //! plan and the simulated servers together, and how much memory there is in the end.
@@ -7,8 +7,8 @@ use std::error::Error;
 use std::fs;
 use std::time::{Duration, Instant};
 
-use haul_fleet::simulated::{Site, play};
-use haul_fleet::{Catalogue, Settings};
+use haul_plan::simulated::{Site, play};
+use haul_plan::{Catalogue, Settings};
 use haul_units::Bytes;
 
 const GBPS: f64 = 1e9 / 8.0;

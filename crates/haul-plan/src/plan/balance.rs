@@ -12,6 +12,15 @@ use crate::catalogue::{Catalogue, SetId};
 /// root or faster; after eight a factor of 1,000 is below 3 %.
 const ROUNDS: usize = 8;
 
+/// What a balance was made with.
+#[derive(Debug, Default)]
+pub(super) struct Balanced {
+    pub number: u64,
+    pub pending: u64,
+    pub rates: Vec<f64>,
+    pub is_stale: bool,
+}
+
 /// Seconds until each server would be through.
 pub(super) fn balance(catalogue: &Catalogue, work: &Work, servers: &[Server]) -> Vec<f64> {
     let sets: Vec<SetId> = (0..catalogue.set_count() as u32).map(SetId).filter(|set| work.pending_of(*set) > 0).collect();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_fleet::{PlacementPolicy, PlacementSettings};
+use haul_plan::{PlacementPolicy, PlacementSettings};
 use haul_units::Time;
 use proptest::prelude::*;
 

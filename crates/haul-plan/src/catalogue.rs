@@ -53,6 +53,11 @@ pub struct Catalogue {
 }
 
 impl ServerId {
+    /// The one that was added as this, counted from 0. A catalogue that has none of that number panics where it is used.
+    pub fn new(number: u16) -> Self {
+        Self(number)
+    }
+
     /// Counted from 0.
     pub fn index(self) -> usize {
         self.0.into()
@@ -60,6 +65,11 @@ impl ServerId {
 }
 
 impl FileId {
+    /// The one that was added as this, counted from 0. A catalogue that has none of that number panics where it is used.
+    pub fn new(number: u32) -> Self {
+        Self(number)
+    }
+
     /// Counted from 0.
     pub fn index(self) -> usize {
         self.0 as usize

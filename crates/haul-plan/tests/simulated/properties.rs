@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use haul_fleet::{Catalogue, FileId, Policy, ServerId, Settings};
+use haul_plan::{Catalogue, FileId, Policy, ServerId, Settings};
 use haul_units::{Bytes, Time};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::TestRunner;
 
 use crate::bound;
-use haul_fleet::simulated::{Fate, Played, Site, play};
+use haul_plan::simulated::{Fate, Played, Site, play};
 
 /// A job as it is drawn.
 #[derive(Debug, Clone)]

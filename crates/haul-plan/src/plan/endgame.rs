@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use haul_units::Time;
 
+use super::Plan;
+use super::order::{Order, Why};
+use super::piece::PieceId;
 use super::server::Server;
-use super::{Order, PieceId, Plan, Why};
 use crate::catalogue::{FileId, ServerId};
 
 /// A second sending must be expected in two thirds of the time of the first, or it is not worth the bytes.

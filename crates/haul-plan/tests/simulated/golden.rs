@@ -1,15 +1,15 @@
 //! What the policies reach on some fleets, as a table: a change of behaviour is a change of the table.
-//! `HAUL_GOLDEN=write cargo test -p haul-fleet --test simulated` writes it anew; read the difference.
+//! `HAUL_GOLDEN=write cargo test -p haul-plan --test simulated` writes it anew; read the difference.
 
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use haul_fleet::Policy;
+use haul_plan::Policy;
 use haul_units::Time;
 
 use crate::properties::Job;
-use haul_fleet::simulated::{Fate, Site};
+use haul_plan::simulated::{Fate, Site};
 
 const FAR: Duration = Duration::from_millis(150);
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use haul_fleet::{Placement, PlacementSettings, Task};
+use haul_plan::{Placement, PlacementSettings, Task};
 use haul_units::{Bytes, Time};
 
 /// How often members tell how much they have, and are asked.

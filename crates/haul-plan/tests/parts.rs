@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use haul_fleet::{Catalogue, CatalogueError, Event, Order, Plan, Policy, ServerId, ServerProfile, Settings};
+use haul_plan::{Catalogue, CatalogueError, Event, Order, Plan, Policy, ServerId, ServerProfile, Settings};
 use haul_units::{Bytes, Time};
 use proptest::prelude::*;
 
