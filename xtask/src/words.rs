@@ -1,6 +1,6 @@
 //! A peer's words reach a terminal cleaned, by one way.
 //!
-//! Two rules keep it so. Printing goes through `crates/haul-cli/src/output/terminal.rs`: no other code of the crates prints by a macro or takes a standard stream.
+//! Two rules keep it so. Printing goes through `crates/haul-cli/src/terminal.rs`: no other code of the crates prints by a macro or takes a standard stream.
 //! And text that comes off the network is a `PeerText`, cleaned as it is read: a type that can be deserialised has no `String`, outside the files that are
 //! known to read this machine's own.
 
@@ -10,7 +10,7 @@ use crate::workspace::Workspace;
 
 /// Files that take a standard stream themselves, each with its reason.
 const STREAMS: &[(&str, &str)] = &[
-    ("crates/haul-cli/src/output/terminal.rs", "the one way"),
+    ("crates/haul-cli/src/terminal.rs", "the one way"),
     ("crates/haul-cli/src/logging.rs", "writes entries whose fields it has cleaned"),
     ("crates/haul-cli/src/cp/plan.rs", "the content of a file that goes to standard output"),
     ("crates/haul-cli/src/pipe.rs", "the data of a pipe"),
@@ -76,9 +76,7 @@ fn unneeded(workspace: &Workspace) -> Vec<Finding> {
 fn printing(source: &Source) -> Vec<Finding> {
     let finding = |line: usize, what: &str| Finding {
         place: source.place(line),
-        message: format!(
-            "{what} goes around output/terminal.rs: print through crate::output, which cleans what a terminal would obey"
-        ),
+        message: format!("{what} goes around terminal.rs: print through crate::output, which cleans what a terminal would obey"),
     };
     let mut findings = Vec::new();
     for (index, line) in source.lines.iter().enumerate().filter(|(_, line)| !line.test) {

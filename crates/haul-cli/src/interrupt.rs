@@ -17,7 +17,7 @@ use signal_hook::flag;
 use signal_hook::iterator::Signals;
 
 use crate::exit::Exit;
-use crate::{clock, output};
+use crate::{clock, terminal};
 
 /// How long a command that has nothing to save may take to end by itself, and tell what it has to tell.
 const GRACE: Duration = Duration::from_millis(700);
@@ -97,7 +97,7 @@ fn ask_to_end(signals: &[i32], connecting: bool) {
         if connecting {
             clock::pause(GRACE);
             if !is_under_way() {
-                output::print_line("interrupted");
+                terminal::err("interrupted");
                 // What was started for this command ends with it (haul_peer::spawn).
                 std::process::exit(Exit::Interrupted.code().into());
             }

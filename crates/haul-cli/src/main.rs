@@ -34,6 +34,7 @@ mod remote;
 mod rsync;
 mod serve;
 mod tcp;
+mod terminal;
 
 use std::process::ExitCode;
 

@@ -23,7 +23,7 @@ use haul_peer::{Tell, chain, spawn_apart};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
-use super::{NOBODY, hosts_spec, print_absent};
+use super::start::{NOBODY, hosts_spec, print_absent};
 use crate::args::{FleetDownArgs, FleetListArgs, FleetUpArgs};
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;

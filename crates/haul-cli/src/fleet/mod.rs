@@ -7,26 +7,24 @@
 
 mod kept;
 mod report;
+mod start;
 mod status;
 
-use std::env;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use haul::TransportConfig;
 use haul_fleet::{
-    Absent, Fleet, GetJob, HostSpec, JobEvent, JobLog, JobObserver, JobReport, JobTitle, Member, PlacementPolicy, Policy, PutJob,
-    ReplicasBy, Settings, StartSpec, start,
+    Absent, Fleet, GetJob, JobEvent, JobLog, JobObserver, JobReport, JobTitle, Member, PlacementPolicy, Policy, PutJob,
+    ReplicasBy, Settings,
 };
-use haul_peer::Tell;
 use haul_units::Time;
 use serde_json::json;
 
+use self::start::{bring_up, spec};
 use crate::args::{
     FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg, ReplicasByArg,
 };
 use crate::exit::{Exit, Failure};
-use crate::meanwhile::User;
 use crate::output::{self, JobTally, Outcome, Style};
 use crate::{interrupt, logging};
 
@@ -178,54 +176,6 @@ impl JobObserver for Both<'_> {
             log.event(event);
         }
     }
-}
-
-/// Starts a fleet; those that do not come are told of, and it is an error where nobody does.
-fn bring_up(spec: &StartSpec, mut absent: impl FnMut(&Absent)) -> Result<Fleet, Failure> {
-    let tell: Arc<dyn Tell> = Arc::new(User);
-    let mut fleet = start(spec, &tell, interrupt::cancel())?;
-    for left_out in std::mem::take(&mut fleet.absent) {
-        absent(&left_out);
-        print_absent(left_out);
-    }
-    if fleet.members.is_empty() {
-        return Err(Failure::new(NOBODY));
-    }
-    Ok(fleet)
-}
-
-/// What is said where no server is there.
-const NOBODY: &str = "no server came up";
-
-fn print_absent(left_out: Absent) {
-    let Failure { message, hint } = left_out.why.into();
-    // Most of them begin with the name already.
-    let why = message.strip_prefix(&format!("{}: ", left_out.name)).unwrap_or(&message);
-    output::print_failure(&Failure { message: format!("{}: left out: {why}", left_out.name), hint });
-}
-
-fn spec(hosts: &HostsArgs, job: &JobArgs) -> Result<StartSpec, Failure> {
-    let ssh = hosts.ssh.options(job.quiet, job.verbose > 1);
-    let spec = hosts_spec(hosts)?;
-    Ok(StartSpec { ssh, transport: TransportConfig { controller: job.mode, ..spec.transport.clone() }, ..spec })
-}
-
-fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
-    let list = if hosts.hosts.is_empty() {
-        HostSpec::allocated(|name| env::var_os(name))?.unwrap_or_default()
-    } else {
-        HostSpec::lists(hosts.hosts.iter().map(|text| text.to_string_lossy()))?
-    };
-    Ok(StartSpec {
-        way: hosts.start,
-        timeout: hosts.timeout(),
-        ssh: hosts.ssh.options(false, false),
-        udp_port: hosts.udp_port,
-        state: hosts.state.clone(),
-        dial_out: hosts.dial_out,
-        transport: TransportConfig { idle_timeout: hosts.silence.timeout(), ..TransportConfig::default() },
-        ..StartSpec::new(list)
-    })
 }
 
 /// Says what came of a job, and ends as it did.

@@ -5,7 +5,8 @@ use haul_fleet::{Absent, MemberStatus, SessionStatus, status};
 use haul_units::{BitRate, Bytes};
 use serde_json::{Value, json};
 
-use super::{bring_up, hosts_spec, kept, print_absent};
+use super::kept;
+use super::start::{bring_up, hosts_spec, print_absent};
 use crate::args::FleetStatusArgs;
 use crate::exit::{Exit, Failure, chain};
 use crate::{interrupt, logging, output};

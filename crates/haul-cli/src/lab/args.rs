@@ -1,14 +1,15 @@
 //! Arguments of `haul lab`.
 
+use std::env;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::str::FromStr;
-use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use haul_lab::{LinkChanges, LinkError, LinkOptions, QueueSize, WanSpec};
-use haul_units::{BitRate, Ratio, parse_duration};
+use haul_units::{BitRate, Ratio};
 
+use super::span::Span;
 use super::{bench, constant, decode, list, run};
 
 /// Emulate a wide area network on this machine
@@ -229,10 +230,6 @@ pub struct RelayArgs {
     pub link: LinkArgs,
 }
 
-/// A length of time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(pub Duration);
-
 /// How many hosts each side has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hosts(pub [u8; 2]);
@@ -242,6 +239,14 @@ pub struct Hosts(pub [u8; 2]);
 pub struct Access {
     rate: BitRate,
     hosts: u8,
+}
+
+impl NameArgs {
+    /// The name that was given, or is meant where none is.
+    pub fn wan(&self) -> String {
+        let inherited = || env::var("HAUL_LAB_NAME").ok().filter(|name| !name.is_empty());
+        self.name.clone().or_else(inherited).unwrap_or_else(|| DEFAULT_NAME.to_owned())
+    }
 }
 
 impl LinkArgs {
@@ -289,14 +294,6 @@ pub fn spec(link: &LinkArgs, shape: &ShapeArgs) -> Result<WanSpec, LinkError> {
     })
 }
 
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        parse_duration(text).map(Self).map_err(|error| error.to_string())
-    }
-}
-
 impl FromStr for Hosts {
     type Err = String;
 
@@ -329,6 +326,9 @@ fn name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Of a WAN that nobody has named.
+pub const DEFAULT_NAME: &str = "wan";
+
 const UP_AFTER_HELP: &str = "\
 Examples:
   haul lab wan up --rate 10G --rtt 200ms --loss 1%
@@ -349,6 +349,8 @@ Example:
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -1,7 +1,6 @@
 //! `haul lab wan check`: whether the emulator tells the truth, as a table.
 
 use std::fmt::Write as _;
-use std::io;
 use std::time::Duration;
 
 use haul_lab::LinkChanges;
@@ -9,9 +8,10 @@ use haul_lab::check::{self, CheckRow};
 use haul_units::{BitRate, Cancel, Ratio};
 
 use super::args::CheckArgs;
-use super::{COMMANDS, model, print};
+use super::commands::COMMANDS;
+use super::model;
+use super::print::{print, write};
 use crate::exit::{Exit, Failure};
-use crate::output;
 
 /// Prints the table.
 pub fn run(args: &CheckArgs) -> Result<Exit, Failure> {
@@ -25,15 +25,6 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     // An interrupt ends this process, and the emulator with it.
     check::run(COMMANDS, Duration::from_secs(args.time.into()), &Cancel::new(), row)?;
     Ok(Exit::Done)
-}
-
-/// A line or more of a table, on standard output.
-pub fn write(text: &str) -> io::Result<()> {
-    match output::out_bytes(text.as_bytes()) {
-        // Whoever reads has read enough.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        _ => Ok(()),
-    }
 }
 
 fn head(markdown: bool) -> String {

@@ -7,8 +7,8 @@ use clap::{Args, Subcommand};
 use haul_lab::{CbrConfig, receive_constant, send_constant};
 use haul_units::{BitRate, Bytes};
 
-use super::args::Span;
-use super::print;
+use super::print::print;
+use super::span::Span;
 use crate::exit::{Exit, Failure};
 
 /// Which end.

@@ -8,7 +8,7 @@ use clap::Args;
 use haul_inspect::{Capture, Content, Datagram, Inspector, Opened, segments};
 use haul_proto::wire::{Header, PacketKind};
 
-use super::print;
+use super::print::print;
 use crate::exit::{Exit, Failure};
 
 /// Print what is in captured packets of one's own connections

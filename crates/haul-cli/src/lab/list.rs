@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use clap::Args;
 use haul_bench::experiment::registry;
 
-use super::print;
+use super::print::print;
 use crate::exit::{Exit, Failure};
 
 #[derive(Debug, Args)]

@@ -12,25 +12,27 @@
 pub mod args;
 mod bench;
 mod check;
+mod commands;
 mod constant;
 mod decode;
 mod enter;
 mod list;
 mod model;
+mod print;
 mod relay;
 mod run;
+mod span;
 mod status;
 
-use std::env;
 use std::fmt::Write as _;
-use std::io;
 
 use haul_lab::LinkChanges;
-use haul_lab::emulator::{self, Commands, EmulateError, Emulator, HostStatus, Life, NamedWan, Order};
+use haul_lab::emulator::{self, EmulateError, Emulator, HostStatus, Life, NamedWan, Order};
 
-use self::args::{ExecArgs, LabArgs, LabCommand, NameArgs, RunArgs, SetArgs, UpArgs, WanCommand};
+use self::args::{DEFAULT_NAME, ExecArgs, LabArgs, LabCommand, NameArgs, RunArgs, SetArgs, UpArgs, WanCommand};
+use self::commands::COMMANDS;
+use self::print::print;
 use crate::exit::{Exit, Failure};
-use crate::output;
 
 /// Does what the arguments say.
 pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
@@ -56,7 +58,7 @@ pub fn run(args: &LabArgs) -> Result<Exit, Failure> {
 }
 
 fn up(args: &UpArgs) -> Result<Exit, Failure> {
-    let name = wan_name(&args.name);
+    let name = args.name.wan();
     let order = Order { name, wan: args::spec(&args.link, &args.shape)?, life: Life::OnItsOwn };
     let emulator = Emulator::start(&order, COMMANDS)?;
     let name = order.name;
@@ -72,7 +74,7 @@ fn up(args: &UpArgs) -> Result<Exit, Failure> {
 }
 
 fn exec(args: &ExecArgs) -> Result<Exit, Failure> {
-    let (_, namespaces) = NamedWan::new(&wan_name(&args.name)).enter(Some(&args.host))?;
+    let (_, namespaces) = NamedWan::new(&args.name.wan()).enter(Some(&args.host))?;
     let status = enter::run(&namespaces, &args.command, &[], None)?;
     std::process::exit(Exit::from(status).code().into())
 }
@@ -82,12 +84,12 @@ fn set(args: &SetArgs) -> Result<Exit, Failure> {
     if changes == LinkChanges::default() {
         return Err(Failure::new("nothing to set").hint("`haul lab wan set --help` lists what can be"));
     }
-    NamedWan::new(&wan_name(&args.name)).set(&changes)?;
+    NamedWan::new(&args.name.wan()).set(&changes)?;
     Ok(Exit::Done)
 }
 
 fn down(args: &NameArgs) -> Result<Exit, Failure> {
-    NamedWan::new(&wan_name(args)).down()?;
+    NamedWan::new(&args.wan()).down()?;
     Ok(Exit::Done)
 }
 
@@ -128,20 +130,3 @@ fn environment(name: &str, hosts: &[HostStatus]) -> Vec<(String, String)> {
     }
     variables
 }
-
-fn wan_name(args: &NameArgs) -> String {
-    let inherited = || env::var("HAUL_LAB_NAME").ok().filter(|name| !name.is_empty());
-    args.name.clone().or_else(inherited).unwrap_or_else(|| DEFAULT_NAME.to_owned())
-}
-
-fn print(text: &str) -> Result<Exit, Failure> {
-    match output::out_bytes(text.as_bytes()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(format!("cannot write: {error}"))),
-        _ => Ok(Exit::Done),
-    }
-}
-
-const DEFAULT_NAME: &str = "wan";
-
-/// How this program is called to be an emulator, and to run another program on a host.
-const COMMANDS: Commands = Commands { emulate: &["lab", "wan", "emulate"], exec: &["lab", "wan", "exec"] };

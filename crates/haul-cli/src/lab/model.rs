@@ -5,8 +5,8 @@ use std::io;
 use haul_lab::check::{ModelRow, TOLERANCE, run_model};
 use haul_units::Cancel;
 
-use super::check::write;
-use super::{COMMANDS, print};
+use super::commands::COMMANDS;
+use super::print::{print, write};
 use crate::exit::{Exit, Failure};
 
 /// Prints the table; partial where a row is not within the tolerance.

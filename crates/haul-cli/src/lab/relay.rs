@@ -4,7 +4,7 @@ use haul_lab::Relay;
 use haul_units::Bytes;
 
 use super::args::RelayArgs;
-use super::print;
+use super::print::print;
 use crate::exit::{Exit, Failure};
 use crate::interrupt;
 

@@ -10,7 +10,8 @@ use haul_bench::bench::{self, Emulators, Kind, Programs, Tool};
 use haul_bench::experiment::{Experiment, Ground, Report, Scale, find, registry};
 
 use super::bench::Progress;
-use super::{COMMANDS, print};
+use super::commands::COMMANDS;
+use super::print::print;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 

@@ -7,12 +7,12 @@ use haul_lab::emulator::{DirectionStatus, NamedWan, WanStatus};
 use haul_units::{BitRate, Bytes};
 
 use super::args::StatusArgs;
-use super::{print, wan_name};
+use super::print::print;
 use crate::exit::{Exit, Failure};
 
 /// Prints it.
 pub fn run(args: &StatusArgs) -> Result<Exit, Failure> {
-    let status = NamedWan::new(&wan_name(&args.name)).measured()?;
+    let status = NamedWan::new(&args.name.wan()).measured()?;
     if args.json {
         let json = serde_json::to_value(&status).map_err(Failure::new)?;
         return print(&format!("{json}\n"));

@@ -7,8 +7,8 @@ use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::lines::{path_parts, stalled, time_left, waiting};
-use super::monitor::Look;
-use super::terminal::{colours, shown};
+use super::look::Look;
+use crate::terminal::{colours, shown};
 
 /// Time before anything is drawn: a short copy draws nothing.
 const PATIENCE: Duration = Duration::from_millis(400);

@@ -11,9 +11,9 @@ use haul_peer::Outage;
 use haul_units::Bytes;
 use serde_json::{Value, json};
 
-use super::monitor::Look;
+use super::look::Look;
 use super::tally::ActiveFile;
-use super::terminal::out_json;
+use crate::terminal::out_json;
 
 /// Time between progress events.
 const EVERY: Duration = Duration::from_secs(1);

@@ -6,7 +6,7 @@ use haul_copy::PathView;
 use haul_peer::is_stalled;
 use haul_units::Ratio;
 
-use super::monitor::Look;
+use super::look::Look;
 use super::print_line;
 
 /// Time between lines.

@@ -7,15 +7,18 @@ mod bars;
 mod fleet;
 mod json;
 mod lines;
+mod look;
 mod monitor;
 mod outage;
 mod proxy;
 mod summary;
 mod tally;
-mod terminal;
 mod ticker;
 mod verdict;
 
+pub use crate::terminal::{
+    PeerOutput, clear, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines,
+};
 pub use fleet::{JobTally, member_summary, members_json, show as show_job};
 pub use json::print as print_event;
 pub use monitor::{Watched, start as monitor};
@@ -23,12 +26,10 @@ pub use outage::words as outage_words;
 pub use proxy::ProxyReport;
 pub use summary::{Outcome, path_line, summary};
 pub use tally::Tally;
-pub use terminal::{
-    PeerOutput, clear, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines,
-};
 pub use verdict::{Conditions, verdict};
 
 use crate::exit::Failure;
+use crate::terminal;
 
 /// What is said to the first interrupt, where something has arrived.
 const STOPPING: &str = "stopping, and keeping what has arrived; interrupt again to end at once";

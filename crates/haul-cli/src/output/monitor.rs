@@ -10,8 +10,9 @@ use haul_units::{BitRate, Bytes};
 
 use super::bars::Bars;
 use super::lines::Lines;
+use super::look::Look;
 use super::outage;
-use super::tally::{ActiveFile, Counts};
+use super::tally::ActiveFile;
 use super::ticker::Ticker;
 use super::{STOPPING, Style, Tally, json};
 use crate::{clock, interrupt};
@@ -32,29 +33,6 @@ pub struct Watched {
     pub alive: Box<dyn Fn() -> bool + Send>,
     /// Stops the copy.
     pub cancel: Cancel,
-}
-
-/// One look.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Look {
-    /// Totals.
-    pub counts: Counts,
-    /// The path.
-    pub path: PathView,
-    /// Rate at which bytes have arrived of late.
-    pub rate: BitRate,
-    /// Since the start.
-    pub elapsed: Duration,
-    /// A file under way, and how many more.
-    pub active: Option<(ActiveFile, usize)>,
-}
-
-impl Look {
-    /// Time until everything found has arrived, if that can be said.
-    pub fn left(&self) -> Option<Duration> {
-        let missing = self.counts.found.saturating_sub(self.counts.present());
-        (self.counts.complete && self.rate > BitRate::ZERO).then(|| self.rate.time_for(missing))
-    }
 }
 
 /// Starts to watch. `verbose`: also name every finished file.
@@ -272,16 +250,5 @@ mod tests {
         assert_eq!(rates.add(times[1], Bytes(2_000_000)), BitRate::mbps(8));
         rates.add(times[2], Bytes(2_000_000));
         assert_eq!(rates.add(times[3], Bytes(2_000_000)), BitRate::ZERO);
-    }
-
-    #[test]
-    fn time_left_is_not_guessed() {
-        let counts = Counts { found: Bytes(2_000_000), arrived: Bytes(500_000), kept: Bytes(500_000), ..Counts::default() };
-        let mut look = Look { counts, path: PathView::default(), rate: BitRate::mbps(8), elapsed: Duration::ZERO, active: None };
-        assert_eq!(look.left(), None);
-        look.counts.complete = true;
-        assert_eq!(look.left(), Some(Duration::from_secs(1)));
-        look.rate = BitRate::ZERO;
-        assert_eq!(look.left(), None);
     }
 }

@@ -1,5 +1,6 @@
 //! `haul perf`: arguments in, a measurement of haul-perf, and what people and programs read of it out.
 
+mod json;
 mod mesh;
 mod server;
 mod text;
@@ -15,9 +16,9 @@ use haul_perf::{
     About, Amount, Ask, Both, Bounds, Client, Document, End, IntervalRecord, Listener, MAX_TIME, Outcome, PROTOCOL, Plan, Start,
     TcpPlan, Ways, micros, system_info,
 };
-use serde::Serialize;
 use serde_json::json;
 
+use self::json::{event, pretty};
 use crate::again::{Again, is_gone};
 use crate::args::{PerfArgs, PerfCommand};
 use crate::exit::{Exit, Failure, explained};
@@ -297,16 +298,6 @@ impl Report<'_> {
             None => output::print_out(text),
         }
     }
-}
-
-/// One line of --json-stream.
-fn event(name: &str, data: &impl Serialize) {
-    output::print_event(&json!({ "event": name, "data": data }));
-}
-
-/// With sorted keys.
-fn pretty(document: &impl Serialize) -> String {
-    serde_json::to_value(document).and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use haul_serve::{Audit, Measurements};
 use haul_units::{Bytes, Cancel};
 use serde_json::json;
 
+use super::json::event;
 use super::text::server_line;
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure, chain};
@@ -95,7 +96,7 @@ impl Visits for Voice {
 impl Voice {
     fn listening(self, address: SocketAddr, key: Fingerprint, no_tcp: Option<&io::Error>) {
         if self.json {
-            return super::event(
+            return event(
                 "listening",
                 &json!({ "address": address.ip().to_string(), "port": address.port(), "key": key.to_string(), "tcp": no_tcp.is_none() }),
             );
@@ -111,6 +112,6 @@ impl Voice {
     }
 
     fn say(self, text: &str) {
-        if self.json { super::event("client", &json!(text)) } else { output::print_out(text) }
+        if self.json { event("client", &json!(text)) } else { output::print_out(text) }
     }
 }

@@ -2,11 +2,13 @@
 
 mod check;
 mod install;
+mod rule;
 mod run;
 mod status;
 
-use haul_tcp::{Choice, Namespace, Network, Rule, Scope, Tcp, Way, default_of};
+use haul_tcp::{Choice, Namespace, Network, Scope, Tcp, default_of};
 
+use self::rule::words;
 use crate::args::{ScopeArgs, TcpArgs, TcpCommand};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -74,17 +76,6 @@ fn switch(tcp: &Tcp, mode: &Choice, to: &[Network], namespace: &Namespace) -> Re
         return Ok(Exit::Partial);
     }
     Ok(Exit::Done)
-}
-
-/// What a rule gives, to whom, and how.
-fn words(rule: &Rule) -> String {
-    let way = match &rule.way {
-        Way::Default => "its default".to_owned(),
-        Way::Routes(1) => "by its route".to_owned(),
-        Way::Routes(number) => format!("by its {number} routes"),
-        Way::Cgroup(dir) => format!("by a program at {}", dir.display()),
-    };
-    format!("{}: {}, {way}", rule.law, rule.whose)
 }
 
 fn namespace(name: Option<&str>) -> Result<Namespace, Failure> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_tcp::{Connection, Namespace, Tcp, TcpError, Totals, default_of};
 use serde_json::{Value, json};
 
-use super::words;
+use super::rule::words;
 use crate::exit::{Exit, Failure};
 use crate::{clock, interrupt, output};
 

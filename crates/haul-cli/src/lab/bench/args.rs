@@ -8,7 +8,7 @@ use haul_bench::bench::{Effort, FileSet, Grid, Kind, Path, Tool, Work, goals};
 use haul_lab::{LinkOptions, QueueSize};
 use haul_units::{BitRate, Bytes, Ratio};
 
-use crate::lab::args::Span;
+use crate::lab::span::Span;
 
 /// Measure haul beside other tools
 ///

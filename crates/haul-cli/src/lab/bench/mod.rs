@@ -13,7 +13,8 @@ use haul_bench::bench::{self, Cell, Emulators, FileSet, Grid, Measurement, Obser
 use haul_units::Bytes;
 
 use self::args::{BenchArgs, FilesArgs, FilesCommand, grid};
-use super::{COMMANDS, print};
+use super::commands::COMMANDS;
+use super::print::print;
 use crate::exit::{Exit, Failure};
 use crate::{interrupt, output};
 

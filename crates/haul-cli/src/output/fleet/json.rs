@@ -5,7 +5,8 @@ use std::time::Duration;
 use haul_fleet::{JobReport, MemberReport, MemberView};
 use serde_json::{Value, json};
 
-use super::{Look, Said, rows};
+use super::look::{Look, Said};
+use super::rows;
 use crate::output::json as copy;
 
 /// `at_s`, here as in `progress`, is since the command began.

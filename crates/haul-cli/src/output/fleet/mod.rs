@@ -1,18 +1,19 @@
 //! What the user sees of a job of a fleet: a row for each server and one for all of them, a line now and then in a log, JSON for programs.
 
 mod json;
+mod look;
 mod rows;
 mod table;
 
 use std::collections::VecDeque;
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use haul_files::{FileProblem, Note, WirePath};
+use haul_files::WirePath;
 use haul_fleet::{AbsentError, JobEvent, JobObserver, Snapshot};
-use haul_units::{BitRate, Bytes, Cancel};
+use haul_units::{Bytes, Cancel};
 
+use self::look::{Look, Said};
 use self::table::Table;
 use super::lines::milliseconds;
 use super::monitor::Rates;
@@ -44,19 +45,6 @@ pub struct JobTally {
 struct Inner {
     latest: Snapshot,
     said: VecDeque<(Duration, Said)>,
-}
-
-/// Something to be said once.
-#[derive(Debug, Clone)]
-enum Said {
-    Up { member: String, rtt: Duration },
-    Absent { member: String, why: String },
-    Down { member: String, why: String },
-    Listed { member: String, files: u64, bytes: Bytes },
-    Ordered { member: String, path: PathBuf, range: std::ops::Range<u64>, why: haul_fleet::Why },
-    File { member: Option<String>, path: PathBuf, size: Bytes },
-    Problem(FileProblem),
-    Note(Note),
 }
 
 impl JobTally {
@@ -157,24 +145,6 @@ impl Watch {
         }
         let rate = self.rates.add(clock::now(), latest.bytes_done.saturating_sub(latest.bytes_kept));
         self.view.show(&Look { job: latest, rate, since_command: self.tally.elapsed() });
-    }
-}
-
-/// One look at a job.
-#[derive(Debug, Clone, Default)]
-struct Look {
-    job: Snapshot,
-    /// Rate at which bytes have arrived of late.
-    rate: BitRate,
-    /// Since the command began, starting the servers included.
-    since_command: Duration,
-}
-
-impl Look {
-    /// Time until all has arrived, if that can be said.
-    fn left(&self) -> Option<Duration> {
-        let missing = self.job.bytes.saturating_sub(self.job.bytes_done);
-        (self.job.bytes > Bytes::ZERO && self.rate > BitRate::ZERO).then(|| self.rate.time_for(missing))
     }
 }
 

@@ -6,7 +6,7 @@ use haul_files::WirePath;
 use haul_fleet::{JobReport, MemberState, MemberView, Why};
 use haul_units::{BitRate, Bytes, Ratio};
 
-use super::Look;
+use super::look::Look;
 use crate::output::lines::{path_parts, short_duration};
 
 /// The longest name that a column is made wide enough for.

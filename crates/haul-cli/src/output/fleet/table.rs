@@ -6,8 +6,9 @@ use haul_fleet::{MemberState, MemberView};
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Look, rows};
-use crate::output::terminal::{colours, height, shown};
+use super::look::Look;
+use super::rows;
+use crate::terminal::{colours, height, shown};
 
 /// Time before anything is drawn: a short job draws nothing.
 const PATIENCE: Duration = Duration::from_millis(400);

@@ -8,9 +8,9 @@ use std::fs;
 use haul_perf::mesh::{self, Matrix, MeshListener, MeshSettings, Pair, PairError, Site, StartError, sites};
 
 use self::table::megabits;
-use super::pretty;
 use crate::args::MeshArgs;
 use crate::exit::{Exit, Failure};
+use crate::perf::json::pretty;
 use crate::{interrupt, output};
 
 /// Runs the command.

@@ -1,0 +1,61 @@
+//! The servers that the arguments name, and their start.
+
+use std::env;
+use std::sync::Arc;
+
+use haul::TransportConfig;
+use haul_fleet::{Absent, Fleet, HostSpec, StartSpec, start};
+use haul_peer::Tell;
+
+use crate::args::{HostsArgs, JobArgs};
+use crate::exit::Failure;
+use crate::meanwhile::User;
+use crate::{interrupt, output};
+
+/// Starts a fleet; those that do not come are told of, and it is an error where nobody does.
+pub fn bring_up(spec: &StartSpec, mut absent: impl FnMut(&Absent)) -> Result<Fleet, Failure> {
+    let tell: Arc<dyn Tell> = Arc::new(User);
+    let mut fleet = start(spec, &tell, interrupt::cancel())?;
+    for left_out in std::mem::take(&mut fleet.absent) {
+        absent(&left_out);
+        print_absent(left_out);
+    }
+    if fleet.members.is_empty() {
+        return Err(Failure::new(NOBODY));
+    }
+    Ok(fleet)
+}
+
+/// What is said where no server is there.
+pub const NOBODY: &str = "no server came up";
+
+pub fn print_absent(left_out: Absent) {
+    let Failure { message, hint } = left_out.why.into();
+    // Most of them begin with the name already.
+    let why = message.strip_prefix(&format!("{}: ", left_out.name)).unwrap_or(&message);
+    output::print_failure(&Failure { message: format!("{}: left out: {why}", left_out.name), hint });
+}
+
+pub fn spec(hosts: &HostsArgs, job: &JobArgs) -> Result<StartSpec, Failure> {
+    let ssh = hosts.ssh.options(job.quiet, job.verbose > 1);
+    let spec = hosts_spec(hosts)?;
+    Ok(StartSpec { ssh, transport: TransportConfig { controller: job.mode, ..spec.transport.clone() }, ..spec })
+}
+
+pub fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
+    let list = if hosts.hosts.is_empty() {
+        HostSpec::allocated(|name| env::var_os(name))?.unwrap_or_default()
+    } else {
+        HostSpec::lists(hosts.hosts.iter().map(|text| text.to_string_lossy()))?
+    };
+    Ok(StartSpec {
+        way: hosts.start,
+        timeout: hosts.timeout(),
+        ssh: hosts.ssh.options(false, false),
+        udp_port: hosts.udp_port,
+        state: hosts.state.clone(),
+        dial_out: hosts.dial_out,
+        transport: TransportConfig { idle_timeout: hosts.silence.timeout(), ..TransportConfig::default() },
+        ..StartSpec::new(list)
+    })
+}
