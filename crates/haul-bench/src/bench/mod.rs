@@ -19,7 +19,7 @@
 //! | `series` | bytes over time, and the figures made of them |
 //! | `measurement` | what came out, of one tool and of all |
 //! | `duel`, `process` | a server and a client, what they print and what they use |
-//! | `tools`, `programs` | how each tool is set up and read, and what is missing |
+//! | `tools`, `programs`, `ssh_setup` | how each tool is set up and read, what is missing, and what sshd is told |
 //! | `files` | what is copied, and whether it arrived |
 //! | `goals`, `verdict` | what haul is to reach, and whether it did |
 //! | `report`, `figures`, `machine` | tables, CSV, charts, and the machine they are of |
@@ -40,6 +40,7 @@ pub mod report;
 mod run;
 mod series;
 mod site;
+mod ssh_setup;
 mod tool;
 mod tools;
 mod verdict;
@@ -55,6 +56,7 @@ pub use programs::Programs;
 pub use run::run;
 pub use series::{Interval, Series};
 pub use site::{Observer, Site, Sites};
+pub(crate) use ssh_setup::SshSetup;
 pub use tool::{Kind, ParseToolError, Tool};
 pub(crate) use tools::parse_intervals;
 pub use verdict::Verdict;

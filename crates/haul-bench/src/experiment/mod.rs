@@ -6,6 +6,7 @@
 //!
 //! | module | idea |
 //! |---|---|
+//! | `definition` | what an experiment is |
 //! | `report` | tables, verdicts, charts, and how they are written |
 //! | `ground` | what an experiment on real sockets runs on, and several flows at once on it |
 //! | `simulated` | plans run side by side, and what they give |
@@ -18,6 +19,8 @@
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
 mod contest;
+mod definition;
+mod error;
 mod fleet;
 mod gaps;
 mod ground;
@@ -33,70 +36,10 @@ mod startup;
 #[cfg(test)]
 mod tests;
 
-use crate::plot::PlotError;
-
+pub use definition::{Experiment, Scale};
+pub use error::ExperimentError;
 pub use ground::Ground;
 pub use report::{Judged, Report, Table};
-
-/// A figure of the field, to be reproduced.
-#[derive(Debug, Clone, Copy)]
-pub struct Experiment {
-    /// As on the command line.
-    pub name: &'static str,
-    /// What it shows, in a line.
-    pub about: &'static str,
-    /// Whose figure it reproduces.
-    pub reproduces: &'static str,
-    /// Makes the report in simulation.
-    pub simulate: fn(Scale) -> Report,
-    /// Makes the report on real sockets over the emulated WAN.
-    pub measure: fn(Scale, &Ground<'_>) -> Report,
-}
-
-/// How much of an experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scale {
-    /// Enough to see that everything works, in seconds; the figures mean little.
-    Quick,
-    /// All of it.
-    Full,
-}
-
-impl Scale {
-    /// One thing or the other.
-    pub(crate) fn pick<T>(self, quick: T, full: T) -> T {
-        match self {
-            Self::Quick => quick,
-            Self::Full => full,
-        }
-    }
-}
-
-/// Why there is no report.
-#[derive(Debug, thiserror::Error)]
-pub enum ExperimentError {
-    /// Nobody has this name.
-    #[error("no experiment `{name}`: there are {known}{}", nearest.map_or(String::new(), |nearest| format!("; did you mean `{nearest}`?")))]
-    Unknown {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: String,
-        /// The most similar name, if one is.
-        nearest: Option<&'static str>,
-    },
-    /// A chart cannot be drawn.
-    #[error(transparent)]
-    Plot(#[from] PlotError),
-    /// A file cannot be written.
-    #[error("cannot write {path}: {error}")]
-    Write {
-        /// Which.
-        path: std::path::PathBuf,
-        /// What the system says.
-        error: std::io::Error,
-    },
-}
 
 /// All experiments, in the order in which they are listed.
 pub const fn registry() -> &'static [Experiment] {

@@ -1,36 +1,20 @@
 //! Programs that copy files: from a disk in memory to itself, host a to host b, checked byte by byte.
-//!
-//! The disk is mounted in the emulator's own mount namespace, below what is a disk of its own already: nobody else sees it, and it goes with the
-//! emulator.
 
-use std::process::Command;
 use std::time::Duration;
 
 use haul_lab::{Side, now};
 use haul_units::Bytes;
 use rustix::process::Signal;
 
-use super::{Bench, Measured, gridftp, ssh, words};
+use super::disk::{DISK, run, shell};
+use super::setup::{Bench, Measured, words};
+use super::{gridftp, ssh};
 use crate::bench::duel::MeasureError;
-use crate::bench::files;
 use crate::bench::measurement::Usage;
 use crate::bench::plan::{FileSet, Work};
 use crate::bench::process::{Ended, Running};
 use crate::bench::series::Series;
 use crate::bench::tool::Tool;
-
-/// Where the disk is.
-pub const DISK: &str = "/run/netns/bench";
-
-/// A server that is ready, and the command that copies `DISK/source/TOP` to `DISK/arrived/TOP`.
-pub struct Copier {
-    /// On host b.
-    pub server: Running,
-    /// On host a.
-    pub client: Command,
-    /// How both were set up, besides the command itself.
-    pub note: String,
-}
 
 /// Copies the cell's files by its tool.
 pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
@@ -88,28 +72,12 @@ fn prepare(bench: &Bench<'_>, files: FileSet) -> Result<(), MeasureError> {
     helper(bench, "make", "source", files).map_err(|said| MeasureError::Unexpected { who: "haul lab files", said })
 }
 
-/// Runs lines of the shell on host b.
-pub fn shell(bench: &Bench<'_>, script: &str) -> Result<(), String> {
-    let mut command = bench.site.command(Side::B, "sh".as_ref());
-    command.args(["-ec", script]);
-    run(command)
-}
-
 /// Makes or checks files, where the disk can be seen.
 fn helper(bench: &Bench<'_>, what: &str, place: &str, files: FileSet) -> Result<(), String> {
     let mut command = bench.site.command(Side::B, bench.programs.haul().as_os_str());
     let (count, size, seed) = (files.count.to_string(), files.size.0.to_string(), (bench.cell.turn + 1).to_string());
     command.args(["lab", "files", what, &format!("{DISK}/{place}"), "--count", &count, "--size", &size, "--seed", &seed]);
     run(command)
-}
-
-fn run(mut command: Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().last().unwrap_or("it does not say why").trim_start_matches("error: ").to_owned())
 }
 
 /// Waits for the end of the client or of its time, and looks at what the WAN delivers meanwhile.
@@ -139,11 +107,6 @@ fn watch(bench: &Bench<'_>, client: &mut Running, at_most: Duration) -> Result<(
 fn arrived(bench: &Bench<'_>, since: Option<Bytes>) -> Bytes {
     let all = since.zip(bench.site.delivered()).map_or(Bytes::ZERO, |(before, after)| after.saturating_sub(before));
     all.min(bench.cell.work.bytes().unwrap_or(Bytes::ZERO))
-}
-
-/// What is to be copied.
-pub fn source(files: FileSet) -> String {
-    format!("{DISK}/source/{}", files::top(files))
 }
 
 /// Between two looks at the WAN.

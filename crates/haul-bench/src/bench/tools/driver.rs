@@ -6,7 +6,7 @@ use haul_lab::Side;
 use haul_units::Bytes;
 use rustix::process::Signal;
 
-use super::{Bench, Measured, round_trip, window, words};
+use super::setup::{Bench, Measured, round_trip, window, words};
 use crate::bench::duel::{Duel, Listens, MeasureError};
 use crate::bench::plan::Work;
 use crate::bench::series::Series;

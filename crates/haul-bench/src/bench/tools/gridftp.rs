@@ -1,7 +1,7 @@
 //! GridFTP by Debian's Globus programs: parallel streams in clear text, and no login: what it takes for logging in is not in its time.
 
-use super::Bench;
-use super::copy::{Copier, DISK, shell, source};
+use super::disk::{Copier, DISK, shell, source};
+use super::setup::Bench;
 use crate::bench::duel::{Listens, MeasureError, wait_until_listening};
 use crate::bench::files;
 use crate::bench::plan::FileSet;

@@ -6,7 +6,8 @@ use haul_lab::Side;
 use haul_units::Bytes;
 use rustix::process::Signal;
 
-use super::{Bench, Measured, iperf, round_trip, window, words};
+use super::iperf;
+use super::setup::{Bench, Measured, round_trip, window, words};
 use crate::bench::duel::{Duel, Listens, MeasureError};
 use crate::bench::plan::Work;
 use crate::bench::tool::Tool;

@@ -8,7 +8,7 @@ use haul_units::Bytes;
 use rustix::process::Signal;
 use serde::Deserialize;
 
-use super::{Bench, Measured, round_trip, tcp, words};
+use super::setup::{Bench, Measured, round_trip, tcp, words};
 use crate::bench::duel::{Duel, Fought, Listens, MeasureError};
 use crate::bench::series::Series;
 

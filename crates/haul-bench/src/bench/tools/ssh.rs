@@ -4,18 +4,30 @@ use std::process::Command;
 
 use haul_lab::Side;
 
-use super::Bench;
-use super::copy::{Copier, DISK, shell, source};
+use super::disk::{Copier, DISK, shell, source};
+use super::setup::Bench;
 use crate::bench::duel::{Listens, MeasureError, wait_until_listening};
 use crate::bench::files;
 use crate::bench::plan::FileSet;
 use crate::bench::process::Running;
+use crate::bench::ssh_setup::SshSetup;
 use crate::bench::tool::Tool;
 
 /// Starts sshd and makes the command.
 pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError> {
     let address = bench.site.address(Side::B).to_string();
-    shell(bench, &script(&address)).map_err(|said| MeasureError::Unexpected { who: "ssh-keygen", said })?;
+    let sshd = SshSetup {
+        dir: DISK,
+        port: PORT,
+        known_as: &format!("[{address}]:{PORT}"),
+        server: &[
+            format!("ListenAddress {address}"),
+            format!("SetEnv XDG_CONFIG_HOME={DISK}/far-config XDG_STATE_HOME={DISK}/far-state"),
+        ],
+        client: &[("far", format!("HostName {address}\nCiphers aes128-gcm@openssh.com"))],
+    };
+    let script = format!("mkdir -p {DISK}/far-config {DISK}/far-state\n{}", sshd.script());
+    shell(bench, &script).map_err(|said| MeasureError::Unexpected { who: "ssh-keygen", said })?;
     // It calls itself again for each session, by its full path.
     let sshd = bench.programs.find("sshd").unwrap_or_else(|| "/usr/sbin/sshd".into());
     let mut server = bench.site.command(Side::B, sshd.as_os_str());
@@ -68,47 +80,6 @@ fn words(bench: &Bench<'_>, files: FileSet) -> Vec<String> {
         }
         _ => words(&[&["scp", "-q", "-F", &config], recursive, &[&source, &far]]),
     }
-}
-
-/// Makes keys and both configurations on the disk.
-fn script(address: &str) -> String {
-    format!(
-        "cd {DISK}
-        ssh-keygen -q -t ed25519 -N '' -f host_key
-        ssh-keygen -q -t ed25519 -N '' -f user_key
-        mkdir -p /run/sshd far-config far-state
-        cat >sshd_config <<CONFIG
-Port {PORT}
-ListenAddress {address}
-HostKey {DISK}/host_key
-AuthorizedKeysFile {DISK}/user_key.pub
-StrictModes no
-PidFile none
-UsePAM no
-PermitRootLogin yes
-PasswordAuthentication no
-UseDNS no
-SetEnv XDG_CONFIG_HOME={DISK}/far-config XDG_STATE_HOME={DISK}/far-state
-Subsystem sftp internal-sftp
-CONFIG
-        echo \"[{address}]:{PORT} $(cat host_key.pub)\" >known_hosts
-        cat >ssh_config <<CONFIG
-Host far
-  HostName {address}
-  Port {PORT}
-  User $(id -un)
-  IdentityFile {DISK}/user_key
-  IdentitiesOnly yes
-  UserKnownHostsFile {DISK}/known_hosts
-  GlobalKnownHostsFile /dev/null
-  StrictHostKeyChecking yes
-  BatchMode yes
-  ControlPath none
-  Compression no
-  Ciphers aes128-gcm@openssh.com
-CONFIG
-"
-    )
 }
 
 const PORT: u16 = 2222;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use haul_lab::Side;
 
-use super::real::{ARRIVED, DISK, FTP_PORT, HERE, address};
+use super::places::{ARRIVED, DISK, FTP_PORT, HERE, address};
 use crate::bench::{Programs, Site};
 
 /// Who fetches.

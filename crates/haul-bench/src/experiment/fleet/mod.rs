@@ -9,12 +9,10 @@
 
 mod contestants;
 mod outcome;
+mod paper;
+mod places;
 mod real;
 mod simulated;
-
-use std::time::Duration;
-
-use haul_units::BitRate;
 
 use super::Experiment;
 
@@ -25,21 +23,3 @@ pub const FLEET: Experiment = Experiment {
     simulate: simulated::simulated,
     measure: real::measured,
 };
-
-/// How many servers there are.
-const SERVERS: usize = 13;
-/// The first of them have fast lines.
-const FAST: usize = 5;
-/// To the client and back.
-const RTT: Duration = Duration::from_millis(150);
-/// What the start may take before the rate counts: ten round trips.
-const START: Duration = Duration::from_millis(1500);
-/// The paper's part of the client's link.
-const PAPERS_SHARE: f64 = 0.6992;
-/// Ours, after the start.
-const WANTED_SHARE: f64 = 0.97;
-
-/// The line of a server, before a client whose link has this rate.
-fn line(server: usize, client: BitRate) -> BitRate {
-    if server < FAST { client } else { client.scaled(0.1) }
-}

@@ -7,7 +7,7 @@ use haul_units::{BitRate, Bytes};
 use serde::Serialize;
 
 use super::contestants::Contestant;
-use super::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE};
+use super::paper::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE};
 use crate::bench::Series;
 use crate::experiment::report::Judged;
 use crate::experiment::{Report, Scale, Table};

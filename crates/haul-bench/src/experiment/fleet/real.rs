@@ -10,17 +10,11 @@ use rustix::process::Signal;
 
 use super::contestants::Contestant;
 use super::outcome::{OWN, Ran, Size, TWICE, report};
-use super::{FAST, RTT, SERVERS, line};
-use crate::bench::{MeasureError, ProcessorTime, Running, Series, Site, Usage};
+use super::paper::{FAST, RTT, SERVERS, line};
+use super::places::{ARRIVED, DISK, FTP_PORT, HERE, address};
+use crate::bench::{MeasureError, ProcessorTime, Running, Series, Site, SshSetup, Usage};
 use crate::experiment::{Ground, Report, Scale};
 
-/// Where the disk is; every host sees it.
-pub const DISK: &str = "/run/netns/bench";
-/// Where each server sees its own part of it.
-pub const HERE: &str = "/run/netns/bench/here";
-/// Where the client puts what it fetches.
-pub const ARRIVED: &str = "/run/netns/bench/arrived";
-pub const FTP_PORT: u16 = 2811;
 const SSH_PORT: u16 = 2222;
 
 const FILE: Bytes = Bytes(12_500_000);
@@ -290,16 +284,20 @@ fn name(server: usize, file: usize) -> String {
     format!("s{}-{file}", server + 1)
 }
 
-/// A server's address.
-pub fn address(server: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 80, 0, server as u8 + 1)
-}
-
 /// Makes the disk, the servers' files, keys and configurations.
 fn disk_script(files: usize) -> String {
     let bytes = FILE.as_u64();
     let room = bytes * (files * SERVERS) as u64 * 3 + (256 << 20);
     let client = Ipv4Addr::new(10, 80, 128, 1);
+    let hosts: Vec<(String, String)> =
+        (0..SERVERS).map(|server| (format!("s{}", server + 1), format!("HostName {}", address(server)))).collect();
+    let sshd = SshSetup {
+        dir: DISK,
+        port: SSH_PORT,
+        known_as: "*",
+        server: &["MaxStartups 100".to_owned()],
+        client: &hosts.iter().map(|(host, lines)| (&**host, lines.clone())).collect::<Vec<_>>(),
+    };
     format!(
         "mkdir -p {DISK} && mount -t tmpfs -o size={room} bench {DISK}
         mkdir -p {HERE} {ARRIVED} /run/sshd {DISK}/near
@@ -308,38 +306,9 @@ fn disk_script(files: usize) -> String {
         for s in $(seq {SERVERS}); do mkdir -p s$s/{OWN} s$s/{TWICE} {ARRIVED}/s$s; for f in $(seq 0 {last}); do
             head -c {bytes} /dev/urandom >s$s/{OWN}/s$s-$f; done; done
         for s in $(seq {SERVERS}); do t=$(( (s - 1 + {FAST}) % {SERVERS} + 1 )); ln s$s/{OWN}/* s$s/{TWICE}/; ln s$s/{OWN}/* s$t/{TWICE}/; done
-        ssh-keygen -q -t ed25519 -N '' -f host_key
-        ssh-keygen -q -t ed25519 -N '' -f user_key
-        cat >sshd_config <<CONFIG
-Port {SSH_PORT}
-HostKey {DISK}/host_key
-AuthorizedKeysFile {DISK}/user_key.pub
-StrictModes no
-PidFile none
-UsePAM no
-PermitRootLogin yes
-PasswordAuthentication no
-UseDNS no
-MaxStartups 100
-Subsystem sftp internal-sftp
-CONFIG
-        echo \"* $(cat host_key.pub)\" >known_hosts
-        cat >ssh_config <<CONFIG
-Host *
-  Port {SSH_PORT}
-  User $(id -un)
-  IdentityFile {DISK}/user_key
-  IdentitiesOnly yes
-  UserKnownHostsFile {DISK}/known_hosts
-  GlobalKnownHostsFile /dev/null
-  StrictHostKeyChecking yes
-  BatchMode yes
-  ControlPath none
-  Compression no
-CONFIG
-        for s in $(seq {SERVERS}); do printf 'Host s%s\\n  HostName 10.80.0.%s\\n' $s $s >>ssh_config; done
-",
+        {sshd}",
         last = files - 1,
+        sshd = sshd.script(),
     )
 }
 

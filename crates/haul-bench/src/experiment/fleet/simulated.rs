@@ -6,7 +6,7 @@ use haul_plan::simulated::{BIN, Fate, Played, Site, play};
 use haul_plan::{Catalogue, Policy, Settings};
 use haul_units::{BitRate, Bytes, Time};
 
-use super::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE, line};
+use super::paper::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE, line};
 use crate::experiment::report::Judged;
 use crate::experiment::{Report, Scale, Table};
 use crate::plot::{Axis, Chart, Figure, Line};

@@ -10,7 +10,8 @@ use haul_lab::{Line, NamespaceError, now};
 use haul_pace::{InjectClass, InjectError, InjectSpec, InjectStats, Injector};
 use haul_units::BitRate;
 
-use super::{Case, Seen, cases, show};
+use super::cases::{Case, Seen, cases};
+use super::show;
 use crate::bench::Running;
 use crate::experiment::{Ground, Report, Scale};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use haul_netdev::ethernet::MOST;
 use haul_units::{BitRate, Bytes, Distribution};
 
-use super::{Case, NEAR, Seen};
+use super::cases::{Case, NEAR, Seen};
 use crate::experiment::contest::{mbps, short};
 use crate::experiment::{Judged, Report, Table};
 use crate::plot::{Axis, Chart, Figure, Line};

@@ -7,7 +7,8 @@ use haul_pace::Spaced;
 use haul_sim::{EndpointId, LinkConfig, Network, Tcp, TcpConfig};
 use haul_units::{BitRate, Bytes, Time};
 
-use super::{Case, RTT, Seen, cases, show};
+use super::cases::{Case, RTT, Seen, cases};
+use super::show;
 use crate::experiment::{Report, Scale};
 
 /// Who spaces.

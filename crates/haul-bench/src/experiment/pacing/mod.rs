@@ -5,6 +5,7 @@
 //! scheduling has it.
 
 mod cases;
+mod seen;
 mod show;
 
 use std::time::Duration;
@@ -15,10 +16,11 @@ use haul_scenarios::Kind;
 use haul_sim::{CbrConfig, Flow, Path, Queue};
 
 use self::cases::{Case, cases};
+use self::seen::{Constant, Seen};
 use super::ground::{Ground, Program, Sender};
 use super::simulated::{plan, run_all};
 use super::{Experiment, Report, Scale};
-use crate::bench::{MeasureError, Series};
+use crate::bench::MeasureError;
 
 pub const PACING: Experiment = Experiment {
     name: "pacing",
@@ -27,25 +29,6 @@ pub const PACING: Experiment = Experiment {
     simulate: simulated,
     measure: measured,
 };
-
-/// A case that has been run.
-#[derive(Debug)]
-struct Seen {
-    case: Case,
-    /// What arrived when, by haul flow.
-    series: Vec<Series>,
-    /// What the constant flow met.
-    constant: Option<Constant>,
-}
-
-/// What a constant flow met.
-#[derive(Debug, Clone, Copy)]
-struct Constant {
-    /// Part of its packets lost.
-    loss: f64,
-    /// Mean interarrival jitter (RFC 3550).
-    jitter: Duration,
-}
 
 fn simulated(scale: Scale) -> Report {
     let length = Duration::from_secs(scale.pick(5, 300));

@@ -5,8 +5,8 @@ use std::time::Duration;
 use haul_proto::Pacing;
 use haul_units::Bytes;
 
-use super::Seen;
 use super::cases::Group;
+use super::seen::{Constant, Seen};
 use crate::bench::Series;
 use crate::experiment::contest::{mbps, short};
 use crate::experiment::{Report, Table};
@@ -50,7 +50,7 @@ fn table(seen: &[Seen], length: Duration) -> Table {
     sorted.sort_by_key(|seen| first(seen.case.title()));
     for seen in sorted {
         let all = sum(&seen.series);
-        let constant = |print: &dyn Fn(super::Constant) -> String| seen.constant.map_or_else(|| "-".to_owned(), print);
+        let constant = |print: &dyn Fn(Constant) -> String| seen.constant.map_or_else(|| "-".to_owned(), print);
         table.rows.push(vec![
             seen.case.title(),
             pacing(seen.case.pacing).to_owned(),
@@ -137,7 +137,7 @@ fn harm(conditions: &str, seen: &[&Seen]) -> Figure {
             groups.push(seen.case.short_title());
         }
     }
-    let bars = |value: &dyn Fn(super::Constant) -> f64| {
+    let bars = |value: &dyn Fn(Constant) -> f64| {
         let of = |wanted: Pacing, name: &str, look: usize| {
             let value_of = |title: &String| {
                 let found = seen.iter().find(|seen| seen.case.pacing == wanted && seen.case.short_title() == *title)?;
