@@ -15,16 +15,7 @@ use crate::source::{Named, Source};
 use crate::workspace::{Package, Workspace};
 
 /// Circles that may be, each with its reason: the crate, and the modules as the finding names them; `*` for all circles of a crate.
-const KNOWN: &[(&str, &str, &str)] = &[
-    ("haul-cli", "*", "a command's folder has what its parts share above them, and nothing is built on any of it"),
-    (
-        "haul-files",
-        "*",
-        "each side of a copy, and the local store, is one state in several files; errors, jobs and journal name each other's types",
-    ),
-    ("haul-bench", "*", "tools and experiments are listed in the folder that has what they share"),
-    ("quinn-bulk", "*", "a program of three files that measures another transport"),
-];
+const KNOWN: &[(&str, &str, &str)] = &[("quinn-bulk", "*", "a program of three files that measures another transport")];
 
 pub fn check(workspace: &Workspace) -> Vec<Finding> {
     check_with(workspace, KNOWN)

@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+/// How often waiting threads look for a failure.
+pub(crate) const POLL: Duration = Duration::from_millis(50);
+
 /// Now.
 #[expect(clippy::disallowed_methods, reason = "this crate drives files and threads; its clock is read here only")]
 pub(crate) fn now() -> Instant {

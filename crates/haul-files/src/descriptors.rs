@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 
 use crate::clock;
-use crate::session::lock;
+use crate::locks::lock;
 
 /// Most that one shelf holds: a directory is used for all its files one after the other, so more gain little.
 const MAX_KEPT: usize = 256;

@@ -307,3 +307,8 @@ impl fmt::Debug for WirePath {
         write!(f, "{self}")
     }
 }
+
+/// Nothing more can be written.
+pub(crate) fn is_full(why: &Why) -> bool {
+    [Errno::NOSPC, Errno::DQUOT].iter().any(|&errno| *why == Why::from(errno))
+}

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block::Hash;
 use crate::error::WirePath;
-use crate::protocol::Stamp;
+use crate::stamp::Stamp;
 
 /// Version of the records; a journal of another version is not used.
 pub const VERSION: u16 = 1;

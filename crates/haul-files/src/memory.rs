@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use crate::session::lock;
+use crate::locks::lock;
 use crate::transport::{BlockRx, BlockTx, Link, Transport};
 
 /// How the blocks of a [`pair`] travel.

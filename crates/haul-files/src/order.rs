@@ -17,19 +17,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use crate::block::{self, Piece};
+use crate::clock::POLL;
 use crate::engine::{check_hello, check_leaves_out, far_source, introduce, job_id};
 use crate::error::{CopyError, FileProblem, WirePath};
 use crate::filter::Filter;
 use crate::job::Options;
+use crate::locks::lock;
 use crate::note::{MAX_NOTES, Note};
-use crate::observe::{Report, Silent};
+use crate::observe::Silent;
 use crate::paths::is_plain_name;
 use crate::pattern::is_pattern;
 use crate::protocol::{
     DIGESTS, Digest, Entry, Finished, Kind, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOT, Request, What,
 };
 use crate::receive::Expected;
-use crate::session::{Incoming, POLL, Session, lock, run};
+use crate::report::Report;
+use crate::session::{Incoming, Session, run};
 use crate::transport::{BlockRx, Link, Transport};
 use haul_units::Cancel;
 

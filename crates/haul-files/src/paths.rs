@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
-use crate::protocol::MAX_NAME;
-
+/// Longest name of one directory entry in bytes.
+pub const MAX_NAME: usize = 255;
 /// What the names of stages begin with.
 pub(crate) const STAGE_PREFIX: &str = ".haul-";
 

@@ -46,7 +46,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{FileProblem, Stop, Why, WirePath};
 use crate::job::Options;
 use crate::note::Note;
-use crate::observe::{ReadBack, Waits};
+use crate::report::{ReadBack, Waits};
+
+pub use crate::paths::MAX_NAME;
+pub use crate::stamp::Stamp;
 
 /// Version of the protocol; a peer with another one is refused.
 pub const VERSION: u16 = 3;
@@ -64,8 +67,6 @@ pub const DIGESTS: u64 = 1 << 4;
 pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
-/// Longest name of one directory entry in bytes.
-pub const MAX_NAME: usize = 255;
 /// Longest target of a symbolic link in bytes.
 pub const MAX_TARGET: usize = 4096;
 /// The parent of what stands at the top of the copy.
@@ -308,15 +309,6 @@ pub enum Kind {
         /// The entry of that file.
         to: u64,
     },
-}
-
-/// Seconds and nanoseconds since 1970.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Stamp {
-    /// Seconds.
-    pub secs: i64,
-    /// 0..1_000_000_000.
-    pub nanos: u32,
 }
 
 /// How a file of more than one piece ended.

@@ -8,8 +8,11 @@
 //! A file is made in the stage and gets its name when it is complete, checked and on disk. A kill at any moment leaves the old file or the new one.
 
 mod commit;
+mod conclude;
 mod entries;
+mod expected;
 mod in_order;
+mod incomplete;
 mod read_back;
 mod remembered;
 mod stage;
@@ -17,33 +20,31 @@ mod tree;
 mod under_way;
 mod write;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 
-use rustix::io::Errno;
-
 use crate::clock;
-use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
+use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath, is_full};
 use crate::filter::Filter;
-use crate::job::{Options, Stream, Verify};
-use crate::journal::{PathKey, Source};
+use crate::job::{Options, Stream};
+use crate::locks::lock;
 use crate::note::Note;
-use crate::observe::{Event, ReadBack, Report, Waits};
-use crate::paths::base_name;
-use crate::pattern::{Pattern, is_pattern};
+use crate::observe::Event;
 use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT};
-use crate::session::{Incoming, Session, lock};
-use crate::store::{Attributes, Place, Stage as _, Store, StoreError};
+use crate::report::{ReadBack, Report, Waits};
+use crate::session::{Incoming, Session};
+use crate::store::{Place, Stage as _, Store, StoreError};
 use crate::transport::Transport;
-use commit::Ready;
+use commit::{Ready, hand_over};
+use conclude::conclude;
+pub(crate) use expected::Expected;
+use incomplete::{End, Incomplete, Part};
 use stage::Stage;
 use tree::Tree;
 use under_way::UnderWay;
 
-/// Threads that check and write.
-const WRITERS: u32 = 2;
 /// Files that wait for their names; then the writers wait.
 const MAX_READY: usize = 1 << 14;
 
@@ -60,29 +61,6 @@ pub(crate) struct ReceiveJob<D> {
     pub(crate) filter: Filter,
     /// A file that there is no room for is a problem of its own: the sender may have others, and other places for it.
     pub(crate) takes_what_fits: bool,
-}
-
-/// Names that were asked for: who asks for `a` is not given `b`.
-pub(crate) struct Expected {
-    names: HashSet<Vec<u8>>,
-    patterns: Vec<Pattern>,
-}
-
-impl Expected {
-    /// The names of these sources.
-    pub(crate) fn plain(sources: &[WirePath]) -> Self {
-        Self { names: sources.iter().map(|source| base_name(&source.0)).collect(), patterns: Vec::new() }
-    }
-
-    /// The names that these sources, read as patterns, match.
-    pub(crate) fn add_patterns(&mut self, sources: &[WirePath]) {
-        let names = sources.iter().map(|source| base_name(&source.0));
-        self.patterns = names.filter(|name| is_pattern(name)).map(|name| Pattern::new(&name)).collect();
-    }
-
-    pub(crate) fn contains(&self, name: &[u8]) -> bool {
-        self.names.contains(name) || self.patterns.iter().any(|pattern| pattern.matches(name))
-    }
 }
 
 /// Where it goes.
@@ -124,23 +102,6 @@ struct Files {
     ended: bool,
     /// The sender has begun too early, and will start again: until then nothing counts.
     void: bool,
-}
-
-/// A file that is to arrive.
-struct Incomplete {
-    id: u64,
-    parent: u64,
-    name: Vec<u8>,
-    key: PathKey,
-    size: u64,
-    source: Source,
-    /// A stream: its size is known at its end.
-    stream: bool,
-    linked: bool,
-    /// Bytes of it that are to come, as far as they are counted for the room.
-    counted: AtomicU64,
-    attributes: Attributes,
-    state: Mutex<write::State>,
 }
 
 #[derive(Default)]
@@ -238,19 +199,6 @@ fn kept_here<S: Store>(store: &S, place: &Place<S::Dir>, own: &str) -> Option<No
     Some(Note::InterruptedHere { path: place.display(), name, count: others.len() as u64, bytes, days })
 }
 
-/// Tells the sender. All is in place: a connection that breaks before the sender hears of it changes nothing here.
-fn conclude<T: Transport>(
-    session: &Session<'_, T>,
-    finished: &Finished,
-    sender: Waits,
-    verify: Verify,
-) -> Result<Report, CopyError> {
-    session.progress(&finished.progress);
-    session.send(&Message::Finished(finished.clone()))?;
-    tracing::debug!("all is in place");
-    Ok(crate::send::report(finished, sender, verify))
-}
-
 impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// Runs all threads until everything has arrived and has its name; gives the sender's waits.
     fn run(&self, incoming: &mut Incoming) -> Result<Waits, CopyError> {
@@ -285,7 +233,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 Message::LeftOut(count) if !self.filter.is_empty() => self.session.left_out(count),
                 Message::FileEnd(FileEnd::Failed { id }) => self.forget(id),
                 Message::FileEnd(FileEnd::Sent { id, size, bytes, sum }) => {
-                    if let Some(done) = self.ended(id, write::End { size, bytes, sum })? {
+                    if let Some(done) = self.ended(id, End { size, bytes, sum })? {
                         hand_over(ready, done)?;
                     }
                 }
@@ -345,7 +293,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         for (path, why) in self.tree.finish_directories(true) {
             self.problem(path, why)?;
         }
-        waits.threads = WRITERS;
+        waits.threads = write::WRITERS;
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Ok(Finished {
             progress: self.counts.progress(),
@@ -416,19 +364,13 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     }
 
     /// What was written of a file comes to nothing.
-    fn drop_part(&self, part: &write::Part) {
+    fn drop_part(&self, part: &Part) {
         self.tree.stage.discard(part.number);
         self.counts.bytes.fetch_sub(part.bytes, Ordering::Relaxed);
         self.counts.discarded.fetch_add(part.bytes, Ordering::Relaxed);
         self.counts.kept_bytes.fetch_sub(part.kept, Ordering::Relaxed);
         self.counts.resumed.fetch_sub(part.kept, Ordering::Relaxed);
     }
-}
-
-/// Passes a finished part file on to get its name.
-fn hand_over(ready: &SyncSender<Ready>, done: Ready) -> Result<(), CopyError> {
-    // The queue closes only where its thread has failed.
-    ready.send(done).map_err(|_| CopyError::Cancelled)
 }
 
 impl Counts {
@@ -441,9 +383,4 @@ impl Counts {
             kept_bytes: count(&self.kept_bytes),
         }
     }
-}
-
-/// Nothing more can be written: the whole copy stops.
-fn is_full(why: &Why) -> bool {
-    [Errno::NOSPC, Errno::DQUOT].iter().any(|&errno| *why == Why::from(errno))
 }

@@ -15,13 +15,15 @@ mod changed;
 mod digests;
 mod early;
 mod feed;
+mod order_readers;
 mod orders;
 mod plan;
 mod read;
 mod scan;
+mod source;
 mod stream;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -30,12 +32,14 @@ use haul_units::Bytes;
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
 use crate::filter::Filter;
-use crate::job::{Options, Stream, Verify};
-use crate::journal::Source;
-use crate::observe::{Event, FileUnderWay, ReadBack, Report, Verified, Waits};
+use crate::job::Options;
+use crate::locks::lock;
+use crate::observe::{Event, FileUnderWay};
+use crate::outcome::report;
 use crate::protocol::{Entry, Finished, Message, Part, ROOT};
-use crate::session::{Incoming, Session, lock};
-use crate::store::{Named, Store};
+use crate::report::{Report, Waits};
+use crate::session::{Incoming, Session};
+use crate::store::Store;
 use crate::transport::{BlockTx, Transport};
 use digests::Digests;
 use early::{Early, Held};
@@ -43,6 +47,8 @@ use feed::Offers;
 pub use feed::{Fed, Feed, Thing};
 use orders::Orders;
 use plan::Plan;
+pub(crate) use source::Origin;
+use source::SourceFile;
 
 /// Threads that read and hash; one where the order matters.
 const READERS: u32 = 2;
@@ -63,25 +69,6 @@ pub(crate) struct SendJob<S: Store> {
     pub(crate) filter: Filter,
     /// The receiver has asked for that, and hears how much it was.
     pub(crate) tells: bool,
-}
-
-/// One source.
-pub(crate) enum Origin<S: Store> {
-    Named(Named<S>),
-    Stream(Stream<dyn std::io::Read + Send>),
-}
-
-/// A file that was announced.
-struct SourceFile {
-    entry: Entry,
-    /// Its state when it was scanned.
-    state: Source,
-    /// The directory that it is in, on this side.
-    dir: u64,
-    /// The index of the source that it is itself, if it is one.
-    top: Option<usize>,
-    /// It replaces one that changed while it was read.
-    retried: bool,
 }
 
 /// What the threads of the sender share.
@@ -234,15 +221,15 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
             for _ in 0..readers {
                 scope.spawn(|| {
                     self.guard(|| match &self.orders {
-                        Some(orders) => orders::run(self, orders, tx),
+                        Some(orders) => self.read_orders(orders, tx),
                         None => read::run(self, tx),
                     });
                 });
             }
             if let Some(orders) = &self.orders {
-                scope.spawn(move || self.guard(|| digests::run(self, orders)));
+                scope.spawn(move || self.guard(|| self.answer_digests(orders)));
             }
-            self.guard(|| self.job.feed.as_ref().map_or_else(|| scan::run(self), |feed| feed::run(self, &**feed)));
+            self.guard(|| self.job.feed.as_ref().map_or_else(|| self.scan(), |feed| feed::run(self, &**feed)));
         });
         self.early.wait(|| self.check())?;
         let waits = {
@@ -369,40 +356,3 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         Ok(())
     }
 }
-
-/// The report of either side from what the receiver counted.
-pub(crate) fn report(finished: &Finished, sender: Waits, verify: Verify) -> Report {
-    let progress = &finished.progress;
-    Report {
-        files: progress.files,
-        directories: finished.directories,
-        symlinks: finished.symlinks,
-        hard_links: finished.hard_links,
-        bytes: Bytes(progress.bytes),
-        resumed: Bytes(finished.resumed),
-        discarded: Bytes(finished.discarded),
-        skipped_files: progress.kept_files,
-        newer_files: finished.newer_files,
-        skipped: Bytes(progress.kept_bytes.saturating_sub(finished.resumed)),
-        verified: verified(finished, verify),
-        read_back: finished.read_back,
-        sender,
-        receiver: finished.waits,
-        ..Report::default()
-    }
-}
-
-/// How far the content that came to the destination was verified; none where none came.
-fn verified(finished: &Finished, verify: Verify) -> Option<Verified> {
-    let read_back = finished.read_back != ReadBack::default();
-    let content = finished.progress.bytes > 0 || finished.resumed > 0 || read_back;
-    content.then_some(match verify {
-        Verify::Off => Verified::No,
-        Verify::ReadBack if read_back => Verified::ReadBack,
-        // A stream cannot be read back.
-        Verify::Arrival | Verify::ReadBack => Verified::OnArrival,
-    })
-}
-
-/// Ranges of a file to send; none: all of it.
-type Wanted = Option<VecDeque<(u64, u64)>>;

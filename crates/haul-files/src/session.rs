@@ -5,29 +5,23 @@
 
 use std::io::{self, Read, Write};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
 
 use haul_units::Bytes;
 
-use crate::clock;
+use crate::clock::{self, POLL};
 use crate::error::{CopyError, FileProblem, Stop};
+use crate::locks::lock;
 use crate::note::{MAX_NOTES, Note};
-use crate::observe::{Event, MAX_PROBLEMS, Observer, Report};
+use crate::observe::{Event, Observer};
 use crate::protocol::{self, Message};
+use crate::report::{MAX_PROBLEMS, Report};
 use crate::transport::{Link, Transport};
 use haul_units::Cancel;
 
 /// How long a side that failed waits for its peer to hear why.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How often waiting threads look for a failure.
-pub(crate) const POLL: Duration = Duration::from_millis(50);
-
-/// Locks; another thread's panic has failed the copy already.
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What all threads of one side share.
 pub(crate) struct Session<'a, T> {
     pub(crate) observer: &'a dyn Observer,

@@ -44,7 +44,9 @@ pub(crate) mod local;
 mod objects;
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_units::{Bytes, Cancel};
 
@@ -53,7 +55,7 @@ use crate::error::{Stop, WirePath};
 use crate::job::Ownership;
 use crate::journal::{Made, Record, Source};
 use crate::paths::base_name;
-use crate::protocol::Stamp;
+use crate::stamp::Stamp;
 
 pub use crate::paths::{Scheme, is_plain_name, is_reserved};
 pub use error::StoreError;
@@ -120,7 +122,7 @@ pub trait Store: Send + Sync {
     ) -> Result<(Self::Stage, Vec<Record>), Stop>;
 
     /// Stages in a directory that no copy works on, but the own one; for a word to their user. None where that cannot be told.
-    fn interrupted(&self, _dir: &Self::Dir, _own: &str) -> Vec<crate::Interrupted> {
+    fn interrupted(&self, _dir: &Self::Dir, _own: &str) -> Vec<Interrupted> {
         Vec::new()
     }
 
@@ -347,6 +349,21 @@ pub struct MadeDirectory<D> {
     pub metadata: Metadata,
     /// It was not there before.
     pub created: bool,
+}
+
+/// The stage of a copy that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interrupted {
+    /// The hidden directory.
+    pub path: PathBuf,
+    /// The first names that the copy was to make.
+    pub names: Vec<WirePath>,
+    /// What it takes on the disk.
+    pub bytes: Bytes,
+    /// Since something was last written to it.
+    pub idle: Duration,
+    /// It is no interrupted copy: one works on it.
+    pub running: bool,
 }
 
 /// Room in a store.

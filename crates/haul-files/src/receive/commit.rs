@@ -4,19 +4,21 @@
 //! power failure too leaves the old file or the new one.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver as Queue, RecvTimeoutError};
+use std::sync::mpsc::{Receiver as Queue, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
+use super::Receiver;
+use super::incomplete::Incomplete;
 use super::read_back::Sent;
-use super::{Incomplete, Receiver, is_full};
 use crate::clock::{self, timed};
-use crate::error::CopyError;
+use crate::error::{CopyError, is_full};
 use crate::journal::{PathKey, Record, Source};
+use crate::locks::lock;
 use crate::note::Note;
-use crate::observe::{Event, Waits};
+use crate::observe::Event;
 use crate::paths::path_of;
 use crate::protocol::{Message, Progress};
-use crate::session::lock;
+use crate::report::Waits;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
 
@@ -56,6 +58,12 @@ impl Ready {
     pub(super) fn kept(file: &Incomplete, part: u64, pieces: Vec<Sent>) -> Self {
         Self { kept: true, ..Self::new(file, part, file.size, pieces) }
     }
+}
+
+/// Passes a finished part file on to get its name.
+pub(super) fn hand_over(ready: &SyncSender<Ready>, done: Ready) -> Result<(), CopyError> {
+    // The queue closes only where its thread has failed.
+    ready.send(done).map_err(|_| CopyError::Cancelled)
 }
 
 /// Works off the queue until the writers are gone.

@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex};
 use haul_units::Bytes;
 use rustix::io::Errno;
 
-use super::commit::Ready;
+use super::Receiver;
+use super::commit::{Ready, hand_over};
+use super::incomplete::{End, Incomplete, Part, State};
 use super::stage::{Earlier, holds};
-use super::write::{End, Part, State};
-use super::{Incomplete, Receiver, hand_over};
 use crate::error::{CopyError, Stop, Why};
 use crate::journal::Source;
+use crate::locks::lock;
 use crate::note::Note;
 use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
 use crate::ranges::Ranges;
-use crate::session::lock;
 use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
 

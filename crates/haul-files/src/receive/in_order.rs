@@ -6,14 +6,16 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
 use std::sync::Mutex;
 
+use super::conclude::conclude;
 use crate::block::{self, Piece};
 use crate::clock::{self, timed};
 use crate::error::{CopyError, Stop, Why, WirePath};
 use crate::filter::Filter;
 use crate::job::{Options, Stream};
-use crate::observe::{Report, Waits};
+use crate::locks::lock;
 use crate::protocol::{Entry, FileEnd, Finished, Kind, Message, Progress};
-use crate::session::{Incoming, Session, lock};
+use crate::report::{Report, Waits};
+use crate::session::{Incoming, Session};
 use crate::transport::{BlockRx, Transport};
 
 struct Line<'a, B> {
@@ -64,7 +66,7 @@ pub(super) fn receive<T: Transport>(
     }
     stream.lock().flush().map_err(|error| broken(&error))?;
     let finished = Finished { progress: line.progress, waits: line.waits, ..Finished::default() };
-    super::conclude(session, &finished, sender, options.verify)
+    conclude(session, &finished, sender, options.verify)
 }
 
 fn listen<T: Transport, B: AsRef<[u8]>>(

@@ -3,7 +3,7 @@
 //! A peer decides how much that is, so it is kept small (24 to 40 bytes and a name) and counted in bytes.
 
 use crate::names::{Name, Names};
-use crate::protocol::Stamp;
+use crate::stamp::Stamp;
 
 /// A directory and a name in it.
 pub(super) type Location<'a> = (u64, &'a [u8]);

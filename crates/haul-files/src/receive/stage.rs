@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use crate::block::Hash;
 use crate::descriptors::Shelf;
 use crate::journal::{Made, PathKey, Record, Source};
-use crate::session::lock;
+use crate::locks::lock;
 use crate::store::{self, Content, Stage as _, Store, StoreError};
 
 type Part<S> = <<S as Store>::Stage as store::Stage>::Part;

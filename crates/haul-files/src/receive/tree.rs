@@ -7,16 +7,16 @@ use std::sync::{Arc, Mutex};
 
 use rustix::io::Errno;
 
-use super::Expected;
+use super::expected::Expected;
 use super::remembered::{DirInfo, Finish, Links, Location, Remembered};
 use super::stage::Stage;
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
 use crate::job::{Options, Ownership};
 use crate::journal::Record;
+use crate::locks::lock;
 use crate::paths::{is_plain_name, is_reserved};
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
-use crate::session::lock;
 use crate::store::local::{MAX_TOPS, umask};
 use crate::store::{At, Attributes, FEW, FileKind, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError};
 

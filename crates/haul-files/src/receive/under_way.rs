@@ -9,10 +9,10 @@ use haul_units::Bytes;
 
 use super::Receiver;
 use crate::error::CopyError;
+use crate::locks::lock;
 use crate::observe::{Event, FileUnderWay};
 use crate::paths::path_of;
 use crate::protocol::{Message, Part, UNDER_WAY};
-use crate::session::lock;
 use crate::store::Store;
 use crate::transport::Transport;
 

@@ -8,73 +8,24 @@ use std::sync::PoisonError;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
-use super::commit::Ready;
-use super::read_back::{FEWEST_AT_ONCE, Sent};
-use super::{Incomplete, Receiver, WRITERS, hand_over};
-use crate::block::{self, Hash, Piece, PieceSum};
-use crate::clock::timed;
+use super::Receiver;
+use super::commit::{Ready, hand_over};
+use super::incomplete::{End, Incomplete, Part, State};
+use super::read_back::FEWEST_AT_ONCE;
+use crate::block::{self, Hash, Piece};
+use crate::clock::{POLL, timed};
 use crate::error::{CopyError, Why};
 use crate::journal::Record;
-use crate::observe::{Event, Waits};
+use crate::locks::lock;
+use crate::observe::Event;
 use crate::paths::path_of;
 use crate::ranges::Ranges;
-use crate::session::{POLL, lock};
+use crate::report::Waits;
 use crate::store::{Part as _, Stage as _, Store, StoreError};
 use crate::transport::{BlockRx, Transport};
 
-/// How far a file is.
-pub(super) enum State {
-    /// Nothing has arrived.
-    Waiting,
-    /// A part of it has.
-    Open(Part),
-    /// Handed over, or given up.
-    Over,
-}
-
-/// A part file that is being written.
-pub(super) struct Part {
-    pub(super) number: u64,
-    /// What is written or being written.
-    taken: Ranges,
-    /// Written in an earlier run.
-    pub(super) kept: u64,
-    /// Written in this run.
-    pub(super) bytes: u64,
-    sum: PieceSum,
-    /// What is to be read back.
-    pieces: Vec<Sent>,
-    end: Option<End>,
-}
-
-/// The sender's word on a file: its length, and what it sent in this run.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct End {
-    pub(super) size: u64,
-    pub(super) bytes: u64,
-    pub(super) sum: [u8; 32],
-}
-
-impl State {
-    /// Bytes that are at the destination, if some but not all are.
-    pub(super) fn arrived(&self) -> Option<u64> {
-        if let Self::Open(part) = self { Some(part.taken.total()) } else { None }
-    }
-
-    /// Ends it; the part file that it leaves.
-    pub(super) fn give_up(&mut self) -> Option<Part> {
-        match std::mem::replace(self, Self::Over) {
-            Self::Open(part) => Some(part),
-            Self::Waiting | Self::Over => None,
-        }
-    }
-}
-
-impl Part {
-    pub(super) fn resumed(number: u64, have: Ranges, pieces: Vec<Sent>) -> Self {
-        Self { number, kept: have.total(), taken: have, bytes: 0, sum: PieceSum::default(), pieces, end: None }
-    }
-}
+/// Threads that check and write.
+pub(super) const WRITERS: u32 = 2;
 
 /// Takes the block stream and works it off with [`WRITERS`] threads.
 pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, ready: SyncSender<Ready>) -> Result<(), CopyError> {

@@ -4,9 +4,10 @@
 //! differs was rewritten after it had been read; where none differs and the length is the same, only metadata changed, and nothing is said. So a file that
 //! changed is read twice from its disk, and still sent once.
 
+use super::Sender;
 use super::early::Held;
 use super::plan::Large;
-use super::{Sender, SourceFile};
+use super::source::SourceFile;
 use crate::block::{self, MAX_CONTENT};
 use crate::error::CopyError;
 use crate::job::Changed;

@@ -5,12 +5,14 @@
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
 
+use super::Sender;
 use super::orders::Orders;
-use super::{Sender, SourceFile};
+use super::source::SourceFile;
 use crate::block::MAX_CONTENT;
+use crate::clock::POLL;
 use crate::error::CopyError;
+use crate::locks::lock;
 use crate::protocol::{Digest, Message};
-use crate::session::{POLL, lock};
 use crate::store::{Content, Store};
 use crate::transport::Transport;
 
@@ -52,30 +54,32 @@ impl Digests {
     }
 }
 
-/// Answers until nothing more is ordered.
-pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>, orders: &Orders<S::File>) -> Result<(), CopyError> {
-    while let Some(id) = sender.digests.next(|| sender.check(), || orders.is_enough())? {
-        let file = orders.file(id).ok_or(CopyError::PeerMisbehaved("the hash of what it was not told of"))?;
-        let hash = hash_of(sender, &file)?;
-        sender.session.send(&Message::Digests(vec![Digest { file: id, hash }]))?;
-    }
-    Ok(())
-}
-
-/// Nothing where the file cannot be read, or is another by now.
-fn hash_of<T: Transport, S: Store>(sender: &Sender<'_, T, S>, file: &SourceFile) -> Result<Option<[u8; 32]>, CopyError> {
-    let Ok(open) = sender.open(file) else { return Ok(None) };
-    let (mut hasher, mut block, mut at) = (blake3::Hasher::new(), Vec::new(), 0);
-    while at < file.state.size {
-        sender.check()?;
-        block.clear();
-        let length = (file.state.size - at).min(MAX_CONTENT as u64) as usize;
-        if !open.read_at(&mut block, at, length).is_ok_and(|read| read == length) {
-            return Ok(None);
+impl<T: Transport, S: Store> Sender<'_, T, S> {
+    /// Answers until nothing more is ordered.
+    pub(super) fn answer_digests(&self, orders: &Orders<S::File>) -> Result<(), CopyError> {
+        while let Some(id) = self.digests.next(|| self.check(), || orders.is_enough())? {
+            let file = orders.file(id).ok_or(CopyError::PeerMisbehaved("the hash of what it was not told of"))?;
+            let hash = self.digest_of(&file)?;
+            self.session.send(&Message::Digests(vec![Digest { file: id, hash }]))?;
         }
-        hasher.update(&block);
-        at += length as u64;
+        Ok(())
     }
-    let is_same = open.metadata().is_ok_and(|there| there.source() == file.state);
-    Ok(is_same.then(|| *hasher.finalize().as_bytes()))
+
+    /// Nothing where the file cannot be read, or is another by now.
+    fn digest_of(&self, file: &SourceFile) -> Result<Option<[u8; 32]>, CopyError> {
+        let Ok(open) = self.open(file) else { return Ok(None) };
+        let (mut hasher, mut block, mut at) = (blake3::Hasher::new(), Vec::new(), 0);
+        while at < file.state.size {
+            self.check()?;
+            block.clear();
+            let length = (file.state.size - at).min(MAX_CONTENT as u64) as usize;
+            if !open.read_at(&mut block, at, length).is_ok_and(|read| read == length) {
+                return Ok(None);
+            }
+            hasher.update(&block);
+            at += length as u64;
+        }
+        let is_same = open.metadata().is_ok_and(|there| there.source() == file.state);
+        Ok(is_same.then(|| *hasher.finalize().as_bytes()))
+    }
 }

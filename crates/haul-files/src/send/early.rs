@@ -8,9 +8,10 @@ use std::sync::{Condvar, Mutex, PoisonError};
 
 use haul_units::Bytes;
 
+use crate::clock::POLL;
 use crate::error::{CopyError, FileProblem};
+use crate::locks::lock;
 use crate::note::Note;
-use crate::session::{POLL, lock};
 
 /// News that are kept; then whoever has more waits.
 const MAX_HELD: usize = 1 << 14;

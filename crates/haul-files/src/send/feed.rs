@@ -5,11 +5,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::Sender;
 use super::scan::{entry_of, file_kind, kind_of};
-use super::{Origin, Sender, SourceFile, Wanted};
+use super::source::{Origin, SourceFile, Wanted};
 use crate::error::{CopyError, WirePath};
+use crate::locks::lock;
 use crate::protocol::{Entry, FileEnd, Kind, Message, ROOT, Stamp, Want};
-use crate::session::lock;
 use crate::store::{At, Metadata, Named, Store, StoreError};
 use crate::transport::Transport;
 

@@ -7,11 +7,12 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use super::{SourceFile, Wanted};
+use super::source::{SourceFile, Wanted};
 use crate::block::{Hash, MAX_CONTENT, PieceSum};
+use crate::clock::POLL;
 use crate::error::CopyError;
+use crate::locks::lock;
 use crate::protocol::{Kind, Needs, Want};
-use crate::session::{POLL, lock};
 use crate::store::Content;
 
 /// Files in the plan at which the scan waits.

@@ -10,20 +10,22 @@ use std::sync::atomic::Ordering;
 
 use haul_units::Bytes;
 
+use super::Sender;
 use super::changed::{Change, change_of_small};
 use super::early::Held;
 use super::plan::{Job, Large};
 use super::scan::{entry_of, file_kind};
+use super::source::{Origin, SourceFile, Wanted};
 use super::stream::StreamReader;
-use super::{Origin, Sender, SourceFile, Wanted};
 use crate::block::{self, MAX_CONTENT, Piece, PieceSum};
 use crate::clock::timed;
 use crate::error::{CopyError, Why};
 use crate::job::Changed;
-use crate::observe::{Event, Waits};
+use crate::locks::lock;
+use crate::observe::Event;
 use crate::paths::path_of;
 use crate::protocol::{FileEnd, Kind, Message, UNDER_WAY};
-use crate::session::lock;
+use crate::report::Waits;
 use crate::store::{At, Content, FileKind, Metadata, Store, StoreError};
 use crate::transport::{BlockTx, Transport};
 

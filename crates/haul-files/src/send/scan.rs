@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use haul_units::Bytes;
 
-use super::{Origin, Sender, SourceFile};
+use super::Sender;
+use super::source::{Origin, SourceFile};
 use crate::error::{CopyError, Why, WirePath};
 use crate::observe::Event;
 use crate::protocol::{Entry, Kind, Message, ROOT, Stamp};
@@ -19,33 +20,43 @@ use crate::transport::Transport;
 /// Entries after which a batch is sent; it starts at one, so that data flows at once.
 const MAX_BATCH: usize = 512;
 
-/// Announces all sources.
-pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>) -> Result<(), CopyError> {
-    let mut scan =
-        Scan { sender, links: HashMap::new(), found: Vec::new(), announced: 0, batch: 1, files: 0, bytes: 0, left_out: 0 };
-    for (index, origin) in sender.job.tops.iter().enumerate() {
-        match origin {
-            Origin::Named(top) => scan.top(index, top)?,
-            Origin::Stream(_) => {
-                let name = WirePath(b"stdin".to_vec());
-                let mtime = Stamp::default();
-                let kind = Kind::Stream { linked: false, replaces: None };
-                let entry = Entry { id: 0, parent: ROOT, name, mode: 0o666, mtime, uid: u32::MAX, gid: u32::MAX, kind };
-                let state = crate::journal::Source { size: 0, mtime, version: 0 };
-                let entry = sender.announce(entry)?;
-                scan.files += 1;
-                scan.keep(SourceFile { entry, state, dir: ROOT, top: Some(index), retried: false })?;
+impl<T: Transport, S: Store> Sender<'_, T, S> {
+    /// Announces all sources.
+    pub(super) fn scan(&self) -> Result<(), CopyError> {
+        let mut scan = Scan {
+            sender: self,
+            links: HashMap::new(),
+            found: Vec::new(),
+            announced: 0,
+            batch: 1,
+            files: 0,
+            bytes: 0,
+            left_out: 0,
+        };
+        for (index, origin) in self.job.tops.iter().enumerate() {
+            match origin {
+                Origin::Named(top) => scan.top(index, top)?,
+                Origin::Stream(_) => {
+                    let name = WirePath(b"stdin".to_vec());
+                    let mtime = Stamp::default();
+                    let kind = Kind::Stream { linked: false, replaces: None };
+                    let entry = Entry { id: 0, parent: ROOT, name, mode: 0o666, mtime, uid: u32::MAX, gid: u32::MAX, kind };
+                    let state = crate::journal::Source { size: 0, mtime, version: 0 };
+                    let entry = self.announce(entry)?;
+                    scan.files += 1;
+                    scan.keep(SourceFile { entry, state, dir: ROOT, top: Some(index), retried: false })?;
+                }
             }
         }
+        scan.flush(true)?;
+        self.session.left_out(scan.left_out);
+        if self.job.tells {
+            self.session.send(&Message::LeftOut(scan.left_out))?;
+        }
+        self.session.send(&Message::ScanDone)?;
+        self.plan.scanned();
+        Ok(())
     }
-    scan.flush(true)?;
-    sender.session.left_out(scan.left_out);
-    if sender.job.tells {
-        sender.session.send(&Message::LeftOut(scan.left_out))?;
-    }
-    sender.session.send(&Message::ScanDone)?;
-    sender.plan.scanned();
-    Ok(())
 }
 
 struct Scan<'a, T: Transport, S: Store> {

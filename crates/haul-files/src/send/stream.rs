@@ -7,9 +7,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::thread;
 
 use crate::block::MAX_CONTENT;
+use crate::clock::POLL;
 use crate::error::CopyError;
 use crate::job::Stream;
-use crate::session::POLL;
 
 /// What the thread has read, and into what.
 type Filled = (Vec<u8>, io::Result<()>);

@@ -1,16 +1,19 @@
 //! Directories of this machine.
 //!
 //! Every name is used below an open directory and never followed as a link ([`openat`](rustix::fs::openat) with `O_NOFOLLOW`), so others who rename what they may lead
-//! nothing astray. What a user or client spells is resolved by `resolve.rs`; where files are made is in `stage.rs`; what cannot be renamed to its place in `beside.rs`.
+//! nothing astray. What a user or client spells is resolved by `resolve.rs`; where files are made is in `stage.rs`, how in `staging.rs`; what cannot be renamed to its place in `beside.rs`.
 
+pub(super) mod at;
 mod beside;
 mod content;
 mod interrupted;
 mod meta;
+mod private;
 mod ram_disk;
 mod read_back;
 mod resolve;
 mod stage;
+mod staging;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -24,16 +27,17 @@ use haul_units::{Bytes, Cancel};
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir};
 use rustix::io::Errno;
 
-use super::{At, Attributes, FileKind, Identity, Listed, MadeDirectory, Metadata, Place, Space, Store, StoreError};
+use self::at::{make_directory, open_to_read};
+use super::{At, Attributes, Identity, Interrupted, Listed, MadeDirectory, Metadata, Place, Space, Store, StoreError};
 use crate::descriptors::open_at;
 use crate::error::{Stop, Why, WirePath};
 use crate::job::Access;
 use crate::journal::Record;
+use crate::locks::lock;
 use crate::paths::{Scheme, base_name};
-use crate::session::lock;
 
 pub(crate) use interrupted::MAX_TOPS;
-pub use interrupted::{Interrupted, discard, interrupted};
+pub use interrupted::{discard, interrupted};
 pub use meta::umask;
 pub use resolve::Top;
 pub use stage::{Stage, stage_name};
@@ -199,55 +203,10 @@ impl Store for Local {
     }
 }
 
-/// Makes a directory or takes the one that is there.
-pub(super) fn make_directory(dir: &OwnedFd, name: &[u8], mode: u32) -> Result<MadeDirectory<OwnedFd>, StoreError> {
-    let created = match rustix::fs::mkdirat(dir, name, meta::mode(mode)) {
-        Ok(()) => true,
-        Err(Errno::EXIST) => false,
-        Err(errno) => return Err(errno.into()),
-    };
-    let made = match open_directory(dir, name) {
-        // With O_DIRECTORY a link is just no directory.
-        Err(Errno::LOOP | Errno::NOTDIR) => return Err(not_a_directory(dir, name)),
-        result => result?,
-    };
-    // What was opened counts from here on: others may put something else under the name.
-    let metadata = meta::metadata(&rustix::fs::fstat(&made)?);
-    Ok(MadeDirectory { dir: made, metadata, created })
-}
-
-/// Opens a directory in another one, for access below it.
-pub(super) fn open_directory(dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
-    open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
-}
-
-/// Removes a name, if it is there.
-pub(super) fn unlink(dir: &OwnedFd, name: &[u8]) -> Result<(), StoreError> {
-    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
-}
-
-fn open_to_read(dir: &OwnedFd) -> Result<OwnedFd, Errno> {
-    open_at(dir, c".", OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
-}
-
 fn is_forbidden(why: &Why) -> bool {
     [Errno::ACCESS, Errno::PERM].iter().any(|&errno| *why == Why::from(errno))
 }
 
-fn not_a_directory(parent: &OwnedFd, name: &[u8]) -> StoreError {
-    let stat = rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW);
-    let link = stat.is_ok_and(|stat| meta::kind(&stat) == FileKind::Symlink);
-    if link { StoreError::Link } else { StoreError::InTheWay }
-}
-
 fn numbers_at_will(fd: &OwnedFd) -> bool {
     rustix::fs::fstatfs(fd).is_ok_and(|stat| NUMBERS_AT_WILL.contains(&stat.f_type))
-}
-
-/// What stands where something else is to be renamed to.
-fn in_the_way(errno: Errno) -> StoreError {
-    if matches!(errno, Errno::ISDIR | Errno::NOTEMPTY | Errno::EXIST) { StoreError::InTheWay } else { errno.into() }
 }

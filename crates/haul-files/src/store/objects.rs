@@ -50,8 +50,8 @@ use crate::block::Hash;
 use crate::error::{Stop, WirePath};
 use crate::job::Ownership;
 use crate::journal::Record;
+use crate::locks::lock;
 use crate::paths::{is_plain_name, is_reserved};
-use crate::session::lock;
 
 /// Mode of the directories that objects are in.
 const SHARD_MODE: u32 = 0o755;
@@ -85,7 +85,7 @@ impl Objects {
     /// Removes an object, if it is there: durable with the next sync of the machine.
     pub fn remove(&self, name: &[u8]) -> Result<(), StoreError> {
         match self.root.shard(name) {
-            Ok(shard) => local::unlink(&shard, name),
+            Ok(shard) => local::at::unlink(&shard, name),
             Err(StoreError::Missing) => Ok(()),
             Err(error) => Err(error),
         }
@@ -107,13 +107,13 @@ impl Root {
     }
 
     fn open(&self, shard: u8) -> Result<OwnedFd, StoreError> {
-        Ok(local::open_directory(&self.0, shard_name(shard).as_bytes())?)
+        Ok(local::at::open_directory(&self.0, shard_name(shard).as_bytes())?)
     }
 
     /// The same, made where it is missing.
     fn make_shard(&self, name: &[u8]) -> Result<(u8, OwnedFd), StoreError> {
         let shard = shard_of(checked(name)?);
-        Ok((shard, local::make_directory(&self.0, shard_name(shard).as_bytes(), SHARD_MODE)?.dir))
+        Ok((shard, local::at::make_directory(&self.0, shard_name(shard).as_bytes(), SHARD_MODE)?.dir))
     }
 }
 

@@ -9,8 +9,10 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use super::stage::{INSIDE, Private};
-use super::{Stage, content, in_the_way, meta};
+use super::at::in_the_way;
+use super::private::{INSIDE, Private};
+use super::stage::Stage;
+use super::{content, meta};
 use crate::descriptors::open_at;
 use crate::journal::Made;
 use crate::store::{Attributes, Spot, StoreError};

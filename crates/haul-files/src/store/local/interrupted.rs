@@ -5,8 +5,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
 use haul_units::Bytes;
 use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
@@ -14,9 +13,9 @@ use rustix::io::Errno;
 
 use super::stage::{self, Opening};
 use crate::descriptors::open_at;
-use crate::error::WirePath;
 use crate::journal::{self, Record};
 use crate::paths::{STAGE_PREFIX, path_of};
+use crate::store::Interrupted;
 
 /// Names in a directory that are looked at on behalf of a copy: a listing of some milliseconds.
 const MAX_LOOKED: usize = 10_000;
@@ -24,21 +23,6 @@ const MAX_LOOKED: usize = 10_000;
 const HEAD_BYTES: usize = 64 << 10;
 /// Names at the top that a journal tells.
 pub(crate) const MAX_TOPS: usize = 4;
-
-/// The stage of a copy that has not ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Interrupted {
-    /// The hidden directory.
-    pub path: PathBuf,
-    /// The first names that the copy was to make.
-    pub names: Vec<WirePath>,
-    /// What it takes on the disk.
-    pub bytes: Bytes,
-    /// Since something was last written to it.
-    pub idle: Duration,
-    /// It is no interrupted copy: one works on it.
-    pub running: bool,
-}
 
 /// The copies of this user that are not complete in `directory`.
 ///

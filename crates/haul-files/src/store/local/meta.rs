@@ -2,7 +2,7 @@
 
 use rustix::fs::{FileType, Gid, Mode, Stat, Timespec, Timestamps, UTIME_OMIT, Uid};
 
-use crate::protocol::Stamp;
+use crate::stamp::Stamp;
 use crate::store::{FileKind, Identity, Metadata};
 
 /// All that is known of a file.

@@ -6,8 +6,8 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{Advice, AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::stage::part_name;
-use super::{Stage, meta};
+use super::meta;
+use super::stage::{Stage, part_name};
 use crate::block::{Hash, MAX_CONTENT};
 use crate::descriptors::open_at;
 use crate::store::{ReadHow, StoreError, Written};

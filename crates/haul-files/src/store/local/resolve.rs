@@ -16,8 +16,8 @@ use super::Local;
 use crate::descriptors::{open_at, patiently};
 use crate::error::{Stop, Why, WirePath};
 use crate::job::{Access, Export, Ownership};
+use crate::locks::lock;
 use crate::paths::{is_plain_name, is_reserved};
-use crate::session::lock;
 use crate::store::{self, StoreError};
 
 type Place = store::Place<OwnedFd>;

@@ -22,17 +22,16 @@ use haul_units::Cancel;
 use rustix::fs::{AtFlags, Dir, FileType, FlockOperation, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use super::read_back::ReadBackBuffer;
+use super::meta;
+use super::private::{Directory, INSIDE, is_ours, open_directory};
 use super::resolve::open_beneath;
-use super::{beside, in_the_way, meta, open_to_read};
-use crate::block::Hash;
-use crate::clock;
+use crate::clock::{self, POLL};
 use crate::descriptors::{open_at, patiently};
 use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Record};
+use crate::locks::lock;
 use crate::paths::STAGE_PREFIX;
-use crate::session::{POLL, lock};
-use crate::store::{self, Attributes, FEW, Identity, Placed, ReadHow, Spot, StoreError, Written};
+use crate::store::Identity;
 
 const JOURNAL: &str = "journal";
 /// Names that a job's stage may have, one after the other: enough for accidents. Whoever takes them all on purpose may write in the destination.
@@ -43,16 +42,16 @@ const LOCK_WAIT: Duration = Duration::from_secs(12);
 /// The stage of one copy.
 pub struct Stage {
     /// What it is in.
-    root: Arc<OwnedFd>,
+    pub(super) root: Arc<OwnedFd>,
     pub(super) dir: OwnedFd,
-    name: String,
-    identity: Identity,
-    journal: Option<File>,
-    lock_file: File,
-    first_part: u64,
-    next_part: AtomicU64,
+    pub(super) name: String,
+    pub(super) identity: Identity,
+    pub(super) journal: Option<File>,
+    pub(super) lock_file: File,
+    pub(super) first_part: u64,
+    pub(super) next_part: AtomicU64,
     /// A directory on each other file system that is mounted in the tree, by device.
-    foreign: Mutex<HashMap<u64, Arc<OwnedFd>>>,
+    pub(super) foreign: Mutex<HashMap<u64, Arc<OwnedFd>>>,
 }
 
 impl Stage {
@@ -166,7 +165,7 @@ impl Stage {
     }
 
     /// A new part file.
-    fn create_part(&self, mode: u32) -> Result<(u64, File), Errno> {
+    pub(super) fn create_part(&self, mode: u32) -> Result<(u64, File), Errno> {
         loop {
             let part = self.next_part.fetch_add(1, Ordering::Relaxed);
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -184,7 +183,7 @@ impl Stage {
     }
 
     /// A name in the stage that no part file has yet.
-    fn fresh_name(&self) -> String {
+    pub(super) fn fresh_name(&self) -> String {
         part_name(self.next_part.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -206,141 +205,6 @@ impl Stage {
     pub(super) fn note_foreign(&self, device: u64, dir: &Arc<OwnedFd>) {
         lock(&self.foreign).insert(device, dir.clone());
     }
-
-    /// Makes something in the stage and renames it to its place; what has failed is removed. None where that is on another file system.
-    fn make_and_rename(
-        &self,
-        to: &Spot<'_, OwnedFd>,
-        make: impl FnOnce(&str) -> Result<(), Errno>,
-    ) -> Result<Option<()>, StoreError> {
-        let fresh = self.fresh_name();
-        let result = make(&fresh).and_then(|()| rustix::fs::renameat(&self.dir, &*fresh, &**to.dir, to.name));
-        if result.is_err() {
-            let _ = rustix::fs::unlinkat(&self.dir, &*fresh, AtFlags::empty());
-        }
-        match result {
-            Err(Errno::XDEV) => Ok(None),
-            result => result.map(Some).map_err(in_the_way),
-        }
-    }
-}
-
-impl store::Stage for Stage {
-    type Dir = OwnedFd;
-    type Part = File;
-
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn identity(&self) -> Option<Identity> {
-        Some(self.identity)
-    }
-
-    fn is_unused(&self) -> bool {
-        self.next_part.load(Ordering::Relaxed) == self.first_part
-    }
-
-    fn append(&self, records: &[Record]) -> Result<(), StoreError> {
-        Ok(self.journal.as_ref().map_or(Ok(()), |journal| append(journal, records))?)
-    }
-
-    fn create(&self, mode: u32) -> Result<(u64, File), StoreError> {
-        Ok(self.create_part(mode)?)
-    }
-
-    fn reopen(&self, part: u64) -> Result<File, StoreError> {
-        Ok(self.open_part(part, OFlags::RDWR).or_else(|_| self.open_part(part, OFlags::RDONLY))?)
-    }
-
-    fn discard(&self, part: u64) {
-        let _ = rustix::fs::unlinkat(&self.dir, &*part_name(part), AtFlags::empty());
-    }
-
-    fn sync(&self, parts: &[u64]) -> Result<(), StoreError> {
-        if parts.len() <= FEW {
-            let each = parts.iter().try_for_each(|&part| self.open_part(part, OFlags::RDONLY).and_then(rustix::fs::fsync));
-            // A file that its owner may not read cannot be opened again: all of the file system then.
-            if each.is_ok() {
-                return Ok(());
-            }
-        }
-        Ok(rustix::fs::syncfs(&self.dir)?)
-    }
-
-    fn read_back(
-        &self,
-        what: &Written<'_, OwnedFd>,
-        pieces: &[(u64, u32, Hash)],
-        buffer: &mut Vec<u8>,
-    ) -> Result<ReadHow, StoreError> {
-        ReadBackBuffer(buffer).written(self, what, pieces)
-    }
-
-    fn commit(&self, part: u64, to: &Spot<'_, OwnedFd>, attributes: &Attributes) -> Result<Placed, StoreError> {
-        let placed = match rustix::fs::renameat(&self.dir, &*part_name(part), &**to.dir, to.name) {
-            Err(Errno::XDEV) => beside::copy_over(self, part, to, attributes).map(Placed::Copied),
-            result => result.map(|()| Placed::Renamed).map_err(in_the_way),
-        };
-        match placed {
-            Err(error) if [Errno::ACCESS, Errno::PERM].map(StoreError::from).contains(&error) => {
-                beside::write_over(self, part, to, attributes).map(Placed::WrittenOver).map_err(|_| error)
-            }
-            placed => placed,
-        }
-    }
-
-    fn symlink(&self, to: &Spot<'_, OwnedFd>, target: &[u8], attributes: &Attributes) -> Result<(), StoreError> {
-        match self.make_and_rename(to, |fresh| make_symlink(target, &self.dir, fresh, attributes))? {
-            Some(()) => Ok(()),
-            None => beside::make(self, to, |dir, beside| make_symlink(target, dir, beside, attributes)),
-        }
-    }
-
-    fn link(&self, from: &OwnedFd, at: &[u8], to: &Spot<'_, OwnedFd>) -> Result<(), StoreError> {
-        let Ok(existing) = rustix::fs::statat(&**to.dir, to.name, AtFlags::SYMLINK_NOFOLLOW) else {
-            return match rustix::fs::linkat(from, at, &**to.dir, to.name, AtFlags::empty()) {
-                Err(Errno::XDEV) => beside::link_over(self, from, at, to),
-                result => Ok(result?),
-            };
-        };
-        let target = rustix::fs::statat(from, at, AtFlags::SYMLINK_NOFOLLOW)?;
-        if meta::identity(&existing) == meta::identity(&target) {
-            return Ok(());
-        }
-        match self.make_and_rename(to, |fresh| rustix::fs::linkat(from, at, &self.dir, fresh, AtFlags::empty()))? {
-            Some(()) => Ok(()),
-            None => beside::link_over(self, from, at, to),
-        }
-    }
-
-    fn sync_names(&self, changed: Option<&[Arc<OwnedFd>]>) -> Result<(), StoreError> {
-        let Some(changed) = changed else {
-            rustix::fs::syncfs(&self.dir)?;
-            let foreign: Vec<_> = lock(&self.foreign).values().cloned().collect();
-            return Ok(foreign.into_iter().try_for_each(|dir| rustix::fs::syncfs(open_to_read(&dir)?))?);
-        };
-        Ok(changed.iter().try_for_each(|dir| rustix::fs::fsync(open_to_read(dir)?))?)
-    }
-
-    fn remove(&self) -> Result<bool, StoreError> {
-        let foreign = remove_all(&self.dir, &self.root, self.name.as_bytes())?;
-        // A run that waits for the same job finds that its journal has no name.
-        rustix::fs::flock(&self.lock_file, FlockOperation::Unlock)?;
-        Ok(foreign)
-    }
-}
-
-fn make_symlink(target: &[u8], dir: &OwnedFd, name: &str, attributes: &Attributes) -> Result<(), Errno> {
-    rustix::fs::symlinkat(target, dir, name)?;
-    if let Some((uid, gid)) = attributes.owner {
-        let (uid, gid) = meta::owner(uid, gid);
-        rustix::fs::chownat(dir, name, uid, gid, AtFlags::SYMLINK_NOFOLLOW)?;
-    }
-    if let Some(mtime) = attributes.mtime {
-        rustix::fs::utimensat(dir, name, &meta::timestamps(mtime), AtFlags::SYMLINK_NOFOLLOW)?;
-    }
-    Ok(())
 }
 
 /// How an attempt on one name ended.
@@ -350,37 +214,6 @@ enum Opened {
     Busy,
     /// It is not this job's.
     Foreign,
-}
-
-enum Directory {
-    /// Of this user alone.
-    Ours(OwnedFd),
-    Foreign,
-    Gone,
-}
-
-/// Makes a directory of this user alone, or opens the one that is there. From here on it is the descriptor that counts, not the name.
-fn open_directory(root: &OwnedFd, name: &str) -> Result<Directory, Errno> {
-    let made = match rustix::fs::mkdirat(root, name, Mode::RWXU) {
-        Ok(()) => true,
-        Err(Errno::EXIST) => false,
-        Err(errno) => return Err(errno),
-    };
-    let dir = match open_at(root, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty()) {
-        Err(Errno::NOENT) => return Ok(Directory::Gone),
-        Err(Errno::LOOP | Errno::NOTDIR | Errno::ACCESS) => return Ok(Directory::Foreign),
-        result => result?,
-    };
-    let stat = rustix::fs::fstat(&dir)?;
-    match is_ours(&stat) {
-        true => Ok(Directory::Ours(dir)),
-        // The file system gives nobody a directory of his own, so the next name would be no better.
-        false if made => {
-            let _ = rustix::fs::unlinkat(root, name, AtFlags::REMOVEDIR);
-            Err(Errno::PERM)
-        }
-        false => Ok(Directory::Foreign),
-    }
 }
 
 /// A stage that is there, with its journal, neither locked nor read.
@@ -417,41 +250,6 @@ pub(super) fn remove_all(dir: &OwnedFd, root: &OwnedFd, name: &[u8]) -> Result<b
         Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
         result => result.map(|()| false),
     }
-}
-
-/// A directory that holds one thing while it is made, outside the stage: nobody else can exchange it there.
-pub(super) struct Private {
-    dir: OwnedFd,
-    name: String,
-}
-
-/// The name of what is in a [`Private`] directory.
-pub(super) const INSIDE: &str = "f";
-
-impl Private {
-    /// Makes it; an error where the name is taken.
-    pub(super) fn make(parent: &OwnedFd, name: String) -> Result<Self, Errno> {
-        rustix::fs::mkdirat(parent, &*name, Mode::RWXU)?;
-        match open_directory(parent, &name)? {
-            Directory::Ours(dir) => Ok(Self { dir, name }),
-            Directory::Foreign | Directory::Gone => Err(Errno::PERM),
-        }
-    }
-
-    pub(super) fn dir(&self) -> &OwnedFd {
-        &self.dir
-    }
-
-    /// Removes it and what is in it.
-    pub(super) fn remove(self, parent: &OwnedFd) {
-        let _ = rustix::fs::unlinkat(&self.dir, INSIDE, AtFlags::empty());
-        let _ = rustix::fs::unlinkat(parent, &*self.name, AtFlags::REMOVEDIR);
-    }
-}
-
-/// Whether nobody else (but root) can change what is in it.
-fn is_ours(stat: &Stat) -> bool {
-    stat.st_uid == rustix::process::geteuid().as_raw() && stat.st_mode & 0o022 == 0
 }
 
 /// The names in a directory, the first `most` of them, but `.` and `..`.
@@ -518,7 +316,7 @@ fn sweep_one(parent: &OwnedFd, name: &[u8]) {
     }
 }
 
-fn append(mut journal: &File, records: &[Record]) -> Result<(), Errno> {
+pub(super) fn append(mut journal: &File, records: &[Record]) -> Result<(), Errno> {
     if records.is_empty() {
         return Ok(());
     }

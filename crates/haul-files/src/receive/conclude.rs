@@ -1,0 +1,22 @@
+//! The end of a copy that has arrived.
+
+use crate::error::CopyError;
+use crate::job::Verify;
+use crate::outcome::report;
+use crate::protocol::{Finished, Message};
+use crate::report::{Report, Waits};
+use crate::session::Session;
+use crate::transport::Transport;
+
+/// Tells the sender. All is in place: a connection that breaks before the sender hears of it changes nothing here.
+pub(super) fn conclude<T: Transport>(
+    session: &Session<'_, T>,
+    finished: &Finished,
+    sender: Waits,
+    verify: Verify,
+) -> Result<Report, CopyError> {
+    session.progress(&finished.progress);
+    session.send(&Message::Finished(finished.clone()))?;
+    tracing::debug!("all is in place");
+    Ok(report(finished, sender, verify))
+}

@@ -1,0 +1,100 @@
+//! What a copy tells when it is over.
+
+use std::time::Duration;
+
+use haul_units::Bytes;
+use serde::{Deserialize, Serialize};
+
+use crate::error::FileProblem;
+use crate::note::Note;
+
+/// What a copy did, both sides together.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Report {
+    /// Regular files copied.
+    pub files: u64,
+    /// Directories made or updated.
+    pub directories: u64,
+    /// Symbolic links made.
+    pub symlinks: u64,
+    /// Hard links made.
+    pub hard_links: u64,
+    /// Bytes of content that crossed the network and were written; those that were dropped again are not among them.
+    pub bytes: Bytes,
+    /// Bytes of partly copied files that an earlier run had left.
+    pub resumed: Bytes,
+    /// Files that needed nothing: finished by an earlier run, or left alone with [`Options::update`](crate::Options::update) or
+    /// [`Options::skip_same`](crate::Options::skip_same).
+    pub skipped_files: u64,
+    /// Those of them that are newer at the destination.
+    pub newer_files: u64,
+    /// Bytes in them.
+    pub skipped: Bytes,
+    /// Files that were written to while they were copied, see [`Changed::Take`](crate::Changed::Take).
+    pub changed_files: u64,
+    /// Names that a [`Filter`](crate::Filter) left out; what is in a directory that was left out is not counted.
+    pub left_out: u64,
+    /// Bytes that were written and dropped again: of files that failed, or were read again.
+    pub discarded: Bytes,
+    /// How many files, links and directories were not copied.
+    pub problem_count: u64,
+    /// The first [`MAX_PROBLEMS`] of them.
+    pub problems: Vec<FileProblem>,
+    /// What there is to know besides.
+    pub notes: Vec<Note>,
+    /// How far the content that came was verified; none where none came: nothing was copied, or files without content.
+    pub verified: Option<Verified>,
+    /// What [`Verify::ReadBack`](crate::Verify::ReadBack) read, and how.
+    pub read_back: ReadBack,
+    /// Where the sender's threads spent their time.
+    pub sender: Waits,
+    /// Where the receiver's threads spent their time.
+    pub receiver: Waits,
+    /// From the request to the last acknowledgement.
+    pub elapsed: Duration,
+}
+
+/// How far content was verified, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verified {
+    /// Nothing was hashed.
+    No,
+    /// What arrived is what was read: compared in memory, before it was written.
+    OnArrival,
+    /// That, and the destination gave it back after the sync.
+    ReadBack,
+}
+
+/// Files that were read back, by how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ReadBack {
+    /// Past the page cache (`O_DIRECT`).
+    pub direct_files: u64,
+    /// Through the page cache, which was told to drop them first (`POSIX_FADV_DONTNEED`): their file system does no direct reading.
+    pub uncached_files: u64,
+}
+
+/// How many problems a report keeps.
+pub const MAX_PROBLEMS: usize = 1000;
+
+/// Where one side's threads spent their time; the sum over its threads, so it may exceed the elapsed time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waits {
+    /// Threads that the sums below are over: divide by this for a share of the elapsed time.
+    pub threads: u32,
+    /// Sender: opening and reading files.
+    pub read: Duration,
+    /// Computing hashes.
+    pub hash: Duration,
+    /// Sender: the transport took no more. Receiver: no block had arrived.
+    pub transport: Duration,
+    /// Sender: nothing was there to read yet (the scan, or the receiver's wants, were slower).
+    pub plan: Duration,
+    /// Receiver: opening and writing files.
+    pub write: Duration,
+    /// Receiver, one thread: making data durable.
+    pub sync: Duration,
+    /// Receiver, the same thread: giving files their names.
+    pub rename: Duration,
+}

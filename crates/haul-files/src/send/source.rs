@@ -1,0 +1,30 @@
+//! What is sent: sources, and the files that were found in them.
+
+use std::collections::VecDeque;
+
+use crate::job::Stream;
+use crate::journal::Source;
+use crate::protocol::Entry;
+use crate::store::{Named, Store};
+
+/// One source.
+pub(crate) enum Origin<S: Store> {
+    Named(Named<S>),
+    Stream(Stream<dyn std::io::Read + Send>),
+}
+
+/// A file that was announced.
+pub(super) struct SourceFile {
+    pub(super) entry: Entry,
+    /// Its state when it was scanned.
+    pub(super) state: Source,
+    /// The directory that it is in, on this side.
+    pub(super) dir: u64,
+    /// The index of the source that it is itself, if it is one.
+    pub(super) top: Option<usize>,
+    /// It replaces one that changed while it was read.
+    pub(super) retried: bool,
+}
+
+/// Ranges of a file to send; none: all of it.
+pub(super) type Wanted = Option<VecDeque<(u64, u64)>>;
