@@ -215,7 +215,7 @@ pub struct JobArgs {
     pub limit_each: Option<Limit>,
     /// Rest so long after each file, on each server; then a server has one file at a time
     #[arg(long, value_name = "TIME")]
-    pub pause: Option<crate::lab::args::Span>,
+    pub pause: Option<crate::lab::span::Span>,
     /// Transfer nothing before this time
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<Moment>,

@@ -21,7 +21,7 @@ mod model;
 mod print;
 mod relay;
 mod run;
-mod span;
+pub mod span;
 mod status;
 
 use std::fmt::Write as _;
