@@ -112,6 +112,10 @@ pub struct Path {
     round: u64,
     /// A round ends when this packet is acknowledged.
     round_end: u64,
+    /// Rounds in which data was acknowledged: credit and other control says nothing of how much the path carries.
+    data_rounds: u64,
+    /// Some was since the last of them.
+    data_acked: bool,
 }
 
 /// What a path has counted and measured.
@@ -194,6 +198,8 @@ impl Path {
             dispersion: DispersionMeter::default(),
             round: 0,
             round_end: 0,
+            data_rounds: 0,
+            data_acked: false,
         }
     }
 
@@ -329,11 +335,16 @@ impl Path {
         &mut self,
         now: Time,
         ack: &Ack,
-        on_data: impl FnMut(StreamId, u64, u64, bool),
+        mut on_data: impl FnMut(StreamId, u64, u64, bool),
         on_control: impl FnMut(&[Frame]),
         on_lost: impl FnMut(StreamId, u64, u64, bool),
     ) -> PathOutcome {
         let mut largest_probe = None;
+        let data_acked = &mut self.data_acked;
+        let on_data = |stream, start, end, fin| {
+            *data_acked = true;
+            on_data(stream, start, end, fin);
+        };
         let outcome = self.sent.on_ack(ack, on_data, on_control, |size| largest_probe = Some(size));
         if let Some(size) = largest_probe
             && self.mtu.on_probe_acked(size)
@@ -349,6 +360,7 @@ impl Path {
             self.witness.on_round();
             self.round += 1;
             self.round_end = self.next_number;
+            self.data_rounds += u64::from(std::mem::take(&mut self.data_acked));
             self.trains.on_round(self.next_number);
         }
         if outcome.newest.is_some() {
@@ -517,7 +529,7 @@ impl Path {
 
     /// What is known about the path; nothing before data has made some round trips.
     pub fn learned(&self) -> Option<Learned> {
-        if self.round < LEARNING_ROUNDS {
+        if self.data_rounds < LEARNING_ROUNDS {
             return None;
         }
         self.controller.learned().or_else(|| {

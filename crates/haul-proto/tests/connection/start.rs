@@ -8,7 +8,7 @@ use haul_scenarios::End;
 use haul_sim::Network;
 use haul_units::BitRate;
 
-use crate::harness::{CLIENT, Path, connected, ms, pair, upload, upload_from};
+use crate::harness::{CLIENT, Path, SERVER, connected, ms, pair, upload, upload_from};
 
 const BYTES: u64 = 50 << 20;
 
@@ -35,6 +35,18 @@ fn a_quick_start_saves_round_trips() {
         assert!((0.9..=1.0).contains(&part) && learned.min_rtt < ms(103), "{learned:?}");
         let (again, _) = lost_rounds(path, &with(ControllerChoice::Quickstart, Some(learned)));
         assert!(again <= quick + 0.3, "{again} round trips the second time, {quick} the first");
+    }
+}
+
+#[test]
+fn who_sent_only_credit_has_learned_no_rate() {
+    let path = Path::new(BitRate::mbps(100), ms(20));
+    for choice in [ControllerChoice::Quickstart, ControllerChoice::Fair, ControllerChoice::Cubic, ControllerChoice::Bbr] {
+        let mut network = pair(path, &with(choice, None));
+        upload(&mut network, BYTES, path.ideal(BYTES, 1472) * 20 + path.rtt * 50);
+        let near = network.endpoint_mut(CLIENT).connection().learned();
+        assert!(near.is_some_and(|learned| learned.bandwidth > BitRate::mbps(10)), "{choice}: {near:?} by data");
+        assert_eq!(network.endpoint_mut(SERVER).connection().learned(), None, "{choice}: by credit alone");
     }
 }
 
