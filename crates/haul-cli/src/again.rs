@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use haul::{CloseReason, Connection, ConnectionError};
+use haul::Connection;
 use haul_peer::{DaemonHost, Host};
 
 use crate::clock;
@@ -32,9 +32,4 @@ impl<'a> Again<'a> {
         let seconds = self.deadline.saturating_duration_since(clock::now()).as_secs();
         format!("{}: the daemon was stopped or restarted: connecting again, for up to {seconds} s", self.host)
     }
-}
-
-/// Whether the daemon has gone without a word.
-pub fn is_gone(connection: &Connection) -> bool {
-    matches!(connection.end(), Some(ConnectionError::Ended(CloseReason::Reset | CloseReason::TimedOut(_))))
 }

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use haul::Connection;
-use haul_files::{CopyError, Link, Observer, PullJob, PushJob, Report};
-use haul_peer::{ControlOut, RepliedStream, to_line, wait_for};
+use haul_files::{CopyError, Destination, Link, Observer, PullJob, PushJob, Report, SourceSpec, Stop};
+use haul_peer::{ControlOut, RepliedStream, is_gone, to_line, wait_for};
 use haul_units::{BitRate, Cancel};
 
 use super::adapter::ConnectionTransport;
@@ -25,6 +25,24 @@ pub enum Job {
     Push(PushJob),
     /// From the server to here.
     Pull(PullJob),
+}
+
+impl Job {
+    /// Whether a copy that broke by `error` can go on over another connection: both sides have kept what is needed, and the server was stopped, restarted or has gone.
+    pub fn can_go_on(&self, error: &CopyError, connection: &Connection) -> bool {
+        let was_stopped = matches!(error, CopyError::Refused(Stop::Interrupted));
+        // The connection ended, and not the copy for a reason of its own.
+        let was_lost = is_gone(connection) && matches!(error, CopyError::Connection(_));
+        (was_stopped || was_lost) && self.can_be_resumed()
+    }
+
+    /// What was read from a stream or written to one is gone, and a copy that is not to be resumed would begin again.
+    fn can_be_resumed(&self) -> bool {
+        match self {
+            Self::Push(push) => push.options.resume && push.sources.iter().all(|source| matches!(source, SourceSpec::Path(_))),
+            Self::Pull(pull) => pull.options.resume && matches!(pull.destination, Destination::Path(_)),
+        }
+    }
 }
 
 /// A connection to a server, ready for one copy.

@@ -76,6 +76,7 @@ mod server;
 mod status;
 mod stores;
 mod telemetry;
+mod verdict;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
@@ -87,6 +88,7 @@ pub use server::{ServerSession, refuse};
 pub use status::{MAX_WORK, PlaceReport, StatusReport, WorkReport, ask as ask_status};
 pub use stores::{locate, roomiest, space};
 pub use telemetry::{PathReport, PathView};
+pub use verdict::{Conditions, milliseconds, verdict};
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-cp/1";

@@ -112,7 +112,7 @@ pub use limit::{Limit, LimitError};
 pub use memory::{Memory, SavedPath, Way};
 pub use moment::{Moment, MomentError};
 pub use operand::{DAEMON_PORT, DaemonHost, Operand, OperandError, STORES, SshHost};
-pub use outage::{OutageWatch, Silence, is_stalled};
+pub use outage::{OutageWatch, Silence, is_gone, is_stalled};
 pub use parting::wait_for;
 pub use ports::{PortRange, PortRangeError};
 pub use reach::{

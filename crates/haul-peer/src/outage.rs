@@ -5,7 +5,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
-use haul::Connection;
+use haul::{CloseReason, Connection, ConnectionError};
 
 use crate::tell::{Outage, Tell};
 
@@ -18,6 +18,11 @@ const LOOK: Duration = Duration::from_millis(500);
 /// Whether nothing has come for longer than a peer that is there lets pass.
 pub fn is_stalled(silence: Duration, rtt: Duration) -> bool {
     silence >= STALLED + ON_THE_WAY.max(rtt * 2)
+}
+
+/// Whether the peer has gone without a word, as a daemon does that is restarted.
+pub fn is_gone(connection: &Connection) -> bool {
+    matches!(connection.end(), Some(ConnectionError::Ended(CloseReason::Reset | CloseReason::TimedOut(_))))
 }
 
 /// Follows the silence of one connection.

@@ -4,7 +4,6 @@
 //!   operands -> plan -> for each host: connect (ssh or daemon) -> session (the engine) -> outcome -> exit status
 //! ```
 
-mod again;
 mod failure;
 mod interrupted;
 mod plan;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul::{ControllerChoice, TransportConfig};
-use haul_copy::{ClientSession, Job, PROTOCOL, PathView, ProcessorWatch};
+use haul_copy::{ClientSession, Conditions, Job, PROTOCOL, PathView, ProcessorWatch, verdict};
 use haul_files::{Cancel, CopyError, Filter, Report};
 use haul_peer::{Connected, Connector, Host, Memory, Refusal, StateDir, Way, is_stalled};
 use haul_units::BitRate;
@@ -24,7 +23,7 @@ use crate::again::Again;
 use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure, RESUME, explained};
 use crate::meanwhile::User;
-use crate::output::{self, Conditions, Outcome, Style, Tally, Watched};
+use crate::output::{self, Outcome, Style, Tally, Watched};
 use crate::{clock, interrupt, logging};
 
 /// Runs the command.
@@ -151,7 +150,9 @@ impl<'a> Copy<'a> {
         let report = match result {
             Ok(report) => report,
             Err(error) => {
-                let again = again::after(host, job, &error, &connected.connection, self.args.reconnect());
+                let connection = &connected.connection;
+                let again =
+                    job.can_go_on(&error, connection).then(|| Again::to(host, connection, self.args.reconnect())).flatten();
                 if again.is_some() && !interrupt::requested() {
                     return Ok(again);
                 }
@@ -170,7 +171,7 @@ impl<'a> Copy<'a> {
             receiver_busiest,
             login: self.login,
         };
-        self.outcome.verdict = output::verdict(&conditions);
+        self.outcome.verdict = verdict(&conditions);
         self.outcome.path = path.sender;
         self.account(&report);
         connected.part(self.args.verbose > 1);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_copy::PathView;
+use haul_copy::{PathView, milliseconds};
 use haul_peer::is_stalled;
 use haul_units::Ratio;
 
@@ -76,13 +76,6 @@ pub fn path_parts(path: &PathView) -> Vec<String> {
     parts
 }
 
-/// A round-trip time: `0.12 ms`, `153 ms`.
-pub fn milliseconds(us: u64) -> String {
-    let ms = us as f64 / 1000.0;
-    let decimals = if ms < 9.995 { 2 } else { usize::from(ms < 99.95) };
-    format!("{ms:.decimals$} ms")
-}
-
 /// A time to wait: `8 s`, `3:05`, `2:10:00`.
 pub fn short_duration(duration: Duration) -> String {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
@@ -143,7 +136,5 @@ mod tests {
         assert_eq!(short_duration(Duration::from_millis(7_100)), "8 s");
         assert_eq!(short_duration(Duration::from_secs(185)), "3:05");
         assert_eq!(short_duration(Duration::from_secs(7800)), "2:10:00");
-        assert_eq!(milliseconds(120), "0.12 ms");
-        assert_eq!(milliseconds(12_340), "12.3 ms");
     }
 }

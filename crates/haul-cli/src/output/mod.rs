@@ -14,7 +14,6 @@ mod proxy;
 mod summary;
 mod tally;
 mod ticker;
-mod verdict;
 
 pub use crate::terminal::{
     PeerOutput, clear, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines,
@@ -26,7 +25,6 @@ pub use outage::words as outage_words;
 pub use proxy::ProxyReport;
 pub use summary::{Outcome, path_line, summary};
 pub use tally::Tally;
-pub use verdict::{Conditions, verdict};
 
 use crate::exit::Failure;
 use crate::terminal;

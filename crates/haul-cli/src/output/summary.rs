@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use haul_copy::PathReport;
+use haul_copy::{PathReport, milliseconds};
 use haul_files::{ReadBack, Report, Verified};
 use haul_units::{BitRate, Bytes};
 use serde_json::{Value, json};
-
-use super::lines::milliseconds;
 
 /// A copy that takes longer than this would be worth tuning a system for.
 const LONG: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use haul::{BitRate, Connection, MAX_BLOCK, Pacing, TransportConfig};
-use haul_peer::{Connected, Connector, DAEMON_PORT, DaemonHost, Host, Lifeline};
+use haul_peer::{Connected, Connector, DAEMON_PORT, DaemonHost, Host, Lifeline, is_gone};
 use haul_perf::{
     About, Amount, Ask, Both, Bounds, Client, Document, End, IntervalRecord, Listener, MAX_TIME, Outcome, PROTOCOL, Plan, Start,
     TcpPlan, Ways, micros, system_info,
@@ -19,7 +19,7 @@ use haul_perf::{
 use serde_json::json;
 
 use self::json::{event, pretty};
-use crate::again::{Again, is_gone};
+use crate::again::Again;
 use crate::args::{PerfArgs, PerfCommand};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;

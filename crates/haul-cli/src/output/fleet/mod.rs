@@ -9,13 +9,13 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use haul_copy::milliseconds;
 use haul_files::WirePath;
 use haul_fleet::{AbsentError, JobEvent, JobObserver, Snapshot};
 use haul_units::{Bytes, Cancel};
 
 use self::look::{Look, Said};
 use self::table::Table;
-use super::lines::milliseconds;
 use super::monitor::Rates;
 use super::ticker::Ticker;
 use super::{STOPPING, Style};

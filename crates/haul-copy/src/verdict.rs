@@ -13,11 +13,10 @@
 
 use std::time::Duration;
 
-use haul_copy::PathReport;
 use haul_files::{Report, Waits};
 use haul_units::{BitRate, Bytes, Ratio};
 
-use super::lines::milliseconds;
+use crate::telemetry::PathReport;
 
 /// Too little was sent to say anything.
 const SHORT: Duration = Duration::from_millis(500);
@@ -60,7 +59,7 @@ pub struct Conditions<'a> {
 
 /// All that the verdict depends on: parts of the time, 0 to 1, rates and counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Evidence {
+pub(crate) struct Evidence {
     elapsed: Duration,
     login: Duration,
     bytes: Bytes,
@@ -106,7 +105,7 @@ struct Losses {
 
 /// What limited the speed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// Too little was copied to tell.
     Short,
     /// Logging in took longer than the copy.
@@ -143,6 +142,13 @@ pub enum Verdict {
     Unknown,
 }
 
+/// A round-trip time: `0.12 ms`, `153 ms`.
+pub fn milliseconds(us: u64) -> String {
+    let ms = us as f64 / 1000.0;
+    let decimals = if ms < 9.995 { 2 } else { usize::from(ms < 99.95) };
+    format!("{ms:.decimals$} ms")
+}
+
 /// One line: what limited the speed, with the numbers that say so; empty where too little was sent to tell.
 pub fn verdict(conditions: &Conditions<'_>) -> String {
     let evidence = Evidence::of(conditions);
@@ -150,7 +156,7 @@ pub fn verdict(conditions: &Conditions<'_>) -> String {
 }
 
 /// The decision.
-pub fn judge(evidence: &Evidence) -> Verdict {
+pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     if evidence.login >= SHORT && evidence.login >= evidence.elapsed * 2 {
         return Verdict::Login;
     }
@@ -217,7 +223,7 @@ impl Path {
 
 impl Evidence {
     /// From what was counted.
-    pub fn of(conditions: &Conditions<'_>) -> Self {
+    pub(crate) fn of(conditions: &Conditions<'_>) -> Self {
         let report = conditions.report;
         let of = |time, waits: &Waits| part(time, waits, report.elapsed);
         // Syncing and renaming are one thread's.
@@ -431,6 +437,11 @@ mod tests {
             assert_eq!(judge(&evidence), verdict, "{evidence:?}");
             assert_eq!(evidence.words(verdict).is_empty(), verdict == Verdict::Short);
         }
+    }
+
+    #[test]
+    fn times_are_shown_with_three_digits() {
+        assert_eq!((milliseconds(120), milliseconds(12_340)), ("0.12 ms".into(), "12.3 ms".into()));
     }
 
     #[test]
