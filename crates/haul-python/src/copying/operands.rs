@@ -1,0 +1,159 @@
+//! What the operands of a copy mean together: which hosts, which way, what. As `haul cp` understands them.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+
+use haul::Fingerprint;
+use haul_copy::Job;
+use haul_files::{Changed, Destination, Filter, Options, PullJob, PushJob, SourceSpec, Verify};
+use haul_peer::{Host, Operand};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{Failure, OrRaise};
+use crate::settings::given;
+
+/// A source as Python gives it.
+#[derive(FromPyObject)]
+pub enum Source {
+    /// The number of a descriptor that is read to its end, and closed.
+    Descriptor(i32),
+    /// A name.
+    Name(Vec<u8>),
+}
+
+/// Everything of one call.
+pub enum Operands {
+    /// From here to a host.
+    Push { host: Host, sources: Vec<SourceSpec>, destination: OsString },
+    /// From hosts to here.
+    Pull { parts: Vec<(Host, Vec<PathBuf>)>, destination: PathBuf },
+}
+
+impl Operands {
+    /// Makes sense of them.
+    pub fn new(sources: Vec<Source>, target: &[u8]) -> Result<Self, Failure> {
+        if sources.is_empty() {
+            return Err(Failure::usage("nothing to copy"));
+        }
+        match parsed(target)? {
+            Operand::Ssh(host, path) => Self::push(Host::Ssh(host), sources, path),
+            Operand::Daemon(host, path) => Self::push(Host::Daemon(host), sources, absolute(&path)),
+            Operand::Local(destination) => Self::pull(sources, destination),
+            Operand::Stdio => Err(Failure::usage("-: not a target here").hint("haul.open, or a name")),
+        }
+    }
+
+    fn push(host: Host, sources: Vec<Source>, destination: OsString) -> Result<Self, Failure> {
+        let sources = sources.into_iter().map(|source| match source {
+            Source::Descriptor(number) => {
+                // SAFETY: the package opens the descriptor for this copy and passes it on.
+                Ok(SourceSpec::stream(File::from(unsafe { OwnedFd::from_raw_fd(number) })))
+            }
+            Source::Name(name) => match parsed(&name)? {
+                Operand::Local(path) => Ok(SourceSpec::Path(path)),
+                Operand::Stdio => Err(Failure::usage("-: not a source here").hint("give a file object")),
+                far => Err(Failure::usage(format_args!("{far}: source and target are both on other hosts"))
+                    .hint("run haul on one of the two, or copy to this machine first")),
+            },
+        });
+        Ok(Self::Push { host, sources: sources.collect::<Result<_, _>>()?, destination })
+    }
+
+    fn pull(sources: Vec<Source>, destination: PathBuf) -> Result<Self, Failure> {
+        let mut parts: Vec<(Host, Vec<PathBuf>)> = Vec::new();
+        for source in sources {
+            let operand = match source {
+                Source::Name(name) => parsed(&name)?,
+                Source::Descriptor(_) => return Err(here("a file object")),
+            };
+            let (host, path) = match operand {
+                Operand::Ssh(host, path) => (Host::Ssh(host), path),
+                Operand::Daemon(host, path) => (Host::Daemon(host), absolute(&path)),
+                local => return Err(here(&local.to_string())),
+            };
+            match parts.iter_mut().find(|(known, _)| *known == host) {
+                Some((_, paths)) => paths.push(path.into()),
+                None => parts.push((host, vec![path.into()])),
+            }
+        }
+        Ok(Self::Pull { parts, destination })
+    }
+
+    /// One job a host; a daemon of which the key is said is known by it.
+    pub fn jobs(self, words: &Bound<'_, PyDict>, key: Option<Fingerprint>) -> PyResult<Vec<(Host, Job)>> {
+        let (options, filter) = (options(words)?, filter(words)?);
+        let pinned = |host| match (host, key) {
+            (Host::Daemon(daemon), Some(key)) => Host::Pinned(daemon, key),
+            (host, _) => host,
+        };
+        Ok(match self {
+            Self::Push { host, sources, destination } => {
+                vec![(pinned(host), Job::Push(PushJob { sources, destination: destination.into(), options, filter }))]
+            }
+            Self::Pull { parts, destination } => parts
+                .into_iter()
+                .map(|(host, sources)| {
+                    let destination = Destination::Path(destination.clone());
+                    (pinned(host), Job::Pull(PullJob { sources, destination, options, filter: filter.clone() }))
+                })
+                .collect(),
+        })
+    }
+}
+
+fn parsed(name: &[u8]) -> Result<Operand, Failure> {
+    Ok(Operand::parse(OsStr::from_bytes(name))?)
+}
+
+fn here(what: &str) -> Failure {
+    Failure::usage(format_args!("{what}: source and target are both on this machine"))
+        .hint("use shutil for that; another host is written host:path or haul://host/root/path")
+}
+
+/// A daemon's paths begin with the name of a root.
+fn absolute(path: &OsStr) -> OsString {
+    let path = path.as_bytes();
+    let start = path.iter().position(|&byte| byte != b'/').unwrap_or(path.len());
+    let mut bytes = vec![b'/'];
+    bytes.extend(path.get(start..).unwrap_or_default());
+    OsString::from_vec(bytes)
+}
+
+fn options(words: &Bound<'_, PyDict>) -> PyResult<Options> {
+    let flag = |name| Ok::<bool, PyErr>(given(words, name)?.unwrap_or(false));
+    let unknown = |what: &str, known: &str| Failure::usage(format_args!("{what}: {known} are possible")).into_py_err(words.py());
+    let changed: String = given(words, "changed")?.unwrap_or_else(|| "take".into());
+    let verify: String = given(words, "verify")?.unwrap_or_else(|| "arrival".into());
+    Ok(Options {
+        recursive: flag("recursive")?,
+        preserve: flag("preserve")?,
+        update: flag("update")?,
+        skip_same: flag("skip_same")?,
+        resume: given(words, "resume")?.unwrap_or(true),
+        changed: match changed.as_str() {
+            "take" => Changed::Take,
+            "fail" => Changed::Fail,
+            "retry" => Changed::Retry,
+            other => return Err(unknown(other, "take, fail and retry")),
+        },
+        verify: match verify.as_str() {
+            "off" => Verify::Off,
+            "arrival" => Verify::Arrival,
+            "read-back" => Verify::ReadBack,
+            other => return Err(unknown(other, "off, arrival and read-back")),
+        },
+    })
+}
+
+/// What is left out, lines of a .gitignore; what is taken back in comes last.
+fn filter(words: &Bound<'_, PyDict>) -> PyResult<Filter> {
+    let lines = |name| Ok::<Vec<String>, PyErr>(given(words, name)?.unwrap_or_default());
+    let literal = |pattern: String| if pattern.starts_with('#') { format!("\\{pattern}") } else { pattern };
+    let mut all: Vec<String> = lines("exclude")?.into_iter().map(literal).collect();
+    all.extend(lines("include")?.into_iter().map(|pattern| format!("!{pattern}")));
+    Filter::new(all).map_err(|error| Failure::usage(haul_peer::chain(&error))).or_raise(words.py())
+}

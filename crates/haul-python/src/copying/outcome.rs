@@ -1,0 +1,90 @@
+//! What a call has copied, all its hosts together.
+
+use haul_copy::PathReport;
+use haul_files::{FileProblem, Report, Verified, Why};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::fault_name;
+
+/// Totals of the reports, and the last verdict.
+#[derive(Debug, Default, Clone)]
+pub struct Outcome {
+    total: Report,
+    verdict: String,
+    path: Option<PathReport>,
+}
+
+impl Outcome {
+    /// One more copy.
+    pub fn add(&mut self, report: &Report, verdict: String, path: Option<PathReport>) {
+        let total = &mut self.total;
+        total.files += report.files;
+        total.directories += report.directories;
+        total.symlinks += report.symlinks;
+        total.hard_links += report.hard_links;
+        total.bytes += report.bytes;
+        total.resumed += report.resumed;
+        total.skipped_files += report.skipped_files;
+        total.newer_files += report.newer_files;
+        total.skipped += report.skipped;
+        total.changed_files += report.changed_files;
+        total.left_out += report.left_out;
+        total.discarded += report.discarded;
+        total.problem_count += report.problem_count;
+        total.problems.extend(report.problems.iter().cloned());
+        total.notes.extend(report.notes.iter().cloned());
+        total.verified = [total.verified, report.verified].into_iter().flatten().min();
+        total.elapsed += report.elapsed;
+        self.verdict = verdict;
+        self.path = path;
+    }
+
+    /// For Python.
+    pub fn told<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let total = &self.total;
+        let told = PyDict::new(py);
+        told.set_item("files", total.files)?;
+        told.set_item("directories", total.directories)?;
+        told.set_item("symlinks", total.symlinks)?;
+        told.set_item("hard_links", total.hard_links)?;
+        told.set_item("bytes", total.bytes.as_u64())?;
+        told.set_item("resumed_bytes", total.resumed.as_u64())?;
+        told.set_item("skipped_files", total.skipped_files)?;
+        told.set_item("newer_files", total.newer_files)?;
+        told.set_item("skipped_bytes", total.skipped.as_u64())?;
+        told.set_item("changed_files", total.changed_files)?;
+        told.set_item("left_out", total.left_out)?;
+        told.set_item("discarded_bytes", total.discarded.as_u64())?;
+        told.set_item("problem_count", total.problem_count)?;
+        let problems: PyResult<Vec<_>> = total.problems.iter().map(|problem| told_problem(py, problem)).collect();
+        told.set_item("problems", PyList::new(py, problems?)?)?;
+        told.set_item("notes", total.notes.iter().map(ToString::to_string).collect::<Vec<_>>())?;
+        told.set_item("verified", total.verified.map(verified_name))?;
+        told.set_item("seconds", total.elapsed.as_secs_f64())?;
+        told.set_item("verdict", &self.verdict)?;
+        let path = self.path.unwrap_or_default();
+        told.set_item("rtt", path.rtt_us as f64 / 1e6)?;
+        told.set_item("sent_packets", path.sent_pkts)?;
+        told.set_item("lost_packets", path.lost_pkts)?;
+        told.set_item("retransmitted_bytes", path.retransmitted_bytes)?;
+        Ok(told)
+    }
+}
+
+fn told_problem<'py>(py: Python<'py>, problem: &FileProblem) -> PyResult<Bound<'py, PyDict>> {
+    let told = PyDict::new(py);
+    told.set_item("path", problem.path.0.as_slice())?;
+    told.set_item("fault", fault_name(problem.fault))?;
+    told.set_item("why", problem.why.to_string())?;
+    told.set_item("errno", if let Why::Os(number) = problem.why { Some(number) } else { None })?;
+    Ok(told)
+}
+
+const fn verified_name(verified: Verified) -> &'static str {
+    match verified {
+        Verified::No => "off",
+        Verified::OnArrival => "arrival",
+        Verified::ReadBack => "read-back",
+    }
+}

@@ -1,0 +1,250 @@
+//! The libraries' errors as Python's exceptions.
+//!
+//! The classes are Python's (`haul.errors`), sorted by who is at fault; here is decided which error is which. A message has the whole chain of causes, and no advice: that is `hint`.
+
+use std::error::Error;
+use std::fmt::Display;
+
+use haul::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
+use haul_files::{CopyError, Fault, Stop, Why};
+use haul_peer::{OperandError, ReachError, Refusal, SshError, chain};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// What becomes an exception.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    class: &'static str,
+    message: String,
+    hint: Option<String>,
+    /// Of an error of the system.
+    errno: Option<i32>,
+}
+
+impl Failure {
+    /// An exception of this class of `haul.errors`.
+    pub fn new(class: &'static str, message: impl Display) -> Self {
+        Self { class, message: message.to_string(), hint: None, errno: None }
+    }
+
+    /// What the user wrote cannot be used.
+    pub fn usage(message: impl Display) -> Self {
+        Self::new("UsageError", message)
+    }
+
+    /// With advice.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// With the number of the system's error.
+    pub fn errno(self, errno: Option<i32>) -> Self {
+        Self { errno, ..self }
+    }
+
+    /// With what it is about before it.
+    pub fn about(self, what: &dyn Display) -> Self {
+        Self { message: format!("{what}: {}", self.message), ..self }
+    }
+
+    /// The exception.
+    pub fn into_py_err(self, py: Python<'_>) -> PyErr {
+        let made = py.import("haul.errors").and_then(|errors| errors.getattr(self.class)).and_then(|class| {
+            let words = PyDict::new(py);
+            words.set_item("hint", self.hint)?;
+            words.set_item("errno", self.errno)?;
+            class.call((&self.message,), Some(&words))
+        });
+        match made {
+            Ok(exception) => PyErr::from_value(exception),
+            Err(error) => {
+                let failed = PyRuntimeError::new_err(self.message);
+                failed.set_cause(py, Some(error));
+                failed
+            }
+        }
+    }
+}
+
+fn of(class: &'static str, error: &(dyn Error + 'static)) -> Failure {
+    Failure::new(class, chain(error))
+}
+
+impl From<BindError> for Failure {
+    fn from(error: BindError) -> Self {
+        of("LocalError", &error)
+    }
+}
+
+impl From<AcceptError> for Failure {
+    fn from(error: AcceptError) -> Self {
+        match error {
+            AcceptError::Closed => Self::new("Closed", error),
+            AcceptError::NotListening => {
+                Self::usage("this endpoint does not accept connections").hint("make it with haul.listen")
+            }
+            _ => of("PeerError", &error),
+        }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match &error {
+            ConnectError::InvalidAddress { .. } | ConnectError::Paths { .. } => of("UsageError", &error),
+            ConnectError::TimedOut { .. } => of("Unreachable", &error),
+            ConnectError::PeerNotTrusted { .. } => of("NotTrusted", &error),
+            ConnectError::VersionMismatch { .. } => of("PeerError", &error),
+            _ if error.is_key_refused() => of("Refused", &error),
+            ConnectError::Failed { source, .. } => Self { message: chain(&error), ..Self::from(source.clone()) },
+            _ => of("LocalError", &error),
+        }
+    }
+}
+
+impl From<ConnectionError> for Failure {
+    fn from(error: ConnectionError) -> Self {
+        use haul::CloseReason;
+        match &error {
+            ConnectionError::ClosedHere => of("Closed", &error),
+            ConnectionError::Ended(CloseReason::Peer { .. }) => of("ClosedByPeer", &error),
+            ConnectionError::Ended(_) if error.is_unanswered() => of("Unreachable", &error),
+            ConnectionError::Ended(_) if error.is_key_refused() => of("Refused", &error),
+            ConnectionError::Ended(_) => of("ConnectionLost", &error),
+            _ => of("LocalError", &error),
+        }
+    }
+}
+
+impl From<StreamError> for Failure {
+    fn from(error: StreamError) -> Self {
+        match error {
+            StreamError::Connection(error) => error.into(),
+            StreamError::Stopped { .. } | StreamError::Reset { .. } => of("StreamReset", &error),
+            StreamError::Finished => of("Closed", &error),
+            _ => of("UsageError", &error),
+        }
+    }
+}
+
+impl From<OperandError> for Failure {
+    fn from(error: OperandError) -> Self {
+        let hint = match &error {
+            OperandError::BadHost(_) => Some("a local name with a : in it needs ./ before it"),
+            OperandError::UnknownScheme(_) => Some("a local name with :// in it needs ./ before it"),
+            _ => None,
+        };
+        let failure = of("UsageError", &error);
+        Self { hint: hint.map(str::to_owned), ..failure }
+    }
+}
+
+impl From<ReachError> for Failure {
+    fn from(error: ReachError) -> Self {
+        match &error {
+            ReachError::State(_) | ReachError::Keys(_) | ReachError::Opening { .. } | ReachError::KeyNotKept { .. } => {
+                of("LocalError", &error)
+            }
+            ReachError::Interrupted => of("Cancelled", &error),
+            ReachError::NoSuchHost { .. } | ReachError::NoAddress { .. } => of("Unreachable", &error),
+            ReachError::NoAnswer(_) => of("Unreachable", &error).hint("is `haul serve` running there? A firewall may drop UDP to this port"),
+            ReachError::Ssh(ssh) => of("LoginFailed", &error).with_ssh_hint(ssh),
+            ReachError::Connect { source, .. } => Self { message: chain(&error), ..Self::connect_class(source) },
+            ReachError::KeyRefused { key, .. } => {
+                of("Refused", &error).hint(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"))
+            }
+            ReachError::KeyUnknown { host, key, .. } => of("NotTrusted", &error)
+                .hint(format!("if `haul key show` prints the same on that host: haul key trust {host} {key}, or haul.trust(\"{host}\", \"{key}\")")),
+            _ => of("NotTrusted", &error),
+        }
+    }
+}
+
+impl Failure {
+    fn connect_class(source: &ConnectError) -> Self {
+        let class = match source {
+            ConnectError::TimedOut { .. } => "Unreachable",
+            ConnectError::PeerNotTrusted { .. } => "NotTrusted",
+            ConnectError::VersionMismatch { .. } => "PeerError",
+            _ => "ConnectionLost",
+        };
+        Self::new(class, "")
+    }
+
+    fn with_ssh_hint(self, error: &SshError) -> Self {
+        match error {
+            SshError::NoAnswer { host, .. } => self.hint(format!("`ssh {host} haul --version` must print haul's version")),
+            SshError::OtherVersion { .. } => self.hint("install the same version of haul on both hosts"),
+            _ => self,
+        }
+    }
+}
+
+/// A copy that ended early, or what a server says to a request for files.
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Self {
+        match &error {
+            CopyError::Cancelled => {
+                Self::new("Cancelled", "interrupted; what has arrived is kept, and the same call goes on from there")
+            }
+            CopyError::Connection(source) => match source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
+                Some(refusal) => Self { hint: refusal.hint.clone().map(String::from), ..Self::new("Refused", refusal) },
+                None => of("ConnectionLost", &error).hint("the same call goes on from where this one stopped"),
+            },
+            CopyError::Refused(stop) | CopyError::Stopped(stop) => Self::stopped(stop, &error),
+            _ => of(class_of(error.fault()), &error),
+        }
+    }
+}
+
+impl Failure {
+    fn stopped(stop: &Stop, error: &CopyError) -> Self {
+        let class = match stop {
+            Stop::ReadOnlyRoot { .. } => "Refused",
+            Stop::UnknownRoot { .. } => "NotFound",
+            Stop::DestinationFull { .. } => "DestinationFull",
+            Stop::Destination { why: Why::Os(_), .. } | Stop::Busy { .. } => "DestinationError",
+            _ => class_of(stop.fault()),
+        };
+        let errno = match stop {
+            Stop::Destination { why: Why::Os(number), .. } => Some(*number),
+            _ => None,
+        };
+        of(class, error).errno(errno)
+    }
+}
+
+/// The class of errors that are somebody's fault.
+pub const fn class_of(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Source => "SourceError",
+        Fault::Destination => "DestinationError",
+        Fault::Peer => "PeerError",
+        Fault::Connection => "ConnectionLost",
+        Fault::Local => "LocalError",
+    }
+}
+
+/// As Python names who is at fault.
+pub const fn fault_name(fault: Fault) -> &'static str {
+    match fault {
+        Fault::Source => "source",
+        Fault::Destination => "destination",
+        Fault::Peer => "peer",
+        Fault::Connection => "connection",
+        Fault::Local => "local",
+    }
+}
+
+/// For `?` where an exception is wanted.
+pub trait OrRaise<T> {
+    /// The value, or the exception.
+    fn or_raise(self, py: Python<'_>) -> PyResult<T>;
+}
+
+impl<T, E: Into<Failure>> OrRaise<T> for Result<T, E> {
+    fn or_raise(self, py: Python<'_>) -> PyResult<T> {
+        self.map_err(|error| error.into().into_py_err(py))
+    }
+}

@@ -1,0 +1,310 @@
+"""``haul.copy``: what ``haul cp`` does, as a function."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, Callable, Optional, Union
+
+from . import _haul, _logging
+from .errors import HaulError, PartialCopy, UsageError
+
+__all__ = ["Copied", "Problem", "Progress", "copy", "tqdm_progress"]
+
+#: A name: ``host:path``, ``haul://host[:port]/root/path``, or a local path; or an open binary file, to be read to its end.
+Operand = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]", IO[bytes]]
+#: Bits a second, or text with a unit: ``"250M"``, ``"1.5 Gbit/s"``.
+Rate = Union[int, str]
+
+#: A callback hears of a copy so often at most, in seconds.
+INTERVAL = 0.1
+#: So long a copy that is given up may take to save its state, in seconds.
+FAREWELL = 10.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One file, link or directory that was not copied; the others went on."""
+
+    path: str
+    #: ``"source"``, ``"destination"``, ``"peer"``, ``"connection"`` or ``"local"``.
+    fault: str
+    why: str
+    #: The system's error number, where there is one.
+    errno: Optional[int] = None
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How a copy goes: counted is what has arrived, written at the destination."""
+
+    #: Files under their final name, those that needed nothing included.
+    files: int
+    #: Bytes that are there, those that were there before included.
+    bytes: int
+    #: What has been found so far, and whether that is all.
+    total_files: int
+    total_bytes: int
+    complete: bool
+    #: Bytes that came in this run.
+    arrived: int
+    #: Bits a second, over the last seconds.
+    rate: float
+    #: Seconds since the call.
+    seconds: float
+    #: Round-trip time in seconds; 0 while it is not known.
+    rtt: float
+    #: Part of the packets lost of late, as the sender sees it; none while that is not known.
+    loss: Optional[float]
+    #: Seconds since anything was heard from the other side.
+    silence: float
+    problems: int
+    #: The file that was begun last.
+    current: Optional[str]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """What a copy did, both sides together."""
+
+    #: Regular files copied.
+    files: int
+    directories: int
+    symlinks: int
+    hard_links: int
+    #: Bytes of content that crossed the network and were written.
+    bytes: int
+    #: Bytes of partly copied files that an earlier run had left.
+    resumed_bytes: int
+    #: Files that needed nothing.
+    skipped_files: int
+    #: Those of them that are newer at the destination.
+    newer_files: int
+    skipped_bytes: int
+    #: Files that were written to while they were copied.
+    changed_files: int
+    #: Names that a pattern left out.
+    left_out: int
+    #: Bytes that were written and dropped again.
+    discarded_bytes: int
+    problem_count: int
+    #: The first 1000 of them.
+    problems: tuple[Problem, ...] = field(repr=False)
+    notes: tuple[str, ...] = field(repr=False)
+    #: How far content was verified: ``"off"``, ``"arrival"``, ``"read-back"``; none where none came.
+    verified: Optional[str]
+    #: From the request to the last acknowledgement.
+    seconds: float
+    #: What limited the speed, in words with their numbers; empty where too little was copied to tell.
+    verdict: str
+    #: Round-trip time in seconds; 0 where it is not known.
+    rtt: float
+    sent_packets: int
+    lost_packets: int
+    retransmitted_bytes: int
+
+    @property
+    def rate(self) -> float:
+        """Bits a second, on average."""
+        return self.bytes * 8 / self.seconds if self.seconds > 0 else 0.0
+
+    @property
+    def ok(self) -> bool:
+        """Whether everything was copied."""
+        return self.problem_count == 0
+
+    def check(self) -> Copied:
+        """Itself, if everything was copied; else raises :class:`haul.PartialCopy`."""
+        if not self.ok:
+            raise PartialCopy(self)
+        return self
+
+
+def copy(
+    src: Union[Operand, Sequence[Operand]],
+    dst: Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"],
+    *,
+    recursive: bool = False,
+    preserve: bool = False,
+    update: bool = False,
+    skip_same: bool = False,
+    exclude: Iterable[str] = (),
+    include: Iterable[str] = (),
+    changed: str = "take",
+    verify: str = "arrival",
+    resume: bool = True,
+    progress: Optional[Callable[[Progress], object]] = None,
+    limit: Optional[Rate] = None,
+    mode: Optional[str] = None,
+    paths: int = 1,
+    idle_timeout: Optional[float] = None,
+    reconnect: float = 90.0,
+    udp_port: Optional[Union[int, str]] = None,
+    trust: Optional[str] = None,
+    state: Optional[Union[str, "os.PathLike[str]"]] = None,
+    ssh: Optional[Mapping[str, Any]] = None,
+) -> Copied:
+    """Copies files and trees between this host and another, as ``haul cp`` does.
+
+    One of ``src`` and ``dst`` is on another host: ``[user@]host:path`` or ``scp://[user@]host[:port]/path`` by ssh, which does the login, or
+    ``haul://host[:port]/root/path`` of a daemon. Several sources go into a directory; a source may be an open binary file, whose content
+    then goes to the file ``dst``.
+
+    - ``recursive``: directories with all that is in them; ``preserve``: times, modes, and owners where root writes.
+    - ``update``: what is newer at the destination stays; ``skip_same``: files of the same size and time are skipped.
+    - ``exclude``, ``include``: patterns of a .gitignore.
+    - ``changed``: what becomes of a file that is written to meanwhile: ``"take"``, ``"fail"``, ``"retry"``.
+    - ``verify``: ``"off"``, ``"arrival"`` (in memory, before it is written), ``"read-back"`` (from the disk).
+    - ``resume``: go on from what an earlier call left.
+    - ``progress``: called with a :class:`Progress`, ten times a second at most and once at the end, in the caller's thread. What it raises ends the copy.
+    - ``limit``: bits a second, or text such as ``"250M"``. ``mode``: how to share the path, see haul-cp(1). ``paths``: ports to send from, 1 to 8.
+    - ``idle_timeout``: seconds of silence that end the connection (90). ``reconnect``: seconds for which a daemon that was restarted is tried again.
+    - ``trust``: the fingerprint of the daemon's key, in the place of the file of known hosts. ``state``: the directory of keys.
+    - ``ssh``: what ssh is told: ``port``, ``identity`` (list), ``jump``, ``config``, ``options`` (list), ``program``, ``ipv4``, ``ipv6``, ``remote_haul``.
+
+    Files that could not be copied are no exception: :attr:`Copied.problems` has them, and :meth:`Copied.check` raises. A copy that fails as a whole
+    raises a :class:`HaulError`; it, and Ctrl-C, leave what has arrived where the same call finds it.
+    """
+    job = Job(locals())
+    try:
+        meter = Meter()
+        while not job.native.wait(INTERVAL):
+            if progress is not None:
+                progress(meter.look(job.native))
+        if progress is not None:
+            progress(meter.look(job.native))
+    except BaseException:
+        job.give_up()
+        raise
+    return job.result()
+
+
+class Job:
+    """A copy under way, and what feeds it."""
+
+    def __init__(self, words: Mapping[str, Any]) -> None:
+        self.failed: Optional[BaseException] = None
+        sources: list[Union[bytes, int]] = []
+        pumps: list[tuple[IO[bytes], int]] = []
+        try:
+            self.native = _start(words, sources, pumps)
+        except BaseException:
+            for _, end in pumps:
+                os.close(end)
+            raise
+        for file, end in pumps:
+            threading.Thread(target=_pump, args=(file, end, self), name="haul-pump", daemon=True).start()
+
+    def give_up(self) -> None:
+        """Ends it, and lets it save its state; another Ctrl-C ends the wait."""
+        self.native.cancel()
+        try:
+            deadline = time.monotonic() + FAREWELL
+            while time.monotonic() < deadline and not self.native.wait(0.05):
+                pass
+        except BaseException:
+            pass
+
+    def result(self) -> Copied:
+        """What it did; raises why it failed."""
+        try:
+            return _copied(self.native.result())
+        except HaulError:
+            if self.failed is not None:
+                raise self.failed from None
+            raise
+
+
+def _start(words: Mapping[str, Any], operands: list[Union[bytes, int]], pumps: list[tuple[IO[bytes], int]]) -> _haul.Copying:
+    _logging.start()
+    words = dict(words)
+    src, dst = words.pop("src"), words.pop("dst")
+    words.pop("progress", None)
+    sources = [src] if isinstance(src, (str, bytes, os.PathLike)) or hasattr(src, "read") else list(src)
+    for name in ("exclude", "include"):
+        if isinstance(words[name], str):
+            raise UsageError(f"{name}: a list of patterns is wanted, not one text", hint=f"{name}=[{words[name]!r}]")
+        words[name] = [str(pattern) for pattern in words[name]]
+    words["connection"] = {name: words.pop(name) for name in ("limit", "mode", "paths", "idle_timeout")}
+    words["udp_port"] = None if words["udp_port"] is None else str(words["udp_port"])
+    words["state"] = None if words["state"] is None else os.fspath(words["state"])
+    words["ssh"] = None if words["ssh"] is None else dict(words["ssh"])
+    for source in sources:
+        if hasattr(source, "read"):
+            read_end, write_end = os.pipe()
+            operands.append(read_end)
+            pumps.append((source, write_end))
+        else:
+            operands.append(os.fsencode(source))
+    return _haul.copy(operands, os.fsencode(dst), words)
+
+
+class Meter:
+    """Makes a :class:`Progress` of each look at a copy."""
+
+    #: Seconds that the rate is averaged over.
+    OVER = 3.0
+
+    def __init__(self) -> None:
+        self.began = time.monotonic()
+        self.looks: list[tuple[float, int]] = [(self.began, 0)]
+
+    def look(self, job: _haul.Copying) -> Progress:
+        told = job.progress()
+        now = time.monotonic()
+        self.looks.append((now, told["arrived"]))
+        while len(self.looks) > 2 and self.looks[0][0] < now - self.OVER:
+            self.looks.pop(0)
+        (since, before) = self.looks[0]
+        rate = (told["arrived"] - before) * 8 / (now - since) if now > since else 0.0
+        current = told.pop("current")
+        return Progress(
+            **told,
+            current=None if current is None else os.fsdecode(current),
+            rate=max(rate, 0.0),
+            seconds=now - self.began,
+        )
+
+
+def tqdm_progress(bar: Any = None, **words: Any) -> Callable[[Progress], None]:
+    """A ``progress`` that moves a bar of tqdm's: one that is given, or a new one with these arguments, which is closed when the copy is complete."""
+    if bar is None:
+        from tqdm.auto import tqdm
+
+        bar = tqdm(**{"unit": "B", "unit_scale": True, "unit_divisor": 1024, "desc": "haul", **words})
+
+    def show(progress: Progress) -> None:
+        bar.total = progress.total_bytes
+        bar.n = progress.bytes
+        bar.set_postfix_str(f"{progress.rate / 1e6:.1f} Mbit/s" + (f", RTT {progress.rtt * 1e3:.1f} ms" if progress.rtt else ""), refresh=False)
+        bar.refresh()
+        if progress.complete and progress.bytes >= progress.total_bytes and progress.files >= progress.total_files:
+            bar.close()
+
+    return show
+
+
+def _copied(told: Mapping[str, Any]) -> Copied:
+    problems = tuple(Problem(**{**problem, "path": os.fsdecode(problem["path"])}) for problem in told["problems"])
+    return Copied(**{**told, "problems": problems, "notes": tuple(told["notes"])})
+
+
+def _pump(file: IO[bytes], end: int, job: Job) -> None:
+    """Passes a file object's content on. Where that fails the copy is given up before its end is seen, so that half of a file never looks like all of it."""
+    with os.fdopen(end, "wb", buffering=0) as pipe:
+        try:
+            while chunk := file.read(1 << 20):
+                view = memoryview(chunk)
+                while view:
+                    view = view[pipe.write(view) or 0 :]
+        except BrokenPipeError:
+            pass
+        except BaseException as error:
+            job.failed = error
+            job.native.cancel()
