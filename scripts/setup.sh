@@ -6,14 +6,15 @@ cd "$(dirname "$0")/.."
 
 oldest_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 packages=()
-for pair in gcc:gcc ar:binutils make:make ssh:openssh-client sshd:openssh-server ip:iproute2 ping:iputils-ping iperf3:iperf3 rsync:rsync curl:curl python3:python3 nft:nftables mpirun:openmpi-bin srun:slurm-client slurmctld:slurmctld slurmd:slurmd; do
+for pair in gcc:gcc ar:binutils make:make ssh:openssh-client sshd:openssh-server ip:iproute2 ping:iputils-ping iperf3:iperf3 rsync:rsync curl:curl python3:python3 nft:nftables pkg-config:pkg-config c++:g++ mpirun:openmpi-bin srun:slurm-client slurmctld:slurmctld slurmd:slurmd; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || packages+=("${pair#*:}")
 done
 [ -e /usr/include/stdlib.h ] || packages+=(libc6-dev)
 [ -d /etc/ssl/certs ] || packages+=(ca-certificates)
 
-# What not every system has: the Gfarm store's tests say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf.
+# What not every system has: the Gfarm store's tests and those of libhaul's memory say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf.
 extra=()
+command -v valgrind >/dev/null || extra+=(valgrind)
 command -v "${CLANG:-clang}" >/dev/null || extra+=(clang)
 PATH="$PATH:/usr/sbin:/sbin" ldconfig -p | grep 'libbpf\.so\.1' >/dev/null || extra+=(libbpf1)
 for pair in gfmd:gfmd gfsd:gfsd gfls:gfarm-client; do

@@ -48,6 +48,11 @@ impl SendStream {
         })
     }
 
+    /// Ready when a write would take something, or fail; nothing is written. For those who wait for many things at once.
+    pub fn poll_writable(&mut self, cx: &Context<'_>) -> Poll<Result<(), StreamError>> {
+        poll_writable(&self.connection, self.id, Wanted::Writable(self.id), cx)
+    }
+
     /// Writes some bytes, as `Write::write` does. A future that is dropped before it is ready has written nothing.
     pub async fn write_async(&mut self, data: &[u8]) -> Result<usize, StreamError> {
         poll_fn(|cx| self.poll_write(cx, data)).await
@@ -190,6 +195,15 @@ impl Drop for RecvStream {
         }
         self.connection.link().look(|state| state.forget_receiver(self.id));
     }
+}
+
+/// Ready when a stream takes something, or fails.
+pub(crate) fn poll_writable(connection: &Open, id: StreamId, wanted: Wanted, cx: &Context<'_>) -> Poll<Result<(), StreamError>> {
+    connection.link().poll(cx, wanted, |state, _| match state.connection.writable(id) {
+        Ok(_) => Poll::Ready(Ok(())),
+        Err(WriteError::Blocked) if state.closed.is_none() => Poll::Pending,
+        Err(error) => Poll::Ready(Err(write_error(error, id, state))),
+    })
 }
 
 /// Ready when the peer has acknowledged everything on a finished stream.

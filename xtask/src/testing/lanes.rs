@@ -69,6 +69,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("haul-tunnel/lib", Lane::Waiting),
     ("haul-peer/lib", Lane::Waiting),
     ("haul-perf/loopback", Lane::Waiting),
+    ("haul-ffi/programs", Lane::Waiting),
     ("haul/diagnose", Lane::Waiting),
     ("haul-udp/lib", Lane::Waiting),
     ("haul-scenarios/scenarios", Lane::Processor),

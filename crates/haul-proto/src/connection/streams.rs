@@ -102,7 +102,7 @@ impl Connection {
     }
 
     /// Room to write to a stream, or why there is none.
-    fn writable(&mut self, id: StreamId) -> Result<usize, WriteError> {
+    pub fn writable(&mut self, id: StreamId) -> Result<usize, WriteError> {
         if self.is_closed() {
             return Err(WriteError::Closed);
         }

@@ -12,7 +12,7 @@ use haul_proto::{BlockData, StreamId, WriteError};
 use crate::arriving::MAX_BLOCK;
 use crate::driver::{Open, Wanted};
 use crate::error::StreamError;
-use crate::stream::{poll_acknowledged, write_error};
+use crate::stream::{poll_acknowledged, poll_writable, write_error};
 use crate::waiting::block_on;
 
 /// Sends blocks. Clones send on the same stream. If the last one is dropped before [`BlockSender::finish`] the stream is reset.
@@ -123,6 +123,11 @@ impl BlockSender {
             }
             Poll::Ready(Ok(index))
         })
+    }
+
+    /// Ready when a block would be taken, or refused; nothing is sent. For those who wait for many things at once.
+    pub fn poll_writable(&self, cx: &Context<'_>) -> Poll<Result<(), StreamError>> {
+        poll_writable(&self.inner.connection, self.inner.id, Wanted::Budget, cx)
     }
 
     /// Bytes that have left, each counted once however often it left; `None` once the peer has acknowledged the whole stream.

@@ -1,0 +1,94 @@
+//! Copies of files and trees, each with a thread of its own.
+
+mod counts;
+mod plan;
+mod watcher;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread::{self, JoinHandle};
+
+use haul::BitRate;
+use haul_copy::ClientSession;
+use haul_files::Cancel;
+use haul_peer::Connector;
+
+use crate::failure::{Code, Failure, Outcome, system};
+use crate::signals;
+pub use counts::{HaulCopyProgress, HaulCopyResult, ProblemFn, TellFn};
+pub use plan::Plan;
+pub use watcher::Watcher;
+
+/// A copy that runs, or has run.
+pub struct Job {
+    pub cancel: Cancel,
+    state: Arc<Mutex<State>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct State {
+    result: Option<Outcome<HaulCopyResult>>,
+    waiting: Vec<Waker>,
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Job {
+    pub fn start(plan: Plan, connector: Connector, limit: Option<BitRate>, watcher: Watcher) -> Outcome<Self> {
+        let (cancel, state) = (connector.cancel.clone(), Arc::<Mutex<State>>::default());
+        let of_thread = Arc::clone(&state);
+        let work = move || {
+            let copied = || run(&plan, &connector, limit, &watcher);
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(copied))
+                .unwrap_or_else(|_| Err(Failure::new(Code::Internal, "a bug in the library: the copy's thread panicked")));
+            watcher.last();
+            let mut state = lock(&of_thread);
+            state.result = Some(result);
+            let waiting = std::mem::take(&mut state.waiting);
+            drop(state);
+            waiting.into_iter().for_each(Waker::wake);
+        };
+        let thread = signals::blocked(|| thread::Builder::new().name("haul-copy".into()).spawn(work));
+        let thread = thread.map_err(|error| system("cannot start a thread for the copy", &error))?;
+        Ok(Self { cancel, state, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Ready when it is over.
+    pub fn poll_over(&self, cx: &mut Context<'_>) -> Poll<Outcome<HaulCopyResult>> {
+        let mut state = lock(&self.state);
+        if let Some(result) = &state.result {
+            return Poll::Ready(result.clone());
+        }
+        if !state.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
+            state.waiting.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+
+    /// Stops it and waits for its thread, unless that is the one which asks.
+    pub fn close(&self) {
+        self.cancel.cancel();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(plan: &Plan, connector: &Connector, limit: Option<BitRate>, watcher: &Watcher) -> Outcome<HaulCopyResult> {
+    let connected = match connector.connect(&plan.host) {
+        Err(_) if connector.cancel.is_cancelled() => return Err(Failure::new(Code::Cancelled, "the copy was cancelled")),
+        connected => connected?,
+    };
+    let session = ClientSession::new(connected.connection.clone(), &plan.job);
+    match session.run(&plan.job, limit, watcher, &connector.cancel) {
+        Ok(report) => {
+            connected.part(false);
+            Ok(HaulCopyResult::from(&report))
+        }
+        Err(error) => Err(connected.cause().map_or_else(|| error.into(), Into::into)),
+    }
+}

@@ -1,0 +1,64 @@
+//! Copies, with a server of copies in this process and a program in C that uses it.
+
+use std::fs;
+use std::path::Path;
+
+use haul::{Endpoint, Identity, PeerTrust, ServerConfig};
+use haul_copy::{PROTOCOL, ServerSession};
+use haul_files::{Access, Export, Ownership, Silent};
+use haul_peer::keys::{self, KnownHosts};
+use haul_peer::{DaemonHost, StateDir};
+use haul_units::Cancel;
+
+use crate::support::{Build, Workshop, run};
+
+/// Serves `count` copies to and from `root`, and has the client's directory of keys know it; gives its port.
+fn serve(root: &Path, state: &Path, count: usize) -> u16 {
+    let state = StateDir::find(Some(state)).expect("a directory");
+    let (client, _) = keys::load_or_make(&state).expect("a key");
+    let identity = Identity::generate();
+    let key = identity.public_key().fingerprint();
+    let trust = PeerTrust::Pinned(vec![client.public_key().fingerprint()]);
+    let config = ServerConfig { protocols: vec![PROTOCOL.to_vec()], ..ServerConfig::new(identity, trust) };
+    let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), config).expect("a socket");
+    let port = server.local_addr().port();
+    let mut known = KnownHosts::load(state.known_hosts()).expect("known hosts");
+    known.trust(&DaemonHost { host: "127.0.0.1".into(), port }, key).expect("kept");
+    let export = Export { name: "pub".into(), path: root.to_owned(), writable: true, ownership: Ownership::default() };
+    std::thread::spawn(move || {
+        for _ in 0..count {
+            let Ok(connection) = server.accept() else { return };
+            let access = Access::Exports(vec![export.clone()]);
+            std::thread::spawn(move || {
+                let Ok(session) = ServerSession::accept(connection) else { return };
+                let (_, farewell) = session.serve(&access, None, &Silent, &Cancel::new());
+                farewell.part(&Cancel::new());
+            });
+        }
+    });
+    port
+}
+
+#[test]
+fn trees_go_and_come() {
+    let place = Workshop::open();
+    let (source, root, back, state) = (place.path("source"), place.path("root"), place.path("back"), place.path("state"));
+    for dir in [&source.join("deep"), &root, &back] {
+        fs::create_dir_all(dir).expect("a directory");
+    }
+    fs::write(source.join("small"), "content").expect("a file");
+    fs::write(source.join("deep/large"), vec![7; 5 << 20]).expect("a file");
+    for (turn, build) in [Build::Plain, Build::Sanitized].into_iter().enumerate() {
+        let target = format!("turn{turn}");
+        fs::create_dir(root.join(&target)).expect("a directory");
+        fs::create_dir(back.join(&target)).expect("a directory");
+        let port = serve(&root, &state, 8);
+        let mut command = place.command(&place.compile("tests/c/copy.c", build));
+        command.arg(&state).arg(&source).arg(format!("haul://127.0.0.1:{port}/pub/{target}")).arg(back.join(&target));
+        run(command);
+        for copy in [root.join(&target), back.join(&target)] {
+            assert_eq!(fs::read(copy.join("source/small")).expect("copied"), b"content");
+            assert_eq!(fs::read(copy.join("source/deep/large")).expect("copied"), vec![7; 5 << 20]);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A place with the library as it is installed, and the system's compilers.
+
+use std::env;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// The shared library's name for programs that were linked with it; the second number counts until 1.0.
+pub const SONAME: &str = concat!("libhaul.so.", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
+
+/// Of this crate.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A file that cargo has built beside this test.
+pub fn built(name: &str) -> PathBuf {
+    let test = env::current_exe().expect("a test has a program");
+    let candidates = test.ancestors().skip(1).take(2).map(|dir| dir.join(name));
+    candidates.filter(|path| path.exists()).max_by_key(|path| modified(path)).unwrap_or_else(|| panic!("{name} is not built"))
+}
+
+fn modified(path: &Path) -> std::time::SystemTime {
+    fs::metadata(path).and_then(|found| found.modified()).expect("a file has a time")
+}
+
+/// A directory with libhaul as an installation has it, and room for programs.
+pub struct Workshop {
+    dir: TempDir,
+}
+
+/// How a program is built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Build {
+    Plain,
+    /// With the address and the undefined-behaviour sanitizer.
+    Sanitized,
+    /// With the library inside.
+    Static,
+}
+
+impl Workshop {
+    pub fn open() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        let library = built("libhaul_ffi.so");
+        for name in ["libhaul.so", SONAME] {
+            symlink(&library, dir.path().join(name)).expect("a link");
+        }
+        symlink(built("libhaul_ffi.a"), dir.path().join("libhaul.a")).expect("a link");
+        Self { dir }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// Compiles a program of one source below this crate.
+    pub fn compile(&self, source: &str, build: Build) -> PathBuf {
+        let source = root().join(source);
+        let cxx = source.extension().is_some_and(|end| end == "cpp");
+        let program = self.path(&format!("{}-{build:?}", source.file_stem().expect("a name").display()));
+        let mut compiler = if cxx { Command::new("c++") } else { Command::new("cc") };
+        compiler.arg(if cxx { "-std=c++11" } else { "-std=c11" }).args(["-D_GNU_SOURCE", "-g", "-O1"]);
+        compiler.args(["-Wall", "-Wextra", "-Wshadow", "-Wpedantic", "-Werror"]);
+        compiler.arg("-I").arg(root().join("include")).arg("-o").arg(&program).arg(&source).args(["-pthread"]);
+        match build {
+            Build::Sanitized => {
+                compiler.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]);
+                compiler.arg("-L").arg(self.dir.path()).arg("-lhaul");
+            }
+            Build::Plain => {
+                compiler.arg("-L").arg(self.dir.path()).arg("-lhaul");
+            }
+            Build::Static => {
+                compiler.arg(self.path("libhaul.a")).args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"]);
+            }
+        }
+        let output = compiler.output().expect("a compiler: scripts/setup.sh installs one");
+        assert!(output.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&output.stderr));
+        program
+    }
+
+    /// The program, to be run with the library of this place.
+    pub fn command(&self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env("LD_LIBRARY_PATH", self.dir.path()).env("RUST_BACKTRACE", "0");
+        command
+    }
+}
+
+/// Runs a program to its end, which must be a good one and without words of a sanitizer.
+pub fn run(mut command: Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command:?}: {}\n{}{errors}", output.status, String::from_utf8_lossy(&output.stdout));
+    for words in ["Sanitizer", "runtime error", "panicked"] {
+        assert!(!errors.contains(words), "{command:?}: {errors}");
+    }
+    output
+}
+
+/// Whether a program is there.
+pub fn has(program: &str) -> bool {
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path).any(|dir| dir.join(program).exists())
+}
