@@ -97,7 +97,7 @@ impl<P> Line<P> {
         }
         let transmit = match self.scheduler.carry() {
             Next::Frame(transmit) => as_packet(transmit),
-            Next::Gap(bytes) => Transmit { to: self.switch, packet: OnLine::Gap, bytes },
+            Next::Gap(bytes) => Transmit { to: self.switch, way: 0, packet: OnLine::Gap, bytes },
             Next::Idle => return None,
         };
         self.free_at = now + self.rate.time_for(transmit.bytes);
@@ -146,8 +146,8 @@ impl<P> Timer<P> {
     }
 }
 
-fn as_packet<P>(Transmit { to, packet, bytes }: Transmit<P>) -> Transmit<OnLine<P>> {
-    Transmit { to, packet: OnLine::Packet(packet), bytes }
+fn as_packet<P>(Transmit { to, way, packet, bytes }: Transmit<P>) -> Transmit<OnLine<P>> {
+    Transmit { to, way, packet: OnLine::Packet(packet), bytes }
 }
 
 impl<E: Endpoint> Endpoint for Spaced<E> {

@@ -29,7 +29,7 @@ pub struct End {
     pub address: SocketAddr,
     peer: EndpointId,
     content: Content,
-    /// Ways of further paths; what none of them is for leaves from `address` straight to the peer.
+    /// Ways of further paths; what none of them is for leaves from `address` by the first way.
     pub ways: Vec<Way>,
     out: VecDeque<Transmit<Datagram>>,
     train: Vec<u8>,
@@ -63,8 +63,8 @@ pub struct Way {
     pub remote: SocketAddr,
     /// Where its datagrams come from.
     pub address: SocketAddr,
-    /// Who takes them.
-    pub via: EndpointId,
+    /// The way of the network that they take.
+    pub way: u16,
 }
 
 /// One datagram of either side.
@@ -250,11 +250,11 @@ impl End {
         while let Some(transmit) = connection.poll_transmit(now, &mut self.train) {
             self.trains += 1;
             let is_for = |way: &&Way| way.remote == transmit.remote && way.path.is_none_or(|path| path == transmit.path);
-            let (from, to) = self.ways.iter().find(is_for).map_or((self.address, self.peer), |way| (way.address, way.via));
+            let (from, way) = self.ways.iter().find(is_for).map_or((self.address, 0), |way| (way.address, way.way));
             for bytes in self.train[..transmit.len].chunks(transmit.segment) {
                 self.packets += 1;
                 let packet = Datagram { bytes: bytes.to_vec(), from, ecn: transmit.ecn };
-                self.out.push_back(Transmit { to, bytes: packet.wire_bytes(), packet });
+                self.out.push_back(Transmit { to: self.peer, way, bytes: packet.wire_bytes(), packet });
             }
         }
     }
@@ -286,7 +286,7 @@ impl haul_sim::Endpoint for End {
             Handled::Respond(answer) => {
                 assert!(answer.len() <= len, "amplification");
                 let packet = Datagram { bytes: answer, from: self.address, ecn: Ecn::NotEct };
-                self.out.push_back(Transmit { to: self.peer, bytes: packet.wire_bytes(), packet });
+                self.out.push_back(Transmit { to: self.peer, way: 0, bytes: packet.wire_bytes(), packet });
             }
             _ => {}
         }

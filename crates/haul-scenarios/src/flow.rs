@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_proto::identity::{Identity, PeerTrust};
-use haul_proto::{ClientConfig, Pacing, ServerConfig, TransportConfig};
+use haul_proto::{ClientConfig, Connection, PATHS_MAX, Pacing, ServerConfig, Stats, TransportConfig};
 use haul_sim::{Delivered, EndpointId, FlowEnd, FlowSpec, Transmit};
 use haul_units::{Bytes, Time};
 
-use crate::end::{Datagram, End};
+use crate::end::{Datagram, End, Way};
 use crate::placed::Content;
 
 /// One end of a flow.
@@ -28,12 +28,13 @@ struct Start {
 }
 
 impl Haul {
-    /// The sender and the receiver of a flow, driven by a controller.
+    /// The sender and the receiver of a flow, driven by a controller, with a path for each of the flow's ways.
     pub fn pair<K>(flow: &FlowSpec<'_, K>, controller: ControllerChoice, pacing: Pacing) -> (Self, Self) {
         static IDENTITY: LazyLock<Vec<u8>> = LazyLock::new(|| Identity::generate().to_pkcs8().expect("it is ours").to_vec());
         let identity = Identity::from_pkcs8(&IDENTITY).expect("just made");
         let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
-        let transport = TransportConfig { controller, pacing, max_packet: 1472, ..TransportConfig::default() };
+        let transport =
+            TransportConfig { controller, pacing, max_packet: 1472, paths: paths(flow.ways), ..TransportConfig::default() };
         let server = ServerConfig { transport: transport.clone(), ..ServerConfig::new(identity, PeerTrust::Anyone) };
         let client = ClientConfig { transport, connect_timeout: Duration::from_secs(60), ..ClientConfig::new(trust) };
         let seed = |side: u8| {
@@ -43,11 +44,43 @@ impl Haul {
         };
         let mut sender = End::client(seed(1), address(flow.sender), flow.receiver, Content::Zeros);
         sender.send_once_connected(flow.size);
-        let receiver = End::server(seed(2), address(flow.receiver), flow.sender, Content::Zeros, server);
+        let mut receiver = End::server(seed(2), address(flow.receiver), flow.sender, Content::Zeros, server);
         let start = Start { at: flow.start, server: address(flow.receiver), config: Box::new(client) };
+        for way in 1..flow.ways {
+            let (mut from, server) = (address(flow.sender), address(flow.receiver));
+            from.set_port(from.port() + way);
+            sender.ways.push(Way { path: u8::try_from(way).ok(), remote: server, address: from, way });
+            receiver.ways.push(Way { path: None, remote: from, address: server, way });
+        }
         let new = |end, start| Self { end, start, completed_at: None };
         (new(sender, Some(start)), new(receiver, None))
     }
+}
+
+impl Haul {
+    /// Packets that this end took for lost.
+    pub fn lost_pkts(&self, now: Time) -> u64 {
+        self.stats(now).map_or(0, |stats| stats.lost_pkts)
+    }
+
+    /// What it may have in flight, in packets of the full size.
+    pub fn window_pkts(&self, now: Time) -> f64 {
+        self.stats(now).map_or(0.0, |stats| stats.window.as_u64() as f64 / stats.packet_size.as_u64().max(1) as f64)
+    }
+
+    /// What was sent on each path.
+    pub fn sent_by_path(&self) -> Vec<Bytes> {
+        self.end.connection.iter().flat_map(Connection::paths).map(|path| path.sent).collect()
+    }
+
+    fn stats(&self, now: Time) -> Option<Stats> {
+        self.end.connection.as_ref().and_then(|connection| connection.stats(now))
+    }
+}
+
+/// A path for each way, up to what a connection can have.
+fn paths(ways: u16) -> u8 {
+    u8::try_from(ways).unwrap_or(PATHS_MAX).clamp(1, PATHS_MAX)
 }
 
 fn address(id: EndpointId) -> SocketAddr {

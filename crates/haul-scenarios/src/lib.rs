@@ -8,6 +8,7 @@
 //! The driver of one [`End`] serves plans and, by itself, the tests of haul-proto: two real connections on links of their own.
 
 mod end;
+pub mod fattree;
 mod flow;
 mod placed;
 
@@ -60,8 +61,7 @@ fn any_ends(flow: &FlowSpec<'_, Kind>) -> (AnyEnd, AnyEnd) {
         Kind::Haul(controller) => haul(controller, Pacing::On),
         Kind::Unpaced(controller) => haul(controller, Pacing::Off),
         Kind::Tcp(config) => {
-            let sender = Tcp::sender(config, flow.receiver, flow.start, flow.size);
-            let receiver = Tcp::receiver(config, flow.size);
+            let (sender, receiver) = Tcp::pair(config, flow);
             (Mixed::Second(Mixed::First(sender)), Mixed::Second(Mixed::First(receiver)))
         }
         Kind::Cbr(config) => {

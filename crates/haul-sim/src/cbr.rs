@@ -101,7 +101,7 @@ impl Endpoint for Cbr {
         }
         let packet = CbrPacket { number: sender.next_number, sent: now };
         sender.next_number += 1;
-        Some(Transmit { to: sender.to, packet, bytes: sender.config.packet })
+        Some(Transmit { to: sender.to, way: 0, packet, bytes: sender.config.packet })
     }
 
     fn poll_timeout(&self) -> Option<Time> {

@@ -40,6 +40,7 @@ mod rng;
 mod scenario;
 mod tcp;
 mod topology;
+mod ways;
 
 pub use cbr::{Cbr, CbrConfig, CbrInterval, CbrMeter, CbrPacket};
 pub use config::{Change, LinkConfig, LossModel, LossState, Reorder};
@@ -50,5 +51,6 @@ pub use network::{Endpoint, EndpointId, LinkId, Network, Parcel, Transmit};
 pub use policer::Policer;
 pub use rng::Rng;
 pub use scenario::{Check, Failure, Flow, FlowEnd, FlowSpec, Outcome, Plan, Scene};
-pub use tcp::{Segment, Tcp, TcpConfig, TcpControl, TcpStats};
+pub use tcp::{Scatter, Segment, Tcp, TcpConfig, TcpControl, TcpStats};
 pub use topology::{Back, Fabric, Path, Queue, Topology};
+pub use ways::Ways;

@@ -35,12 +35,12 @@ impl<A: Endpoint, B: Endpoint> Endpoint for Mixed<A, B> {
     fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Self::Packet>> {
         match self {
             Self::First(end) => {
-                let Transmit { to, packet, bytes } = end.poll_transmit(now)?;
-                Some(Transmit { to, packet: Mixed::First(packet), bytes })
+                let Transmit { to, way, packet, bytes } = end.poll_transmit(now)?;
+                Some(Transmit { to, way, packet: Mixed::First(packet), bytes })
             }
             Self::Second(end) => {
-                let Transmit { to, packet, bytes } = end.poll_transmit(now)?;
-                Some(Transmit { to, packet: Mixed::Second(packet), bytes })
+                let Transmit { to, way, packet, bytes } = end.poll_transmit(now)?;
+                Some(Transmit { to, way, packet: Mixed::Second(packet), bytes })
             }
         }
     }

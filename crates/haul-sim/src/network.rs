@@ -1,6 +1,7 @@
 //! Endpoints joined by links, run in virtual time.
 //!
-//! A route from one endpoint to another is a list of links; flows that share a link share its queue. The network jumps from event to
+//! A route from one endpoint to another is a list of links; flows that share a link share its queue. Between two endpoints there may be
+//! several, told apart by their number: a packet says which way it goes. The network jumps from event to
 //! event: what arrives is handled, timers fire, and whoever was touched is asked what it wants to send. Events wait in a heap, at most a
 //! few for each link and endpoint: a packet costs the logarithm of their number a hop, however many stand idle.
 //! Within an instant links come before timers, each in order of their number: a run depends on nothing but its seeds.
@@ -35,6 +36,8 @@ pub trait Endpoint {
 pub struct Transmit<P> {
     /// To whom.
     pub to: EndpointId,
+    /// Which of the ways there; 0 where there is one.
+    pub way: u16,
     /// What.
     pub packet: P,
     /// What it takes on the wire.
@@ -58,8 +61,8 @@ pub struct Network<E: Endpoint> {
     routes: Vec<Route>,
     /// The links of all routes, one route after the other.
     hops: Vec<u32>,
-    /// The newest route between two endpoints.
-    newest: HashMap<(u32, u32), u32>,
+    /// The newest route between two endpoints, by way.
+    newest: HashMap<(u32, u32, u16), u32>,
     link_events: Agenda,
     timers: Agenda,
     /// Endpoints to be asked for packets.
@@ -133,10 +136,15 @@ impl<E: Endpoint> Network<E> {
 
     /// Packets from `from` to `to` pass these links; replaces an older route for what is sent from here on.
     pub fn route(&mut self, from: EndpointId, to: EndpointId, links: &[LinkId]) {
+        self.route_way(from, to, 0, links);
+    }
+
+    /// The same for packets that go this way.
+    pub fn route_way(&mut self, from: EndpointId, to: EndpointId, way: u16, links: &[LinkId]) {
         // Older routes stay: parcels on their way refer to them by position.
         let (first_hop, hops) = (self.hops.len() as u32, links.len() as u32);
         self.hops.extend(links.iter().map(|link| link.0 as u32));
-        self.newest.insert((from.0 as u32, to.0 as u32), self.routes.len() as u32);
+        self.newest.insert((from.0 as u32, to.0 as u32, way), self.routes.len() as u32);
         self.routes.push(Route { from, to, first_hop, hops });
     }
 
@@ -260,8 +268,8 @@ impl<E: Endpoint> Network<E> {
         let touched = self.touched.take();
         for &index in &touched {
             while let Some(transmit) = self.endpoints[index].poll_transmit(self.now) {
-                let Transmit { to, packet, bytes } = transmit;
-                let Some(&route) = self.newest.get(&(index as u32, to.0 as u32)) else { continue };
+                let Transmit { to, way, packet, bytes } = transmit;
+                let Some(&route) = self.newest.get(&(index as u32, to.0 as u32, way)) else { continue };
                 let bytes = u32::try_from(bytes.as_u64()).unwrap_or(u32::MAX);
                 self.forward(self.now, Parcel { packet, bytes, route, hop: 0, ce: false, corrupted: false });
             }

@@ -7,12 +7,16 @@
 //! dumbbell      0 --\            /-- n         parking lot   0 ==> 1 ==> 2 ==> ..
 //!               1 ---=== path ==---- n+1       star          hosts around one switch
 //!               .. -/            \-- ..        fat tree      k pods of k/2 edge and k/2 aggregation switches, (k/2)^2 core switches
+//! parallel      a dumbbell with several paths between its sides
 //! ```
+//!
+//! Where there are several equal paths, [`Ways`] says which of them a flow takes.
 
 use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Ratio, Time};
 
+use crate::ways::Ways;
 use crate::{Change, Discipline, Endpoint, EndpointId, LinkConfig, LinkId, LossModel, Network, Policer, Reorder, Rng};
 
 /// Both directions between two places.
@@ -157,6 +161,13 @@ pub enum Topology {
         /// What they share.
         path: Path,
     },
+    /// Hosts `0..pairs` on the left, `pairs..2 * pairs` on the right, and these paths between the sides.
+    Parallel {
+        /// Hosts on each side.
+        pairs: usize,
+        /// What they share.
+        paths: &'static [Path],
+    },
     /// Hosts `0..=segments` in a row, a path between neighbours.
     ParkingLot {
         /// Paths in a row.
@@ -197,7 +208,7 @@ impl Topology {
     /// How many places there are.
     pub fn hosts(&self) -> usize {
         match *self {
-            Self::Dumbbell { pairs, .. } => pairs * 2,
+            Self::Dumbbell { pairs, .. } | Self::Parallel { pairs, .. } => pairs * 2,
             Self::ParkingLot { segments, .. } => segments + 1,
             Self::Star { hosts, .. } => hosts,
             Self::FatTree { k, .. } => k * k * k / 4,
@@ -218,6 +229,7 @@ impl Topology {
         };
         match self {
             Self::Dumbbell { path, .. } => add(1, path),
+            Self::Parallel { paths, .. } => paths.iter().for_each(|path| add(1, path)),
             Self::ParkingLot { segments, path } => add(*segments, path),
             Self::Star { hosts, path } => add(*hosts, path),
             Self::FatTree { k, host, aggregation, core } => {
@@ -245,39 +257,56 @@ impl Fabric {
     /// The links that flows from one host to another share first: those of the path they have in common, or into the receiver.
     pub fn bottleneck(&self, to: usize) -> LinkId {
         match self.topology {
-            Topology::Dumbbell { pairs, .. } if to < pairs => self.links[0].1,
-            Topology::Dumbbell { .. } => self.links[0].0,
+            Topology::Dumbbell { pairs, .. } | Topology::Parallel { pairs, .. } if to < pairs => self.links[0].1,
+            Topology::Dumbbell { .. } | Topology::Parallel { .. } => self.links[0].0,
             Topology::ParkingLot { segments, .. } => self.links[to.clamp(1, segments) - 1].0,
             Topology::Star { .. } | Topology::FatTree { .. } => self.links[to].1,
         }
     }
 
-    /// The links from one host to another, for the flow with this number. Empty within a host, and between hosts of one side of a
+    /// How many paths of this topology differ between two hosts.
+    pub fn choices(&self, from: usize, to: usize) -> usize {
+        match self.topology {
+            Topology::Parallel { paths, .. } => paths.len(),
+            Topology::FatTree { k, .. } => {
+                let half = k / 2;
+                match (from / half == to / half, from / half / half == to / half / half) {
+                    (true, _) => 1,
+                    (false, true) => half,
+                    (false, false) => half * half,
+                }
+            }
+            _ => 1,
+        }
+    }
+
+    /// The links from one host to another, by that one of the [`Self::choices`]. Empty within a host, and between hosts of one side of a
     /// dumbbell: what is sent there arrives at once.
-    pub fn path(&self, from: usize, to: usize, flow: u64) -> Vec<LinkId> {
+    pub fn path(&self, from: usize, to: usize, choice: usize) -> Vec<LinkId> {
         let up = |index: usize| self.links[index].0;
         let down = |index: usize| self.links[index].1;
+        let choice = choice % self.choices(from, to).max(1);
         match self.topology {
-            Topology::Dumbbell { pairs, .. } => match (from < pairs, to < pairs) {
-                (true, false) => vec![up(0)],
-                (false, true) => vec![down(0)],
+            Topology::Dumbbell { pairs, .. } | Topology::Parallel { pairs, .. } => match (from < pairs, to < pairs) {
+                (true, false) => vec![up(choice)],
+                (false, true) => vec![down(choice)],
                 _ => Vec::new(),
             },
             Topology::ParkingLot { .. } if from <= to => (from..to).map(up).collect(),
             Topology::ParkingLot { .. } => (to..from).rev().map(down).collect(),
             _ if from == to => Vec::new(),
             Topology::Star { .. } => vec![up(from), down(to)],
-            Topology::FatTree { k, .. } => self.through_tree(k, from, to, flow),
+            Topology::FatTree { k, .. } => self.through_tree(k, from, to, choice),
         }
     }
 
-    fn through_tree(&self, k: usize, from: usize, to: usize, flow: u64) -> Vec<LinkId> {
+    /// Up to the aggregation switch and the core switch of a choice, and down again.
+    fn through_tree(&self, k: usize, from: usize, to: usize, choice: usize) -> Vec<LinkId> {
         let half = k / 2;
         let (edge_from, edge_to) = (from / half, to / half);
         let (pod_from, pod_to) = (edge_from / half, edge_to / half);
-        // Both directions of a flow see the same hash, and so the same switches.
-        let mut hash = Rng::new(flow);
-        let (agg, core) = (hash.below(half as u64) as usize, hash.below(half as u64) as usize);
+        // Neighbouring choices differ in the first switch on the way, so that few ways share as little as they can.
+        let (agg, core) = (choice % half, choice / half);
         let hosts = self.topology.hosts();
         let aggregation = |edge: usize| hosts + edge * half + agg;
         let top = |pod: usize| hosts + k * half * half + (pod * half + agg) * half + core;
@@ -293,15 +322,25 @@ impl Fabric {
         path
     }
 
-    /// Routes between two endpoints in two hosts, both ways. `extra_rtt`: by links of their own, farther away.
-    pub fn connect<E: Endpoint>(&self, network: &mut Network<E>, ends: [(usize, EndpointId); 2], flow: u64, extra_rtt: Duration) {
+    /// Routes between two endpoints in two hosts, both ways and by as many ways as the flow with this number has. `extra_rtt`: by links of
+    /// their own, farther away.
+    pub fn connect<E: Endpoint>(
+        &self,
+        network: &mut Network<E>,
+        ends: [(usize, EndpointId); 2],
+        flow: u64,
+        ways: Ways,
+        extra_rtt: Duration,
+    ) {
+        let choices = self.choices(ends[0].0, ends[1].0);
         for [(from, sender), (to, receiver)] in [ends, [ends[1], ends[0]]] {
-            let mut path = self.path(from, to, flow);
-            if !extra_rtt.is_zero() {
-                let own = LinkConfig { rate: BitRate::MAX, delay: extra_rtt / 2, ..LinkConfig::default() };
-                path.insert(0, network.add_link(own));
+            let own = (!extra_rtt.is_zero())
+                .then(|| network.add_link(LinkConfig { rate: BitRate::MAX, delay: extra_rtt / 2, ..LinkConfig::default() }));
+            for way in 0..ways.count() {
+                let path = self.path(from, to, ways.choice(flow, way, choices));
+                let path: Vec<LinkId> = own.into_iter().chain(path).collect();
+                network.route_way(sender, receiver, way, &path);
             }
-            network.route(sender, receiver, &path);
         }
     }
 }

@@ -20,7 +20,7 @@ const BYTES: Bytes = Bytes(1_000);
 
 impl Pinger {
     fn client(peer: EndpointId, total: u64) -> Self {
-        let outbox = vec![Transmit { to: peer, packet: 0, bytes: BYTES }];
+        let outbox = vec![Transmit { to: peer, way: 0, packet: 0, bytes: BYTES }];
         Self { peer: Some(peer), total, outbox, ..Self::default() }
     }
 }
@@ -30,12 +30,12 @@ impl Endpoint for Pinger {
 
     fn handle(&mut self, _now: Time, from: EndpointId, packet: Delivered<u64>) {
         if self.peer.is_none() {
-            self.outbox.push(Transmit { to: from, packet: packet.packet, bytes: BYTES });
+            self.outbox.push(Transmit { to: from, way: 0, packet: packet.packet, bytes: BYTES });
         } else if packet.packet == self.done {
             self.done += 1;
             self.resend_at = None;
             if self.done < self.total {
-                self.outbox.push(Transmit { to: from, packet: self.done, bytes: BYTES });
+                self.outbox.push(Transmit { to: from, way: 0, packet: self.done, bytes: BYTES });
             }
         }
     }
@@ -43,7 +43,7 @@ impl Endpoint for Pinger {
     fn handle_timeout(&mut self, _now: Time) {
         self.resend_at = None;
         self.resent += 1;
-        self.outbox.extend(self.peer.map(|to| Transmit { to, packet: self.done, bytes: BYTES }));
+        self.outbox.extend(self.peer.map(|to| Transmit { to, way: 0, packet: self.done, bytes: BYTES }));
     }
 
     fn poll_transmit(&mut self, now: Time) -> Option<Transmit<u64>> {

@@ -1,8 +1,9 @@
 //! `HAUL_SOAK_MINUTES` (1 unless set) of the soak by `HAUL_SOAK_SEED`. From ten minutes on its figures are judged too; in less, on a machine that does other things, only what was
-//! copied and what is left.
+//! copied and what is left. `HAUL_SOAK_MBPS`: what the clients share, 100 unless set.
 
 use std::time::Duration;
 
+use haul_units::BitRate;
 use torture::soak::{Plan, assert_steady, soak};
 use torture::{minutes, seed};
 
@@ -13,6 +14,7 @@ fn a_daemon_serves_honest_clients_whatever_else_comes() {
     let plan = Plan {
         seed: seed("HAUL_SOAK_SEED"),
         time: Duration::from_secs_f64(minutes * 60.0),
+        rate: BitRate::mbps(megabits("HAUL_SOAK_MBPS", 100)),
         clients: if long { 50 } else { 8 },
         window: Duration::from_secs(if long { 30 } else { 8 }),
         strangers: if long { 400 } else { 40 },
@@ -27,4 +29,9 @@ fn a_daemon_serves_honest_clients_whatever_else_comes() {
     if long {
         assert_steady(&outcome);
     }
+}
+
+fn megabits(name: &str, unless_set: u64) -> u64 {
+    std::env::var(name)
+        .map_or(unless_set, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number of Mbit/s, not {text}")))
 }

@@ -13,6 +13,7 @@
 //! | `contest` | haul beside other tools on the same paths: what loss, rtt and startup share |
 //! | `loss`, `rtt`, `startup` | throughput against loss and round-trip time, rate from the first packet on |
 //! | `sharing` | who gets how much of a path that is shared |
+//! | `fattree` | short flows among long ones in a data centre; in simulation only |
 //! | `fleet` | one client and thirteen storage servers |
 //! | `gaps` | how exactly packets are spaced: by gaps, by timers, by nobody |
 //! | `kernel` | the kernel's TCP with haul's laws, against packet loss |
@@ -21,6 +22,7 @@
 mod contest;
 mod definition;
 mod error;
+mod fattree;
 mod fleet;
 mod gaps;
 mod ground;
@@ -43,7 +45,17 @@ pub use report::{Judged, Report, Table};
 
 /// All experiments, in the order in which they are listed.
 pub const fn registry() -> &'static [Experiment] {
-    &[loss::LOSS, rtt::RTT, startup::STARTUP, sharing::SHARING, pacing::PACING, gaps::GAPS, kernel::KERNEL, fleet::FLEET]
+    &[
+        loss::LOSS,
+        rtt::RTT,
+        startup::STARTUP,
+        sharing::SHARING,
+        pacing::PACING,
+        gaps::GAPS,
+        kernel::KERNEL,
+        fleet::FLEET,
+        fattree::FATTREE,
+    ]
 }
 
 /// The experiment of a name.

@@ -32,18 +32,23 @@ pub fn plan(path: Path, flows: Vec<Flow<Kind>>, length: Duration) -> Plan<Kind> 
 
 /// Runs plans on all processors; the results come in the order of the plans.
 pub fn run_all(plans: &[Plan<Kind>]) -> Vec<Run> {
-    let results: Mutex<Vec<Option<Run>>> = Mutex::new(vec![None; plans.len()]);
+    in_parallel(plans, run)
+}
+
+/// Does something with each, on all processors; the results come in the order of what was given.
+pub fn in_parallel<T: Sync, R: Send>(all: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let results: Mutex<Vec<Option<R>>> = Mutex::new(all.iter().map(|_| None).collect());
     let next = AtomicUsize::new(0);
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(plans.len());
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(all.len());
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
-                while let Some((number, plan)) = {
+                while let Some((number, one)) = {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    plans.get(number).map(|plan| (number, plan))
+                    all.get(number).map(|one| (number, one))
                 } {
-                    let run = run(plan);
-                    results.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(run);
+                    let result = work(one);
+                    results.lock().unwrap_or_else(PoisonError::into_inner)[number] = Some(result);
                 }
             });
         }

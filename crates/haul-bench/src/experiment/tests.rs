@@ -53,6 +53,11 @@ fn loss() {
 }
 
 #[test]
+fn fattree() {
+    quick("fattree");
+}
+
+#[test]
 fn gaps() {
     quick("gaps");
 }

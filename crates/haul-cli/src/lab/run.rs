@@ -51,7 +51,11 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     if let Some(tool) = args.tools.iter().find(|tool| tool.kind() != Kind::Memory) {
         return Err(Failure::new(format!("{tool} only copies files: no experiment does that")));
     }
-    if !args.sim_only && !rustix::process::geteuid().is_root() {
+    if let Some(simulated) = wanted.iter().find(|experiment| args.real && !args.all && experiment.measure.is_none()) {
+        let failure = Failure::new(format!("{} is simulated only: it has nothing on real sockets", simulated.name));
+        return Err(failure.hint("leave --real away"));
+    }
+    if !args.sim_only && wanted.iter().any(|experiment| experiment.measure.is_some()) && !rustix::process::geteuid().is_root() {
         let failure = Failure::new("experiments on real sockets need root: they make network namespaces and TUN devices");
         return Err(failure.hint("run it with sudo, or with --sim-only"));
     }
@@ -60,15 +64,19 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
     let programs = programs()?;
     let mut missed = 0;
     for experiment in wanted {
+        if args.real && experiment.measure.is_none() {
+            output::print_line(&format!("{}: simulated only, left out", experiment.name));
+            continue;
+        }
         let out = directory(args, experiment)?;
         output::print_line(&format!("{}: {}", experiment.name, experiment.about));
         if !args.real {
             let facts = facts(&programs);
             missed += finish(Report { facts, ..(experiment.simulate)(scale) }, &out.join("simulated"))?;
         }
-        if !args.sim_only && !interrupt::requested() {
+        if let Some(measure) = experiment.measure.filter(|_| !args.sim_only && !interrupt::requested()) {
             let facts = facts(&programs);
-            missed += finish(Report { facts, ..measure(experiment, scale, args, &programs) }, &out.join("real"))?;
+            missed += finish(Report { facts, ..on_real_sockets(measure, scale, args, &programs) }, &out.join("real"))?;
         }
         if interrupt::requested() {
             return Ok(Exit::Interrupted);
@@ -90,7 +98,12 @@ fn facts(programs: &Programs) -> BTreeMap<String, String> {
     facts
 }
 
-fn measure(experiment: &Experiment, scale: Scale, args: &ExperimentArgs, programs: &Programs) -> Report {
+fn on_real_sockets(
+    measure: fn(Scale, &Ground<'_>) -> Report,
+    scale: Scale,
+    args: &ExperimentArgs,
+    programs: &Programs,
+) -> Report {
     let (sites, mut observer) = (Emulators::new(COMMANDS), Progress::default());
     let ground = Ground {
         sites: &sites,
@@ -99,7 +112,7 @@ fn measure(experiment: &Experiment, scale: Scale, args: &ExperimentArgs, program
         observer: RefCell::new(&mut observer),
         progress: &|what| output::print_line(&format!("[{what}]")),
     };
-    (experiment.measure)(scale, &ground)
+    measure(scale, &ground)
 }
 
 /// Returns how many goals were missed.

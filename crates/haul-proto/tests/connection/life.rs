@@ -8,7 +8,7 @@ use haul_proto::{
     CloseReason, Connection, Endpoint, EndpointConfig, Event, ResetKey, ServerConfig, Side, StreamId, StreamKind, TransportConfig,
 };
 use haul_scenarios::{End, Way};
-use haul_sim::{EndpointId, LossModel, Network};
+use haul_sim::{LossModel, Network};
 use haul_units::{BitRate, Bytes, Ratio};
 
 use crate::harness::{CLIENT, Path, SERVER, configs, connected, ms, pair, pair_of, upload};
@@ -57,7 +57,7 @@ fn a_client_whose_address_is_gone_makes_itself_heard() {
         let old = std::mem::replace(&mut network.endpoint_mut(CLIENT).address, "10.9.9.9:999".parse().unwrap());
         // Nobody is there.
         let address = network.endpoint(SERVER).address;
-        network.endpoint_mut(SERVER).ways.push(Way { path: None, remote: old, address, via: EndpointId(2) });
+        network.endpoint_mut(SERVER).ways.push(Way { path: None, remote: old, address, way: 1 });
         for link in links {
             network.link_mut(link).set_loss(start + ms(300), LossModel::Random(Ratio::ONE));
         }

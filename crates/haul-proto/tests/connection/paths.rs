@@ -1,60 +1,18 @@
 //! Several paths for one connection, each over links of its own: they add up, they differ, they die and come back.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_proto::{Connection, PATHS_MAX, PathStats, TransportConfig};
-use haul_scenarios::{Datagram, End, Way};
-use haul_sim::{Delivered, EndpointId, LinkId, LossModel, Network, Transmit};
+use haul_scenarios::{End, Way};
+use haul_sim::{EndpointId, LinkId, LossModel, Network};
 use haul_units::{BitRate, Ratio, Time};
 
 use crate::harness::{CLIENT, Path, SERVER, configs, ends, ms};
 
-/// Who is on the network: the two ends, and for each further path somebody who hands packets on, so that it has links of its own.
-enum Node {
-    End(Box<End>),
-    Relay(VecDeque<Transmit<Datagram>>),
-}
-
-impl haul_sim::Endpoint for Node {
-    type Packet = Datagram;
-
-    fn handle(&mut self, now: Time, from: EndpointId, delivered: Delivered<Datagram>) {
-        match self {
-            Self::End(end) => end.handle(now, from, delivered),
-            Self::Relay(out) => {
-                let packet = Datagram::after(delivered);
-                let to = if from == CLIENT { SERVER } else { CLIENT };
-                out.push_back(Transmit { to, bytes: packet.wire_bytes(), packet });
-            }
-        }
-    }
-
-    fn handle_timeout(&mut self, now: Time) {
-        if let Self::End(end) = self {
-            end.handle_timeout(now);
-        }
-    }
-
-    fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Datagram>> {
-        match self {
-            Self::End(end) => end.poll_transmit(now),
-            Self::Relay(out) => out.pop_front(),
-        }
-    }
-
-    fn poll_timeout(&self) -> Option<Time> {
-        match self {
-            Self::End(end) => end.poll_timeout(),
-            Self::Relay(_) => None,
-        }
-    }
-}
-
 /// A connection whose paths have links of their own.
 struct Lab {
-    network: Network<Node>,
+    network: Network<End>,
     /// There and back, by path.
     links: Vec<[LinkId; 2]>,
 }
@@ -70,37 +28,25 @@ impl Lab {
             let path = index as u8;
             let mut address = client_address;
             address.set_port(1000 + u16::from(path));
-            let via = EndpointId(1 + index);
-            client.ways.push(Way { path: Some(path), remote: server_address, address, via });
-            server.ways.push(Way { path: None, remote: address, address: server_address, via });
+            let way = index as u16;
+            client.ways.push(Way { path: Some(path), remote: server_address, address, way });
+            server.ways.push(Way { path: None, remote: address, address: server_address, way });
         }
         let mut network = Network::new();
-        network.add_endpoint(Node::End(Box::new(client)));
-        network.add_endpoint(Node::End(Box::new(server)));
+        network.add_endpoint(client);
+        network.add_endpoint(server);
         let mut links = Vec::new();
-        for (index, path) in paths.iter().enumerate() {
+        for (way, path) in (0..).zip(paths) {
             let pair = [network.add_link(path.link(0)), network.add_link(path.link(1))];
+            network.route_way(CLIENT, SERVER, way, &pair[..1]);
+            network.route_way(SERVER, CLIENT, way, &pair[1..]);
             links.push(pair);
-            if index == 0 {
-                network.route(CLIENT, SERVER, &pair[..1]);
-                network.route(SERVER, CLIENT, &pair[1..]);
-                continue;
-            }
-            let relay = network.add_endpoint(Node::Relay(VecDeque::new()));
-            network.route(CLIENT, relay, &pair[..1]);
-            network.route(SERVER, relay, &pair[1..]);
-            // What a relay hands on arrives at once.
-            network.route(relay, SERVER, &[]);
-            network.route(relay, CLIENT, &[]);
         }
         Self { network, links }
     }
 
     fn end(&mut self, id: EndpointId) -> &mut End {
-        match self.network.endpoint_mut(id) {
-            Node::End(end) => end,
-            Node::Relay(_) => panic!("{id:?} is a relay"),
-        }
+        self.network.endpoint_mut(id)
     }
 
     fn connection(&mut self, id: EndpointId) -> &mut Connection {
@@ -120,10 +66,7 @@ impl Lab {
 
     fn run_until(&mut self, limit: Duration, mut done: impl FnMut(&End) -> bool, of: EndpointId) -> bool {
         let deadline = self.network.now() + limit;
-        self.network.run_until(deadline, |network| match network.endpoint(of) {
-            Node::End(end) => done(end),
-            Node::Relay(_) => false,
-        })
+        self.network.run_until(deadline, |network| done(network.endpoint(of)))
     }
 
     fn connected(&mut self) -> Time {

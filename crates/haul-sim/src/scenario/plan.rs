@@ -7,7 +7,7 @@ use haul_units::{Bytes, Time};
 
 use super::check::Check;
 use crate::topology::{Fabric, Topology};
-use crate::{Endpoint, EndpointId, Network};
+use crate::{Endpoint, EndpointId, Network, Ways};
 
 /// An endpoint that is one end of a flow.
 pub trait FlowEnd: Endpoint {
@@ -49,17 +49,19 @@ pub struct Flow<K> {
     pub size: Option<Bytes>,
     /// Round-trip time on top of the path's.
     pub extra_rtt: Duration,
+    /// Which of several equal paths it takes. What it does with more than one is its own affair.
+    pub ways: Ways,
 }
 
 impl<K> Flow<K> {
     /// A flow without end, from the start.
     pub const fn endless(kind: K, from: usize, to: usize) -> Self {
-        Self { kind, from, to, start: Duration::ZERO, size: None, extra_rtt: Duration::ZERO }
+        Self { kind, from, to, start: Duration::ZERO, size: None, extra_rtt: Duration::ZERO, ways: Ways::Hashed(1) }
     }
 
     /// A flow of a size, from the start.
     pub const fn bulk(kind: K, from: usize, to: usize, size: Bytes) -> Self {
-        Self { kind, from, to, start: Duration::ZERO, size: Some(size), extra_rtt: Duration::ZERO }
+        Self { kind, from, to, start: Duration::ZERO, size: Some(size), extra_rtt: Duration::ZERO, ways: Ways::Hashed(1) }
     }
 }
 
@@ -76,6 +78,8 @@ pub struct FlowSpec<'a, K> {
     pub start: Time,
     /// How much it sends.
     pub size: Option<Bytes>,
+    /// How many ways it has.
+    pub ways: u16,
     /// A seed of its own.
     pub seed: u64,
 }
@@ -100,11 +104,12 @@ impl<K: Clone> Plan<K> {
                 receiver: EndpointId(number * 2 + 1),
                 start: Time::ZERO + flow.start,
                 size: flow.size,
+                ways: flow.ways.count(),
                 seed: self.seed.wrapping_mul(1_000_003).wrapping_add(number as u64),
             };
             let (sender, receiver) = ends(&spec);
             let (sender, receiver) = (network.add_endpoint(sender), network.add_endpoint(receiver));
-            fabric.connect(&mut network, [(flow.from, sender), (flow.to, receiver)], spec.seed, flow.extra_rtt);
+            fabric.connect(&mut network, [(flow.from, sender), (flow.to, receiver)], spec.seed, flow.ways, flow.extra_rtt);
         }
         Scene { network, fabric }
     }

@@ -1,4 +1,4 @@
-//! What a TCP connection is like.
+//! What a TCP connection is like. With several ways it has a subflow on each.
 
 use std::time::Duration;
 
@@ -14,6 +14,28 @@ pub enum TcpControl {
     Cubic,
     /// The rate that arrives and the smallest round-trip time, whatever is lost (BBR, version 1).
     Bbr,
+    /// Reno, coupled over subflows (RFC 6356).
+    Lia,
+    /// Reno, coupled over subflows (draft-khalili-mptcp-congestion-control-05).
+    Olia,
+    /// Reno, coupled over subflows (draft-walid-mptcp-congestion-control-04).
+    Balia,
+}
+
+impl TcpControl {
+    /// Whether the subflows of a connection know of each other.
+    pub const fn is_coupled(self) -> bool {
+        matches!(self, Self::Lia | Self::Olia | Self::Balia)
+    }
+}
+
+/// A connection that begins by scattering its packets over all ways.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Scatter {
+    /// So many packets; what is longer goes on with a subflow for each way.
+    pub pkts: u32,
+    /// So many that left later must have arrived before one is lost, in place of three.
+    pub reordering_pkts: u32,
 }
 
 /// What a TCP connection is like.
@@ -35,6 +57,8 @@ pub struct TcpConfig {
     pub ack_delay: Duration,
     /// Packets can be marked, and marks are heeded.
     pub ecn: bool,
+    /// Scatters its first packets.
+    pub scatter: Option<Scatter>,
 }
 
 impl TcpConfig {
@@ -48,11 +72,20 @@ impl TcpConfig {
         min_timeout: Duration::from_millis(200),
         ack_delay: Duration::from_millis(40),
         ecn: false,
+        scatter: None,
     };
 
     /// BBR, version 1.
     pub const BBR: Self = Self { control: TcpControl::Bbr, hystart: false, ..Self::CUBIC };
 
+    /// Multipath TCP with coupled windows.
+    pub const MPTCP: Self = Self { control: TcpControl::Lia, hystart: false, ..Self::CUBIC };
+
     /// Reno.
     pub const RENO: Self = Self { control: TcpControl::Reno, hystart: false, ..Self::CUBIC };
+
+    /// How many subflows a connection with so many ways has. One that scatters goes by all ways, and is followed by one on each.
+    pub(super) fn subflows(&self, ways: u16) -> u16 {
+        ways.max(1) + u16::from(self.scatter.is_some())
+    }
 }

@@ -1,28 +1,32 @@
 //! A model of TCP: what haul shares links with.
 //!
 //! Handshake, selective acknowledgements, fast recovery, retransmission timeout, delayed acknowledgements, Reno, CUBIC and, paced, BBR
-//! version 1: what decides the rate and the completion time of a flow. Counted in packets of the full size; no bytes are moved. Not modelled:
+//! version 1; subflows over several ways, coupled or not: what decides the rate and the completion time of a flow. Counted in packets of the full size; no bytes are moved. Not modelled:
 //! the receive window except as a bound, tail loss probes, adaption to reordering, the end of a connection, segmentation offloads.
 //! Sources: RFC 5681 and RFC 9438 (windows), 6675 (SACK recovery), 8985 (retransmissions lost again), 6298 with a minimum of 200 ms, 7323
 //! (round-trip times), 3168 (marks), 6928 (initial window).
 
 mod bbr;
 mod config;
+mod connection;
+mod coupling;
 mod hystart;
+mod inflow;
 mod ranges;
 mod receiver;
 mod segment;
 mod sender;
+mod supply;
 mod window;
 
 use haul_units::{Bytes, Time};
 
-pub use self::config::{TcpConfig, TcpControl};
+pub use self::config::{Scatter, TcpConfig, TcpControl};
+use self::connection::Connection;
 use self::receiver::Receiver;
 pub use self::segment::Segment;
-use self::sender::Sender;
 pub use self::sender::TcpStats;
-use crate::{Delivered, Endpoint, EndpointId, FlowEnd, Transmit};
+use crate::{Delivered, Endpoint, EndpointId, FlowEnd, FlowSpec, Transmit};
 
 /// One end of a TCP connection that carries data one way.
 #[derive(Debug)]
@@ -30,19 +34,43 @@ pub struct Tcp(Role);
 
 #[derive(Debug)]
 enum Role {
-    Sender(Box<Sender>),
+    Sender(Box<Connection>),
     Receiver(Receiver),
 }
 
 impl Tcp {
     /// The end that connects at `start` and sends `size`, or without end.
     pub fn sender(config: TcpConfig, peer: EndpointId, start: Time, size: Option<Bytes>) -> Self {
-        Self(Role::Sender(Box::new(Sender::new(config, peer, start, packets(&config, size)))))
+        Self::multipath_sender(config, peer, start, size, 1, 0)
     }
 
     /// The end that receives it.
     pub fn receiver(config: TcpConfig, size: Option<Bytes>) -> Self {
-        Self(Role::Receiver(Receiver::new(config, packets(&config, size), size)))
+        Self::multipath_receiver(config, size, 1)
+    }
+
+    /// The same over several ways; the seed says where scattered packets go.
+    pub fn multipath_sender(config: TcpConfig, peer: EndpointId, start: Time, size: Option<Bytes>, ways: u16, seed: u64) -> Self {
+        Self(Role::Sender(Box::new(Connection::new(config, peer, start, packets(&config, size), ways, seed))))
+    }
+
+    /// The end that receives it.
+    pub fn multipath_receiver(config: TcpConfig, size: Option<Bytes>, ways: u16) -> Self {
+        Self(Role::Receiver(Receiver::new(config, packets(&config, size), size, ways)))
+    }
+
+    /// Sender and receiver of a flow, over as many ways as it has.
+    pub fn pair<K>(config: TcpConfig, flow: &FlowSpec<'_, K>) -> (Self, Self) {
+        let FlowSpec { receiver, start, size, ways, seed, .. } = *flow;
+        (Self::multipath_sender(config, receiver, start, size, ways, seed), Self::multipath_receiver(config, size, ways))
+    }
+
+    /// What each subflow did; nothing for the receiver.
+    pub fn subflow_stats(&self) -> Vec<TcpStats> {
+        match &self.0 {
+            Role::Sender(sender) => sender.subflow_stats().collect(),
+            Role::Receiver(_) => Vec::new(),
+        }
     }
 
     /// What the sender did; zero for the receiver.

@@ -1,8 +1,8 @@
-//! The receiving end: what has arrived, and when to say so.
+//! The receiving end of a connection: what has arrived, on whichever of its subflows.
 
 use haul_units::{Bytes, Time};
 
-use super::ranges::Ranges;
+use super::inflow::{Arrived, Inflow};
 use super::segment::Kind;
 use super::{Segment, TcpConfig};
 use crate::{EndpointId, Transmit};
@@ -13,38 +13,24 @@ pub(super) struct Receiver {
     total_pkts: u32,
     size: Option<Bytes>,
     peer: Option<EndpointId>,
-    /// All below have arrived, and these above.
-    next: u32,
-    above: Ranges,
-    /// A number in each of the ranges that grew last, the newest first (RFC 2018 4).
-    recent: [Option<u32>; 3],
+    subflows: Vec<Inflow>,
+    /// Of the connection's packets.
+    arrived: Arrived,
     received_pkts: u32,
     completed_at: Option<Time>,
-    /// Packets that no acknowledgement has told of; the stamp of the first.
-    untold_pkts: u32,
-    echo: Time,
-    marked: bool,
-    answer: Option<Kind>,
-    answer_at: Option<Time>,
 }
 
 impl Receiver {
-    pub(super) fn new(config: TcpConfig, total_pkts: u32, size: Option<Bytes>) -> Self {
+    pub(super) fn new(config: TcpConfig, total_pkts: u32, size: Option<Bytes>, ways: u16) -> Self {
         Self {
             config,
             total_pkts,
             size,
             peer: None,
-            next: 0,
-            above: Ranges::default(),
-            recent: [None; 3],
+            subflows: (0..config.subflows(ways)).map(|_| Inflow::default()).collect(),
+            arrived: Arrived::default(),
             received_pkts: 0,
             completed_at: None,
-            untold_pkts: 0,
-            echo: Time::ZERO,
-            marked: false,
-            answer: None,
-            answer_at: None,
         }
     }
 
@@ -60,94 +46,40 @@ impl Receiver {
 
     pub(super) fn handle(&mut self, now: Time, from: EndpointId, segment: &Segment, ce: bool) {
         self.peer = Some(from);
+        let Some(subflow) = self.subflows.get_mut(usize::from(segment.subflow)) else { return };
         match segment.kind {
-            Kind::Syn => {
-                self.echo = segment.stamp;
-                self.answer = Some(Kind::SynAck);
+            Kind::Syn => subflow.on_syn(segment),
+            Kind::Data => {
+                if self.arrived.take(segment.data) {
+                    self.received_pkts += 1;
+                }
+                let complete = self.arrived.next() == self.total_pkts;
+                if complete {
+                    self.completed_at.get_or_insert(now);
+                }
+                subflow.on_data(now, segment, ce, complete, self.config.ack_delay);
             }
-            Kind::Data => self.take(now, segment, ce),
             Kind::SynAck | Kind::Ack => {}
         }
     }
 
     pub(super) fn handle_timeout(&mut self, now: Time) {
-        if self.answer_at.is_some_and(|at| at <= now) {
-            self.answer = Some(Kind::Ack);
+        for subflow in &mut self.subflows {
+            subflow.handle_timeout(now);
         }
     }
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
-        self.answer_at
+        self.subflows.iter().filter_map(Inflow::poll_timeout).min()
     }
 
     pub(super) fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Segment>> {
-        let kind = self.answer.take()?;
         let to = self.peer?;
-        self.answer_at = None;
-        self.untold_pkts = 0;
-        let mut packet = Segment { acknowledged: self.next, echo: self.echo, ..Segment::new(kind, now) };
-        packet.ece = std::mem::take(&mut self.marked);
-        if !self.above.is_empty() {
-            packet.sacked = self.blocks();
-        }
-        Some(Transmit { to, packet, bytes: packet.bytes(self.config.payload) })
-    }
-
-    fn take(&mut self, now: Time, segment: &Segment, ce: bool) {
-        self.marked |= ce;
-        let number = segment.number;
-        if number < self.next || self.above.around(number).is_some() {
-            self.answer = Some(Kind::Ack);
-            return;
-        }
-        self.received_pkts += 1;
-        if number > self.next {
-            self.above.insert(number..number + 1, |_| {});
-            self.remember(number);
-            self.answer = Some(Kind::Ack);
-            return;
-        }
-        if self.untold_pkts == 0 {
-            self.echo = segment.stamp;
-        }
-        self.untold_pkts += 1;
-        let in_order = self.above.is_empty();
-        self.next += 1;
-        if let Some(range) = self.above.first().filter(|range| range.start == self.next) {
-            self.next = range.end;
-            self.above.remove_below(self.next);
-        }
-        if self.next == self.total_pkts {
-            self.completed_at.get_or_insert(now);
-        }
-        // RFC 5681 4.2: at least every second full packet, at once when a gap closes; and at once at the start, as Linux does.
-        if !in_order || self.untold_pkts >= 2 || self.next <= QUICK_PKTS || self.next == self.total_pkts || self.marked {
-            self.answer = Some(Kind::Ack);
-        } else {
-            self.answer_at.get_or_insert(now + self.config.ack_delay);
-        }
-    }
-
-    /// The newest range first.
-    fn remember(&mut self, number: u32) {
-        let range = self.above.around(number);
-        let old = self.recent;
-        let others = old.into_iter().flatten().filter(|n| range.as_ref().is_none_or(|range| !range.contains(n)));
-        self.recent = [None; 3];
-        for (slot, number) in self.recent.iter_mut().zip(std::iter::once(number).chain(others)) {
-            *slot = Some(number);
-        }
-    }
-
-    fn blocks(&self) -> [(u32, u32); 3] {
-        let mut blocks = [(0, 0); 3];
-        let ranges = self.recent.iter().flatten().filter_map(|number| self.above.around(*number));
-        for (block, range) in blocks.iter_mut().zip(ranges) {
-            *block = (range.start, range.end);
-        }
-        blocks
+        let (number, answer) =
+            (0..).zip(&mut self.subflows).find_map(|(number, subflow)| Some((number, subflow.answer(now)?)))?;
+        let packet = Segment { subflow: number, data: self.arrived.next(), ..answer };
+        // A scattering subflow is answered on the first way.
+        let way = if self.config.scatter.is_some() { number.saturating_sub(1) } else { number };
+        Some(Transmit { to, way, packet, bytes: packet.bytes(self.config.payload) })
     }
 }
-
-/// The first packets are acknowledged one by one.
-const QUICK_PKTS: u32 = 16;

@@ -6,8 +6,12 @@ use haul_units::{Bytes, Time};
 #[derive(Debug, Clone, Copy)]
 pub struct Segment {
     pub(super) kind: Kind,
-    /// Number of a data packet.
+    /// Which of the connection's subflows.
+    pub(super) subflow: u16,
+    /// Number of a data packet in its subflow.
     pub(super) number: u32,
+    /// And in its connection; of an acknowledgement: all below have arrived, on whatever subflow.
+    pub(super) data: u32,
     /// All below have arrived.
     pub(super) acknowledged: u32,
     /// Ranges above that have; an empty one says nothing.
@@ -30,7 +34,18 @@ pub(super) enum Kind {
 
 impl Segment {
     pub(super) fn new(kind: Kind, stamp: Time) -> Self {
-        Self { kind, number: 0, acknowledged: 0, sacked: [(0, 0); 3], stamp, echo: Time::ZERO, ect: false, ece: false }
+        Self {
+            kind,
+            subflow: 0,
+            number: 0,
+            data: 0,
+            acknowledged: 0,
+            sacked: [(0, 0); 3],
+            stamp,
+            echo: Time::ZERO,
+            ect: false,
+            ece: false,
+        }
     }
 
     /// On the wire, IP included.

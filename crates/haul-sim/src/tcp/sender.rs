@@ -1,4 +1,4 @@
-//! The sending end: what is where, what is lost, what goes next.
+//! The sending end of a subflow: what is where, what is lost, what goes next. A plain connection has one.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -6,9 +6,11 @@ use std::time::Duration;
 use haul_units::Time;
 
 use super::bbr::BbrAck;
+use super::coupling::Share;
 use super::ranges::Ranges;
 use super::segment::Kind;
-use super::window::Window;
+use super::supply::Supply;
+use super::window::{Coupled, Window};
 use super::{Segment, TcpConfig};
 use crate::{EndpointId, Transmit};
 
@@ -23,6 +25,8 @@ pub struct TcpStats {
     pub cuts: u64,
     /// Retransmission timeouts.
     pub timeouts: u64,
+    /// Times that the handshake was tried again.
+    pub handshake_timeouts: u64,
     /// Congestion window in packets.
     pub window_pkts: f64,
     /// Smoothed round-trip time.
@@ -33,8 +37,11 @@ pub struct TcpStats {
 pub(super) struct Sender {
     config: TcpConfig,
     peer: EndpointId,
-    start: Time,
-    total_pkts: u32,
+    subflow: u16,
+    /// When it connects, if that is known.
+    start: Option<Time>,
+    /// So many that left later must have arrived before one is lost.
+    reordering_pkts: u32,
     phase: Phase,
     /// Packets from the first that is not acknowledged to the last one sent.
     sent: VecDeque<Sent>,
@@ -67,6 +74,9 @@ pub(super) struct Sender {
     /// A round of HyStart ends when this is acknowledged; no second cut for marks before this is.
     round_end: u32,
     cut_end: u32,
+    /// Packets acknowledged since the last loss, and between the two losses before.
+    unlost_pkts: u64,
+    unlost_before_pkts: u64,
     stats: TcpStats,
 }
 
@@ -81,6 +91,8 @@ enum Phase {
 struct Sent {
     at: Time,
     place: Place,
+    /// Its number in the connection.
+    data: u32,
     /// What had arrived in all, and the last when, as it left.
     delivered: u64,
     delivered_at: Time,
@@ -110,13 +122,21 @@ struct Rtt {
 }
 
 impl Sender {
-    pub(super) fn new(config: TcpConfig, peer: EndpointId, start: Time, total_pkts: u32) -> Self {
+    /// One that connects at `start`, or when it is told to; `reordering_pkts`: in place of three.
+    pub(super) fn new(
+        config: TcpConfig,
+        peer: EndpointId,
+        subflow: u16,
+        start: Option<Time>,
+        reordering_pkts: Option<u32>,
+    ) -> Self {
         Self {
             window: Window::new(&config),
             config,
             peer,
+            subflow,
             start,
-            total_pkts,
+            reordering_pkts: reordering_pkts.unwrap_or(DUPLICATE_THRESHOLD),
             phase: Phase::Waiting,
             sent: VecDeque::new(),
             first: 0,
@@ -139,6 +159,8 @@ impl Sender {
             backoff: 0,
             round_end: 0,
             cut_end: 0,
+            unlost_pkts: 0,
+            unlost_before_pkts: 0,
             stats: TcpStats::default(),
         }
     }
@@ -149,15 +171,46 @@ impl Sender {
 
     pub(super) fn poll_timeout(&self) -> Option<Time> {
         if self.phase == Phase::Waiting {
-            return Some(self.start);
+            return self.start;
         }
         self.timeout_at.into_iter().chain(self.pace_at).min()
     }
 
-    pub(super) fn handle_timeout(&mut self, now: Time) {
+    /// Whether it has connected.
+    pub(super) fn is_open(&self) -> bool {
+        self.phase == Phase::Open
+    }
+
+    /// Connects now, unless it has a time already.
+    pub(super) fn open_at(&mut self, now: Time) {
+        self.start.get_or_insert(now);
+    }
+
+    /// Smoothed; none before the first sample.
+    pub(super) fn rtt(&self) -> Duration {
+        self.rtt.smoothed.unwrap_or_default()
+    }
+
+    /// What the others of a coupled connection take into account; nothing before it carries data.
+    pub(super) fn share(&self) -> Option<Share> {
+        let rtt = self.rtt.smoothed.filter(|_| self.is_open())?;
+        Some(Share {
+            window_pkts: self.window.pkts().max(1.0),
+            rtt_seconds: rtt.as_secs_f64().max(1e-6),
+            unlost_pkts: self.unlost_pkts.max(self.unlost_before_pkts) as f64,
+        })
+    }
+
+    /// Numbers in the connection of what it holds and cannot say to have arrived.
+    pub(super) fn held(&self) -> impl Iterator<Item = u32> + '_ {
+        self.sent.iter().filter(|sent| sent.place != Place::Arrived).map(|sent| sent.data)
+    }
+
+    /// True if the retransmission timer has run out.
+    pub(super) fn handle_timeout(&mut self, now: Time) -> bool {
         self.pace_at = self.pace_at.filter(|at| *at > now);
         if self.timeout_at.is_none_or(|at| at > now) {
-            return;
+            return false;
         }
         self.timeout_at = None;
         match self.phase {
@@ -165,12 +218,14 @@ impl Sender {
             Phase::Connecting => {
                 self.phase = Phase::Waiting;
                 self.backoff += 1;
+                self.stats.handshake_timeouts += 1;
             }
             Phase::Open => self.on_timeout(now),
         }
+        self.phase == Phase::Open
     }
 
-    pub(super) fn handle(&mut self, now: Time, segment: &Segment) {
+    pub(super) fn handle(&mut self, now: Time, segment: &Segment, coupled: Option<Coupled>) {
         match (segment.kind, self.phase) {
             (Kind::SynAck, Phase::Connecting) => {
                 self.phase = Phase::Open;
@@ -178,14 +233,15 @@ impl Sender {
                 self.backoff = 0;
                 self.rtt.on_sample(now - segment.echo);
             }
-            (Kind::Ack, Phase::Open) => self.on_ack(now, segment),
+            (Kind::Ack, Phase::Open) => self.on_ack(now, segment, coupled),
             _ => {}
         }
     }
 
-    pub(super) fn poll_transmit(&mut self, now: Time) -> Option<Transmit<Segment>> {
+    /// `may_take`: whether it takes packets from the supply that it has not sent before.
+    pub(super) fn poll_transmit(&mut self, now: Time, supply: &mut Supply, may_take: bool) -> Option<Transmit<Segment>> {
         match self.phase {
-            Phase::Waiting if now >= self.start => {
+            Phase::Waiting if self.start.is_some_and(|start| now >= start) => {
                 self.phase = Phase::Connecting;
                 self.timeout_at = Some(now + Duration::from_secs(1) * (1 << self.backoff.min(6)));
                 return Some(self.transmit(Segment::new(Kind::Syn, now)));
@@ -201,14 +257,14 @@ impl Sender {
             self.pace_at = Some(self.next_at);
             return None;
         }
-        let number = self.next_lost().or_else(|| self.next_new())?;
+        let (number, data) = self.next_lost().or_else(|| self.next_new(supply, may_take))?;
         self.next_at = self.next_at.max(now) + gap.unwrap_or_default();
         if self.in_flight == 0 {
             (self.flight_start, self.delivered_at) = (now, now);
         }
         let index = (number - self.first) as usize;
         let (delivered, delivered_at, flight_start) = (self.delivered, self.delivered_at, self.flight_start);
-        let sent = Sent { at: now, place: Place::InFlight, delivered, delivered_at, flight_start };
+        let sent = Sent { at: now, place: Place::InFlight, data, delivered, delivered_at, flight_start };
         if let Some(old) = self.sent.get_mut(index) {
             *old = sent;
             self.resent.push_back((number, now));
@@ -222,30 +278,32 @@ impl Sender {
         self.in_flight += 1;
         self.stats.sent_pkts += 1;
         self.timeout_at.get_or_insert(now + self.timeout());
-        Some(self.transmit(Segment { number, ect: self.config.ecn, ..Segment::new(Kind::Data, now) }))
+        Some(self.transmit(Segment { number, data, ect: self.config.ecn, ..Segment::new(Kind::Data, now) }))
     }
 
     fn transmit(&self, packet: Segment) -> Transmit<Segment> {
-        Transmit { to: self.peer, packet, bytes: packet.bytes(self.config.payload) }
+        let packet = Segment { subflow: self.subflow, ..packet };
+        Transmit { to: self.peer, way: 0, packet, bytes: packet.bytes(self.config.payload) }
     }
 
     fn end(&self) -> u32 {
         self.first + self.sent.len() as u32
     }
 
-    fn next_lost(&mut self) -> Option<u32> {
+    /// Its number in the subflow, and in the connection.
+    fn next_lost(&mut self) -> Option<(u32, u32)> {
         while let Some(number) = self.lost.pop_front() {
             let sent = number.checked_sub(self.first).and_then(|index| self.sent.get(index as usize));
-            if sent.is_some_and(|sent| sent.place == Place::Lost) {
-                return Some(number);
+            if let Some(sent) = sent.filter(|sent| sent.place == Place::Lost) {
+                return Some((number, sent.data));
             }
         }
         None
     }
 
-    fn next_new(&self) -> Option<u32> {
-        let next = self.end();
-        (next < self.total_pkts && (self.sent.len() as u32) < self.config.max_window_pkts).then_some(next)
+    fn next_new(&self, supply: &mut Supply, may_take: bool) -> Option<(u32, u32)> {
+        let room = may_take && (self.sent.len() as u32) < self.config.max_window_pkts;
+        Some((self.end(), room.then(|| supply.take())??))
     }
 
     fn timeout(&self) -> Duration {
@@ -253,7 +311,7 @@ impl Sender {
         (plain * (1 << self.backoff.min(10))).min(MAX_TIMEOUT)
     }
 
-    fn on_ack(&mut self, now: Time, ack: &Segment) {
+    fn on_ack(&mut self, now: Time, ack: &Segment, coupled: Option<Coupled>) {
         let full = f64::from(self.in_flight) + 1.0 > self.window.pkts() || self.window.in_slow_start();
         let used = full && f64::from(self.in_flight) * 2.0 >= self.window.pkts();
         let mut arrived_pkts = 0;
@@ -274,6 +332,7 @@ impl Sender {
         for (start, end) in ack.sacked {
             arrived_pkts += self.note_sacked(start.max(self.first), end.min(self.end()));
         }
+        self.unlost_pkts += u64::from(arrived_pkts);
         self.find_lost();
         self.find_lost_again();
         if self.recovery.is_some_and(|recovery| self.first >= recovery.end) {
@@ -281,17 +340,17 @@ impl Sender {
         }
         if !self.lost.is_empty() && self.recovery.is_none() {
             self.recovery = Some(Recovery { end: self.end(), after_timeout: false });
-            self.cut();
+            self.cut(coupled);
         }
         if ack.ece && self.recovery.is_none() && self.first >= self.cut_end {
-            self.cut();
+            self.cut(coupled);
         }
         if self.on_rate(now, advanced.then(|| now - ack.echo), arrived_pkts) {
             return;
         }
         let growing = self.recovery.is_none_or(|recovery| recovery.after_timeout);
         if growing && used && arrived_pkts > 0 {
-            self.window.on_ack(now, f64::from(arrived_pkts), self.rtt.smoothed.unwrap_or_default());
+            self.window.on_ack(now, f64::from(arrived_pkts), self.rtt(), coupled);
         }
     }
 
@@ -319,9 +378,10 @@ impl Sender {
         })
     }
 
-    fn cut(&mut self) {
+    fn cut(&mut self, coupled: Option<Coupled>) {
         self.cut_end = self.end();
-        self.window.on_loss();
+        self.window.on_loss(coupled);
+        self.unlost_before_pkts = std::mem::take(&mut self.unlost_pkts);
         self.stats.cuts += 1;
     }
 
@@ -364,7 +424,7 @@ impl Sender {
 
     /// RFC 6675 4, IsLost: three that left later have arrived.
     fn find_lost(&mut self) {
-        let Some(below) = self.sacked.nth_largest(DUPLICATE_THRESHOLD) else { return };
+        let Some(below) = self.sacked.nth_largest(self.reordering_pkts) else { return };
         while self.judged < below {
             let number = self.judged;
             self.judged += 1;
@@ -402,6 +462,7 @@ impl Sender {
     /// RFC 5681 3.1, RFC 6298 5: all is lost, and starts again slowly.
     fn on_timeout(&mut self, now: Time) {
         self.stats.timeouts += 1;
+        self.unlost_before_pkts = std::mem::take(&mut self.unlost_pkts);
         let first = self.backoff == 0;
         self.backoff += 1;
         self.window.on_timeout(first);

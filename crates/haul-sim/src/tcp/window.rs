@@ -1,4 +1,4 @@
-//! The congestion window: slow start, Reno, CUBIC. In packets.
+//! The congestion window: slow start, Reno alone and coupled, CUBIC. In packets.
 //!
 //! CUBIC is Linux's where that differs from RFC 9438, marked so below: the model stands for the TCP that others run.
 
@@ -9,6 +9,15 @@ use haul_units::Time;
 use super::bbr::{Bbr, BbrAck};
 use super::hystart::HyStart;
 use super::{TcpConfig, TcpControl};
+
+/// What the other subflows of a connection allow this one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Coupled {
+    /// What the window grows by for each packet acknowledged, in packets.
+    pub growth: f64,
+    /// What is left of it after a loss.
+    pub left: f64,
+}
 
 #[derive(Debug)]
 pub(super) struct Window {
@@ -67,7 +76,7 @@ impl Window {
     }
 
     /// So many packets have arrived, while the window was in use and nothing was being recovered.
-    pub(super) fn on_ack(&mut self, now: Time, mut acked_pkts: f64, rtt: Duration) {
+    pub(super) fn on_ack(&mut self, now: Time, mut acked_pkts: f64, rtt: Duration, coupled: Option<Coupled>) {
         if self.in_slow_start() {
             let room = self.threshold - self.pkts;
             let step = acked_pkts.min(room);
@@ -77,6 +86,10 @@ impl Window {
         if acked_pkts > 0.0 {
             match self.control {
                 TcpControl::Reno => self.pkts += acked_pkts / self.pkts,
+                TcpControl::Lia | TcpControl::Olia | TcpControl::Balia => {
+                    // OLIA's growth can be negative.
+                    self.pkts = (self.pkts + acked_pkts * coupled.map_or(1.0 / self.pkts, |coupled| coupled.growth)).max(1.0);
+                }
                 TcpControl::Cubic | TcpControl::Bbr => self.pkts = self.cubic.grown(now, self.pkts, acked_pkts, rtt),
             }
         }
@@ -92,12 +105,12 @@ impl Window {
     }
 
     /// Something was lost or marked, once for all that was in flight then.
-    pub(super) fn on_loss(&mut self) {
+    pub(super) fn on_loss(&mut self, coupled: Option<Coupled>) {
         if let Some(bbr) = &mut self.bbr {
             bbr.on_loss();
             return;
         }
-        self.threshold = self.cut();
+        self.threshold = self.cut(coupled);
         self.pkts = self.threshold;
     }
 
@@ -108,15 +121,17 @@ impl Window {
             return;
         }
         if first {
-            self.threshold = self.cut();
+            self.threshold = self.cut(None);
         }
         self.cubic.w_max = None;
         self.pkts = 1.0;
     }
 
-    fn cut(&mut self) -> f64 {
+    fn cut(&mut self, coupled: Option<Coupled>) -> f64 {
         match self.control {
-            TcpControl::Reno => (self.pkts / 2.0).max(2.0),
+            TcpControl::Reno | TcpControl::Lia | TcpControl::Olia | TcpControl::Balia => {
+                (self.pkts * coupled.map_or(0.5, |coupled| coupled.left)).max(2.0)
+            }
             TcpControl::Cubic | TcpControl::Bbr => {
                 // RFC 9438 4.7, fast convergence
                 let shrinks = self.cubic.w_max.is_some_and(|w_max| self.pkts < w_max);

@@ -22,8 +22,7 @@ const FAR: usize = 2;
 /// Ports of the daemon that lives, and of the one that is killed.
 const STEADY: u16 = 7700;
 const OTHER: u16 = 7701;
-/// What all clients share. The daemons' own link has ten times that, so that garbage takes nothing away on it.
-const CLIENTS_RATE: BitRate = BitRate::mbps(100);
+/// The daemons' own link has at least ten times what the clients share, so that garbage takes nothing away on it.
 const DAEMONS_RATE: BitRate = BitRate::gbps(1);
 const RTT: Duration = Duration::from_millis(20);
 /// A daemon at rest, whatever it has been through.
@@ -43,7 +42,7 @@ pub struct Ground {
 
 impl Ground {
     pub fn lay_out(plan: &Plan, journal: &Journal) -> Option<Self> {
-        let link = usual_link(CLIENTS_RATE, RTT / 2, journal.seed());
+        let link = usual_link(plan.rate, RTT / 2, journal.seed());
         let sites = Sites::open(&[link.clone(), usual_link(DAEMONS_RATE, RTT / 2, journal.seed() + 2)])?;
         fs::create_dir(sites.scratch().join("exported")).expect("making the exported root");
         let garbage = sites.hub().run(|| UdpSocket::bind("0.0.0.0:0")).expect("binding");

@@ -20,6 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use e2e::{Random, eventually, pause};
+use haul_units::BitRate;
 use hostile::Readings;
 
 use self::client::{Clients, Done};
@@ -36,6 +37,8 @@ pub struct Plan {
     pub time: Duration,
     /// Honest clients.
     pub clients: usize,
+    /// What the clients share. Half a hundred of them that fill 100 Mbit/s with small trees keep two processors busy.
+    pub rate: BitRate,
     /// How long each kind of window lasts in a cycle; the first two have it in `PAIRS` phases.
     pub window: Duration,
     /// Strangers in their window.
@@ -104,7 +107,7 @@ impl Outcome {
         let mut row = |what: &str, figure: String| {
             let _ = writeln!(text, "| {what} | {figure} |");
         };
-        row("seed, time, clients", format!("{}, {:.0} s, {}", plan.seed, self.seconds, plan.clients));
+        row("seed, time, clients, their link", format!("{}, {:.0} s, {}, {}", plan.seed, self.seconds, plan.clients, plan.rate));
         row(
             "copies that were compared",
             format!("{} ({} MiB), in {} runs of the program", self.copies, mib(self.bytes), self.runs),

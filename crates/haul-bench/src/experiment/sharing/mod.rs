@@ -28,7 +28,7 @@ pub const SHARING: Experiment = Experiment {
     about: "Every mode among its own kind, beside CUBIC and BBR, and alone: each goal with its value and verdict",
     reproduces: "HpFP and xTCP: the modes aggressive, fair, fair with quick start, and modest",
     simulate: simulated,
-    measure: measured,
+    measure: Some(measured),
 };
 
 fn simulated(scale: Scale) -> Report {

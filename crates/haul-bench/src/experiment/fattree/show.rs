@@ -1,0 +1,287 @@
+//! Tables, goals and charts of the study.
+
+use std::time::Duration;
+
+use haul_scenarios::fattree::{Load, Pattern, Trace};
+
+use super::cells::{Cell, Measured};
+use crate::experiment::contest::short;
+use crate::experiment::{Judged, Report, Scale, Table};
+use crate::plot::{Axis, Chart, Figure, Line};
+
+pub fn report(cells: &[Measured], typical: &[(Pattern, Trace)], scale: Scale) -> Report {
+    let flows: usize = cells.iter().map(|cell| cell.shorts.len()).sum();
+    let events: u64 = cells.iter().map(|cell| cell.events).sum();
+    let mut charts: Vec<(String, Figure)> = Vec::new();
+    for (load, title, name) in LOADS {
+        let of: Vec<&Measured> = cells.iter().filter(|cell| cell.cell.load == load).collect();
+        if !of.is_empty() {
+            charts.push((format!("completion-{name}"), distributions(&of, title)));
+        }
+    }
+    if !typical.is_empty() {
+        charts.push(("patterns".to_owned(), pictures(typical)));
+    }
+    Report {
+        heading: format!(
+            "FatTree, simulated: k = 4, 100, 200 and 400 Mbit/s, 0.5 ms, queues of 100 KB; {flows} short flows in {} cells",
+            cells.len()
+        ),
+        verdicts: scale.pick(Vec::new(), verdicts(cells)),
+        tables: vec![times(cells), patterns(cells), longs(cells)],
+        charts,
+        notes: vec![
+            format!(
+                "the study's own simulation, 70 KB flows: among TCP mean 78.4 ms, sd 122.5, p95 266.7; among MPTCP 91, 140.6, 510.5. Its hosts' \
+                 traffic matrix, subflows' start and TCP are not published in full: here a third of the hosts send without end to a host each, \
+                 TCP is CUBIC with an initial window of 10 packets, and the others send to random hosts"
+            ),
+            "a query is over with the last of its eight answers".to_owned(),
+            "pattern by rule: time first, then whether anything was sent again; what is in none of the four has a column of its own".to_owned(),
+            format!("{events} events"),
+        ],
+        data: cells
+            .iter()
+            .map(|cell| {
+                serde_json::json!({
+                    "short": cell.cell.foreground.title, "load": load_title(cell.cell.load), "long": cell.cell.background_title(),
+                    "crowd": cell.cell.crowd, "times_ms": finite(&cell.times_ms()), "long_mbps": cell.longs_mbps,
+                })
+            })
+            .collect(),
+        ..Report::default()
+    }
+}
+
+/// Issue of the study: long flows of haul do no more harm than TCP's, and carry what multipath TCP carries; haul's short flows are faster.
+fn verdicts(cells: &[Measured]) -> Vec<Judged> {
+    let mut verdicts = Vec::new();
+    for reference in cells.iter().filter(|cell| among(cell, "TCP") && cell.cell.foreground.title == "TCP") {
+        let same = |cell: &&Measured| cell.cell.load == reference.cell.load && alike(cell.cell.crowd, reference.cell.crowd);
+        let place = format!("{}, {:.0} % long", load_title(reference.cell.load), reference.cell.crowd * 100.0);
+        let beside_haul = cells
+            .iter()
+            .filter(same)
+            .filter(|cell| cell.cell.foreground.title == "TCP" && cell.cell.background_title().starts_with("haul"));
+        let mptcp = cells.iter().filter(same).find(|cell| among(cell, "MPTCP, LIA") && cell.cell.foreground.title == "TCP");
+        for cell in beside_haul {
+            let who = format!("TCP among {}, {place}", cell.cell.background_title());
+            let (ours, theirs) = (Summary::of(&cell.times_ms()), Summary::of(&reference.times_ms()));
+            verdicts.push(Judged::at_most(&who, "mean", Some(ours.mean), theirs.mean, ms));
+            verdicts.push(Judged::at_most(&who, "p95", Some(ours.p95), theirs.p95, ms));
+            if let Some(mptcp) = mptcp.filter(|_| cell.cell.background_title().ends_with("4 paths")) {
+                let rate = |mbps: f64| format!("{mbps:.1} Mbit/s");
+                verdicts.push(Judged::at_least(
+                    &who,
+                    "a long flow carries",
+                    Some(cell.mean_long_mbps()),
+                    mptcp.mean_long_mbps(),
+                    rate,
+                ));
+            }
+        }
+    }
+    for ours in cells.iter().filter(|cell| cell.cell.foreground.title == "haul, fair") {
+        let same = |cell: &&Measured| {
+            cell.cell.load == ours.cell.load
+                && alike(cell.cell.crowd, ours.cell.crowd)
+                && cell.cell.background_title() == ours.cell.background_title()
+                && cell.cell.foreground.title == "TCP"
+        };
+        let Some(tcp) = cells.iter().find(same) else { continue };
+        let who = format!(
+            "haul among {}, {}, {:.0} % long",
+            ours.cell.background_title(),
+            load_title(ours.cell.load),
+            ours.cell.crowd * 100.0
+        );
+        let (ours, theirs) = (Summary::of(&ours.times_ms()), Summary::of(&tcp.times_ms()));
+        verdicts.push(Judged::at_most(&who, "mean", Some(ours.mean), theirs.mean, ms));
+        verdicts.push(Judged::at_most(&who, "p99", Some(ours.p99), theirs.p99, ms));
+    }
+    verdicts
+}
+
+fn among(cell: &Measured, title: &str) -> bool {
+    cell.cell.background_title() == title
+}
+
+fn alike(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-9
+}
+
+/// Of completion times.
+struct Summary {
+    mean: f64,
+    sd: f64,
+    p50: f64,
+    p95: f64,
+    p99: f64,
+    late: usize,
+    never: usize,
+}
+
+impl Summary {
+    /// Of what ended: mean and deviation; of all: the rest.
+    fn of(times_ms: &[f64]) -> Self {
+        let ended = finite(times_ms);
+        let count = ended.len().max(1) as f64;
+        let mean = ended.iter().sum::<f64>() / count;
+        let sd = (ended.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count).sqrt();
+        let at =
+            |part: f64| times_ms.get(((times_ms.len() as f64 * part).ceil() as usize).max(1) - 1).copied().unwrap_or(f64::NAN);
+        Self {
+            mean: if ended.len() == times_ms.len() { mean } else { f64::INFINITY },
+            sd,
+            p50: at(0.5),
+            p95: at(0.95),
+            p99: at(0.99),
+            late: times_ms.iter().filter(|time| **time > LATE_MS).count(),
+            never: times_ms.len() - ended.len(),
+        }
+    }
+}
+
+fn finite(times_ms: &[f64]) -> Vec<f64> {
+    times_ms.iter().copied().filter(|time| time.is_finite()).collect()
+}
+
+fn times(cells: &[Measured]) -> Table {
+    let columns = [
+        "short flows",
+        "by",
+        "among",
+        "hosts with long %",
+        "n",
+        "mean ms",
+        "sd",
+        "p50",
+        "p95",
+        "p99",
+        "> 200 ms",
+        "never",
+        "timers",
+    ];
+    let mut table = Table::new("times", "Completion times of short flows", &columns);
+    table.rows = cells
+        .iter()
+        .map(|measured| {
+            let summary = Summary::of(&measured.times_ms());
+            let mut row = names(&measured.cell);
+            row.push(measured.shorts.len().to_string());
+            row.extend([summary.mean, summary.sd, summary.p50, summary.p95, summary.p99].map(cell));
+            row.extend([summary.late.to_string(), summary.never.to_string(), measured.timeouts().to_string()]);
+            row
+        })
+        .collect();
+    table
+}
+
+fn patterns(cells: &[Measured]) -> Table {
+    let mut columns = vec!["short flows", "by", "among", "hosts with long %"];
+    columns.extend(Pattern::ALL.map(Pattern::title));
+    let mut table = Table::new("patterns", "How short flows went, in per cent of them", &columns);
+    table.rows = cells
+        .iter()
+        .map(|measured| {
+            let parts = Pattern::ALL.map(|pattern| format!("{:.1}", measured.part(pattern) * 100.0));
+            names(&measured.cell).into_iter().chain(parts).collect()
+        })
+        .collect();
+    table
+}
+
+fn longs(cells: &[Measured]) -> Table {
+    let columns =
+        ["long flows", "hosts with long %", "beside", "of", "mean Mbit/s", "least", "on the busiest path %", "core used %"];
+    let mut table = Table::new("longs", "Flows without end, while short ones came", &columns);
+    let with_long = cells.iter().filter(|cell| !cell.longs_mbps.is_empty());
+    table.rows = with_long
+        .map(|measured| {
+            let least = measured.longs_mbps.iter().copied().fold(f64::INFINITY, f64::min);
+            let Cell { load, crowd, foreground, .. } = measured.cell;
+            vec![
+                measured.cell.background_title().to_owned(),
+                format!("{:.0}", crowd * 100.0),
+                load_title(load).to_owned(),
+                foreground.title.to_owned(),
+                short(measured.mean_long_mbps()),
+                short(least),
+                format!("{:.0}", measured.busiest * 100.0),
+                format!("{:.1}", measured.core_use * 100.0),
+            ]
+        })
+        .collect();
+    table
+}
+
+fn names(cell: &Cell) -> Vec<String> {
+    let title = |title: &str| title.to_owned();
+    vec![
+        title(load_title(cell.load)),
+        title(cell.foreground.title),
+        title(cell.background_title()),
+        format!("{:.0}", cell.crowd * 100.0),
+    ]
+}
+
+/// How many are over after a time: TCP's among every kind of long flows, and every kind's among TCP's.
+fn distributions(cells: &[&Measured], title: &str) -> Figure {
+    let crowd = cells.first().map_or(0.0, |cell| cell.cell.crowd);
+    let of = |wanted: &dyn Fn(&Cell) -> bool, name: &dyn Fn(&Cell) -> String| {
+        let lines = cells.iter().filter(|cell| alike(cell.cell.crowd, crowd) && wanted(&cell.cell));
+        lines.map(|cell| line(name(&cell.cell), &cell.times_ms())).collect::<Vec<_>>()
+    };
+    let axes = || (Axis::log("completion time", "ms"), Axis::linear("over by then", "%").range(0.0, 100.0));
+    let by_tcp = of(&|cell| cell.foreground.title == "TCP", &|cell| cell.background_title().to_owned());
+    let among_tcp = of(&|cell| cell.background_title() == "TCP", &|cell| cell.foreground.title.to_owned());
+    let charts = vec![
+        Chart::lines(axes().0, axes().1, by_tcp).titled("TCP's, among"),
+        Chart::lines(axes().0, axes().1, among_tcp).titled("among TCP, by"),
+    ];
+    let subtitle = format!("simulated FatTree of 16 hosts, {:.0} % of them send without end", crowd * 100.0);
+    Figure { title: title.to_owned(), subtitle, charts, columns: 2 }
+}
+
+fn line(name: String, times_ms: &[f64]) -> Line {
+    let count = times_ms.len().max(1) as f64;
+    let points = finite(times_ms).into_iter().enumerate().map(|(number, time)| (time, (number + 1) as f64 * 100.0 / count));
+    Line::through(name, points.collect::<Vec<_>>()).plain()
+}
+
+/// Window, what has arrived, and what was sent again, over time.
+fn pictures(typical: &[(Pattern, Trace)]) -> Figure {
+    let chart = |(pattern, trace): &(Pattern, Trace)| {
+        let over_time = |value: &dyn Fn(&haul_scenarios::fattree::Sample) -> f64| {
+            trace.samples.iter().map(|sample| (sample.at.as_secs_f64() * 1e3, value(sample))).collect::<Vec<_>>()
+        };
+        let full = 1448.0;
+        let lines = vec![
+            Line::through("window", over_time(&|sample| sample.window_pkts)).plain(),
+            Line::through("arrived", over_time(&|sample| sample.received.as_u64() as f64 / full)).plain(),
+            Line::through("sent again", over_time(&|sample| sample.resent_pkts as f64)).plain(),
+        ];
+        let took = trace.short.took.unwrap_or(Duration::MAX).as_secs_f64() * 1e3;
+        let title = format!("{}: {took:.0} ms", pattern.title());
+        Chart::lines(Axis::linear("since the flow began", "ms"), Axis::linear("packets", "of 1448 bytes"), lines).titled(title)
+    };
+    let charts = typical.iter().map(chart).collect();
+    let subtitle = "70 KB by TCP among TCP, simulated; of each pattern the flow with its middle time".to_owned();
+    Figure { title: "Four ways for a short flow to go".to_owned(), subtitle, charts, columns: 2 }
+}
+
+fn load_title(load: Load) -> &'static str {
+    LOADS.iter().find(|(known, ..)| *known == load).map_or("short", |(_, title, _)| title)
+}
+
+fn ms(time: f64) -> String {
+    format!("{time:.1} ms")
+}
+
+fn cell(time: f64) -> String {
+    if time.is_finite() { format!("{time:.1}") } else { "-".to_owned() }
+}
+
+const LOADS: [(Load, &str, &str); 3] =
+    [(Load::REPRODUCTION, "70 KB", "70k"), (Load::Messages, "50 KB to 1 MB", "messages"), (Load::Queries, "queries", "queries")];
+const LATE_MS: f64 = 200.0;
