@@ -51,9 +51,7 @@ fn with_rates(pace: &Pace, classes: &[PaceClass], name: &OsString, arguments: &[
 fn with_gaps(args: &PaceArgs, interface: &str, name: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
     let class = |arg: &ClassArg| {
         let rate = arg.rate.or(args.classes.rate).ok_or_else(|| no_rate(&arg.to.to_string()))?;
-        // The two know networks alike.
-        let to = arg.to.to_string().parse().map_err(Failure::new)?;
-        Ok(InjectClass { to, rate })
+        Ok(InjectClass { to: arg.to, rate })
     };
     let classes = args.classes.to.iter().map(class).collect::<Result<Vec<_>, Failure>>()?;
     let spec = InjectSpec { interface: interface.to_owned(), line: args.gaps.line, classes };

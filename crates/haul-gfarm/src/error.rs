@@ -15,7 +15,7 @@ pub enum OpenError {
         /// Its name.
         library: String,
         /// What the loader says.
-        source: libloading::Error,
+        source: haul_clib::Error,
     },
     /// This system: the library is one of a release that is not known.
     #[error("gfarm: {library} is of a release that haul does not know; it needs one from 2.7 on, below 3")]
@@ -23,7 +23,7 @@ pub enum OpenError {
         /// Its name.
         library: String,
         /// The function that it lacks.
-        source: Option<libloading::Error>,
+        source: Option<haul_clib::Error>,
     },
     /// Gfarm's configuration for clients, in libgfarm's words.
     #[error("gfarm: configuration: {0} (gfarm2.conf in /etc, or what GFARM_CONFIG_FILE names)")]

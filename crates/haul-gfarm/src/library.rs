@@ -73,69 +73,52 @@ struct RawChecksum {
     flags: c_int,
 }
 
-/// Declares the functions, and how all of them are found.
-macro_rules! functions {
-    ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        #[allow(clippy::struct_field_names, reason = "as the library has them")]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-        }
-
-        impl Functions {
-            fn find(library: &libloading::Library) -> Result<Self, libloading::Error> {
-                Ok(Self {
-                    // SAFETY: the types are those of the library's headers, whose release is looked at before any of them is called.
-                    $($name: *unsafe { library.get(concat!(stringify!($name), "\0").as_bytes()) }?,)*
-                })
-            }
-        }
-    };
-}
-
-functions! {
-    gfarm_version_major() -> c_int;
-    gfarm_version_minor() -> c_int;
-    gflog_set_priority_level(c_int);
-    gfarm_initialize(*mut c_int, *mut *mut *mut c_char) -> Code;
-    gfarm_set_client_digest_check(c_int);
-    gfarm_get_global_username_by_url(*const c_char, *mut *mut c_char) -> Code;
-    gfarm_error_string(Code) -> *const c_char;
-    gfarm_error_to_errno(Code) -> c_int;
-    gfs_lstat(*const c_char, *mut RawStat) -> Code;
-    gfs_stat(*const c_char, *mut RawStat) -> Code;
-    gfs_fstat(File, *mut RawStat) -> Code;
-    gfs_stat_free(*mut RawStat);
-    gfs_opendirplus(*const c_char, *mut Dir) -> Code;
-    gfs_readdirplus(Dir, *mut *mut RawEntry, *mut *mut RawStat) -> Code;
-    gfs_closedirplus(Dir) -> Code;
-    gfs_pio_open(*const c_char, c_int, *mut File) -> Code;
-    gfs_pio_create(*const c_char, c_int, c_uint, *mut File) -> Code;
-    gfs_pio_close(File) -> Code;
-    gfs_pio_pread(File, *mut c_void, c_int, i64, *mut c_int) -> Code;
-    gfs_pio_pwrite(File, *const c_void, c_int, i64, *mut c_int) -> Code;
-    gfs_pio_truncate(File, i64) -> Code;
-    gfs_pio_sync(File) -> Code;
-    gfs_pio_internal_set_view_section(File, *mut c_char) -> Code;
-    gfs_mkdir(*const c_char, c_uint) -> Code;
-    gfs_rmdir(*const c_char) -> Code;
-    gfs_unlink(*const c_char) -> Code;
-    gfs_rename(*const c_char, *const c_char) -> Code;
-    gfs_link(*const c_char, *const c_char) -> Code;
-    gfs_symlink(*const c_char, *const c_char) -> Code;
-    gfs_readlink(*const c_char, *mut *mut c_char) -> Code;
-    gfs_lchmod(*const c_char, c_uint) -> Code;
-    gfs_lutimes(*const c_char, *const RawTime) -> Code;
-    gfs_statfs_by_path(*const c_char, *mut i64, *mut i64, *mut i64) -> Code;
-    gfs_stat_cksum(*const c_char, *mut RawChecksum) -> Code;
-    gfs_stat_cksum_free(*mut RawChecksum) -> Code;
-    gfs_replica_info_by_name(*const c_char, c_int, *mut *mut c_void) -> Code;
-    gfs_replica_info_number(*mut c_void) -> c_int;
-    gfs_replica_info_nth_host(*mut c_void, c_int) -> *const c_char;
-    gfs_replica_info_nth_gen(*mut c_void, c_int) -> u64;
-    gfs_replica_info_nth_is_incomplete(*mut c_void, c_int) -> c_int;
-    gfs_replica_info_nth_is_dead_host(*mut c_void, c_int) -> c_int;
-    gfs_replica_info_nth_is_dead_copy(*mut c_void, c_int) -> c_int;
-    gfs_replica_info_free(*mut c_void);
+haul_clib::functions! {
+    struct Functions {
+        gfarm_version_major() -> c_int;
+        gfarm_version_minor() -> c_int;
+        gflog_set_priority_level(c_int);
+        gfarm_initialize(*mut c_int, *mut *mut *mut c_char) -> Code;
+        gfarm_set_client_digest_check(c_int);
+        gfarm_get_global_username_by_url(*const c_char, *mut *mut c_char) -> Code;
+        gfarm_error_string(Code) -> *const c_char;
+        gfarm_error_to_errno(Code) -> c_int;
+        gfs_lstat(*const c_char, *mut RawStat) -> Code;
+        gfs_stat(*const c_char, *mut RawStat) -> Code;
+        gfs_fstat(File, *mut RawStat) -> Code;
+        gfs_stat_free(*mut RawStat);
+        gfs_opendirplus(*const c_char, *mut Dir) -> Code;
+        gfs_readdirplus(Dir, *mut *mut RawEntry, *mut *mut RawStat) -> Code;
+        gfs_closedirplus(Dir) -> Code;
+        gfs_pio_open(*const c_char, c_int, *mut File) -> Code;
+        gfs_pio_create(*const c_char, c_int, c_uint, *mut File) -> Code;
+        gfs_pio_close(File) -> Code;
+        gfs_pio_pread(File, *mut c_void, c_int, i64, *mut c_int) -> Code;
+        gfs_pio_pwrite(File, *const c_void, c_int, i64, *mut c_int) -> Code;
+        gfs_pio_truncate(File, i64) -> Code;
+        gfs_pio_sync(File) -> Code;
+        gfs_pio_internal_set_view_section(File, *mut c_char) -> Code;
+        gfs_mkdir(*const c_char, c_uint) -> Code;
+        gfs_rmdir(*const c_char) -> Code;
+        gfs_unlink(*const c_char) -> Code;
+        gfs_rename(*const c_char, *const c_char) -> Code;
+        gfs_link(*const c_char, *const c_char) -> Code;
+        gfs_symlink(*const c_char, *const c_char) -> Code;
+        gfs_readlink(*const c_char, *mut *mut c_char) -> Code;
+        gfs_lchmod(*const c_char, c_uint) -> Code;
+        gfs_lutimes(*const c_char, *const RawTime) -> Code;
+        gfs_statfs_by_path(*const c_char, *mut i64, *mut i64, *mut i64) -> Code;
+        gfs_stat_cksum(*const c_char, *mut RawChecksum) -> Code;
+        gfs_stat_cksum_free(*mut RawChecksum) -> Code;
+        gfs_replica_info_by_name(*const c_char, c_int, *mut *mut c_void) -> Code;
+        gfs_replica_info_number(*mut c_void) -> c_int;
+        gfs_replica_info_nth_host(*mut c_void, c_int) -> *const c_char;
+        gfs_replica_info_nth_gen(*mut c_void, c_int) -> u64;
+        gfs_replica_info_nth_is_incomplete(*mut c_void, c_int) -> c_int;
+        gfs_replica_info_nth_is_dead_host(*mut c_void, c_int) -> c_int;
+        gfs_replica_info_nth_is_dead_copy(*mut c_void, c_int) -> c_int;
+        gfs_replica_info_free(*mut c_void);
+    }
 }
 
 /// What Gfarm knows of a name.
@@ -197,11 +180,11 @@ impl Library {
     /// Loads it and reads Gfarm's configuration.
     pub(crate) fn open(name: &str) -> Result<Self, OpenError> {
         // SAFETY: what runs when libgfarm is loaded are the constructors of it and of OpenSSL, which ask nothing of their caller.
-        let loaded = unsafe { libloading::Library::new(name) };
+        let loaded = unsafe { haul_clib::Library::open(name) };
         let loaded = loaded.map_err(|source| OpenError::Missing { library: name.to_owned(), source })?;
-        let functions =
-            Functions::find(&loaded).map_err(|source| OpenError::TooOld { library: name.to_owned(), source: Some(source) })?;
-        std::mem::forget(loaded);
+        // SAFETY: the types are those of the library's headers, whose release is looked at before any of them is called.
+        let found = unsafe { Functions::find(&loaded) };
+        let functions = found.map_err(|source| OpenError::TooOld { library: name.to_owned(), source: Some(source) })?;
         let (files, dirs) = (HashMap::new(), HashMap::new());
         let mut library = Self { functions, user: Vec::new(), files, dirs, last: 0, thread: PhantomData };
         // SAFETY: both take nothing and give a number.

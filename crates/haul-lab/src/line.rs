@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use haul_netdev::ethernet::{HEADER, is_pause, on_line};
+use haul_netdev::iproute::ip_batch;
 use haul_netdev::{Device, DeviceError, Layer};
 use haul_units::{BitRate, Bytes, Cancel, GapMeter, Time};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -19,7 +20,7 @@ use rustix::thread::gettid;
 use rustix::time::Timespec;
 
 use crate::clock;
-use crate::namespace::{Namespace, NamespaceError, ip, set};
+use crate::namespace::{Namespace, NamespaceError, set};
 
 /// A line that is there as long as this value.
 #[derive(Debug)]
@@ -73,10 +74,11 @@ impl Line {
                 let device = Device::create(Self::INTERFACE, Layer::Frames)?;
                 // Nothing but what a program sends: no router solicitations between.
                 set("ipv6/conf/all/disable_ipv6", "1");
-                ip(&format!(
+                ip_batch(&format!(
                     "link set lo up\nlink set dev {0} txqueuelen 4000 up\naddress add {address}/24 dev {0}\n",
                     Self::INTERFACE
-                ))?;
+                ))
+                .map_err(NamespaceError::from)?;
                 Ok::<_, LineError>(device)
             })
         };

@@ -1,10 +1,9 @@
 //! Network namespaces without names: one lives as long as somebody holds it, and leaves nothing behind.
 
 use std::fs;
-use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::process::{Command, Stdio};
 
+use haul_netdev::iproute::IprouteError;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
@@ -27,22 +26,9 @@ pub enum NamespaceError {
     /// The thread that was to make it ended early.
     #[error("the thread that makes a network namespace failed")]
     Thread,
-    /// No iproute2: neither `ip` nor `tc`.
-    #[error("cannot run `{program}`: {source}")]
-    NoIproute {
-        /// Which of its programs.
-        program: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// It says what it did not do.
-    #[error("`{program}` failed: {said}")]
-    Iproute {
-        /// Which of its programs.
-        program: &'static str,
-        /// Its first line.
-        said: String,
-    },
+    /// iproute2 did not do what it was to do.
+    #[error(transparent)]
+    Iproute(#[from] IprouteError),
 }
 
 impl Namespace {
@@ -72,37 +58,6 @@ impl AsFd for Namespace {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-/// Runs lines of `ip -batch` in the namespace of this thread.
-pub fn ip(lines: &str) -> Result<(), NamespaceError> {
-    batch("ip", &[], lines)
-}
-
-/// The same for IPv6 where a line could mean either, as with routes.
-pub fn ip6(lines: &str) -> Result<(), NamespaceError> {
-    batch("ip", &["-6"], lines)
-}
-
-/// Runs lines of `tc -batch` in the namespace of this thread.
-pub fn tc(lines: &str) -> Result<(), NamespaceError> {
-    batch("tc", &[], lines)
-}
-
-fn batch(program: &'static str, family: &[&str], lines: &str) -> Result<(), NamespaceError> {
-    let mut command = Command::new(program);
-    command.args(family).args(["-batch", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|source| NamespaceError::NoIproute { program, source })?;
-    if let Some(mut input) = child.stdin.take() {
-        // Where it ends early, its status tells.
-        let _ = input.write_all(lines.as_bytes());
-    }
-    let output = child.wait_with_output().map_err(|source| NamespaceError::NoIproute { program, source })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(NamespaceError::Iproute { program, said: said.lines().next().unwrap_or("it does not say why").to_owned() })
 }
 
 /// Sets a variable below `/proc/sys/net` in the namespace of this thread, where the kernel has it and lets us.

@@ -13,13 +13,14 @@ use std::io::{self, Read as _, Seek as _};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd};
 
+use haul_netdev::iproute::{ip_batch, ip6_batch, tc_batch};
 use haul_netdev::{Device, DeviceError, Layer};
 use haul_units::BitRate;
 use serde::{Deserialize, Serialize};
 
 use crate::control::DirectionStats;
 use crate::direction::Direction;
-use crate::namespace::{Namespace, NamespaceError, ip, ip6, set, tc, value};
+use crate::namespace::{Namespace, NamespaceError, set, value};
 use crate::options::LinkOptions;
 use crate::tun::TunPorts;
 
@@ -202,14 +203,14 @@ fn make_host(spec: &WanSpec, side: Side, index: u8, count: u8) -> Result<(Host, 
             .map(|link| Device::create(&format!("wan{link}"), Layer::SuperPackets))
             .collect::<Result<Vec<_>, _>>()?;
         let lines: String = addresses.iter().enumerate().map(|(link, address)| device_lines(spec, link, *address)).collect();
-        ip(&format!("link set lo up\n{lines}"))?;
+        ip_batch(&format!("link set lo up\n{lines}")).map_err(NamespaceError::from)?;
         if let Some(rate) = spec.access.get(usize::from(index)).filter(|_| side == Side::A) {
             let queue = rate.bytes_in(spec.link.rtt).as_u64().max(LEAST_ACCESS_QUEUE);
             let shaped = (0..spec.links).map(|link| {
                 let bps = rate.as_bps();
                 format!("qdisc replace dev wan{link} root tbf rate {bps}bit burst {ACCESS_BURST} limit {queue}\n")
             });
-            tc(&shaped.collect::<String>())?;
+            tc_batch(&shaped.collect::<String>()).map_err(NamespaceError::from)?;
         }
         if let Some(tcp) = &spec.tcp {
             congestion_control(tcp, spec, &addresses)?;
@@ -265,8 +266,8 @@ fn congestion_control(name: &str, spec: &WanSpec, addresses: &[Address]) -> Resu
         let _ = writeln!(v4_lines, "route change {v4_net}/16 dev wan{link} proto kernel scope link src {v4} congctl {name}");
         let _ = writeln!(v6_lines, "route change {v6_net}/64 dev wan{link} proto kernel metric 256 congctl {name}");
     }
-    ip(&v4_lines)?;
-    if spec.mtu >= SMALLEST_IPV6_MTU { Ok(ip6(&v6_lines)?) } else { Ok(()) }
+    let v6 = || if spec.mtu >= SMALLEST_IPV6_MTU { ip6_batch(&v6_lines) } else { Ok(()) };
+    Ok(ip_batch(&v4_lines).and_then(|()| v6()).map_err(NamespaceError::from)?)
 }
 
 fn start_link(spec: &WanSpec, link: usize, hosts: &[(Host, Vec<Device>)]) -> Result<[Direction; 2], WanError> {

@@ -7,6 +7,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::time::Duration;
 
 use haul_lab::{Line, LineReport, Namespace};
+use haul_netdev::iproute::ip;
 use haul_pace::{InjectClass, InjectError, InjectSpec, InjectStats, Injector, InterfaceError};
 use haul_units::{BitRate, Bytes};
 
@@ -77,8 +78,8 @@ fn packets_of_a_program_are_spaced_by_gaps_that_the_switch_drops() {
 #[test]
 fn all_is_as_before_when_it_has_gone() {
     let Some(line) = lay() else { return };
-    let routes = || within(&line.near, || ip(&["route"]));
-    let links = || within(&line.near, || ip(&["-br", "link"]));
+    let routes = || within(&line.near, || ip(&["route"]).unwrap());
+    let links = || within(&line.near, || ip(&["-br", "link"]).unwrap());
     let before = (routes(), links());
     let injector = within(&line.near, || Injector::start(&spec()).unwrap());
     assert!(routes().contains("haulpace0"), "{}", routes());
@@ -133,11 +134,6 @@ fn what_it_cannot_do_is_said() {
         let error = start(spec());
         assert!(matches!(error, InjectError::Interface(InterfaceError::Strict(_))), "{error}");
     });
-}
-
-fn ip(arguments: &[&str]) -> String {
-    let output = std::process::Command::new("ip").args(arguments).output().unwrap();
-    String::from_utf8(output.stdout).unwrap()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a network needs its time")]

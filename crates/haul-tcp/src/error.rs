@@ -16,7 +16,7 @@ pub enum LoadError {
         /// Its name.
         library: &'static str,
         /// What the loader says.
-        source: libloading::Error,
+        source: haul_clib::Error,
     },
     /// This system: the kernel does not describe its types.
     #[error("this kernel does not describe its types (/sys/kernel/btf/vmlinux): it was built without CONFIG_DEBUG_INFO_BTF")]

@@ -7,13 +7,13 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use haul_units::Network;
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
 use crate::error::TcpError;
 use crate::kernel::netns::Namespace;
 use crate::kernel::route::Route;
-use crate::network::Network;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -25,6 +25,5 @@ pub use knobs::{KNOBS, Knob};
 pub use law::{Choice, Law};
 pub use laws::obstacle;
 pub use needs::{Limit, limits, round_trip};
-pub use network::Network;
 pub use pace::{Pace, PaceClass, PaceRun, PaceState};
 pub use tcp::{Place, Rule, Run, Scope, Tcp, Totals, Way, default_of};

@@ -9,6 +9,7 @@ use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use haul_units::Network;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{LoadError, TcpError};
@@ -17,7 +18,7 @@ use crate::kernel::bpf;
 use crate::kernel::library::Library;
 use crate::kernel::{cgroup, mount};
 use crate::laws;
-use crate::network::Network;
+use crate::network::mapped;
 
 static PACE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o")));
 
@@ -214,7 +215,7 @@ fn load(classes: &[PaceClass]) -> Result<Spread, TcpError> {
     let (networks, paces) = (object.map("classes")?, object.map("paces")?);
     for (index, class) in (0_u32..).zip(classes) {
         // IPv4 and IPv6 are both meant where no network is.
-        let (address, bits) = class.to.map_or(([0; 16], 0), |to| to.mapped());
+        let (address, bits) = class.to.map_or(([0; 16], 0), mapped);
         let pace = [(class.bits_per_s / 8).to_ne_bytes(), u64::from(class.follows).to_ne_bytes()].concat();
         bpf::update(paces, &index.to_ne_bytes(), &pace).map_err(TcpError::doing(doing))?;
         let network = [&bits.to_ne_bytes()[..], &address].concat();

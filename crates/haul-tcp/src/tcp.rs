@@ -12,6 +12,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 
+use haul_units::Network;
+
 use crate::connection::{self, Connection};
 use crate::error::TcpError;
 use crate::journal::{Change, Journal};
@@ -22,7 +24,7 @@ use crate::kernel::{cgroup, mount};
 use crate::knobs::{self, KNOBS, Knob, Values};
 use crate::law::{Choice, Law};
 use crate::laws::{self, Pins};
-use crate::network::Network;
+use crate::network::{EVERYTHING, mapped, mask};
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
@@ -211,10 +213,9 @@ impl Tcp {
         let change = self.pins().open("change").map_err(TcpError::doing(doing))?;
         let program = self.pins().open("alter").map_err(TcpError::doing(doing))?;
         let (mut switched, mut refused) = (0, 0);
-        let everything: Network = Network::EVERYTHING;
-        for network in if networks.is_empty() { std::slice::from_ref(&everything) } else { networks } {
-            let (address, bits) = network.mapped();
-            let value = [&address[..], &Network::mask(bits), &name_field(&choice.kernel_name())].concat();
+        for network in if networks.is_empty() { &[EVERYTHING] } else { networks } {
+            let (address, bits) = mapped(*network);
+            let value = [&address[..], &mask(bits), &name_field(&choice.kernel_name())].concat();
             bpf::update(change.as_fd(), &0_u32.to_ne_bytes(), &value).map_err(TcpError::doing(doing))?;
             let written = namespace.inside(|| bpf::walk(program.as_fd()))?.map_err(TcpError::doing(doing))?;
             let done = written.chunks_exact(4).filter(|word| **word != [0; 4]).count();
@@ -258,7 +259,7 @@ impl Tcp {
             fs::create_dir_all(&dir).map_err(TcpError::doing("making a cgroup"))?;
             let pins = self.place.bpf.join(format!("run-{process}"));
             laws::mount(&self.place.bpf)?;
-            let link = attach(&dir, &pins, &law, &[([0; 8], Network::EVERYTHING)]);
+            let link = attach(&dir, &pins, &law, &[([0; 8], EVERYTHING)]);
             let removed = laws::unload_chooser(&pins);
             let link = link?;
             let before = cgroup::own()?;
@@ -386,7 +387,7 @@ impl Tcp {
             .map_err(TcpError::doing("asking for a namespace's number"))?;
         laws::mount(&self.place.bpf)?;
         let pins = self.place.bpf.join(format!("rule-{id}"));
-        let link = attach(dir, &pins, law, &[(cookie, network.unwrap_or(Network::EVERYTHING))])?;
+        let link = attach(dir, &pins, law, &[(cookie, network.unwrap_or(EVERYTHING))])?;
         bpf::pin(link.as_fd(), &pins.join("link")).map_err(TcpError::doing("naming a link"))
     }
 
@@ -526,9 +527,9 @@ fn attach(dir: &Path, pins: &Path, law: &str, rules: &[([u8; 8], Network)]) -> R
     let doing = "attaching to a cgroup";
     let map = bpf::pinned(&pins.join("rules")).map_err(TcpError::doing(doing))?;
     for (cookie, network) in rules {
-        let (address, bits) = network.mapped();
+        let (address, bits) = mapped(*network);
         // IPv4 and IPv6 are both meant where no network is.
-        let bits = if *network == Network::EVERYTHING { 0 } else { bits };
+        let bits = if *network == EVERYTHING { 0 } else { bits };
         let key = [&(64 + bits).to_ne_bytes()[..], cookie, &address].concat();
         bpf::update(map.as_fd(), &key, &name_field(law)).map_err(TcpError::doing(doing))?;
     }

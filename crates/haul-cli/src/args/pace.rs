@@ -4,8 +4,7 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use clap::{Args, Subcommand};
-use haul_tcp::Network;
-use haul_units::BitRate;
+use haul_units::{BitRate, Network};
 
 /// Even distances between the packets of programs that know nothing of haul
 ///
@@ -64,7 +63,7 @@ impl FromStr for ClassArg {
     fn from_str(text: &str) -> Result<Self, String> {
         let (to, rate) = text.split_once('=').map_or((text, None), |(to, rate)| (to, Some(rate)));
         let rate = rate.map(|rate| rate.parse::<BitRate>().map_err(|error| error.to_string())).transpose()?;
-        Ok(Self { to: to.parse()?, rate })
+        Ok(Self { to: Network::exact(to).map_err(|error| error.to_string())?, rate })
     }
 }
 

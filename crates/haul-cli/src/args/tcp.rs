@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use haul_tcp::{Choice, Network};
-use haul_units::BitRate;
+use haul_tcp::Choice;
+use haul_units::{BitRate, Network};
 
 /// Congestion control for the kernel's own TCP: programs that know nothing of haul use it
 ///
@@ -76,7 +76,7 @@ pub enum TcpCommand {
         #[arg(value_name = "MODE")]
         mode: Choice,
         /// Connections to and from this network; may be given several times; without it all
-        #[arg(long, value_name = "NET")]
+        #[arg(long, value_name = "NET", value_parser = Network::exact)]
         to: Vec<Network>,
         /// Of this network namespace
         #[arg(long, value_name = "NAME")]
@@ -127,7 +127,7 @@ pub enum TcpCommand {
 #[derive(Debug, Args, Default)]
 pub struct ScopeArgs {
     /// Connections to and from this network, as 10.1.0.0/16, or host; may be given several times
-    #[arg(long, value_name = "NET")]
+    #[arg(long, value_name = "NET", value_parser = Network::exact)]
     pub to: Vec<Network>,
     /// Of this network namespace, by its name for `ip netns`
     #[arg(long, value_name = "NAME")]

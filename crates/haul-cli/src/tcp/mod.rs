@@ -6,7 +6,8 @@ mod rule;
 mod run;
 mod status;
 
-use haul_tcp::{Choice, Namespace, Network, Scope, Tcp, default_of};
+use haul_tcp::{Choice, Namespace, Scope, Tcp, default_of};
+use haul_units::Network;
 
 use self::rule::words;
 use crate::args::{ScopeArgs, TcpArgs, TcpCommand};

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 
 use haul_netdev::DeviceError;
+use haul_netdev::iproute::IprouteError;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -71,7 +72,7 @@ impl EmulateError {
             Self::NameTaken(_) => Obstacle::NameTaken,
             Self::Wan(WanError::Tun(DeviceError::Open(_))) => Obstacle::NoTunDevice,
             Self::Wan(WanError::Tun(_) | WanError::Namespace(NamespaceError::Create(_))) => Obstacle::NotAllowed,
-            Self::Wan(WanError::Namespace(NamespaceError::NoIproute { .. })) => Obstacle::NoIproute,
+            Self::Wan(WanError::Namespace(NamespaceError::Iproute(IprouteError::Missing { .. }))) => Obstacle::NoIproute,
             _ => Obstacle::Other,
         }
     }

@@ -1,10 +1,9 @@
 //! What is to be known of an interface, and how packets are led past it.
 
 use std::fs;
-use std::io;
 use std::net::IpAddr;
-use std::process::{Command, Stdio};
 
+use haul_netdev::iproute::{IprouteError, ip};
 use haul_units::{BitRate, Network};
 use serde::Deserialize;
 
@@ -42,12 +41,9 @@ pub enum InterfaceError {
         /// The interface.
         interface: String,
     },
-    /// No iproute2.
-    #[error("cannot run `ip`: {0}")]
-    NoIproute(io::Error),
-    /// It did not do it.
-    #[error("`ip` failed: {0}")]
-    Iproute(String),
+    /// iproute2 did not do what it was to do.
+    #[error(transparent)]
+    Iproute(#[from] IprouteError),
 }
 
 #[derive(Deserialize)]
@@ -65,8 +61,8 @@ impl Interface {
             return Err(InterfaceError::Unknown(name.to_owned()));
         }
         let told = ip(&["-j", "link", "show", "dev", name]).map_err(|error| match error {
-            InterfaceError::Iproute(_) => InterfaceError::Unknown(name.to_owned()),
-            other => other,
+            IprouteError::Failed { .. } => InterfaceError::Unknown(name.to_owned()),
+            missing @ IprouteError::Missing { .. } => missing.into(),
         })?;
         #[derive(Deserialize)]
         struct Link {
@@ -154,8 +150,8 @@ pub fn mac_of(interface: &str, neighbour: IpAddr) -> Option<[u8; 6]> {
 fn route(interface: &str, arguments: &[&str], to: Network) -> Result<Route, InterfaceError> {
     let none = || InterfaceError::NoRoute { to, interface: interface.to_owned() };
     let told = ip(&[&["-j", "route", "get"], arguments].concat()).map_err(|error| match error {
-        InterfaceError::Iproute(_) => none(),
-        other => other,
+        IprouteError::Failed { .. } => none(),
+        missing @ IprouteError::Missing { .. } => missing.into(),
     })?;
     let routes: Vec<Route> = serde_json::from_str(&told).unwrap_or_default();
     routes.into_iter().find(|route| route.dev == interface).ok_or_else(none)
@@ -185,15 +181,6 @@ fn parse_mac(text: &str) -> Option<[u8; 6]> {
         *byte = u8::from_str_radix(parts.next()?, 16).ok()?;
     }
     parts.next().is_none().then_some(mac)
-}
-
-fn ip(arguments: &[&str]) -> Result<String, InterfaceError> {
-    let output = Command::new("ip").args(arguments).stdin(Stdio::null()).output().map_err(InterfaceError::NoIproute)?;
-    if output.status.success() {
-        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
-    }
-    let said = String::from_utf8_lossy(&output.stderr);
-    Err(InterfaceError::Iproute(said.lines().next().unwrap_or("it does not say why").to_owned()))
 }
 
 #[cfg(test)]

@@ -26,40 +26,23 @@ type Link = *mut c_void;
 type Arguments = *mut c_void;
 type Print = unsafe extern "C" fn(c_int, *const c_char, Arguments) -> c_int;
 
-/// Declares the functions, and how all of them are found.
-macro_rules! functions {
-    ($($name:ident($($argument:ty),*) $(-> $result:ty)?;)*) => {
-        #[allow(non_snake_case, reason = "as the library has them")]
-        struct Functions {
-            $($name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
-        }
-
-        impl Functions {
-            fn find(library: &libloading::Library) -> Result<Self, libloading::Error> {
-                Ok(Self {
-                    // SAFETY: the types are those of libbpf's header, the same in all releases 1.x.
-                    $($name: *unsafe { library.get(concat!(stringify!($name), "\0").as_bytes()) }?,)*
-                })
-            }
-        }
-    };
-}
-
-functions! {
-    libbpf_minor_version() -> u32;
-    libbpf_set_print(Option<Print>) -> Option<Print>;
-    bpf_object__open_mem(*const c_void, usize, *const c_void) -> Object;
-    bpf_object__load(Object) -> c_int;
-    bpf_object__close(Object);
-    bpf_object__find_map_by_name(Object, *const c_char) -> Map;
-    bpf_object__find_program_by_name(Object, *const c_char) -> Program;
-    bpf_program__fd(Program) -> c_int;
-    bpf_map__fd(Map) -> c_int;
-    bpf_map__set_map_flags(Map, u32) -> c_int;
-    bpf_map__set_pin_path(Map, *const c_char) -> c_int;
-    bpf_map__attach_struct_ops(Map) -> Link;
-    bpf_link__disconnect(Link);
-    bpf_link__destroy(Link) -> c_int;
+haul_clib::functions! {
+    struct Functions {
+        libbpf_minor_version() -> u32;
+        libbpf_set_print(Option<Print>) -> Option<Print>;
+        bpf_object__open_mem(*const c_void, usize, *const c_void) -> Object;
+        bpf_object__load(Object) -> c_int;
+        bpf_object__close(Object);
+        bpf_object__find_map_by_name(Object, *const c_char) -> Map;
+        bpf_object__find_program_by_name(Object, *const c_char) -> Program;
+        bpf_program__fd(Program) -> c_int;
+        bpf_map__fd(Map) -> c_int;
+        bpf_map__set_map_flags(Map, u32) -> c_int;
+        bpf_map__set_pin_path(Map, *const c_char) -> c_int;
+        bpf_map__attach_struct_ops(Map) -> Link;
+        bpf_link__disconnect(Link);
+        bpf_link__destroy(Link) -> c_int;
+    }
 }
 
 unsafe extern "C" {
@@ -98,10 +81,10 @@ pub(crate) struct Library {
 impl Library {
     pub(crate) fn open() -> Result<Self, LoadError> {
         // SAFETY: libbpf does nothing when it is loaded.
-        let library =
-            unsafe { libloading::Library::new(LIBRARY) }.map_err(|source| LoadError::NoLibrary { library: LIBRARY, source })?;
-        let functions = Functions::find(&library).map_err(|source| LoadError::NoLibrary { library: LIBRARY, source })?;
-        std::mem::forget(library);
+        let library = unsafe { haul_clib::Library::open(LIBRARY) };
+        // SAFETY: the types are those of libbpf's header, the same in all releases 1.x.
+        let found = library.and_then(|library| unsafe { Functions::find(&library) });
+        let functions = found.map_err(|source| LoadError::NoLibrary { library: LIBRARY, source })?;
         // SAFETY: the function lives as long as the program.
         unsafe { (functions.libbpf_set_print)(Some(keep)) };
         Ok(Self { functions, _here: PhantomData })

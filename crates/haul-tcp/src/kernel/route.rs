@@ -6,10 +6,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
 
+use haul_units::Network;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 use serde::{Deserialize, Serialize};
-
-use crate::network::Network;
 
 const NEW_ROUTE: u16 = 24;
 const GET_ROUTE: u16 = 26;

@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use haul_tcp::{Choice, Law, Namespace, Network, Scope, TcpError, Way, default_of};
+use haul_tcp::{Choice, Law, Namespace, Scope, TcpError, Way, default_of};
+use haul_units::Network;
 
 use crate::rig::{Rig, inside, ip, law_of, own, told};
 
