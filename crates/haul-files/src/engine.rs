@@ -17,7 +17,7 @@ use crate::protocol::{Hello, LEAVES_OUT, Message, PATTERNS, Request, VERSION, Wh
 use crate::receive::{Expected, ReceiveJob, Target, receive};
 use crate::report::Report;
 use crate::send::{Feed, Origin, SendJob, send};
-use crate::session::{Incoming, Session, run};
+use crate::session::{self, Incoming, Session};
 use crate::store::{Local, Named, Place, Store};
 use crate::transport::{Link, Transport};
 use haul_units::Cancel;
@@ -37,7 +37,7 @@ pub fn push_from<T: Transport, S: Store>(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
-    run(link, observer, cancel, |session, incoming| {
+    session::run(link, observer, cancel, |session, incoming| {
         let spelled: Vec<WirePath> = job.sources.iter().map(SourceSpec::spelled).collect();
         let destination: WirePath = job.destination.as_path().into();
         let stream = job.sources.iter().any(|source| matches!(source, SourceSpec::Stdin(_)));
@@ -79,7 +79,7 @@ pub fn push_fed<T: Transport, S: Store>(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
-    run(link, observer, cancel, |session, incoming| {
+    session::run(link, observer, cancel, |session, incoming| {
         let destination: WirePath = job.destination.as_path().into();
         let sources = job.sources.iter().map(|source| own_source(store, source));
         let request = Request {
@@ -131,7 +131,7 @@ fn pull_to<T: Transport, S: Store>(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
-    run(link, observer, cancel, |session, incoming| {
+    session::run(link, observer, cancel, |session, incoming| {
         let sources: Vec<WirePath> = job.sources.iter().map(|path| path.as_path().into()).collect();
         let (target, spelled) = match &job.destination {
             Destination::Path(path) => (find(path, sources.len() > 1)?, path.as_path().into()),
@@ -207,7 +207,7 @@ pub fn serve_asked<T: Transport>(
     cancel: &Cancel,
     choose: impl FnOnce(Asking<'_, '_, T>) -> Result<Report, CopyError>,
 ) -> Result<Report, CopyError> {
-    run(link, observer, cancel, |session, incoming| {
+    session::run(link, observer, cancel, |session, incoming| {
         hello(session, incoming)?;
         let mut message = incoming.next()?;
         let mut filter = Filter::default();

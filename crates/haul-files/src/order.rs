@@ -32,7 +32,7 @@ use crate::protocol::{
 };
 use crate::receive::Expected;
 use crate::report::Report;
-use crate::session::{Incoming, Session, run};
+use crate::session::{self, Incoming, Session};
 use crate::transport::{BlockRx, Link, Transport};
 use haul_units::Cancel;
 
@@ -120,7 +120,7 @@ pub fn order<T: Transport>(
     customer: &impl Customer<<T::Rx as BlockRx>::Block>,
     cancel: &Cancel,
 ) -> Result<(), CopyError> {
-    run(link, &Silent, cancel, |session, incoming| {
+    session::run(link, &Silent, cancel, |session, incoming| {
         let sources = job.wire_sources();
         let mut expected = Expected::plain(&sources);
         let patterns = sources.iter().any(|source| is_pattern(&source.0));

@@ -1,5 +1,6 @@
 //! What a copy tells when it is over.
 
+use std::ops::AddAssign;
 use std::time::Duration;
 
 use haul_units::Bytes;
@@ -97,4 +98,17 @@ pub struct Waits {
     pub sync: Duration,
     /// Receiver, the same thread: giving files their names.
     pub rename: Duration,
+}
+
+impl AddAssign for Waits {
+    /// What another thread of the same side has waited; how many they are, who adds them up says.
+    fn add_assign(&mut self, other: Self) {
+        self.read += other.read;
+        self.hash += other.hash;
+        self.transport += other.transport;
+        self.plan += other.plan;
+        self.write += other.write;
+        self.sync += other.sync;
+        self.rename += other.rename;
+    }
 }

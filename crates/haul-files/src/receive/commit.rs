@@ -99,9 +99,7 @@ pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, queue: 
         }
         tell(receiver, &mut told_at, &mut told)?;
     }
-    let mut sum = lock(&receiver.waits);
-    sum.sync += waits.sync;
-    sum.rename += waits.rename;
+    *lock(&receiver.waits) += waits;
     Ok(())
 }
 

@@ -68,10 +68,7 @@ impl<'a, T: Transport, S: Store> Writer<'a, T, S> {
                 }
             }
         };
-        let mut sum = lock(&self.receiver.waits);
-        sum.transport += self.waits.transport;
-        sum.hash += self.waits.hash;
-        sum.write += self.waits.write;
+        *lock(&self.receiver.waits) += self.waits;
         result
     }
 

@@ -25,11 +25,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
     pub(super) fn read_orders(&self, orders: &Orders<S::File>, tx: &T::Tx) -> Result<(), CopyError> {
         let mut reader = Reader { sender: self, orders, tx, waits: Waits::default(), departures: Departures::start() };
         let result = reader.work();
-        let mut sum = lock(&self.waits);
-        sum.read += reader.waits.read;
-        sum.hash += reader.waits.hash;
-        sum.transport += reader.waits.transport;
-        sum.plan += reader.waits.plan;
+        *lock(&self.waits) += reader.waits;
         result
     }
 }

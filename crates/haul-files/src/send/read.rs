@@ -33,11 +33,7 @@ use crate::transport::{BlockTx, Transport};
 pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>, tx: &T::Tx) -> Result<(), CopyError> {
     let mut reader = Reader { sender, tx, waits: Waits::default() };
     let result = reader.work();
-    let mut sum = lock(&sender.waits);
-    sum.read += reader.waits.read;
-    sum.hash += reader.waits.hash;
-    sum.transport += reader.waits.transport;
-    sum.plan += reader.waits.plan;
+    *lock(&sender.waits) += reader.waits;
     result
 }
 
