@@ -50,7 +50,12 @@ pub fn to_line(greeting: &impl Serialize) -> Vec<u8> {
 
 /// Reads a greeting.
 pub fn from_line<T: for<'a> Deserialize<'a>>(reader: &mut impl Read) -> io::Result<T> {
-    let line = read_line(reader, MAX_GREETING)?;
+    from_bounded_line(reader, MAX_GREETING)
+}
+
+/// Reads a line of at most `limit` bytes.
+pub fn from_bounded_line<T: for<'a> Deserialize<'a>>(reader: &mut impl Read, limit: usize) -> io::Result<T> {
+    let line = read_line(reader, limit)?;
     serde_json::from_slice(&line).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 

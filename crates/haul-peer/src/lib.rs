@@ -105,7 +105,7 @@ mod unwinding;
 pub use chain::chain;
 pub use control::{ControlOut, Farewell};
 pub use far::{FarSide, FarSideError};
-pub use greeting::{Refusal, RepliedStream, Reply, from_line, to_line};
+pub use greeting::{Refusal, RepliedStream, Reply, from_bounded_line, from_line, to_line};
 pub use guests::{Guests, Limits, Memory as GuestMemory, Place};
 pub use haul_units::{Network, NetworkError};
 pub use limit::{Limit, LimitError};
@@ -121,7 +121,7 @@ pub use reach::{
 pub use rule::Rule;
 pub use ssh::{
     BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, SshCommand, SshEnded, SshError, SshOptions, candidates,
-    find_answer, quoted_word, resolve, spawn, spawn_apart, ssh_names,
+    find_answer, greeting_in, quoted_word, resolve, spawn, spawn_apart, ssh_names,
 };
 pub use state::{StateDir, StateError};
 pub use target::{MAX_NAME, Target, TargetError, TargetHost, fields, parse_port};

@@ -10,6 +10,7 @@
 //! - [`serve`] is the daemon of `haul serve`: [`Settings`] in, and it stays until it is cancelled.
 //! - [`Audit`] writes who came, with which key, for what, and how it ended: a line of JSON each, or systemd's journal. Other listeners use it through [`Visitors`]
 //!   (haul-tunnel) and [`Measurements`] (haul-perf).
+//! - [`Confined`] is what a far side may serve that ssh has started (`haul remote --only .. --root ..`).
 //! - [`Open`] locks a thread, and those that it starts, in to what it has to open.
 //!
 //! # The smallest program
@@ -36,6 +37,7 @@
 mod audit;
 mod clients;
 mod clock;
+mod confined;
 mod daemon;
 mod lock_in;
 mod roots;
@@ -44,6 +46,7 @@ mod systemd;
 mod user;
 
 pub use audit::{Audit, AuditError, AuditTo, Measurements, Running, Visitors};
+pub use confined::{Bounds, Confined, ConfinedError, Errand};
 pub use daemon::{ServeError, serve};
 pub use lock_in::{Locked, Open};
 pub use roots::{RootError, RootsError, parse_root};

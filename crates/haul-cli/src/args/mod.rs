@@ -38,7 +38,7 @@ pub use pace::{ClassArg, ClassArgs, PaceArgs, PaceCommand};
 pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
-pub use remote::{Errand, RemoteArgs};
+pub use remote::{ErrandArg, RemoteArgs};
 pub use rsync::{RshArgs, RsyncArgs};
 pub use serve::ServeArgs;
 pub use silence::SilenceArgs;

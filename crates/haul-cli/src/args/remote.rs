@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use haul_serve::{Bounds, Errand};
 
 /// The far side of a command that goes through ssh; to confine a login to it
 ///
@@ -16,7 +17,7 @@ pub struct RemoteArgs {
     pub greeting: Option<String>,
     /// What may be done: cp, perf, proxy, tunnel; with --root cp alone unless it is named, else everything
     #[arg(long, value_name = "SERVICE", value_delimiter = ',')]
-    pub only: Vec<Errand>,
+    pub only: Vec<ErrandArg>,
     /// Directory outside of which copies neither read nor write; their paths start there, `~` and `/` too
     #[arg(long, value_name = "DIR")]
     pub root: Option<PathBuf>,
@@ -27,7 +28,7 @@ pub struct RemoteArgs {
 
 /// What a far side is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Errand {
+pub enum ErrandArg {
     /// A copy.
     Cp,
     /// A measurement.
@@ -36,6 +37,19 @@ pub enum Errand {
     Proxy,
     /// A command and its standard streams: `haul pipe`, `rsh`, `rsync`.
     Tunnel,
+}
+
+impl RemoteArgs {
+    /// What this login is confined to.
+    pub fn bounds(&self) -> Bounds {
+        let errand = |arg: &ErrandArg| match arg {
+            ErrandArg::Cp => Errand::Cp,
+            ErrandArg::Perf => Errand::Perf,
+            ErrandArg::Proxy => Errand::Proxy,
+            ErrandArg::Tunnel => Errand::Tunnel,
+        };
+        Bounds { only: self.only.iter().map(errand).collect(), root: self.root.clone(), read_only: self.read_only }
+    }
 }
 
 const AFTER_HELP: &str = "\

@@ -1,6 +1,6 @@
 //! haul-serve's errors, for people.
 
-use haul_serve::{AuditError, RootsError, ServeError, UserError};
+use haul_serve::{AuditError, ConfinedError, RootsError, ServeError, UserError};
 
 use super::Failure;
 
@@ -22,6 +22,15 @@ impl From<ServeError> for Failure {
                 Self::new(error).hint("is another daemon running? Name another address or port with --listen ADDR:PORT")
             }
             ServeError::Socket(_) => Self::new(error),
+        }
+    }
+}
+
+impl From<ConfinedError> for Failure {
+    fn from(error: ConfinedError) -> Self {
+        match error {
+            ConfinedError::Tunnel => Self::new(format!("haul remote: {error}")).hint("leave out --root, or `tunnel` in --only"),
+            ConfinedError::Root { .. } => Self::new(format!("haul remote {error}")),
         }
     }
 }

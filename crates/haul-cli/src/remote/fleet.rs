@@ -10,15 +10,16 @@ use std::process::Command;
 use clap::ValueEnum as _;
 use haul_files::Cancel;
 use haul_fleet::{Invitation, Summons};
+use haul_peer::greeting_in;
+use haul_serve::{Confined, Errand};
 
-use super::confined::{self, Confined};
-use crate::args::{Errand, RemoteArgs};
+use crate::args::{ErrandArg, RemoteArgs};
 use crate::exit::{Exit, Failure};
 
 /// What a fleet wants of this process; nothing if no fleet does.
 pub fn summons(args: &RemoteArgs) -> Option<Summons> {
     let asked = env::var_os("SSH_ORIGINAL_COMMAND").map(|command| command.to_string_lossy().into_owned());
-    Summons::from_word(args.greeting.as_deref().or_else(|| confined::word_in(asked.as_deref()?))?)
+    Summons::from_word(args.greeting.as_deref().or_else(|| greeting_in(asked.as_deref()?))?)
 }
 
 /// Does it.
@@ -36,13 +37,13 @@ pub fn answer(args: &RemoteArgs, summons: &Summons) -> Result<Exit, Failure> {
 
 fn serve(args: &RemoteArgs, invitation: &Invitation) -> Exit {
     let mut out = io::stdout().lock();
-    let served = match Confined::new(args) {
+    let served = match Confined::new(&args.bounds()) {
         Ok(confined) => {
             confined.lock_in();
             invitation.serve(&confined.access(), confined.refuses(Errand::Cp).as_ref(), &mut out, &Cancel::new())
         }
         Err(failure) => {
-            invitation.refuse(&failure.into(), &mut out);
+            invitation.refuse(&Failure::from(failure).into(), &mut out);
             false
         }
     };
@@ -50,9 +51,9 @@ fn serve(args: &RemoteArgs, invitation: &Invitation) -> Exit {
 }
 
 fn lead(args: &RemoteArgs) -> Result<Exit, Failure> {
-    let refusal = match Confined::new(args) {
+    let refusal = match Confined::new(&args.bounds()) {
         Ok(confined) => confined.refuses(Errand::Tunnel),
-        Err(failure) => Some(failure.into()),
+        Err(failure) => Some(Failure::from(failure).into()),
     };
     let exe = own_program()?;
     let apart = |word: &str| apart(args, &exe, word);
@@ -65,7 +66,7 @@ fn lead(args: &RemoteArgs) -> Result<Exit, Failure> {
 fn apart(args: &RemoteArgs, exe: &Path, word: &str) -> Command {
     let mut command = Command::new(exe);
     command.arg("remote");
-    for errand in args.only.iter().filter_map(Errand::to_possible_value) {
+    for errand in args.only.iter().filter_map(ErrandArg::to_possible_value) {
         command.args(["--only", errand.get_name()]);
     }
     if let Some(root) = &args.root {
@@ -88,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_member_has_the_bounds_of_its_login() {
-        let only = vec![Errand::Cp, Errand::Perf];
+        let only = vec![ErrandArg::Cp, ErrandArg::Perf];
         let args = RemoteArgs { greeting: None, only, root: Some("/a b".into()), read_only: true };
         let command = apart(&args, Path::new("haul"), "WORD");
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy().into_owned()).collect();

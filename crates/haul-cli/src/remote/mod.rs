@@ -2,9 +2,8 @@
 //!
 //! It takes a greeting, a word of its command line or a line of standard input, listens on a UDP port, says so on standard output, and serves one copy to the one key that the
 //! greeting names, or is kept by it for several (`haul_fleet::Service`). When standard input ends, so does it: the near side has gone, or the copy is over. Where ssh's connection was lost and the near side is heard all the same, it
-//! goes on: an address can change under both, and only one of them follows. What it may serve, its own options say (`confined`).
+//! goes on: an address can change under both, and only one of them follows. What it may serve, its own options say (`haul_serve::Confined`).
 
-mod confined;
 mod fleet;
 
 use std::env;
@@ -18,12 +17,12 @@ use haul::Connection;
 use haul_copy::{CLOSE_REFUSED, PROTOCOL};
 use haul_files::Cancel;
 use haul_fleet::Service;
-use haul_peer::{ClientHello, FarSide, MAX_LINE, RemoteAnswer, RemoteHello};
+use haul_peer::{ClientHello, FarSide, MAX_LINE, RemoteAnswer, RemoteHello, greeting_in};
+use haul_serve::{Confined, Errand};
 use haul_tunnel::{program, proxy};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use self::confined::Confined;
-use crate::args::{Errand, RemoteArgs};
+use crate::args::RemoteArgs;
 use crate::exit::{Exit, Failure, SAME_VERSION};
 use crate::output::ProxyReport;
 use crate::{logging, perf};
@@ -45,7 +44,7 @@ pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
     if let Some(summons) = fleet::summons(args) {
         return fleet::answer(args, &summons);
     }
-    let confined = Confined::new(args);
+    let confined = Confined::new(&args.bounds()).map_err(Failure::from);
     let prepared = match &confined {
         Ok(confined) => {
             confined.lock_in();
@@ -83,11 +82,12 @@ fn greeting(args: &RemoteArgs) -> Result<ClientHello, Failure> {
         return ClientHello::from_word(word).ok_or_else(unclear);
     }
     if let Some(command) = env::var_os("SSH_ORIGINAL_COMMAND") {
-        return confined::greeting_in(&command.to_string_lossy()).ok_or_else(confined::for_haul_only);
+        let command = command.to_string_lossy();
+        return greeting_in(&command).and_then(ClientHello::from_word).ok_or_else(for_haul_only);
     }
     let line = read_line()?;
     if line.is_empty() {
-        return Err(confined::for_haul_only());
+        return Err(for_haul_only());
     }
     ClientHello::from_line(&line).map_err(|_| unclear())
 }
@@ -185,6 +185,12 @@ fn is_stdout_gone() -> bool {
     let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
     let patience = Timespec { tv_sec: 0, tv_nsec: CLOSING.subsec_nanos().into() };
     poll(&mut watched, Some(&patience)).is_ok_and(|ready| ready > 0)
+}
+
+/// The login was used for something else.
+fn for_haul_only() -> Failure {
+    Failure::new("this login serves haul only: no shell, no other commands")
+        .hint("haul cp, perf, proxy, pipe and rsync reach it by themselves")
 }
 
 fn other_version(why: &str) -> Failure {

@@ -227,6 +227,13 @@ fn json_line(prefix: &str, value: &impl Serialize) -> String {
     format!("{prefix}{json}\n")
 }
 
+/// The greeting's word in what a client wanted to have run: `haul remote GREETING`, haul by whatever path. Where sshd runs haul whatever the client asks for (`command=` of
+/// a key, `ForceCommand`), that is in `SSH_ORIGINAL_COMMAND`: its last word counts, nothing else of it is looked at, and nothing of it is run.
+pub fn greeting_in(command: &str) -> Option<&str> {
+    let (before, word) = command.rsplit_once(' ')?;
+    before.ends_with(" remote").then_some(word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -286,5 +293,28 @@ mod tests {
         let line = br#"{"bootstrap":1,"version":"9","client":"SHA256:x","colour":"blue"}"#;
         let hello = ClientHello::from_line(line).expect("unknown fields are ignored");
         assert_eq!((hello.family, hello.udp_ports, hello.controller), (Family::Any, None, None));
+    }
+
+    #[test]
+    fn of_the_client_s_command_only_the_greeting_counts() {
+        let hello = ClientHello::from_line(br#"{"bootstrap":1,"version":"9","client":"SHA256:x"}"#).expect("a hello");
+        let word = hello.to_word();
+        let heard = |command: &str| ClientHello::from_word(greeting_in(command)?);
+        for command in [format!("haul remote {word}"), format!("'/opt/my haul/bin' remote {word}")] {
+            assert_eq!(heard(&command).as_ref(), Some(&hello), "{command}");
+        }
+        for command in [
+            String::new(),
+            "ls".into(),
+            "haul remote".into(),
+            word.clone(),
+            format!("rm -rf {word}"),
+            format!("haul remote {word} ; ls"),
+            format!("haul remote {word}x!"),
+            "haul remote e30".into(),
+            format!("remote {word}"),
+        ] {
+            assert_eq!(heard(&command), None, "{command}");
+        }
     }
 }

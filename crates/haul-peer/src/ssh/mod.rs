@@ -15,7 +15,7 @@ mod session;
 
 pub use command::{SshCommand, quoted_word};
 pub use error::{SshEnded, SshError};
-pub use hello::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, find_answer};
+pub use hello::{BOOTSTRAP, ClientHello, Family, MAX_LINE, RemoteAnswer, RemoteHello, find_answer, greeting_in};
 pub use keeper::{spawn, spawn_apart};
 pub use options::SshOptions;
 pub use resolve::{candidates, resolve, ssh_names};
