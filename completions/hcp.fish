@@ -7,8 +7,8 @@ retry\t'Copy it again from its start, once; if it changes again, do not copy it'
 complete -c hcp -l verify -d 'What is checked against the BLAKE3 hashes of what was read at the source' -r -f -a "arrival\t'What arrives, in memory, just before it is written; what the disk then keeps is not looked at. The default'
 read-back\t'That, and what the target\'s disk gives back after the sync, before the file gets its name: past the page cache (O_DIRECT), or where its file system cannot do that, through the cache after it was told to drop the file; the summary says which. A file that differs is named and does not get its name; exit status 1'"
 complete -c hcp -l reconnect -d 'Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time after which silence ends a connection: what an outage does not end, a restart does not end either' -r
-complete -c hcp -l list-interrupted -d 'Show the interrupted copies that are kept in a directory of this machine' -r -F
-complete -c hcp -l discard -d 'Remove what interrupted copies have kept: all in DIR, or that of one copy, whose hidden directory it is' -r -F
+complete -c hcp -l list-interrupted -d 'Show the interrupted copies that are kept in a directory, here or on another host' -r -F
+complete -c hcp -l discard -d 'Remove what interrupted copies have kept: all in DIR, here or on another host, or that of one copy, whose hidden directory it is' -r -F
 complete -c hcp -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c hcp -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
 complete -c hcp -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r

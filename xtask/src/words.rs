@@ -12,7 +12,7 @@ use crate::workspace::Workspace;
 const STREAMS: &[(&str, &str)] = &[
     ("crates/haul-cli/src/terminal.rs", "the one way"),
     ("crates/haul-cli/src/logging.rs", "writes entries whose fields it has cleaned"),
-    ("crates/haul-cli/src/cp/plan.rs", "the content of a file that goes to standard output"),
+    ("crates/haul-cli/src/cp/mod.rs", "the content of a file that goes to standard output"),
     ("crates/haul-cli/src/pipe.rs", "the data of a pipe"),
     ("crates/haul-cli/src/remote/mod.rs", "the answer to the near side, through ssh"),
     ("crates/haul-cli/src/remote/fleet.rs", "the answer to whoever started it, through ssh or a launcher"),

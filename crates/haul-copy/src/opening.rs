@@ -21,6 +21,9 @@ pub struct Opening {
     /// The directory whose room it then asks about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_path: Option<WirePath>,
+    /// Whether it only asks what interrupted copies have kept: nothing is copied, and the next line says in which directory.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub kept: bool,
     /// Whether this connection carries no copy, but keeps the server for those whom the client names on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps: bool,

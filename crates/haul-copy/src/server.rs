@@ -16,7 +16,7 @@ use super::adapter::ConnectionTransport;
 use super::deadline::Deadline;
 use super::opening::Opening;
 use super::telemetry::{self, PathReport, ServerReport};
-use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, stores};
+use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, kept, stores};
 use crate::keep::{Guest, welcome_guests};
 use crate::machine::MachineWatch;
 use crate::processor::ProcessorWatch;
@@ -70,6 +70,9 @@ impl ServerSession {
         if self.opening.status {
             return self.tell_status(access, Vec::new(), cancel);
         }
+        if self.opening.kept {
+            return self.tell_kept(access, observer);
+        }
         if self.opening.keeps {
             let refusal = Refusal { error: "this server is not one to be kept".into(), hint: None };
             let told = self.control_out.write_all(&to_line(&Reply::Refused(refusal.clone())));
@@ -113,6 +116,20 @@ impl ServerSession {
         let Self { connection, control_out, .. } = self;
         let result = told.map(|()| Report::default()).map_err(CopyError::Connection);
         (result, Farewell { connection, control_out, code: CLOSE_DONE, reason: "done".to_owned() })
+    }
+
+    /// Lists or discards what interrupted copies have kept, for a client that asked for it ([`Opening::kept`]).
+    fn tell_kept(self, access: &Access, observer: &dyn Observer) -> (Result<Report, CopyError>, Farewell) {
+        let Self { connection, control_in, mut control_out, .. } = self;
+        let deadline = Deadline::start(&connection, PATIENCE, "nothing was asked for");
+        let told = kept::answer(control_in, &mut control_out, access, observer);
+        drop(deadline);
+        let (code, reason) = match &told {
+            Err(CopyError::Connection(error)) => (CLOSE_ABORTED, error.to_string()),
+            _ => (CLOSE_DONE, "done".to_owned()),
+        };
+        let result = told.map(|()| Report::default());
+        (result, Farewell { connection, control_out, code, reason })
     }
 
     /// Is kept by a client that asked for it ([`Opening::keeps`]): `welcome` is told whom it names, and admits them, until the client ends the connection or is gone.

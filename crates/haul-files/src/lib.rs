@@ -77,6 +77,6 @@ pub use observe::{Asked, Event, FileUnderWay, Observer, Silent};
 pub use order::{Customer, Delivery, OrderJob, Wish, order};
 pub use report::{MAX_PROBLEMS, ReadBack, Report, Verified, Waits};
 pub use send::{Fed, Feed, Thing};
-pub use store::local::{discard, interrupted};
+pub use store::local::Discarded;
 pub use store::{Interrupted, Local, Objects, Store, StoreError};
 pub use transport::{BlockRx, BlockTx, Left, Link, Transport};

@@ -37,7 +37,7 @@
 //!
 //! # What goes around it
 //! Streams (standard input and output, devices) are no files of a store. Which interrupted copies a directory has, for their user to see and to discard
-//! ([`interrupted`](crate::interrupted()), [`discard`](crate::discard())), is asked of local directories. The umask and the user whose owners and modes may be kept are those of this process.
+//! ([`Local::interrupted_in`], [`Local::discard_in`]), is asked of local directories. The umask and the user whose owners and modes may be kept are those of this process.
 
 mod error;
 pub(crate) mod local;

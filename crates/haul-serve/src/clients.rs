@@ -186,10 +186,12 @@ impl Clients {
         info!(client = name, version = %session.opening.version, "connected");
         visit.admitted(&session.opening.version);
         self.part_from_the_dead(number);
-        let observer = Log::start(visit.entry(audit::Event::Copied));
+        let copies = !session.opening.kept;
+        let observer = Log::start(visit.entry(if copies { audit::Event::Copied } else { audit::Event::Kept }));
         let (result, farewell) = session.serve(&access, limit, &observer, cancel);
         match &result {
-            Ok(report) => log_report(&name, report),
+            Ok(report) if copies => log_report(&name, report),
+            Ok(_) => info!(client = name, "asked what interrupted copies have kept"),
             Err(CopyError::Cancelled) => info!(client = name, "stopped"),
             Err(error) => error!(client = name, %error, "the copy failed"),
         }
@@ -298,6 +300,7 @@ impl Log {
         let copy = copy.took(clock::now().saturating_duration_since(self.began));
         let failed = |result, why: String| Entry { result: Some(result), ..copy.clone().because(why) };
         match result {
+            Ok(_) if copy.event == audit::Event::Kept => Entry { result: Some("done"), ..copy },
             Ok(report) => Entry {
                 files: Some(report.files),
                 bytes: Some(report.bytes.as_u64()),

@@ -31,7 +31,7 @@ use super::{FileArgs, Limit, PortRange, SilenceArgs};
 ///
 /// Until then what has arrived waits in a hidden directory in the target, `.haul-` and eight hexadecimal digits. A later copy of the same sources to the same
 /// place goes on with it, however its command spells them. Other copies leave it alone and say that it is there; `--list-interrupted` shows
-/// what is kept, `--discard` removes it.
+/// what is kept, `--discard` removes it: of a directory of this machine, or of another host as a target names it. Who may only read there cannot discard.
 ///
 /// A file that is replaced is a new file under the old name: other hard links to the old one keep the old content, and a symbolic link in a tree at the
 /// target is replaced, where scp would write through both; so an interrupt leaves the old file or the new one, and a link leads nowhere. It has
@@ -53,12 +53,12 @@ pub struct CpArgs {
     /// after which silence ends a connection: what an outage does not end, a restart does not end either
     #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(0..=86_400))]
     pub reconnect: u64,
-    /// Show the interrupted copies that are kept in a directory of this machine
-    #[arg(long, value_name = "DIR", conflicts_with = "operands")]
-    pub list_interrupted: Option<PathBuf>,
-    /// Remove what interrupted copies have kept: all in DIR, or that of one copy, whose hidden directory it is
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["operands", "list_interrupted"])]
-    pub discard: Option<PathBuf>,
+    /// Show the interrupted copies that are kept in a directory, here or on another host
+    #[arg(long, value_name = "DIR", conflicts_with = "operands", value_hint = clap::ValueHint::AnyPath)]
+    pub list_interrupted: Option<OsString>,
+    /// Remove what interrupted copies have kept: all in DIR, here or on another host, or that of one copy, whose hidden directory it is
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["operands", "list_interrupted"], value_hint = clap::ValueHint::AnyPath)]
+    pub discard: Option<OsString>,
     #[command(flatten)]
     pub silence: SilenceArgs,
     /// Limit the rate; a bare number is in Kbit/s, as with scp
@@ -197,5 +197,6 @@ Examples:
   haul cp haul://host/pub/big.tar .       from a daemon
   haul cp -r host:results gfarm:/home/me  into Gfarm, from another machine
   haul cp --list-interrupted /data        what was interrupted there
+  haul cp --discard host:/data            what it has kept there, removed
 
 Exit status: 0 all copied and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";

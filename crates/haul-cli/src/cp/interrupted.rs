@@ -1,92 +1,141 @@
-//! `haul cp --list-interrupted` and `--discard`: what interrupted copies have kept on this machine.
+//! `haul cp --list-interrupted` and `--discard`: what interrupted copies have kept, on this machine and on others.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
-use haul_files::{Interrupted, WirePath};
+use haul_copy::{Kept, KeptCopy, KeptRequest, at_daemon};
+use haul_files::{CopyError, Discarded, WirePath};
+use haul_peer::{Host, Operand};
 use serde_json::json;
 
-use crate::exit::{Exit, Failure};
-use crate::output;
+use super::connector::connector;
+use super::failure;
+use crate::args::CpArgs;
+use crate::exit::{Exit, Failure, explained};
+use crate::{interrupt, output};
 
-/// Shows what is kept in a directory.
-pub fn list(directory: &Path, json: bool) -> Result<Exit, Failure> {
-    let found = find(directory)?;
-    for one in &found {
+/// Lists, or discards, what is kept in a directory.
+pub fn run(args: &CpArgs, directory: &OsStr, discard: bool) -> Result<Exit, Failure> {
+    let request = |path: &OsStr| KeptRequest { directory: WirePath(path.as_bytes().to_vec()), discard };
+    let (place, found) = match Operand::parse(directory)? {
+        Operand::Stdio => return Err(Failure::new("-: not a directory")),
+        Operand::Local(path) => {
+            let request = request(path.as_os_str());
+            let found = request.here().map_err(Failure::new)?;
+            (Place { before: String::new(), directory: request.directory }, Some(found))
+        }
+        Operand::Ssh(host, path) => at(args, &Host::Ssh(host), ":", request(&path))?,
+        Operand::Daemon(host, path) => at(args, &Host::Daemon(host), "", request(&at_daemon(&path)))?,
+    };
+    let Some(found) = found else { return Ok(Exit::Interrupted) };
+    let exit = if discard { tell_discarded(&place, &found, args.json) } else { list(&place, &found, args.json) };
+    if found.more > 0 {
+        output::print_line(&format!("and {} more", found.more));
+    }
+    Ok(exit)
+}
+
+/// What another host has; none if the user does not wait for it.
+fn at(args: &CpArgs, host: &Host, colon: &str, request: KeptRequest) -> Result<(Place, Option<Kept>), Failure> {
+    interrupt::watch_connecting();
+    let connected = connector(args).connect(host)?;
+    let found = match request.ask(&connected.connection, interrupt::cancel()) {
+        Ok(found) => Some(found),
+        Err(CopyError::Cancelled) if interrupt::requested() => None,
+        Err(error) => return Err(explained(&connected, failure::explain(host, &error, true))),
+    };
+    connected.part(args.verbose > 1);
+    Ok((Place { before: format!("{host}{colon}"), directory: request.directory }, found))
+}
+
+/// A directory, as its user names it.
+struct Place {
+    /// The host, with what stands behind it.
+    before: String,
+    directory: WirePath,
+}
+
+impl Place {
+    /// A hidden directory in it, or itself.
+    fn of(&self, copy: &KeptCopy) -> String {
+        let (directory, name) = (&self.directory.0, &copy.name.0);
+        let end = directory.iter().rposition(|&b| b != b'/').map_or(0, |last| last + 1);
+        let is_itself = directory[..end].rsplit(|&b| b == b'/').next() == Some(name);
+        let slash: &[u8] = if directory.is_empty() || directory.ends_with(b"/") { b"" } else { b"/" };
+        let path = if is_itself { directory[..end].to_vec() } else { [directory, slash, name].concat() };
+        format!("{}{}", self.before, WirePath(path))
+    }
+
+    fn print_none(&self) {
+        output::print_line(&format!("{}{}: no interrupted copies", self.before, self.directory));
+    }
+}
+
+fn list(place: &Place, found: &Kept, json: bool) -> Exit {
+    for copy in &found.copies {
         if json {
-            output::print_event(&event("interrupted", one));
+            output::print_event(&event("interrupted", place, copy));
         } else {
-            output::print_line(&describe(one));
+            output::print_line(&describe(place, copy));
         }
     }
-    if found.is_empty() && !json {
-        output::print_line(&format!("{}: no interrupted copies", shown(directory)));
+    if found.copies.is_empty() && !json {
+        place.print_none();
     }
-    Ok(Exit::Done)
+    Exit::Done
 }
 
-/// Removes what is kept in a directory, or in one hidden directory; what a copy is working on stays.
-pub fn discard(directory: &Path, json: bool) -> Result<Exit, Failure> {
-    let parent = directory.parent().map(|parent| if parent.as_os_str().is_empty() { Path::new(".") } else { parent });
-    let one = parent.and_then(|parent| find(parent).ok()).unwrap_or_default().into_iter();
-    let name = directory.file_name();
-    let mut chosen: Vec<Interrupted> = one.filter(|one| name.is_some() && one.path.file_name() == name).collect();
-    if chosen.is_empty() {
-        chosen = find(directory)?;
-    }
-    let mut left = 0;
-    for one in &chosen {
-        let path = shown(&one.path);
-        match haul_files::discard(one) {
-            Ok(true) if json => output::print_event(&event("discarded", one)),
-            Ok(true) => output::print_line(&format!("{path}: discarded, {}", one.bytes)),
-            Ok(false) if one.running => {
-                left += 1;
-                output::print_error(&format!("{path}: a copy is working on it"));
+/// What a copy is working on stays.
+fn tell_discarded(place: &Place, found: &Kept, json: bool) -> Exit {
+    let mut exit = Exit::Done;
+    for copy in &found.copies {
+        let path = place.of(copy);
+        let stays = match &copy.discarded {
+            Some(Discarded::Removed) if json => {
+                output::print_event(&event("discarded", place, copy));
+                continue;
             }
-            Ok(false) => {
-                left += 1;
-                output::print_error(&format!("{path}: stays, because it holds something that haul did not put there"));
+            Some(Discarded::Removed) => {
+                output::print_line(&format!("{path}: discarded, {}", copy.bytes()));
+                continue;
             }
-            Err(error) => {
-                left += 1;
-                output::print_error(&format!("{path}: {error}"));
-            }
-        }
+            Some(Discarded::Running) => "a copy is working on it".to_owned(),
+            Some(Discarded::Foreign) | None => "stays, because it holds something that haul did not put there".to_owned(),
+            Some(Discarded::Failed(why)) => why.to_string(),
+        };
+        output::print_error(&format!("{path}: {stays}"));
+        exit = Exit::Partial;
     }
-    if chosen.is_empty() && !json {
-        output::print_line(&format!("{}: no interrupted copies", shown(directory)));
+    if found.copies.is_empty() && !json {
+        place.print_none();
     }
-    Ok(if left == 0 { Exit::Done } else { Exit::Partial })
+    if found.more > 0 { Exit::Partial } else { exit }
 }
 
-fn find(directory: &Path) -> Result<Vec<Interrupted>, Failure> {
-    haul_files::interrupted(directory).map_err(|error| Failure::new(format!("{}: {error}", shown(directory))))
-}
-
-fn describe(one: &Interrupted) -> String {
-    let mut line = format!("{}  {}", shown(&one.path), one.bytes);
-    if one.running {
+fn describe(place: &Place, copy: &KeptCopy) -> String {
+    let mut line = format!("{}  {}", place.of(copy), copy.bytes());
+    if copy.running {
         line.push_str("  a copy is working on it");
     } else {
-        let _ = write!(line, "  {} ago", age(one.idle));
+        let _ = write!(line, "  {} ago", age(Duration::from_secs(copy.idle_s)));
     }
-    if !one.names.is_empty() {
-        let names: Vec<String> = one.names.iter().map(ToString::to_string).collect();
+    if !copy.names.is_empty() {
+        let names: Vec<String> = copy.names.iter().map(ToString::to_string).collect();
         let _ = write!(line, "  {}", names.join(", "));
     }
     line
 }
 
-fn event(event: &str, one: &Interrupted) -> serde_json::Value {
+fn event(event: &str, place: &Place, copy: &KeptCopy) -> serde_json::Value {
     json!({
         "event": event,
-        "path": one.path.to_string_lossy(),
-        "names": one.names.iter().map(ToString::to_string).collect::<Vec<_>>(),
-        "bytes": one.bytes.as_u64(),
-        "idle_s": one.idle.as_secs(),
-        "running": one.running,
+        "path": place.of(copy),
+        "names": copy.names.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "bytes": copy.bytes,
+        "idle_s": copy.idle_s,
+        "running": copy.running,
     })
 }
 
@@ -99,11 +148,6 @@ fn age(idle: Duration) -> String {
     format!("{count} {name}{}", if count == 1 { "" } else { "s" })
 }
 
-/// Names of files may hold anything.
-fn shown(path: &Path) -> WirePath {
-    path.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,6 +156,28 @@ mod tests {
     fn an_age_has_one_unit() {
         for (seconds, text) in [(0, "0 seconds"), (1, "1 second"), (119, "1 minute"), (7200, "2 hours"), (8 * 86_400, "8 days")] {
             assert_eq!(age(Duration::from_secs(seconds)), text);
+        }
+    }
+    #[test]
+    fn a_place_is_named_as_its_user_does() {
+        let copy = KeptCopy {
+            name: WirePath(b".haul-0123abcd".into()),
+            names: vec![WirePath(b"a\x1b[2Jb".into()), WirePath(b"c".into())],
+            bytes: 2048,
+            idle_s: 7200,
+            running: false,
+            discarded: None,
+        };
+        for (before, directory, path) in [
+            ("", "kept", "kept/.haul-0123abcd"),
+            ("", "/kept/", "/kept/.haul-0123abcd"),
+            ("far:", "", "far:.haul-0123abcd"),
+            ("far:", "d/.haul-0123abcd/", "far:d/.haul-0123abcd"),
+            ("haul://far:7700", "/pub", "haul://far:7700/pub/.haul-0123abcd"),
+        ] {
+            let place = Place { before: before.into(), directory: WirePath(directory.into()) };
+            assert_eq!(place.of(&copy), path);
+            assert_eq!(describe(&place, &copy), format!("{path}  2.00 KiB  2 hours ago  a\\u{{1b}}[2Jb, c"));
         }
     }
 }

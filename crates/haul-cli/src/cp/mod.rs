@@ -4,36 +4,33 @@
 //!   operands -> plan -> for each host: connect (ssh or daemon) -> session (the engine) -> outcome -> exit status
 //! ```
 
+mod connector;
 mod failure;
 mod interrupted;
-mod plan;
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul::{ControllerChoice, TransportConfig};
-use haul_copy::{ClientSession, Conditions, Job, PROTOCOL, PathView, ProcessorWatch, verdict};
-use haul_files::{Cancel, CopyError, Filter, Report};
+use haul::ControllerChoice;
+use haul_copy::{ClientSession, Conditions, Job, PathView, Plan, ProcessorWatch, Standard, verdict};
+use haul_files::{Cancel, CopyError, Destination, Filter, Report, SourceSpec};
 use haul_peer::{Connected, Connector, Host, Memory, Refusal, StateDir, Way, is_stalled};
 use haul_units::BitRate;
 use serde_json::json;
 
-use self::plan::Plan;
+use self::connector::connector;
 use crate::again::Again;
 use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure, RESUME, explained};
-use crate::meanwhile::User;
 use crate::output::{self, Outcome, Style, Tally, Watched};
 use crate::{clock, interrupt, logging};
 
 /// Runs the command.
 pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
-    if let Some(directory) = &args.list_interrupted {
-        return interrupted::list(directory, args.json);
-    }
-    if let Some(directory) = &args.discard {
-        return interrupted::discard(directory, args.json);
+    if let Some(directory) = args.list_interrupted.as_ref().or(args.discard.as_ref()) {
+        return interrupted::run(args, directory, args.discard.is_some());
     }
     let plan = Plan::new(&args.operands)?;
     let filter = args.files.filter()?;
@@ -75,7 +72,7 @@ impl<'a> Copy<'a> {
         Self {
             args,
             style,
-            connector: new_connector(args),
+            connector: connector(args),
             tally: Arc::new(Tally::new(names)),
             login: Duration::ZERO,
             outcome: Outcome::new(),
@@ -87,7 +84,8 @@ impl<'a> Copy<'a> {
     /// One copy a host, in the order of the operands; a host that fails does not keep the others from being tried.
     fn all(&mut self, plan: Plan, filter: &Filter) -> Exit {
         let mut done = 0;
-        for (host, job) in plan.jobs(self.args.files.options(), filter) {
+        let standard = Standard { input: SourceSpec::stream(io::stdin()), output: Destination::stream(io::stdout()) };
+        for (host, job) in plan.jobs(self.args.files.options(), filter, &standard) {
             if interrupt::requested() {
                 return Exit::Interrupted;
             }
@@ -262,28 +260,6 @@ impl<'a> Copy<'a> {
 
     fn limit(&self) -> Option<BitRate> {
         self.args.limit.map(|limit| limit.0)
-    }
-}
-
-fn new_connector(args: &CpArgs) -> Connector {
-    Connector {
-        service: PROTOCOL,
-        ssh: args.ssh.options(args.quiet, args.verbose > 1),
-        udp_port: args.udp_port,
-        state: args.state.clone(),
-        transport: TransportConfig {
-            controller: args.mode,
-            rate_limit: args.limit.map(|limit| limit.0),
-            paths: args.paths,
-            idle_timeout: args.silence.timeout(),
-            ..TransportConfig::default()
-        },
-        bind: None,
-        data: None,
-        // A copy tells of them with its progress.
-        tells_outages: false,
-        tell: Arc::new(User),
-        cancel: interrupt::cancel().clone(),
     }
 }
 

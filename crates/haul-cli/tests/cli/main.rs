@@ -8,6 +8,7 @@ mod decode;
 mod experiments;
 mod generated;
 mod interrupt;
+mod kept;
 mod limits;
 mod operations;
 mod outage;

@@ -22,7 +22,7 @@ fn cp(client: &Bench, args: &[&str]) -> Run {
 }
 
 /// Authorises the client anew, for this.
-fn authorize(server: &Bench, client: &Bench, options: &[&str]) -> String {
+pub fn authorize(server: &Bench, client: &Bench, options: &[&str]) -> String {
     let key = client.key();
     server.haul([&["key", "authorize", &key, "--name", "client"], options].concat()).expect(0).text()
 }

@@ -23,7 +23,7 @@ cd "$HOME" && exec /bin/sh -c "$*"
 "#;
 
 /// A place with the stand-in and the homes of two hosts.
-fn bench() -> Bench {
+pub fn bench() -> Bench {
     let bench = Bench::new();
     for host in ["far", "other"] {
         fs::create_dir(bench.path(host)).unwrap();
@@ -32,7 +32,7 @@ fn bench() -> Bench {
     bench
 }
 
-fn cp(bench: &Bench, args: &[&str]) -> Run {
+pub fn cp(bench: &Bench, args: &[&str]) -> Run {
     let ssh = bench.path("bin/ssh");
     bench.haul([&["cp", "-S", ssh.to_str().unwrap()], args].concat())
 }

@@ -145,35 +145,3 @@ fn a_key_that_others_can_read_is_not_used() {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o640)).unwrap();
     bench.haul(["key", "show"]).expect(2).says(&["others may read this private key", "hint: chmod 600"]);
 }
-
-#[test]
-fn interrupted_copies_are_listed_and_discarded() {
-    use std::fs;
-    use std::os::unix::fs::PermissionsExt;
-    let bench = Bench::new();
-    let make = |name: &str| {
-        let stage = bench.path(&format!("kept/{name}"));
-        fs::create_dir_all(&stage).unwrap();
-        fs::set_permissions(&stage, fs::Permissions::from_mode(0o700)).unwrap();
-        fs::write(stage.join("journal"), "").unwrap();
-        fs::write(stage.join("p1"), vec![1; 5000]).unwrap();
-        stage
-    };
-    let (one, two, three) = (make(".haul-00000001"), make(".haul-00000002"), make(".haul-00000003"));
-    fs::write(bench.path("kept/precious"), "x").unwrap();
-    bench.haul(["cp", "--list-interrupted", "kept"]).expect(0).says(&["kept/.haul-00000001", "kept/.haul-00000003", " ago"]);
-    let lines = bench.haul(["cp", "--json", "--list-interrupted", "kept"]).expect(0).text();
-    let events: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!(events.len(), 3);
-    assert_eq!((&events[0]["event"], &events[0]["running"]), (&"interrupted".into(), &false.into()));
-    assert!(events[0]["bytes"].as_u64().unwrap() >= 5000);
-
-    bench.haul(["cp", "--discard", "kept/.haul-00000002"]).expect(0).says(&["kept/.haul-00000002: discarded"]);
-    assert!(one.exists() && !two.exists() && three.exists());
-    fs::write(three.join("photos"), "x").unwrap();
-    bench.haul(["cp", "--discard", "kept"]).expect(1).says(&["kept/.haul-00000003: stays"]);
-    assert!(!one.exists() && three.join("photos").exists() && bench.path("kept/precious").exists());
-    bench.haul(["cp", "--list-interrupted", "kept"]).expect(0).says(&["no interrupted copies"]);
-    bench.haul(["cp", "--list-interrupted", "nowhere"]).expect(2);
-    bench.haul(["cp", "--list-interrupted", "kept", "a", "b"]).expect(2);
-}

@@ -36,8 +36,8 @@ use crate::journal::Record;
 use crate::locks::lock;
 use crate::paths::{Scheme, base_name};
 
+pub use interrupted::Discarded;
 pub(crate) use interrupted::MAX_TOPS;
-pub use interrupted::{discard, interrupted};
 pub use meta::umask;
 pub use resolve::Top;
 pub use stage::{Stage, stage_name};

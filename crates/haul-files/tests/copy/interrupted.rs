@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use haul_files::memory::Conditions;
-use haul_files::{Destination, Note, Options, WirePath, discard, interrupted};
+use haul_files::{Destination, Discarded, Interrupted, Local, Note, Options, Stop, WirePath};
 use haul_units::Bytes;
 
 use crate::fixture::*;
@@ -13,6 +13,14 @@ use crate::resume::stage;
 
 fn breaking() -> Conditions {
     Conditions { break_after: Some(15), shuffle: 8, seed: 1, capacity: 8, ..Conditions::default() }
+}
+
+fn interrupted(directory: &Path) -> Vec<Interrupted> {
+    Local::own().interrupted_in(&directory.into()).unwrap()
+}
+
+fn discard(directory: &Path) -> Vec<Discarded> {
+    Local::own().discard_in(&directory.into()).unwrap().into_iter().map(|(_, became)| became).collect()
 }
 
 /// A copy of 20 MiB into `to` that breaks off.
@@ -78,13 +86,13 @@ fn what_is_kept_is_told_and_listed_and_discarded() {
     let words = other()[0].to_string();
     assert!(words.contains("--discard") && words.contains("8 days"), "{words}");
     // Nobody is told of other people's: a client of a daemon cannot do anything about them.
-    let found = interrupted(&p.to).unwrap();
+    let found = interrupted(&p.to);
     assert_eq!(found.len(), 1);
     assert_eq!((&found[0].path, found[0].running), (&left, false));
     assert_eq!(found[0].names, [WirePath(b"given up".to_vec())]);
 
-    assert!(discard(&found[0]).unwrap());
-    assert!(interrupted(&p.to).unwrap().is_empty() && other().is_empty());
+    assert_eq!(discard(&left), [Discarded::Removed]);
+    assert!(interrupted(&p.to).is_empty() && other().is_empty());
     assert_nothing_left(&p.to);
     assert_eq!(fs::read(p.to.join("other")).unwrap(), b"x");
 }
@@ -93,19 +101,19 @@ fn what_is_kept_is_told_and_listed_and_discarded() {
 fn what_is_not_a_stage_of_this_user_is_neither_listed_nor_discarded() {
     let p = places();
     interrupt(&p.from.join("file"), &p.to);
-    let one = interrupted(&p.to).unwrap().remove(0);
+    let one = interrupted(&p.to).remove(0);
     for name in [".haul-12345678", ".haul-1234", "haul-12345678", ".haul-1234567g"] {
         write(p.to.join(name).join("p1"), "precious");
     }
     write(p.to.join(".haul-abcdefab"), "precious");
     write(one.path.join("photos"), "precious");
-    let paths: Vec<_> = interrupted(&p.to).unwrap().into_iter().map(|one| one.path).collect();
+    let paths: Vec<_> = interrupted(&p.to).into_iter().map(|one| one.path).collect();
     assert_eq!(paths, std::slice::from_ref(&one.path));
-    assert!(!discard(&one).unwrap(), "something of the user's is in it");
+    assert_eq!(discard(&p.to), [Discarded::Foreign], "something of the user's is in it");
     assert_eq!(fs::read(one.path.join("photos")).unwrap(), b"precious");
     assert_eq!(fs::read(p.to.join(".haul-12345678/p1")).unwrap(), b"precious");
-    let mut stranger = one;
-    stranger.path = p.to.join(".haul-12345678");
-    assert!(discard(&stranger).is_err());
+    assert!(discard(&p.to.join(".haul-12345678")).is_empty());
     assert!(p.to.join(".haul-12345678/p1").exists());
+    let nowhere = Local::own().discard_in(&p.to.join("nowhere").as_path().into());
+    assert!(matches!(nowhere, Err(Stop::Destination { .. })), "{nowhere:?}");
 }

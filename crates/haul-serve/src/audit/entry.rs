@@ -24,6 +24,8 @@ pub enum Event {
     Refused,
     /// A copy is over, well or not.
     Copied,
+    /// Interrupted copies were listed (`sent`), or discarded (`received`), as far as that was allowed.
+    Kept,
     /// A measurement is over, well or not.
     Measured,
     /// A TCP connection was carried to where a client wanted it to go, or not.

@@ -1,21 +1,25 @@
 //! Interrupted copies: the stages in a directory, what they hold and how long nobody has gone on with them.
 //!
 //! A copy finds its own stage by its sources and its place. One whose sources are not asked for again would stay for ever, so the next copy into the
-//! directory tells of it, and its user can list and discard. Nothing is removed unasked.
+//! directory tells of it, and its user can list and discard: here, or as a client, within what that may do. Nothing is removed unasked.
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use haul_units::Bytes;
-use rustix::fs::{AtFlags, CWD, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
 
+use super::Local;
 use super::stage::{self, Opening};
 use crate::descriptors::open_at;
+use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Record};
 use crate::paths::{STAGE_PREFIX, path_of};
-use crate::store::Interrupted;
+use crate::store::{Interrupted, StoreError};
 
 /// Names in a directory that are looked at on behalf of a copy: a listing of some milliseconds.
 const MAX_LOOKED: usize = 10_000;
@@ -24,49 +28,89 @@ const HEAD_BYTES: usize = 64 << 10;
 /// Names at the top that a journal tells.
 pub(crate) const MAX_TOPS: usize = 4;
 
-/// The copies of this user that are not complete in `directory`.
-///
-/// # Errors
-/// The directory cannot be read.
-pub fn interrupted(directory: &Path) -> io::Result<Vec<Interrupted>> {
-    let dir = open_at(CWD, directory, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-    let mut found = look(&dir, usize::MAX)?;
-    for one in &mut found {
-        one.path = directory.join(&one.path);
-    }
-    found.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(found)
+/// What became of an interrupted copy that was to be discarded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Discarded {
+    /// What it had kept is gone.
+    Removed,
+    /// It stays: a copy works on it.
+    Running,
+    /// It stays: it holds something that haul did not put there.
+    Foreign,
+    /// It could not be removed.
+    Failed(Why),
 }
 
-/// Removes what an interrupted copy has kept. False where it stays: it is running again, or it holds what haul did not put there.
-///
-/// # Errors
-/// It cannot be removed.
-pub fn discard(one: &Interrupted) -> io::Result<bool> {
-    let (Some(parent), Some(name)) = (one.path.parent(), one.path.file_name()) else {
-        return Err(Errno::INVAL.into());
-    };
-    let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
-    let root = open_at(CWD, parent, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())?;
-    let Some(opening) = Opening::existing(&root, name.as_encoded_bytes())? else { return Err(Errno::NOENT.into()) };
+impl Local {
+    /// The copies of this process's user that are not complete in a directory, by name; of a hidden directory that a copy has made, that copy alone.
+    pub fn interrupted_in(&self, spelled: &WirePath) -> Result<Vec<Interrupted>, Stop> {
+        self.kept(spelled).map(|(_, found)| found)
+    }
+
+    /// Removes what they have kept. Who may not write there may not do this.
+    pub fn discard_in(&self, spelled: &WirePath) -> Result<Vec<(Interrupted, Discarded)>, Stop> {
+        self.may_write(spelled)?;
+        let (dir, found) = self.kept(spelled)?;
+        let discarded = |one: &Interrupted| {
+            let name = one.path.file_name().map(OsStrExt::as_bytes).unwrap_or_default();
+            discard(&dir, name).unwrap_or_else(|errno| Discarded::Failed(errno.into()))
+        };
+        Ok(found.into_iter().map(|one| (discarded(&one), one)).map(|(became, one)| (one, became)).collect())
+    }
+
+    /// The directory, and what is in it.
+    fn kept(&self, spelled: &WirePath) -> Result<(OwnedFd, Vec<Interrupted>), Stop> {
+        let (place, only) = place_of(spelled);
+        let fail = |error: StoreError| Stop::Destination { path: place.clone(), why: error.into() };
+        let dir = self.named_source(&place)?.open(OFlags::RDONLY | OFlags::DIRECTORY).map_err(fail)?;
+        let mut found = look(&dir, usize::MAX).map_err(|errno| fail(errno.into()))?;
+        found.retain(|one| only.as_ref().is_none_or(|only| one.path.as_os_str().as_bytes() == only));
+        for one in &mut found {
+            one.path = place.to_path().join(&one.path);
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok((dir, found))
+    }
+}
+
+/// The directory that is meant, and of a hidden directory in it its name.
+fn place_of(spelled: &WirePath) -> (WirePath, Option<Vec<u8>>) {
+    let end = spelled.0.iter().rposition(|&b| b != b'/').map_or(0, |last| last + 1);
+    let path = spelled.0.get(..end).unwrap_or_default();
+    let cut = path.iter().rposition(|&b| b == b'/').map_or(0, |slash| slash + 1);
+    let (parent, name) = path.split_at_checked(cut).unwrap_or((b"", path));
+    if !is_stage_name(name) {
+        return (spelled.clone(), None);
+    }
+    (WirePath(if parent.is_empty() { b".".to_vec() } else { parent.to_vec() }), Some(name.to_vec()))
+}
+
+fn is_stage_name(name: &[u8]) -> bool {
+    let digits = name.strip_prefix(STAGE_PREFIX.as_bytes());
+    digits.is_some_and(|digits| digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Removes what an interrupted copy has kept.
+fn discard(root: &OwnedFd, name: &[u8]) -> Result<Discarded, Errno> {
+    let Some(opening) = Opening::existing(root, name)? else { return Err(Errno::NOENT) };
     match rustix::fs::flock(&opening.journal, FlockOperation::NonBlockingLockExclusive) {
-        Err(Errno::WOULDBLOCK) => return Ok(false),
+        Err(Errno::WOULDBLOCK) => return Ok(Discarded::Running),
         result => result?,
     }
-    stage::sweep(&root, &opening.dir, &name.to_string_lossy())?;
-    Ok(!stage::remove_all(&opening.dir, &root, name.as_encoded_bytes())?)
+    stage::sweep(root, &opening.dir, &String::from_utf8_lossy(name))?;
+    Ok(if stage::remove_all(&opening.dir, root, name)? { Discarded::Foreign } else { Discarded::Removed })
 }
 
 /// The stages among the first names of a directory.
 pub(super) fn look(dir: &OwnedFd, most: usize) -> Result<Vec<Interrupted>, Errno> {
     let mut found = Vec::new();
-    for name in stage::names(dir, most)? {
-        let digits = name.to_bytes().strip_prefix(STAGE_PREFIX.as_bytes());
-        if !digits.is_some_and(|digits| digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit)) {
-            continue;
-        }
+    for name in stage::each_name(dir)?.take(most) {
+        let name = name?;
         // One that cannot be looked into is not this user's business.
-        if let Ok(Some(opening)) = Opening::existing(dir, name.to_bytes()) {
+        if is_stage_name(name.to_bytes())
+            && let Ok(Some(opening)) = Opening::existing(dir, name.to_bytes())
+        {
             found.extend(describe(&opening, name.to_bytes()));
         }
     }
@@ -98,7 +142,7 @@ fn describe(opening: &Opening, name: &[u8]) -> Result<Interrupted, Errno> {
         }
     }
     let mut blocks = 0_u64;
-    for part in stage::names(&opening.dir, usize::MAX)? {
+    for part in stage::names(&opening.dir)? {
         let stat = rustix::fs::statat(&opening.dir, &part, AtFlags::SYMLINK_NOFOLLOW);
         blocks += stat.map_or(0, |stat| u64::try_from(stat.st_blocks).unwrap_or(0));
     }

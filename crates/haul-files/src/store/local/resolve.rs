@@ -68,12 +68,18 @@ impl Local {
         match self.lead(access, spelled)? {
             Lead::Anywhere(path) => free_destination(&path, spelled.clone(), many),
             Lead::Below(export, rest) => {
-                if !export.writable {
-                    return Err(Stop::ReadOnlyRoot { path: WirePath(export.name.clone().into_bytes()) });
-                }
+                writable(export)?;
                 let place = beneath_destination(&open_root(export)?, rest, spelled, many)?;
                 Ok(Place { ownership: export.ownership, ..place })
             }
+        }
+    }
+
+    /// An error where who names this may only read there.
+    pub(super) fn may_write(&self, spelled: &WirePath) -> Result<(), Stop> {
+        match self.access.as_ref().map(|access| self.lead(access, spelled)).transpose()? {
+            Some(Lead::Below(export, _)) => writable(export),
+            Some(Lead::Anywhere(_)) | None => Ok(()),
         }
     }
 
@@ -99,6 +105,10 @@ impl Local {
         roots.insert(export.name.clone(), root.clone());
         Ok(root)
     }
+}
+
+fn writable(export: &Export) -> Result<(), Stop> {
+    if export.writable { Ok(()) } else { Err(Stop::ReadOnlyRoot { path: WirePath(export.name.clone().into_bytes()) }) }
 }
 
 /// Whether all that is to be made is a file of an account that is there and may be written to.

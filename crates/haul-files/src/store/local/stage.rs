@@ -229,7 +229,9 @@ impl Opening {
         if !is_ours(&rustix::fs::fstat(&dir)?) {
             return Ok(None);
         }
-        let journal = open_at(&dir, JOURNAL, OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty())?;
+        let open = |how| open_at(&dir, JOURNAL, how | OFlags::NOFOLLOW | OFlags::NONBLOCK, Mode::empty());
+        // Who may only read can look all the same; a network file system locks what is open for writing.
+        let journal = open(OFlags::RDWR).or_else(|_| open(OFlags::RDONLY))?;
         Ok(is_journal(&rustix::fs::fstat(&journal)?).then(|| Self { dir, journal: journal.into() }))
     }
 }
@@ -252,15 +254,20 @@ pub(super) fn remove_all(dir: &OwnedFd, root: &OwnedFd, name: &[u8]) -> Result<b
     }
 }
 
-/// The names in a directory, the first `most` of them, but `.` and `..`.
-pub(super) fn names(dir: &OwnedFd, most: usize) -> Result<Vec<CString>, Errno> {
+/// The names in a directory, but `.` and `..`.
+pub(super) fn names(dir: &OwnedFd) -> Result<Vec<CString>, Errno> {
+    each_name(dir)?.collect()
+}
+
+/// The same, as they are read.
+pub(super) fn each_name(dir: &OwnedFd) -> Result<impl Iterator<Item = Result<CString, Errno>>, Errno> {
     let entries = patiently(|| Dir::read_from(dir.as_fd()))?.map(|entry| entry.map(|entry| entry.file_name().to_owned()));
-    entries.filter(|name| !matches!(name, Ok(name) if matches!(name.to_bytes(), b"." | b".."))).take(most).collect()
+    Ok(entries.filter(|name| !matches!(name, Ok(name) if matches!(name.to_bytes(), b"." | b".."))))
 }
 
 fn is_empty(dir: &OwnedFd) -> Result<bool, Errno> {
     // A journal is a run's that was a moment faster.
-    Ok(names(dir, usize::MAX)?.iter().all(|name| name.to_bytes() == JOURNAL.as_bytes()))
+    Ok(names(dir)?.iter().all(|name| name.to_bytes() == JOURNAL.as_bytes()))
 }
 
 /// The stage's name for a job: the first, or where that is taken a later one.
@@ -287,7 +294,7 @@ fn number_of(name: &[u8], letters: &[u8]) -> Option<u64> {
 
 /// Removes what a killed run was making outside its stage, as its notes say.
 pub(super) fn sweep(root: &OwnedFd, dir: &OwnedFd, stage: &str) -> Result<(), Errno> {
-    for entry in names(dir, usize::MAX)? {
+    for entry in names(dir)? {
         if number_of(entry.to_bytes(), b"n").is_none() {
             continue;
         }
@@ -337,12 +344,12 @@ fn part_of(record: &Record) -> u64 {
 /// The highest number among the names in the stage. A killed run leaves some that its journal does not tell of: a link that had no place yet, a part file
 /// whose record was not written.
 fn highest_number(dir: &OwnedFd) -> Result<u64, Errno> {
-    Ok(names(dir, usize::MAX)?.iter().filter_map(|name| number_of(name.to_bytes(), b"pn")).max().unwrap_or(0))
+    Ok(names(dir)?.iter().filter_map(|name| number_of(name.to_bytes(), b"pn")).max().unwrap_or(0))
 }
 
 /// Removes part files and notes.
 fn remove_parts(dir: &OwnedFd) -> Result<(), Errno> {
-    for name in names(dir, usize::MAX)? {
+    for name in names(dir)? {
         if number_of(name.to_bytes(), b"pn").is_none() {
             continue;
         }

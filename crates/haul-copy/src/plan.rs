@@ -1,16 +1,15 @@
-//! What the operands mean together: which host, which way, what.
+//! What the operands of a copy mean together: which host, which way, what.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use haul_copy::Job;
 use haul_files::store::Scheme;
 use haul_files::{Destination, Filter, Options, PullJob, PushJob, SourceSpec};
 use haul_peer::{Host, Operand, OperandError};
+use thiserror::Error;
 
-use crate::exit::Failure;
+use crate::client::Job;
 
 /// All that one command has to do.
 #[derive(Debug)]
@@ -33,19 +32,60 @@ pub enum Plan {
     },
 }
 
+/// Standard input and output.
+#[derive(Debug)]
+pub struct Standard {
+    /// What is read.
+    pub input: SourceSpec,
+    /// Where to.
+    pub output: Destination,
+}
+
+/// Operands that make no copy.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum PlanError {
+    /// One cannot be understood.
+    #[error(transparent)]
+    Operand(#[from] OperandError),
+    /// There is none.
+    #[error("no target")]
+    NoTarget,
+    /// There is one standard input.
+    #[error("standard input can be copied only once")]
+    StdinTwice,
+    /// Source and target are both elsewhere.
+    #[error("{source_name}: source and target are both on other hosts")]
+    BothRemote {
+        /// The source.
+        source_name: String,
+        /// A file here has this name.
+        is_here: bool,
+    },
+    /// Source and target are both here.
+    #[error("{source_name}: source and target are both on this machine")]
+    BothLocal {
+        /// The source.
+        source_name: String,
+        /// One of them is in a store that is no directory of this machine.
+        in_store: bool,
+    },
+    /// What comes from several hosts goes into a directory.
+    #[error("{}: is not a directory, and several sources need one", .0.display())]
+    NotADirectory(PathBuf),
+}
+
 impl Plan {
     /// Makes sense of the operands, the target last.
-    pub fn new(operands: &[OsString]) -> Result<Self, Failure> {
-        let parsed: Result<Vec<Operand>, Failure> =
-            operands.iter().map(|text| Operand::parse(text).map_err(not_understood)).collect();
+    pub fn new(operands: &[OsString]) -> Result<Self, PlanError> {
+        let parsed: Result<Vec<Operand>, OperandError> = operands.iter().map(|text| Operand::parse(text)).collect();
         let mut sources = parsed?;
-        let target = sources.pop().ok_or_else(|| Failure::new("no target"))?;
+        let target = sources.pop().ok_or(PlanError::NoTarget)?;
         if sources.iter().filter(|source| **source == Operand::Stdio).count() > 1 {
-            return Err(Failure::new("standard input can be copied only once").hint("name - once among the sources"));
+            return Err(PlanError::StdinTwice);
         }
         match target {
             Operand::Ssh(host, path) => Self::push(Host::Ssh(host), sources, path),
-            Operand::Daemon(host, path) => Self::push(Host::Daemon(host), sources, absolute(&path)),
+            Operand::Daemon(host, path) => Self::push(Host::Daemon(host), sources, at_daemon(&path)),
             local => Self::pull(sources, local),
         }
     }
@@ -55,11 +95,11 @@ impl Plan {
         matches!(self, Self::Pull { destination: Operand::Stdio, .. })
     }
 
-    /// One job a host.
-    pub fn jobs(self, options: Options, filter: &Filter) -> Vec<(Host, Job)> {
+    /// One job a host; `-` is what `standard` has.
+    pub fn jobs(self, options: Options, filter: &Filter, standard: &Standard) -> Vec<(Host, Job)> {
         match self {
             Self::Push { host, sources, destination } => {
-                let sources = sources.into_iter().map(source).collect();
+                let sources = sources.into_iter().map(|operand| source(operand, standard)).collect();
                 vec![(host, Job::Push(PushJob { sources, destination: destination.into(), options, filter: filter.clone() }))]
             }
             Self::Pull { parts, destination } => parts
@@ -68,7 +108,7 @@ impl Plan {
                     let sources = paths.into_iter().map(PathBuf::from).collect();
                     let destination = match &destination {
                         Operand::Local(path) => Destination::Path(path.clone()),
-                        _ => Destination::stream(io::stdout()),
+                        _ => standard.output.clone(),
                     };
                     (host, Job::Pull(PullJob { sources, destination, options, filter: filter.clone() }))
                 })
@@ -76,34 +116,26 @@ impl Plan {
         }
     }
 
-    fn push(host: Host, sources: Vec<Operand>, destination: OsString) -> Result<Self, Failure> {
+    fn push(host: Host, sources: Vec<Operand>, destination: OsString) -> Result<Self, PlanError> {
         match sources.iter().find(|source| source.is_remote()) {
             None => Ok(Self::Push { host, sources, destination }),
             Some(source) => {
-                let failure = Failure::new(format!("{source}: source and target are both on other hosts"));
-                let spelled = source.to_string();
-                Err(if Path::new(&spelled).exists() {
-                    failure.hint(format!("a file here has this name: write ./{spelled} if you mean it"))
-                } else {
-                    failure.hint("run haul on one of the two, or copy to this machine first")
-                })
+                let source_name = source.to_string();
+                let is_here = Path::new(&source_name).exists();
+                Err(PlanError::BothRemote { source_name, is_here })
             }
         }
     }
 
-    fn pull(sources: Vec<Operand>, destination: Operand) -> Result<Self, Failure> {
+    fn pull(sources: Vec<Operand>, destination: Operand) -> Result<Self, PlanError> {
         let mut parts: Vec<(Host, Vec<OsString>)> = Vec::new();
         for source in sources {
             let (host, path) = match source {
                 Operand::Ssh(host, path) => (Host::Ssh(host), path),
-                Operand::Daemon(host, path) => (Host::Daemon(host), absolute(&path)),
+                Operand::Daemon(host, path) => (Host::Daemon(host), at_daemon(&path)),
                 local => {
-                    let failure = Failure::new(format!("{local}: source and target are both on this machine"));
-                    return Err(if is_in_store(&local) || is_in_store(&destination) {
-                        failure.hint("use cp, or Gfarm's gfpcopy; a host called gfarm or ram is written scp://gfarm/path")
-                    } else {
-                        failure.hint("use cp for that; another host is written host:path or haul://host/root/path")
-                    });
+                    let in_store = is_in_store(&local) || is_in_store(&destination);
+                    return Err(PlanError::BothLocal { source_name: local.to_string(), in_store });
                 }
             };
             match parts.iter_mut().find(|(known, _)| *known == host) {
@@ -115,8 +147,7 @@ impl Plan {
             && !is_in_store(&destination)
             && !path.is_dir()
         {
-            return Err(Failure::new(format!("{}: is not a directory, and several sources need one", path.display()))
-                .hint("make the directory first"));
+            return Err(PlanError::NotADirectory(path.clone()));
         }
         Ok(Self::Pull { parts, destination })
     }
@@ -127,40 +158,26 @@ fn is_in_store(operand: &Operand) -> bool {
     matches!(operand, Operand::Local(path) if Scheme::split(path.as_os_str().as_bytes()).0 != Scheme::Local)
 }
 
-fn source(operand: Operand) -> SourceSpec {
+fn source(operand: Operand, standard: &Standard) -> SourceSpec {
     match operand {
         Operand::Local(path) => SourceSpec::Path(path),
-        _ => SourceSpec::stream(io::stdin()),
+        _ => standard.input.clone(),
     }
 }
 
-/// A daemon's paths begin with the name of a root.
-fn absolute(path: &OsStr) -> OsString {
+/// A path at a daemon as it takes it: it begins with the name of a root.
+pub fn at_daemon(path: &OsStr) -> OsString {
     let mut bytes = vec![b'/'];
     let start = path.as_bytes().iter().position(|&b| b != b'/').unwrap_or(0);
     bytes.extend(&path.as_bytes()[start..]);
     OsString::from_vec(bytes)
 }
 
-fn not_understood(error: OperandError) -> Failure {
-    let hint = match &error {
-        OperandError::Empty => Some("was a variable unset?"),
-        OperandError::BadHost(_) => Some("a local name with a : in it needs ./ before it"),
-        OperandError::UnknownScheme(_) => Some("a local name with :// in it needs ./ before it"),
-        _ => None,
-    };
-    let failure = Failure::new(error);
-    match hint {
-        Some(hint) => failure.hint(hint),
-        None => failure,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn plan(line: &str) -> Result<Plan, Failure> {
+    fn plan(line: &str) -> Result<Plan, PlanError> {
         Plan::new(&line.split(' ').map(OsString::from).collect::<Vec<_>>())
     }
 
@@ -199,9 +216,8 @@ mod tests {
             ("one:a two:b /no/such/dir", "is not a directory"),
             ("sftp://far/a b", "only scp:// and haul://"),
         ] {
-            let failure = plan(line).expect_err(line);
-            assert!(failure.message.contains(message), "{line}: {failure}");
-            assert!(failure.hint.is_some(), "{line}");
+            let error = plan(line).expect_err(line).to_string();
+            assert!(error.contains(message), "{line}: {error}");
         }
     }
 
