@@ -8,7 +8,7 @@ FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 MINUTES ?= 10
 SEED ?= random
 
-.PHONY: help setup build demo dev test check fuzz torture soak install install-files clean
+.PHONY: help setup build demo dev test check fuzz torture soak install install-files install-library clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -41,14 +41,20 @@ torture: setup
 soak: setup
 	scripts/soak.sh $(MINUTES) $(SEED)
 
-## make build    the haul command: target/release/haul
+## make build    the haul command, target/release/haul, and libhaul for programs in C
 build: setup
-	cargo build --release --locked -p haul-cli
+	cargo build --release --locked -p haul-cli -p haul-ffi
 
-## make install  haul, hcp and hperf with manual pages and completions below PREFIX (default /usr/local)
+## make install  haul, hcp, hperf and libhaul with manual pages and completions below PREFIX (default /usr/local), libraries in LIBDIR (PREFIX/lib)
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 install: build
 	@$(MAKE) --no-print-directory install-files HAUL="$$(scripts/target-dir.sh)/release/haul"
+	@$(MAKE) --no-print-directory install-library BUILT="$$(scripts/target-dir.sh)/release"
+
+# libhaul, as it was built in the directory BUILT: shared and static library, header, pkg-config file, manual pages.
+install-library:
+	@DESTDIR="$(DESTDIR)" scripts/install-library.sh "$(BUILT)" "$(PREFIX)" "$(LIBDIR)"
 
 # The files that belong to the program HAUL.
 install-files:

@@ -121,8 +121,8 @@ int haul_error_errno(void);
 /** A new key pair. */
 haul_t haul_identity_generate(void);
 
-/** The key pair in `directory`, made there if there is none, readable by its owner alone. Null is the directory of the haul command
- * (~/.local/state/haul or as HAUL_STATE_DIR and XDG_STATE_HOME say), so that a program is the same peer as its user's commands. */
+/** The key pair in `directory`, made there if there is none, readable by its owner alone. Null is the directory of
+ * the haul command, so that a program is the same peer as its user's commands: `haul key show` tells its fingerprint. */
 haul_t haul_identity_load(const char *directory);
 
 /** The key pair in a PKCS #8 document (DER) of `length` bytes. */
@@ -214,11 +214,9 @@ int haul_closed(haul_t connection);
  * byte. Bulk data goes faster in blocks: see haul_blocks(3).
  */
 
-/** A stream both ways. */
+/** Kinds of streams: both ways; from the side that opens it; blocks from the side that opens it. */
 #define HAUL_BIDI 0
-/** A stream from the side that opens it. */
 #define HAUL_UNI 1
-/** Blocks from the side that opens the stream. */
 #define HAUL_BLOCKS 2
 
 /** Opens a stream: HAUL_BIDI, HAUL_UNI or HAUL_BLOCKS. Waits, as HAUL_OPT_SNDTIMEO says, while as many are open as the peer allows. */
@@ -407,7 +405,7 @@ int haul_poll(struct haul_pollfd *handles, size_t count, int timeout_ms);
  * What `haul cp` does, in the background: through ssh to a host where haul is installed, or to a daemon whose key is known. Verified on arrival and resumable.
  */
 
-/** Leave what is below directories out. */
+/** How a copy is done. */
 #define HAUL_COPY_RECURSIVE 1  /* directories with all that is in them */
 #define HAUL_COPY_PRESERVE 2   /* modes, times, owners where allowed */
 #define HAUL_COPY_SKIP_SAME 4  /* files of equal size and time are not copied */

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::io;
 
-use haul::{AcceptError, BindError, CloseReason, ConnectError, ConnectionError, IdentityError, StreamError};
+use haul::{AcceptError, BindError, CloseReason, ConnectError, ConnectionError, HandshakeError, IdentityError, StreamError};
 use haul_files::{CopyError, Fault};
 use haul_peer::{OperandError, ReachError, chain};
 
@@ -152,15 +152,26 @@ impl From<ConnectionError> for Failure {
 }
 
 fn of_reason(reason: &CloseReason) -> (Code, u64) {
-    let is_unanswered = ConnectionError::Ended(reason.clone()).is_unanswered();
     match reason {
         CloseReason::Peer { code, .. } => (Code::PeerClosed, *code),
         CloseReason::Reset => (Code::PeerClosed, 0),
         CloseReason::TimedOut(_) => (Code::Lost, 0),
-        CloseReason::Handshake(_) if is_unanswered => (Code::Unreached, 0),
-        // Of other handshakes that fail, one side has refused the other.
-        CloseReason::Handshake(_) | CloseReason::NotAdmitted => (Code::Refused, 0),
+        CloseReason::Handshake(error) => (of_handshake(error), 0),
+        CloseReason::NotAdmitted => (Code::Refused, 0),
         _ => (Code::Protocol, 0),
+    }
+}
+
+fn of_handshake(error: &HandshakeError) -> Code {
+    match error {
+        HandshakeError::TimedOut { heard: false } => Code::Unreached,
+        HandshakeError::TimedOut { heard: true } => Code::Lost,
+        HandshakeError::PeerNotTrusted { .. } | HandshakeError::BadCertificate(_) | HandshakeError::ClientAnonymous => {
+            Code::Untrusted
+        }
+        HandshakeError::NoCommonProtocol | HandshakeError::Refused { .. } => Code::Refused,
+        HandshakeError::Local(_) => Code::Invalid,
+        _ => Code::Protocol,
     }
 }
 

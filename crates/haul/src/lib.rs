@@ -62,6 +62,7 @@ pub use haul_udp as udp;
 pub use bytes::Bytes as SharedBytes;
 
 pub use haul_cc::{ControllerChoice, Learned, Snapshot};
+pub use haul_proto::handshake::HandshakeError;
 pub use haul_proto::identity::{Fingerprint, Identity, IdentityError, PeerTrust, PublicKey};
 pub use haul_proto::{
     Admission, AdmittedBy, BlockData, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing, PathStats,

@@ -72,6 +72,8 @@ static inline struct pair endpoints(void) {
     pair.client = haul_endpoint();
     EXPECT(pair.client > 0);
     EXPECT(haul_trust_fingerprint(pair.client, fingerprint) == 0);
+    /* Under valgrind, beside other tests, a handshake takes seconds. */
+    EXPECT(haul_setopt(pair.client, HAUL_OPT_CONNTIMEO, 60000) == 0);
     return pair;
 }
 

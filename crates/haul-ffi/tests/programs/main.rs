@@ -1,10 +1,11 @@
 //! The C interface as C sees it: programs in `tests/c`, compiled with warnings as errors, run as they are, with the address and the undefined-behaviour sanitizer, and under
 //! valgrind where it is installed. What they assert is in them.
 
-#[path = "../support/mod.rs"]
-mod support;
-
+mod abi;
 mod copies;
+mod examples;
+mod install;
+mod support;
 
 use std::process::Command;
 
@@ -76,7 +77,7 @@ fn under_valgrind() {
         return;
     }
     let place = Workshop::open();
-    for (program, argument) in [("misuse.c", None), ("transfer.c", None), ("life.c", Some("239"))] {
+    for (program, argument) in [("misuse.c", None), ("transfer.c", None), ("life.c", Some("239")), ("threads.c", Some("50"))] {
         let built = place.compile(&format!("tests/c/{program}"), Build::Plain);
         let mut command = place.command("valgrind".as_ref());
         command.args([
