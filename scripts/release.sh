@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Makes a release: scripts/release.sh [--dry-run] VERSION
 #
-#   version in Cargo.toml and both lock files, heading in CHANGELOG.md, manual pages     -> one commit, tag vVERSION
+#   version in Cargo.toml, both lock files and haul.h, heading in CHANGELOG.md, manual pages     -> one commit, tag vVERSION
 #   dist/haul-VERSION.tar.gz                the source, as tagged
-#   dist/haul-VERSION-MACHINE.tar.gz        haul, hcp, hperf, manual pages, completions, licences: unpack at /
+#   dist/haul-VERSION-MACHINE.tar.gz        haul, hcp, hperf, libhaul, manual pages, completions, licences: unpack at /
 #   dist/SHA256SUMS
 #
 # Refuses a tree with changes, a version that is not newer, a tag that is there, a changelog with nothing to release. Pushes nothing: it says how.
@@ -60,12 +60,15 @@ for lock in Cargo.lock fuzz/Cargo.lock; do
     mv "$lock.new" "$lock"
 done
 
+header=crates/haul-ffi/include/haul.h
+sed -i "s/^\(#define HAUL_VERSION_MAJOR\) .*/\1 ${version%%.*}/; s/^\(#define HAUL_VERSION_MINOR\) .*/\1 $(cut -d. -f2 <<<"$version")/" "$header"
+
 step "changelog: $unreleased entries"
 sed -i "s/^## \[Unreleased\]\$/## [Unreleased]\n\n## [$version] - $(date -u +%F)/" CHANGELOG.md
 
 if [ -z "$dry" ]; then
     step "building"
-    cargo build --release --locked -p haul-cli
+    cargo build --release --locked -p haul-cli -p haul-ffi
     haul="$(scripts/target-dir.sh)/release/haul"
     step "manual pages"
     "$haul" man man
@@ -83,6 +86,11 @@ packed="haul-$version-$(uname -m)-linux.tar.gz"
 step "dist/$packed"
 root=$(mktemp -d)
 make -s install-files HAUL="$haul" DESTDIR="$root" PREFIX=/usr
+# A dry run builds nothing, and has a library only if one is there.
+library=$(dirname "$haul")
+if [ -z "$dry" ] || [ -e "$library/libhaul_ffi.so" ] && [ -e "$library/libhaul_ffi.a" ]; then
+    make -s install-library BUILT="$library" DESTDIR="$root" PREFIX=/usr
+fi
 install -D -m 644 -t "$root/usr/share/doc/haul" LICENSE-* README.md CHANGELOG.md SECURITY.md
 # The same bytes from the same files, whoever packs them, and when.
 tar -C "$root" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -c . | gzip -n >"dist/$packed"

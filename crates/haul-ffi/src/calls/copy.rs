@@ -1,16 +1,17 @@
 //! Copies.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{OsString, c_char, c_int, c_void};
+use std::io;
 
 use haul::{BitRate, ControllerChoice};
-use haul_copy::PROTOCOL;
-use haul_files::{Options, Verify};
-use haul_peer::Connector;
+use haul_copy::{Job as Copy, PROTOCOL, Plan, Standard};
+use haul_files::{Destination, Filter, Options, SourceSpec, Verify};
+use haul_peer::{Connector, Host};
 
 use crate::failure::{Outcome, invalid};
 use crate::pointers::Given;
 use crate::table::{self, Entry, Object, wrong_kind};
-use crate::things::{HaulCopyResult, Job, Plan, ProblemFn, TellFn, Watcher};
+use crate::things::{HaulCopyResult, Job, ProblemFn, TellFn, Watcher};
 use crate::{border, pointers};
 
 /// `struct haul_copy_request`.
@@ -61,6 +62,24 @@ fn copy_options(flags: u64) -> Outcome<Options> {
     })
 }
 
+/// What the operands mean, the destination last.
+fn one_job(operands: &[OsString], options: Options) -> Outcome<(Host, Copy)> {
+    if operands.iter().any(|operand| operand == "-") {
+        return Err(invalid("- is no file: a program has its own streams"));
+    }
+    let plan = Plan::new(operands).map_err(|error| invalid(error.to_string()))?;
+    // Nothing is read from or written to them: no operand names them.
+    let standard = Standard { input: SourceSpec::stream(io::empty()), output: Destination::stream(io::sink()) };
+    let mut jobs = plan.jobs(options, &Filter::default(), &standard).into_iter();
+    match (jobs.next(), jobs.next()) {
+        (Some(job), None) => Ok(job),
+        (None, _) => Err(invalid("nothing to copy")),
+        (Some((first, _)), Some((other, _))) => {
+            Err(invalid(format!("sources at {first} and at {other}: one job has one host, so start two")))
+        }
+    }
+}
+
 /// # Safety
 /// The request's pointers are null, or what haul.h says of them.
 unsafe fn start(request: &HaulCopyRequest) -> Outcome<Job> {
@@ -72,9 +91,10 @@ unsafe fn start(request: &HaulCopyRequest) -> Outcome<Job> {
     let missing = || invalid("a null pointer where a source or the destination is wanted");
     // SAFETY: the caller's promise, here and below: null or a text.
     let path = |text| unsafe { pointers::path(text) };
-    let sources: Vec<_> = sources.iter().map(|&source| path(source).ok_or_else(missing)).collect::<Outcome<_>>()?;
-    let destination = path(request.destination).ok_or_else(missing)?;
-    let plan = Plan::new(&sources, &destination, copy_options(request.flags)?)?;
+    let mut operands: Vec<OsString> =
+        sources.iter().map(|&source| path(source).map(Into::into).ok_or_else(missing)).collect::<Outcome<_>>()?;
+    operands.push(path(request.destination).ok_or_else(missing)?.into());
+    let (host, copy) = one_job(&operands, copy_options(request.flags)?)?;
 
     let mut connector = Connector::new(PROTOCOL);
     connector.state = path(request.state);
@@ -87,7 +107,7 @@ unsafe fn start(request: &HaulCopyRequest) -> Outcome<Job> {
     let limit = (request.rate_limit_bps > 0).then(|| BitRate::from_bps(request.rate_limit_bps));
     connector.transport.rate_limit = limit;
     let watcher = Watcher::new(request.progress, request.problem, Given(request.context), connector.cancel.clone());
-    Job::start(plan, connector, limit, watcher)
+    Job::start(host, copy, connector, limit, watcher)
 }
 
 #[unsafe(no_mangle)]
@@ -132,3 +152,22 @@ extern "C" fn haul_cancel(job: i64) -> c_int {
 }
 
 const MAX_SOURCES: usize = 1 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(operands: &[&str]) -> Outcome<(Host, Copy)> {
+        one_job(&operands.iter().map(OsString::from).collect::<Vec<_>>(), Options::default())
+    }
+
+    #[test]
+    fn one_host_each_way() {
+        let Ok((host, Copy::Push(push))) = job(&["a", "b", "haul://far/pub/x"]) else { panic!("not a push") };
+        assert_eq!((host.to_string(), push.sources.len()), ("haul://far:7700".into(), 2));
+        assert!(matches!(job(&["haul://far//pub/x", "haul://far/y", "."]), Ok((_, Copy::Pull(pull))) if pull.sources.len() == 2));
+        for wrong in [&["a", "b"][..], &["h:a", "g:b"], &["h:a", "g:b", "."], &["-", "h:a"], &["h:a", "-"], &["", "h:a"]] {
+            assert!(job(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -1,7 +1,6 @@
 //! Copies of files and trees, each with a thread of its own.
 
 mod counts;
-mod plan;
 mod watcher;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,14 +8,13 @@ use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
 
 use haul::BitRate;
-use haul_copy::ClientSession;
+use haul_copy::{ClientSession, Job as Copy};
 use haul_files::Cancel;
-use haul_peer::Connector;
+use haul_peer::{Connector, Host};
 
 use crate::failure::{Code, Failure, Outcome, system};
 use crate::signals;
 pub use counts::{HaulCopyProgress, HaulCopyResult, ProblemFn, TellFn};
-pub use plan::Plan;
 pub use watcher::Watcher;
 
 /// A copy that runs, or has run.
@@ -37,11 +35,11 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Job {
-    pub fn start(plan: Plan, connector: Connector, limit: Option<BitRate>, watcher: Watcher) -> Outcome<Self> {
+    pub fn start(host: Host, copy: Copy, connector: Connector, limit: Option<BitRate>, watcher: Watcher) -> Outcome<Self> {
         let (cancel, state) = (connector.cancel.clone(), Arc::<Mutex<State>>::default());
         let of_thread = Arc::clone(&state);
         let work = move || {
-            let copied = || run(&plan, &connector, limit, &watcher);
+            let copied = || run(&host, &copy, &connector, limit, &watcher);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(copied))
                 .unwrap_or_else(|_| Err(Failure::new(Code::Internal, "a bug in the library: the copy's thread panicked")));
             watcher.last();
@@ -78,13 +76,13 @@ impl Job {
     }
 }
 
-fn run(plan: &Plan, connector: &Connector, limit: Option<BitRate>, watcher: &Watcher) -> Outcome<HaulCopyResult> {
-    let connected = match connector.connect(&plan.host) {
+fn run(host: &Host, copy: &Copy, connector: &Connector, limit: Option<BitRate>, watcher: &Watcher) -> Outcome<HaulCopyResult> {
+    let connected = match connector.connect(host) {
         Err(_) if connector.cancel.is_cancelled() => return Err(Failure::new(Code::Cancelled, "the copy was cancelled")),
         connected => connected?,
     };
-    let session = ClientSession::new(connected.connection.clone(), &plan.job);
-    match session.run(&plan.job, limit, watcher, &connector.cancel) {
+    let session = ClientSession::new(connected.connection.clone(), copy);
+    match session.run(copy, limit, watcher, &connector.cancel) {
         Ok(report) => {
             connected.part(false);
             Ok(HaulCopyResult::from(&report))

@@ -20,6 +20,12 @@ fn flags(dest: &Path, which: &[&str]) -> Vec<String> {
     String::from_utf8(output.stdout).expect("text").split_whitespace().map(str::to_owned).collect()
 }
 
+/// The first program in the guide.
+fn smallest_program() -> String {
+    let guide = fs::read_to_string(root().join("../../docs/c.md")).expect("the guide");
+    guide.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program").to_owned()
+}
+
 #[test]
 fn a_program_is_compiled_against_an_installation() {
     let place = Workshop::open();
@@ -38,7 +44,7 @@ fn a_program_is_compiled_against_an_installation() {
     assert_eq!(version, [env!("CARGO_PKG_VERSION")]);
 
     let source = place.path("program.c");
-    fs::write(&source, PROGRAM).expect("a file");
+    fs::write(&source, smallest_program()).expect("a file");
     let shared = place.path("shared");
     must(
         Command::new("cc").args(["-Wall", "-Werror", "-o"]).arg(&shared).arg(&source).args(flags(&dest, &["--cflags", "--libs"])),
@@ -47,28 +53,12 @@ fn a_program_is_compiled_against_an_installation() {
     assert!(String::from_utf8_lossy(&needed.stdout).contains(&format!("Shared library: [{SONAME}]")));
     let mut command = Command::new(&shared);
     command.env("LD_LIBRARY_PATH", &lib);
-    assert_eq!(String::from_utf8(run(command).stdout).expect("text"), format!("haul {}\n", env!("CARGO_PKG_VERSION")));
+    assert_eq!(String::from_utf8(run(command).stdout).expect("text"), "hello\n");
 
     // And with nothing but the archive.
     let inside = place.path("inside");
     let mut compile = Command::new("cc");
     compile.arg("-o").arg(&inside).arg(&source).args(flags(&dest, &["--cflags"])).arg(lib.join("libhaul.a"));
     must(compile.args(flags(&dest, &["--static", "--libs-only-l"]).into_iter().filter(|flag| flag != "-lhaul")));
-    assert_eq!(
-        String::from_utf8(run(Command::new(&inside)).stdout).expect("text"),
-        format!("haul {}\n", env!("CARGO_PKG_VERSION"))
-    );
+    assert_eq!(String::from_utf8(run(Command::new(&inside)).stdout).expect("text"), "hello\n");
 }
-
-const PROGRAM: &str = r#"
-#include <stdio.h>
-#include <haul.h>
-
-int main(void) {
-    if (haul_startup() != 0) {
-        return 1;
-    }
-    printf("haul %s\n", haul_version());
-    return haul_cleanup();
-}
-"#;

@@ -96,13 +96,18 @@ impl Header {
 
     /// A line for each declaration, and nothing of the words.
     pub fn listing(&self) -> String {
-        let mut lines: Vec<&str> = self.items().map(|item| item.declaration.as_str()).collect();
+        let mut lines: Vec<&str> = self.items().filter(|item| !item.is_version()).map(|item| item.declaration.as_str()).collect();
         lines.sort_unstable();
         lines.join("\n") + "\n"
     }
 }
 
 impl Item {
+    /// A number that changes with each release, and breaks nothing.
+    pub fn is_version(&self) -> bool {
+        self.declaration.starts_with("#define HAUL_VERSION_")
+    }
+
     /// The function, if it is one.
     pub fn function(&self) -> Option<Function> {
         let declaration = self.declaration.strip_suffix(");")?;

@@ -24,15 +24,14 @@ fn page(group: &Group, header: &Header) -> String {
     if !names.contains(&group.name.as_str()) {
         names.insert(0, &group.name);
     }
-    let version = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
     let mut text = format!(
-        ".\\\" Made of haul.h: HAUL_ABI=write cargo test -p haul-ffi --test programs abi\n.TH {} 3 \"\" \"haul {version}\" \"Library Functions Manual\"\n",
+        ".\\\" Made of haul.h: HAUL_ABI=write cargo test -p haul-ffi --test programs abi\n.TH {} 3 \"\" haul \"Library Functions Manual\"\n",
         group.name.to_uppercase()
     );
     let _ = write!(text, ".SH NAME\n{} \\- {}\n", names.join(", "), escaped(&group.title));
     text += ".SH LIBRARY\nlibhaul (pkg-config haul)\n.SH SYNOPSIS\n.nf\n.B #include <haul.h>\n";
     let mut after_number = false;
-    for item in &group.items {
+    for item in group.items.iter().filter(|item| !item.is_version()) {
         let is_number = item.shown.starts_with("#define");
         let apart = if is_number && after_number && item.text.is_empty() { "" } else { ".PP\n" };
         let _ = writeln!(text, "{apart}{}", escaped(&item.shown));

@@ -57,6 +57,14 @@ fn manual_pages() {
 }
 
 #[test]
+fn the_header_is_of_this_version() {
+    let text = fs::read_to_string(root().join("include/haul.h")).expect("the header");
+    for (name, number) in [("MAJOR", env!("CARGO_PKG_VERSION_MAJOR")), ("MINOR", env!("CARGO_PKG_VERSION_MINOR"))] {
+        assert!(text.contains(&format!("#define HAUL_VERSION_{name} {number}\n")), "{name}: scripts/release.sh writes it");
+    }
+}
+
+#[test]
 fn exported_symbols_are_the_headers() {
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(built("libhaul_ffi.so")).output().expect("nm");
     let listed = String::from_utf8(output.stdout).expect("text");
