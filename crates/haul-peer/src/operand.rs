@@ -372,4 +372,16 @@ mod tests {
             assert_eq!(parsed(text).map(|operand| operand.to_string()), Ok(text.to_owned()));
         }
     }
+    #[test]
+    fn hosts_with_and_without_a_port() {
+        let parsed = |text: &str| DaemonHost::parse_or(text, 9).map(|host| (host.host, host.port)).ok();
+        assert_eq!(parsed("far"), Some(("far".into(), 9)));
+        assert_eq!(parsed("Far:70"), Some(("far".into(), 70)));
+        assert_eq!(parsed("[::1]:70"), Some(("::1".into(), 70)));
+        assert_eq!(parsed("[::1]"), Some(("::1".into(), 9)));
+        assert_eq!(parsed("fe80::1"), Some(("fe80::1".into(), 9)));
+        for wrong in ["", ":70", "far:0", "far:x", "far:70000", "-x", "me@far", "[::1", "[::1]x"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
 }

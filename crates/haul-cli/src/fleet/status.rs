@@ -9,6 +9,7 @@ use super::kept;
 use super::start::{bring_up, hosts_spec, print_absent};
 use crate::args::FleetStatusArgs;
 use crate::exit::{Exit, Failure, chain};
+use crate::output::aligned;
 use crate::{interrupt, logging, output};
 
 /// Runs the command.
@@ -57,8 +58,8 @@ fn line(member: &MemberStatus) -> Value {
 
 /// A row for each place of each server; of those that have not answered, none. `kept`: they may have something to do, and what comes last.
 fn table(told: &[MemberStatus], kept: bool) -> Vec<String> {
-    let mut rows = vec![["SERVER", "LOAD", "MEMORY FREE", "ROOM FREE", "OF", "RTT", "WHERE"].map(str::to_owned)];
-    let mut does = vec!["DOES".to_owned()];
+    let head = ["SERVER", "LOAD", "MEMORY FREE", "ROOM FREE", "OF", "RTT", "WHERE", "DOES"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
     for member in told {
         let Ok(report) = &member.report else { continue };
         for (at, place) in report.places.iter().enumerate() {
@@ -66,7 +67,7 @@ fn table(told: &[MemberStatus], kept: bool) -> Vec<String> {
             let problem = place.problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
             let access = if place.writable { "" } else { " (read only)" };
             let first = |text: String| if at == 0 { text } else { String::new() };
-            rows.push([
+            rows.push(vec![
                 first(member.name.clone()),
                 first(load(report)),
                 first(Bytes(report.memory_available_bytes).to_string()),
@@ -74,20 +75,16 @@ fn table(told: &[MemberStatus], kept: bool) -> Vec<String> {
                 bytes(place.total_bytes),
                 first(format!("{:.1} ms", member.rtt.as_secs_f64() * 1000.0)),
                 format!("{}{access}{problem}", place.name),
+                first(work(report)),
             ]);
-            does.push(first(work(report)));
         }
     }
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..7).map(width).collect();
-    let text = |(row, does): (&[String; 7], &String)| {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
-            if matches!(column, 0 | 6) { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        let line = cells.collect::<Vec<_>>().join("  ");
-        if kept { format!("{line}  {does}").trim_end().to_owned() } else { line.trim_end().to_owned() }
-    };
-    rows.iter().zip(&does).map(text).collect()
+    if !kept {
+        for row in &mut rows {
+            row.truncate(7);
+        }
+    }
+    aligned(&rows, &[0, 6, 7])
 }
 
 /// What a server does, for how long, and how fast.

@@ -3,6 +3,7 @@
 //! Counted is what has *arrived*: written at the destination, not merely handed to the network. Standard output belongs to the data
 //! (`-` as the target) and to JSON; everything for people goes to standard error. Both are reached through `terminal` alone.
 
+mod aligned;
 mod bars;
 mod fleet;
 mod json;
@@ -18,6 +19,7 @@ mod ticker;
 pub use crate::terminal::{
     PeerOutput, clear, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines,
 };
+pub use aligned::aligned;
 pub use fleet::{JobTally, member_summary, members_json, show as show_job};
 pub use json::print as print_event;
 pub use monitor::{Watched, start as monitor};

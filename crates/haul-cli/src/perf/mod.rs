@@ -187,24 +187,9 @@ fn host(args: &PerfArgs) -> Result<Host, Failure> {
     Ok(Host::Ssh(haul_perf::mesh::ssh_host(&text)?))
 }
 
-/// `host`, `host:port`, `[v6]:port`, `v6`.
+/// At this port, where none is named.
 fn host_and_port(text: &str, port: u16) -> Result<DaemonHost, Failure> {
-    let wrong = || Failure::new(format!("{text}: not a host")).hint("write HOST, HOST:PORT or [ADDRESS]:PORT");
-    let number = |port: &str| port.parse::<u16>().ok().filter(|&port| port > 0).ok_or_else(wrong);
-    let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => match rest.split_once(']').ok_or_else(wrong)? {
-            (host, "") => (host, port),
-            (host, rest) => (host, number(rest.strip_prefix(':').ok_or_else(wrong)?)?),
-        },
-        None => match text.split_once(':') {
-            Some((host, rest)) if !rest.contains(':') => (host, number(rest)?),
-            _ => (text, port),
-        },
-    };
-    if host.is_empty() || host.starts_with('-') || host.contains(['@', '/', ' ']) {
-        return Err(wrong());
-    }
-    Ok(DaemonHost { host: host.to_owned(), port })
+    DaemonHost::parse_or(text, port).map_err(|error| Failure::new(error).hint("write HOST, HOST:PORT or [ADDRESS]:PORT"))
 }
 
 fn about(report: &Report<'_>, host: &str, connected: &Connected, ask: &Ask, client: &Client) -> About {
@@ -296,24 +281,6 @@ impl Report<'_> {
         match &self.args.show.title {
             Some(title) => output::print_out(&format!("{title}:  {text}")),
             None => output::print_out(text),
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn hosts_with_and_without_a_port() {
-        let parsed = |text: &str| host_and_port(text, 9).map(|host| (host.host, host.port)).ok();
-        assert_eq!(parsed("far"), Some(("far".into(), 9)));
-        assert_eq!(parsed("far:70"), Some(("far".into(), 70)));
-        assert_eq!(parsed("[::1]:70"), Some(("::1".into(), 70)));
-        assert_eq!(parsed("[::1]"), Some(("::1".into(), 9)));
-        assert_eq!(parsed("fe80::1"), Some(("fe80::1".into(), 9)));
-        for wrong in ["", ":70", "far:", "far:0", "far:x", "far:70000", "-x", "me@far", "[::1", "[::1]x"] {
-            assert_eq!(parsed(wrong), None, "{wrong}");
         }
     }
 }

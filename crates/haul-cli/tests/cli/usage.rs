@@ -41,7 +41,7 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("perf", "<HOST>"),
         ("perf -c", "a value is required"),
         ("perf -s -c host", "cannot be used with"),
-        ("perf -c host:0", "not a host"),
+        ("perf -c host:0", "not a port"),
         ("perf -c me@host", "not a host"),
         ("perf -c host -P 0", "0 streams"),
         ("perf -c host -P 1000", "1 to 128"),

@@ -5,27 +5,21 @@ use std::fmt::Write as _;
 use haul_perf::mesh::Matrix;
 use haul_units::BitRate;
 
+use crate::output::aligned;
+
 /// For people: the ratio, below it the two rates, haul's first; why there is an `x` below the table.
 pub fn text(matrix: &Matrix) -> String {
-    let cells: Vec<Vec<[String; 2]>> =
-        (0..matrix.names.len()).map(|from| (0..matrix.names.len()).map(|to| cell_text(matrix, from, to)).collect()).collect();
-    let first = matrix.names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(9);
-    let widths: Vec<usize> = (0..matrix.names.len())
-        .map(|to| {
-            let column = cells.iter().filter_map(|row| row.get(to)).flatten();
-            column.chain([&matrix.names[to]]).map(|text| text.chars().count()).max().unwrap_or(0)
-        })
-        .collect();
+    let names = || matrix.names.iter().cloned();
+    let mut rows = vec![std::iter::once("from \\ to".to_owned()).chain(names()).collect::<Vec<_>>()];
+    for (from, name) in names().enumerate() {
+        let cells = (0..matrix.names.len()).map(|to| cell_text(matrix, from, to));
+        let (ratios, rates): (Vec<_>, Vec<_>) = cells.map(|[ratio, rates]| (ratio, rates)).unzip();
+        rows.push([vec![name], ratios].concat());
+        rows.push([vec![String::new()], rates].concat());
+    }
     let mut text = format!("haul ({}) over TCP ({}): ratio, and Mbit/s of each\n\n", matrix.mode, matrix.congestion);
-    let line = |head: &str, columns: &[&str]| {
-        let columns: Vec<String> = columns.iter().zip(&widths).map(|(column, width)| format!("{column:>width$}")).collect();
-        format!("{}\n", format!("{head:<first$}  {}", columns.join("  ")).trim_end())
-    };
-    text.push_str(&line("from \\ to", &matrix.names.iter().map(String::as_str).collect::<Vec<_>>()));
-    for (name, row) in matrix.names.iter().zip(&cells) {
-        for (head, which) in [(name.as_str(), 0), ("", 1)] {
-            text.push_str(&line(head, &row.iter().map(|cell| cell[which].as_str()).collect::<Vec<_>>()));
-        }
+    for line in aligned(&rows, &[0]) {
+        let _ = writeln!(text, "{line}");
     }
     for (from, to, cell) in matrix.pairs() {
         if let Some(Err(why)) = cell {
