@@ -10,6 +10,7 @@ for pair in gcc:gcc ar:binutils make:make ssh:openssh-client sshd:openssh-server
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || packages+=("${pair#*:}")
 done
 [ -e /usr/include/stdlib.h ] || packages+=(libc6-dev)
+python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 [ -d /etc/ssl/certs ] || packages+=(ca-certificates)
 
 # What not every system has: the Gfarm store's tests and those of libhaul's memory say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf.

@@ -1,10 +1,15 @@
 #!/usr/bin/env bash
 # Every test, several programs at once; at the end how long each took, and after that all that a failed one said. `scripts/test.sh PART..` runs the programs
-# whose names contain one of these, such as e2e/kills. CI=true makes the end-to-end tests fail where they would otherwise be skipped (no root, no sshd).
+# whose names contain one of these, such as e2e/kills. CI=true makes the end-to-end tests fail where they would otherwise be skipped (no root, no sshd). Then those of haul for Python (scripts/python.sh).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # Minutes of random copies with random faults, in the place of the one that `cargo test` has.
 export HAUL_TORTURE_MINUTES=${HAUL_TORTURE_MINUTES:-5}
 
-exec cargo xtask test "$@"
+status=0
+cargo xtask test "$@" || status=$?
+if [ $# -eq 0 ]; then
+    scripts/python.sh || status=1
+fi
+exit "$status"

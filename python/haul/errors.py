@@ -59,19 +59,20 @@ class HaulError(Exception):
     """Any failure of haul's. ``hint`` says what to do about it, if that is known."""
 
     hint: Optional[str]
+    #: The system's error number, where there is one.
+    errno: Optional[int]
 
     def __init__(self, message: str, hint: Optional[str] = None, errno: Optional[int] = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
-        if errno is not None:
-            self.errno = errno
+        self.errno = errno
 
     def __str__(self) -> str:
         return f"{self.message} (hint: {self.hint})" if self.hint else self.message
 
     def __reduce__(self) -> tuple[type[HaulError], tuple[str, Optional[str], Optional[int]]]:
-        return type(self), (self.message, self.hint, getattr(self, "errno", None))
+        return type(self), (self.message, self.hint, self.errno)
 
 
 class SourceError(HaulError):

@@ -147,15 +147,21 @@ class Stream(io.RawIOBase):
 
     def readinto(self, buffer: Buffer) -> int:
         """Reads what there is, at least one byte, and returns how much; 0 is the end."""
+        self._check_open()
         if self._receive is None:
             raise io.UnsupportedOperation("this stream is written to only")
         return self._receive.readinto(buffer, self.timeout)
 
     def write(self, data: Buffer) -> int:
         """Writes all of it; returns how much that was."""
+        self._check_open()
         if self._send is None:
             raise io.UnsupportedOperation("this stream is read from only")
         return self._send.write(data, self.timeout)
+
+    def _check_open(self) -> None:
+        if self.closed:
+            raise ValueError("I/O operation on closed stream")
 
     def recv(self, size: int) -> bytes:
         """Reads up to so many bytes; ``b""`` is the end."""

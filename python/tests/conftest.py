@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import select
 import shutil
 import subprocess
 import time
@@ -52,13 +51,13 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     (top / "pub" / "read-me").write_text("only to be read")
     words = [HAUL, "serve", "--state", str(top / "server"), "--listen", "127.0.0.1:0"]
     words += ["--root", f"data={top / 'data'}:rw", "--root", f"pub={top / 'pub'}"]
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
-    assert process.stderr is not None
-    said, deadline = b"", time.monotonic() + 60
-    while not (found := re.search(rb"127\.0\.0\.1:(\d+)", said)):
-        assert time.monotonic() < deadline and process.poll() is None, said.decode()
-        if select.select([process.stderr], [], [], 0.1)[0]:
-            said += os.read(process.stderr.fileno(), 4096)
+    log = top / "log"
+    with log.open("wb") as said:
+        process = subprocess.Popen(words, stderr=said, stdout=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not (found := re.search(r"127\.0\.0\.1:(\d+)", log.read_text())):
+        assert time.monotonic() < deadline and process.poll() is None, log.read_text()
+        time.sleep(0.05)
     key = re.search(r"SHA256:\S{43}", run(HAUL, "key", "show", "--state", str(top / "server")))
     assert key is not None
     daemon = Daemon(int(found[1]), key[0], top / "data", top / "pub", top / "server", top / "client")

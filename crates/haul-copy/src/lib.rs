@@ -54,6 +54,10 @@
 //! A path that begins with `gfarm:` is in the Gfarm file system, one that begins with `ram:` in this user's directory in the memory of the machine, others in its directories (`./gfarm:` is a local name). That holds for
 //! the paths of a [`Job`] on this side, and on the other side for a client that has the whole account. [`space`] and [`roomiest`] tell where there is room.
 //!
+//! # Single files
+//!
+//! [`Errands`] is another way to use a server of copies: many small requests over one connection, to look, list, read and write single files. A file system is made of it.
+//!
 //! # Errors
 //!
 //! Those of the engine, [`CopyError`](haul_files::CopyError): the connection, the other side's word, this side's. A server that refuses is a `CopyError::Connection` whose inner error is the [`Refusal`](haul_peer::Refusal).
@@ -68,6 +72,7 @@ mod adapter;
 mod client;
 mod clock;
 mod deadline;
+mod errands;
 mod keep;
 mod kept;
 mod machine;
@@ -82,6 +87,7 @@ mod verdict;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
+pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing};
 pub use keep::{Guest, Keeping};
 pub use kept::{Kept, KeptCopy, KeptRequest};
 pub use machine::{MachineReport, MachineWatch};

@@ -27,6 +27,9 @@ pub struct Opening {
     /// Whether this connection carries no copy, but keeps the server for those whom the client names on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps: bool,
+    /// Whether this connection carries no copy, but errands: many requests for single names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub errands: bool,
 }
 
 #[cfg(test)]

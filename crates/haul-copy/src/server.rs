@@ -17,6 +17,7 @@ use super::deadline::Deadline;
 use super::opening::Opening;
 use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, kept, stores};
+use crate::errands;
 use crate::keep::{Guest, welcome_guests};
 use crate::machine::MachineWatch;
 use crate::processor::ProcessorWatch;
@@ -82,6 +83,12 @@ impl ServerSession {
             return (Err(CopyError::Connection(error)), farewell);
         }
         let replied = self.control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() }));
+        if self.opening.errands {
+            let ready = replied.and_then(|()| errands::welcome(&mut self.control_out));
+            let Self { connection, control_out, .. } = self;
+            let result = ready.map(|()| errands::serve(&connection, access, observer, cancel)).map_err(CopyError::Connection);
+            return (result, Farewell { connection, control_out, code: CLOSE_DONE, reason: "done".to_owned() });
+        }
         let (connection, control_out) = (self.connection, self.control_out);
         let result = replied.map_err(CopyError::Connection).and_then(|()| {
             let reports = self.opening.telemetry.then(|| Telemetry::start(connection.clone()));

@@ -9,15 +9,14 @@ mod operands;
 mod outcome;
 mod tally;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use haul::{ControllerChoice, Fingerprint, TransportConfig};
+use haul::{ControllerChoice, Fingerprint};
 use haul_copy::{ClientSession, Conditions, Job, PROTOCOL, ProcessorWatch, verdict};
 use haul_files::{CopyError, Report};
-use haul_peer::{Connected, Connector, Family, Host, Memory, Moment, PortRange, SshOptions, StateDir, Tell, Way};
+use haul_peer::{Connected, Connector, Host, Memory, Moment, StateDir, Way};
 use haul_units::{BitRate, Cancel};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -26,8 +25,8 @@ use self::operands::{Operands, Source};
 use self::outcome::Outcome;
 use self::tally::Tally;
 use crate::errors::{Failure, OrRaise};
-use crate::keys::parse_fingerprint;
-use crate::settings::{self, given};
+use crate::reach;
+use crate::settings;
 use crate::waiting::now;
 
 /// How often a copy looks whether ssh, which its connection depends on, still runs.
@@ -116,54 +115,12 @@ struct Settings {
 
 impl Settings {
     fn of(words: &Bound<'_, PyDict>) -> PyResult<Self> {
-        let py = words.py();
-        let connection = words.get_item("connection")?.map(Bound::cast_into::<PyDict>).transpose()?;
-        let transport = settings::transport(connection.as_ref())?;
-        let limit = transport.rate_limit;
-        let key: Option<String> = given(words, "trust")?;
-        let key = key.map(|key| parse_fingerprint(&key)).transpose().or_raise(py)?;
+        let (connector, key) = reach::connector(words, PROTOCOL)?;
+        let limit = connector.transport.rate_limit;
         let reconnect = words.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds(&value))?;
-        let udp_port: Option<String> = given(words, "udp_port")?;
-        let udp_port = udp_port.map(|ports| ports.parse::<PortRange>().map_err(Failure::usage)).transpose().or_raise(py)?;
-        let connector = Connector {
-            ssh: ssh(words)?,
-            udp_port,
-            state: given(words, "state")?,
-            transport: TransportConfig { ..transport },
-            tell: Arc::new(Logged),
-            ..Connector::new(PROTOCOL)
-        };
         Ok(Self { connector, limit, reconnect, key })
     }
 }
-
-fn ssh(words: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
-    let Some(words) = words.get_item("ssh")?.filter(|words| !words.is_none()) else { return Ok(SshOptions::default()) };
-    let words = words.cast_into::<PyDict>()?;
-    for name in words.keys() {
-        let name: String = name.extract()?;
-        if !SSH.contains(&name.as_str()) {
-            return Err(
-                Failure::usage(format_args!("{name}: nothing that ssh is told: {}", SSH.join(", "))).into_py_err(words.py())
-            );
-        }
-    }
-    Ok(SshOptions {
-        program: given::<PathBuf>(&words, "program")?.map(Into::into),
-        config: given(&words, "config")?,
-        port: given(&words, "port")?,
-        identity: given(&words, "identity")?.unwrap_or_default(),
-        jump: given::<PathBuf>(&words, "jump")?.map(Into::into),
-        option: given::<Vec<PathBuf>>(&words, "options")?.unwrap_or_default().into_iter().map(Into::into).collect(),
-        family: Family::of(given(&words, "ipv4")?.unwrap_or(false), given(&words, "ipv6")?.unwrap_or(false)),
-        remote_haul: given::<PathBuf>(&words, "remote_haul")?.map(Into::into),
-        quiet: false,
-        verbose: false,
-    })
-}
-
-/// What ssh can be told, as `haul cp` can.
-const SSH: [&str; 9] = ["program", "config", "port", "identity", "jump", "options", "ipv4", "ipv6", "remote_haul"];
 
 /// One copy a host, in their order; the first that fails ends it.
 fn run(mut settings: Settings, jobs: &[(Host, Job)], tally: &Tally) -> Result<Outcome, Failure> {
@@ -290,40 +247,4 @@ fn memory(settings: &Settings, host: &Host, job: &Job) -> Option<(Memory, String
     // Without a directory the copy does without.
     let _ = state.create();
     Some((Memory::new(&state, Moment::now().since(Moment::of_unix_seconds(0)).as_secs()), host.to_string(), way))
-}
-
-/// What ssh says goes into the log; nobody is asked.
-struct Logged;
-
-impl Tell for Logged {
-    fn ssh_says(&self) -> Box<dyn std::io::Write + Send> {
-        Box::new(Lines::default())
-    }
-
-    fn outage(&self, outage: haul_peer::Outage) {
-        tracing::warn!(?outage, "the other side has fallen silent, or is heard again");
-    }
-}
-
-#[derive(Default)]
-struct Lines(Vec<u8>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.extend_from_slice(bytes);
-        while let Some(end) = self.0.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.0.drain(..=end).collect();
-            let mut shown = String::new();
-            haul_units::push_printable(&mut shown, line.trim_ascii_end(), 1000);
-            tracing::warn!(target: "haul::ssh", "{shown}");
-        }
-        if self.0.len() > 4096 {
-            self.0.clear();
-        }
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
 }

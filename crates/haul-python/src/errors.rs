@@ -38,6 +38,11 @@ impl Failure {
         Self { hint: Some(hint.into()), ..self }
     }
 
+    /// With what the other side advises.
+    pub fn hint_of(self, hint: Option<haul_units::PeerText>) -> Self {
+        Self { hint: hint.map(String::from), ..self }
+    }
+
     /// With the number of the system's error.
     pub fn errno(self, errno: Option<i32>) -> Self {
         Self { errno, ..self }
@@ -111,6 +116,7 @@ impl From<ConnectionError> for Failure {
             ConnectionError::Ended(CloseReason::Peer { .. }) => of("ClosedByPeer", &error),
             ConnectionError::Ended(_) if error.is_unanswered() => of("Unreachable", &error),
             ConnectionError::Ended(_) if error.is_key_refused() => of("Refused", &error),
+            ConnectionError::Ended(CloseReason::Handshake(_)) => of("PeerError", &error),
             ConnectionError::Ended(_) => of("ConnectionLost", &error),
             _ => of("LocalError", &error),
         }
@@ -189,7 +195,7 @@ impl From<CopyError> for Failure {
                 Self::new("Cancelled", "interrupted; what has arrived is kept, and the same call goes on from there")
             }
             CopyError::Connection(source) => match source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
-                Some(refusal) => Self { hint: refusal.hint.clone().map(String::from), ..Self::new("Refused", refusal) },
+                Some(refusal) => Self::new("Refused", refusal).hint_of(refusal.hint.clone()),
                 None => of("ConnectionLost", &error).hint("the same call goes on from where this one stopped"),
             },
             CopyError::Refused(stop) | CopyError::Stopped(stop) => Self::stopped(stop, &error),

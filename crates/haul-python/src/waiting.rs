@@ -6,11 +6,12 @@
 use std::future::Future;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use haul_units::Cancel;
 use pyo3::exceptions::{PyRuntimeError, PyTimeoutError};
 use pyo3::prelude::*;
 use rustix::event::{EventfdFlags, eventfd};
@@ -85,6 +86,25 @@ fn poll_until<T>(until: Instant, poll: &mut impl FnMut(&mut Context<'_>) -> Poll
             return Poll::Pending;
         }
         thread::park_timeout(left);
+    }
+}
+
+/// What a call gives that cannot be polled, made by a thread of its own; an exception that a signal's handler raises meanwhile cancels it.
+pub fn in_thread<T: Send + 'static>(py: Python<'_>, cancel: &Cancel, work: impl FnOnce() -> T + Send + 'static) -> PyResult<T> {
+    let (done, answer) = mpsc::channel();
+    let answer = Mutex::new(answer);
+    thread::Builder::new().name("haul-call".into()).spawn(move || done.send(work()))?;
+    loop {
+        let waiting = &answer;
+        match py.detach(|| waiting.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(SLICE)) {
+            Ok(value) => return Ok(value),
+            Err(mpsc::RecvTimeoutError::Timeout) => {}
+            Err(mpsc::RecvTimeoutError::Disconnected) => return Err(PyRuntimeError::new_err("a thread of haul's has failed")),
+        }
+        if let Err(error) = py.check_signals() {
+            cancel.cancel();
+            return Err(error);
+        }
     }
 }
 

@@ -327,7 +327,7 @@ impl Observer for Log {
                     Asked::Write(path) => (Way::Received, std::slice::from_ref(path)),
                     Asked::Read(paths) => (Way::Sent, paths),
                 };
-                *copy = Entry { direction: Some(way), ..copy.clone().paths(paths.iter().map(|path| &*path.0)) };
+                *copy = copy.clone().asked(way, paths.iter().map(|path| &*path.0));
             }
             Event::Arrived { files, bytes } => (copy.files, copy.bytes) = (Some(files), Some(bytes.as_u64())),
             _ => {}

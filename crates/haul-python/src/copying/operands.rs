@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{Failure, OrRaise};
+use crate::reach::pinned;
 use crate::settings::given;
 
 /// A source as Python gives it.
@@ -86,10 +87,7 @@ impl Operands {
     /// One job a host; a daemon of which the key is said is known by it.
     pub fn jobs(self, words: &Bound<'_, PyDict>, key: Option<Fingerprint>) -> PyResult<Vec<(Host, Job)>> {
         let (options, filter) = (options(words)?, filter(words)?);
-        let pinned = |host| match (host, key) {
-            (Host::Daemon(daemon), Some(key)) => Host::Pinned(daemon, key),
-            (host, _) => host,
-        };
+        let pinned = |host| pinned(host, key);
         Ok(match self {
             Self::Push { host, sources, destination } => {
                 vec![(pinned(host), Job::Push(PushJob { sources, destination: destination.into(), options, filter }))]

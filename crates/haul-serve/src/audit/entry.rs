@@ -171,6 +171,25 @@ impl Entry {
         self
     }
 
+    /// The same with what was asked for besides, which way: a client may ask for one thing after the other.
+    pub fn asked<'a>(mut self, way: Way, paths: impl ExactSizeIterator<Item = &'a [u8]>) -> Self {
+        if self.paths.is_empty() {
+            return Self { direction: Some(way), ..self.paths(paths) };
+        }
+        self.direction = self.direction.filter(|&before| before == way);
+        let before = self.more_paths.unwrap_or(0);
+        let mut more = Self { roots: Vec::new(), paths: Vec::new(), more_paths: None, ..self.clone() }.paths(paths);
+        more.roots.retain(|root| !self.roots.contains(root));
+        more.paths.retain(|path| !self.paths.contains(path));
+        let room = MOST_PATHS - self.paths.len().min(MOST_PATHS);
+        let beyond = before + more.more_paths.unwrap_or(0) + more.paths.len().saturating_sub(room) as u64;
+        self.roots.extend(more.roots.into_iter().take(MOST_PATHS));
+        self.roots.truncate(MOST_PATHS);
+        self.paths.extend(more.paths.into_iter().take(room));
+        self.more_paths = Some(beyond).filter(|&beyond| beyond > 0);
+        self
+    }
+
     /// About these paths, the first component of which is a root.
     pub fn paths<'a>(mut self, paths: impl ExactSizeIterator<Item = &'a [u8]>) -> Self {
         let count = paths.len();

@@ -1,0 +1,277 @@
+//! The server's side: a few threads that take errands, each one after the other.
+
+use std::io::{self, Read as _, Write as _};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul::{Connection, RecvStream, SendStream};
+use haul_files::{Access, Asked, Event, Observer, Report};
+use haul_units::{Bytes, Cancel};
+use serde::{Deserialize, Serialize};
+
+use super::doing::{CHUNK, Reach};
+use super::{Answer, Errand, MAX_FRAME, MAX_LISTED, MAX_LISTED_BYTES, Problem, framed, unframed};
+use crate::{CLOSE_ABORTED, CLOSE_DONE, clock};
+
+/// Errands that are done at once for one client.
+const AT_ONCE: usize = 8;
+/// A client that has had none for so long is parted from.
+const IDLE: Duration = Duration::from_secs(600);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Does what the client wants, until it ends the connection. What was read and written is in the report.
+pub fn serve(connection: &Connection, access: &Access, observer: &dyn Observer, cancel: &Cancel) -> Report {
+    let began = clock::now();
+    let closes = connection.clone();
+    let _hook = cancel.on_cancel(move || closes.close(CLOSE_ABORTED, "this server was told to end"));
+    let server = Server {
+        reach: Reach::new(access),
+        observer,
+        files: AtomicU64::new(0),
+        bytes: AtomicU64::new(0),
+        writes: AtomicU64::new(0),
+        busy: Mutex::new((0, clock::now())),
+    };
+    thread::scope(|scope| {
+        for _ in 0..AT_ONCE {
+            scope.spawn(|| {
+                while let Ok((send, receive)) = connection.accept_bi() {
+                    let busy = Busy::begin(&server);
+                    if let Err(error) = server.one(send, receive) {
+                        tracing::debug!(%error, "an errand was given up");
+                    }
+                    drop(busy);
+                }
+            });
+        }
+        while connection.end().is_none() {
+            thread::park_timeout(LOOK);
+            if server.is_idle() {
+                connection.close(CLOSE_DONE, "nothing was wanted for ten minutes");
+            }
+        }
+    });
+    let mut report = Report::default();
+    report.files = server.files.into_inner();
+    report.bytes = Bytes(server.bytes.into_inner());
+    report.elapsed = clock::now() - began;
+    report
+}
+
+struct Server<'a> {
+    reach: Reach,
+    observer: &'a dyn Observer,
+    files: AtomicU64,
+    bytes: AtomicU64,
+    writes: AtomicU64,
+    /// Errands under way, and when there was one last.
+    busy: Mutex<(usize, Instant)>,
+}
+
+/// An errand under way.
+struct Busy<'a>(&'a Mutex<(usize, Instant)>);
+
+impl<'a> Busy<'a> {
+    fn begin(server: &'a Server<'_>) -> Self {
+        server.busy.lock().unwrap_or_else(PoisonError::into_inner).0 += 1;
+        Self(&server.busy)
+    }
+}
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        let mut busy = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *busy = (busy.0 - 1, clock::now());
+    }
+}
+
+impl Server<'_> {
+    fn is_idle(&self) -> bool {
+        let (busy, last) = *self.busy.lock().unwrap_or_else(PoisonError::into_inner);
+        busy == 0 && clock::now() - last > IDLE
+    }
+
+    fn one(&self, mut send: SendStream, mut receive: RecvStream) -> io::Result<()> {
+        let errand: Errand = read_frame(&mut receive)?;
+        self.tell(&errand);
+        let answer = match errand {
+            Errand::Look(path) => self.reach.look(&path).map(Answer::Found),
+            Errand::List(path) => return self.list(&path, send),
+            Errand::Read { path, from, length } => match self.reach.open(&path) {
+                Ok(opened) => return self.read(&opened, from, length, send),
+                Err(problem) => Err(problem),
+            },
+            Errand::Write { path } => match self.reach.write(&path, &self.number()) {
+                Ok(made) => return self.write(made, send, receive),
+                Err(problem) => Err(problem),
+            },
+            Errand::Make { path } => self.reach.make(&path).map(|()| Answer::Done),
+            Errand::Remove { path } => self.reach.remove(&path, false).map(|()| Answer::Done),
+            Errand::RemoveDirectory { path } => self.reach.remove(&path, true).map(|()| Answer::Done),
+            Errand::Rename { from, to } => self.reach.rename(&from, &to).map(|()| Answer::Done),
+            Errand::Copy { from, to } => self.copy(&from, &to).map(|()| Answer::Done),
+        };
+        say(&mut send, &answer.unwrap_or_else(Answer::Failed))?;
+        Ok(send.finish()?)
+    }
+
+    /// For the log.
+    fn tell(&self, errand: &Errand) {
+        match errand {
+            Errand::Look(path) | Errand::List(path) => tracing::debug!(%path, "looked at"),
+            Errand::Read { path, .. } => self.observer.event(Event::Asked(Asked::Read(std::slice::from_ref(path)))),
+            Errand::Write { path } => self.observer.event(Event::Asked(Asked::Write(path))),
+            Errand::Make { path } => {
+                tracing::debug!(%path, "a directory is made");
+                self.observer.event(Event::Asked(Asked::Write(path)));
+            }
+            Errand::Remove { path } | Errand::RemoveDirectory { path } => {
+                tracing::debug!(%path, "is removed");
+                self.observer.event(Event::Asked(Asked::Write(path)));
+            }
+            Errand::Rename { from, to } => {
+                tracing::debug!(%from, %to, "is renamed");
+                self.observer.event(Event::Asked(Asked::Write(from)));
+                self.observer.event(Event::Asked(Asked::Write(to)));
+            }
+            Errand::Copy { to, .. } => self.observer.event(Event::Asked(Asked::Write(to))),
+        }
+    }
+
+    fn list(&self, path: &haul_files::WirePath, mut send: SendStream) -> io::Result<()> {
+        let (mut some, mut bytes, mut broken) = (Vec::new(), 0, None);
+        let listed = self.reach.list(path, &mut |found| {
+            bytes += found.name.0.len() + found.target.as_ref().map_or(0, |target| target.0.len()) + 64;
+            some.push(found);
+            if some.len() < MAX_LISTED && bytes < MAX_LISTED_BYTES {
+                return ControlFlow::Continue(());
+            }
+            bytes = 0;
+            match say(&mut send, &Answer::Listed(std::mem::take(&mut some))) {
+                Ok(()) => ControlFlow::Continue(()),
+                Err(error) => {
+                    broken = Some(error);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        if let Some(error) = broken {
+            return Err(error);
+        }
+        match listed {
+            Ok(()) => {
+                if !some.is_empty() {
+                    say(&mut send, &Answer::Listed(some))?;
+                }
+                say(&mut send, &Answer::Listed(Vec::new()))?;
+            }
+            Err(problem) => say(&mut send, &Answer::Failed(problem))?,
+        }
+        Ok(send.finish()?)
+    }
+
+    fn read(&self, opened: &super::doing::Opened, from: u64, length: u64, mut send: SendStream) -> io::Result<()> {
+        let length = opened.size.saturating_sub(from).min(length);
+        say(&mut send, &Answer::Content { length, size: opened.size })?;
+        let mut buffer = Vec::with_capacity(CHUNK.min(length as usize));
+        let (mut at, end) = (from, from + length);
+        while at < end {
+            match opened.read(&mut buffer, at, (end - at) as usize) {
+                // It has become shorter, or cannot be read: what was promised does not come.
+                Ok(0) | Err(_) => {
+                    send.reset(1);
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the file cannot be read to the end that it had"));
+                }
+                Ok(read) => at += read as u64,
+            }
+            send.write_all(&buffer)?;
+        }
+        self.count(length);
+        Ok(send.finish()?)
+    }
+
+    fn write(&self, mut made: super::doing::Made, mut send: SendStream, mut receive: RecvStream) -> io::Result<()> {
+        say(&mut send, &Answer::Done)?;
+        let mut buffer = vec![0; CHUNK];
+        let written = loop {
+            match fill(&mut receive, &mut buffer)? {
+                0 => break made.commit(),
+                read => {
+                    if let Err(problem) = made.write(buffer.get(..read).unwrap_or_default()) {
+                        receive.stop(1);
+                        break Err(problem);
+                    }
+                }
+            }
+        };
+        let answer = match written {
+            Ok(bytes) => {
+                self.count(bytes);
+                Answer::Done
+            }
+            Err(problem) => Answer::Failed(problem),
+        };
+        say(&mut send, &answer)?;
+        Ok(send.finish()?)
+    }
+
+    fn copy(&self, from: &haul_files::WirePath, to: &haul_files::WirePath) -> Result<(), Problem> {
+        let opened = self.reach.open(from)?;
+        let mut made = self.reach.write(to, &self.number())?;
+        let (mut buffer, mut at) = (Vec::with_capacity(CHUNK), 0);
+        loop {
+            let read = opened.read(&mut buffer, at, CHUNK).map_err(|error| Problem::of(from, &error.into()))?;
+            if read == 0 {
+                break;
+            }
+            at += read as u64;
+            made.write(&buffer)?;
+        }
+        self.count(made.commit()?);
+        Ok(())
+    }
+
+    fn count(&self, bytes: u64) {
+        let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
+        let bytes = self.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.observer.event(Event::Arrived { files, bytes: Bytes(bytes) });
+    }
+
+    /// Tells a file that is being written from all others.
+    fn number(&self) -> [u8; 32] {
+        let here = format!("{}:{self:p}:{}", std::process::id(), self.writes.fetch_add(1, Ordering::Relaxed));
+        haul_files::block::hash(here.as_bytes(), true)
+    }
+}
+
+/// As much as there is room for, less only at the end.
+fn fill(receive: &mut RecvStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while let Some(room) = buffer.get_mut(filled..).filter(|room| !room.is_empty()) {
+        match receive.read(room)? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
+}
+
+fn say(send: &mut SendStream, answer: &impl Serialize) -> io::Result<()> {
+    send.write_all(&framed(answer)?)
+}
+
+fn read_frame<T: for<'a> Deserialize<'a>>(receive: &mut RecvStream) -> io::Result<T> {
+    let mut length = [0; 4];
+    receive.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_FRAME {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "too long an errand"));
+    }
+    let mut body = vec![0; length];
+    receive.read_exact(&mut body)?;
+    unframed(&body)
+}

@@ -1,0 +1,102 @@
+//! How to reach a host: a connector made of what Python was told.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use haul::Fingerprint;
+use haul_peer::{Connector, Family, Host, PortRange, SshOptions, Tell};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{Failure, OrRaise};
+use crate::keys::parse_fingerprint;
+use crate::settings::{self, given};
+
+/// What ssh can be told, as `haul cp` can.
+const SSH: [&str; 9] = ["program", "config", "port", "identity", "jump", "options", "ipv4", "ipv6", "remote_haul"];
+/// Of a line that ssh says, so many bytes are logged.
+const MAX_LINE: usize = 1000;
+
+/// What connects, for a service; and the key of the daemon, where that was said.
+pub fn connector(words: &Bound<'_, PyDict>, service: &'static [u8]) -> PyResult<(Connector, Option<Fingerprint>)> {
+    let py = words.py();
+    let connection = words.get_item("connection")?.map(Bound::cast_into::<PyDict>).transpose()?;
+    let transport = settings::transport(connection.as_ref())?;
+    let key: Option<String> = given(words, "trust")?;
+    let key = key.map(|key| parse_fingerprint(&key)).transpose().or_raise(py)?;
+    let udp_port: Option<String> = given(words, "udp_port")?;
+    let udp_port = udp_port.map(|ports| ports.parse::<PortRange>().map_err(Failure::usage)).transpose().or_raise(py)?;
+    let (ssh, state) = (ssh(words)?, given(words, "state")?);
+    let tell: Arc<dyn Tell> = Arc::new(Logged);
+    Ok((Connector { ssh, udp_port, state, transport, tell, ..Connector::new(service) }, key))
+}
+
+/// A daemon of which the key is said is known by it.
+pub fn pinned(host: Host, key: Option<Fingerprint>) -> Host {
+    match (host, key) {
+        (Host::Daemon(daemon), Some(key)) => Host::Pinned(daemon, key),
+        (host, _) => host,
+    }
+}
+
+fn ssh(words: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
+    let Some(words) = words.get_item("ssh")?.filter(|words| !words.is_none()) else { return Ok(SshOptions::default()) };
+    let words = words.cast_into::<PyDict>()?;
+    for name in words.keys() {
+        let name: String = name.extract()?;
+        if !SSH.contains(&name.as_str()) {
+            return Err(
+                Failure::usage(format_args!("{name}: nothing that ssh is told: {}", SSH.join(", "))).into_py_err(words.py())
+            );
+        }
+    }
+    Ok(SshOptions {
+        program: given::<PathBuf>(&words, "program")?.map(Into::into),
+        config: given(&words, "config")?,
+        port: given(&words, "port")?,
+        identity: given(&words, "identity")?.unwrap_or_default(),
+        jump: given::<PathBuf>(&words, "jump")?.map(Into::into),
+        option: given::<Vec<PathBuf>>(&words, "options")?.unwrap_or_default().into_iter().map(Into::into).collect(),
+        family: Family::of(given(&words, "ipv4")?.unwrap_or(false), given(&words, "ipv6")?.unwrap_or(false)),
+        remote_haul: given::<PathBuf>(&words, "remote_haul")?.map(Into::into),
+        quiet: false,
+        verbose: false,
+    })
+}
+
+/// What ssh says goes into the log; nobody is asked.
+struct Logged;
+
+impl Tell for Logged {
+    fn ssh_says(&self) -> Box<dyn std::io::Write + Send> {
+        Box::new(Lines::default())
+    }
+
+    fn outage(&self, outage: haul_peer::Outage) {
+        tracing::warn!(?outage, "the other side has fallen silent, or is heard again");
+    }
+}
+
+#[derive(Default)]
+struct Lines(Vec<u8>);
+
+impl std::io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.extend_from_slice(bytes);
+        while let Some(end) = self.0.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.0.drain(..=end).collect();
+            let mut shown = String::new();
+            haul_units::push_printable(&mut shown, line.trim_ascii_end(), MAX_LINE);
+            tracing::warn!(target: "haul::ssh", "{shown}");
+        }
+        // No line is so long.
+        if self.0.len() > 4 * MAX_LINE {
+            self.0.clear();
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,255 @@
+"""The file system for fsspec, against a real daemon."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import fsspec
+import pytest
+from conftest import HAUL, Daemon, run
+
+import haul
+from haul.fs import HaulFileSystem
+
+
+@pytest.fixture
+def fs(daemon: Daemon) -> HaulFileSystem:
+    return HaulFileSystem("127.0.0.1", daemon.port, state=daemon.state, skip_instance_cache=True)
+
+
+def test_addresses() -> None:
+    strip, kwargs = HaulFileSystem._strip_protocol, HaulFileSystem._get_kwargs_from_urls
+    assert strip("haul://h:1/data/a/") == strip("/data/a") == strip("data/a") == "/data/a"
+    assert strip("haul://h") == strip("haul://h/") == strip("") == "/"
+    assert kwargs("haul://h:77/data/a") == {"host": "h", "port": 77}
+    assert kwargs("haul+ssh://me@h/home/me/a") == {"host": "h", "username": "me", "ssh": {}}
+    fs = HaulFileSystem("h", 77)
+    assert fs.unstrip_protocol("/data/a") == "haul://h:77/data/a" and fs._operand("/data/a b%") == "haul://h:77/data/a b%25"
+    assert HaulFileSystem("h", username="me", ssh={})._operand("/x") == "me@h:/x"
+    assert pickle.loads(pickle.dumps(fs)) == fs, "by its arguments: no connection travels"
+    with pytest.raises(ValueError, match="which host"):
+        HaulFileSystem()
+
+
+def test_it_is_registered(daemon: Daemon, room: Path) -> None:
+    (room / "a").write_text("content")
+    with fsspec.open(daemon.url(f"data/{room.name}/a"), "rt", state=daemon.state) as file:
+        assert file.read() == "content"
+
+
+def test_roots_and_names(fs: HaulFileSystem, room: Path) -> None:
+    top = f"/data/{room.name}"
+    (room / "a").write_text("content")
+    (room / "d").mkdir()
+    (room / "link").symlink_to("a")
+    os.mkfifo(room / "pipe")
+    name = os.fsdecode(b"not utf-8 \xff *")
+    (room / name).write_text("x")
+    assert [info["name"] for info in fs.ls("/")] == ["/data", "/pub"] and fs.isdir("/")
+    infos = {info["name"]: info for info in fs.ls(top)}
+    assert {name: info["type"] for name, info in infos.items()} == {
+        f"{top}/a": "file",
+        f"{top}/d": "directory",
+        f"{top}/link": "link",
+        f"{top}/pipe": "other",
+        f"{top}/{name}": "file",
+    }
+    assert infos[f"{top}/a"]["size"] == 7 and infos[f"{top}/link"]["destination"] == "a"
+    assert fs.cat(f"{top}/{name}") == b"x"
+    assert abs(fs.modified(f"{top}/a").timestamp() - (room / "a").stat().st_mtime) < 0.01
+    assert fs.ukey(f"{top}/a") != fs.ukey(f"{top}/{name}")
+    assert fs.du(top) == 8 and fs.find(top) == sorted([f"{top}/a", f"{top}/link", f"{top}/pipe", f"{top}/{name}"])
+    with pytest.raises(NotImplementedError, match="when a file was made"):
+        fs.created(f"{top}/a")
+
+
+def test_many_names(fs: HaulFileSystem, room: Path) -> None:
+    for number in range(2000):
+        (room / f"file with a longer name, number {number:06}").touch()
+    assert len(fs.ls(f"/data/{room.name}", detail=False)) == 2000
+
+
+def test_ranges(fs: HaulFileSystem, room: Path) -> None:
+    content, path = os.urandom(3_000_000), f"/data/{room.name}/a"
+    (room / "a").write_bytes(content)
+    for start, end in ((None, None), (0, 10), (5, 5), (2_999_990, 5_000_000), (4_000_000, None), (-10, None), (-10, -2), (100, 2_000_000)):
+        assert fs.cat_file(path, start, end) == content[start:end], (start, end)
+    assert fs.cat_ranges([path] * 20, list(range(20)), list(range(100, 120))) == [content[at : at + 100] for at in range(20)]
+    missing = fs.cat_ranges([path, path + "x"], [0, 0], [1, 1])
+    assert missing[0] == content[:1] and isinstance(missing[1], FileNotFoundError)
+    with fs.open(path, block_size=1000) as file:
+        file.seek(-5, 2)
+        assert file.read() == content[-5:]
+        file.seek(1_000_000)
+        assert file.read(10) == content[1_000_000:1_000_010]
+    room_for_it = bytearray(100)
+    assert fs.errands.readinto(path.encode(), 2_999_950, room_for_it) == 50 and bytes(room_for_it[:50]) == content[-50:]
+
+
+def test_what_is_written_appears_when_it_is_closed(fs: HaulFileSystem, room: Path) -> None:
+    path, content = f"/data/{room.name}/sub/new", os.urandom(5_000_000)
+    with fs.open(path, "wb", block_size=1 << 20) as file:
+        for at in range(0, len(content), 700_000):
+            file.write(content[at : at + 700_000])
+        assert not (room / "sub" / "new").exists()
+    assert (room / "sub" / "new").read_bytes() == content
+    with pytest.raises(RuntimeError), fs.open(path, "wb", block_size=1 << 20) as file:
+        file.write(b"x" * 3_000_000)
+        raise RuntimeError
+    assert (room / "sub" / "new").read_bytes() == content, "the old content stays"
+    with fs.transaction:
+        with fs.open(f"{path}-2", "wb") as file:
+            file.write(b"in a transaction")
+        assert not fs.exists(f"{path}-2")
+    assert fs.cat(f"{path}-2") == b"in a transaction"
+    assert sorted(os.listdir(room / "sub")) == ["new", "new-2"], "nothing else is left"
+    with pytest.raises(FileExistsError):
+        fs.open(path, "xb")
+    for mode in ("ab", "r+b"):
+        with pytest.raises(NotImplementedError, match="written anew"):
+            fs.open(path, mode)
+
+
+def test_names_are_made_moved_and_removed(fs: HaulFileSystem, room: Path) -> None:
+    top = f"/data/{room.name}"
+    fs.makedirs(f"{top}/a/b/c")
+    with pytest.raises(FileExistsError):
+        fs.makedirs(f"{top}/a/b/c")
+    fs.makedirs(f"{top}/a/b/c", exist_ok=True)
+    fs.pipe(f"{top}/a/b/c/file", b"content")
+    fs.mv(f"{top}/a/b/c/file", f"{top}/moved")
+    fs.cp_file(f"{top}/moved", f"{top}/copied")
+    assert (room / "moved").read_text() == (room / "copied").read_text() == "content"
+    with pytest.raises(OSError):
+        fs.rmdir(f"{top}/a")
+    with pytest.raises(IsADirectoryError):
+        fs.rm(f"{top}/a")
+    fs.rm(f"{top}/a", recursive=True)
+    assert sorted(os.listdir(room)) == ["copied", "moved"]
+    fs.touch(f"{top}/moved")
+    assert fs.size(f"{top}/moved") == 0
+    with pytest.raises(FileNotFoundError):
+        fs.info(f"{top}/a")
+    with pytest.raises(FileNotFoundError):
+        fs.rm_file(f"{top}/a")
+
+
+def test_get_and_put_tell_how_they_go(fs: HaulFileSystem, room: Path, tmp_path: Path) -> None:
+    class Callback(fsspec.Callback):
+        pass
+
+    content = os.urandom(4_000_000)
+    (tmp_path / "here").write_bytes(content)
+    putting, getting = Callback(), Callback()
+    fs.put_file(tmp_path / "here", f"/data/{room.name}/there", callback=putting)
+    fs.get_file(f"/data/{room.name}/there", tmp_path / "back", callback=getting)
+    assert (tmp_path / "back").read_bytes() == content
+    assert (putting.size, putting.value, getting.size, getting.value) == (4_000_000,) * 4
+    (tmp_path / "tree" / "d").mkdir(parents=True)
+    (tmp_path / "tree" / "d" / "f").write_text("x")
+    fs.put(f"{tmp_path}/tree", f"/data/{room.name}/", recursive=True)
+    fs.get(f"/data/{room.name}/tree/", f"{tmp_path}/again/", recursive=True)
+    assert (tmp_path / "again" / "d" / "f").read_text() == "x"
+
+
+def test_rights_are_those_of_the_key(fs: HaulFileSystem, daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    assert fs.cat("/pub/read-me") == b"only to be read"
+    refused = [
+        lambda: fs.pipe("/pub/x", b"x"),
+        lambda: fs.rm_file("/pub/read-me"),
+        lambda: fs.mkdir("/pub/d"),
+        lambda: fs.mv("/pub/read-me", "/data/x"),
+        lambda: fs.rmdir("/data"),
+    ]
+    for attempt in refused:
+        with pytest.raises(OSError) as error:
+            attempt()
+        assert error.value.errno in (13, 30), error.value
+    assert (daemon.pub / "read-me").exists()
+    with pytest.raises(FileNotFoundError):
+        fs.ls("/other")
+    (room / "up").symlink_to("../..")
+    for path in ("../../server", "up/server"):
+        with pytest.raises(PermissionError):
+            fs.info(f"/data/{room.name}/{path}")
+    reader, confined = tmp_path / "reader", tmp_path / "confined"
+    daemon.authorize(haul.own_key(reader).fingerprint, "--read-only")
+    reading = HaulFileSystem("127.0.0.1", daemon.port, state=reader, trust=daemon.key, skip_instance_cache=True)
+    assert reading.ls("/data", detail=False) and reading.cat("/pub/read-me")
+    with pytest.raises(OSError, match="read-only"):
+        reading.pipe(f"/data/{room.name}/x", b"x")
+    daemon.authorize(haul.own_key(confined).fingerprint, "--root", "pub")
+    one = HaulFileSystem("127.0.0.1", daemon.port, state=confined, trust=daemon.key, skip_instance_cache=True)
+    assert one.ls("/", detail=False) == ["/pub"]
+    with pytest.raises(FileNotFoundError):
+        one.ls("/data")
+    stranger = HaulFileSystem("127.0.0.1", daemon.port, state=tmp_path / "stranger", trust=daemon.key, skip_instance_cache=True)
+    with pytest.raises(haul.Refused):
+        stranger.ls("/")
+    # A key that is revoked ends what its holder has open.
+    run(HAUL, "key", "revoke", "--state", str(daemon.server_state), haul.own_key(reader).fingerprint)
+    for _ in range(100):
+        if reading._errands is None or reading._errands.is_closed:
+            break
+        __import__("time").sleep(0.1)
+    with pytest.raises(haul.HaulError):
+        reading.ls("/")
+
+
+def test_a_connection_that_was_lost_is_made_again(fs: HaulFileSystem, room: Path) -> None:
+    (room / "a").write_text("1")
+    assert fs.cat(f"/data/{room.name}/a") == b"1"
+    fs.errands.close()
+    assert fs.cat(f"/data/{room.name}/a") == b"1"
+    fs.close()
+    assert fs.cat(f"/data/{room.name}/a") == b"1"
+
+
+def test_other_processes_have_their_own(fs: HaulFileSystem, daemon: Daemon, room: Path) -> None:
+    (room / "a").write_text("content")
+    assert fs.cat(f"/data/{room.name}/a") == b"content"
+    program = "import pickle, sys; fs = pickle.loads(sys.stdin.buffer.read()); sys.stdout.buffer.write(fs.cat(sys.argv[1]))"
+    done = subprocess.run([sys.executable, "-c", program, f"/data/{room.name}/a"], input=pickle.dumps(fs), capture_output=True, timeout=60)
+    assert done.stdout == b"content", done.stderr
+
+
+def test_what_is_interrupted_leaves_nothing(fs: HaulFileSystem, room: Path) -> None:
+    file = fs.open(f"/data/{room.name}/a", "wb", block_size=1 << 20)
+    file.write(b"x" * 3_000_000)
+    fs.errands.close()
+    with pytest.raises(haul.HaulError):
+        for _ in range(10):
+            file.write(b"x" * 3_000_000)
+    file.discard()
+    file.closed = True
+    for _ in range(100):
+        if not os.listdir(room):
+            break
+        __import__("time").sleep(0.1)
+    assert not os.listdir(room)
+
+
+def test_pandas_reads_it(fs: HaulFileSystem, daemon: Daemon, room: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": range(1000)})
+    options = {"state": daemon.state}
+    frame.to_csv(daemon.url(f"data/{room.name}/t.csv"), index=False, storage_options=options)
+    assert pandas.read_csv(daemon.url(f"data/{room.name}/t.csv"), storage_options=options).equals(frame)
+
+
+@pytest.mark.skipif(shutil.which("sshd") is None and not Path("/usr/sbin/sshd").exists(), reason="no sshd here")
+def test_by_ssh(room: Path, tmp_path: Path) -> None:
+    """What stands in for ssh runs the far side here: login is ssh's own affair."""
+    fake = tmp_path / "ssh"
+    fake.write_text(f'#!/bin/bash\n# The last word is the command.\nexport PATH="{Path(HAUL).parent}:$PATH"\nexec bash -c "${{@: -1}}"\n')
+    fake.chmod(0o755)
+    fs = HaulFileSystem("localhost", ssh={"program": str(fake)}, skip_instance_cache=True)
+    fs.pipe(f"{room}/by-ssh", b"content")
+    assert (room / "by-ssh").read_bytes() == b"content" and fs.cat(f"{room}/by-ssh") == b"content"
+    fs.get_file(f"{room}/by-ssh", tmp_path / "back")
+    assert (tmp_path / "back").read_bytes() == b"content"
