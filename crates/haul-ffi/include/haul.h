@@ -242,7 +242,7 @@ int64_t haul_recv(haul_t stream, void *buffer, size_t size);
 int haul_shutdown(haul_t stream, int how);
 
 /** Waits, as HAUL_OPT_SNDTIMEO says, until the peer's transport has all of a stream that was ended by haul_shutdown(). That its application has read
- * it only the application can say. */
+ * it only the application can say; one that closes the connection as soon as it has may be faster than the acknowledgement: then this is HAUL_EPEERCLOSED. */
 int haul_flush(haul_t stream);
 
 /** Gives up sending: what was not sent is dropped, the peer's reader gets HAUL_ERESET with this code. */

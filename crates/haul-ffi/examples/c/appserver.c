@@ -39,10 +39,11 @@ static void *serve(void *argument) {
     if (got < 0) {
         failed("receiving");
     } else {
-        /* The answer is the last word: it must have arrived before the connection may be closed. */
+        /* The answer is the last word: whoever reads it closes, and nobody before. */
         char answer[64];
         int length = snprintf(answer, sizeof answer, "%llu bytes", (unsigned long long)total);
-        if (haul_send(stream, answer, (size_t)length) < 0 || haul_shutdown(stream, HAUL_SHUT_WR) < 0 || haul_flush(stream) < 0) {
+        if (haul_send(stream, answer, (size_t)length) < 0 || haul_shutdown(stream, HAUL_SHUT_WR) < 0 ||
+            haul_closed(connection) != HAUL_EPEERCLOSED) {
             failed("answering");
         }
         printf("received %s\n", answer);

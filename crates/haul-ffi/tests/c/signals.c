@@ -75,6 +75,15 @@ int main(void) {
     EXPECT(atomic_load(&taken) > 0);
     EXPECT(atomic_load(&elsewhere) == 0);
 
+    /* One that the application's threads block stays pending: no thread of the library takes it instead. */
+    EXPECT(pthread_sigmask(SIG_BLOCK, &blocked, NULL) == 0);
+    int before_it = atomic_load(&taken);
+    EXPECT(kill(getpid(), SIGUSR1) == 0);
+    REFUSED(haul_recv(far, buffer, 1), HAUL_ETIMEDOUT, "timed out");
+    EXPECT(atomic_load(&taken) == before_it && atomic_load(&elsewhere) == 0);
+    EXPECT(pthread_sigmask(SIG_UNBLOCK, &blocked, NULL) == 0);
+    EXPECT(atomic_load(&taken) == before_it + 1 && atomic_load(&elsewhere) == 0);
+
     /* A peer that is gone is an answer, not a SIGPIPE. */
     EXPECT(haul_close(pair.far) == 0);
     REFUSED(haul_closed(pair.near), HAUL_EPEERCLOSED, "closed by the peer");

@@ -1,8 +1,13 @@
-//! The programs in `examples/c`, as their users run them, over loopback.
+//! The programs in `examples/c`, as their users run them, over loopback and, as root, over an emulated WAN that loses packets.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::{Child, ChildStdout, Stdio};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::time::Duration;
+
+use haul_lab::{LinkOptions, Wan, WanSpec};
+use haul_units::{BitRate, Ratio};
 
 use crate::support::{Build, Workshop, run};
 
@@ -16,8 +21,14 @@ struct Server {
 
 impl Server {
     fn start(place: &Workshop, program: &str, arguments: &[&str]) -> Self {
+        Self::start_by(place, program, arguments, |mut command| command.spawn().expect("a server"))
+    }
+
+    fn start_by(place: &Workshop, program: &str, arguments: &[&str], spawn: impl FnOnce(Command) -> Child) -> Self {
         let built = place.compile(&format!("examples/c/{program}.c"), Build::Sanitized);
-        let mut child = place.command(&built).args(arguments).stdout(Stdio::piped()).spawn().expect("a server");
+        let mut command = place.command(&built);
+        command.args(arguments).stdout(Stdio::piped());
+        let mut child = spawn(command);
         let mut output = BufReader::new(child.stdout.take().expect("its output"));
         let mut line = String::new();
         output.read_line(&mut line).expect("a line");
@@ -86,4 +97,65 @@ fn files_are_fetched() {
         assert!(!output.status.success() && words.contains("no such file"), "{name}: {words}");
     }
     assert_eq!(server.end(), "sent data, 5000000 bytes\n");
+}
+
+/// Starts a program on a host of the WAN.
+fn spawn_on(host: &haul_lab::Host, mut command: Command) -> Child {
+    let namespace = host.as_fd().as_raw_fd();
+    let enter_and_spawn = move || {
+        // SAFETY: the descriptor is open as long as the WAN is up, and only this thread, which ends at once, changes its namespace.
+        assert_eq!(unsafe { libc::setns(namespace, libc::CLONE_NEWNET) }, 0, "{}", std::io::Error::last_os_error());
+        command.spawn().expect("a program")
+    };
+    std::thread::scope(|scope| scope.spawn(enter_and_spawn).join()).expect("a thread")
+}
+
+fn run_on(host: &haul_lab::Host, mut command: Command) -> Output {
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = spawn_on(host, command).wait_with_output().expect("its end");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+#[test]
+fn two_hosts_across_a_wan() {
+    let link = LinkOptions {
+        rate: BitRate::mbps(200),
+        rtt: Duration::from_millis(100),
+        loss: Ratio::percent(0.5),
+        seed: 19,
+        ..LinkOptions::default()
+    };
+    let wan = match Wan::up(WanSpec { link, ..WanSpec::default() }) {
+        Ok(wan) => wan,
+        Err(error) => {
+            assert!(std::env::var_os("CI").is_none(), "required in CI: {error}");
+            eprintln!("SKIPPED, needs root: {error}");
+            return;
+        }
+    };
+    let (near, far) = (wan.host("a").expect("a host"), wan.host("b").expect("a host"));
+    let address = far.addresses.first().expect("an address").v4.to_string();
+    let place = Workshop::open();
+
+    let mut server = Server::start_by(&place, "appserver", &["0", "1"], |command| spawn_on(far, command));
+    let mut client = place.command(&place.compile("examples/c/appclient.c", Build::Sanitized));
+    client.args([&address, &server.port, &server.key, "10"]);
+    let said = String::from_utf8(run_on(near, client).stdout).expect("text");
+    assert!(said.ends_with("the server has received 10000000 bytes\n"), "{said}");
+    assert_eq!(server.end(), "received 10000000 bytes\n");
+
+    let content: Vec<u8> = (0..7_654_321u32).map(|at| (at ^ at >> 7) as u8).collect();
+    fs::create_dir(place.path("from")).expect("a directory");
+    fs::write(place.path("from/data"), &content).expect("a file");
+    let directory = place.path("from").into_os_string().into_string().expect("text");
+    let mut server = Server::start_by(&place, "sendfile", &[&directory, "0", "1"], |command| spawn_on(far, command));
+    let mut client = place.command(&place.compile("examples/c/recvfile.c", Build::Sanitized));
+    client.args([&address, &server.port, &server.key, "data"]).arg(place.path("to"));
+    run_on(near, client);
+    assert!(fs::read(place.path("to")).expect("the file") == content);
+    assert_eq!(server.end(), "sent data, 7654321 bytes\n");
+
+    let lost: u64 = wan.stats().iter().flatten().map(|direction| direction.link.lost_pkts).sum();
+    assert!(lost > 10, "the WAN has lost {lost} packets: it was not one");
 }
