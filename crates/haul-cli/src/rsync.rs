@@ -101,7 +101,7 @@ fn check(own: &[Own]) -> Result<(), Failure> {
     for (name, value) in own {
         let text = value.to_string_lossy();
         let wrong = match *name {
-            "--mode" => text.parse::<haul_cc::ControllerChoice>().err().map(|error| error.to_string()),
+            "--mode" => text.parse::<haul::ControllerChoice>().err().map(|error| error.to_string()),
             "--udp-port" => text.parse::<haul_peer::PortRange>().err().map(|error| error.to_string()),
             "--dead-after" => text.parse::<u64>().err().map(|error| error.to_string()),
             _ => None,

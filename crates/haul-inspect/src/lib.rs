@@ -22,6 +22,7 @@
 //! Who has the secrets reads everything of that connection from their epoch on, and can forge its packets: they are for looking for a fault, never for keeping.
 
 mod capture;
+mod describe;
 
 use std::fmt;
 use std::iter;
@@ -33,6 +34,7 @@ use haul_proto::{Connection, ConnectionId, Side};
 use zeroize::Zeroizing;
 
 pub use capture::{Capture, CaptureError, Datagram};
+pub use describe::describe;
 
 /// What opens the data-phase packets of a connection: for each direction the secret of an epoch, from which all later ones follow.
 ///

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
-use haul::PATHS_MAX;
-use haul_cc::ControllerChoice;
+use haul::{ControllerChoice, PATHS_MAX};
 use haul_peer::{Family, SshOptions};
 
 use super::{FileArgs, Limit, PortRange, SilenceArgs};

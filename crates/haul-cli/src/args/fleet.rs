@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use haul_cc::ControllerChoice;
+use haul::ControllerChoice;
 use haul_fleet::Way;
 use haul_peer::Moment;
 

@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use clap::error::ErrorKind;
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
-use haul_cc::ControllerChoice;
+use haul::ControllerChoice;
 pub use haul_peer::{Limit, PortRange};
 
 pub use audit::AuditArgs;

@@ -6,8 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use haul::Fingerprint;
-use haul_cc::ControllerChoice;
+use haul::{ControllerChoice, Fingerprint};
 use haul_units::{BitRate, Bytes, parse_duration};
 
 use super::cp::{mode_help, paths_help, paths_parser};

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use haul_cc::ControllerChoice;
+use haul::ControllerChoice;
 
 use super::{AuditArgs, Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
 

@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use haul::Fingerprint;
-use haul_cc::ControllerChoice;
+use haul::{ControllerChoice, Fingerprint};
 use haul_peer::{PortRange, Rule, Target};
 use haul_tunnel::proxy::{Forward, Listen, RemoteForward};
 
