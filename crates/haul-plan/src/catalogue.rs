@@ -164,6 +164,17 @@ impl Catalogue {
         Bytes(self.needed)
     }
 
+    /// This server turns out to hold a file too; false if that was known.
+    pub(crate) fn add_holder(&mut self, file: FileId, server: ServerId) -> bool {
+        let known = self.holders(file);
+        if known.contains(&server) {
+            return false;
+        }
+        let all = known.iter().copied().chain([server]).collect();
+        self.sets[file.index()] = self.set_of(all);
+        true
+    }
+
     /// This server turns out not to hold a file.
     pub(crate) fn remove_holder(&mut self, file: FileId, server: ServerId) {
         let rest = self.holders(file).iter().copied().filter(|holder| *holder != server).collect();

@@ -46,12 +46,14 @@ pub struct Site {
     pub fates: Vec<(Time, Fate)>,
     /// Files that it does not have, whatever the catalogue says.
     pub lacks: Vec<FileId>,
+    /// When it says what it has, and can be told to send: the plan knows of its files and of itself from then on. The catalogue's numbers of files are the caller's, as the plan's may be others.
+    pub joins: Time,
 }
 
 impl Site {
     /// One that keeps its rate, lives, and has what the catalogue says.
     pub fn new(bytes_per_s: f64, rtt: Duration) -> Self {
-        Self { bytes_per_s, rtt, queue: Duration::ZERO, block: 0, fates: Vec::new(), lacks: Vec::new() }
+        Self { bytes_per_s, rtt, queue: Duration::ZERO, block: 0, fates: Vec::new(), lacks: Vec::new(), joins: Time::ZERO }
     }
 }
 
@@ -128,19 +130,20 @@ pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f6
     // Later than ten times slower servers need, and all patience.
     let given_up_s = 100.0 * bound_s + 1000.0;
     let files: usize = catalogue.files().count();
-    let mut plan = Plan::new(catalogue, settings);
+    let (mut plan, mut joining) = Joining::begin(catalogue, settings, sites, ids);
     let mut now = Time::ZERO;
     let mut played = Played { arrived: vec![Vec::new(); sites.len()], ..Played::default() };
     let mut servers: Vec<Server> = sites.iter().map(Server::new).collect();
-    for (site, id) in sites.iter().zip(ids) {
-        plan.handle_up(*id, ServerProfile::at(site.rtt), now);
-    }
     let mut steps = 0u64;
     loop {
+        joining.join(&mut plan, now, sites, ids);
         for (at, server) in servers.iter_mut().enumerate() {
             server.arrive(now, ids[at], &mut plan, &mut played);
         }
-        while let Some(order) = plan.poll_order(now) {
+        while let Some(mut order) = plan.poll_order(now) {
+            if let Order::Send { file, .. } = &mut order {
+                *file = joining.original(*file);
+            }
             played.orders += 1;
             assert!(played.orders < 50 * (files + 10_000), "orders without end: {order:?}, {:?}", plan.status());
             let (to, why) = match &order {
@@ -154,19 +157,24 @@ pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f6
         }
         while let Some(event) = plan.poll_event() {
             match event {
-                Event::Complete(file) => *played.complete.entry(file.index()).or_default() += 1,
+                Event::Complete(file) => *played.complete.entry(joining.original(file).index()).or_default() += 1,
                 Event::Lost(_) => played.lost += 1,
             }
         }
-        if plan.is_done() || plan.is_stuck() || now.as_secs_f64() > given_up_s {
+        if joining.is_over() && (plan.is_done() || plan.is_stuck()) || now.as_secs_f64() > given_up_s {
             break;
         }
         for server in &mut servers {
             server.hear(now);
         }
         let shares = share(&servers, client);
-        let next =
-            servers.iter().zip(&shares).flat_map(|(server, share)| server.next(now, *share)).chain(plan.next_timeout(now)).min();
+        let next = servers
+            .iter()
+            .zip(&shares)
+            .flat_map(|(server, share)| server.next(now, *share))
+            .chain(plan.next_timeout(now))
+            .chain(joining.next())
+            .min();
         let ticks = now.as_nanos() / tick.as_nanos() as u64 + 1;
         let next = next
             .unwrap_or(Time::NEVER)
@@ -188,6 +196,72 @@ pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f6
     played.wasted = status.wasted.as_u64();
     played.is_done = plan.is_done();
     played
+}
+
+/// The servers that are still to join, and what a plan calls the files that it has heard of meanwhile.
+struct Joining {
+    whole: Catalogue,
+    /// The last to join first.
+    queue: Vec<(Time, usize)>,
+    /// By the caller's number of a file the plan's, and the other way round; empty where they are the same.
+    heard: Vec<Option<FileId>>,
+    originals: Vec<FileId>,
+}
+
+impl Joining {
+    /// A plan, and who is not in it yet.
+    fn begin(whole: Catalogue, settings: Settings, sites: &[Site], ids: &[ServerId]) -> (Plan, Self) {
+        let (mut heard, mut queue) = (Vec::new(), Vec::new());
+        let at_once = sites.iter().all(|site| site.joins == Time::ZERO);
+        let mut known = Catalogue::new();
+        if at_once {
+            known.clone_from(&whole);
+        } else {
+            for _ in 0..whole.servers() {
+                known.add_server();
+            }
+            heard = vec![None; whole.files().count()];
+            queue = sites.iter().enumerate().map(|(at, site)| (site.joins, at)).collect();
+            queue.sort_unstable_by(|a, b| b.cmp(a));
+        }
+        let mut plan = Plan::new(known, settings);
+        for (site, id) in sites.iter().zip(ids).filter(|_| at_once) {
+            plan.handle_up(*id, ServerProfile::at(site.rtt), Time::ZERO);
+        }
+        (plan, Self { whole, queue, heard, originals: Vec::new() })
+    }
+
+    /// Those whose time has come say what they have.
+    fn join(&mut self, plan: &mut Plan, now: Time, sites: &[Site], ids: &[ServerId]) {
+        while let Some((_, at)) = self.queue.pop_if(|(then, _)| *then <= now) {
+            let id = ids[at];
+            for file in self.whole.files().filter(|file| self.whole.holders(*file).contains(&id)) {
+                match self.heard[file.index()] {
+                    Some(known) => plan.handle_holder(known, id),
+                    None => {
+                        let found = plan.handle_found(self.whole.size(file), &[id]).expect("a file of the catalogue");
+                        self.heard[file.index()] = Some(found);
+                        self.originals.push(file);
+                    }
+                }
+            }
+            plan.handle_up(id, ServerProfile::at(sites[at].rtt), now);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// When somebody joins next.
+    fn next(&self) -> Option<Time> {
+        self.queue.last().map(|(then, _)| *then)
+    }
+
+    /// The caller's number of a file.
+    fn original(&self, file: FileId) -> FileId {
+        self.originals.get(file.index()).copied().unwrap_or(file)
+    }
 }
 
 impl Server {

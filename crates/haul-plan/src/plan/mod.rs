@@ -39,7 +39,7 @@ pub use self::piece::PieceId;
 use self::server::Server;
 pub use self::settings::{Policy, ServerProfile, Settings};
 use self::work::Work;
-use crate::catalogue::{Catalogue, FileId, ServerId, SetId};
+use crate::catalogue::{Catalogue, CatalogueError, FileId, ServerId, SetId};
 
 /// The plan of one job: see [the crate's page](crate).
 #[derive(Debug)]
@@ -82,14 +82,53 @@ impl Plan {
         };
         plan.enter_sets(0);
         for file in plan.catalogue.files() {
-            for holder in plan.catalogue.holders(file) {
-                plan.servers[holder.index()].files_left += 1;
-            }
+            plan.count_for_holders(file);
         }
         plan
     }
 
-    /// A server can be told to send, for the first time or again.
+    /// A file is found after the start, on these servers as far as is known.
+    pub fn handle_found(&mut self, size: Bytes, holders: &[ServerId]) -> Result<FileId, CatalogueError> {
+        let count = self.catalogue.set_count();
+        let file = self.catalogue.add_file(size, holders)?;
+        self.found(file, count);
+        Ok(file)
+    }
+
+    /// As [`handle_found`](Self::handle_found), of which only these ranges are needed: see [`Catalogue::add_part`].
+    pub fn handle_found_part(
+        &mut self,
+        size: Bytes,
+        needed: &[Range<u64>],
+        holders: &[ServerId],
+    ) -> Result<FileId, CatalogueError> {
+        let count = self.catalogue.set_count();
+        let file = self.catalogue.add_part(size, needed, holders)?;
+        self.found(file, count);
+        Ok(file)
+    }
+
+    /// A server turns out to hold a file too, whether or not others are at it. A file that was lost is not any more.
+    pub fn handle_holder(&mut self, file: FileId, server: ServerId) {
+        let (before, count) = (self.catalogue.set(file), self.catalogue.set_count());
+        let was_lost = self.catalogue.holders(file).is_empty();
+        if self.work.is_done(file) || !self.catalogue.add_holder(file, server) {
+            return;
+        }
+        self.lost -= usize::from(was_lost);
+        self.work.regroup(&self.catalogue, file, before);
+        self.enter_sets(count);
+        let joined = &mut self.servers[server.index()];
+        joined.files_left += 1;
+        // There may be something to take from the others now.
+        joined.retry = Time::ZERO;
+        self.balanced.is_stale = true;
+        if was_lost && self.settings.policy == Policy::RoundRobin && self.is_dealt {
+            self.deal(file);
+        }
+    }
+
+    /// A server can be told to send, for the first time or again; at whatever time it joins.
     pub fn handle_up(&mut self, server: ServerId, profile: ServerProfile, now: Time) {
         self.servers[server.index()].come_up(profile, now);
         self.balanced.is_stale = true;
@@ -271,6 +310,23 @@ impl Plan {
     /// The files and who holds them, as far as is known by now.
     pub fn catalogue(&self) -> &Catalogue {
         &self.catalogue
+    }
+
+    /// A file is in the catalogue that was not; `count`: sets before it was.
+    fn found(&mut self, file: FileId, count: usize) {
+        self.work.found(&self.catalogue, file);
+        self.enter_sets(count);
+        self.count_for_holders(file);
+        self.balanced.is_stale = true;
+        if self.settings.policy == Policy::RoundRobin && self.is_dealt {
+            self.deal(file);
+        }
+    }
+
+    fn count_for_holders(&mut self, file: FileId) {
+        for holder in self.catalogue.holders(file) {
+            self.servers[holder.index()].files_left += 1;
+        }
     }
 
     /// Servers enter the sets from `first` on.

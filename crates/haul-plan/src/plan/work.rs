@@ -54,21 +54,37 @@ pub(super) struct Work {
 impl Work {
     pub fn new(catalogue: &Catalogue, unit: u64) -> Self {
         let mut work = Self {
-            groups: (0..catalogue.set_count()).map(|_| Group::default()).collect(),
-            states: catalogue.files().map(|_| State::Waiting).collect(),
+            groups: Vec::new(),
+            states: Vec::with_capacity(catalogue.files().count()),
             begun: HashMap::new(),
-            pending: catalogue.total().as_u64(),
-            files_left: catalogue.files().count(),
+            pending: 0,
+            files_left: 0,
             arrived: 0,
             unit: unit.max(1),
         };
         for file in catalogue.files() {
-            let group = &mut work.groups[catalogue.set(file).0 as usize];
-            group.waiting.push_back(file);
-            group.ready += 1;
-            group.pending += catalogue.needed_bytes(file);
+            work.found(catalogue, file);
         }
         work
+    }
+
+    /// The next file of the catalogue is to be sent.
+    pub fn found(&mut self, catalogue: &Catalogue, file: FileId) {
+        self.grow(catalogue);
+        let bytes = catalogue.needed_bytes(file);
+        let group = self.group_mut(catalogue.set(file));
+        group.waiting.push_back(file);
+        group.ready += 1;
+        group.pending += bytes;
+        self.states.push(State::Waiting);
+        self.pending += bytes;
+        self.files_left += 1;
+    }
+
+    /// There may be more sets than there were.
+    fn grow(&mut self, catalogue: &Catalogue) {
+        let sets = catalogue.set_count().max(self.groups.len());
+        self.groups.resize_with(sets, Group::default);
     }
 
     /// Whether files with these holders have something that nobody has been told.
@@ -196,9 +212,7 @@ impl Work {
 
     /// The holders of a file have changed from those of `before`.
     pub fn regroup(&mut self, catalogue: &Catalogue, file: FileId, before: SetId) {
-        while self.groups.len() < catalogue.set_count() {
-            self.groups.push(Group::default());
-        }
+        self.grow(catalogue);
         let (bytes, is_ready) = match (self.states[file.index()], self.begun.get(&file)) {
             (State::Waiting, _) => (catalogue.needed_bytes(file), true),
             (State::Begun, Some(begun)) => (length(&begun.unassigned), !begun.unassigned.is_empty()),

@@ -2,4 +2,5 @@
 
 mod bound;
 mod golden;
+mod joining;
 mod properties;

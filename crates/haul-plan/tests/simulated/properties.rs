@@ -60,7 +60,7 @@ impl Job {
 }
 
 /// Everything came, once.
-fn assert_whole(job: &Job, played: &Played) {
+pub fn assert_whole(job: &Job, played: &Played) {
     assert!(played.is_done, "not done: {played:?}");
     assert_eq!(played.counted, job.total());
     assert_eq!(played.complete.len(), job.files.len());
@@ -72,7 +72,7 @@ fn size(most: f64) -> impl Strategy<Value = u64> {
     (0.0..most.log10()).prop_map(|magnitude| 10f64.powf(magnitude) as u64)
 }
 
-fn job() -> impl Strategy<Value = Job> {
+pub fn job() -> impl Strategy<Value = Job> {
     let shape = prop_oneof![Just((1usize, 12usize, 1e11)), Just((1, 200, 1e9)), Just((1, 2000, 1e6)), Just((1, 3, 1e11))];
     (1usize..=100, shape, 1usize..=4).prop_flat_map(|(servers, (least, most, largest), replicas)| {
         let rates = proptest::collection::vec((8.0f64..10.0).prop_map(|magnitude| 10f64.powf(magnitude) / 8.0), servers);
@@ -137,7 +137,7 @@ fn nobody_waits_for_orders() {
     }
 }
 
-fn cases() -> u32 {
+pub fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
 }
 
