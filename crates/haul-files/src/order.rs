@@ -84,6 +84,10 @@ pub trait Customer<B>: Sync {
     fn listed(&self) -> Result<(), CopyError>;
     /// Something is not among the entries.
     fn problem(&self, problem: FileProblem) -> Result<(), CopyError>;
+    /// So many names were left out by the filter of the job.
+    fn left_out(&self, _names: u64) -> Result<(), CopyError> {
+        Ok(())
+    }
     /// Something to know.
     fn note(&self, note: Note) -> Result<(), CopyError>;
     /// Orders are over; content for them may still come.
@@ -228,7 +232,7 @@ fn listen<B>(
                 customer.entries(entries)?;
             }
             Message::ScanDone => customer.listed()?,
-            Message::LeftOut(_) if !admission.filter.is_empty() => {}
+            Message::LeftOut(names) if !admission.filter.is_empty() => customer.left_out(names)?,
             Message::Problem(problem) => customer.problem(problem)?,
             Message::Note(note) => {
                 if notes < MAX_NOTES {

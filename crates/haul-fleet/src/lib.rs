@@ -15,10 +15,10 @@ mod session;
 mod start;
 mod status;
 
-pub use get::{GetError, GetJob, ReplicasBy, get};
+pub use get::{Begin, GetError, GetJob, Here, ReplicasBy, get};
 pub use haul_plan::{MAX_REPLICAS, PlacementPolicy, Policy, ServerId, Settings, Why};
 pub use log::{JobLog, JobTitle, LogError};
-pub use member::Member;
+pub use member::{Bringing, Member, Members};
 pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot, Unwatched};
 pub use put::{PutError, PutJob, put};
 pub use report::{ClientPoint, JobRecord, LogReport, MemberPoint, MemberRecord, ReportError, Span};

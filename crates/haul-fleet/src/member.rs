@@ -1,7 +1,8 @@
-//! One server of a fleet, as a job sees it.
+//! One server of a fleet, as a job sees it, and all of them, those that are still to come included.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
 
 use haul::Connection;
 use haul_files::store::Scheme;
@@ -46,6 +47,61 @@ impl Member {
         if let Some(connected) = self.keep {
             connected.end();
         }
+    }
+}
+
+/// The members of one job: a job begins with those that are there, and takes the others as they come.
+#[derive(Debug)]
+pub struct Members {
+    pub(crate) names: Vec<String>,
+    /// Those that have been waited for.
+    pub(crate) first: Vec<(usize, Option<Member>)>,
+    /// By their places among the names; nothing for one that will not come.
+    pub(crate) coming: Receiver<(usize, Option<Member>)>,
+}
+
+/// Brings members to a job. When it is dropped, whoever has not come will not.
+#[derive(Debug, Clone)]
+pub struct Bringing(Sender<(usize, Option<Member>)>);
+
+impl Members {
+    /// Members of these names, none of which is there.
+    pub fn to_come(names: Vec<String>) -> (Self, Bringing) {
+        let (bring, coming) = channel();
+        (Self { names, first: Vec::new(), coming }, Bringing(bring))
+    }
+
+    /// Waits for the first of them. False where nobody comes.
+    pub fn wait_for_one(&mut self) -> bool {
+        while !self.first.iter().any(|(_, member)| member.is_some()) {
+            let Ok(next) = self.coming.recv() else { return false };
+            self.first.push(next);
+        }
+        true
+    }
+}
+
+impl Bringing {
+    /// This one is there, as the name of this place. It ends at once where the job is over.
+    pub fn came(&self, index: usize, member: Member) {
+        if let Err(unwanted) = self.0.send((index, Some(member)))
+            && let (_, Some(member)) = unwanted.0
+        {
+            member.part();
+        }
+    }
+
+    /// The one of this place will not come.
+    pub fn is_absent(&self, index: usize) {
+        let _ = self.0.send((index, None));
+    }
+}
+
+impl From<Vec<Member>> for Members {
+    fn from(members: Vec<Member>) -> Self {
+        let (all, bring) = Self::to_come(members.iter().map(|member| member.name.clone()).collect());
+        members.into_iter().enumerate().for_each(|(index, member)| bring.came(index, member));
+        all
     }
 }
 

@@ -236,14 +236,13 @@ impl Joining {
         while let Some((_, at)) = self.queue.pop_if(|(then, _)| *then <= now) {
             let id = ids[at];
             for file in self.whole.files().filter(|file| self.whole.holders(*file).contains(&id)) {
-                match self.heard[file.index()] {
-                    Some(known) => plan.handle_holder(known, id),
-                    None => {
-                        let found = plan.handle_found(self.whole.size(file), &[id]).expect("a file of the catalogue");
-                        self.heard[file.index()] = Some(found);
-                        self.originals.push(file);
-                    }
+                if let Some(known) = self.heard[file.index()] {
+                    plan.handle_holder(known, id);
+                    continue;
                 }
+                let found = plan.handle_found(self.whole.size(file), &[id]).expect("a file of the catalogue");
+                self.heard[file.index()] = Some(found);
+                self.originals.push(file);
             }
             plan.handle_up(id, ServerProfile::at(sites[at].rtt), now);
         }

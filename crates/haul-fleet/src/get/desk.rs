@@ -1,6 +1,7 @@
 //! Where everything that happens in a download comes together, and what is told of it.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -8,12 +9,13 @@ use haul_files::protocol::Progress;
 use haul_files::{CopyError, Observer};
 use haul_units::{Bytes, Cancel};
 
-use super::news::{News, Said};
+use super::news::{Newcomer, News, Said};
+use super::placed::Placed;
 use super::supply::Supply;
 use super::{GetError, GetJob};
 use crate::clock;
 use crate::observe::{JobEvent, JobObserver, MemberState, MemberView, Snapshot};
-use haul_plan::Plan;
+use haul_plan::{Plan, ServerId};
 
 /// How often the observer hears how far everything is.
 const TOLD: Duration = Duration::from_millis(200);
@@ -31,6 +33,8 @@ pub(super) struct Desk<'a, B> {
     pub(super) found: (u64, u64),
     /// What is in place.
     pub(super) progress: Progress,
+    /// Which names are, as long as that may be asked.
+    pub(super) placed: Arc<Placed>,
 }
 
 impl<'a, B> Desk<'a, B> {
@@ -42,7 +46,33 @@ impl<'a, B> Desk<'a, B> {
         supplies: Vec<Supply<'a>>,
     ) -> Self {
         let started = clock::now();
-        Self { job, observer, cancel, news, supplies, started, told: started, found: (0, 0), progress: Progress::default() }
+        let (progress, placed) = (Progress::default(), Arc::default());
+        Self { job, observer, cancel, news, supplies, started, told: started, found: (0, 0), progress, placed }
+    }
+
+    /// A member has come.
+    pub(super) fn came(&mut self, at: usize, newcomer: Newcomer) {
+        let Some(supply) = self.supplies.get_mut(at) else { return };
+        supply.came(newcomer);
+        let rtt = Duration::from_micros((supply.path)().rtt_us);
+        self.observer.event(&JobEvent::Up { member: &supply.name, rtt });
+    }
+
+    /// A member will not come. Whoever was to bring it has said why.
+    pub(super) fn is_absent(&mut self, at: usize) {
+        if let Some(supply) = self.supplies.get_mut(at).filter(|supply| !supply.is_here) {
+            supply.down.get_or_insert_with(|| "it did not come up".to_owned());
+        }
+    }
+
+    /// Nobody comes any more.
+    pub(super) fn no_more(&mut self) {
+        (0..self.supplies.len()).for_each(|at| self.is_absent(at));
+    }
+
+    /// Whether all that will say what they have said it.
+    pub(super) fn is_all_heard(&self) -> bool {
+        self.supplies.iter().all(Supply::is_heard)
     }
 
     /// The next that happens within a time; a member that says it may say more.
@@ -99,8 +129,8 @@ impl<'a, B> Desk<'a, B> {
 
     /// The members that are gone.
     pub(super) fn gone(&self) -> Vec<(String, String)> {
-        let gone = self.supplies.iter().filter_map(|supply| Some((supply.name.clone(), supply.down.clone()?)));
-        gone.collect()
+        let came = self.supplies.iter().filter(|supply| supply.is_here);
+        came.filter_map(|supply| Some((supply.name.clone(), supply.down.clone()?))).collect()
     }
 
     /// When the observer is to hear how far everything is.
@@ -116,10 +146,11 @@ impl<'a, B> Desk<'a, B> {
         }
         self.told = now;
         let members = self.supplies.iter().enumerate().map(|(at, supply)| {
-            let status = plan.map(|plan| plan.server(haul_plan::ServerId::new(at as u16)));
+            let status = plan.map(|plan| plan.server(ServerId::new(at as u16)));
             let state = match &status {
                 _ if supply.down.is_some() => MemberState::Down,
                 _ if is_over => MemberState::Done,
+                _ if !supply.is_here => MemberState::Starting,
                 _ if !supply.is_listed => MemberState::Listing,
                 Some(status) if status.is_stalled => MemberState::Stalled,
                 _ if supply.is_busy() => MemberState::Busy,
@@ -156,13 +187,16 @@ pub(super) struct Local<'a> {
     pub(super) observer: &'a dyn JobObserver,
     /// What is below it is named without it.
     pub(super) destination: &'a Path,
+    pub(super) placed: Arc<Placed>,
 }
 
 impl Observer for Local<'_> {
     fn event(&self, event: haul_files::Event<'_>) {
         match event {
             haul_files::Event::FileFinished { path, size } => {
-                let below = path.strip_prefix(self.destination).ok().filter(|below| !below.as_os_str().is_empty());
+                let below = path.strip_prefix(self.destination).ok();
+                self.placed.add(below.unwrap_or(path));
+                let below = below.filter(|below| !below.as_os_str().is_empty());
                 self.observer.event(&JobEvent::FileFinished { member: None, path: below.unwrap_or(path), size });
             }
             haul_files::Event::Kept { files, bytes } if files > 0 || bytes > Bytes::ZERO => {

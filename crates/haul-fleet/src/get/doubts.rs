@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, HashMap};
 use haul_files::Wish;
 
 use super::desk::Desk;
+use super::error::{GetError, Here};
+use super::job::ReplicasBy;
 use super::merge::Tree;
 use super::news::{News, Said};
-use super::{GetError, ReplicasBy};
 use crate::observe::JobEvent;
 
 /// Files asked for in one message: each is 10 bytes at most.
@@ -67,7 +68,12 @@ pub(super) fn settle<B>(desk: &mut Desk<'_, B>, tree: &mut Tree) -> Result<(), G
         let Some(&(first, content)) = known.first() else { continue };
         if let Some(&(second, _)) = known.iter().find(|(_, hash)| *hash != content) {
             let name = |member: u16| desk.supplies.get(usize::from(member)).map(|supply| supply.name.clone()).unwrap_or_default();
-            return Err(GetError::Conflict { path: tree.path(node), first: name(first), second: name(second) });
+            return Err(GetError::Conflict {
+                path: tree.path(node),
+                first: name(first),
+                second: name(second),
+                here: Here::Untouched,
+            });
         }
         tree.settle(node, &known.iter().map(|(member, _)| *member).collect::<Vec<_>>());
     }

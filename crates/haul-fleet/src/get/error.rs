@@ -1,5 +1,6 @@
 //! Why a download ended early.
 
+use std::fmt;
 use std::path::PathBuf;
 
 use haul_files::{CopyError, Fault};
@@ -19,8 +20,8 @@ pub enum GetError {
     /// More members than a plan can number.
     #[error("more members than {}", u16::MAX)]
     TooManyMembers,
-    /// Two members have different things under one name. Nothing was written.
-    #[error("{path}: {first} and {second} have different content under this name", path = path.display())]
+    /// Two members have different things under one name.
+    #[error("{path}: {first} and {second} have different content under this name; {here}", path = path.display())]
     Conflict {
         /// The name, below the root of the job.
         path: PathBuf,
@@ -28,6 +29,8 @@ pub enum GetError {
         first: String,
         /// The other.
         second: String,
+        /// What had become of it here when that was found out.
+        here: Here,
     },
     /// A member cannot do its part: its program is of another version.
     #[error("{member}")]
@@ -69,6 +72,33 @@ pub enum GetError {
         #[source]
         source: std::io::Error,
     },
+}
+
+/// What had become of a name when two members turned out not to agree on it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Here {
+    /// Nothing was written under it.
+    Untouched,
+    /// Some of its content had come, as one of the two has it, and was not put in place: it is kept beside the destination, and used only for that content.
+    Begun {
+        /// That member.
+        from: String,
+    },
+    /// It is in place, whole, as one of the two has it.
+    InPlace {
+        /// That member.
+        from: String,
+    },
+}
+
+impl fmt::Display for Here {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Untouched => f.write_str("nothing of it was written"),
+            Self::Begun { from } => write!(f, "what had come of it, from {from}, was not put in place"),
+            Self::InPlace { from } => write!(f, "it is in place here, whole, as {from} has it"),
+        }
+    }
 }
 
 impl GetError {

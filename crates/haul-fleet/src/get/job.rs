@@ -17,6 +17,19 @@ pub enum ReplicasBy {
     Hash,
 }
 
+/// When the first file moves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Begin {
+    /// As soon as one member has said what it has; what others turn out to have joins in. The default. So two contents under one name may be found when one of them is in place already.
+    ///
+    /// A job with [`ReplicasBy::Hash`], or [`Policy::RoundRobin`](haul_plan::Policy::RoundRobin), waits for all whatever is said here: which time a file gets, and who is dealt what, is known then. So does one of several sources, or of a pattern,
+    /// whose destination is no directory, until it is known that several names are to come.
+    #[default]
+    AtOnce,
+    /// When all have said what they have, or are gone: two contents under one name are then found before anything is written.
+    WhenAllAreHeard,
+}
+
 /// Files that members have, to come here.
 #[derive(Debug, Clone)]
 pub struct GetJob {
@@ -31,6 +44,8 @@ pub struct GetJob {
     pub filter: Filter,
     /// What counts as a replica.
     pub replicas_by: ReplicasBy,
+    /// When the first file moves.
+    pub begin: Begin,
     /// How the work is dealt out.
     pub settings: Settings,
     /// All members together send no more than this. Default none. A limit for one of them is [`Member::limit`](crate::Member::limit).
@@ -47,6 +62,7 @@ impl GetJob {
             options,
             filter,
             replicas_by: ReplicasBy::default(),
+            begin: Begin::default(),
             settings,
             limit: None,
         }

@@ -1,6 +1,6 @@
 //! One tree from the lists of all members.
 //!
-//! A name below the same directories is one thing. Directories are merged, with the metadata that the first member in the order of the job has for them; files of the
+//! A name below the same directories is one thing. Directories are merged, with the metadata of the first member in the order of the job among those that had said what they have when it was asked for; files of the
 //! same size and time of modification are replicas; anything else under one name is a conflict. A file costs about 100 bytes and its name, however many members have it.
 
 use std::collections::HashMap;
@@ -29,6 +29,8 @@ pub(super) struct Tree {
     by_hash: bool,
     /// Such files: node, and a member that has it with another time.
     doubts: Vec<(u32, u16)>,
+    /// Names at the top.
+    tops: u32,
 }
 
 struct Node {
@@ -58,7 +60,7 @@ enum What {
 pub(super) enum Misfit {
     /// Another thing has its name; who said so.
     Conflict {
-        path: PathBuf,
+        node: u32,
         other: u16,
     },
     TooMany,
@@ -110,6 +112,7 @@ impl Tree {
             let set = if matches!(what, What::File(_)) { self.sets.with(None, member) } else { NONE };
             let Entry { name, mode, uid, gid, mtime, .. } = entry;
             let name = name.0.into_boxed_slice();
+            self.tops += u32::from(parent == NONE);
             self.nodes.push(Node { parent, chained, name, mode, uid, gid, mtime, what, first: member, set });
             return Ok(at);
         };
@@ -118,7 +121,7 @@ impl Tree {
         let is_doubtful = is_file && node.mtime != entry.mtime;
         if node.what != what || is_doubtful && !self.by_hash {
             let other = node.first;
-            return Err(Misfit::Conflict { path: self.path(at), other });
+            return Err(Misfit::Conflict { node: at, other });
         }
         if member < node.first {
             (node.mode, node.uid, node.gid, node.mtime, node.first) = (entry.mode, entry.uid, entry.gid, entry.mtime, member);
@@ -149,7 +152,7 @@ impl Tree {
 
     /// How many names stand at the top.
     pub(super) fn tops(&self) -> u32 {
-        self.nodes.iter().filter(|node| node.parent == NONE).count() as u32
+        self.tops
     }
 
     /// The size of a file; none for anything else.
@@ -281,7 +284,7 @@ mod tests {
             let mut tree = Tree::default();
             added(&mut tree, 3, None, file("f", 10, 3));
             let result = tree.add(1, None, entry);
-            assert!(matches!(result, Err(Misfit::Conflict { path, other: 3 }) if path.as_os_str() == "f"));
+            assert!(matches!(result, Err(Misfit::Conflict { node, other: 3 }) if tree.path(node).as_os_str() == "f"));
         }
     }
 }

@@ -3,13 +3,22 @@
 //! Each member may have a few messages wait for the driver, and then waits itself: the blocks that it sends need its connection's credit, so memory is bounded whatever the number of
 //! members.
 
+use std::path::PathBuf;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use haul_copy::PathView;
 use haul_files::protocol::{Digest, Entry, Message, OrderEnd};
 use haul_files::{CopyError, Delivery, FileProblem, Note, Report};
+use haul_units::BitRate;
 
 /// What happens.
 pub(super) enum News<B> {
+    /// A member can be worked with.
+    Came(usize, Newcomer),
+    /// It will not come.
+    Absent(usize),
+    /// Nobody comes any more.
+    NoMore,
     Member(usize, Said<B>),
     /// The receiver of this process says something.
     Local(Message),
@@ -18,6 +27,17 @@ pub(super) enum News<B> {
     /// Somebody wants to stop.
     Woken,
 }
+
+/// What is known of a member that has come.
+pub(super) struct Newcomer {
+    pub(super) path: PathWatch,
+    pub(super) limit: Option<BitRate>,
+    /// The sources of the job, as they are named there.
+    pub(super) sources: Vec<PathBuf>,
+}
+
+/// Tells how a path does.
+pub(super) type PathWatch = Box<dyn Fn() -> PathView + Send + Sync>;
 
 /// Messages of one member that wait for the driver: a block in hand and one to come for each of the two threads.
 const MAX_WAITING: usize = 4;
@@ -30,6 +50,8 @@ pub(super) enum Said<B> {
     Note(Note),
     Ended(Vec<OrderEnd>),
     Digests(Vec<Digest>),
+    /// So many names were left out there.
+    LeftOut(u64),
     Delivered(Delivery<B>),
     /// The session is over.
     Over(Result<(), CopyError>),

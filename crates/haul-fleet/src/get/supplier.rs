@@ -39,6 +39,10 @@ impl<B: Send> Customer<B> for Messenger<'_, B> {
         self.say(Said::Problem(problem))
     }
 
+    fn left_out(&self, names: u64) -> Result<(), CopyError> {
+        self.say(Said::LeftOut(names))
+    }
+
     fn note(&self, note: Note) -> Result<(), CopyError> {
         self.say(Said::Note(note))
     }

@@ -12,11 +12,8 @@ use haul_files::protocol::ROOT;
 use haul_files::{FileProblem, Wish};
 use haul_units::{BitRate, Cancel};
 
-use super::news::Gate;
+use super::news::{Gate, Newcomer, PathWatch};
 use haul_plan::FileId;
-
-/// Tells how a path does.
-pub(super) type PathWatch = Box<dyn Fn() -> PathView + Send + Sync>;
 
 /// One member.
 pub(super) struct Supply<'a> {
@@ -29,6 +26,8 @@ pub(super) struct Supply<'a> {
     pub(super) gate: &'a Gate,
     /// Ends its session.
     pub(super) cancel: Cancel,
+    /// It has come.
+    pub(super) is_here: bool,
     /// Why it is gone.
     pub(super) down: Option<String>,
     /// All that it has was told.
@@ -37,6 +36,8 @@ pub(super) struct Supply<'a> {
     pub(super) is_over: bool,
     /// What it could not list.
     pub(super) problems: Vec<FileProblem>,
+    /// Names that it has left out, as it was told to.
+    pub(super) left_out: u64,
     /// The nodes of its ids, ascending.
     nodes: Vec<(u64, u32)>,
     /// The ids of its files by node, ascending; made from the above when all is listed.
@@ -71,23 +72,18 @@ pub(super) struct Open {
 }
 
 impl<'a> Supply<'a> {
-    pub(super) fn new(
-        (name, sources): (String, Vec<PathBuf>),
-        path: PathWatch,
-        limit: Option<BitRate>,
-        wishes: Sender<Wish>,
-        gate: &'a Gate,
-        cancel: Cancel,
-    ) -> Self {
+    pub(super) fn new(name: String, wishes: Sender<Wish>, gate: &'a Gate, cancel: Cancel) -> Self {
         Self {
             name,
-            sources,
-            path,
-            limit,
+            sources: Vec::new(),
+            path: Box::new(PathView::default),
+            limit: None,
             wishes,
             gate,
             cancel,
+            is_here: false,
             down: None,
+            left_out: 0,
             is_listed: false,
             is_over: false,
             problems: Vec::new(),
@@ -101,6 +97,22 @@ impl<'a> Supply<'a> {
             busy_since: None,
             latest: None,
         }
+    }
+
+    /// It has come.
+    pub(super) fn came(&mut self, newcomer: Newcomer) {
+        let Newcomer { path, limit, sources } = newcomer;
+        (self.path, self.limit, self.sources, self.is_here) = (path, limit, sources, true);
+    }
+
+    /// It is there, and its session goes on.
+    pub(super) fn is_up(&self) -> bool {
+        self.is_here && self.down.is_none()
+    }
+
+    /// It will not say what it has any more: it has, or is gone, or never came.
+    pub(super) fn is_heard(&self) -> bool {
+        self.is_listed || self.down.is_some()
     }
 
     /// The node of one of its ids; none for the root.

@@ -5,26 +5,26 @@
 //! ```
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-use haul_files::block::{self, Piece, PieceSum};
-use haul_files::protocol::{FileEnd, Message, Needs, Order as Part, OrderEnd};
-use haul_files::{Delivery, Fault, FileProblem, Report, Verify, Waits, Why, Wish};
-use haul_units::{BitRate, Bytes, Time};
+use haul_files::block::{self, PieceSum};
+use haul_files::protocol::{Message, Order as Part};
+use haul_files::{Report, Waits, Why, Wish};
+use haul_plan::{Catalogue, Event, FileId, Order, Plan, ServerId, ServerProfile, Settings};
+use haul_units::{Bytes, Time};
 
-use super::GetError;
 use super::desk::Desk;
-use super::inward::Inbound;
-use super::merge::{self, Tree};
+use super::disputed::Disputed;
+use super::error::GetError;
+use super::found::Wants;
+use super::listing::Listing;
+use super::merge;
 use super::news::{News, Said};
-use super::receiving::{Receiving, Wanted, ended};
+use super::receiving::{Receiving, ended};
 use crate::clock;
 use crate::observe::JobEvent;
-use haul_plan::{Catalogue, CatalogueError, FileId, ServerId};
-use haul_plan::{Event, Order, PieceId, Plan, ServerProfile, Settings};
 
 /// What a member has given to its transport and cannot take back: two blocks there, and one in each of its two readers.
 const IN_HAND: Bytes = Bytes(4 * block::MAX_CONTENT as u64);
@@ -38,24 +38,29 @@ const UNKNOWN_RTT: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(100);
 
 /// No file of the plan.
-const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
-/// The work on one job, once it is known what is needed.
+/// The work on one job, from the first member that has said what it has.
 pub(super) struct Transfer<'d, 'a, B> {
-    desk: &'d mut Desk<'a, B>,
-    tree: &'d Tree,
-    receiver: &'d mut Receiving<B>,
-    plan: Plan,
-    /// The node of each file of the plan, and the file of each node.
-    nodes: Vec<u32>,
-    files: Vec<u32>,
-    tallies: HashMap<FileId, Tally>,
+    pub(super) desk: &'d mut Desk<'a, B>,
+    pub(super) listing: Listing,
+    pub(super) receiver: &'d mut Receiving<B>,
+    pub(super) plan: Plan,
+    /// The node of each file of the plan, and the file of each node that was announced.
+    pub(super) nodes: Vec<u32>,
+    pub(super) files: Vec<u32>,
+    pub(super) wants: Wants,
+    /// All that members have is known.
+    pub(super) is_all_found: bool,
+    /// What nobody has who was heard so far.
+    pub(super) lost_for_now: Vec<FileId>,
+    pub(super) tallies: HashMap<FileId, Tally>,
     /// Why members could not give a file, the latest.
-    reasons: HashMap<FileId, Why>,
+    pub(super) reasons: HashMap<FileId, Why>,
     /// Time that does not count: the destination took no more, or the limit was reached. No member is slow because of it.
-    held: Duration,
+    pub(super) held: Duration,
     /// Nothing is taken before, for the limit.
-    free_at: Instant,
+    pub(super) free_at: Instant,
     /// When the members' paths are looked at next.
     looks_at: Instant,
     /// Hears of a cancel while nothing is taken.
@@ -65,76 +70,53 @@ pub(super) struct Transfer<'d, 'a, B> {
 
 /// What has been handed on of a file.
 #[derive(Default)]
-struct Tally {
+pub(super) struct Tally {
     /// All of it at once.
-    is_whole: bool,
-    bytes: u64,
-    sum: PieceSum,
+    pub(super) is_whole: bool,
+    pub(super) bytes: u64,
+    pub(super) sum: PieceSum,
     /// Who sent some of it.
-    members: Vec<usize>,
+    pub(super) members: Vec<usize>,
 }
 
 impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
-    pub(super) fn new(
-        desk: &'d mut Desk<'a, B>,
-        tree: &'d Tree,
-        receiver: &'d mut Receiving<B>,
-        wanted: Wanted,
-        woken: Receiver<()>,
-    ) -> Result<Self, GetError> {
+    /// Nothing is known of it to the receiver yet.
+    pub(super) fn new(desk: &'d mut Desk<'a, B>, listing: Listing, receiver: &'d mut Receiving<B>, woken: Receiver<()>) -> Self {
         let mut catalogue = Catalogue::new();
         for _ in &desk.supplies {
             catalogue.add_server();
-        }
-        let (mut nodes, mut files) = (Vec::with_capacity(wanted.len()), vec![NONE; tree.len() as usize]);
-        for (node, needs) in wanted {
-            let holders: Vec<ServerId> = tree.holders(node).iter().map(|member| ServerId::new(*member)).collect();
-            let size = Bytes(tree.size(node).unwrap_or_default());
-            let added = match needs {
-                Needs::Ranges(ranges) => {
-                    let ranges: Vec<Range<u64>> = ranges.into_iter().map(|(start, end)| start..end).collect();
-                    catalogue.add_part(size, &ranges, &holders)
-                }
-                Needs::All | Needs::Nothing => catalogue.add_file(size, &holders),
-            };
-            match added {
-                Ok(file) => {
-                    nodes.push(node);
-                    if let Some(known) = files.get_mut(node as usize) {
-                        *known = file.index() as u32;
-                    }
-                }
-                Err(CatalogueError::Full) => return Err(GetError::TooManyFiles),
-                // What is not a file cannot be wanted.
-                Err(_) => return Err(GetError::Destination(haul_files::CopyError::PeerMisbehaved("wants of no file"))),
-            }
         }
         // Members cut blocks at these, so that what two of them send is cut alike.
         let unit = desk.job.settings.unit.as_u64().next_multiple_of(block::MAX_CONTENT as u64).max(block::MAX_CONTENT as u64);
         let committed = desk.job.settings.committed.max(IN_HAND);
         let plan = Plan::new(catalogue, Settings { unit: Bytes(unit), committed, ..desk.job.settings.clone() });
-        let mut transfer = Self {
-            tree,
+        let (now, wants) = (clock::now(), Wants::default());
+        Self {
+            listing,
             receiver,
             plan,
-            nodes,
-            files,
+            nodes: Vec::new(),
+            files: Vec::new(),
+            wants,
+            is_all_found: false,
+            lost_for_now: Vec::new(),
             tallies: HashMap::new(),
             reasons: HashMap::new(),
             held: Duration::ZERO,
-            free_at: clock::now(),
-            looks_at: clock::now(),
+            free_at: now,
+            looks_at: now,
             woken,
             is_closing: false,
             desk,
-        };
-        let now = transfer.now();
-        for (at, supply) in transfer.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.down.is_none()) {
-            let limit = [supply.limit, transfer.desk.job.limit].into_iter().flatten().min();
-            transfer.plan.handle_up(ServerId::new(at as u16), ServerProfile { rtt: UNKNOWN_RTT, rate: None, limit }, now);
         }
-        transfer.look_at_paths();
-        Ok(transfer)
+    }
+
+    /// A member has said all that it has: it can be told to send.
+    pub(super) fn up(&mut self, at: usize) {
+        let Some(supply) = self.desk.supplies.get(at).filter(|supply| supply.is_up()) else { return };
+        let limit = [supply.limit, self.desk.job.limit].into_iter().flatten().min();
+        self.plan.handle_up(ServerId::new(at as u16), ServerProfile { rtt: UNKNOWN_RTT, rate: None, limit }, self.now());
+        self.looks_at = clock::now();
     }
 
     /// Tells the plan how far members are at present, where that is known.
@@ -152,32 +134,46 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         }
     }
 
-    /// Until all is in place; the receiver's report, and what the plan knows of the members.
-    pub(super) fn run(mut self) -> Result<(Report, Plan), GetError> {
+    /// Until all is in place; the receiver's report, and what the plan knows of the members. With a conflict what was done about it.
+    pub(super) fn run(mut self) -> Result<(Report, Plan), (GetError, Option<Disputed>)> {
+        match self.work() {
+            Ok(report) => Ok((report, self.plan)),
+            Err(error) => Err((error, self.disputed())),
+        }
+    }
+
+    fn work(&mut self) -> Result<Report, GetError> {
+        self.tell_found()?;
+        for at in 0..self.desk.supplies.len() {
+            if self.desk.supplies.get(at).is_some_and(|supply| supply.is_listed) {
+                self.up(at);
+            }
+        }
         loop {
             self.look_at_paths();
+            self.find_all()?;
             self.follow();
-            if !self.is_closing && self.plan.is_done() {
+            let is_settled = !self.is_closing && self.is_all_found && self.wants.is_all_said();
+            if is_settled && self.plan.is_done() {
                 self.close();
-            }
-            if !self.is_closing && self.plan.is_stuck() {
+            } else if is_settled && self.plan.is_stuck() {
                 return Err(self.out_of_reach());
             }
-            let (tree, nodes) = (self.tree, &self.nodes);
+            let (tree, nodes) = (&self.listing.tree, &self.nodes);
             let path = |file: FileId| nodes.get(file.index()).map(|node| tree.path(*node));
             self.desk.tell(Some(&self.plan), |supply| supply.latest.and_then(path), false);
             let Some(mut news) = self.wait()? else { continue };
             for _ in 0..MAX_TAKEN {
                 if let Some(report) = self.handle(news)? {
                     self.desk.tell(Some(&self.plan), |_| None, true);
-                    return Ok((report, self.plan));
+                    return Ok(report);
                 }
                 match self.desk.next(Duration::ZERO)? {
                     Some(next) if clock::now() >= self.free_at => news = next,
                     Some(next) => {
                         // Taken already: it is worked off, and the next one waits.
                         if let Some(report) = self.handle(next)? {
-                            return Ok((report, self.plan));
+                            return Ok(report);
                         }
                         break;
                     }
@@ -188,7 +184,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
     }
 
     /// The time that the plan knows.
-    fn now(&self) -> Time {
+    pub(super) fn now(&self) -> Time {
         let passed = (clock::now() - self.desk.started).saturating_sub(self.held);
         Time::from_nanos(u64::try_from(passed.as_nanos()).unwrap_or(u64::MAX))
     }
@@ -214,8 +210,10 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
     /// Takes a piece of news; the report, once that is there.
     fn handle(&mut self, news: News<B>) -> Result<Option<Report>, GetError> {
         match news {
-            News::Woken | News::Member(_, Said::Problem(_)) => {}
-            News::Local(message) => self.local(message),
+            News::Came(at, newcomer) => self.desk.came(at, newcomer),
+            News::Absent(at) => self.desk.is_absent(at),
+            News::NoMore => self.desk.no_more(),
+            News::Local(message) => self.local(message)?,
             News::LocalOver(Ok(report)) if self.is_closing => return Ok(Some(*report)),
             News::LocalOver(result) => return Err(ended(result.err())),
             News::Member(at, Said::Over(result)) => {
@@ -228,7 +226,11 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                     self.plan.handle_down(ServerId::new(at as u16), self.now());
                 }
             }
+            News::Member(at, said) if self.desk.supplies.get(at).is_some_and(|supply| !supply.is_heard()) => {
+                self.hear(at, said)?;
+            }
             News::Member(at, said) if self.desk.supplies.get(at).is_some_and(|supply| supply.down.is_none()) => match said {
+                Said::Problem(_) => {}
                 Said::Delivered(delivery) => self.delivered(at, delivery),
                 Said::Ended(ends) => {
                     for end in ends {
@@ -238,21 +240,22 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                 Said::Note(note) => self.desk.observer.event(&JobEvent::Note(&note)),
                 _ => self.down(at, "it says what it was not asked"),
             },
-            News::Member(..) => {}
+            News::Woken | News::Member(..) => {}
         }
         Ok(None)
     }
 
-    fn local(&mut self, message: Message) {
+    fn local(&mut self, message: Message) -> Result<(), GetError> {
         match message {
+            Message::Start { wants } => self.is_asked(wants)?,
+            Message::Wants(wants) => self.wanted(wants)?,
             Message::Progress(progress) => self.desk.progress = progress,
             Message::Unwanted(id) => {
                 // Of a file that could not be written nothing more is needed.
-                let file = merge::node(id).and_then(|node| self.files.get(node as usize)).filter(|file| **file != NONE);
-                if let Some(&file) = file {
+                if let Some(file) = merge::node(id).and_then(|node| self.file(node)) {
                     let now = self.now();
-                    self.plan.handle_unwanted(FileId::new(file), now);
-                    self.tallies.remove(&FileId::new(file));
+                    self.plan.handle_unwanted(file, now);
+                    self.tallies.remove(&file);
                 }
             }
             Message::Finished(finished) => {
@@ -261,137 +264,18 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             }
             _ => {}
         }
+        Ok(())
     }
 
     /// A member has shown that it is not to be worked with.
-    fn down(&mut self, at: usize, why: &str) {
+    pub(super) fn down(&mut self, at: usize, why: &str) {
         if self.desk.down(at, why) {
             self.plan.handle_down(ServerId::new(at as u16), self.now());
         }
     }
 
-    /// Content has come.
-    fn delivered(&mut self, at: usize, delivery: Delivery<B>) {
-        let Delivery { block, pieces, damaged } = delivery;
-        self.charge(block.as_ref().len());
-        for piece in damaged {
-            match self.desk.supplies.get(at).and_then(|supply| supply.order_of(&piece)) {
-                Some(number) => self.unfit(at, number, Why::HashMismatch),
-                None => return self.down(at, "it sends what was not ordered"),
-            }
-        }
-        let mut needed = Vec::with_capacity(pieces.len());
-        for (piece, place) in pieces {
-            let Some(supply) = self.desk.supplies.get_mut(at) else { break };
-            let Some((number, open)) = supply.order_of(&piece).and_then(|number| Some((number, supply.order(number)?))) else {
-                self.down(at, "it sends what was not ordered");
-                break;
-            };
-            if open.failed {
-                continue;
-            }
-            open.came += u64::from(piece.length);
-            self.take(at, number, &piece, &place, block.as_ref(), &mut needed);
-            self.finish_order(at, number);
-        }
-        if !needed.is_empty() {
-            let before = self.receiver.outward.is_full().then(clock::now);
-            // If the receiver is gone, it says why.
-            let _ = self.receiver.outward.put(Inbound { block, pieces: needed });
-            self.held += before.map_or(Duration::ZERO, |before| clock::now() - before);
-        }
-    }
-
-    /// Counts a piece, and adds what had not come of it to what is `needed`.
-    fn take(
-        &mut self,
-        at: usize,
-        number: u64,
-        piece: &Piece,
-        place: &Range<usize>,
-        content: &[u8],
-        needed: &mut Vec<(Piece, Range<usize>)>,
-    ) {
-        let Some(file) = self.desk.supplies.get_mut(at).and_then(|supply| Some(supply.order(number)?.file)) else { return };
-        let Some(&node) = self.nodes.get(file.index()) else { return };
-        let span = piece.offset..piece.offset + u64::from(piece.length);
-        let fresh = self.plan.not_come(PieceId::new(number), span.clone());
-        if !fresh.is_empty() {
-            let is_all = piece.whole && fresh.iter().eq([&span]) && span == (0..self.plan.catalogue().size(file).as_u64());
-            let tally = self.tallies.entry(file).or_default();
-            if !tally.members.contains(&at) {
-                tally.members.push(at);
-            }
-            tally.is_whole |= is_all;
-            for gap in &fresh {
-                let start = place.start + (gap.start - span.start) as usize;
-                let bytes = start..start + (gap.end - gap.start) as usize;
-                let length = (gap.end - gap.start) as u32;
-                let hashes = self.desk.job.options.verify != Verify::Off;
-                let cut = || block::hash(content.get(bytes.clone()).unwrap_or_default(), hashes);
-                let hash = if *gap == span { piece.hash } else { cut() };
-                tally.bytes += u64::from(length);
-                tally.sum.add(gap.start, length, &hash);
-                let (file, offset) = (merge::id(node), gap.start);
-                needed.push((Piece { file, offset, length, whole: is_all, hash }, bytes));
-            }
-        }
-        let now = self.now();
-        self.plan.handle_arrived(PieceId::new(number), span, now);
-    }
-
-    /// A member says that an order is over.
-    fn order_ended(&mut self, at: usize, end: OrderEnd) {
-        let Some(supply) = self.desk.supplies.get_mut(at) else { return };
-        let Some(open) = supply.order(end.number()).filter(|open| open.ended.is_none()) else {
-            return self.down(at, "it ends what was not ordered");
-        };
-        match end {
-            OrderEnd::Failed { number, why } => self.unfit(at, number, why),
-            OrderEnd::Sent { number, end, bytes } => {
-                let is_there = (open.until..=open.range.end).contains(&end);
-                if !is_there || bytes > end - open.range.start || bytes < open.came {
-                    return self.down(at, "it says that it has sent what it has not");
-                }
-                open.ended = Some((end, bytes));
-                self.finish_order(at, number);
-            }
-        }
-    }
-
-    /// Closes an order if all of it has come: what has not is holes.
-    fn finish_order(&mut self, at: usize, number: u64) {
-        let now = clock::now();
-        let Some(supply) = self.desk.supplies.get_mut(at) else { return };
-        let Some((end, bytes)) = supply.order(number).and_then(|open| open.ended) else { return };
-        if supply.order(number).is_none_or(|open| open.came < bytes) {
-            return;
-        }
-        let Some(open) = supply.close(number, now) else { return };
-        let holes = self.plan.not_come(PieceId::new(number), open.range.start..end);
-        let now = self.now();
-        for hole in holes {
-            self.plan.handle_arrived(PieceId::new(number), hole, now);
-        }
-        let (Some(supply), Some(node)) = (self.desk.supplies.get(at), self.nodes.get(open.file.index())) else { return };
-        let path = self.tree.path(*node);
-        self.desk.observer.event(&JobEvent::Delivered { member: &supply.name, path: &path, range: open.range.start..end });
-    }
-
-    /// A member cannot give the file of an order.
-    fn unfit(&mut self, at: usize, number: u64, why: Why) {
-        let Some(supply) = self.desk.supplies.get_mut(at) else { return };
-        let Some(file) = supply.fail(number, clock::now()) else { return };
-        let path = self.path(file);
-        if let Some(supply) = self.desk.supplies.get(at) {
-            self.desk.observer.event(&JobEvent::Unfit { member: &supply.name, path: &path, why: &why });
-        }
-        self.reasons.insert(file, why);
-        self.plan.handle_unfit(PieceId::new(number), self.now());
-    }
-
-    fn path(&self, file: FileId) -> PathBuf {
-        self.nodes.get(file.index()).map(|node| self.tree.path(*node)).unwrap_or_default()
+    pub(super) fn path(&self, file: FileId) -> PathBuf {
+        self.nodes.get(file.index()).map(|node| self.listing.tree.path(*node)).unwrap_or_default()
     }
 
     /// Does what the plan says.
@@ -399,6 +283,8 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         while let Some(event) = self.plan.poll_event() {
             match event {
                 Event::Complete(file) => self.complete(file),
+                // Somebody who is still to be heard may have it.
+                Event::Lost(file) if !self.is_all_found => self.lost_for_now.push(file),
                 Event::Lost(file) => self.lost(file),
             }
         }
@@ -414,7 +300,7 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                     if let Some(orders) = orders.get_mut(server.index()) {
                         orders.push(Part { number: piece.number(), file: id, start: range.start, end: range.end });
                     }
-                    let path = self.tree.path(node);
+                    let path = self.listing.tree.path(node);
                     self.desk.observer.event(&JobEvent::Ordered { member: &supply.name, path: &path, range, why });
                 }
                 Order::Shorten { piece, server, end } => {
@@ -436,35 +322,6 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
         }
     }
 
-    /// All of a file has been handed on.
-    fn complete(&mut self, file: FileId) {
-        let tally = self.tallies.remove(&file).unwrap_or_default();
-        self.reasons.remove(&file);
-        for member in &tally.members {
-            if let Some(supply) = self.desk.supplies.get_mut(*member) {
-                supply.files += 1;
-            }
-        }
-        if let Some(node) = self.nodes.get(file.index()).filter(|_| !tally.is_whole) {
-            let (id, size) = (merge::id(*node), self.plan.catalogue().size(file).as_u64());
-            let (bytes, sum) = (tally.bytes, tally.sum.to_bytes());
-            self.receiver.say(&Message::FileEnd(FileEnd::Sent { id, size, bytes, sum }));
-        }
-    }
-
-    /// Nobody can give a file.
-    fn lost(&mut self, file: FileId) {
-        let why = self.reasons.remove(&file).unwrap_or(Why::Changed);
-        let fault = if why == Why::HashMismatch { Fault::Connection } else { Fault::Source };
-        let problem = FileProblem { path: self.path(file).as_path().into(), fault, why };
-        self.receiver.say(&Message::Problem(problem));
-        if let Some(node) = self.nodes.get(file.index()) {
-            self.receiver.say(&Message::FileEnd(FileEnd::Failed { id: merge::id(*node) }));
-        }
-        self.tallies.remove(&file);
-        self.plan.handle_unwanted(file, self.now());
-    }
-
     /// Nothing more is to come.
     fn close(&mut self) {
         self.is_closing = true;
@@ -477,19 +334,11 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
 
     fn out_of_reach(&self) -> GetError {
         let members = self.desk.gone();
-        if members.len() == self.desk.supplies.len() {
+        if self.desk.supplies.iter().all(|supply| !supply.is_up()) {
             return GetError::AllDown { members };
         }
         let status = self.plan.status();
         let bytes = status.total.as_u64().saturating_sub(status.arrived.as_u64());
         GetError::OutOfReach { files: status.files_left as u64, bytes: Bytes(bytes), members }
-    }
-
-    /// Counts bytes against the limit of all members together.
-    fn charge(&mut self, bytes: usize) {
-        if let Some(limit) = self.desk.job.limit.filter(|limit| *limit > BitRate::ZERO) {
-            let took = Duration::from_secs_f64(bytes as f64 * 8.0 / limit.as_bps() as f64);
-            self.free_at = self.free_at.max(clock::now()) + took;
-        }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul::Connection;
 use haul_files::{Cancel, Why};
-use haul_fleet::{GetError, JobEvent, Member, get};
+use haul_fleet::{Begin, GetError, JobEvent, Member, get};
 use haul_units::BitRate;
 
 use crate::fixture::*;
@@ -67,7 +67,7 @@ fn files_that_go_behind_our_back() {
     let of_a = p.of("a").join("set");
     let (unfit, problems) = (std::sync::Mutex::new(Vec::new()), std::sync::Mutex::new(Vec::new()));
     let watch = |event: &JobEvent<'_>| match event {
-        JobEvent::Found { .. } => {
+        JobEvent::Found { complete: true, .. } => {
             for file in ["gone", "only", "small"] {
                 fs::remove_file(of_a.join(file)).unwrap();
             }
@@ -77,7 +77,9 @@ fn files_that_go_behind_our_back() {
         JobEvent::Problem(problem) => problems.lock().unwrap().push(problem.path.to_string()),
         _ => {}
     };
-    let report = get(p.members(&["a", "b"]), &job(&["set"], &p.to), &Watch(watch), &Cancel::new()).unwrap();
+    let mut job = job(&["set"], &p.to);
+    job.begin = Begin::WhenAllAreHeard;
+    let report = get(p.members(&["a", "b"]), &job, &Watch(watch), &Cancel::new()).unwrap();
     for file in ["gone", "changed", "well"] {
         assert!(fs::read(p.to.join("set").join(file)).unwrap() == pattern(3 << 20, 1));
     }

@@ -5,4 +5,5 @@ mod example;
 mod failing;
 mod fixture;
 mod hostile;
+mod joining;
 mod whole;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use haul_files::Cancel;
-use haul_fleet::{GetError, JobEvent, ReplicasBy, get};
+use haul_fleet::{Begin, GetError, Here, JobEvent, ReplicasBy, get};
 use haul_units::BitRate;
 
 use crate::fixture::*;
@@ -84,14 +84,16 @@ fn holes_stay_holes() {
 }
 
 #[test]
-fn two_contents_under_one_name_are_an_error_before_anything_is_written() {
+fn two_contents_under_one_name_are_an_error_before_anything_is_written_where_all_are_waited_for() {
     let p = places();
     p.file("a", "set/one", b"1");
     p.file("b", "set/two", b"2");
     p.file("a", "set/sub/same", b"this");
     p.file("b", "set/sub/same", b"other");
-    let error = fetch(p.members(&["a", "b"]), &job(&["set"], &p.to)).unwrap_err();
-    let GetError::Conflict { path, mut first, second } = error else { panic!("{error:?}") };
+    let mut job = job(&["set"], &p.to);
+    job.begin = Begin::WhenAllAreHeard;
+    let error = fetch(p.members(&["a", "b"]), &job).unwrap_err();
+    let GetError::Conflict { path, mut first, second, here: Here::Untouched } = error else { panic!("{error:?}") };
     first.push_str(&second);
     assert_eq!(path.to_str().unwrap(), "set/sub/same");
     assert!(first == "ab" || first == "ba", "{first}");
@@ -134,7 +136,11 @@ fn equal_content_with_different_times_is_a_replica_where_that_is_asked() {
     p.file("c", "set/small", b"two");
     other("c", "set/small");
     fs::remove_dir_all(p.to.join("set")).unwrap();
-    let GetError::Conflict { path, first, second } = fetch(p.members(&["a", "b", "c"]), &by_hash).unwrap_err() else { panic!() };
+    let GetError::Conflict { path, first, second, here: Here::Untouched } =
+        fetch(p.members(&["a", "b", "c"]), &by_hash).unwrap_err()
+    else {
+        panic!()
+    };
     assert_eq!((path.to_str().unwrap(), &*first, &*second), ("set/small", "a", "c"));
     assert!(tree(&p.to).is_empty());
 }

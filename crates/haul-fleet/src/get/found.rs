@@ -1,0 +1,158 @@
+//! What members have, and what of it is needed here, becomes the plan's, as it is said.
+//!
+//! ```text
+//!   a member's entries --> tree --> receiver --wants--> plan
+//!   a replica of what the plan has ------------------> plan
+//! ```
+
+use std::ops::Range;
+
+use haul_files::CopyError;
+use haul_files::protocol::{Needs, Want};
+use haul_plan::{CatalogueError, FileId, ServerId};
+use haul_units::Bytes;
+
+use super::error::GetError;
+use super::listing::{self, Heard};
+use super::merge;
+use super::news::Said;
+use super::transfer::{NONE, Transfer};
+use crate::observe::JobEvent;
+
+/// What the receiver has said of the files that it was told of.
+#[derive(Default)]
+pub(super) struct Wants {
+    /// Whether it says of each what it needs of it; one that finds nothing there needs everything and does not say so. Nothing before its first word.
+    says: Option<bool>,
+    /// Files that it was told of.
+    told: usize,
+    /// Those of which it has said something.
+    said: usize,
+}
+
+impl Wants {
+    /// Whether nothing more is to be heard of files that it knows of.
+    pub(super) fn is_all_said(&self) -> bool {
+        self.says.is_some_and(|says| !says || self.said >= self.told)
+    }
+}
+
+impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
+    /// A member says something that has not said all that it has.
+    pub(super) fn hear(&mut self, at: usize, said: Said<B>) -> Result<(), GetError> {
+        match self.listing.hear(self.desk, at, said)? {
+            Heard::Nothing => {}
+            Heard::Entries(replicas) => {
+                self.tell_found()?;
+                for node in replicas {
+                    if let Some(file) = self.file(node) {
+                        self.plan.handle_holder(file, ServerId::new(at as u16));
+                    }
+                }
+            }
+            Heard::All => {
+                self.up(at);
+                self.tell_how_much(false);
+            }
+            Heard::Gone => self.plan.handle_down(ServerId::new(at as u16), self.now()),
+        }
+        Ok(())
+    }
+
+    /// Tells the receiver what it has not been told of.
+    pub(super) fn tell_found(&mut self) -> Result<(), GetError> {
+        let known = self.files.len() as u32;
+        let found = known..self.listing.tree.len();
+        if found.is_empty() {
+            return Ok(());
+        }
+        self.receiver.announce(&self.listing.tree, known);
+        self.files.resize(found.end as usize, NONE);
+        for node in found {
+            let Some(size) = self.listing.tree.size(node) else { continue };
+            self.wants.told += 1;
+            self.desk.found = (self.desk.found.0 + 1, self.desk.found.1.saturating_add(size));
+            if self.wants.says == Some(false) {
+                self.want(node, Needs::All)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The receiver's first word: whether it says what it needs.
+    pub(super) fn is_asked(&mut self, says: bool) -> Result<(), GetError> {
+        self.wants.says = Some(says);
+        if !says {
+            (0..self.files.len() as u32).try_for_each(|node| self.want(node, Needs::All))?;
+        }
+        Ok(())
+    }
+
+    /// What the receiver needs of files.
+    pub(super) fn wanted(&mut self, wants: Vec<Want>) -> Result<(), GetError> {
+        for want in wants {
+            self.wants.said += 1;
+            if let Some(node) = merge::node(want.id) {
+                self.want(node, want.needs)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A node is to be fetched, if it is a file with content.
+    fn want(&mut self, node: u32, needs: Needs) -> Result<(), GetError> {
+        let Some(size) = self.listing.tree.size(node).filter(|size| *size > 0).map(Bytes) else { return Ok(()) };
+        let holders: Vec<ServerId> = self.listing.tree.holders(node).iter().map(|member| ServerId::new(*member)).collect();
+        let found = match needs {
+            Needs::Nothing => return Ok(()),
+            Needs::All => self.plan.handle_found(size, &holders),
+            Needs::Ranges(ranges) => {
+                let ranges: Vec<Range<u64>> = ranges.into_iter().map(|(start, end)| start..end).collect();
+                self.plan.handle_found_part(size, &ranges, &holders)
+            }
+        };
+        match found {
+            Ok(file) => {
+                self.nodes.push(node);
+                if let Some(known) = self.files.get_mut(node as usize) {
+                    *known = file.index() as u32;
+                }
+                Ok(())
+            }
+            Err(CatalogueError::Full) => Err(GetError::TooManyFiles),
+            // What is not a file cannot be wanted.
+            Err(_) => Err(GetError::Destination(CopyError::PeerMisbehaved("wants of no file"))),
+        }
+    }
+
+    /// The plan's file of a node, if something of it is needed.
+    pub(super) fn file(&self, node: u32) -> Option<FileId> {
+        self.files.get(node as usize).filter(|file| **file != NONE).map(|file| FileId::new(*file))
+    }
+
+    /// Once everybody is heard: what is missing everywhere, and what nobody can give.
+    pub(super) fn find_all(&mut self) -> Result<(), GetError> {
+        if self.is_all_found || !self.desk.is_all_heard() {
+            return Ok(());
+        }
+        if !self.desk.supplies.iter().any(|supply| supply.is_listed) {
+            return Err(GetError::AllDown { members: self.desk.gone() });
+        }
+        self.is_all_found = true;
+        self.desk.placed.end();
+        let problems = listing::problems(self.desk);
+        self.receiver.found_all(problems);
+        self.tell_how_much(true);
+        for file in std::mem::take(&mut self.lost_for_now) {
+            if self.plan.catalogue().holders(file).is_empty() && !self.plan.is_complete(file) {
+                self.lost(file);
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_how_much(&self, complete: bool) {
+        let (files, bytes) = self.desk.found;
+        self.desk.observer.event(&JobEvent::Found { files, bytes: Bytes(bytes), complete });
+    }
+}
