@@ -23,12 +23,15 @@ pub use observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, M
 pub use put::{PutError, PutJob, put};
 pub use report::{ClientPoint, JobRecord, LogReport, MemberPoint, MemberRecord, ReportError, Span};
 pub use service::{Service, Welcome};
+/// For the fuzz target of what is said over the socket of a fleet that is kept.
+#[doc(hidden)]
+pub use session::words;
 pub use session::{
     Claim, Door, FleetName, Gone, JoinError, Pending, Session, SessionError, SessionReport, SessionStatus, Setup, UpFleet, claim,
     up,
 };
 pub use start::{
     Absent, AbsentError, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons, Way,
-    WayError, lead, start,
+    WayError, lead, start, start_bringing,
 };
 pub use status::{MemberStatus, status};

@@ -210,12 +210,12 @@ struct Joining {
 
 impl Joining {
     /// A plan, and who is not in it yet.
-    fn begin(whole: Catalogue, settings: Settings, sites: &[Site], ids: &[ServerId]) -> (Plan, Self) {
+    fn begin(mut whole: Catalogue, settings: Settings, sites: &[Site], ids: &[ServerId]) -> (Plan, Self) {
         let (mut heard, mut queue) = (Vec::new(), Vec::new());
         let at_once = sites.iter().all(|site| site.joins == Time::ZERO);
         let mut known = Catalogue::new();
         if at_once {
-            known.clone_from(&whole);
+            std::mem::swap(&mut known, &mut whole);
         } else {
             for _ in 0..whole.servers() {
                 known.add_server();

@@ -9,6 +9,7 @@
 mod connection;
 mod feed;
 mod files;
+mod fleet;
 mod handshake;
 mod neighbours;
 mod peer;
@@ -32,6 +33,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "block", run: block },
     Target { name: "connection", run: connection },
     Target { name: "control_message", run: control_message },
+    Target { name: "fleet_words", run: fleet_words },
     Target { name: "frames", run: frames },
     Target { name: "handshake_datagram", run: handshake_datagram },
     Target { name: "journal", run: journal },
@@ -42,6 +44,7 @@ pub const TARGETS: &[Target] = &[
 
 pub use connection::connection;
 pub use files::{block, control_message, journal};
+pub use fleet::fleet_words;
 pub use handshake::{acceptor, handshake_datagram, transport_params};
 pub use neighbours::neighbours;
 pub use peer::authenticated_peer;

@@ -54,6 +54,10 @@ pub struct FleetGetArgs {
     /// When files of one name on several servers are replicas
     #[arg(long, value_enum, value_name = "HOW", default_value_t = ReplicasByArg::Time, hide_default_value = true)]
     pub replicas_by: ReplicasByArg,
+    /// Wait until all servers have said what they have: two contents under one name are then found before anything is written. Else files come from the first server that has said it,
+    /// while others are still on their way
+    #[arg(long)]
+    pub wait_for_all: bool,
     #[command(flatten)]
     pub job: JobArgs,
     #[command(flatten)]

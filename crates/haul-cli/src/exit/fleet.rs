@@ -83,7 +83,7 @@ impl From<GetError> for Failure {
     fn from(error: GetError) -> Self {
         let failure = Self::new(chain(&error));
         match &error {
-            GetError::Conflict { .. } => failure.hint("nothing was written; where only the times differ, --replicas-by hash compares the content; else fetch from one of them, or remove the wrong one"),
+            GetError::Conflict { .. } => failure.hint("where only the times differ, --replicas-by hash compares the content; else fetch from one of them, or remove the wrong one; --wait-for-all finds it before anything is written"),
             GetError::Unsupported { .. } => failure.hint(SAME_VERSION),
             GetError::AllDown { members } | GetError::OutOfReach { members, .. } => {
                 let who: Vec<String> = members.iter().map(|(name, why)| format!("{name}: {why}")).collect();

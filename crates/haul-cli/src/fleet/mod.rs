@@ -5,6 +5,7 @@
 //!   name  -> a fleet that `up` has started (kept) ---^
 //! ```
 
+mod begun;
 mod kept;
 mod report;
 mod start;
@@ -14,16 +15,12 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use haul_fleet::{
-    Absent, Fleet, GetJob, JobEvent, JobLog, JobObserver, JobReport, JobTitle, Member, PlacementPolicy, Policy, PutJob,
-    ReplicasBy, Settings,
+    Begin, GetJob, JobEvent, JobLog, JobObserver, JobReport, JobTitle, PlacementPolicy, Policy, PutJob, ReplicasBy, Settings,
 };
 use haul_units::Time;
-use serde_json::json;
 
-use self::start::{bring_up, spec};
-use crate::args::{
-    FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, HostsArgs, JobArgs, KeptArgs, PutPolicyArg, ReplicasByArg,
-};
+use self::begun::{Begun, started};
+use crate::args::{FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, JobArgs, PutPolicyArg, ReplicasByArg};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, JobTally, Outcome, Style};
 use crate::{interrupt, logging};
@@ -49,13 +46,14 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
         GetPolicyArg::RoundRobin => Policy::RoundRobin,
     };
     let filter = args.job.files.filter()?;
-    let started = Started::of(&args.kept, &args.hosts, &args.job, style)?;
+    let begun = Begun::of(&args.kept, &args.hosts, &args.job, style)?;
     let job = GetJob {
         filter,
         replicas_by: match args.replicas_by {
             ReplicasByArg::Time => ReplicasBy::Time,
             ReplicasByArg::Hash => ReplicasBy::Hash,
         },
+        begin: if args.wait_for_all { Begin::WhenAllAreHeard } else { Begin::AtOnce },
         options: args.job.files.options(),
         settings: Settings {
             policy,
@@ -66,10 +64,13 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
         limit: args.job.limit.map(|limit| limit.0),
         ..GetJob::new(sources.iter().map(Into::into).collect(), target)
     };
-    let job = |members, observer: &dyn JobObserver| {
+    let Begun { members, names, coming, tally } = begun;
+    let result = show(&args.job, style, &tally, ("get", &args.operands), names, |observer| {
         haul_fleet::get(members, &job, observer, interrupt::cancel()).map_err(Failure::from)
-    };
-    started.run(&args.job, style, ("get", &args.operands), job)
+    });
+    // What a server has that was never heard of nobody knows.
+    let unheard = coming.end()?;
+    conclude(&args.job, style, result?, unheard)
 }
 
 fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
@@ -81,7 +82,7 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
         PutPolicyArg::Space => PlacementPolicy::Space,
     };
     let filter = args.job.files.filter()?;
-    let started = Started::of(&args.kept, &args.hosts, &args.job, style)?;
+    let (fleet, tally) = started(&args.kept, &args.hosts, &args.job, style)?;
     let job = PutJob {
         filter,
         options: args.job.files.options(),
@@ -92,10 +93,12 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
         start_after: args.job.start_after(),
         ..PutJob::new(sources.iter().map(Into::into).collect(), target)
     };
-    let job = |members, observer: &dyn JobObserver| {
-        haul_fleet::put(members, &job, observer, interrupt::cancel()).map_err(Failure::from)
-    };
-    started.run(&args.job, style, ("put", &args.operands), job)
+    let names = fleet.members.iter().map(|member| member.name.clone()).collect();
+    let result = show(&args.job, style, &tally, ("put", &args.operands), names, |observer| {
+        haul_fleet::put(fleet.members, &job, observer, interrupt::cancel()).map_err(Failure::from)
+    });
+    // To send to, the others were enough.
+    conclude(&args.job, style, result?, Vec::new())
 }
 
 fn begin(args: &JobArgs) -> Style {
@@ -104,63 +107,28 @@ fn begin(args: &JobArgs) -> Style {
     Style::choose(args.quiet, args.json)
 }
 
-/// A fleet that is up, as far as it came.
-struct Started {
-    fleet: Fleet,
-    /// Hosts that did not come up.
-    left_out: Vec<String>,
-    tally: Arc<JobTally>,
-}
-
-impl Started {
-    fn of(kept: &KeptArgs, hosts: &HostsArgs, job: &JobArgs, style: Style) -> Result<Self, Failure> {
-        // From here on times count.
-        let tally = Arc::new(JobTally::new(job.verbose > 0 || style == Style::Json));
-        if style == Style::Json {
-            output::print_event(&json!({ "event": "start", "version": env!("CARGO_PKG_VERSION") }));
-        }
-        let mut left_out = Vec::new();
-        let mut absent = |absent: &Absent| {
-            tally.absent(&absent.name, &absent.why);
-            left_out.push(absent.name.clone());
-        };
-        let mut fleet = match &kept.name {
-            Some(name) => kept::join(name, &mut absent)?,
-            None => bring_up(&spec(hosts, job)?, &mut absent)?,
-        };
-        if let Some(limit) = job.limit_each {
-            for member in &mut fleet.members {
-                member.limit = Some(member.limit.map_or(limit.0, |own| own.min(limit.0)));
-            }
-        }
-        Ok(Self { fleet, left_out, tally })
+/// Runs a job of this kind about these operands, and shows it.
+fn show(
+    args: &JobArgs,
+    style: Style,
+    tally: &Arc<JobTally>,
+    (kind, operands): (&str, &[OsString]),
+    members: Vec<String>,
+    job: impl FnOnce(&dyn JobObserver) -> Result<JobReport, Failure>,
+) -> Result<Result<JobReport, Failure>, Failure> {
+    let log = args.log.as_ref().map(|dir| {
+        let about = operands.iter().map(|operand| operand.to_string_lossy().into_owned()).collect();
+        JobLog::create(dir, JobTitle { kind: kind.to_owned(), about, members })
+    });
+    let log = log.transpose()?;
+    let monitor = output::show_job(style, Arc::clone(tally), interrupt::cancel().clone());
+    let observer = Both { tally, log: log.as_ref() };
+    let result = job(&observer);
+    monitor.finish();
+    if let Some(log) = log.as_ref().filter(|_| args.verbose > 0) {
+        output::print_line(&format!("the log is in {}", log.dir().display()));
     }
-
-    /// Runs a job of this kind about these operands.
-    fn run(
-        self,
-        args: &JobArgs,
-        style: Style,
-        (kind, operands): (&str, &[OsString]),
-        job: impl FnOnce(Vec<Member>, &dyn JobObserver) -> Result<JobReport, Failure>,
-    ) -> Result<Exit, Failure> {
-        let log = args.log.as_ref().map(|dir| {
-            let about = operands.iter().map(|operand| operand.to_string_lossy().into_owned()).collect();
-            let members = self.fleet.members.iter().map(|member| member.name.clone()).collect();
-            JobLog::create(dir, JobTitle { kind: kind.to_owned(), about, members })
-        });
-        let log = log.transpose()?;
-        let monitor = output::show_job(style, Arc::clone(&self.tally), interrupt::cancel().clone());
-        let observer = Both { tally: &self.tally, log: log.as_ref() };
-        let result = job(self.fleet.members, &observer);
-        monitor.finish();
-        if let Some(log) = log.as_ref().filter(|_| args.verbose > 0) {
-            output::print_line(&format!("the log is in {}", log.dir().display()));
-        }
-        // What a server has that was never heard of nobody knows; to send to, the others were enough.
-        let unheard = if kind == "get" { self.left_out } else { Vec::new() };
-        conclude(args, style, result, unheard)
-    }
+    Ok(result)
 }
 
 /// What is shown, and what is written down.

@@ -30,10 +30,15 @@ pub fn bring_up(spec: &StartSpec, mut absent: impl FnMut(&Absent)) -> Result<Fle
 pub const NOBODY: &str = "no server came up";
 
 pub fn print_absent(left_out: Absent) {
+    output::print_failure(&absence(left_out));
+}
+
+/// What is said of a server that does not come.
+pub fn absence(left_out: Absent) -> Failure {
     let Failure { message, hint } = left_out.why.into();
     // Most of them begin with the name already.
     let why = message.strip_prefix(&format!("{}: ", left_out.name)).unwrap_or(&message);
-    output::print_failure(&Failure { message: format!("{}: left out: {why}", left_out.name), hint });
+    Failure { message: format!("{}: left out: {why}", left_out.name), hint }
 }
 
 pub fn spec(hosts: &HostsArgs, job: &JobArgs) -> Result<StartSpec, Failure> {

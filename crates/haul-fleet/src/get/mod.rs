@@ -45,12 +45,13 @@ use std::time::Duration;
 
 use haul_copy::{ClientSession, ConnectionTransport, Opened};
 use haul_files::{BlockRx, CopyError, Link, OrderJob, Report, Transport, Wish, order};
+use haul_peer::{Connected, Lifeline};
 use haul_units::{BitRate, Bytes, Cancel};
 
 use self::desk::Desk;
 pub use self::error::{GetError, Here};
 pub use self::job::{Begin, GetJob, ReplicasBy};
-use self::news::{Gate, Newcomer, News, PathWatch, Said};
+use self::news::{Doubt, Gate, Newcomer, News, PathWatch, Said};
 use self::supplier::Messenger;
 use self::supply::Supply;
 use self::transfer::Transfer;
@@ -113,6 +114,8 @@ pub fn get(
 fn source(member: &Member, job: &GetJob) -> Source<ConnectionTransport> {
     let session = ClientSession::receiving(member.connection.clone());
     let path: PathWatch = Box::new(session.path());
+    let lifeline = member.keep.as_ref().map(Connected::lifeline);
+    let doubt: Doubt = Box::new(move || lifeline.as_ref().is_some_and(Lifeline::ssh_has_ended));
     let limit = member.limit;
     let open = move |cancel: &Cancel, run: &mut dyn FnMut(Link<ConnectionTransport>) -> Result<(), CopyError>| {
         let Opened { link, parting } = session.open(limit).map_err(CopyError::Connection)?;
@@ -125,7 +128,7 @@ fn source(member: &Member, job: &GetJob) -> Source<ConnectionTransport> {
     };
     let asked = job.sources.iter().map(|source| member.place(source));
     let asked = OrderJob { sources: asked.collect(), options: job.options, filter: job.filter.clone() };
-    Source { path, limit, asked, open: Box::new(open) }
+    Source { path, doubt, limit, asked, open: Box::new(open) }
 }
 
 /// Opens a session, runs what it is given on its link, and ends the session.
@@ -134,6 +137,7 @@ type Open<T> = Box<dyn FnOnce(&Cancel, &mut dyn FnMut(Link<T>) -> Result<(), Cop
 /// A member, over whatever transport.
 struct Source<T> {
     path: PathWatch,
+    doubt: Doubt,
     limit: Option<BitRate>,
     /// What it is asked for, as it is named there.
     asked: OrderJob,
@@ -191,10 +195,10 @@ where
         scope.spawn(move || {
             let take = |arrival: Arrival<T>| match arrival {
                 Arrival::Absent(at) => drop(tell.send(News::Absent(at))),
-                Arrival::Came(at, Source { path, limit, asked, open }) => {
+                Arrival::Came(at, Source { path, doubt, limit, asked, open }) => {
                     let own = wished.lock().unwrap_or_else(PoisonError::into_inner).get_mut(at).and_then(Option::take);
                     let (Some(own), Some(gate), Some(cancel)) = (own, gates.get(at), cancels.get(at)) else { return };
-                    let _ = tell.send(News::Came(at, Newcomer { path, limit, sources: asked.sources.clone() }));
+                    let _ = tell.send(News::Came(at, Newcomer { path, doubt, limit, sources: asked.sources.clone() }));
                     let messenger = Messenger { member: at, gate, news: tell.clone() };
                     scope.spawn(move || supply(&messenger, open, &asked, own, cancel));
                 }

@@ -31,6 +31,7 @@ pub(super) enum News<B> {
 /// What is known of a member that has come.
 pub(super) struct Newcomer {
     pub(super) path: PathWatch,
+    pub(super) doubt: Doubt,
     pub(super) limit: Option<BitRate>,
     /// The sources of the job, as they are named there.
     pub(super) sources: Vec<PathBuf>,
@@ -38,6 +39,9 @@ pub(super) struct Newcomer {
 
 /// Tells how a path does.
 pub(super) type PathWatch = Box<dyn Fn() -> PathView + Send + Sync>;
+
+/// Tells whether there is a sign that a member is gone, which the connection does not know of yet.
+pub(super) type Doubt = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// Messages of one member that wait for the driver: a block in hand and one to come for each of the two threads.
 const MAX_WAITING: usize = 4;

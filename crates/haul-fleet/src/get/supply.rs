@@ -12,7 +12,7 @@ use haul_files::protocol::ROOT;
 use haul_files::{FileProblem, Wish};
 use haul_units::{BitRate, Cancel};
 
-use super::news::{Gate, Newcomer, PathWatch};
+use super::news::{Doubt, Gate, Newcomer, PathWatch};
 use haul_plan::FileId;
 
 /// One member.
@@ -21,6 +21,7 @@ pub(super) struct Supply<'a> {
     /// The sources of the job, as they are named there.
     pub(super) sources: Vec<PathBuf>,
     pub(super) path: PathWatch,
+    pub(super) doubt: Doubt,
     pub(super) limit: Option<BitRate>,
     pub(super) wishes: Sender<Wish>,
     pub(super) gate: &'a Gate,
@@ -77,6 +78,7 @@ impl<'a> Supply<'a> {
             name,
             sources: Vec::new(),
             path: Box::new(PathView::default),
+            doubt: Box::new(|| false),
             limit: None,
             wishes,
             gate,
@@ -101,8 +103,8 @@ impl<'a> Supply<'a> {
 
     /// It has come.
     pub(super) fn came(&mut self, newcomer: Newcomer) {
-        let Newcomer { path, limit, sources } = newcomer;
-        (self.path, self.limit, self.sources, self.is_here) = (path, limit, sources, true);
+        let Newcomer { path, doubt, limit, sources } = newcomer;
+        (self.path, self.doubt, self.limit, self.sources, self.is_here) = (path, doubt, limit, sources, true);
     }
 
     /// It is there, and its session goes on.

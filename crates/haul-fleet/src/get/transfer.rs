@@ -126,10 +126,14 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
             return;
         }
         self.looks_at = now + LOOK;
-        for (at, supply) in self.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.down.is_none()) {
+        for (at, supply) in self.desk.supplies.iter().enumerate().filter(|(_, supply)| supply.is_up()) {
+            let server = ServerId::new(at as u16);
             let rtt = Duration::from_micros((supply.path)().rtt_us);
             if !rtt.is_zero() {
-                self.plan.handle_rtt(ServerId::new(at as u16), rtt);
+                self.plan.handle_rtt(server, rtt);
+            }
+            if (supply.doubt)() {
+                self.plan.handle_doubted(server);
             }
         }
     }

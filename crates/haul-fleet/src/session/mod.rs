@@ -27,7 +27,7 @@ mod keeper;
 mod pending;
 mod place;
 mod visit;
-mod words;
+pub mod words;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! The client reaches each host itself: by ssh, or where a daemon runs.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -9,6 +9,7 @@ use haul_peer::{Connector, Host, ReachError, SshError, Tell};
 use haul_units::Cancel;
 
 use super::error::AbsentError;
+use super::fleet::Report;
 use super::hosts::HostSpec;
 use super::named::Named;
 use super::spec::{FAN_OUT, StartSpec, Way};
@@ -63,13 +64,8 @@ impl Turns {
     }
 }
 
-/// Reaches these hosts, some at a time; what came of each, in their order.
-pub(super) fn reach(
-    spec: &StartSpec,
-    hosts: &[HostSpec],
-    tell: &Arc<dyn Tell>,
-    cancel: &Cancel,
-) -> Vec<Result<Member, AbsentError>> {
+/// Reaches these hosts, some at a time; says what comes of each, by its place among them.
+pub(super) fn reach(spec: &StartSpec, hosts: &[HostSpec], tell: &Arc<dyn Tell>, cancel: &Cancel, told: &Report<'_>) {
     let give_up = Cancel::new();
     let deadline = clock::now() + spec.timeout;
     let turns = Arc::new(Mutex::new(Turns::of(hosts)));
@@ -100,17 +96,18 @@ pub(super) fn reach(
     }
     drop(report);
     let silent = || Err(AbsentError::Silent { waited: spec.timeout });
-    let mut outcomes: Vec<Option<Result<Member, AbsentError>>> = hosts.iter().map(|_| None).collect();
+    let mut waiting: HashSet<usize> = (0..hosts.len()).collect();
     let mut until = deadline;
-    while outcomes.iter().any(Option::is_none) {
+    while !waiting.is_empty() {
         match reports.recv_timeout(LOOK) {
             Ok((index, result)) => {
-                let (Some(host), Some(outcome)) = (hosts.get(index), outcomes.get_mut(index)) else { continue };
-                *outcome = Some(match result {
+                let Some(host) = hosts.get(index).filter(|_| waiting.remove(&index)) else { continue };
+                let outcome = match result {
                     // It was told to give up because its time was over.
                     Err(ReachError::Interrupted | ReachError::Ssh(SshError::Interrupted)) if !cancel.is_cancelled() => silent(),
                     result => result.map(|connected| Member::reached(&host.name, connected)).map_err(AbsentError::from),
-                });
+                };
+                told(index, outcome);
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => break,
             Err(mpsc::RecvTimeoutError::Timeout) => {}
@@ -123,7 +120,9 @@ pub(super) fn reach(
             break;
         }
     }
-    outcomes.into_iter().map(|outcome| outcome.unwrap_or_else(silent)).collect()
+    for index in waiting {
+        told(index, silent());
+    }
 }
 
 fn connector(spec: &StartSpec, host: &HostSpec, tell: &Arc<dyn Tell>, cancel: &Cancel) -> (Connector, Host) {

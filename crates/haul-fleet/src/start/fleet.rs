@@ -1,7 +1,6 @@
 //! A fleet is started: who is there, and who is not.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use haul_peer::{GuestMemory, Tell};
@@ -14,7 +13,7 @@ use super::hosts::HostSpec;
 use super::spec::{StartSpec, Way};
 use super::words::By;
 use crate::clock;
-use crate::member::Member;
+use crate::member::{Bringing, Member};
 
 /// Hosts that are tried as the representative: several that are gone are more likely one fault of the way to all of them.
 const REPRESENTATIVES: usize = 3;
@@ -41,8 +40,56 @@ pub struct Absent {
     pub why: AbsentError,
 }
 
+/// What becomes of a host, by its place among the hosts.
+pub(super) type Report<'a> = dyn Fn(usize, Result<Member, AbsentError>) + Sync + 'a;
+
 /// Starts a fleet: returns when all hosts are members or will not be. Hosts named by `haul://` are daemons whatever the way.
 pub fn start(spec: &StartSpec, tell: &Arc<dyn Tell>, cancel: &Cancel) -> Result<Fleet, StartError> {
+    let outcomes: Mutex<Vec<Option<Result<Member, AbsentError>>>> = Mutex::new(spec.hosts.iter().map(|_| None).collect());
+    let came = |index: usize, outcome| {
+        if let Some(slot) = outcomes.lock().unwrap_or_else(PoisonError::into_inner).get_mut(index) {
+            *slot = Some(outcome);
+        }
+    };
+    start_each(spec, tell, cancel, &came)?;
+    let silent = || Err(AbsentError::Silent { waited: spec.timeout });
+    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter();
+    let fleet = Fleet::of(&spec.hosts, outcomes.map(|outcome| outcome.unwrap_or_else(silent)).collect());
+    fleet.share_memory(spec.transport.memory);
+    Ok(fleet)
+}
+
+/// Starts a fleet for a job that begins with the first who is there: each member is brought when it has come, and for each host that does not come `absent` says why. Returns when no more come.
+pub fn start_bringing(
+    spec: &StartSpec,
+    tell: &Arc<dyn Tell>,
+    cancel: &Cancel,
+    bring: &Bringing,
+    absent: &(dyn Fn(Absent) + Sync),
+) -> Result<(), StartError> {
+    // A part for each, whoever comes: those that are there do not know how many will.
+    let memory = part_of_memory(spec.hosts.len(), spec.transport.memory);
+    let bring = Mutex::new(bring.clone());
+    let came = |index: usize, outcome| {
+        let Some(host) = spec.hosts.get(index) else { return };
+        let bring = bring.lock().unwrap_or_else(PoisonError::into_inner);
+        match outcome {
+            Ok(member) => {
+                let member = of_host(host, member);
+                member.connection.set_memory(memory);
+                bring.came(index, member);
+            }
+            Err(why) => {
+                absent(Absent { name: host.name.clone(), why });
+                bring.is_absent(index);
+            }
+        }
+    };
+    start_each(spec, tell, cancel, &came)
+}
+
+/// Starts a fleet; says of each host what becomes of it, as soon as that is known.
+fn start_each(spec: &StartSpec, tell: &Arc<dyn Tell>, cancel: &Cancel, report: &Report<'_>) -> Result<(), StartError> {
     if spec.hosts.is_empty() {
         return Err(StartError::NoHosts);
     }
@@ -52,24 +99,29 @@ pub fn start(spec: &StartSpec, tell: &Arc<dyn Tell>, cancel: &Cancel) -> Result<
         Way::Mpirun => Some(By::Mpirun),
         Way::Srun => Some(By::Srun),
     };
-    let (apart, direct): (Vec<&HostSpec>, Vec<&HostSpec>) = spec.hosts.iter().partition(|host| by.is_some() && !host.daemon);
-    let (apart, direct): (Vec<_>, Vec<_>) = (apart.into_iter().cloned().collect(), direct.into_iter().cloned().collect());
-    let (direct_outcomes, gathered) = thread::scope(|scope| {
-        let direct = scope.spawn(|| direct::reach(spec, &direct, tell, cancel));
-        let gathered = by.filter(|_| !apart.is_empty()).map(|by| called_back(spec, by, &apart, tell, cancel)).transpose();
-        (direct.join().unwrap_or_default(), gathered)
-    });
-    let mut outcomes: HashMap<String, Result<Member, AbsentError>> = HashMap::new();
-    let names = direct.iter().chain(&apart).map(|host| host.name.clone());
-    outcomes.extend(names.zip(direct_outcomes.into_iter().chain(gathered?.unwrap_or_default())));
-    if cancel.is_cancelled() {
-        return Err(StartError::Interrupted);
+    let (mut apart, mut direct) = ((Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
+    for (at, host) in spec.hosts.iter().enumerate() {
+        let (places, hosts) = if by.is_some() && !host.daemon { &mut apart } else { &mut direct };
+        places.push(at);
+        hosts.push(host.clone());
     }
-    let silent = || Err(AbsentError::Silent { waited: spec.timeout });
-    let outcomes = spec.hosts.iter().map(|host| outcomes.remove(&host.name).unwrap_or_else(silent)).collect();
-    let fleet = Fleet::of(&spec.hosts, outcomes);
-    fleet.share_memory(spec.transport.memory);
-    Ok(fleet)
+    let at = |places: &[usize], index: usize| places.get(index).copied().unwrap_or(usize::MAX);
+    let gathered = thread::scope(|scope| {
+        scope.spawn(|| direct::reach(spec, &direct.1, tell, cancel, &|index, outcome| report(at(&direct.0, index), outcome)));
+        let report = |index, outcome| report(at(&apart.0, index), outcome);
+        by.filter(|_| !apart.1.is_empty()).map(|by| called_back(spec, by, &apart.1, tell, cancel, &report)).transpose()
+    });
+    gathered?;
+    if cancel.is_cancelled() { Err(StartError::Interrupted) } else { Ok(()) }
+}
+
+/// What one of so many members may fill of this machine's memory; no more than `most`.
+fn part_of_memory(members: usize, most: Bytes) -> Bytes {
+    GuestMemory::part_of_machine(PART_OF_MEMORY).window(members).unwrap_or(LEAST).min(most)
+}
+
+fn of_host(host: &HostSpec, member: Member) -> Member {
+    Member { path: host.path.clone(), limit: host.limit, ..member }
 }
 
 /// Starts hosts by a starter. Where the representative itself is not there, the next host takes its place.
@@ -79,21 +131,25 @@ fn called_back(
     hosts: &[HostSpec],
     tell: &Arc<dyn Tell>,
     cancel: &Cancel,
-) -> Result<Vec<Result<Member, AbsentError>>, StartError> {
+    report: &Report<'_>,
+) -> Result<(), StartError> {
     let deadline = clock::now() + spec.timeout;
-    let mut outcomes = Vec::new();
-    let mut rest = hosts;
+    let mut tried = 0;
     loop {
+        let rest = hosts.get(tried..).unwrap_or_default();
         let left = deadline.saturating_duration_since(clock::now());
-        let mut came = gather(&StartSpec { timeout: left, ..spec.clone() }, by, rest, tell, cancel)?;
-        let no_starter = |outcome: &Result<Member, AbsentError>| matches!(outcome, Err(AbsentError::NoStarter { .. }));
-        let is_first_gone = by == By::Ssh && came.len() > 1 && came.iter().skip(1).all(no_starter);
-        if !is_first_gone || outcomes.len() + 1 == REPRESENTATIVES {
-            outcomes.append(&mut came);
-            return Ok(outcomes);
+        let came = |index: usize, member| report(tried + index, Ok(member));
+        let missing = gather(&StartSpec { timeout: left, ..spec.clone() }, by, rest, tell, cancel, &came)?;
+        let no_starter = |(index, why): &(usize, AbsentError)| *index == 0 || matches!(why, AbsentError::NoStarter { .. });
+        let is_first_gone = by == By::Ssh && rest.len() > 1 && missing.len() == rest.len() && missing.iter().all(no_starter);
+        let is_last = !is_first_gone || tried + 1 == REPRESENTATIVES;
+        for (index, why) in missing.into_iter().filter(|(index, _)| is_last || *index == 0) {
+            report(tried + index, Err(why));
         }
-        outcomes.push(came.swap_remove(0));
-        rest = rest.get(1..).unwrap_or_default();
+        if is_last {
+            return Ok(());
+        }
+        tried += 1;
         tracing::debug!("the next host is the representative");
     }
 }
@@ -103,7 +159,7 @@ impl Fleet {
         let mut fleet = Self::default();
         for (host, outcome) in hosts.iter().zip(outcomes) {
             match outcome {
-                Ok(member) => fleet.members.push(Member { path: host.path.clone(), limit: host.limit, ..member }),
+                Ok(member) => fleet.members.push(of_host(host, member)),
                 Err(why) => fleet.absent.push(Absent { name: host.name.clone(), why }),
             }
         }
@@ -112,8 +168,8 @@ impl Fleet {
 
     /// All members together may fill no more than a part of this machine's memory, however many they are; each has no more than `most`.
     pub(crate) fn share_memory(&self, most: Bytes) {
-        let each = GuestMemory::part_of_machine(PART_OF_MEMORY).window(self.members.len()).unwrap_or(LEAST);
-        self.members.iter().for_each(|member| member.connection.set_memory(each.min(most)));
+        let each = part_of_memory(self.members.len(), most);
+        self.members.iter().for_each(|member| member.connection.set_memory(each));
     }
 
     /// Lets all members end.

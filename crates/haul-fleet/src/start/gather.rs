@@ -37,8 +37,8 @@ const WAYS_LOOKED_UP: usize = 16;
 /// Lines that were printed on a start channel and are kept.
 const KEPT_LINES: usize = 5;
 
-/// What one host has come to.
-type Outcome = Result<Member, AbsentError>;
+/// What one host has come to: a member is passed on at once.
+type Outcome = Result<(), AbsentError>;
 
 /// What happens meanwhile.
 enum Event {
@@ -52,14 +52,15 @@ enum Event {
     Unreachable(usize, AbsentError),
 }
 
-/// Starts these hosts by one starter, and waits for them; what came of each, in their order.
+/// Starts these hosts by one starter, and waits for them. Each that comes is passed on (`came`) by its place among them; those that do not are given back.
 pub fn gather(
     spec: &StartSpec,
     by: By,
     hosts: &[HostSpec],
     tell: &Arc<dyn Tell>,
     cancel: &Cancel,
-) -> Result<Vec<Outcome>, StartError> {
+    came: &dyn Fn(usize, Member),
+) -> Result<Vec<(usize, AbsentError)>, StartError> {
     let identity = Identity::generate();
     let own_key = identity.public_key().fingerprint();
     let invited: Arc<Mutex<HashMap<Fingerprint, usize>>> = Arc::default();
@@ -83,12 +84,14 @@ pub fn gather(
         started: hosts.iter().map(|_| false).collect(),
         printed: VecDeque::new(),
         tell: tell_event,
+        came,
         cancel: cancel.clone(),
     };
     let outcomes = gathering.run(listening.as_ref(), &events, &starter.name);
     let anybody = outcomes.iter().any(Result::is_ok);
     starter.end(anybody && !cancel.is_cancelled());
-    if cancel.is_cancelled() { Err(StartError::Interrupted) } else { Ok(outcomes) }
+    let missing = outcomes.into_iter().enumerate().filter_map(|(at, outcome)| Some((at, outcome.err()?)));
+    if cancel.is_cancelled() { Err(StartError::Interrupted) } else { Ok(missing.collect()) }
 }
 
 /// A start that is under way.
@@ -105,6 +108,7 @@ struct Gathering<'a> {
     /// Last lines on the start channel.
     printed: VecDeque<PeerText>,
     tell: mpsc::Sender<Event>,
+    came: &'a dyn Fn(usize, Member),
     cancel: Cancel,
 }
 
@@ -143,8 +147,9 @@ impl Gathering<'_> {
             }
             Event::ChannelEnded(status) => self.channel_ended(status, starter),
             Event::Connected(index, connection) => {
-                let Some(host) = self.hosts.get(index) else { return };
-                self.settle(index, Ok(Member::called_back(&host.name, connection)));
+                let Some(host) = self.hosts.get(index).filter(|_| matches!(self.outcomes.get(index), Some(None))) else { return };
+                self.settle(index, Ok(()));
+                (self.came)(index, Member::called_back(&host.name, connection));
             }
             Event::Unreachable(index, why) => self.settle(index, Err(why)),
         }

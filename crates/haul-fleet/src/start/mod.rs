@@ -20,7 +20,7 @@ mod words;
 
 pub use self::error::{AbsentError, StartError};
 pub(crate) use self::far::Calling;
-pub use self::fleet::{Absent, Fleet, start};
+pub use self::fleet::{Absent, Fleet, start, start_bringing};
 pub use self::hosts::{HostSpec, HostsError, MAX_HOSTS};
 pub use self::lead::lead;
 pub use self::spec::{Launcher, StartSpec, Way, WayError};

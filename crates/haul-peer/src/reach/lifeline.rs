@@ -34,6 +34,11 @@ impl Lifeline {
         let ended = ssh.lock().unwrap_or_else(PoisonError::into_inner).ended_for();
         ended.is_none_or(|ended| ended < SILENT) || is_heard(&self.connection)
     }
+
+    /// Whether the connection was made through ssh, and ssh has ended: a sign that nobody is there, and no proof.
+    pub fn ssh_has_ended(&self) -> bool {
+        self.ssh.as_ref().is_some_and(|ssh| ssh.lock().unwrap_or_else(PoisonError::into_inner).ended_for().is_some())
+    }
 }
 
 /// By which addresses of this host the peer's are reached.

@@ -139,6 +139,11 @@ impl Plan {
         self.servers[server.index()].on_rtt(rtt);
     }
 
+    /// There is a sign that a server may be gone, which is no proof; its login has ended, for instance. It loses its work to others when it has been silent for a moment.
+    pub fn handle_doubted(&mut self, server: ServerId) {
+        self.servers[server.index()].is_doubted = true;
+    }
+
     /// A server has gone. What has come from it stays; the rest goes to others, or waits for it.
     pub fn handle_down(&mut self, server: ServerId, now: Time) {
         self.servers[server.index()].is_up = false;

@@ -18,6 +18,8 @@ const AVERAGED_S: f64 = 1.0;
 const COUNTED: Duration = Duration::from_millis(100);
 /// What a server has to send beyond two of its round trips and a block, so that it does not wait for orders.
 const AHEAD: Duration = Duration::from_millis(100);
+/// A silence of this, or of three round trips, is enough where there is a sign besides that a server is gone: bytes of one that lives come far more often, and what comes late counts all the same.
+const DOUBTED: Duration = Duration::from_millis(500);
 /// Small files that a server may have to send at once. Enough for 10,000 a second at 100 ms.
 const MAX_PIECES: usize = 1024;
 
@@ -27,6 +29,8 @@ pub(super) struct Server {
     pub is_up: bool,
     /// Silent for too long; gets nothing until it is heard.
     pub is_stalled: bool,
+    /// There is a sign that it is gone: a shorter silence will do.
+    pub is_doubted: bool,
     /// In the order in which they were told.
     pub pieces: VecDeque<PieceId>,
     /// Bytes of those that have not come.
@@ -63,6 +67,7 @@ impl Server {
             profile: ServerProfile::at(Duration::ZERO),
             is_up: false,
             is_stalled: false,
+            is_doubted: false,
             pieces: VecDeque::new(),
             outstanding: 0,
             heard: Time::ZERO,
@@ -85,7 +90,7 @@ impl Server {
         let known = profile.rate.map(|rate| rate.bytes_per_second() as f64);
         self.profile = profile;
         self.is_up = true;
-        self.is_stalled = false;
+        (self.is_stalled, self.is_doubted) = (false, false);
         self.heard = now;
         self.retry = Time::ZERO;
         self.counting = None;
@@ -175,6 +180,7 @@ impl Server {
     }
 
     fn patience(&self, patience: Duration) -> Duration {
-        patience.max(self.profile.rtt * 8)
+        let long = patience.max(self.profile.rtt * 8);
+        if self.is_doubted { long.min(DOUBTED.max(self.profile.rtt * 3)) } else { long }
     }
 }

@@ -47,6 +47,30 @@ fn the_first_does_not_wait_for_the_last() {
     assert!(played.seconds < 9.3, "{:.2} s: 9 s at best", played.seconds);
 }
 
+/// One of whom there is a sign that it is gone loses its work after half a second of silence, another one after three.
+#[test]
+fn a_doubted_server_is_not_waited_for_as_long() {
+    for (is_doubted, silent_ms) in [(true, 500), (false, 3000)] {
+        let mut catalogue = Catalogue::new();
+        let servers = [catalogue.add_server(), catalogue.add_server()];
+        catalogue.add_file(Bytes::gib(1), &servers).expect("known");
+        let mut plan = Plan::new(catalogue, Settings::default());
+        for server in servers {
+            plan.handle_up(server, ServerProfile::at(RTT), Time::ZERO);
+        }
+        while plan.poll_order(Time::ZERO).is_some() {}
+        if is_doubted {
+            plan.handle_doubted(servers[0]);
+        }
+        let at_ms = |ms| Time::ZERO + Duration::from_millis(ms);
+        let mut stalled = |ms| {
+            let _ = plan.poll_order(at_ms(ms));
+            plan.server(servers[0]).is_stalled
+        };
+        assert!(!stalled(silent_ms - 1) && stalled(silent_ms), "{is_doubted}");
+    }
+}
+
 #[test]
 fn what_was_lost_comes_from_whoever_joins_with_it() {
     let mut catalogue = Catalogue::new();

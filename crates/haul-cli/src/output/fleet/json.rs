@@ -18,7 +18,7 @@ pub fn said(at: Duration, said: &Said) -> Value {
 
 fn event(said: &Said) -> Value {
     match said {
-        Said::Absent { member, why } => json!({ "event": "absent", "member": member, "error": why }),
+        Said::Absent { member, why, .. } => json!({ "event": "absent", "member": member, "error": why }),
         Said::Up { member, rtt } => json!({ "event": "up", "member": member, "rtt_ms": rtt.as_secs_f64() * 1000.0 }),
         Said::Down { member, why } => json!({ "event": "down", "member": member, "error": why }),
         Said::Listed { member, files, bytes } => {

@@ -7,6 +7,8 @@ use haul_files::{FileProblem, Note};
 use haul_fleet::Snapshot;
 use haul_units::{BitRate, Bytes};
 
+use crate::exit::Failure;
+
 /// One look at a job.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
@@ -30,7 +32,7 @@ impl Look {
 #[derive(Debug, Clone)]
 pub enum Said {
     Up { member: String, rtt: Duration },
-    Absent { member: String, why: String },
+    Absent { member: String, why: String, failure: Option<Failure> },
     Down { member: String, why: String },
     Listed { member: String, files: u64, bytes: Bytes },
     Ordered { member: String, path: PathBuf, range: std::ops::Range<u64>, why: haul_fleet::Why },

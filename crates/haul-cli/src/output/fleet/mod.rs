@@ -19,6 +19,7 @@ use self::table::Table;
 use super::monitor::Rates;
 use super::ticker::Ticker;
 use super::{STOPPING, Style};
+use crate::exit::Failure;
 use crate::{clock, interrupt, output};
 
 pub use self::json::members as members_json;
@@ -65,7 +66,21 @@ impl JobTally {
 
     /// A server that has not come up. It was told of to people as the failure that it is.
     pub fn absent(&self, member: &str, why: &AbsentError) {
-        self.say(Said::Absent { member: member.to_owned(), why: why.to_string() });
+        self.say(Said::Absent { member: member.to_owned(), why: why.to_string(), failure: None });
+    }
+
+    /// A server that does not come up, of which people are still to be told.
+    pub fn left_out(&self, member: &str, why: String, failure: Failure) {
+        self.say(Said::Absent { member: member.to_owned(), why, failure: Some(failure) });
+    }
+
+    /// Tells people of those, where nothing is shown.
+    pub fn print_absent(&self) {
+        for (_, said) in self.take_said() {
+            if let Said::Absent { failure: Some(failure), .. } = said {
+                output::print_failure(&failure);
+            }
+        }
     }
 
     fn say(&self, said: Said) {
@@ -192,7 +207,7 @@ impl View {
         match said {
             Said::Problem(problem) => self.above(|| output::print_error(&problem.to_string())),
             Said::Down { member, why } => self.above(|| output::print_error(&format!("{member}: {why}; left out from here on"))),
-            Said::Absent { .. } => {}
+            Said::Absent { failure, .. } => failure.iter().for_each(|failure| self.above(|| output::print_failure(failure))),
             _ if matches!(self, Self::Json(_) | Self::Quiet) => {}
             Said::Note(note) => self.above(|| output::print_note(&note.to_string())),
             Said::Up { .. } | Said::Listed { .. } | Said::Ordered { .. } | Said::File { .. } => self.verbosely(said),
