@@ -6,7 +6,6 @@ use std::time::Duration;
 use super::desk::Desk;
 use super::error::Here;
 use super::news::News;
-use super::transfer::Transfer;
 use crate::clock;
 
 /// How long the receiver may take to put into place what was whole when it was told to end.
@@ -21,21 +20,6 @@ pub(super) enum Disputed {
     Begun,
     /// A directory or a link, which is made as soon as it is heard of.
     Made,
-}
-
-impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
-    pub(super) fn disputed(&self) -> Option<Disputed> {
-        let node = self.listing.disputed?;
-        let is_told = (node as usize) < self.files.len();
-        let is_begun = |file| self.plan.is_complete(file) || self.tallies.contains_key(&file);
-        Some(match self.listing.tree.size(node) {
-            None if is_told => Disputed::Made,
-            // The receiver makes an empty one at once.
-            Some(0) if is_told => Disputed::Begun,
-            Some(_) if self.file(node).is_some_and(is_begun) => Disputed::Begun,
-            _ => Disputed::Untouched,
-        })
-    }
 }
 
 impl Disputed {

@@ -12,30 +12,13 @@ use haul_files::protocol::{Needs, Want};
 use haul_plan::{CatalogueError, FileId, ServerId};
 use haul_units::Bytes;
 
+use super::disputed::Disputed;
 use super::error::GetError;
 use super::listing::{self, Heard};
-use super::merge;
+use super::merge::{self, NONE};
 use super::news::Said;
-use super::transfer::{NONE, Transfer};
+use super::transfer::Transfer;
 use crate::observe::JobEvent;
-
-/// What the receiver has said of the files that it was told of.
-#[derive(Default)]
-pub(super) struct Wants {
-    /// Whether it says of each what it needs of it; one that finds nothing there needs everything and does not say so. Nothing before its first word.
-    says: Option<bool>,
-    /// Files that it was told of.
-    told: usize,
-    /// Those of which it has said something.
-    said: usize,
-}
-
-impl Wants {
-    /// Whether nothing more is to be heard of files that it knows of.
-    pub(super) fn is_all_said(&self) -> bool {
-        self.says.is_some_and(|says| !says || self.said >= self.told)
-    }
-}
 
 impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
     /// A member says something that has not said all that it has.
@@ -154,5 +137,19 @@ impl<B: AsRef<[u8]>> Transfer<'_, '_, B> {
     fn tell_how_much(&self, complete: bool) {
         let (files, bytes) = self.desk.found;
         self.desk.observer.event(&JobEvent::Found { files, bytes: Bytes(bytes), complete });
+    }
+
+    /// What was done about the name on which two members do not agree, if there is one.
+    pub(super) fn disputed(&self) -> Option<Disputed> {
+        let node = self.listing.disputed?;
+        let is_told = (node as usize) < self.files.len();
+        let is_begun = |file| self.plan.is_complete(file) || self.tallies.contains_key(&file);
+        Some(match self.listing.tree.size(node) {
+            None if is_told => Disputed::Made,
+            // The receiver makes an empty one at once.
+            Some(0) if is_told => Disputed::Begun,
+            Some(_) if self.file(node).is_some_and(is_begun) => Disputed::Begun,
+            _ => Disputed::Untouched,
+        })
     }
 }

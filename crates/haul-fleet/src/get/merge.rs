@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use haul_files::WirePath;
 use haul_files::protocol::{Entry, Kind, ROOT, Stamp};
 
-/// No node.
-const NONE: u32 = u32::MAX;
+/// No node; and no file of a plan.
+pub(super) const NONE: u32 = u32::MAX;
 /// Memory for the nodes and their names: some thirty million files.
 const MAX_BYTES: usize = 4 << 30;
 

@@ -22,6 +22,24 @@ pub(super) struct Receiving<B> {
     frames: Vec<u8>,
 }
 
+/// What the receiver has said of the files that it was told of.
+#[derive(Default)]
+pub(super) struct Wants {
+    /// Whether it says of each what it needs of it; one that finds nothing there needs everything and does not say so. Nothing before its first word.
+    pub(super) says: Option<bool>,
+    /// Files that it was told of.
+    pub(super) told: usize,
+    /// Those of which it has said something.
+    pub(super) said: usize,
+}
+
+impl Wants {
+    /// Whether nothing more is to be heard of files that it knows of.
+    pub(super) fn is_all_said(&self) -> bool {
+        self.says.is_some_and(|says| !says || self.said >= self.told)
+    }
+}
+
 impl<B> Receiving<B> {
     /// Says something; if the receiver has ended, its own word says why.
     pub(super) fn say(&mut self, message: &Message) {

@@ -18,11 +18,10 @@ use haul_units::{Bytes, Time};
 use super::desk::Desk;
 use super::disputed::Disputed;
 use super::error::GetError;
-use super::found::Wants;
 use super::listing::Listing;
-use super::merge;
+use super::merge::{self, NONE};
 use super::news::{News, Said};
-use super::receiving::{Receiving, ended};
+use super::receiving::{Receiving, Wants, ended};
 use crate::clock;
 use crate::observe::JobEvent;
 
@@ -36,9 +35,6 @@ const MAX_TAKEN: usize = 1024;
 const UNKNOWN_RTT: Duration = Duration::from_millis(300);
 /// How often that is looked at: a few times in the round trips that matter.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// No file of the plan.
-pub(super) const NONE: u32 = u32::MAX;
 
 /// The work on one job, from the first member that has said what it has.
 pub(super) struct Transfer<'d, 'a, B> {

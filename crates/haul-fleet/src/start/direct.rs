@@ -8,8 +8,7 @@ use std::time::Duration;
 use haul_peer::{Connector, Host, ReachError, SshError, Tell};
 use haul_units::Cancel;
 
-use super::error::AbsentError;
-use super::fleet::Report;
+use super::error::{AbsentError, Report};
 use super::hosts::HostSpec;
 use super::named::Named;
 use super::spec::{FAN_OUT, StartSpec, Way};

@@ -10,6 +10,11 @@ use haul_peer::{Lost, ReachError, SshEnded};
 use haul_units::PeerText;
 use thiserror::Error;
 
+use crate::member::Member;
+
+/// What becomes of a host, by its place among the hosts.
+pub(super) type Report<'a> = dyn Fn(usize, Result<Member, AbsentError>) + Sync + 'a;
+
 /// Why nothing could be started at all.
 #[derive(Debug, Error)]
 #[non_exhaustive]

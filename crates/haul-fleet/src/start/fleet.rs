@@ -7,7 +7,7 @@ use haul_peer::{GuestMemory, Tell};
 use haul_units::{Bytes, Cancel};
 
 use super::direct;
-use super::error::{AbsentError, StartError};
+use super::error::{AbsentError, Report, StartError};
 use super::gather::gather;
 use super::hosts::HostSpec;
 use super::spec::{StartSpec, Way};
@@ -39,9 +39,6 @@ pub struct Absent {
     /// Why.
     pub why: AbsentError,
 }
-
-/// What becomes of a host, by its place among the hosts.
-pub(super) type Report<'a> = dyn Fn(usize, Result<Member, AbsentError>) + Sync + 'a;
 
 /// Starts a fleet: returns when all hosts are members or will not be. Hosts named by `haul://` are daemons whatever the way.
 pub fn start(spec: &StartSpec, tell: &Arc<dyn Tell>, cancel: &Cancel) -> Result<Fleet, StartError> {
