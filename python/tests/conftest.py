@@ -30,6 +30,7 @@ class Daemon:
     #: Its own directory of keys, and that of its client, which it lets in.
     server_state: Path
     state: Path
+    audit: Path
 
     def url(self, path: str = "") -> str:
         return f"haul://127.0.0.1:{self.port}/{path}"
@@ -50,7 +51,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         (top / name).mkdir()
     (top / "pub" / "read-me").write_text("only to be read")
     words = [HAUL, "serve", "--state", str(top / "server"), "--listen", "127.0.0.1:0"]
-    words += ["--root", f"data={top / 'data'}:rw", "--root", f"pub={top / 'pub'}"]
+    words += ["--audit", str(top / "audit"), "--root", f"data={top / 'data'}:rw", "--root", f"pub={top / 'pub'}"]
     log = top / "log"
     with log.open("wb") as said:
         process = subprocess.Popen(words, stderr=said, stdout=subprocess.DEVNULL)
@@ -60,7 +61,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         time.sleep(0.05)
     key = re.search(r"SHA256:\S{43}", run(HAUL, "key", "show", "--state", str(top / "server")))
     assert key is not None
-    daemon = Daemon(int(found[1]), key[0], top / "data", top / "pub", top / "server", top / "client")
+    daemon = Daemon(int(found[1]), key[0], top / "data", top / "pub", top / "server", top / "client", top / "audit")
     daemon.authorize(haul.own_key(top / "client").fingerprint)
     haul.trust(f"127.0.0.1:{daemon.port}", daemon.key, str(daemon.state))
     yield daemon

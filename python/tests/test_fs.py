@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import fsspec
@@ -196,9 +198,27 @@ def test_rights_are_those_of_the_key(fs: HaulFileSystem, daemon: Daemon, room: P
     for _ in range(100):
         if reading._errands is None or reading._errands.is_closed:
             break
-        __import__("time").sleep(0.1)
+        time.sleep(0.1)
     with pytest.raises(haul.HaulError):
         reading.ls("/")
+
+
+def test_the_audit_log_has_what_was_asked_for(fs: HaulFileSystem, daemon: Daemon, room: Path) -> None:
+    top = f"/data/{room.name}"
+    fs.pipe(f"{top}/a", b"content")
+    fs.pipe(f"{top}/b", b"content")
+    fs.rm_file(f"{top}/a")
+    fs.close()
+    wanted = [f"{top[1:]}/a", f"{top[1:]}/b"]
+    for _ in range(100):
+        entries = [json.loads(line) for line in daemon.audit.read_text().splitlines()]
+        if any(entry["event"] == "copied" and entry.get("paths") == wanted for entry in entries):
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail(f"not in it: {entries}")
+    entry = next(entry for entry in entries if entry.get("paths") == wanted)
+    assert (entry["files"], entry["bytes"], entry["result"], entry["direction"]) == (2, 14, "done", "received")
 
 
 def test_a_connection_that_was_lost_is_made_again(fs: HaulFileSystem, room: Path) -> None:
@@ -230,7 +250,7 @@ def test_what_is_interrupted_leaves_nothing(fs: HaulFileSystem, room: Path) -> N
     for _ in range(100):
         if not os.listdir(room):
             break
-        __import__("time").sleep(0.1)
+        time.sleep(0.1)
     assert not os.listdir(room)
 
 

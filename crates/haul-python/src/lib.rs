@@ -27,6 +27,8 @@ mod errands;
 mod errors;
 mod keys;
 mod logs;
+mod measuring;
+mod proxying;
 mod reach;
 mod settings;
 mod streams;
@@ -49,6 +51,8 @@ fn _haul(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<waiting::Pending>()?;
     module.add_class::<waiting::Reactor>()?;
     module.add_class::<copying::Copying>()?;
+    module.add_class::<proxying::Proxy>()?;
+    module.add_function(wrap_pyfunction!(measuring::perf, module)?)?;
     module.add_class::<errands::Errands>()?;
     module.add_class::<errands::Writing>()?;
     module.add_function(wrap_pyfunction!(copying::copy, module)?)?;
