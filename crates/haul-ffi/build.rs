@@ -12,5 +12,7 @@ fn main() {
     };
     if env::var("CARGO_CFG_TARGET_OS").as_deref() == Ok("linux") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,{soname}");
+        // Its threads may still be ending when a program that has loaded it as a plug-in lets it go.
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-z,nodelete");
     }
 }

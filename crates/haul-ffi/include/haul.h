@@ -45,7 +45,8 @@ typedef int64_t haul_t;
 /** Begins. To be called before anything else, any number of times; each wants its haul_cleanup(). */
 int haul_startup(void);
 
-/** Ends. The last one closes every handle, and with them all connections at once; what was not acknowledged may be lost. */
+/** Ends. The last one closes every handle, and with them all connections at once; what was not acknowledged may be lost. Peers of a program that
+ * ends without it hear nothing, and notice by HAUL_OPT_IDLE_TIMEOUT. */
 int haul_cleanup(void);
 
 /** The version of the library, such as "0.1.0". Needs no haul_startup(). */
@@ -172,7 +173,8 @@ int haul_bind(haul_t endpoint, const struct sockaddr *address, socklen_t length)
 /** Binds, to accept and to connect. The address :: serves IPv4 too. Needs an identity. */
 int haul_listen(haul_t endpoint, const struct sockaddr *address, socklen_t length);
 
-/** Waits for a connection, as HAUL_OPT_RCVTIMEO says, and gives its handle. `address` and `length` may be null; else they are as for accept(2). */
+/** Waits for a connection, as HAUL_OPT_RCVTIMEO says, and gives its handle. `address` and `length` may be null; else they are as for accept(2).
+ * An IPv4 peer of an endpoint at :: shows as IPv4. */
 haul_t haul_accept(haul_t endpoint, struct sockaddr *address, socklen_t *length);
 
 /** Connects, waits for the handshake, at most as HAUL_OPT_CONNTIMEO says, and gives the connection's handle. */

@@ -48,3 +48,20 @@ pub fn unchecked<T: Answer>(work: impl FnOnce() -> Outcome<T>) -> T {
 pub fn done(work: impl FnOnce() -> Outcome<()>) -> c_int {
     call(|| work().map(|()| 0))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::Code;
+
+    #[test]
+    fn a_panic_is_an_answer() {
+        let quiet = std::panic::take_hook();
+        std::panic::set_hook(Box::new(|_| {}));
+        let codes: [c_int; 2] = [unchecked(|| panic!("a {} one", "formatted")), unchecked(|| panic!("a plain one"))];
+        let number: i64 = unchecked(|| std::panic::panic_any(7));
+        std::panic::set_hook(quiet);
+        assert_eq!((codes, number), ([Code::Internal as c_int; 2], Code::Internal as i64));
+        assert_eq!(unchecked(|| Ok(5)), 5);
+    }
+}

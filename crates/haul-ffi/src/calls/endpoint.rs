@@ -119,9 +119,13 @@ unsafe extern "C" fn haul_listen(endpoint: i64, address: *const sockaddr, length
 #[unsafe(no_mangle)]
 unsafe extern "C" fn haul_accept(endpoint: i64, address: *mut sockaddr, length: *mut socklen_t) -> i64 {
     border::call(|| {
+        // Before a connection is taken that would be lost.
+        if address.is_null() != length.is_null() {
+            return Err(invalid("one null pointer of an address and its length: both or none"));
+        }
         with(endpoint, |entry, place| {
             let connection = entry.gate.wait(entry.receiving(), |cx| place.poll_accept(cx))?;
-            if !address.is_null() || !length.is_null() {
+            if !address.is_null() {
                 // SAFETY: C's promise, as for accept(2).
                 unsafe { address::write(connection.remote_addr(), address, length) }?;
             }

@@ -162,6 +162,7 @@ static void wrong_times(struct pair *pair) {
     struct sockaddr_in any = loopback(0);
     haul_t fresh = haul_endpoint();
     REFUSED(haul_accept(fresh, NULL, NULL), HAUL_ESTATE, "not bound");
+    REFUSED(haul_accept(pair->server, (struct sockaddr *)&any, NULL), HAUL_EINVAL, "both or none");
     REFUSED(haul_getsockname(fresh, (struct sockaddr *)&any, &(socklen_t){sizeof any}), HAUL_ESTATE, "not bound");
     REFUSED(haul_listen(fresh, (struct sockaddr *)&any, sizeof any), HAUL_ESTATE, "haul_set_identity");
     haul_t identity = haul_identity_generate();

@@ -64,6 +64,56 @@ fn the_header_is_of_this_version() {
     }
 }
 
+/// Numbers are written twice, in C and in Rust.
+#[test]
+fn numbers_are_the_headers() {
+    let header = fs::read_to_string(root().join("include/haul.h")).expect("the header");
+    let (options, codes) = ("src/calls/options.rs", "src/failure.rs");
+    let names = [
+        (options, "OPT_SNDTIMEO", "SendTimeout"),
+        (options, "OPT_RCVTIMEO", "ReceiveTimeout"),
+        (options, "OPT_CONNTIMEO", "ConnectTimeout"),
+        (options, "OPT_MEMORY", "Memory"),
+        (options, "OPT_STREAM_WINDOW", "StreamWindow"),
+        (options, "OPT_MAX_PACKET", "MaxPacket"),
+        (options, "OPT_IDLE_TIMEOUT", "IdleTimeout"),
+        (options, "OPT_KEEP_ALIVE", "KeepAlive"),
+        (options, "OPT_MAX_STREAMS", "MaxStreams"),
+        (options, "OPT_RATE_LIMIT", "RateLimit"),
+        (options, "OPT_PATHS", "Paths"),
+        (options, "OPT_PRIORITY", "Priority"),
+        (options, "OPT_CONTROLLER", "Controller"),
+        (codes, "EHANDLE", "Handle"),
+        (codes, "EINVAL", "Invalid"),
+        (codes, "ESTATE", "State"),
+        (codes, "ESTARTUP", "NotStarted"),
+        (codes, "EFORK", "Forked"),
+        (codes, "ECLOSED", "Closed"),
+        (codes, "ECANCELLED", "Cancelled"),
+        (codes, "EAGAIN", "Again"),
+        (codes, "ETIMEDOUT", "TimedOut"),
+        (codes, "ESYSTEM", "System"),
+        (codes, "EUNREACHED", "Unreached"),
+        (codes, "ELOST", "Lost"),
+        (codes, "EUNTRUSTED", "Untrusted"),
+        (codes, "EREFUSED", "Refused"),
+        (codes, "EPEERCLOSED", "PeerClosed"),
+        (codes, "ERESET", "Reset"),
+        (codes, "ESTOPPED", "Stopped"),
+        (codes, "EPROTOCOL", "Protocol"),
+        (codes, "EINTERNAL", "Internal"),
+    ];
+    let declared = header.lines().filter(|line| line.starts_with("#define HAUL_OPT_") || line.starts_with("#define HAUL_E"));
+    assert_eq!(declared.count(), names.len(), "one that this test does not know");
+    for (file, in_c, in_rust) in names {
+        let source = fs::read_to_string(root().join(file)).expect("a source");
+        let define = header.lines().find_map(|line| line.strip_prefix(&format!("#define HAUL_{in_c} "))).expect(in_c);
+        let number = define.split_whitespace().next().expect("a number").trim_matches(['(', ')']);
+        let defined = source.lines().find_map(|line| line.trim().strip_prefix(&format!("{in_rust} = "))).expect(in_rust);
+        assert_eq!(defined.split(',').next(), Some(number), "{in_c}");
+    }
+}
+
 #[test]
 fn exported_symbols_are_the_headers() {
     let output = Command::new("nm").args(["-D", "--defined-only"]).arg(built("libhaul_ffi.so")).output().expect("nm");
