@@ -64,7 +64,7 @@ const RULES: &[Rule] = &[
     ),
     rule("haul-serve", &["haul-copy", "haul-files", "haul-perf", "haul-tunnel", "haul-peer", "haul", "haul-units"], &[]),
     rule("haul-python", &["haul-copy", "haul-files", "haul-peer", "haul-perf", "haul-tunnel", "haul", "haul-units"], &[]),
-    rule("haul-ffi", &["haul-copy", "haul-files", "haul-peer", "haul", "haul-units"], &["haul-lab"]),
+    rule("haul-ffi", &["haul-copy", "haul-files", "haul-perf", "haul-peer", "haul", "haul-units"], &["haul-lab"]),
     rule("haul-cli", ALL, ALL),
     rule("e2e", ALL, ALL),
     rule("fuzz-harness", ALL, ALL),

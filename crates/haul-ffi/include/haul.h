@@ -471,6 +471,52 @@ int haul_copy_wait(haul_t job, struct haul_copy_result *result);
 /** Stops a job; haul_copy_wait() then gives HAUL_ECANCELLED. */
 int haul_cancel(haul_t job);
 
+/** @group haul_perf: a path measured, from memory to memory
+ *
+ * What `haul perf` does, with a server of `haul perf -s` or a daemon at the other end. The connection must have agreed on HAUL_PERF_PROTOCOL: see haul_add_protocol(3).
+ */
+
+#define HAUL_PERF_PROTOCOL "haul-perf/1"
+#define HAUL_PERF_UP 0   /* the client sends */
+#define HAUL_PERF_DOWN 1 /* the server sends */
+#define HAUL_PERF_BOTH 2 /* both at once */
+
+/** What both ends counted in an interval of one direction. */
+struct haul_perf_interval {
+    uint64_t size;           /* of this structure: set by the library */
+    uint64_t down;           /* 0: to the server, 1: from it */
+    uint64_t start_us;       /* since the start */
+    uint64_t end_us;
+    uint64_t sent_bytes;
+    uint64_t received_bytes; /* this is the result */
+};
+
+/** What to measure. `size` is sizeof(struct haul_perf_request); what is 0 is as `haul perf` has it. */
+struct haul_perf_request {
+    uint64_t size;
+    uint64_t ways;        /* HAUL_PERF_UP, HAUL_PERF_DOWN, HAUL_PERF_BOTH */
+    uint64_t streams;     /* each way, 1 to 128; 1 */
+    uint64_t block_bytes; /* handed to the transport at once; 1 MiB */
+    uint64_t bytes;       /* until so many have arrived; or */
+    uint64_t time_ms;     /* for so long; 10 s */
+    uint64_t interval_ms; /* between two reports, 10 or more; 1 s */
+    /* Called by a thread of the library for each interval. Not 0 stops. */
+    int (*interval)(void *context, const struct haul_perf_interval *interval);
+    void *context;
+};
+
+/** What receivers counted. `size` is set by the caller. */
+struct haul_perf_result {
+    uint64_t size;
+    uint64_t up_bytes;
+    uint64_t up_us;   /* in this time */
+    uint64_t down_bytes;
+    uint64_t down_us;
+};
+
+/** Measures, and waits for the end. 0: `result` (may be null) has what; HAUL_ECANCELLED: it was stopped, and `result` has what came until then. The connection is over afterwards. */
+int haul_perf(haul_t connection, const struct haul_perf_request *request, struct haul_perf_result *result);
+
 #ifdef __cplusplus
 }
 #endif

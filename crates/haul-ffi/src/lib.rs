@@ -31,5 +31,5 @@ mod things;
 mod waiting;
 mod watch;
 
-pub use calls::{HaulBlock, HaulCopyRequest, HaulPollfd, HaulStatistics};
+pub use calls::{HaulBlock, HaulCopyRequest, HaulPerfInterval, HaulPerfRequest, HaulPerfResult, HaulPollfd, HaulStatistics};
 pub use things::{HaulCopyProgress, HaulCopyResult};

@@ -9,11 +9,13 @@ mod identity;
 mod library;
 mod lifetime;
 mod options;
+mod perf;
 mod readiness;
 mod statistics;
 mod stream;
 
 pub use blocks::HaulBlock;
 pub use copy::HaulCopyRequest;
+pub use perf::{HaulPerfInterval, HaulPerfRequest, HaulPerfResult};
 pub use readiness::HaulPollfd;
 pub use statistics::HaulStatistics;

@@ -5,6 +5,7 @@ mod abi;
 mod copies;
 mod examples;
 mod install;
+mod perf;
 mod support;
 
 use std::process::Command;

@@ -16,7 +16,10 @@ use std::process::Command;
 
 use self::header::Header;
 use crate::support::{Build, Workshop, built, root, run};
-use haul_ffi::{HaulBlock, HaulCopyProgress, HaulCopyRequest, HaulCopyResult, HaulPollfd, HaulStatistics};
+use haul_ffi::{
+    HaulBlock, HaulCopyProgress, HaulCopyRequest, HaulCopyResult, HaulPerfInterval, HaulPerfRequest, HaulPerfResult, HaulPollfd,
+    HaulStatistics,
+};
 
 fn the_header() -> Header {
     Header::parse(&fs::read_to_string(root().join("include/haul.h")).expect("the header"))
@@ -165,6 +168,9 @@ fn structures_have_one_layout() {
         HaulCopyResult "haul_copy_result" {
             size, files, directories, links, bytes, resumed_bytes, skipped_files, problems, verified, elapsed_us
         }
+        HaulPerfInterval "haul_perf_interval" { size, down, start_us, end_us, sent_bytes, received_bytes }
+        HaulPerfRequest "haul_perf_request" { size, ways, streams, block_bytes, bytes, time_ms, interval_ms, interval, context }
+        HaulPerfResult "haul_perf_result" { size, up_bytes, up_us, down_bytes, down_us }
     };
     let mut source = "#include <stdio.h>\n#include <haul.h>\nint main(void) {\n".to_owned();
     for (name, fields) in the_header().structures() {

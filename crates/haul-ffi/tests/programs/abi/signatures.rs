@@ -63,6 +63,8 @@ fn in_c(kind: &str) -> String {
         "HaulStatistics" => "struct haul_statistics",
         "HaulPollfd" => "struct haul_pollfd",
         "HaulCopyRequest" => "struct haul_copy_request",
+        "HaulPerfRequest" => "struct haul_perf_request",
+        "HaulPerfResult" => "struct haul_perf_result",
         "HaulCopyResult" => "struct haul_copy_result",
         "Option<TrustFn>" => "haul_trust_fn",
         "Option<ProgressFn>" => "haul_progress_fn",
