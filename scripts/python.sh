@@ -34,9 +34,13 @@ export HAUL=$target/debug/haul
 
 if [ $# -eq 0 ]; then
     # Every Python that is here: the wheel is one for all of them.
+    seen=
     for other in "$python" python3.9 python3.10 python3.11 python3.12 python3.13 python3.14; do
         "$other" -c 'import ensurepip' 2>/dev/null || continue
-        echo "== $("$other" --version), fresh"
+        version=$("$other" --version)
+        case "$seen" in *"$version;"*) continue ;; esac
+        seen+="$version;"
+        echo "== $version, fresh"
         rm -rf "$here/fresh"
         "$other" -m venv "$here/fresh"
         "$here/fresh/bin/pip" install -q --disable-pip-version-check --no-index "$wheel"

@@ -15,7 +15,8 @@ from haul.fs import HaulFileSystem
 
 class HaulFixtures(abstract.AbstractFixtures):
     @pytest.fixture(scope="class")
-    def fs(self, daemon: Daemon) -> Iterator[HaulFileSystem]:
+    @classmethod
+    def fs(cls, daemon: Daemon) -> Iterator[HaulFileSystem]:
         fs = HaulFileSystem("127.0.0.1", daemon.port, state=daemon.state)
         yield fs
         fs.close()
@@ -28,7 +29,8 @@ class HaulFixtures(abstract.AbstractFixtures):
         fs.rm(path, recursive=True)
 
     @pytest.fixture(scope="class")
-    def local_fs(self) -> LocalFileSystem:
+    @classmethod
+    def local_fs(cls) -> LocalFileSystem:
         return LocalFileSystem(auto_mkdir=True)
 
     @pytest.fixture
