@@ -1,4 +1,4 @@
-//! A real Gfarm on a host, or on several sites, by `scripts/gfarm.sh`: a metadata server and three storage servers on the host's loopback addresses, with all they have in memory.
+//! A real Gfarm on a host, by `scripts/gfarm.sh`: a metadata server and three storage servers on the host's loopback addresses, with all they have in memory.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,13 +7,11 @@ use std::process::{Command, Output};
 
 use crate::lab::Lab;
 use crate::net::{Host, is_orphan};
-use crate::sites::Sites;
 use crate::sshd::{GFARM_CONFIG, gfarm_dir};
 
 /// The same in every namespace, but different for the two hosts: the servers have sockets in /tmp, which all share.
 const NEAR_PORT: u16 = 20601;
 const FAR_PORT: u16 = 20701;
-const SITES_PORT: u16 = 20801;
 
 /// The servers; they end with this value.
 pub struct Gfarm<'a> {
@@ -32,34 +30,7 @@ impl<'a> Gfarm<'a> {
         Self::start(&lab.near, gfarm_dir(lab.scratch()).with_extension("near"), NEAR_PORT)
     }
 
-    /// One whose storage servers are at the sites, each behind its site's link and in its own namespace, and whose metadata server is at the hub. [`kill`](Self::kill) and [`restart`](Self::restart) know the servers of one host
-    /// alone.
-    pub fn at_sites(sites: &'a Sites, count: usize) -> Option<Self> {
-        let dir = gfarm_dir(sites.scratch());
-        let gfarm = Self::installed(sites.hub(), dir)?;
-        let stores: Vec<&str> = (1..=count).map(|site| &*sites.site(site).address).collect();
-        let (port, hub) = (SITES_PORT.to_string(), sites.hub().address.clone());
-        gfarm.script("meta", &[&[&*port, &*hub], &stores[..]].concat());
-        for site in 1..=count {
-            let site = sites.site(site);
-            gfarm.script_on(site, "store", &[&site.address]);
-        }
-        gfarm.script("ready", &[&count.to_string()]);
-        Some(gfarm)
-    }
-
-    /// Kills the storage server of a site with all that it does.
-    pub fn kill_at(&self, site: &Host) {
-        self.script_on(site, "kill", &[&site.address]);
-    }
-
     fn start(host: &'a Host, dir: PathBuf, port: u16) -> Option<Self> {
-        let gfarm = Self::installed(host, dir)?;
-        gfarm.script("up", &[&port.to_string()]);
-        Some(gfarm)
-    }
-
-    fn installed(host: &'a Host, dir: PathBuf) -> Option<Self> {
         let found = Command::new("sh").args(["-c", "PATH=$PATH:/usr/sbin command -v gfmd gfsd gfkey"]).output();
         if !found.is_ok_and(|found| found.status.success()) {
             let missing = "Gfarm is not installed (make setup)";
@@ -68,7 +39,9 @@ impl<'a> Gfarm<'a> {
             return None;
         }
         sweep(dir.parent().unwrap_or(&dir));
-        Some(Self { host, dir })
+        let gfarm = Self { host, dir };
+        gfarm.script("up", &[&port.to_string()]);
+        Some(gfarm)
     }
 
     /// What `GFARM_CONFIG_FILE` must say.
@@ -100,13 +73,8 @@ impl<'a> Gfarm<'a> {
 
     #[track_caller]
     fn script(&self, verb: &str, more: &[&str]) {
-        self.script_on(self.host, verb, more);
-    }
-
-    #[track_caller]
-    fn script_on(&self, host: &Host, verb: &str, more: &[&str]) {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/gfarm.sh");
-        let output = host.command(script).arg(verb).arg(&self.dir).args(more).output();
+        let output = self.host.command(script).arg(verb).arg(&self.dir).args(more).output();
         printed(verb, &output.expect("starting scripts/gfarm.sh"));
     }
 }

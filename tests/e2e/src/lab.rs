@@ -11,7 +11,7 @@ use crate::clock::eventually;
 use crate::net::{Host, Net};
 use crate::program::{Finished, Running};
 use crate::room::Room;
-use crate::sshd::{Sshd, gfarm_dir};
+use crate::sshd::Sshd;
 
 /// Two hosts, a router between them, a place for files. Dereferences to the net.
 pub struct Lab {
@@ -46,7 +46,7 @@ impl Lab {
 
     /// The configuration of ssh under which `far` and `far6` can be reached; starts the sshd at the first call.
     pub fn ssh_config(&self) -> &Path {
-        let start = || Sshd::start(&self.net.far, self.scratch(), &self.room.search_path(), &gfarm_dir(self.scratch()));
+        let start = || Sshd::start(&self.net.far, self.scratch(), &self.room.search_path());
         &self.sshd.get_or_init(start).client_config
     }
 

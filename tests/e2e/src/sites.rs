@@ -18,7 +18,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::net::{Host, PREFIX, add, ip, must, remove, set_in};
 use crate::room::Room;
-use crate::sshd::{PORT, Sshd, gfarm_dir};
+use crate::sshd::{PORT, Sshd};
 use crate::tmpfs::SharedMounts;
 
 /// Sites, their links and the hub; all vanish with this value.
@@ -74,7 +74,7 @@ impl Sites {
         let host = Host { namespace: name, address: format!("10.90.{number}.1"), address6: format!("fd90:{number}::1") };
         let dir = self.scratch().join(format!("site{number}"));
         fs::create_dir_all(&dir).expect("a directory for sshd");
-        let sshd = Sshd::start(&host, &dir, &self.room.search_path(), &gfarm_dir(self.scratch()));
+        let sshd = Sshd::start(&host, &dir, &self.room.search_path());
         self.hosts.push((host, sshd));
         self.wans.push(wan);
     }

@@ -15,7 +15,7 @@ pub const PORT: u16 = 2222;
 /// Below a Gfarm's directory, what its clients need to know.
 pub const GFARM_CONFIG: &str = "etc/gfarm2.conf";
 
-/// Where the Gfarm of the far host, or of all sites, is, whether it runs or not: those who log in have this in their environment. In memory, for it syncs what it is given, and a busy disk takes longer for that than Gfarm waits.
+/// Where the Gfarm of the far host is, whether it runs or not: those who log in have this in their environment. In memory, for it syncs what it is given, and a busy disk takes longer for that than Gfarm waits.
 pub fn gfarm_dir(scratch: &Path) -> PathBuf {
     Path::new("/dev/shm").join(scratch.file_name().unwrap_or_default())
 }
@@ -29,8 +29,8 @@ pub struct Sshd {
 }
 
 impl Sshd {
-    /// Starts it on `far`, with its files in `dir`. `path` is what its sessions find programs in, `gfarm` where the Gfarm is that they use.
-    pub fn start(far: &Host, dir: &Path, path: &str, gfarm: &Path) -> Self {
+    /// Starts it on `far`, with its files in `dir`. `path` is what its sessions find programs in.
+    pub fn start(far: &Host, dir: &Path, path: &str) -> Self {
         let (host_key, user_key) = (dir.join("host_key"), dir.join("user_key"));
         make_key(&host_key);
         make_key(&user_key);
@@ -38,7 +38,7 @@ impl Sshd {
         // The daemon's unprivileged half wants this directory, which the distribution's start script makes.
         fs::create_dir_all("/run/sshd").expect("/run/sshd");
         let config = dir.join("sshd_config");
-        fs::write(&config, server_config(far, dir, path, gfarm)).expect("writing sshd_config");
+        fs::write(&config, server_config(far, dir, path)).expect("writing sshd_config");
         let log = fs::File::create(dir.join("sshd.log")).expect("sshd.log");
         // sshd wants to be called by its full path: it calls itself again for each session.
         let child = far
@@ -76,8 +76,8 @@ fn make_key(path: &Path) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o600)).expect("mode of the key");
 }
 
-fn server_config(far: &Host, dir: &Path, path: &str, gfarm: &Path) -> String {
-    let gfarm = gfarm.join(GFARM_CONFIG);
+fn server_config(far: &Host, dir: &Path, path: &str) -> String {
+    let gfarm = gfarm_dir(dir).join(GFARM_CONFIG);
     let dir = dir.display();
     format!(
         "Port {PORT}\nListenAddress {}\nListenAddress {}\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\

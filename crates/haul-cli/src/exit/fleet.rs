@@ -1,7 +1,7 @@
 //! haul-fleet's errors, for people.
 
 use haul_files::{CopyError, Stop};
-use haul_fleet::{AbsentError, GetError, HostsError, JoinError, LogError, PutError, ReportError, StartError};
+use haul_fleet::{AbsentError, GetError, Here, HostsError, JoinError, LogError, PutError, ReportError, StartError};
 
 use super::{Failure, RESUME, SAME_VERSION, chain};
 
@@ -83,6 +83,7 @@ impl From<GetError> for Failure {
     fn from(error: GetError) -> Self {
         let failure = Self::new(chain(&error));
         match &error {
+            GetError::Conflict { here: Here::Untouched, .. } => failure.hint("where only the times differ, --replicas-by hash compares the content; else fetch from one of them, or remove the wrong one"),
             GetError::Conflict { .. } => failure.hint("where only the times differ, --replicas-by hash compares the content; else fetch from one of them, or remove the wrong one; --wait-for-all finds it before anything is written"),
             GetError::Unsupported { .. } => failure.hint(SAME_VERSION),
             GetError::AllDown { members } | GetError::OutOfReach { members, .. } => {
