@@ -141,7 +141,7 @@ mod tests {
         check(&workspace).into_iter().map(|finding| finding.place).collect()
     }
 
-    const PATH: &str = "crates/haul-cli/src/cp/mod.rs";
+    const PATH: &str = "crates/haul-cli/src/cp/failure.rs";
 
     #[test]
     fn printing_that_goes_around_is_found_with_its_line() {
