@@ -116,6 +116,10 @@ impl From<PutError> for Failure {
                 let nowhere =
                     |why: &CopyError| matches!(why, CopyError::Refused(Stop::Destination { .. } | Stop::NeedsDirectory { .. }));
                 let is_nowhere = members.iter().all(|(_, why)| nowhere(why));
+                // What all have refused they will refuse again.
+                if !is_nowhere && members.iter().all(|(_, why)| matches!(why, CopyError::Refused(_))) {
+                    return failure;
+                }
                 failure.hint(if is_nowhere { "make the directory above it there first" } else { RESUME })
             }
             _ => failure,

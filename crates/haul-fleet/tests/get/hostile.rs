@@ -9,7 +9,7 @@ use haul_copy::ConnectionTransport;
 use haul_files::block::{Piece, hash, seal};
 use haul_files::protocol::{Entry, Hello, Kind, Message, Order, OrderEnd, ROOT, Stamp, VERSION, encode, read_frame};
 use haul_files::{BlockTx, CopyError, Transport, WirePath};
-use haul_fleet::{GetError, JobReport, Member};
+use haul_fleet::{Begin, GetError, JobReport, Member};
 use haul_peer::{Reply, from_line, to_line};
 
 use crate::fixture::*;
@@ -188,7 +188,10 @@ fn another_size() {
         liar.list(8);
         liar.stay();
     });
-    let result = fetch(vec![other, serving("honest", &p.of("honest"))], &job(&["file"], &p.to));
+    // Else the honest one's may be in place before the other has said a word.
+    let mut job = job(&["file"], &p.to);
+    job.begin = Begin::WhenAllAreHeard;
+    let result = fetch(vec![other, serving("honest", &p.of("honest"))], &job);
     assert!(matches!(result, Err(GetError::Conflict { .. })), "{result:?}");
     assert!(tree(&p.to).is_empty());
 }
