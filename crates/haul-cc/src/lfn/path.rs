@@ -62,6 +62,9 @@ pub(super) struct PathModel {
     confirming_loss: bool,
     /// The next test is one.
     to_confirm: bool,
+    /// Epochs in a row in which next to nothing was lost, and when there had last been enough of them.
+    clean_epochs: u32,
+    clean_at: Option<Time>,
     /// Epochs in a row in which much more was lost than before.
     risen_epochs: u32,
     epoch: Epoch,
@@ -111,6 +114,8 @@ impl PathModel {
             testing_loss: false,
             confirming_loss: false,
             to_confirm: false,
+            clean_epochs: 0,
+            clean_at: None,
             risen_epochs: 0,
             epoch: Epoch::new(Time::ZERO),
             recent_delays: [Duration::ZERO; RECENT],
@@ -192,7 +197,8 @@ impl PathModel {
                     self.learn_base_loss(&summary);
                 }
                 let has_queue = summary.delay_min.saturating_sub(self.floor) > self.wanted_delay().max(self.long_queue());
-                let rises = !confirms && !summary.app_limited && !has_queue;
+                self.note_clean(ack.now, &summary);
+                let rises = !confirms && !summary.app_limited && !has_queue && self.was_clean(ack.now);
                 let risen = rises && self.loss.has_risen(summary.loss, self.packets(&summary));
                 // One epoch alone may be a burst, or an outage.
                 self.risen_epochs = if risen { self.risen_epochs + 1 } else { 0 };
@@ -240,6 +246,20 @@ impl PathModel {
     /// A lull of the rival, if it has just ended.
     pub(super) fn lull(&self) -> Option<Lull> {
         self.lull
+    }
+
+    /// Who has never sent without loss does not know how short the round trip is, takes a queue that others keep full for an empty one, and their overflow
+    /// for chance. Where several make up for that, more is lost the more is sent.
+    fn note_clean(&mut self, now: Time, summary: &Summary) {
+        let is_clean = !BaseLoss::default().is_exceeded(summary.loss, self.packets(summary));
+        self.clean_epochs = if is_clean { self.clean_epochs + 1 } else { 0 };
+        if self.clean_epochs >= CLEAN_EPOCHS {
+            self.clean_at = Some(now);
+        }
+    }
+
+    fn was_clean(&self, now: Time) -> bool {
+        self.clean_at.is_some_and(|at| now.since(at) <= CLEAN_LIFETIME)
     }
 
     /// The epoch was a test of base loss.
@@ -384,9 +404,9 @@ impl PathModel {
     }
 
     /// An attempt at more ends because much is lost: the test that follows sends what arrived.
-    pub(super) fn stop_at_loss(&mut self, summary: &Summary) {
+    pub(super) fn stop_at_loss(&mut self, now: Time, summary: &Summary) {
         self.limit_bandwidth(summary.mean_bps);
-        self.to_confirm = self.loss.has_risen(summary.loss, self.packets(summary));
+        self.to_confirm = self.was_clean(now) && self.loss.has_risen(summary.loss, self.packets(summary));
     }
 
     /// For an epoch what is lost is not made up for, and is the path's own.
@@ -533,6 +553,10 @@ const CRUISE_EPOCH: Duration = Duration::from_millis(100);
 const UP_EPOCH: Duration = Duration::from_millis(30);
 /// One without a queue may be chance.
 const ROOM_EPOCHS: u32 = 4;
+/// A start that overflows a queue is over by then.
+const CLEAN_EPOCHS: u32 = 5;
+/// As the smallest round-trip time.
+const CLEAN_LIFETIME: Duration = Duration::from_secs(10);
 /// One alone may be a burst, or an outage.
 const RISEN_EPOCHS: u32 = 2;
 /// An epoch; faster, and news of the change would come too late.

@@ -56,10 +56,20 @@ impl PathModel {
 
     pub(in crate::lfn) fn window(&self, gain: f64) -> Bytes {
         let rtt = self.min_rtt();
-        // Two reports of the receiver must come, one each RTT / 32; jitter may hold them up.
-        let time = rtt.mul_f64(gain) + self.jitter() * 3 + STALL + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
+        // Jitter may hold reports up.
+        let late = self.jitter() * 3 + STALL;
+        // A queue that has overflowed has no place for it; a round trip of what arrives is what BBR keeps in flight beyond the pipe.
+        let late = if self.overflows() { late.min(rtt) } else { late };
+        // Two reports of the receiver must come, one each RTT / 32.
+        let time = rtt.mul_f64(gain) + late + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
         let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64);
-        rate.bytes_in(time).clamp(self.initial_window(), MAX_WINDOW)
+        rate.bytes_in(time).clamp(self.least_window(), MAX_WINDOW)
+    }
+
+    /// The initial window until it has arrived: more than a short path with a short queue holds must not be in flight for good.
+    fn least_window(&self) -> Bytes {
+        // MinPipeCwnd of draft-ietf-ccwg-bbr.
+        if self.delivered < self.initial_window() { self.initial_window() } else { self.packet * 4 }
     }
 
     /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.
