@@ -152,7 +152,9 @@ def test_ctrl_c_ends_at_once_and_leaves_it_resumable(daemon: Daemon, room: Path,
     big = tmp_path / "big"
     big.write_bytes(os.urandom(BIG))
     program = f"""
-        import haul, sys, time
+        import haul, signal, sys, time
+        # What a shell runs behind has it ignored, and Python leaves that so.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         def show(progress):
             if progress.bytes > 6_000_000:
                 print("under way", flush=True)

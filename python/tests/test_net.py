@@ -236,7 +236,9 @@ def test_accept_ends_when_the_endpoint_does() -> None:
 
 def test_ctrl_c_ends_a_wait() -> None:
     program = """
-        import haul, sys
+        import haul, signal, sys
+        # What a shell runs behind has it ignored, and Python leaves that so.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         server = haul.listen(("127.0.0.1", 0))
         try:
             print("waits", flush=True)
