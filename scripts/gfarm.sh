@@ -2,7 +2,7 @@
 # A Gfarm of one's own on this machine, for tests: a metadata server that keeps all in memory and three storage servers, on 127.0.0.1 and 127.0.0.11 to .13. Needs no root and no namespaces,
 # starts in 0.3 s. Debian: gfmd gfsd gfarm-client (scripts/setup.sh installs them, 6 s).
 #
-#   scripts/gfarm.sh up DIR PORT [FREE]   starts it; it has PORT and the one below it, leaves FREE of a disk alone (1M), and GFARM_CONFIG_FILE=DIR/etc/gfarm2.conf is how to use it
+#   scripts/gfarm.sh up DIR PORT [FREE]   starts it (ends with 3 where somebody has PORT); it has PORT and the one below it, leaves FREE of a disk alone (1M), and GFARM_CONFIG_FILE=DIR/etc/gfarm2.conf is how to use it
 #   scripts/gfarm.sh kill DIR N           kills the storage server 127.0.0.N with what serves clients at the moment
 #   scripts/gfarm.sh start DIR N          starts it again
 #   scripts/gfarm.sh spread DIR PATH N   brings a file (/path) to N of the servers, and waits until they have it
@@ -12,17 +12,20 @@ PATH="$PATH:/usr/sbin:/sbin"
 verb=$1 dir=$2
 export GFARM_CONFIG_FILE=$dir/etc/gfarm2.conf
 
-# Waits until a command succeeds, for 10 s.
+# Waits until a command succeeds, for 30 s.
 until_true() {
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         if "$@" 2>/dev/null; then return; fi
         sleep 0.05
     done
-    echo "gfarm.sh: no success in 10 s: $*" >&2
+    echo "gfarm.sh: no success in 30 s: $*" >&2
     exit 1
 }
 
-answers() { (exec 3<>"/dev/tcp/$1/$2"); }
+# Whether the process with the number in this file is there.
+runs() { kill -0 "$(cat "$1")" 2>/dev/null; }
+
+listens_or_gone() { ss -Hltnp "sport = :$1" | grep -q "pid=$(cat "$dir/run/gfmd.pid")," || ! runs "$dir/run/gfmd.pid"; }
 
 all_up() { [ "$(gfhost | wc -l)" = 3 ]; }
 
@@ -58,7 +61,12 @@ up)
     # The key is this user's, in the home directory, for a day; one that is there is kept.
     gfkey -c -p 86400
     gfmd -f "$dir/etc/gfmd.conf" -P "$dir/run/gfmd.pid" -F "$dir/log/gfmd.log"
-    until_true answers 127.0.0.1 "$port"
+    # It aborts where somebody else has its port.
+    until_true listens_or_gone "$port"
+    if ! runs "$dir/run/gfmd.pid"; then
+        echo "gfarm.sh: gfmd has ended: $(grep -F '<err>' "$dir/log/gfmd.log")" >&2
+        exit 3
+    fi
     for n in 11 12 13; do
         mkdir -p -m 700 "$dir/spool-$n"
         gfhost -c -a amd64-linux -p $((port - 1)) -n 1 "127.0.0.$n"

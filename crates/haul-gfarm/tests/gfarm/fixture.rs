@@ -1,6 +1,7 @@
 //! A Gfarm for each test, and the process that uses it: libgfarm reads its configuration once a process, from where the environment says.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,8 +33,7 @@ pub fn with_gfarm(test: &str, free: &str, body: impl FnOnce(&Servers)) {
     }
     let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
     let running = Running(dir.path().to_owned());
-    let up = script("up", dir.path(), &[&free_port().to_string(), free]);
-    assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+    start(dir.path(), free);
     let inside = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, dir.path())
@@ -79,14 +79,30 @@ fn script(verb: &str, dir: &Path, more: &[&str]) -> Output {
     Command::new(script).arg(verb).arg(dir).args(more).output().unwrap()
 }
 
-/// A port that nobody has, with the one below it.
-fn free_port() -> u16 {
-    loop {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        if TcpListener::bind(("127.0.0.11", port - 1)).is_ok() {
-            return port;
+/// What `gfarm.sh up` ends with where somebody has the port.
+const PORT_IS_TAKEN: i32 = 3;
+
+/// Starts the servers at a port that they get. Others on this machine may take the one that was free a moment ago: then at another.
+fn start(dir: &Path, free: &str) {
+    for port in free_ports() {
+        let up = script("up", dir, &[&port.to_string(), free]);
+        if up.status.code() != Some(PORT_IS_TAKEN) {
+            assert!(up.status.success(), "{}", String::from_utf8_lossy(&up.stderr));
+            return;
         }
+        script("down", dir, &[]);
     }
+}
+
+/// Ports that nobody has, each with the one below it. They are below those that the system gives to connections (32768 and up), of which each test on this machine takes some every second.
+fn free_ports() -> impl Iterator<Item = u16> {
+    // Tests that run at once begin at different ones.
+    let first = RandomState::new().hash_one(()) as usize % 11_000;
+    (10_000..32_000)
+        .step_by(2)
+        .cycle()
+        .skip(first)
+        .filter(|&port| TcpListener::bind(("0.0.0.0", port)).is_ok() && TcpListener::bind(("0.0.0.0", port - 1)).is_ok())
 }
 
 pub fn open() -> Gfarm {
