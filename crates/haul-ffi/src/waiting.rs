@@ -1,9 +1,9 @@
 //! Threads that wait for what polls, as long as they are willing to and nobody closes the handle.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::failure::{Code, Failure, Outcome};
@@ -59,7 +59,7 @@ impl Gate {
 
     /// Waits until `poll` is ready, and fails when the gate is closed or patience ends before.
     pub fn wait<T>(&self, patience: Patience, mut poll: impl FnMut(&mut Context<'_>) -> Poll<Outcome<T>>) -> Outcome<T> {
-        let waker = this_thread();
+        let waker = haul::thread_waker();
         let mut cx = Context::from_waker(&waker);
         let mut inside = None;
         loop {
@@ -120,18 +120,4 @@ pub fn park(patience: Patience) -> Outcome<()> {
 
 fn timed_out() -> Failure {
     Failure::new(Code::TimedOut, "timed out")
-}
-
-/// Wakes this thread.
-pub fn this_thread() -> Waker {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    thread_local! {
-        static WAKER: Waker = Arc::new(Unpark(thread::current())).into();
-    }
-    WAKER.with(Waker::clone)
 }

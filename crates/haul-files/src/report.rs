@@ -56,6 +56,34 @@ pub struct Report {
     pub elapsed: Duration,
 }
 
+impl Report {
+    /// Adds what another copy did after this one.
+    pub fn add(&mut self, other: &Self) {
+        self.files += other.files;
+        self.directories += other.directories;
+        self.symlinks += other.symlinks;
+        self.hard_links += other.hard_links;
+        self.bytes += other.bytes;
+        self.resumed += other.resumed;
+        self.skipped_files += other.skipped_files;
+        self.newer_files += other.newer_files;
+        self.skipped += other.skipped;
+        self.changed_files += other.changed_files;
+        self.left_out += other.left_out;
+        self.discarded += other.discarded;
+        self.problem_count += other.problem_count;
+        self.problems.extend(other.problems.iter().cloned());
+        self.notes.extend(other.notes.iter().cloned());
+        // The least of all; none is no word on it.
+        self.verified = self.verified.into_iter().chain(other.verified).min();
+        self.read_back.direct_files += other.read_back.direct_files;
+        self.read_back.uncached_files += other.read_back.uncached_files;
+        self.sender += other.sender;
+        self.receiver += other.receiver;
+        self.elapsed += other.elapsed;
+    }
+}
+
 /// How far content was verified, the least first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verified {

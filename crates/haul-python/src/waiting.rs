@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::task::{Context, Poll, Wake, Waker};
-use std::thread::{self, Thread};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_units::Cancel;
@@ -66,16 +66,7 @@ pub fn wait_future<T: Send, E: Into<Failure> + Send>(
 }
 
 fn poll_until<T>(until: Instant, poll: &mut impl FnMut(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
-    struct Unpark(Thread);
-    impl Wake for Unpark {
-        fn wake(self: Arc<Self>) {
-            self.0.unpark();
-        }
-    }
-    thread_local! {
-        static WAKER: Waker = Arc::new(Unpark(thread::current())).into();
-    }
-    let waker = WAKER.with(Waker::clone);
+    let waker = haul::thread_waker();
     let mut cx = Context::from_waker(&waker);
     loop {
         if let Poll::Ready(answer) = poll(&mut cx) {

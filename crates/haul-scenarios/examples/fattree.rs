@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_scenarios::Kind;
-use haul_scenarios::fattree::{self, Contender, Load, Pattern, Study};
+use haul_scenarios::fattree::{self, Contender, Load, Pattern, Study, Summary};
 use haul_sim::{Scatter, TcpConfig, TcpControl, Ways};
 
 fn contender(name: &str) -> Option<Contender> {
@@ -40,7 +40,7 @@ fn main() {
     };
     let crowd: f64 = arg(3, "0.33").parse().expect("a part of the hosts");
     let seeds: u64 = arg(4, "5").parse().expect("a number");
-    let (mut times, mut patterns, mut longs, mut never) = (Vec::new(), std::collections::BTreeMap::new(), Vec::new(), 0);
+    let (mut shorts, mut patterns, mut longs) = (Vec::new(), std::collections::BTreeMap::new(), Vec::new());
     let (mut events, mut core) = (0, 0.0);
     for seed in 1..=seeds {
         let study = Study {
@@ -56,22 +56,20 @@ fn main() {
         let found = fattree::run(&study);
         for short in &found.shorts {
             *patterns.entry(short.pattern()).or_insert(0) += 1;
-            match short.took {
-                Some(took) => times.push(took.as_secs_f64() * 1e3),
-                None => never += 1,
-            }
         }
+        shorts.extend(found.shorts);
         longs.extend(found.longs.iter().map(|long| long.rate.as_bps() as f64 / 1e6));
         events += found.events;
         core += found.core_use / seeds as f64;
     }
-    times.sort_by(f64::total_cmp);
-    let mean = times.iter().sum::<f64>() / times.len() as f64;
-    let sd = (times.iter().map(|t| (t - mean).powi(2)).sum::<f64>() / times.len() as f64).sqrt();
-    let at = |part: f64| times[((times.len() as f64 * part) as usize).min(times.len() - 1)];
+    let times = Summary::of(&shorts);
+    let at = |part| times.quantile_ms(part);
     println!(
-        "{args:?}: n {} never {never} mean {mean:.1} sd {sd:.1} p50 {:.1} p95 {:.1} p99 {:.1} max {:.1} ms; long {:.1} Mbit/s; core {:.0} %",
-        times.len(),
+        "{args:?}: n {} never {} mean {:.1} sd {:.1} p50 {:.1} p95 {:.1} p99 {:.1} max {:.1} ms; long {:.1} Mbit/s; core {:.0} %",
+        times.ended_ms().len(),
+        times.never,
+        times.mean_ms,
+        times.sd_ms,
         at(0.5),
         at(0.95),
         at(0.99),

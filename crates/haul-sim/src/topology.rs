@@ -264,6 +264,16 @@ impl Fabric {
         }
     }
 
+    /// The links between aggregation and core switches of a fat tree, there and back; none elsewhere.
+    pub fn core(&self) -> impl Iterator<Item = LinkId> + '_ {
+        let first = match self.topology {
+            // As they are built: hosts, aggregation, core.
+            Topology::FatTree { k, .. } => self.topology.hosts() + k * (k / 2) * (k / 2),
+            _ => self.links.len(),
+        };
+        self.links[first..].iter().flat_map(|&(there, back)| [there, back])
+    }
+
     /// How many paths of this topology differ between two hosts.
     pub fn choices(&self, from: usize, to: usize) -> usize {
         match self.topology {

@@ -54,6 +54,7 @@ pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
 pub use opening::Opening;
 pub use stream::{RecvStream, SendStream};
+pub use waiting::thread_waker;
 
 /// The layer between the transport and the system's UDP sockets, for tools that measure below the transport; applications need [`Endpoint`] only.
 pub use haul_udp as udp;

@@ -28,13 +28,8 @@ impl Waiters {
     }
 }
 
-/// Runs `future` on this thread, which sleeps while there is nothing to do.
-pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
-    block_until(future, Time::NEVER).expect("the deadline never comes")
-}
-
-/// Runs `future` on this thread until `deadline`; `None` if it was not done by then.
-pub(crate) fn block_until<F: Future>(future: F, deadline: Time) -> Option<F::Output> {
+/// Unparks this thread: for whoever polls and parks in between.
+pub fn thread_waker() -> Waker {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {
@@ -44,7 +39,17 @@ pub(crate) fn block_until<F: Future>(future: F, deadline: Time) -> Option<F::Out
     thread_local! {
         static WAKER: Waker = Arc::new(Unpark(thread::current())).into();
     }
-    let waker = WAKER.with(Waker::clone);
+    WAKER.with(Waker::clone)
+}
+
+/// Runs `future` on this thread, which sleeps while there is nothing to do.
+pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+    block_until(future, Time::NEVER).expect("the deadline never comes")
+}
+
+/// Runs `future` on this thread until `deadline`; `None` if it was not done by then.
+pub(crate) fn block_until<F: Future>(future: F, deadline: Time) -> Option<F::Output> {
+    let waker = thread_waker();
     let mut cx = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {

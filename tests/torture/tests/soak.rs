@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use haul_units::BitRate;
 use torture::soak::{Plan, assert_steady, soak};
-use torture::{minutes, seed};
+use torture::{minutes, number, seed};
 
 #[test]
 fn a_daemon_serves_honest_clients_whatever_else_comes() {
@@ -14,7 +14,7 @@ fn a_daemon_serves_honest_clients_whatever_else_comes() {
     let plan = Plan {
         seed: seed("HAUL_SOAK_SEED"),
         time: Duration::from_secs_f64(minutes * 60.0),
-        rate: BitRate::mbps(megabits("HAUL_SOAK_MBPS", 100)),
+        rate: BitRate::mbps(number("HAUL_SOAK_MBPS", 100)),
         clients: if long { 50 } else { 8 },
         window: Duration::from_secs(if long { 30 } else { 8 }),
         strangers: if long { 400 } else { 40 },
@@ -29,9 +29,4 @@ fn a_daemon_serves_honest_clients_whatever_else_comes() {
     if long {
         assert_steady(&outcome);
     }
-}
-
-fn megabits(name: &str, unless_set: u64) -> u64 {
-    std::env::var(name)
-        .map_or(unless_set, |text| text.parse().unwrap_or_else(|_| panic!("{name} is a number of Mbit/s, not {text}")))
 }

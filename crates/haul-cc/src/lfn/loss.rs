@@ -72,6 +72,11 @@ impl BaseLoss {
     }
 }
 
+/// Whether next to nothing is lost.
+pub(super) fn is_clean(loss: f64) -> bool {
+    loss <= MARGIN
+}
+
 /// Of a loss of 1 % the mean of so many packets has a standard deviation of 0.13 %.
 const MEMORY_PKTS: f64 = 6_000.0;
 /// What was overflow is forgotten in two tests, to a sixteenth, and not in one alone.

@@ -12,7 +12,7 @@ use haul_units::{BitRate, Bytes, Time};
 
 use super::epoch::{Epoch, Summary};
 use super::jitter::Jitter;
-use super::loss::BaseLoss;
+use super::loss::{BaseLoss, is_clean};
 use super::lull::{Lull, Lulls, Moment};
 use super::mode::Mode;
 use super::rivals::Rivals;
@@ -197,7 +197,7 @@ impl PathModel {
                     self.learn_base_loss(&summary);
                 }
                 let has_queue = summary.delay_min.saturating_sub(self.floor) > self.wanted_delay().max(self.long_queue());
-                self.note_clean(ack.now, &summary);
+                self.note_clean(ack.now, summary.loss);
                 let rises = !confirms && !summary.app_limited && !has_queue && self.was_clean(ack.now);
                 let risen = rises && self.loss.has_risen(summary.loss, self.packets(&summary));
                 // One epoch alone may be a burst, or an outage.
@@ -250,16 +250,15 @@ impl PathModel {
 
     /// Who has never sent without loss does not know how short the round trip is, takes a queue that others keep full for an empty one, and their overflow
     /// for chance. Where several make up for that, more is lost the more is sent.
-    fn note_clean(&mut self, now: Time, summary: &Summary) {
-        let is_clean = !BaseLoss::default().is_exceeded(summary.loss, self.packets(summary));
-        self.clean_epochs = if is_clean { self.clean_epochs + 1 } else { 0 };
+    fn note_clean(&mut self, now: Time, loss: f64) {
+        self.clean_epochs = if is_clean(loss) { self.clean_epochs + 1 } else { 0 };
         if self.clean_epochs >= CLEAN_EPOCHS {
             self.clean_at = Some(now);
         }
     }
 
     fn was_clean(&self, now: Time) -> bool {
-        self.clean_at.is_some_and(|at| now.since(at) <= CLEAN_LIFETIME)
+        self.clean_at.is_some_and(|at| now.since(at) <= MIN_RTT_LIFETIME)
     }
 
     /// The epoch was a test of base loss.
@@ -555,8 +554,8 @@ const UP_EPOCH: Duration = Duration::from_millis(30);
 const ROOM_EPOCHS: u32 = 4;
 /// A start that overflows a queue is over by then.
 const CLEAN_EPOCHS: u32 = 5;
-/// As the smallest round-trip time.
-const CLEAN_LIFETIME: Duration = Duration::from_secs(10);
+/// draft-ietf-ccwg-bbr 2.14.1: routes change; a queue may have hidden the smallest for as long.
+pub(super) const MIN_RTT_LIFETIME: Duration = Duration::from_secs(10);
 /// One alone may be a burst, or an outage.
 const RISEN_EPOCHS: u32 = 2;
 /// An epoch; faster, and news of the change would come too late.

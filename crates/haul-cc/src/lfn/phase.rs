@@ -1,12 +1,10 @@
 //! The phases: their gains, and when each gives way to which.
 
-use std::time::Duration;
-
 use haul_units::Time;
 
 use super::contest::Contest;
 use super::epoch::Summary;
-use super::path::{Doing, PathModel};
+use super::path::{Doing, MIN_RTT_LIFETIME, PathModel};
 use super::quick::{Quick, Verdict};
 use super::startup::{STARTUP_GAIN, Startup};
 use super::turn::Turn;
@@ -180,5 +178,3 @@ const DRAIN_GAIN: f64 = 0.35;
 const DOWN_GAIN: f64 = 0.75;
 /// A queue of two products is gone after three at that gain; what stands after four is not ours.
 const MAX_DRAIN_ROUNDS: u32 = 4;
-/// draft-ietf-ccwg-bbr 2.14.1: routes change; a queue may have hidden the smallest for as long.
-const MIN_RTT_LIFETIME: Duration = Duration::from_secs(10);

@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_void};
 
 use crate::border;
 use crate::failure::Outcome;
-use crate::table::{self, Object, wrong_kind};
+use crate::table::{self, Entry, Object, wrong_kind};
 use crate::things::{Part, ProgressFn, Transferred, receive_blocks, receive_ordered, send_blocks, send_ordered};
 
 /// What C gets: the number of bytes; and the offset is moved by them whatever happened.
@@ -19,6 +19,28 @@ unsafe fn conclude(part: &mut Part, offset: *mut i64, (done, result): Transferre
     Ok(done as i64)
 }
 
+/// What both calls do: finds the handle, has `part` of the file transferred, and tells C.
+///
+/// # Safety
+/// As C promises: `offset` is null or a number, `progress` a function for `context`.
+unsafe fn transfer(
+    handle: i64,
+    fd: c_int,
+    offset: *mut i64,
+    size: i64,
+    (progress, context): (Option<ProgressFn>, *mut c_void),
+    part_of: impl FnOnce(&Entry, &mut Part) -> Outcome<Transferred>,
+) -> i64 {
+    border::call(|| {
+        let entry = table::get(handle)?;
+        // SAFETY: the caller's promise.
+        let mut part = unsafe { Part::new(fd, offset, size, progress, context) }?;
+        let transferred = part_of(&entry, &mut part)?;
+        // SAFETY: it was looked at before, and is no null pointer.
+        unsafe { conclude(&mut part, offset, transferred) }
+    })
+}
+
 #[unsafe(no_mangle)]
 unsafe extern "C" fn haul_sendfile(
     handle: i64,
@@ -28,19 +50,17 @@ unsafe extern "C" fn haul_sendfile(
     progress: Option<ProgressFn>,
     context: *mut c_void,
 ) -> i64 {
-    border::call(|| {
-        let entry = table::get(handle)?;
-        // SAFETY: C's promises are the same.
-        let mut part = unsafe { Part::new(fd, offset, size, progress, context) }?;
-        part.measure()?;
-        let sent = match &entry.object {
-            Object::Stream(stream) => send_ordered(&mut part, &entry.gate, entry.sending(), stream),
-            Object::Sender(sender) => send_blocks(&mut part, &entry.gate, entry.sending(), sender),
-            _ => return Err(wrong_kind(&entry, "a stream to send on")),
-        };
-        // SAFETY: it was looked at before, and is no null pointer.
-        unsafe { conclude(&mut part, offset, sent) }
-    })
+    // SAFETY: C's promises are the same.
+    unsafe {
+        transfer(handle, fd, offset, size, (progress, context), |entry, part| {
+            part.measure()?;
+            match &entry.object {
+                Object::Stream(stream) => Ok(send_ordered(part, &entry.gate, entry.sending(), stream)),
+                Object::Sender(sender) => Ok(send_blocks(part, &entry.gate, entry.sending(), sender)),
+                _ => Err(wrong_kind(entry, "a stream to send on")),
+            }
+        })
+    }
 }
 
 #[unsafe(no_mangle)]
@@ -52,16 +72,12 @@ unsafe extern "C" fn haul_recvfile(
     progress: Option<ProgressFn>,
     context: *mut c_void,
 ) -> i64 {
-    border::call(|| {
-        let entry = table::get(handle)?;
-        // SAFETY: C's promises are the same.
-        let mut part = unsafe { Part::new(fd, offset, size, progress, context) }?;
-        let received = match &entry.object {
-            Object::Stream(stream) => receive_ordered(&mut part, &entry.gate, entry.receiving(), stream),
-            Object::Receiver(receiver) => receive_blocks(&mut part, &entry.gate, entry.receiving(), receiver),
-            _ => return Err(wrong_kind(&entry, "a stream to receive from")),
-        };
-        // SAFETY: it was looked at before, and is no null pointer.
-        unsafe { conclude(&mut part, offset, received) }
-    })
+    // SAFETY: C's promises are the same.
+    unsafe {
+        transfer(handle, fd, offset, size, (progress, context), |entry, part| match &entry.object {
+            Object::Stream(stream) => Ok(receive_ordered(part, &entry.gate, entry.receiving(), stream)),
+            Object::Receiver(receiver) => Ok(receive_blocks(part, &entry.gate, entry.receiving(), receiver)),
+            _ => Err(wrong_kind(entry, "a stream to receive from")),
+        })
+    }
 }

@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use crate::border;
 use crate::failure::{Code, Failure, Outcome, invalid};
 use crate::table::{self, Entry, Object};
-use crate::waiting::{Patience, park, this_thread};
+use crate::waiting::{Patience, park};
 use crate::watch::Watch;
 
 const IN: c_int = 1;
@@ -110,7 +110,7 @@ unsafe extern "C" fn haul_poll(handles: *mut HaulPollfd, count: usize, timeout_m
         // SAFETY: C's promise: an array of so many.
         let polled = if count == 0 { &mut [] } else { unsafe { std::slice::from_raw_parts_mut(handles, count) } };
         let patience = Patience::from_ms(timeout_ms.into());
-        let waker = this_thread();
+        let waker = haul::thread_waker();
         loop {
             let found = look(polled, &mut Context::from_waker(&waker));
             if found > 0 || matches!(patience, Patience::None) || park(patience).is_err() {

@@ -112,17 +112,13 @@ impl Part {
 /// How many bytes went, and why no more.
 pub type Transferred = (u64, Outcome<()>);
 
-pub fn send_ordered(part: &mut Part, gate: &Gate, patience: Patience, stream: &Stream) -> Transferred {
-    let (mut done, mut buffer) = (0, vec![0; PIECE]);
+/// Piece by piece, each `one` from where the last one ended, until one is empty.
+fn piecewise(part: &mut Part, mut one: impl FnMut(&Part, u64) -> Outcome<u64>) -> Transferred {
+    let mut done = 0;
     let result = loop {
-        let wanted = part.next(done, PIECE);
-        let read = match part.read(buffer.get_mut(..wanted).unwrap_or_default(), done) {
+        match one(part, done) {
             Ok(0) => break Ok(()),
-            Ok(read) => read,
-            Err(failure) => break Err(failure),
-        };
-        match stream.send(gate, patience, buffer.get(..read).unwrap_or_default()) {
-            Ok(sent) => done += sent as u64,
+            Ok(moved) => done += moved,
             Err(failure) => break Err(failure),
         }
         if let Err(failure) = part.tell(done, false) {
@@ -132,12 +128,23 @@ pub fn send_ordered(part: &mut Part, gate: &Gate, patience: Patience, stream: &S
     (done, result)
 }
 
+pub fn send_ordered(part: &mut Part, gate: &Gate, patience: Patience, stream: &Stream) -> Transferred {
+    let mut buffer = vec![0; PIECE];
+    piecewise(part, |part, done| {
+        let wanted = part.next(done, PIECE);
+        let read = part.read(buffer.get_mut(..wanted).unwrap_or_default(), done)?;
+        if read == 0 {
+            return Ok(0);
+        }
+        Ok(stream.send(gate, patience, buffer.get(..read).unwrap_or_default())? as u64)
+    })
+}
+
 pub fn send_blocks(part: &mut Part, gate: &Gate, patience: Patience, sender: &Sender) -> Transferred {
     if sender.use_for_good() {
         return (0, Err(wrong_state("blocks were sent on this stream: a file wants one of its own")));
     }
-    let mut done = 0;
-    let one = |part: &Part, done: u64| -> Outcome<u64> {
+    let (done, result) = piecewise(part, |part, done| {
         let mut buffer = sender.get_open()?.buffer();
         buffer.resize(part.next(done, BLOCK), 0);
         let read = part.read(&mut buffer, done)?;
@@ -146,23 +153,13 @@ pub fn send_blocks(part: &mut Part, gate: &Gate, patience: Patience, sender: &Se
             sender.send(gate, patience, &mut Some(buffer.into()))?;
         }
         Ok(read as u64)
-    };
-    let result = loop {
-        match one(part, done) {
-            Ok(0) => break sender.finish(),
-            Ok(sent) => done += sent,
-            Err(failure) => break Err(failure),
-        }
-        if let Err(failure) = part.tell(done, false) {
-            break Err(failure);
-        }
-    };
-    (done, result)
+    });
+    (done, result.and_then(|()| sender.finish()))
 }
 
 pub fn receive_ordered(part: &mut Part, gate: &Gate, patience: Patience, stream: &Stream) -> Transferred {
-    let (mut done, mut buffer) = (0, vec![0; PIECE]);
-    let mut one = |part: &Part, done: u64| -> Outcome<u64> {
+    let mut buffer = vec![0; PIECE];
+    piecewise(part, |part, done| {
         let room = buffer.get_mut(..part.next(done, PIECE)).unwrap_or_default();
         if room.is_empty() {
             return Ok(0);
@@ -170,18 +167,7 @@ pub fn receive_ordered(part: &mut Part, gate: &Gate, patience: Patience, stream:
         let read = gate.wait(patience, |cx| stream.poll_receive(cx, room))?;
         part.write(room.get(..read).unwrap_or_default(), done)?;
         Ok(read as u64)
-    };
-    let result = loop {
-        match one(part, done) {
-            Ok(0) => break Ok(()),
-            Ok(received) => done += received,
-            Err(failure) => break Err(failure),
-        }
-        if let Err(failure) = part.tell(done, false) {
-            break Err(failure);
-        }
-    };
-    (done, result)
+    })
 }
 
 pub fn receive_blocks(part: &mut Part, gate: &Gate, patience: Patience, receiver: &Receiver) -> Transferred {

@@ -18,24 +18,7 @@ pub struct Outcome {
 impl Outcome {
     /// One more copy.
     pub fn add(&mut self, report: &Report, verdict: String, path: Option<PathReport>) {
-        let total = &mut self.total;
-        total.files += report.files;
-        total.directories += report.directories;
-        total.symlinks += report.symlinks;
-        total.hard_links += report.hard_links;
-        total.bytes += report.bytes;
-        total.resumed += report.resumed;
-        total.skipped_files += report.skipped_files;
-        total.newer_files += report.newer_files;
-        total.skipped += report.skipped;
-        total.changed_files += report.changed_files;
-        total.left_out += report.left_out;
-        total.discarded += report.discarded;
-        total.problem_count += report.problem_count;
-        total.problems.extend(report.problems.iter().cloned());
-        total.notes.extend(report.notes.iter().cloned());
-        total.verified = [total.verified, report.verified].into_iter().flatten().min();
-        total.elapsed += report.elapsed;
+        self.total.add(report);
         self.verdict = verdict;
         self.path = path;
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_sim::{EndpointId, FlowEnd, LinkId, Mixed, Plan, Scene, TcpConfig};
+use haul_sim::{EndpointId, FlowEnd, Mixed, Plan, Scene, TcpConfig};
 use haul_units::{BitRate, Bytes, Time};
 
 use super::study::{SETTLING, Study};
@@ -109,8 +109,7 @@ pub(super) fn run(study: &Study, traffic: &Traffic, plan: &Plan<Kind>) -> Found 
         let next = (scene.network.now() + LOOK).min(last);
         scene.network.run(next);
     }
-    let core = core_links(&scene, study.k);
-    let core_bits: f64 = core.iter().map(|link| scene.network.link(*link).config().rate.as_bps() as f64).sum();
+    let core_bits: f64 = scene.fabric.core().map(|link| scene.network.link(link).config().rate.as_bps() as f64).sum();
     let core_carried = (after.core - before.core).as_u64() as f64 * 8.0;
     let now = scene.network.now();
     Found {
@@ -134,22 +133,11 @@ struct Standing {
 
 impl Standing {
     fn of(scene: &Scene<AnyEnd>, traffic: &Traffic) -> Self {
-        let k = match *scene.fabric.topology() {
-            haul_sim::Topology::FatTree { k, .. } => k,
-            _ => 0,
-        };
         Self {
             received: (0..traffic.long).map(|flow| receiver(scene, flow).received()).collect(),
-            core: core_links(scene, k).iter().map(|link| scene.network.link(*link).stats().carried).sum(),
+            core: scene.fabric.core().map(|link| scene.network.link(link).stats().carried).sum(),
         }
     }
-}
-
-/// The links between aggregation and core, both directions: the last that are built.
-fn core_links(scene: &Scene<AnyEnd>, k: usize) -> Vec<LinkId> {
-    let all: Vec<LinkId> = scene.fabric.links().collect();
-    let core = 2 * k * (k / 2) * (k / 2);
-    all[all.len() - core.min(all.len())..].to_vec()
 }
 
 fn all_over(scene: &Scene<AnyEnd>, traffic: &Traffic) -> bool {

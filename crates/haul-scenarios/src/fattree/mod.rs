@@ -8,6 +8,7 @@
 
 mod found;
 mod study;
+mod summary;
 mod trace;
 mod traffic;
 
@@ -19,6 +20,7 @@ use crate::Kind;
 
 pub use self::found::{Found, Long, Pattern, Short};
 pub use self::study::{Contender, DRAINING, Load, SETTLING, Study};
+pub use self::summary::Summary;
 pub use self::trace::{Sample, Trace};
 use self::traffic::Traffic;
 

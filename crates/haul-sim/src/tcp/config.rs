@@ -88,4 +88,9 @@ impl TcpConfig {
     pub(super) fn subflows(&self, ways: u16) -> u16 {
         ways.max(1) + u16::from(self.scatter.is_some())
     }
+
+    /// The way of a subflow; of one that scatters, that of its answers.
+    pub(super) fn way(&self, subflow: u16) -> u16 {
+        if self.scatter.is_some() { subflow.saturating_sub(1) } else { subflow }
+    }
 }

@@ -127,10 +127,9 @@ impl Connection {
     }
 
     fn way(&mut self, number: usize) -> u16 {
-        match (self.config.scatter, number) {
-            (Some(_), 0) => self.random.below(u64::from(self.ways)) as u16,
-            (Some(_), number) => number as u16 - 1,
-            (None, number) => number as u16,
+        match self.config.scatter {
+            Some(_) if number == 0 => self.random.below(u64::from(self.ways)) as u16,
+            _ => self.config.way(number as u16),
         }
     }
 

@@ -41,28 +41,27 @@ enum Role {
 impl Tcp {
     /// The end that connects at `start` and sends `size`, or without end.
     pub fn sender(config: TcpConfig, peer: EndpointId, start: Time, size: Option<Bytes>) -> Self {
-        Self::multipath_sender(config, peer, start, size, 1, 0)
+        Self::sender_by(config, peer, start, size, 1, 0)
     }
 
     /// The end that receives it.
     pub fn receiver(config: TcpConfig, size: Option<Bytes>) -> Self {
-        Self::multipath_receiver(config, size, 1)
+        Self::receiver_by(config, size, 1)
     }
 
-    /// The same over several ways; the seed says where scattered packets go.
-    pub fn multipath_sender(config: TcpConfig, peer: EndpointId, start: Time, size: Option<Bytes>, ways: u16, seed: u64) -> Self {
+    /// By several ways; the seed says where scattered packets go.
+    fn sender_by(config: TcpConfig, peer: EndpointId, start: Time, size: Option<Bytes>, ways: u16, seed: u64) -> Self {
         Self(Role::Sender(Box::new(Connection::new(config, peer, start, packets(&config, size), ways, seed))))
     }
 
-    /// The end that receives it.
-    pub fn multipath_receiver(config: TcpConfig, size: Option<Bytes>, ways: u16) -> Self {
+    fn receiver_by(config: TcpConfig, size: Option<Bytes>, ways: u16) -> Self {
         Self(Role::Receiver(Receiver::new(config, packets(&config, size), size, ways)))
     }
 
     /// Sender and receiver of a flow, over as many ways as it has.
     pub fn pair<K>(config: TcpConfig, flow: &FlowSpec<'_, K>) -> (Self, Self) {
         let FlowSpec { receiver, start, size, ways, seed, .. } = *flow;
-        (Self::multipath_sender(config, receiver, start, size, ways, seed), Self::multipath_receiver(config, size, ways))
+        (Self::sender_by(config, receiver, start, size, ways, seed), Self::receiver_by(config, size, ways))
     }
 
     /// What each subflow did; nothing for the receiver.

@@ -78,8 +78,6 @@ impl Receiver {
         let (number, answer) =
             (0..).zip(&mut self.subflows).find_map(|(number, subflow)| Some((number, subflow.answer(now)?)))?;
         let packet = Segment { subflow: number, data: self.arrived.next(), ..answer };
-        // A scattering subflow is answered on the first way.
-        let way = if self.config.scatter.is_some() { number.saturating_sub(1) } else { number };
-        Some(Transmit { to, way, packet, bytes: packet.bytes(self.config.payload) })
+        Some(Transmit { to, way: self.config.way(number), packet, bytes: packet.bytes(self.config.payload) })
     }
 }

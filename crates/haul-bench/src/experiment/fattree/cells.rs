@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_scenarios::Kind;
-use haul_scenarios::fattree::{self, Contender, Found, Load, Pattern, Short, Study, Trace};
+use haul_scenarios::fattree::{self, Contender, Found, Load, Pattern, Short, Study, Summary, Trace};
 use haul_sim::{Scatter, TcpConfig, TcpControl, Ways};
 
 use crate::experiment::Scale;
@@ -68,12 +68,8 @@ impl Measured {
         }
     }
 
-    /// Completion times in milliseconds, sorted; what did not end counts as infinite.
-    pub fn times_ms(&self) -> Vec<f64> {
-        let ms = |short: &Short| short.took.map_or(f64::INFINITY, |took| took.as_secs_f64() * 1e3);
-        let mut times: Vec<f64> = self.shorts.iter().map(ms).collect();
-        times.sort_by(f64::total_cmp);
-        times
+    pub fn times(&self) -> Summary {
+        Summary::of(&self.shorts)
     }
 
     /// Part of the short flows of a pattern.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_scenarios::fattree::{Load, Pattern, Trace};
+use haul_scenarios::fattree::{Load, Pattern, Summary, Trace};
 
 use super::cells::{Cell, Measured};
 use crate::experiment::contest::short;
@@ -45,7 +45,7 @@ pub fn report(cells: &[Measured], typical: &[(Pattern, Trace)], scale: Scale) ->
             .map(|cell| {
                 serde_json::json!({
                     "short": cell.cell.foreground.title, "load": load_title(cell.cell.load), "long": cell.cell.background_title(),
-                    "crowd": cell.cell.crowd, "times_ms": finite(&cell.times_ms()), "long_mbps": cell.longs_mbps,
+                    "crowd": cell.cell.crowd, "times_ms": cell.times().ended_ms(), "long_mbps": cell.longs_mbps,
                 })
             })
             .collect(),
@@ -66,9 +66,9 @@ fn verdicts(cells: &[Measured]) -> Vec<Judged> {
         let mptcp = cells.iter().filter(same).find(|cell| among(cell, "MPTCP, LIA") && cell.cell.foreground.title == "TCP");
         for cell in beside_haul {
             let who = format!("TCP among {}, {place}", cell.cell.background_title());
-            let (ours, theirs) = (Summary::of(&cell.times_ms()), Summary::of(&reference.times_ms()));
-            verdicts.push(Judged::at_most(&who, "mean", Some(ours.mean), theirs.mean, ms));
-            verdicts.push(Judged::at_most(&who, "p95", Some(ours.p95), theirs.p95, ms));
+            let (ours, theirs) = (cell.times(), reference.times());
+            verdicts.push(Judged::at_most(&who, "mean", Some(mean(&ours)), mean(&theirs), ms));
+            verdicts.push(Judged::at_most(&who, "p95", Some(ours.quantile_ms(0.95)), theirs.quantile_ms(0.95), ms));
             if let Some(mptcp) = mptcp.filter(|_| cell.cell.background_title().ends_with("4 paths")) {
                 let rate = |mbps: f64| format!("{mbps:.1} Mbit/s");
                 verdicts.push(Judged::at_least(
@@ -95,9 +95,9 @@ fn verdicts(cells: &[Measured]) -> Vec<Judged> {
             load_title(ours.cell.load),
             ours.cell.crowd * 100.0
         );
-        let (ours, theirs) = (Summary::of(&ours.times_ms()), Summary::of(&tcp.times_ms()));
-        verdicts.push(Judged::at_most(&who, "mean", Some(ours.mean), theirs.mean, ms));
-        verdicts.push(Judged::at_most(&who, "p99", Some(ours.p99), theirs.p99, ms));
+        let (ours, theirs) = (ours.times(), tcp.times());
+        verdicts.push(Judged::at_most(&who, "mean", Some(mean(&ours)), mean(&theirs), ms));
+        verdicts.push(Judged::at_most(&who, "p99", Some(ours.quantile_ms(0.99)), theirs.quantile_ms(0.99), ms));
     }
     verdicts
 }
@@ -110,40 +110,9 @@ fn alike(a: f64, b: f64) -> bool {
     (a - b).abs() < 1e-9
 }
 
-/// Of completion times.
-struct Summary {
-    mean: f64,
-    sd: f64,
-    p50: f64,
-    p95: f64,
-    p99: f64,
-    late: usize,
-    never: usize,
-}
-
-impl Summary {
-    /// Of what ended: mean and deviation; of all: the rest.
-    fn of(times_ms: &[f64]) -> Self {
-        let ended = finite(times_ms);
-        let count = ended.len().max(1) as f64;
-        let mean = ended.iter().sum::<f64>() / count;
-        let sd = (ended.iter().map(|time| (time - mean).powi(2)).sum::<f64>() / count).sqrt();
-        let at =
-            |part: f64| times_ms.get(((times_ms.len() as f64 * part).ceil() as usize).max(1) - 1).copied().unwrap_or(f64::NAN);
-        Self {
-            mean: if ended.len() == times_ms.len() { mean } else { f64::INFINITY },
-            sd,
-            p50: at(0.5),
-            p95: at(0.95),
-            p99: at(0.99),
-            late: times_ms.iter().filter(|time| **time > LATE_MS).count(),
-            never: times_ms.len() - ended.len(),
-        }
-    }
-}
-
-fn finite(times_ms: &[f64]) -> Vec<f64> {
-    times_ms.iter().copied().filter(|time| time.is_finite()).collect()
+/// Of all flows: where one never ended there is none.
+fn mean(summary: &Summary) -> f64 {
+    if summary.never == 0 { summary.mean_ms } else { f64::INFINITY }
 }
 
 fn times(cells: &[Measured]) -> Table {
@@ -166,11 +135,13 @@ fn times(cells: &[Measured]) -> Table {
     table.rows = cells
         .iter()
         .map(|measured| {
-            let summary = Summary::of(&measured.times_ms());
+            let summary = measured.times();
             let mut row = names(&measured.cell);
             row.push(measured.shorts.len().to_string());
-            row.extend([summary.mean, summary.sd, summary.p50, summary.p95, summary.p99].map(cell));
-            row.extend([summary.late.to_string(), summary.never.to_string(), measured.timeouts().to_string()]);
+            row.extend([mean(&summary), summary.sd_ms].map(cell));
+            row.extend([0.5, 0.95, 0.99].map(|part| cell(summary.quantile_ms(part))));
+            let late = summary.times_ms.iter().filter(|time| **time > LATE_MS).count();
+            row.extend([late.to_string(), summary.never.to_string(), measured.timeouts().to_string()]);
             row
         })
         .collect();
@@ -230,7 +201,7 @@ fn distributions(cells: &[&Measured], title: &str) -> Figure {
     let crowd = cells.first().map_or(0.0, |cell| cell.cell.crowd);
     let of = |wanted: &dyn Fn(&Cell) -> bool, name: &dyn Fn(&Cell) -> String| {
         let lines = cells.iter().filter(|cell| alike(cell.cell.crowd, crowd) && wanted(&cell.cell));
-        lines.map(|cell| line(name(&cell.cell), &cell.times_ms())).collect::<Vec<_>>()
+        lines.map(|cell| line(name(&cell.cell), &cell.times())).collect::<Vec<_>>()
     };
     let axes = || (Axis::log("completion time", "ms"), Axis::linear("over by then", "%").range(0.0, 100.0));
     let by_tcp = of(&|cell| cell.foreground.title == "TCP", &|cell| cell.background_title().to_owned());
@@ -243,9 +214,9 @@ fn distributions(cells: &[&Measured], title: &str) -> Figure {
     Figure { title: title.to_owned(), subtitle, charts, columns: 2 }
 }
 
-fn line(name: String, times_ms: &[f64]) -> Line {
-    let count = times_ms.len().max(1) as f64;
-    let points = finite(times_ms).into_iter().enumerate().map(|(number, time)| (time, (number + 1) as f64 * 100.0 / count));
+fn line(name: String, times: &Summary) -> Line {
+    let count = times.times_ms.len().max(1) as f64;
+    let points = times.ended_ms().iter().enumerate().map(|(number, &time)| (time, (number + 1) as f64 * 100.0 / count));
     Line::through(name, points.collect::<Vec<_>>()).plain()
 }
 

@@ -24,8 +24,7 @@ impl PathModel {
     }
 
     fn least_rate(&self) -> BitRate {
-        // MinPipeCwnd of draft-ietf-ccwg-bbr.
-        self.a_round_trip(self.packet * 4)
+        self.a_round_trip(self.least_pipe())
     }
 
     /// So many bytes each round trip.
@@ -45,8 +44,7 @@ impl PathModel {
 
     /// Bytes in flight of which this much arrives.
     pub(in crate::lfn) fn made_up(&self, bytes: f64) -> Bytes {
-        // MinPipeCwnd of draft-ietf-ccwg-bbr.
-        Bytes((bytes / (1.0 - self.base_loss())) as u64).clamp(self.packet * 4, MAX_WINDOW)
+        Bytes((bytes / (1.0 - self.base_loss())) as u64).clamp(self.least_pipe(), MAX_WINDOW)
     }
 
     /// A rate of which this much arrives.
@@ -68,8 +66,12 @@ impl PathModel {
 
     /// The initial window until it has arrived: more than a short path with a short queue holds must not be in flight for good.
     fn least_window(&self) -> Bytes {
+        if self.delivered < self.initial_window() { self.initial_window() } else { self.least_pipe() }
+    }
+
+    fn least_pipe(&self) -> Bytes {
         // MinPipeCwnd of draft-ietf-ccwg-bbr.
-        if self.delivered < self.initial_window() { self.initial_window() } else { self.packet * 4 }
+        self.packet * 4
     }
 
     /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.
