@@ -12,14 +12,12 @@ pub(super) struct BaseLoss {
 }
 
 impl BaseLoss {
-    /// More is not made up for before a test at what arrives has confirmed it.
-    pub(super) const MOST: f64 = 0.15;
-    /// Ten times what arrives is sent at most.
-    const MOST_CONFIRMED: f64 = 0.9;
+    /// More is not made up for before a trial has shown it, and a trial that makes up for nothing costs no more.
+    pub(super) const UNTRIED: f64 = 0.15;
 
     /// What another connection had learned: half as good as what is learned here.
     pub(super) fn remembered(ratio: f64) -> Self {
-        Self { ratio: ratio.clamp(0.0, Self::MOST), memory_pkts: MEMORY_PKTS / 2.0 }
+        Self { ratio: ratio.clamp(0.0, Self::UNTRIED), memory_pkts: MEMORY_PKTS / 2.0 }
     }
 
     pub(super) fn ratio(&self) -> f64 {
@@ -37,13 +35,23 @@ impl BaseLoss {
         } else {
             (packets / self.memory_pkts.max(1.0)).min(0.5)
         };
-        self.ratio = (self.ratio + (loss - self.ratio) * weight).min(self.ratio.max(Self::MOST));
+        self.ratio = (self.ratio + (loss - self.ratio) * weight).min(MOST);
     }
 
-    /// What was lost of so many packets although no more was sent than had arrived before: of an overflow nothing would be left.
-    pub(super) fn confirm(&mut self, loss: f64, packets: f64) {
-        self.ratio = loss.min(Self::MOST_CONFIRMED);
-        self.memory_pkts = packets.min(MEMORY_PKTS);
+    /// So much is lost at the whole rate, and so much at half of it: what is lost at both is the path's own. True if less is lost at half the rate, beyond chance: then the
+    /// rest was overflow.
+    pub(super) fn believe(&mut self, whole: &LossMean, half: &LossMean, most: f64) -> bool {
+        let suspected = whole.ratio().min(MOST);
+        let deviation = (suspected * (1.0 - suspected) / half.packets().max(1.0)).sqrt();
+        // The whole rate's is the mean of more packets; half the rate's says only that it is not too much.
+        self.ratio = suspected.min(half.ratio() + deviation).min(most);
+        self.memory_pkts = half.packets().min(MEMORY_PKTS);
+        half.ratio() + 2.0 * deviation < suspected
+    }
+
+    /// No more than this is the path's own.
+    pub(super) fn lower(&mut self, loss: f64) {
+        self.ratio = self.ratio.min(loss);
     }
 
     /// Whether so much more is lost than ever before that the path is another one, or carries much less.
@@ -54,7 +62,7 @@ impl BaseLoss {
     /// Takes note of what is lost if that is so much less that it can be no chance. True if so.
     pub(super) fn falls(&mut self, loss: f64, packets: f64) -> bool {
         let falls = packets >= LEAST_PKTS && loss + MUCH.min(self.ratio / 2.0) + 2.0 * self.deviation(packets) < self.ratio;
-        if falls && self.ratio > Self::MOST {
+        if falls && self.ratio > Self::UNTRIED {
             self.ratio = loss;
             return true;
         }
@@ -72,6 +80,44 @@ impl BaseLoss {
     }
 }
 
+/// What is lost at one rate: the mean over some epochs, the newest weighing most.
+#[derive(Debug, Clone)]
+pub(super) struct LossMean {
+    /// What an epoch keeps of the weight of those before.
+    memory: f64,
+    lost_pkts: f64,
+    packets: f64,
+}
+
+impl LossMean {
+    pub(super) fn new(memory: f64) -> Self {
+        Self { memory, lost_pkts: 0.0, packets: 0.0 }
+    }
+
+    /// Takes an epoch in; where so much more or less is lost than before, what was before says nothing of it.
+    pub(super) fn add(&mut self, loss: f64, packets: f64) {
+        if (loss - self.ratio()).abs() > MUCH {
+            self.forget();
+        }
+        self.lost_pkts = self.lost_pkts * self.memory + loss * packets;
+        self.packets = self.packets * self.memory + packets;
+    }
+
+    pub(super) fn forget(&mut self) {
+        *self = Self::new(self.memory);
+    }
+
+    pub(super) fn ratio(&self) -> f64 {
+        self.lost_pkts / self.packets.max(1.0)
+    }
+
+    pub(super) fn packets(&self) -> f64 {
+        self.packets
+    }
+}
+
+/// Ten times what arrives is sent at most.
+const MOST: f64 = 0.9;
 /// Whether next to nothing is lost.
 pub(super) fn is_clean(loss: f64) -> bool {
     loss <= MARGIN

@@ -33,6 +33,7 @@ mod rivals;
 mod share;
 mod startup;
 mod swell;
+mod trials;
 mod turn;
 mod up;
 

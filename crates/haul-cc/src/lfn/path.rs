@@ -4,6 +4,7 @@
 //! higher or lower than thought; without a queue it is a lower bound and can only raise the estimate. A delay that comes at once and stays
 //! although we send less belongs to the path, and becomes `floor`.
 
+mod losing;
 mod sending;
 
 use std::time::Duration;
@@ -12,11 +13,12 @@ use haul_units::{BitRate, Bytes, Time};
 
 use super::epoch::{Epoch, Summary};
 use super::jitter::Jitter;
-use super::loss::{BaseLoss, is_clean};
+use super::loss::BaseLoss;
 use super::lull::{Lull, Lulls, Moment};
 use super::mode::Mode;
 use super::rivals::Rivals;
 use super::share::{drain_gain, raise_gain, wanted_delay};
+use super::trials::{Trial, Trials};
 use crate::rate_sampler::LONG_PATH;
 use crate::{AckSample, Learned};
 
@@ -56,17 +58,11 @@ pub(super) struct PathModel {
     /// When a round-trip time near the minimum was seen.
     min_rtt_at: Time,
     loss: BaseLoss,
-    /// Loss is not made up for, to see how much there is.
-    testing_loss: bool,
-    /// The test is at the rate that arrived when loss had risen.
-    confirming_loss: bool,
-    /// The next test is one.
-    to_confirm: bool,
-    /// Epochs in a row in which next to nothing was lost, and when there had last been enough of them.
-    clean_epochs: u32,
-    clean_at: Option<Time>,
-    /// Epochs in a row in which much more was lost than before.
-    risen_epochs: u32,
+    trials: Trials,
+    /// Epochs in a row in which more was lost than before.
+    lossy_epochs: u32,
+    /// The trial under way began with the rate brought down to what arrives.
+    is_limited: bool,
     epoch: Epoch,
     /// The last queueing delays: their minimum ignores single late packets.
     recent_delays: [Duration; RECENT],
@@ -111,12 +107,9 @@ impl PathModel {
             min_rtt_known: false,
             min_rtt_at: Time::ZERO,
             loss: BaseLoss::default(),
-            testing_loss: false,
-            confirming_loss: false,
-            to_confirm: false,
-            clean_epochs: 0,
-            clean_at: None,
-            risen_epochs: 0,
+            trials: Trials::default(),
+            lossy_epochs: 0,
+            is_limited: false,
             epoch: Epoch::new(Time::ZERO),
             recent_delays: [Duration::ZERO; RECENT],
             jitter: Jitter::default(),
@@ -168,16 +161,19 @@ impl PathModel {
             self.bandwidth_bps = self.bandwidth_bps.max(sample.rate.as_bps() as f64);
         }
         let length = match doing {
+            Doing::Cruise if self.trials.running() == Some(Trial::Half) => self.half_length(),
             Doing::Cruise => self.min_rtt().max(CRUISE_EPOCH),
             Doing::Attempt => self.min_rtt().max(UP_EPOCH),
             _ => self.min_rtt(),
         };
+        self.trials.on_ack(ack.now);
         let summary = self.epoch.on_ack(ack, length);
         self.watch_lulls(ack, doing, summary.is_some());
         let summary = summary?;
         if doing != Doing::Search && self.loss.falls(summary.loss, self.packets(&summary)) {
             // What was sent to make up for it arrives.
             self.bandwidth_bps = self.bandwidth_bps.max(summary.arrived_bps);
+            self.raise = MAX_RAISE;
         }
         match doing {
             // What a jump into a queue that others keep full loses is no loss of the path, and shows no delay.
@@ -189,24 +185,18 @@ impl PathModel {
             }
             Doing::Attempt => self.bandwidth_bps = self.bandwidth_bps.max(summary.mean_bps),
             Doing::Cruise => {
-                let was_test = std::mem::take(&mut self.testing_loss);
-                let confirms = std::mem::take(&mut self.confirming_loss);
-                if confirms && was_test {
-                    self.loss.confirm(summary.loss, self.packets(&summary));
-                } else if was_test {
-                    self.learn_base_loss(&summary);
+                let trial = self.judge_trial(ack.now, &summary);
+
+                let lossy = trial.is_none() && self.is_lossier(&summary);
+                let risen = lossy && self.loss.has_risen(summary.loss, self.packets(&summary));
+                if trial == Some(Trial::Half) {
+                    // Half the rate says nothing of the queue.
+                    self.cruise_gain = 1.0;
+                } else {
+                    // Until it is known what it is, the rate stays.
+                    self.cruise(&summary, trial.is_some() || risen);
                 }
-                let has_queue = summary.delay_min.saturating_sub(self.floor) > self.wanted_delay().max(self.long_queue());
-                self.note_clean(ack.now, summary.loss);
-                let rises = !confirms && !summary.app_limited && !has_queue && self.was_clean(ack.now);
-                let risen = rises && self.loss.has_risen(summary.loss, self.packets(&summary));
-                // One epoch alone may be a burst, or an outage.
-                self.risen_epochs = if risen { self.risen_epochs + 1 } else { 0 };
-                // Until it is known what it is, the rate stays.
-                self.cruise(&summary, was_test || risen);
-                if self.risen_epochs >= RISEN_EPOCHS {
-                    self.doubt(ack, &summary);
-                }
+                self.watch_loss(ack, &summary, trial, lossy, risen);
             }
         }
         let has_stepped = summary.delay_min > self.last_delay_min + self.long_queue();
@@ -248,31 +238,11 @@ impl PathModel {
         self.lull
     }
 
-    /// Who has never sent without loss does not know how short the round trip is, takes a queue that others keep full for an empty one, and their overflow
-    /// for chance. Where several make up for that, more is lost the more is sent.
-    fn note_clean(&mut self, now: Time, loss: f64) {
-        self.clean_epochs = if is_clean(loss) { self.clean_epochs + 1 } else { 0 };
-        if self.clean_epochs >= CLEAN_EPOCHS {
-            self.clean_at = Some(now);
-        }
-    }
-
-    fn was_clean(&self, now: Time) -> bool {
-        self.clean_at.is_some_and(|at| now.since(at) <= MIN_RTT_LIFETIME)
-    }
-
-    /// The epoch was a test of base loss.
-    fn learn_base_loss(&mut self, summary: &Summary) {
-        if summary.delay_max <= self.jitter() * 2 + self.queue_threshold(8) {
-            self.loss.learn(summary.loss, self.packets(summary));
-        }
-    }
-
     pub(super) fn packets(&self, summary: &Summary) -> f64 {
         summary.bytes.as_u64() as f64 / self.packet_bytes()
     }
 
-    fn cruise(&mut self, summary: &Summary, was_test: bool) {
+    fn cruise(&mut self, summary: &Summary, was_trial: bool) {
         self.adopt_delay(summary);
         let standing = summary.delay_min.saturating_sub(self.floor);
         // The samples are bounded by the rate of sending, which is lower than what arrives while a long queue is emptied.
@@ -280,8 +250,8 @@ impl PathModel {
         let mean =
             if is_draining || self.jitter() > NO_JITTER { summary.mean_bps.max(summary.arrived_bps) } else { summary.mean_bps };
         let is_empty = standing <= self.standing_threshold();
-        // A test sends less than the path carries.
-        if summary.app_limited || is_empty || was_test {
+        // A trial sends less than the path carries.
+        if summary.app_limited || is_empty || was_trial {
             self.bandwidth_bps += ((mean - self.bandwidth_bps) / 2.0).max(0.0);
         } else {
             self.bandwidth_bps += (mean - self.bandwidth_bps) / 2.0;
@@ -298,10 +268,11 @@ impl PathModel {
             // Who gives way to a queue that does not fall ends with nothing.
             let least = if self.mode.contests() && self.rivals.resist() { LEAST_HELD_GAIN } else { 0.0 };
             self.cruise_gain = gain.max(least);
+        } else if self.trials.running().is_some() {
+            // Whether the queue is too short the trial tells that has begun.
+            self.cruise_gain = 1.0;
         } else if self.loss.is_exceeded(summary.loss, self.packets(summary)) {
-            // The queue is too short for what is wanted.
-            self.raise = (self.raise / 2.0).max(LEAST_RAISE);
-            self.overflow_bps = self.bandwidth_bps;
+            self.note_overflow();
             self.cruise_gain = 1.0;
         } else {
             // A path that carries more than when its queue overflowed is another path.
@@ -310,6 +281,12 @@ impl PathModel {
             self.cruise_gain = raise_gain(standing, wanted, self.raise.min(self.step(wanted, summary.length)));
         }
         self.empty_epochs = if is_empty { self.empty_epochs + 1 } else { 0 };
+    }
+
+    /// The queue is too short for what is wanted.
+    fn note_overflow(&mut self) {
+        self.raise = (self.raise / 2.0).max(LEAST_RAISE);
+        self.overflow_bps = self.bandwidth_bps;
     }
 
     /// By how much the rate may change in an epoch: news of the last change must have come before the queue is far off.
@@ -389,34 +366,8 @@ impl PathModel {
         }
     }
 
-    /// Much more is lost than before: either the path loses more by chance, or it carries less, behind a queue too short to be seen. Both let pass what
-    /// arrives now. Sent at that rate, a path of the first kind loses the same part, and one of the second kind nothing.
-    fn doubt(&mut self, ack: &AckSample, summary: &Summary) {
-        // The newest sample knows nothing of the time before.
-        let newest_bps = ack.rate.map_or(f64::MAX, |sample| sample.rate.as_bps() as f64);
-        self.limit_bandwidth(summary.arrived_bps.min(newest_bps));
-        self.test_loss(ack.now);
-        // What was sent before the test is taken for lost some time after what was sent in it has arrived.
-        self.epoch = Epoch::new(ack.now + self.min_rtt() * 3 / 2);
-        self.confirming_loss = true;
-        self.risen_epochs = 0;
-    }
-
-    /// An attempt at more ends because much is lost: the test that follows sends what arrived.
-    pub(super) fn stop_at_loss(&mut self, now: Time, summary: &Summary) {
-        self.limit_bandwidth(summary.mean_bps);
-        self.to_confirm = self.was_clean(now) && self.loss.has_risen(summary.loss, self.packets(summary));
-    }
-
-    /// For an epoch what is lost is not made up for, and is the path's own.
-    pub(super) fn test_loss(&mut self, now: Time) {
-        self.testing_loss = true;
-        self.confirming_loss = std::mem::take(&mut self.to_confirm);
-        self.epoch = Epoch::new(now + self.min_rtt());
-    }
-
     pub(super) fn enter_up(&mut self, now: Time) {
-        self.testing_loss = false;
+        self.trials.take();
         self.room_epochs = ROOM_EPOCHS;
         self.before_up_bps = self.bandwidth_bps;
         self.restart_epoch(now);
@@ -552,12 +503,8 @@ const CRUISE_EPOCH: Duration = Duration::from_millis(100);
 const UP_EPOCH: Duration = Duration::from_millis(30);
 /// One without a queue may be chance.
 const ROOM_EPOCHS: u32 = 4;
-/// A start that overflows a queue is over by then.
-const CLEAN_EPOCHS: u32 = 5;
 /// draft-ietf-ccwg-bbr 2.14.1: routes change; a queue may have hidden the smallest for as long.
 pub(super) const MIN_RTT_LIFETIME: Duration = Duration::from_secs(10);
-/// One alone may be a burst, or an outage.
-const RISEN_EPOCHS: u32 = 2;
 /// An epoch; faster, and news of the change would come too late.
 const MAX_RAISE: f64 = 0.1;
 /// An epoch; less would hardly show in what arrives.

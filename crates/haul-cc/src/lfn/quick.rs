@@ -424,7 +424,7 @@ impl Leg {
     /// Sends so much more as was lost of the leg before.
     fn made_up(self, ack: &AckSample) -> Self {
         let loss = self.before.map_or(0.0, |before| part_of(before.lost, before.settled(ack)));
-        Self { rate_bps: self.goal_bps / (1.0 - loss.min(BaseLoss::MOST)), ..self }
+        Self { rate_bps: self.goal_bps / (1.0 - loss.min(BaseLoss::UNTRIED)), ..self }
     }
 
     fn rate(&self) -> BitRate {

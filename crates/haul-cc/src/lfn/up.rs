@@ -72,7 +72,7 @@ impl Up {
         // A quarter of what was too much: the rest may stand in the queue.
         let lossy = summary.loss > path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
         if lossy && !grew {
-            path.stop_at_loss(ack.now, summary);
+            path.stop_at_loss(summary);
             return Turn::Down;
         }
         self.flat_steps = if grew { 0 } else { self.flat_steps + 1 };

@@ -19,8 +19,7 @@ impl PathModel {
         if self.bandwidth_bps == 0.0 {
             return self.initial_rate();
         }
-        let made_up = if self.testing_loss { 1.0 } else { 1.0 - self.base_loss() };
-        BitRate::from_bps((self.bandwidth_bps * gain / made_up) as u64).max(self.least_rate())
+        BitRate::from_bps((self.bandwidth_bps * gain * self.trials.share(self.base_loss())) as u64).max(self.least_rate())
     }
 
     fn least_rate(&self) -> BitRate {
