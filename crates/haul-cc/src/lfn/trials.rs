@@ -10,7 +10,6 @@ use std::time::Duration;
 use haul_units::Time;
 
 use super::loss::{BaseLoss, LossMean, is_clean};
-use super::path::MIN_RTT_LIFETIME;
 
 /// A trial of what the path loses by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +104,10 @@ impl Trials {
         self.whole.ratio()
     }
 
+    fn is_clean_since(&self, since: Time) -> bool {
+        self.clean_at.is_some_and(|at| at >= since)
+    }
+
     /// Much more is lost than before.
     pub(super) fn restart_whole(&mut self, loss: f64, packets: f64) {
         self.whole.forget();
@@ -128,13 +131,19 @@ impl Trials {
         self.wishes_half || base_loss > LOSSY && (self.is_half_allowed(now) || has_grown)
     }
 
-    /// A trial at half the rate has lost this part of so many packets. True if it is the same part as at the whole rate.
-    pub(super) fn judge_half(&mut self, now: Time, loss: &mut BaseLoss, (lost, packets): (f64, f64), bandwidth_bps: f64) -> bool {
+    /// A trial at half the rate has lost this part of so many packets. True if it is the same part as at the whole rate. What was sent without loss before `since` no longer counts.
+    pub(super) fn judge_half(
+        &mut self,
+        since: Time,
+        loss: &mut BaseLoss,
+        (lost, packets): (f64, f64),
+        bandwidth_bps: f64,
+    ) -> bool {
         self.tried_bps = bandwidth_bps;
         self.half.add(lost, packets);
         // Who has not sent without loss of late has never seen the path without the others.
-        let knows = self.clean_at.is_some_and(|at| now.since(at) <= MIN_RTT_LIFETIME);
-        !loss.believe(&self.whole, &self.half, if knows { 1.0 } else { BaseLoss::UNTRIED })
+        let most = if self.is_clean_since(since) { 1.0 } else { BaseLoss::UNTRIED };
+        !loss.believe(&self.whole, &self.half, most)
     }
 
     /// The next one at half the rate is allowed after this time.

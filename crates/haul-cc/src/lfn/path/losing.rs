@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use haul_units::Time;
 
-use super::{CRUISE_EPOCH, MAX_RAISE, PathModel};
+use super::{CRUISE_EPOCH, MAX_RAISE, MIN_RTT_LIFETIME, PathModel};
 use crate::AckSample;
 use crate::lfn::epoch::{Epoch, Summary};
 use crate::lfn::loss::BaseLoss;
@@ -41,7 +41,8 @@ impl PathModel {
             return self.loss.lower(summary.loss);
         }
         let (packets, before, was_limited) = (self.packets(summary), self.loss.ratio(), std::mem::take(&mut self.is_limited));
-        if self.trials.judge_half(now, &mut self.loss, (summary.loss, packets), self.bandwidth_bps) {
+        let since = now.before(MIN_RTT_LIFETIME);
+        if self.trials.judge_half(since, &mut self.loss, (summary.loss, packets), self.bandwidth_bps) {
             if self.loss.ratio() > LOSSY {
                 // What looked like an overflow was none.
                 self.raise = MAX_RAISE;
