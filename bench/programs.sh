@@ -2,16 +2,17 @@
 # Programs that know nothing of haul, across an emulated WAN: plain, through ssh, and through haul. Needs root, and what scripts/setup-bench.sh
 # installs; of nginx, postgresql (initdb, pgbench), git, iperf3 and nc, who is missing is skipped.
 #
-#     bench/programs.sh [--haul PATH] [--rate 1G] [--rtt 100ms] [--loss 0.1%] [--mib 954] [--limit 60] [NAME ..]
+#     bench/programs.sh [--haul PATH] [--rate 1G] [--rtt 100ms] [--loss 0.1%] [--mib 954] [--limit 60] [--tcp cubic] [--plain] [NAME ..]
 #
-# NAME: pipe rsync curl small psql pgbench git iperf; by default all. Each runs once a way; what takes longer than the limit (seconds) is ended, and
+# --tcp is the congestion control of both hosts' TCP, one of the kernel's or a mode of `haul tcp`; with --plain there is no haul but for that.
+# NAME: pipe scp rsync curl small psql pgbench git iperf; by default all. Each runs once a way; what takes longer than the limit (seconds) is ended, and
 # its figure is what had arrived by then (>). Both ends are on disks in memory. Logging in is part of the time of pipe and rsync over ssh; forwards
 # are up before programs use them. After a copy the bytes are compared.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 haul=$(cd "$root" && scripts/target-dir.sh)/release/haul
-rate=1G rtt=100ms loss=0.1% mib=954 limit=60 names=()
+rate=1G rtt=100ms loss=0.1% mib=954 limit=60 tcp=cubic plain= names=()
 while [ $# -gt 0 ]; do
     case $1 in
         --haul) haul=$(realpath "$2"); shift 2 ;;
@@ -20,18 +21,27 @@ while [ $# -gt 0 ]; do
         --loss) loss=$2; shift 2 ;;
         --mib) mib=$2; shift 2 ;;
         --limit) limit=$2; shift 2 ;;
+        --tcp) tcp=$2; shift 2 ;;
+        --plain) plain=--plain; shift ;;
         -*) echo "error: unknown option $1" >&2; exit 2 ;;
         *) names+=("$1"); shift ;;
     esac
 done
-[ ${#names[@]} -gt 0 ] || names=(pipe rsync curl small psql pgbench git iperf)
+[ ${#names[@]} -gt 0 ] || names=(pipe scp rsync curl small psql pgbench git iperf)
 
 if [ -z "${HAUL_PROGRAMS:-}" ]; then
     link=(--rate "$rate" --rtt "$rtt" --loss "$loss")
     place=$(mktemp -d /dev/shm/haul-programs.XXXXXX)
     trap 'rm -rf "$place"' EXIT
-    echo "$("$haul" --version), $(uname -r), $(nproc) processors, $(date -u '+%F %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg); ${link[*]}"
-    HAUL_PROGRAMS=$place "$haul" lab wan run --tcp cubic "${link[@]}" -- "$root/bench/programs.sh" --haul "$haul" --mib "$mib" --limit "$limit" "${names[@]}"
+    echo "$("$haul" --version), $(uname -r), $(nproc) processors, $(date -u '+%F %H:%M') UTC, load $(cut -d' ' -f1-3 /proc/loadavg); ${link[*]}; TCP $tcp"
+    wan=("$haul" lab wan run)
+    case $tcp in
+        fair | quickstart | modest | aggressive | fast | highspeed | scalable | bic | westwood)
+            # What is in the kernel for this run; the hosts' routes then name it, as `haul tcp on MODE --to NET` has them do.
+            wan=("$haul" tcp run --mode "$tcp" -- "${wan[@]}" --tcp "haul_$tcp") ;;
+        *) wan+=(--tcp "$tcp") ;;
+    esac
+    HAUL_PROGRAMS=$place "${wan[@]}" "${link[@]}" -- "$root/bench/programs.sh" --haul "$haul" --mib "$mib" --limit "$limit" $plain "${names[@]}"
     exit
 fi
 
@@ -61,7 +71,7 @@ set_up_ssh() {
     cd "$place"
     # A shell that sshd starts reads the user's files: they would be part of each login, and of each command.
     mkdir far
-    write_ssh_files "$far" "SetEnv HOME=$place/far XDG_STATE_HOME=$place/far XDG_CONFIG_HOME=$place/far"
+    write_ssh_files "$far" "Subsystem sftp internal-sftp" "SetEnv HOME=$place/far XDG_STATE_HOME=$place/far XDG_CONFIG_HOME=$place/far"
     export XDG_STATE_HOME=$place/near XDG_CONFIG_HOME=$place/near
     b /usr/sbin/sshd -D -f "$place/sshd_config" &
     listening b 22
@@ -112,16 +122,22 @@ export haul place far
 measure_pipe() {
     ! there nc || copy pipe nc bash -ec pipe_nc
     copy pipe ssh bash -ec pipe_ssh
+    [ -z "$plain" ] || return 0
     copy pipe 'haul pipe, ssh' bash -ec pipe_haul
     copy pipe '  fair' bash -ec 'pipe_haul --mode fair'
     copy pipe 'haul pipe -l' bash -ec pipe_listen
     copy pipe '  fair' bash -ec 'pipe_listen --mode fair'
 }
 
+measure_scp() {
+    copy scp ssh "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- scp -q -F ssh_config file far:"$place/arrived/"
+}
+
 measure_rsync() {
     there rsync || return 0
     copy rsync ssh "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
         rsync -a --whole-file --inplace -e "ssh -F ssh_config" file far:"$place/arrived/"
+    [ -z "$plain" ] || return 0
     copy rsync 'haul rsync' env RUST_LOG=debug "$haul" lab wan exec --name "$HAUL_LAB_NAME" a -- \
         rsync -a --whole-file --inplace -e "$haul rsh -F ssh_config --remote-haul $haul" file far:"$place/arrived/"
     without_login
@@ -131,12 +147,15 @@ measure_rsync() {
 
 # The ways of a program to a port of host b: WAY HOST PORT lines
 ways() {
-    printf '%s\n' "plain $far $1" "ssh-L 127.0.0.1 1$1"
+    printf '%s\n' "plain $far $1"
+    [ -z "$plain" ] || return 0
+    printf '%s\n' "ssh-L 127.0.0.1 1$1"
     ! proxies || printf '%s\n' "haul-proxy 127.0.0.1 2$1"
 }
 proxies() { "$haul" proxy --help >/dev/null 2>&1; }
 
 set_up_forwards() {
+    [ -z "$plain" ] || return 0
     local ports=(8080 5432 5201) ssh=() proxy=() port
     for port in "${ports[@]}"; do
         ssh+=(-L "127.0.0.1:1$port:127.0.0.1:$port") proxy+=(-L "127.0.0.1:2$port:127.0.0.1:$port")
@@ -236,7 +255,7 @@ wants() { [[ " ${names[*]} " =~ \ $1\  ]]; }
 set_up_ssh
 head -c "${mib}M" /dev/urandom >file
 mkdir arrived
-for name in pipe rsync; do ! wants $name || measure_$name; done
+for name in pipe scp rsync; do ! wants $name || measure_$name; done
 if [[ " ${names[*]} " =~ \ (curl|small|psql|pgbench|git|iperf)\  ]]; then
     set_up_forwards
     if { wants curl || wants small || wants git; } && there nginx; then

@@ -53,6 +53,9 @@ struct flow {
 	u32 round_delivered;
 	u32 round_lost;
 	u32 round_limited;/* the application had nothing to send in it */
+	u32 round_samples;/* round-trip times in it */
+	u32 before_packets; /* delivered and lost in the round before */
+	u32 before_lost;
 	u64 round_began_us;
 	/* The path's own loss: of packets sent while no queue stood. */
 	u32 calm_packets;

@@ -151,6 +151,8 @@ static __always_inline void begin(struct sock *sk, u32 law)
 	f->round_ends = tp->delivered;
 	f->round_delivered = tp->delivered;
 	f->round_lost = tp->lost;
+	f->before_packets = 0;
+	f->before_lost = 0;
 	if (law <= LAW_AGGRESSIVE || law == LAW_FAST)
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 	if (law == LAW_QUICKSTART && f->phase == PHASE_START && !f->rounds) {

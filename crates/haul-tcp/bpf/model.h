@@ -16,8 +16,9 @@
 
 /* Rounds in one stretch of the maximum: two stretches are looked at. Ten hold a rate through a cut and the growth after it. */
 #define RATE_ROUNDS 10
-/* The path's own loss is that of about the last so many packets: enough to tell 0.1 % from 0.2 %. */
+/* The path's own loss is that of about the last so many packets: enough to tell 0.1 % from 0.2 %; and of at least so many rounds, as a loss may be told of in another round than its neighbours' arrival. */
 #define CALM_PACKETS 16384u
+#define CALM_ROUNDS 8u
 
 static __always_inline u64 path_rate(const struct flow *f) { return max64(f->rate, f->rate_before); }
 
@@ -48,6 +49,9 @@ static __always_inline u64 path_bdp(const struct flow *f, const struct knobs *k)
 /* Up to here a round-trip time is no queue: timers, and acknowledgements that come in groups. */
 static __always_inline u32 calm_us(u32 base_us) { return 1000 + base_us / 64; }
 
+/* From here on it is one that ends a start (RFC 9406 4.2, without its upper end: a long path's timers are no better than a short one's). */
+static __always_inline u32 start_queue_us(u32 base_us) { return (u32)max64(4000, base_us / 8); }
+
 static __always_inline void path_begin(struct flow *f, u32 rtt_us, u64 now_us)
 {
 	f->base_us = 0;
@@ -72,6 +76,7 @@ static __always_inline void path_rtt(struct flow *f, const struct ack *a, const 
 	}
 	if (!f->round_min_us || rtt < f->round_min_us)
 		f->round_min_us = rtt;
+	f->round_samples++;
 	base = path_base_us(f);
 	/* A quarter of each acknowledgement's: some few of them, so that the queue of a tail drop is seen when its loss is. */
 	f->queue_us = (u32)((3 * (u64)f->queue_us + less64(rtt, base)) / 4);
@@ -92,7 +97,7 @@ static __always_inline void path_round(struct flow *f, const struct ack *a, u32 
 	if (f->last_round_queue_us <= calm_us(base) && (below || gain) && !f->holding) {
 		f->calm_packets += delivered + lost;
 		f->calm_lost += lost;
-		if (f->calm_packets > CALM_PACKETS) {
+		if (f->calm_packets > max64(CALM_PACKETS, (u64)CALM_ROUNDS * (delivered + lost))) {
 			f->calm_packets /= 2;
 			f->calm_lost /= 2;
 		}
@@ -124,6 +129,8 @@ static __always_inline int path_on_ack(struct flow *f, const struct ack *a, cons
 /* After all have seen the round that ended. */
 static __always_inline void path_next_round(struct flow *f, const struct ack *a)
 {
+	f->before_lost = a->lost_total - f->round_lost;
+	f->before_packets = a->delivered_total - f->round_delivered + f->before_lost;
 	f->round_ends = a->delivered_total;
 	f->round_delivered = a->delivered_total;
 	f->round_lost = a->lost_total;
@@ -131,24 +138,37 @@ static __always_inline void path_next_round(struct flow *f, const struct ack *a)
 	f->round_full = 0;
 	f->round_began_us = a->now_us;
 	f->round_min_us = 0;
+	f->round_samples = 0;
+}
+
+/*
+ * What the path loses of so many packets by itself, at most: the expected number and four standard deviations of it. Losses are independent, so the variance is the mean;
+ * the expectation is itself that of the packets that it was learned from.
+ */
+static __always_inline u64 usual_loss(const struct flow *f, const struct knobs *k, u64 packets)
+{
+	/* Rounded up: one of few is no surprise. */
+	u64 expected = (packets * path_loss_ppm(f, k) + PPM - 1) / PPM;
+
+	return expected + 4 * square_root((u32)(expected + expected * packets / max64(f->calm_packets, 64)));
 }
 
 /*
  * Whether `lost` of a window of `packets` is more than the path's own loss explains.
  *
- * With a queue: more than the expected number and three standard deviations of it (losses are independent: the variance is the mean). Where the path
- * loses nothing by itself that is the first one, as with every TCP. Without a queue a buffer too small to be seen, or a policer, would have to be the cause: those drop what
- * is too much, so a thirty-second part of all has to be lost above the path's own.
+ * With a queue: more than usual. Where the path loses nothing by itself that is the first one, as with every TCP. Without a queue a buffer too small to be seen, or a policer, would
+ * have to be the cause: those drop what is too much, so a thirty-second part of all has to be lost above the path's own.
+ *
+ * It has to be so many in the round before and this one together, too: after a pause losses are told of a round later than what arrived beside them.
  */
 static __always_inline int loss_is_excess(const struct flow *f, const struct knobs *k, u32 lost, u32 packets)
 {
-	/* Rounded up: one of few is no surprise. */
-	u64 expected = ((u64)packets * path_loss_ppm(f, k) + PPM - 1) / PPM;
-	u64 usual = expected + 3 * square_root((u32)expected);
+	/* In a start the path's own loss is not known yet, and a queue is soon more than that. */
+	u32 base = path_base_us(f), seen = f->phase == PHASE_START ? start_queue_us(base) : calm_us(base);
+	u64 unseen = f->queue_us <= seen ? packets / 32 + 2 : 0;
 
-	if (f->queue_us <= calm_us(path_base_us(f)))
-		usual += packets / 32 + 2;
-	return lost > usual;
+	return lost > usual_loss(f, k, packets) + unseen &&
+	       (u64)lost + f->before_lost > usual_loss(f, k, (u64)packets + f->before_packets) + unseen;
 }
 
 #endif

@@ -29,6 +29,8 @@
 #define CIRCLE 8
 /* Rounds without a queue after a start: as many as a queue of one packet in eight takes to grow at CUBIC's slowest. */
 #define EARLY_ROUNDS 8
+/* The same after a reduction on a path that loses by itself: as many as the queue of the cause takes to be seen again. */
+#define LOSSY_ROUNDS 4
 
 static __always_inline u64 bounded(u64 window, const struct ack *a)
 {
@@ -61,6 +63,25 @@ static __always_inline void to_steady(struct flow *f, const struct ack *a)
 	f->epoch_us = 0;
 }
 
+/* A queue that stands is the end of the start: twice the path at most is in flight. */
+static __always_inline void end_start(struct flow *f, const struct ack *a, const struct knobs *k)
+{
+	f->window = bounded(clamp64(path_bdp(f, k) * 9 / 8, f->window / 2, f->window), a);
+	to_steady(f, a);
+}
+
+/*
+ * Within a round of the start: a queue in all that an eighth of a round trip brought. After a whole round the window would be twice as large (RFC 9406 4.2 looks at eight
+ * samples; super-packets bring more than that at once).
+ */
+static __always_inline int start_queues(const struct flow *f, const struct ack *a)
+{
+	u32 base = path_base_us(f);
+
+	return f->law != LAW_AGGRESSIVE && f->round_samples >= 8 && a->now_us - f->round_began_us > base / 8 &&
+	       less64(f->round_min_us, base) > start_queue_us(base);
+}
+
 /* A round of the start: whether there is more to be had. */
 static __always_inline void start_round(struct flow *f, const struct ack *a, const struct knobs *k)
 {
@@ -76,10 +97,8 @@ static __always_inline void start_round(struct flow *f, const struct ack *a, con
 		}
 	}
 	/* A queue over a whole round is one, an early packet behind a burst is none. Aggressive fills it first. */
-	if (f->start_flat >= FLAT_ROUNDS || (f->law != LAW_AGGRESSIVE && f->last_round_queue_us > max64(4000, base / 8))) {
-		f->window = bounded(clamp64(path_bdp(f, k) * 9 / 8, f->window / 2, f->window), a);
-		to_steady(f, a);
-	}
+	if (f->start_flat >= FLAT_ROUNDS || (f->law != LAW_AGGRESSIVE && f->last_round_queue_us > start_queue_us(base)))
+		end_start(f, a, k);
 }
 
 /* Congestion, once a window. */
@@ -137,12 +156,23 @@ static __always_inline void modest_round(struct flow *f, const struct ack *a, co
 	f->window = bounded(clamp64(next, f->window * 3 / 4, f->window * 5 / 4), a);
 }
 
-/* Fair, once a round: a start that ended too early, as rounds without any queue and no reduction ever tell, goes on. */
-static __always_inline void fair_round(struct flow *f)
+/*
+ * Fair, once a round: rounds without any queue tell that there is more to be had. Where there never was a reduction the start ended too early, and goes on. Where the path
+ * loses by itself a reduction may have been for nothing, and CUBIC would take some ten seconds to make up for it: a quarter more each round, until a queue stands. On
+ * a path that loses nothing it is left at CUBIC's growth: those beside it may be doing the same.
+ */
+static __always_inline void fair_round(struct flow *f, const struct ack *a, const struct knobs *k)
 {
-	int early = !f->reductions && f->round_full && f->last_round_queue_us <= calm_us(path_base_us(f));
+	int room = f->round_full && !f->holding && f->last_round_queue_us <= calm_us(path_base_us(f));
 
-	f->turn = early ? f->turn + 1 : 0;
+	f->turn = room ? f->turn + 1 : 0;
+	if (f->reductions) {
+		if (f->turn >= LOSSY_ROUNDS && path_loss_ppm(f, k)) {
+			f->window = bounded(f->window + f->window / 4, a);
+			f->epoch_us = 0;
+		}
+		return;
+	}
 	if (f->turn < EARLY_ROUNDS)
 		return;
 	f->phase = PHASE_START;
@@ -239,14 +269,16 @@ static __always_inline void modes_on_ack(struct flow *f, const struct ack *a, co
 			reduce(f, a, k);
 		else if (round)
 			f->ignored += lost;
-		if (round && f->phase == PHASE_START)
+		if (f->phase == PHASE_START && !round && f->threshold == TCP_INFINITE_SSTHRESH && start_queues(f, a))
+			end_start(f, a, k);
+		else if (round && f->phase == PHASE_START)
 			start_round(f, a, k);
 		else if (round && f->law == LAW_MODEST)
 			modest_round(f, a, k);
 		else if (round && f->law == LAW_AGGRESSIVE)
 			aggressive_round(f);
 		else if (round && f->phase == PHASE_STEADY)
-			fair_round(f);
+			fair_round(f, a, k);
 		grow(f, a);
 	}
 	f->congested = 0;
@@ -272,6 +304,8 @@ static __always_inline void modes_on_timeout(struct flow *f, u32 in_flight, u32 
 	f->holding = 0;
 	/* All that was in flight is counted as lost: that was the timer's doing. */
 	f->round_lost = lost_total;
+	f->before_packets = 0;
+	f->before_lost = 0;
 	f->timeouts++;
 }
 

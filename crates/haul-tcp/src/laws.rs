@@ -14,6 +14,7 @@ use crate::kernel::library::{Library, Loaded};
 use crate::kernel::mount;
 use crate::knobs::{self, Values};
 use crate::law::Law;
+use crate::memory;
 
 static LAWS: &Object<[u8]> = &Object(*include_bytes!(concat!(env!("OUT_DIR"), "/laws.bpf.o")));
 static CHOOSE: &Object<[u8]> = &Object(*include_bytes!(concat!(env!("OUT_DIR"), "/choose.bpf.o")));
@@ -23,7 +24,8 @@ static CHOOSE: &Object<[u8]> = &Object(*include_bytes!(concat!(env!("OUT_DIR"), 
 pub(crate) struct Object<T: ?Sized>(pub(crate) T);
 
 /// Maps that old and new share.
-const SHARED: [&str; 5] = ["flows", "knobs", "totals", "peers", "change"];
+const SHARED: [&str; 5] = ["flows", "knobs", "totals", PEERS, "change"];
+const PEERS: &str = "peers";
 const PROGRAMS: [&str; 2] = ["show", "alter"];
 /// `cong_control` has the four arguments that are used here.
 const OLDEST_KERNEL: (u32, u32) = (6, 10);
@@ -70,13 +72,20 @@ fn missing_rights(status: &str) -> Vec<&'static str> {
     RIGHTS.into_iter().filter(|(bit, admin, _)| !(has(*bit) || *admin && has(21))).map(|(_, _, name)| name).collect()
 }
 
-/// Where the laws have names.
+/// Where the laws have names, and the file that keeps what they remember while there are none.
 #[derive(Debug, Clone)]
-pub(crate) struct Pins(PathBuf);
+pub(crate) struct Pins(PathBuf, PathBuf);
 
 impl Pins {
-    pub(crate) fn new(dir: &Path) -> Self {
-        Self(dir.to_owned())
+    pub(crate) fn new(dir: &Path, memory: &Path) -> Self {
+        Self(dir.to_owned(), memory.to_owned())
+    }
+
+    /// Where that file cannot be written, peers are met anew.
+    pub(crate) fn keep_memory(&self) {
+        if let Ok(peers) = self.open(PEERS) {
+            let _ = memory::save(peers.as_fd(), &self.1);
+        }
     }
 
     fn link(&self, law: Law) -> PathBuf {
@@ -102,12 +111,16 @@ impl Pins {
         obstacle()?;
         make(&self.0)?;
         let library = Library::open()?;
+        self.keep_memory();
+        let met_nobody = !self.at(PEERS).exists();
+        let mut renewed = false;
         let object = match self.object(&library) {
             // Maps of another layout are not shared: connections that are open keep theirs, new ones begin with nothing.
             Err(LoadError::Refused { .. }) if SHARED.iter().any(|map| self.at(map).exists()) => {
                 for map in SHARED {
                     remove(&self.at(map))?;
                 }
+                renewed = true;
                 self.object(&library)?
             }
             object => object?,
@@ -118,6 +131,9 @@ impl Pins {
         for program in PROGRAMS {
             remove(&self.at(program))?;
             bpf::pin(object.program(program)?, &self.at(program)).map_err(|source| place(&self.at(program), source))?;
+        }
+        if met_nobody || renewed {
+            memory::restore(object.map(PEERS)?, &self.1);
         }
         let knobs = object.map("knobs")?;
         let mut values = [0; size_of::<Values>()];
@@ -159,6 +175,7 @@ impl Pins {
 
     /// Takes the laws' names away: no new connection gets one, and those that are open keep theirs until they end.
     pub(crate) fn unload(&self) -> Result<(), LoadError> {
+        self.keep_memory();
         for name in Law::ALL.map(|law| self.link(law)) {
             if let Ok(link) = bpf::pinned(&name) {
                 bpf::detach(link.as_fd()).map_err(|source| place(&name, source))?;

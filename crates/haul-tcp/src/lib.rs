@@ -13,6 +13,7 @@ mod kernel;
 mod knobs;
 mod law;
 mod laws;
+mod memory;
 mod needs;
 mod network;
 mod pace;

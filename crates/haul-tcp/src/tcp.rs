@@ -84,11 +84,13 @@ pub struct Place {
     pub state: PathBuf,
     /// Of the bpf file system. Default: /run/haul/bpf.
     pub bpf: PathBuf,
+    /// The file of what `quickstart` remembers while no law is loaded. Default: /var/lib/haul/tcp/peers.json, which a restart of the machine leaves.
+    pub memory: PathBuf,
 }
 
 impl Default for Place {
     fn default() -> Self {
-        Self { state: "/run/haul/tcp".into(), bpf: "/run/haul/bpf".into() }
+        Self { state: "/run/haul/tcp".into(), bpf: "/run/haul/bpf".into(), memory: "/var/lib/haul/tcp/peers.json".into() }
     }
 }
 
@@ -112,6 +114,8 @@ impl Tcp {
             return Err(TcpError::NotACgroup(dir.clone()));
         }
         let namespace = scope.namespace.clone().map_or_else(Namespace::own, Ok)?;
+        // A machine that stops without `off` has what was known at the last command.
+        self.pins().keep_memory();
         let made = self
             .make_available(&mut journal, choice, &namespace)
             .and_then(|()| self.apply(&mut journal, choice, scope, &namespace));
@@ -287,7 +291,7 @@ impl Tcp {
     }
 
     fn pins(&self) -> Pins {
-        Pins::new(&self.place.bpf.join("tcp"))
+        Pins::new(&self.place.bpf.join("tcp"), &self.place.memory)
     }
 
     /// Has the kernel know a law by name.

@@ -166,7 +166,8 @@ impl Flow {
                 let mut server = site.command(Side::B, "iperf3".as_ref());
                 server.args(["--server", "--one-off", "--json", "--interval", "0.1", "--port", &port.to_string()]);
                 let mut client = site.command(Side::A, "iperf3".as_ref());
-                client.args(["--client", &address, "--port", &port.to_string(), "--congestion", control, "--interval", "0"]);
+                client.args(["--client", &address, "--port", &port.to_string(), "--congestion", control]);
+                client.args(["--json", "--interval", "0.1"]);
                 // iperf3 knows whole seconds only.
                 client.args(["--time", &sender.lasts.as_secs_f64().ceil().to_string(), "--length", "1M"]);
                 (server, Listens::Tcp(port), client)
@@ -228,7 +229,8 @@ impl Flow {
             }
             Program::Tcp(_) => {
                 let series = later(&parse_intervals(&self.server.stdout(), "iperf3")?, from);
-                Ok(Heard { series, ..Heard::default() })
+                let round_trips = round_trips(&client).into_iter().map(|(end, rtt)| (end + from, rtt)).collect();
+                Ok(Heard { series, round_trips, constant: None })
             }
             Program::Constant(_) => {
                 let unexpected = |error: serde_json::Error| MeasureError::Unexpected { who: "the sink", said: error.to_string() };
@@ -239,7 +241,7 @@ impl Flow {
     }
 }
 
-/// The sender's round-trip times in the intervals of `haul perf`'s JSON: end, and the time in microseconds.
+/// The sender's round-trip times in the intervals of the JSON of `haul perf` and of iperf3: end, and the time in microseconds.
 fn round_trips(json: &str) -> Vec<(Duration, Duration)> {
     let document: serde_json::Value = serde_json::from_str(json).unwrap_or_default();
     let interval = |interval: &serde_json::Value| {

@@ -12,7 +12,7 @@
 //! | `simulated` | plans run side by side, and what they give |
 //! | `contest` | haul beside other tools on the same paths: what loss, rtt and startup share |
 //! | `loss`, `rtt`, `startup` | throughput against loss and round-trip time, rate from the first packet on |
-//! | `sharing` | who gets how much of a path that is shared |
+//! | `sharing` | who gets how much of a path that is shared: haul's transport, and the kernel's TCP with haul's laws |
 //! | `fattree` | short flows among long ones in a data centre; in simulation only |
 //! | `fleet` | one client and thirteen storage servers |
 //! | `gaps` | how exactly packets are spaced: by gaps, by timers, by nobody |
@@ -53,6 +53,7 @@ pub const fn registry() -> &'static [Experiment] {
         pacing::PACING,
         gaps::GAPS,
         kernel::KERNEL,
+        sharing::KERNEL_SHARING,
         fleet::FLEET,
         fattree::FATTREE,
     ]

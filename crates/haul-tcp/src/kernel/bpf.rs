@@ -9,6 +9,7 @@ use std::path::Path;
 
 const MAP_LOOKUP: libc::c_int = 1;
 const MAP_UPDATE: libc::c_int = 2;
+const MAP_NEXT_KEY: libc::c_int = 4;
 const OBJ_PIN: libc::c_int = 6;
 const OBJ_GET: libc::c_int = 7;
 const LINK_CREATE: libc::c_int = 28;
@@ -96,6 +97,15 @@ pub(crate) fn walk(program: BorrowedFd<'_>) -> io::Result<Vec<u8>> {
 
 pub(crate) fn update(map: BorrowedFd<'_>, key: &[u8], value: &[u8]) -> io::Result<()> {
     bpf(MAP_UPDATE, [pair(number(map), 0), key.as_ptr() as u64, value.as_ptr() as u64, 0]).map(drop)
+}
+
+/// The key after another one, or the first; false where there is none. Both have to have the size of the map's.
+pub(crate) fn next_key(map: BorrowedFd<'_>, key: Option<&[u8]>, next: &mut [u8]) -> io::Result<bool> {
+    let key = key.map_or(0, |key| key.as_ptr() as u64);
+    match bpf(MAP_NEXT_KEY, [pair(number(map), 0), key, next.as_mut_ptr() as u64, 0]) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        found => found.map(|_| true),
+    }
 }
 
 /// The value has to have the map's size.

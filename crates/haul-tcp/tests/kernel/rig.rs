@@ -35,7 +35,8 @@ impl Rig {
         fs::create_dir_all("/run/haul").expect("a directory");
         let turn = File::create("/run/haul/test.lock").expect("a file");
         flock(&turn, FlockOperation::LockExclusive).expect("a turn");
-        let place = Place::default();
+        let memory = std::env::temp_dir().join(format!("haul-tcp-peers-{}.json", std::process::id()));
+        let place = Place { memory, ..Place::default() };
         assert!(!place.state.join("journal.json").exists(), "haul tcp is on: its tests would put an end to that");
         let id = std::process::id();
         let (a, b) = (format!("haul-tcp-a{id}"), format!("haul-tcp-b{id}"));
@@ -112,6 +113,7 @@ impl Drop for Rig {
             // A test may have deleted one.
             told(&["netns", "delete", name]);
         }
+        let _ = fs::remove_file(&self.place.memory);
         if !thread::panicking() {
             off.expect("off");
             self.expect_nothing_left();

@@ -123,6 +123,39 @@ fn quickstart_remembers() {
     assert!(jumped, "{:?}", rig.tcp.totals());
 }
 
+/// As a restart of the machine does: nothing of haul is in the kernel in between.
+#[test]
+fn what_was_remembered_outlives_the_laws() {
+    let Some(rig) = Rig::open() else { return };
+    let jumps = || rig.tcp.totals().expect("counters").iter().map(|of| of.jumps).sum::<u64>();
+    rig.tcp.on(&own(Law::Quickstart), &rig.scope()).expect("on");
+    // The kernel forgets a connection's state when its last acknowledgement has come.
+    assert!((0..20).any(|_| {
+        rig.transfer();
+        jumps() > 0
+    }));
+    rig.tcp.off(None).expect("off");
+    rig.expect_nothing_left();
+    let kept = fs::read_to_string(&rig.place.memory).expect("a file");
+    assert!(kept.contains("::ffff:10.9.0.2"), "{kept}");
+    rig.tcp.on(&own(Law::Quickstart), &rig.scope()).expect("on");
+    assert_eq!(jumps(), 0, "the counters are new");
+    // What is kept now, without a connection in between, came from the file.
+    fs::remove_file(&rig.place.memory).expect("it was there");
+    rig.tcp.off(None).expect("off");
+    let again = fs::read_to_string(&rig.place.memory).expect("a file");
+    assert!(again.contains("::ffff:10.9.0.2"), "{again}");
+}
+
+/// A file of something else is nothing remembered.
+#[test]
+fn a_memory_that_is_none_harms_nobody() {
+    let Some(rig) = Rig::open() else { return };
+    fs::write(&rig.place.memory, "[{\"peer\":").expect("written");
+    rig.tcp.on(&own(Law::Quickstart), &rig.scope()).expect("on");
+    assert_eq!(rig.transfer(), own(Law::Quickstart));
+}
+
 #[test]
 fn a_name_that_nothing_has_is_refused_and_nothing_is_left() {
     let Some(rig) = Rig::open() else { return };

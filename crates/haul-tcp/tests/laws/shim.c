@@ -64,3 +64,37 @@ void haul_cubic_on_ack(struct flow *f, const struct ack *a, const struct knobs *
 u32 haul_window(const struct flow *f) { return window_packets(f); }
 u64 haul_pacing(const struct flow *f) { return f->pacing; }
 u32 haul_loss_ppm(const struct flow *f, const struct knobs *k) { return path_loss_ppm(f, k); }
+
+/* A path of 100 ms that has lost so many of so many without a queue; as many packets in the round before as in this one. */
+static struct flow known_path(u32 calm_packets, u32 calm_lost)
+{
+	return (struct flow){ .base_us = 100000, .calm_packets = calm_packets, .calm_lost = calm_lost, .threshold = TCP_INFINITE_SSTHRESH };
+}
+
+static const struct knobs USUAL = { .random_loss_max_ppm = 300000 };
+
+u32 haul_excess(u32 calm_packets, u32 calm_lost, u32 before_lost, u32 lost, u32 packets, u32 queue_us)
+{
+	struct flow f = known_path(calm_packets, calm_lost);
+
+	f.queue_us = queue_us;
+	f.before_packets = packets;
+	f.before_lost = before_lost;
+	return loss_is_excess(&f, &USUAL, lost, packets);
+}
+
+/* The window of 1000 packets after a reduction and so many rounds in which it was full and no queue stood. */
+u32 haul_after_rounds(u32 calm_packets, u32 calm_lost, u32 rounds)
+{
+	struct flow f = known_path(calm_packets, calm_lost);
+	struct ack a = { .most = 100000 };
+
+	f.window = 1000ull << WINDOW_SHIFT;
+	f.reductions = 1;
+	f.phase = PHASE_STEADY;
+	while (rounds--) {
+		f.round_full = 1;
+		fair_round(&f, &a, &USUAL);
+	}
+	return window_packets(&f);
+}

@@ -59,6 +59,8 @@ function!(cubic_on_ack: fn(flow: *mut u64, ack: *const Ack, knobs: *const u32));
 function!(window: fn(flow: *const u64) -> u32);
 function!(pacing: fn(flow: *const u64) -> u64);
 function!(loss_ppm: fn(flow: *const u64, knobs: *const u32) -> u32);
+function!(excess: fn(calm_packets: u32, calm_lost: u32, before_lost: u32, lost: u32, packets: u32, queue_us: u32) -> u32);
+function!(after_rounds: fn(calm_packets: u32, calm_lost: u32, rounds: u32) -> u32);
 
 fn library() -> &'static Library {
     static LIBRARY: OnceLock<Library> = OnceLock::new();

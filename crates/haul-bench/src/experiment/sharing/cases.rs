@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use haul_cc::ControllerChoice::{self, Aggressive, Fair, Modest, Quickstart};
+use haul_tcp::Law;
 use haul_units::BitRate;
 
 /// Flows on a path, and what is wanted of them.
@@ -38,6 +39,8 @@ pub struct Party {
 pub enum Who {
     /// haul in a mode.
     Haul(ControllerChoice),
+    /// The kernel's TCP with a law of haul; in simulation, where there is no kernel, haul's transport in the mode of that name.
+    Kernel(Law),
     /// The kernel's CUBIC, or the model of it.
     Cubic,
     /// The kernel's BBR.
@@ -161,6 +164,45 @@ pub const CASES: &[Case] = &[
         goals: &[Goal::JainAtLeast(0.9)],
         runs: 1,
     },
+];
+
+const TCP_FAIR: Who = Who::Kernel(Law::Fair);
+const TCP_QUICK: Who = Who::Kernel(Law::Quickstart);
+const TCP_MODEST: Who = Who::Kernel(Law::Modest);
+const TCP_AGGRESSIVE: Who = Who::Kernel(Law::Aggressive);
+
+const FOUR: &[Party] = &[party(TCP_FAIR), at(0.02, TCP_FAIR), at(0.04, TCP_FAIR), at(0.06, TCP_FAIR)];
+const EIGHT: &[Party] = &[
+    party(TCP_FAIR),
+    at(0.02, TCP_FAIR),
+    at(0.04, TCP_FAIR),
+    at(0.06, TCP_FAIR),
+    at(0.08, TCP_FAIR),
+    at(0.10, TCP_FAIR),
+    at(0.12, TCP_FAIR),
+    at(0.14, TCP_FAIR),
+];
+
+const fn kernel(name: &'static str, parties: &'static [Party], goals: &'static [Goal]) -> Case {
+    Case { name, loss: 0.0, parties, goals, runs: 1 }
+}
+
+/// The same among the kernel's TCPs.
+pub const KERNEL_CASES: &[Case] = &[
+    kernel("2 fair", &[party(TCP_FAIR), at(0.02, TCP_FAIR)], AMONG_EQUALS),
+    kernel("fair, CUBIC", &[party(TCP_FAIR), at(0.05, Who::Cubic)], A_FAIR_SHARE),
+    kernel("4 fair", FOUR, AMONG_EQUALS),
+    kernel("8 fair", EIGHT, AMONG_EQUALS),
+    kernel("modest alone", &[party(TCP_MODEST)], &[Goal::UsedAtLeast(0.9), Goal::QueueAtMost(0.25)]),
+    kernel("modest, CUBIC", &[party(TCP_MODEST), at(0.05, Who::Cubic)], &[Goal::ShareAtMost(0, 0.15)]),
+    kernel("fair, BBR", &[party(TCP_FAIR), at(0.05, Who::Bbr)], &[]),
+    kernel("quickstart, CUBIC", &[party(TCP_QUICK), at(0.05, Who::Cubic)], A_FAIR_SHARE),
+    kernel("2 aggressive", &[party(TCP_AGGRESSIVE), at(0.05, TCP_AGGRESSIVE)], &[]),
+    kernel("aggressive, CUBIC", &[party(TCP_AGGRESSIVE), at(0.05, Who::Cubic)], &[Goal::ShareAtLeast(0, 0.5)]),
+    kernel("2 modest", &[party(TCP_MODEST), at(0.05, TCP_MODEST)], &[]),
+    // What the kernel's own leave to each other.
+    kernel("2 CUBIC", &[party(Who::Cubic), at(0.05, Who::Cubic)], &[]),
+    kernel("CUBIC, BBR", &[party(Who::Cubic), at(0.05, Who::Bbr)], &[]),
 ];
 
 /// What they share.

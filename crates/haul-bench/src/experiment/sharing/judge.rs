@@ -70,7 +70,7 @@ impl Seen {
     fn part_of_path(&self, flow: usize, rate: BitRate) -> f64 {
         let payload = match self.case.parties[flow].who {
             Who::Haul(_) => 1428.0,
-            Who::Cubic | Who::Bbr => 1448.0,
+            Who::Kernel(_) | Who::Cubic | Who::Bbr => 1448.0,
         };
         rate.as_bps() as f64 / (RATE.as_bps() as f64 * payload / 1500.0 * (1.0 - self.case.loss))
     }

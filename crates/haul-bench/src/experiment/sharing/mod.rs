@@ -8,16 +8,19 @@ mod judge;
 
 use std::time::Duration;
 
+use haul_cc::ControllerChoice;
 use haul_lab::{LinkOptions, QueueSize, WanSpec};
 use haul_proto::Pacing;
 use haul_scenarios::Kind;
 use haul_sim::{Flow, Path, Plan, Queue, TcpConfig};
+use haul_tcp::Law;
 use haul_units::{Bytes, Ratio};
 
-use self::cases::{CASES, Case, Party, Who};
+use self::cases::{CASES, Case, KERNEL_CASES, Party, Who};
 use self::judge::Seen;
 use super::contest::mbps;
 use super::ground::{self, Ground, Program, Sender};
+use super::kernel::with_laws;
 use super::simulated::{Run, plan, run_all};
 use super::{Experiment, Report, Scale, Table};
 use crate::bench::MeasureError;
@@ -31,9 +34,23 @@ pub const SHARING: Experiment = Experiment {
     measure: Some(measured),
 };
 
+pub const KERNEL_SHARING: Experiment = Experiment {
+    name: "kernel-sharing",
+    about: "The kernel's TCP with haul's laws (haul tcp): each mode among its own kind, beside CUBIC and BBR, and alone",
+    reproduces: "xTCP: the modes aggressive, fair and modest beside TCP, for programs that know nothing of them",
+    simulate: |scale| simulate(KERNEL_CASES, Duration::from_secs(scale.pick(6, 30)), scale),
+    measure: Some(|scale, ground| {
+        let length = Duration::from_secs(scale.pick(8, 30));
+        with_laws(|| measure(KERNEL_CASES, length, scale, ground))
+    }),
+};
+
 fn simulated(scale: Scale) -> Report {
-    let length = Duration::from_secs(scale.pick(6, 60));
-    let runs: Vec<_> = CASES.iter().flat_map(|case| (1..=runs(case, scale)).map(move |run| (case, run))).collect();
+    simulate(CASES, Duration::from_secs(scale.pick(6, 60)), scale)
+}
+
+fn simulate(cases: &'static [Case], length: Duration, scale: Scale) -> Report {
+    let runs: Vec<_> = cases.iter().flat_map(|case| (1..=runs(case, scale)).map(move |run| (case, run))).collect();
     let plan = |&(case, run)| Plan { seed: u64::from(run), ..plan(path(case), flows(case, length), length) };
     let plans: Vec<_> = runs.iter().map(plan).collect();
     let seen: Vec<Seen> = runs.iter().zip(run_all(&plans)).map(|(&(case, run), came)| seen(case, run, came, length)).collect();
@@ -41,8 +58,11 @@ fn simulated(scale: Scale) -> Report {
 }
 
 fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
-    let length = Duration::from_secs(scale.pick(8, 60));
-    let cases = CASES.iter().filter(|case| scale == Scale::Full || QUICK.contains(&case.name));
+    measure(CASES, Duration::from_secs(scale.pick(8, 60)), scale, ground)
+}
+
+fn measure(cases: &'static [Case], length: Duration, scale: Scale, ground: &Ground<'_>) -> Report {
+    let cases = cases.iter().filter(|case| scale == Scale::Full || QUICK.contains(&case.name));
     let wanted: Vec<_> = cases.flat_map(|case| (1..=runs(case, scale)).map(move |run| (case, run))).collect();
     let (mut seen, mut notes) = (Vec::new(), Vec::new());
     let again = scale.pick(0, AGAIN);
@@ -63,7 +83,7 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
             Err(error) => notes.push(format!("{}: failed, {error}", case.name)),
         }
     }
-    notes.push("the queue is that which haul sees: its round-trip times above the path's".to_owned());
+    notes.push("the queue is that which the first flow's sender sees: its round-trip times above the path's".to_owned());
     if spare < again {
         let runs = again - spare;
         notes.push(format!("{runs} runs were disturbed by the machine's host, which took processor time away, and made again (of {again} at most)"));
@@ -88,6 +108,7 @@ fn senders(case: &Case, length: Duration) -> Vec<Sender> {
         let (from, until) = (length.mul_f64(party.from), party.until.map_or(length, |part| length.mul_f64(part)));
         let program = match party.who {
             Who::Haul(mode) => Program::Haul(mode, Pacing::On),
+            Who::Kernel(law) => Program::Tcp(law.kernel_name()),
             Who::Cubic => Program::Tcp("cubic"),
             Who::Bbr => Program::Tcp("bbr"),
         };
@@ -119,6 +140,10 @@ fn flows(case: &Case, length: Duration) -> Vec<Flow<Kind>> {
 fn kind(who: Who) -> Kind {
     match who {
         Who::Haul(mode) => Kind::Haul(mode),
+        Who::Kernel(Law::Quickstart) => Kind::Haul(ControllerChoice::Quickstart),
+        Who::Kernel(Law::Modest) => Kind::Haul(ControllerChoice::Modest),
+        Who::Kernel(Law::Aggressive) => Kind::Haul(ControllerChoice::Aggressive),
+        Who::Kernel(_) => Kind::Haul(ControllerChoice::Fair),
         Who::Cubic => Kind::Tcp(TcpConfig::CUBIC),
         Who::Bbr => Kind::Tcp(TcpConfig::BBR),
     }
@@ -179,6 +204,7 @@ fn chart(seen: &Seen) -> Chart {
         let who = seen.case.parties[flow].who;
         let (class, title) = match who {
             Who::Haul(_) => (0, "haul"),
+            Who::Kernel(law) => (0, law.name()),
             Who::Cubic => (1, "TCP CUBIC"),
             Who::Bbr => (2, "TCP BBR"),
         };
