@@ -1,7 +1,9 @@
 //! Rates for the connections of other programs, on this kernel. Needs root, clang at build time, cgroup2.
 
-use std::process::{Command, Output};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use haul_tcp::{Pace, PaceClass};
 
@@ -136,4 +138,100 @@ fn classes_that_say_nothing_are_refused() {
     let error = pace.run(&[class(Some("10.0.0.0/8"), 0)]).expect_err("no rate");
     assert!(error.to_string().contains("10.0.0.0/8 has no rate"), "{error}");
     assert!(pace.run(&[]).is_err());
+}
+
+/// Set for the process that is to be killed: where its state is.
+const VICTIM: &str = "HAUL_PACE_VICTIM";
+
+/// xorshift: the same steps for the same seed.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// Rates that are switched on, off, for one program, and killed in the middle of it: what was asked last is in force, and `off` leaves nothing.
+#[test]
+fn any_order_of_commands_with_kills_leaves_nothing() {
+    let Some(_guard) = may() else { return };
+    let state = std::env::temp_dir().join(format!("haul-pace-test-order-{}", std::process::id()));
+    let on = On(Pace::new(&state));
+    let On(pace) = &on;
+    let seed = std::env::var("E2E_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
+    println!("E2E_SEED={seed}");
+    let mut chance = Chance(seed);
+    // What the machine is known to hold; none after a kill, which may have come at any moment.
+    let mut held = Some(NONE);
+    for step in 0..30 {
+        let mbps = 8 * (1 + chance.below(100));
+        let what = chance.below(6);
+        println!("{step}: {what} {mbps}");
+        match what {
+            0 | 1 => {
+                pace.on(&[class(Some("127.9.8.6"), mbps * 1_000_000)]).expect("on");
+                held = Some(mbps * 125_000);
+            }
+            2 => {
+                pace.off().expect("off");
+                held = Some(NONE);
+            }
+            3 => {
+                let run = pace.run(&[class(Some("127.9.8.5"), 8_000_000)]).expect("it runs");
+                run.leave().expect("back");
+            }
+            _ => {
+                kill_one(&state, chance.below(60));
+                held = None;
+            }
+        }
+        pace.status().expect("status");
+        let (rate, mss) = rates("127.9.8.6", 1)[0];
+        match held {
+            Some(NONE) => assert_eq!(rate, NONE),
+            Some(bytes) => assert!(rate.abs_diff(bytes * mss / (mss + 90)) <= 1, "{rate}, not of {bytes}"),
+            None => {}
+        }
+    }
+    pace.off().expect("off");
+    assert_eq!(rates("127.9.8.6", 1)[0].0, NONE);
+    let mounts = std::fs::read_to_string("/proc/mounts").expect("mounts");
+    assert!(!mounts.contains("haul-pace-test-order"), "{mounts}");
+    drop(on);
+    std::fs::remove_dir_all(state).expect("ours");
+}
+
+/// Another process switches on and off and runs all the time, and is killed at some moment.
+fn kill_one(state: &Path, after_ms: u64) {
+    let mut victim = Command::new(std::env::current_exe().expect("this program"))
+        .args(["--exact", "the_one_that_is_killed", "--nocapture"])
+        .env(VICTIM, state)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("started");
+    pause(Duration::from_millis(after_ms));
+    victim.kill().expect("killed");
+    victim.wait().expect("ended");
+}
+
+/// No test of its own: what [`kill_one`] starts.
+#[test]
+fn the_one_that_is_killed() {
+    let Some(state) = std::env::var_os(VICTIM) else { return };
+    let pace = Pace::new(Path::new(&state));
+    loop {
+        pace.on(&[class(Some("127.9.8.6"), 80_000_000)]).expect("on");
+        drop(pace.run(&[class(Some("127.9.8.6"), 8_000_000)]).expect("it runs"));
+        pace.off().expect("off");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the moment of a kill is what is tried")]
+fn pause(time: Duration) {
+    std::thread::sleep(time);
 }

@@ -68,6 +68,11 @@ fn kernel() {
 }
 
 #[test]
+fn kernel_sharing() {
+    quick("kernel-sharing");
+}
+
+#[test]
 fn rtt() {
     quick("rtt");
 }

@@ -1,0 +1,111 @@
+#!/usr/bin/env python3
+"""What each law of `haul tcp` takes of a processor for an acknowledgement, beside the kernel's CUBIC and BBR behind the same kind of program.
+
+    sudo bench/ack-cost.py [HAUL] [SECONDS]
+
+An iperf3 flow over an emulated link of 1 Gbit/s, 20 ms and 0.1 % of loss for each law; the kernel counts time and calls of its programs (kernel.bpf_stats_enabled, put back
+afterwards; the count itself takes some 20 ns a call). An acknowledgement is a call of `cong_control` or `pkts_acked`: what all programs of a law took, by those.
+Needs clang, libbpf and iperf3. HAUL is target/release/haul without a word.
+"""
+import ctypes
+import os
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HAUL = sys.argv[1] if len(sys.argv) > 1 else str(ROOT / "target/release/haul")
+SECONDS = sys.argv[2] if len(sys.argv) > 2 else "5"
+STATS = pathlib.Path("/proc/sys/kernel/bpf_stats_enabled")
+OWN = ["haul_fair", "haul_quickstart", "haul_modest", "haul_aggressive", "haul_fast", "haul_highspeed", "haul_scalable", "haul_bic", "haul_westwood"]
+YARDSTICKS = {"ycubic": "the kernel's CUBIC", "ybbr": "the kernel's BBR"}
+COUNTED = ("mode_control", "window_acked", "ycubic_acked", "ybbr_main")
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+def bpf(command, argument):
+    """The system call; its result, or none."""
+    buffer = ctypes.create_string_buffer(argument, max(len(argument), 64))
+    result = libc.syscall(321 if os.uname().machine == "x86_64" else 280, command, buffer, len(buffer))
+    return (result, buffer.raw) if result >= 0 else None
+
+
+def programs():
+    """Time in ns and calls of each struct_ops program, by name."""
+    found, number = {}, 0
+    while (answer := bpf(11, struct.pack("II", number, 0))) is not None:  # PROG_GET_NEXT_ID
+        number = struct.unpack_from("I", answer[1], 4)[0]
+        opened = bpf(13, struct.pack("I", number))  # PROG_GET_FD_BY_ID
+        if opened is None:
+            continue
+        info = ctypes.create_string_buffer(232)
+        if bpf(15, struct.pack("IIQ", opened[0], len(info), ctypes.addressof(info))) is not None:  # OBJ_GET_INFO_BY_FD
+            kind = struct.unpack_from("I", info, 0)[0]
+            name = info[64:80].split(b"\0")[0].decode()
+            nanoseconds, calls = struct.unpack_from("QQ", info, 192)
+            if kind == 27:  # STRUCT_OPS
+                before = found.get(name, (0, 0))
+                found[name] = (before[0] + nanoseconds, before[1] + calls)
+        os.close(opened[0])
+    return found
+
+
+def load_yardsticks():
+    """Registers them until this program ends."""
+    object_file = tempfile.NamedTemporaryFile(suffix=".o")
+    source = ROOT / "crates/haul-tcp/bpf/yardstick.bpf.c"
+    subprocess.run(["clang", "-O2", "-g", "-target", "bpf", "-mcpu=v3", "-c", source, "-o", object_file.name], check=True)
+    library = ctypes.CDLL("libbpf.so.1")
+    for function in ("bpf_object__open_file", "bpf_object__find_map_by_name", "bpf_map__attach_struct_ops"):
+        getattr(library, function).restype = ctypes.c_void_p
+    opened = ctypes.c_void_p(library.bpf_object__open_file(object_file.name.encode(), None))
+    if not opened or library.bpf_object__load(opened) != 0:
+        sys.exit("error: the yardsticks do not load")
+    links = []
+    for name in YARDSTICKS:
+        link = library.bpf_map__attach_struct_ops(ctypes.c_void_p(library.bpf_object__find_map_by_name(opened, name.encode())))
+        if not link:
+            sys.exit(f"error: {name} is not registered")
+        links.append(ctypes.c_void_p(link))
+    return library, links
+
+
+def flow(law):
+    """One iperf3 flow with this law, and what its programs took: ns and acknowledgements."""
+    before = programs()
+    script = f"""
+        {HAUL} lab wan exec b -- iperf3 -s -1 >/dev/null &
+        until {HAUL} lab wan exec b -- ss -Hlnt 'sport = :5201' | grep -q .; do sleep 0.1; done
+        {HAUL} lab wan exec a -- iperf3 -c $HAUL_LAB_B_ADDRESS -C {law} -t {SECONDS} -J
+        wait
+    """
+    wan = [HAUL, "lab", "wan", "run", "--rate", "1G", "--rtt", "20ms", "--loss", "0.1%", "--tcp", law, "--", "bash", "-c", script]
+    subprocess.run(wan, check=True, stdout=subprocess.DEVNULL)
+    after = programs()
+    taken = {name: (after[name][0] - before.get(name, (0, 0))[0], after[name][1] - before.get(name, (0, 0))[1]) for name in after}
+    acknowledgements = sum(calls for name, (_, calls) in taken.items() if name.startswith(COUNTED))
+    return sum(nanoseconds for nanoseconds, _ in taken.values()), acknowledgements
+
+
+def main():
+    if len(sys.argv) > 3:
+        # The laws are in the kernel as long as this runs below `haul tcp run`.
+        before = STATS.read_text()
+        library, links = load_yardsticks()
+        STATS.write_text("1")
+        try:
+            for law in [*YARDSTICKS, *OWN]:
+                nanoseconds, acknowledgements = flow(law)
+                print(f"{YARDSTICKS.get(law, law):<22}{nanoseconds / max(acknowledgements, 1):8.0f} ns   {acknowledgements:8} acknowledgements", flush=True)
+        finally:
+            STATS.write_text(before)
+            for link in links:
+                library.bpf_link__destroy(link)
+        return
+    # The first of a cgroup's programs decides for connections that name no law: these all name one by their route.
+    os.execvp(HAUL, [HAUL, "tcp", "run", "--mode", "fair", "--", sys.executable, __file__, HAUL, SECONDS, "below"])
+
+
+main()
