@@ -7,6 +7,7 @@ use haul_units::BitRate;
 
 use crate::bbr::Bbr;
 use crate::bic::Bic;
+use crate::coupled::{Balia, Lia, Olia};
 use crate::cubic::Cubic;
 use crate::fast::Fast;
 use crate::highspeed::HighSpeed;
@@ -49,6 +50,12 @@ pub enum ControllerChoice {
     Bbr,
     /// LEDBAT++: the scavenger, out of the way at 60 ms of queue.
     Ledbat,
+    /// Reno over several paths, that together take what one flow takes on the best of them. RFC 6356
+    Lia,
+    /// As LIA, and moves to the paths on which less is lost.
+    Olia,
+    /// As LIA, between quick answers and fairness.
+    Balia,
     /// A rate that is known and reserved: loss is ignored.
     Fixed(BitRate),
 }
@@ -69,6 +76,9 @@ impl ControllerChoice {
         Self::Udt,
         Self::Bbr,
         Self::Ledbat,
+        Self::Lia,
+        Self::Olia,
+        Self::Balia,
     ];
 
     /// The controller for a new path.
@@ -87,6 +97,9 @@ impl ControllerChoice {
             Self::Udt => Box::new(Udt::new(start)),
             Self::Bbr => Box::new(Bbr::new(start)),
             Self::Ledbat => Box::new(Windowed::<Ledbat>::new(start)),
+            Self::Lia => Box::new(Windowed::<Lia>::new(start)),
+            Self::Olia => Box::new(Windowed::<Olia>::new(start)),
+            Self::Balia => Box::new(Windowed::<Balia>::new(start)),
             Self::Fixed(rate) => Box::new(Fixed::new(rate, start)),
         }
     }
@@ -94,6 +107,11 @@ impl ControllerChoice {
     /// Whether its start is better if the receiver reports the first packets in small groups.
     pub const fn measures_dispersion(self) -> bool {
         matches!(self, Self::Quickstart | Self::Udt)
+    }
+
+    /// Whether it has a rule of its own for what several paths take together, wherever they lead.
+    pub const fn is_coupled(self) -> bool {
+        matches!(self, Self::Lia | Self::Olia | Self::Balia)
     }
 
     /// The name; without the rate for `fixed`.
@@ -112,6 +130,9 @@ impl ControllerChoice {
             Self::Udt => Udt::NAME,
             Self::Bbr => Bbr::NAME,
             Self::Ledbat => Ledbat::NAME,
+            Self::Lia => Lia::NAME,
+            Self::Olia => Olia::NAME,
+            Self::Balia => Balia::NAME,
             Self::Fixed(_) => "fixed",
         }
     }

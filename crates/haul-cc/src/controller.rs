@@ -7,7 +7,7 @@ use haul_units::{BitRate, Bytes, Time};
 
 use crate::RateSample;
 
-use crate::{DispersionSample, Learned};
+use crate::{Company, DispersionSample, Learned, Share};
 
 /// A congestion controller of one path.
 ///
@@ -47,6 +47,12 @@ pub trait Controller: Debug + Send {
     }
     /// Filler has been handed to the network, in place of `on_sent`.
     fn on_filler(&mut self, _sent: &SentSample) {}
+    /// What the other paths of its connection are to know of it, if its rule can be theirs together.
+    fn share(&self) -> Option<Share> {
+        None
+    }
+    /// The paths that are taken to share a bottleneck with this one: its rule is theirs together from now on.
+    fn on_company(&mut self, _company: &Company) {}
     /// What it knows about the path, for the controller that takes its place and for the next connection to the same host. `None`: it
     /// has no model of the path beyond its window.
     fn learned(&self) -> Option<Learned> {

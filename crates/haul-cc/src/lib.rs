@@ -9,6 +9,8 @@ mod bbr;
 mod bic;
 mod choice;
 mod controller;
+mod coupled;
+mod coupling;
 mod cubic;
 mod dispersion;
 mod fast;
@@ -32,6 +34,7 @@ mod windowed;
 
 pub use choice::{ControllerChoice, ParseControllerError};
 pub use controller::{AckSample, Controller, EcnSample, LossSample, SentSample, Snapshot};
+pub use coupling::{Company, Share};
 pub use dispersion::{DispersionMeter, DispersionSample};
 pub use fixed::Fixed;
 pub use learned::Learned;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_units::{Bytes, Time};
+use haul_units::{BitRate, Bytes, Time};
 
 use crate::Learned;
 
@@ -21,12 +21,14 @@ pub struct PathStart {
     pub learned: Option<Learned>,
     /// What an earlier connection to the same host learned: it may no longer hold.
     pub remembered: Option<Learned>,
+    /// Another path of the connection carries so much already: this one does not look for its rate by doubling, at its expense.
+    pub joins: Option<BitRate>,
 }
 
 impl PathStart {
     /// A path about which nothing is known.
     pub const fn new(now: Time, packet: Bytes, seed: u64) -> Self {
-        Self { now, packet, seed, rtt: None, learned: None, remembered: None }
+        Self { now, packet, seed, rtt: None, learned: None, remembered: None, joins: None }
     }
 
     /// The window that fills the path, if its controller before has found it: slow start has nothing to look for.

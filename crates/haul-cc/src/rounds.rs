@@ -5,7 +5,7 @@ use std::time::Duration;
 use haul_units::{Bytes, Time};
 
 use crate::window::{Law, Windowed};
-use crate::{AckSample, Controller, LossSample, PathStart, SentSample};
+use crate::{AckSample, Company, Controller, LossSample, PathStart, SentSample};
 
 pub(crate) const PACKET: Bytes = Bytes(1_000);
 
@@ -117,11 +117,24 @@ pub(crate) fn mean_window<L: Law>(loss: f64) -> f64 {
 
 /// The same at a round-trip time. Sawteeth of the steady state: the first half does not count.
 pub(crate) fn mean_window_at<L: Law>(loss: f64, rtt: Duration) -> f64 {
-    let mut path = Rounds::<L>::avoiding(100.0, rtt);
+    mean_window_of(Rounds::<L>::avoiding(100.0, rtt), loss, |_| ())
+}
+
+/// The same beside so many paths of the connection that are like this one.
+pub(crate) fn mean_window_beside<L: Law>(loss: f64, others: usize) -> f64 {
+    mean_window_of(Rounds::<L>::avoiding(100.0, Duration::from_millis(100)), loss, |path| {
+        if let Some(share) = path.controller.share() {
+            path.controller.on_company(&Company::new(share, std::iter::repeat_n(share, others)));
+        }
+    })
+}
+
+fn mean_window_of<L: Law>(mut path: Rounds<L>, loss: f64, mut tell: impl FnMut(&mut Rounds<L>)) -> f64 {
     let (mut since_loss, mut losses) = (0.0, 0);
     let (mut sum, mut rounds) = (0.0, 0.0);
     while losses < SAWTEETH {
         let window = path.window();
+        tell(&mut path);
         path.round();
         since_loss += window;
         if losses >= SAWTEETH / 2 {

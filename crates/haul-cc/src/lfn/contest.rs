@@ -192,7 +192,9 @@ impl Contest {
 
     fn grow(&mut self, passed: Duration, path: &PathModel) {
         let packet = path.packet_bytes();
-        let window = (self.window / packet).max(1.0);
+        // The whole connection's window grows as one flow's, and this path's part of it.
+        let part = path.part();
+        let window = (self.window / part / packet).max(1.0);
         if self.searching {
             self.window *= (passed.as_secs_f64() / self.round_trip_secs() * SEARCH.ln()).exp();
             return;
@@ -203,7 +205,7 @@ impl Contest {
         let cubic = C * period * period;
         // RFC 9438 4.3: where Reno is faster, as Reno.
         let reno = 3.0 * (1.0 - BETA) / (1.0 + BETA) / self.round_trip_secs();
-        self.window += cubic.max(reno) * passed.as_secs_f64() * packet;
+        self.window += part * cubic.max(reno) * passed.as_secs_f64() * packet;
     }
 
     pub(super) fn on_loss(&mut self, loss: &LossSample, path: &PathModel) {

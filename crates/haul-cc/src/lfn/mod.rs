@@ -18,6 +18,7 @@
 //! DEVIATION: no loss threshold of 2 %, no bounds set by single losses, growth in factors instead of packets; at a rate of 10 Gbit/s
 //! every round trip loses something, and a window that grows by packets never gets there.
 
+mod company;
 mod contest;
 mod epoch;
 mod filler;
@@ -50,7 +51,9 @@ use self::startup::Startup;
 use self::turn::Turn;
 use self::up::Up;
 use crate::pacer::quantum;
-use crate::{AckSample, Controller, DispersionSample, EcnSample, Learned, LossSample, PathStart, SentSample, Snapshot};
+use crate::{
+    AckSample, Company, Controller, DispersionSample, EcnSample, Learned, LossSample, PathStart, SentSample, Share, Snapshot,
+};
 
 /// The controller for long fat networks.
 #[derive(Debug, Clone)]
@@ -82,6 +85,8 @@ impl Lfn {
         if let Some(learned) = &start.learned {
             new.path.take_over(start.now, learned);
             new.turn(start.now, Turn::Cruise);
+        } else if let Some(beside) = start.joins {
+            new.join(start, beside);
         }
         new
     }
@@ -251,6 +256,14 @@ impl Controller for Lfn {
 
     fn learned(&self) -> Option<Learned> {
         self.path.learned()
+    }
+
+    fn share(&self) -> Option<Share> {
+        self.path.share()
+    }
+
+    fn on_company(&mut self, company: &Company) {
+        self.path.set_part(company.part());
     }
 
     fn snapshot(&self) -> Snapshot {

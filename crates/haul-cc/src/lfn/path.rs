@@ -89,6 +89,8 @@ pub(super) struct PathModel {
     raise: f64,
     /// The bandwidth when the queue was last too short.
     overflow_bps: f64,
+    /// Of what arrives on all paths of the connection that may share the bottleneck, the part that arrives on this one.
+    pub(super) part: f64,
 }
 
 impl PathModel {
@@ -126,6 +128,7 @@ impl PathModel {
             room_epochs: ROOM_EPOCHS,
             raise: MAX_RAISE,
             overflow_bps: 0.0,
+            part: 1.0,
         }
     }
 
@@ -299,7 +302,7 @@ impl PathModel {
         let (least, most) = self.mode.queue_parts();
         let (least, most) = (self.min_rtt().mul_f64(least), self.min_rtt().mul_f64(most));
         // Half as much again as what counts as empty, or there would be nothing between the two.
-        wanted_delay(self.mode, self.bandwidth_bps).max(least).min(most).max(self.standing_threshold() * 3 / 2)
+        wanted_delay(self.mode, self.whole_bps()).max(least).min(most).max(self.standing_threshold() * 3 / 2)
     }
 
     /// A delay that comes at once, and then neither rises nor falls although we send less, is the path's and no queue to drain.
@@ -458,7 +461,7 @@ impl PathModel {
 
     /// A delay beyond this is a queue that stands.
     pub(super) fn standing_threshold(&self) -> Duration {
-        let wanted = wanted_delay(self.mode, self.bandwidth_bps);
+        let wanted = wanted_delay(self.mode, self.whole_bps());
         // Two reports of the receiver apart; half as much again as jitter, for it is an estimate.
         (self.min_rtt() / 32).min(wanted / 2).max(LEAST_STANDING).max(self.packets_time(1)).max(self.jitter() * 3 / 2)
     }

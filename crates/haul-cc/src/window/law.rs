@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use haul_units::Bytes;
 
-use crate::AckSample;
+use crate::{AckSample, Company};
 
 /// How a window grows and shrinks once slow start is over. Windows in packets.
 pub(crate) trait Law: Clone + Debug + Default + Send {
@@ -12,6 +12,8 @@ pub(crate) trait Law: Clone + Debug + Default + Send {
     const NAME: &'static str;
     /// Packets at the start. RFC 6928
     const INITIAL_WINDOW: f64 = 10.0;
+    /// It has a rule of its own for several paths, and is not to be divided.
+    const COUPLED: bool = false;
     /// How the first window is found.
     type Start: SlowStart;
 
@@ -74,6 +76,8 @@ pub(crate) struct Acked<'a> {
     pub(crate) sample: &'a AckSample,
     /// A full packet.
     pub(crate) packet: Bytes,
+    /// The paths that grow together, this one first; nobody where they do not.
+    pub(crate) company: &'a Company,
 }
 
 /// What congestion was told by.

@@ -18,6 +18,7 @@
 mod hystart;
 mod law;
 mod recovery;
+mod whole;
 
 use std::time::Duration;
 
@@ -26,8 +27,9 @@ use haul_units::{BitRate, Bytes, Time};
 pub(crate) use self::hystart::HyStart;
 pub(crate) use self::law::{AVOIDANCE_GAIN, Acked, Cause, Law, MIN_WINDOW, SlowStart, Verdict};
 use self::recovery::Recovery;
+use self::whole::Whole;
 use crate::pacer::quantum;
-use crate::{AckSample, Controller, EcnSample, LossSample, PathStart, SentSample, Snapshot};
+use crate::{AckSample, Company, Controller, EcnSample, LossSample, PathStart, SentSample, Share, Snapshot};
 
 /// A controller that keeps a window by a law.
 #[derive(Debug, Clone)]
@@ -50,6 +52,8 @@ pub(crate) struct Windowed<L: Law> {
     used: [Bytes; 2],
     /// In these rounds the application had nothing more to send.
     app_limited: [bool; 2],
+    /// Other paths of the connection.
+    whole: Whole,
 }
 
 /// What an undo restores. Windows in packets.
@@ -89,6 +93,7 @@ impl<L: Law> Windowed<L> {
             in_flight: Bytes::ZERO,
             used: [Bytes::ZERO; 2],
             app_limited: [false; 2],
+            whole: Whole::default(),
         }
     }
 
@@ -139,7 +144,9 @@ impl<L: Law> Windowed<L> {
         if paused {
             law.pause();
         }
-        let grown = if unused { law.grow_unused(window, ack) } else { law.grow(window, ack) };
+        let part = if L::COUPLED { 1.0 } else { self.whole.part() };
+        let ack = &Acked { sample: &self.whole.slowed(ack.sample, part), ..*ack };
+        let grown = part * if unused { law.grow_unused(window / part, ack) } else { law.grow(window / part, ack) };
         // A law that was fed nonsense does not break the window.
         let grown = if grown.is_finite() { grown } else { window };
         self.state.window = grown.clamp(MIN_WINDOW, MAX_WINDOW_PKTS);
@@ -155,10 +162,12 @@ impl<L: Law> Windowed<L> {
         // RFC 7661 4.4.1: a window that the application did not use is no measure of the path. One that losses have emptied is.
         let used = self.used_packets() + self.packets(self.burst() * 3);
         let base = if self.is_app_limited() { used.min(self.state.window) } else { self.state.window };
-        self.state.window = self.state.law.cut(base, cause).clamp(MIN_WINDOW, MAX_WINDOW_PKTS);
+        let part = if L::COUPLED { 1.0 } else { self.whole.part() };
+        self.state.window = (part * self.state.law.cut(base / part, cause)).clamp(MIN_WINDOW, MAX_WINDOW_PKTS);
         self.state.ssthresh = self.state.window;
         self.first = false;
         self.last_cut = Some(now);
+        self.whole.on_cut();
         self.recovery = Some(Recovery::new(now, self.window_bytes(), flight, self.packet));
         true
     }
@@ -199,6 +208,7 @@ impl<L: Law> Controller for Windowed<L> {
         self.begun = true;
         self.smoothed_rtt = Some(ack.smoothed_rtt);
         self.in_flight = ack.in_flight;
+        self.whole.on_acked(ack.acked);
         if ack.round_start {
             self.used = [self.used[1], ack.in_flight];
             self.app_limited = [self.app_limited[1], false];
@@ -210,7 +220,9 @@ impl<L: Law> Controller for Windowed<L> {
             }
             self.recovery = None;
         }
-        let acked = Acked { packets: self.packets(ack.acked), first: self.first, sample: ack, packet: self.packet };
+        let company = *self.whole.company();
+        let acked =
+            Acked { packets: self.packets(ack.acked), first: self.first, sample: ack, packet: self.packet, company: &company };
         if self.in_slow_start() {
             self.slow_start(&acked);
         } else {
@@ -300,6 +312,15 @@ impl<L: Law> Controller for Windowed<L> {
 
     fn burst(&self) -> Bytes {
         quantum(self.rate(), self.packet)
+    }
+
+    fn share(&self) -> Option<Share> {
+        let rtt = self.smoothed_rtt?.as_secs_f64();
+        Some(Share::of_window(self.window_bytes().as_u64() as f64, rtt, self.whole.unlost_bytes()))
+    }
+
+    fn on_company(&mut self, company: &Company) {
+        self.whole.set(company);
     }
 
     fn snapshot(&self) -> Snapshot {

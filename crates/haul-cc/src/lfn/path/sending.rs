@@ -69,8 +69,8 @@ impl PathModel {
     }
 
     fn least_pipe(&self) -> Bytes {
-        // MinPipeCwnd of draft-ietf-ccwg-bbr.
-        self.packet * 4
+        // MinPipeCwnd of draft-ietf-ccwg-bbr is the connection's; two packets are what a report can tell apart.
+        self.packet * ((4.0 * self.part()).ceil() as u64).max(2)
     }
 
     /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.
