@@ -49,8 +49,7 @@ pub struct TransportConfig {
     pub sinks: Option<SinkFactory>,
     /// Paths that a client opens, the first counted: each has its own packet numbers, window and rate, and a port of its own if the
     /// driver gives it one. 1..=[`PATHS_MAX`], and no
-    /// more than the server takes. Default: 1. Where several share a bottleneck each claims a share of its own, so N of them take what N
-    /// connections take.
+    /// more than the server takes. Default: 1. Those that share a bottleneck are one flow to others; further ones carry nothing before a flow has proved long.
     pub paths: u8,
     /// Data packets sealed with one key, at most. Default 2^22, half of what AES-GCM allows; tests set it small.
     pub packets_per_key: u64,

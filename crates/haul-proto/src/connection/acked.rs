@@ -26,6 +26,7 @@ impl Connection {
     /// A report of the peer's.
     pub(super) fn on_ack(&mut self, now: Time, ack: &Ack) -> Result<(), ProtocolViolation> {
         self.streams.credit.raise(ack.credit);
+        self.introduce(ack.path.into());
         let Some(path) = self.paths.get_mut(usize::from(ack.path)) else { return Ok(()) };
         if ack.largest >= path.next_number {
             return Err(ProtocolViolation::AckOfUnsent);
@@ -52,6 +53,9 @@ impl Connection {
             |stream, offset, len, fin| lost.push(LostRange { stream, offset, len, fin }),
         );
         let path_id = path.id;
+        if let Some(one_way_ns) = outcome.one_way_ns {
+            self.roster.on_delay(path_id, Time::from_nanos(ack.largest_clock_ns), one_way_ns);
+        }
         if let (Some(keys), Some(number)) = (self.keys.as_mut(), outcome.newest_acked) {
             keys.sealer.on_acknowledged(path_id, number);
         }

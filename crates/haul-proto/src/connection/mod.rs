@@ -44,6 +44,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
+use haul_paths::Roster;
 use haul_units::{BitRate, Bytes, Time};
 
 pub(crate) use admission::confined;
@@ -88,6 +89,8 @@ pub struct Connection {
     paths: Vec<Path>,
     /// Between how many paths rates are shared out.
     sharers: usize,
+    /// Which of them carries what.
+    roster: Roster,
     /// The largest packet that both sides take.
     max_packet: u16,
     /// The peer wants the first packets of each path reported in small groups.

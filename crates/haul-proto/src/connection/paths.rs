@@ -6,8 +6,7 @@
 //!                                    <--  PathResponse, PathChallenge
 //!     proved: data may go             PathResponse  -->            proved: data may go
 //! ```
-//! Only a client opens paths, as many as both sides want; the handshake's is the first. Data leaves on the path with the shortest round trip whose window
-//! and pacer have room, so all of them are full while there is enough to send; paths about as short as the shortest take turns. A path on which two probe timeouts in a row have passed while another one answers is *silent*: its bytes go to
+//! Only a client opens paths, as many as both sides want; the handshake's is the first. Which of them carry data, and whose turn it is, is haul-paths' to say. A path on which two probe timeouts in a row have passed while another one answers is *silent*: its bytes go to
 //! the others, and it is pinged until it answers. Frames of the connection leave on its *main* path, the first one that is usable;
 //! reports leave on the path they are about, for that is where the sender measures its round trip, unless its address is not proved: a report
 //! can be longer than what it answers. Sources: draft-ietf-quic-multipath, RFC 9000 8.2, RFC 6182 2.2.
@@ -15,16 +14,14 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use haul_cc::ControllerChoice;
+use haul_cc::{Company, ControllerChoice};
+use haul_paths::{Candidate, Load, Turns};
 use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use super::Connection;
 use crate::config::PATHS_MAX;
 use crate::path::{Path, PeerAddress};
 use crate::streams::Side;
-
-/// Round trips that differ by no more than this and a quarter count as equal: what timers and acknowledgements blur.
-const AS_SHORT: Duration = Duration::from_millis(1);
 
 /// One path of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,24 +140,45 @@ impl Connection {
         self.paths.iter().enumerate().any(|(other, path)| other != index && path.is_usable())
     }
 
-    /// The paths on which data may leave, in order: the usable ones; where none is, all that may carry data.
+    /// The paths on which data may leave, in order: of the usable ones, those that are to carry data; where none is usable, of all that may carry any.
     pub(super) fn turns(&mut self, now: Time) -> Turns {
         let is_usable = self.paths.iter().any(Path::is_usable);
-        let candidates = || self.paths.iter().filter(|path| if is_usable { path.is_usable() } else { path.peer.is_open() });
-        let shortest = candidates().map(|path| path.rtt.smoothed()).min().unwrap_or_default();
-        let as_short = shortest + shortest / 4 + AS_SHORT;
-        let mut turns = Turns::default();
-        for path in candidates() {
-            let rtt = path.rtt.smoothed();
-            turns.insert((if rtt <= as_short { Duration::ZERO } else { rtt }, path.sent_at, path.id));
+        let mut candidates = [Candidate::default(); PATHS_MAX as usize];
+        let mut count = 0;
+        for path in self.paths.iter().filter(|path| if is_usable { path.is_usable() } else { path.peer.is_open() }) {
+            let (rtt, carried) = (path.rtt.smoothed(), path.meter.delivered);
+            candidates[count] = Candidate { id: path.id, rtt, sent_at: path.sent_at, carried };
+            count += 1;
         }
-        if turns.len != self.sharers && turns.len > 0 {
-            self.sharers = turns.len;
+        let product = self.paths.iter().map(Path::product).max().unwrap_or_default();
+        let keeps_all = self.config.controller.is_coupled() || matches!(self.config.controller, ControllerChoice::Fixed(_));
+        let turns = self.roster.turns(now, &candidates[..count], &Load { product, keeps_all });
+        if turns.len() != self.sharers && !turns.is_empty() {
+            self.sharers = turns.len();
             if matches!(self.config.controller, ControllerChoice::Fixed(_)) {
                 self.set_controllers(now);
             }
         }
+        let beside = self.paths.iter().map(|path| path.meter.delivery_rate).max().unwrap_or_default();
+        if let Some(path) = self.roster.take_joined().and_then(|id| self.paths.get_mut(usize::from(id))) {
+            path.join(now, share_of(self.config.controller, self.sharers), beside, self.rng.next_u64());
+        }
         turns
+    }
+
+    /// Tells a path's controller of the others that may share its bottleneck.
+    pub(super) fn introduce(&mut self, index: usize) {
+        if self.paths.len() < 2 {
+            return;
+        }
+        let Some(share) = self.paths.get(index).and_then(|path| path.controller.share()) else { return };
+        let all = self.config.controller.is_coupled();
+        let is_with = |path: &&Path| {
+            let together = self.roster.are_together(index as u8, path.id);
+            usize::from(path.id) != index && path.is_usable() && path.sent.in_flight() > 0 && (all || together)
+        };
+        let company = Company::new(share, self.paths.iter().filter(is_with).filter_map(|path| path.controller.share()));
+        self.paths[index].controller.on_company(&company);
     }
 
     /// The user's bound on the rate, as far as it is one path's.
@@ -187,27 +205,5 @@ fn share_of(choice: ControllerChoice, sharers: usize) -> ControllerChoice {
     match choice {
         ControllerChoice::Fixed(rate) => ControllerChoice::Fixed(rate.scaled(1.0 / sharers.max(1) as f64)),
         other => other,
-    }
-}
-
-/// Paths in the order in which they are asked to take data.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Turns {
-    /// Round-trip time, none for those about as short as the shortest; when something last left; number.
-    order: [(Duration, Time, u8); PATHS_MAX as usize],
-    len: usize,
-}
-
-impl Turns {
-    fn insert(&mut self, entry: (Duration, Time, u8)) {
-        let at = self.order[..self.len].partition_point(|other| *other <= entry);
-        self.order.copy_within(at..self.len, at + 1);
-        self.order[at] = entry;
-        self.len += 1;
-    }
-
-    /// The number of the path whose turn is the `nth`.
-    pub(super) fn get(&self, nth: usize) -> Option<usize> {
-        self.order[..self.len].get(nth).map(|(.., id)| usize::from(*id))
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
+use haul_paths::Roster;
 use haul_units::{Bytes, Time};
 use zeroize::Zeroizing;
 
@@ -51,6 +52,7 @@ impl Connection {
             keys: None,
             paths: Vec::new(),
             sharers: 1,
+            roster: Roster::default(),
             max_packet: config.max_packet,
             reports_the_start: false,
             streams: Streams::new(side, limits, config.sinks.clone()),

@@ -29,6 +29,9 @@ impl Connection {
             path.paced_until = Time::NEVER;
         }
         if self.streams.is_idle() {
+            if self.streams.unacknowledged == 0 {
+                self.roster.on_idle();
+            }
             if let Some(filler) = (0..self.paths.len()).find_map(|index| self.poll_filler(now, index, train)) {
                 return Some(filler);
             }
@@ -42,7 +45,7 @@ impl Connection {
         }
         let turns = self.turns(now);
         let mut reason = Wait::Window;
-        for index in (0..).map_while(|nth| turns.get(nth)) {
+        for index in (0..).map_while(|nth| turns.get(nth)).map(usize::from) {
             match self.poll_data_on(index, now, train) {
                 Ok(transmit) => {
                     self.wait(now, Wait::Nothing);
@@ -131,6 +134,7 @@ impl Connection {
                 }
             }
             self.streams.credit.spend(fresh as u64);
+            self.roster.on_sent(fresh as u64);
             self.streams.unsent = self.streams.unsent.saturating_sub(fresh as u64);
             let stuck = filled.packets == before;
             self.streams.end_turn(turn, &mut self.control);

