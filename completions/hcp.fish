@@ -11,8 +11,8 @@ complete -c hcp -l list-interrupted -d 'Show the interrupted copies that are kep
 complete -c hcp -l discard -d 'Remove what interrupted copies have kept: all in DIR, here or on another host, or that of one copy, whose hidden directory it is' -r -F
 complete -c hcp -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c hcp -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
-complete -c hcp -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
-complete -c hcp -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Each takes the share of a flow' -r
+complete -c hcp -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c hcp -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c hcp -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c hcp -l state -d 'Directory of the identity key and the known hosts, for haul:// targets' -r -F
 complete -c hcp -s P -d 'Port of the ssh server' -r

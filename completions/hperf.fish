@@ -33,8 +33,8 @@ complete -c hperf -n "__fish_hperf_needs_command" -s O -l omit -d 'Leave out the
 complete -c hperf -n "__fish_hperf_needs_command" -s P -l parallel -d 'Streams in parallel: of one connection with haul, connections with --tcp' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s b -l bitrate -d 'What each stream sends at most; without it, or with 0, as much as the path bears' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s l -l length -d 'Bytes handed to the transport at once' -r
-complete -c hperf -n "__fish_hperf_needs_command" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
-complete -c hperf -n "__fish_hperf_needs_command" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Each takes the share of a flow' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s T -l title -d 'Put this before every line' -r
@@ -74,7 +74,7 @@ complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s t -l time -d 'Lengt
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s O -l omit -d 'Leave out the first seconds of each' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l interval -d 'Seconds between two points of the plots' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l parallel -d 'Streams in parallel' -r
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat or fixed:RATE. The default is fair' -r
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l congestion -d 'TCP\'s congestion control' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s p -l port -d 'Port of the servers, UDP and TCP; any free one without it' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l at-once -d 'Pairs measured at once, of different hosts: for sites that share no link' -r

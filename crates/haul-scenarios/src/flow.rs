@@ -73,6 +73,11 @@ impl Haul {
         self.end.connection.iter().flat_map(Connection::paths).map(|path| path.sent).collect()
     }
 
+    /// What was acknowledged on each path.
+    pub fn acknowledged_by_path(&self) -> Vec<Bytes> {
+        self.end.connection.iter().flat_map(Connection::paths).map(|path| path.acknowledged).collect()
+    }
+
     fn stats(&self, now: Time) -> Option<Stats> {
         self.end.connection.as_ref().and_then(|connection| connection.stats(now))
     }

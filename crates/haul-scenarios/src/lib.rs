@@ -52,7 +52,8 @@ pub fn measure_constant(plan: &Plan<Kind>) -> (Outcome, Vec<Option<CbrMeter>>) {
     (outcome, (0..plan.flows.len()).map(meter).collect())
 }
 
-fn any_ends(flow: &FlowSpec<'_, Kind>) -> (AnyEnd, AnyEnd) {
+/// The ends of a flow of any kind, for whoever drives the network.
+pub fn any_ends(flow: &FlowSpec<'_, Kind>) -> (AnyEnd, AnyEnd) {
     let haul = |controller, pacing| {
         let (sender, receiver) = Haul::pair(flow, controller, pacing);
         (Mixed::First(sender), Mixed::First(receiver))

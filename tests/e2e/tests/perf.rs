@@ -201,7 +201,8 @@ fn either_end_may_be_killed() {
 fn several_paths_go_to_the_servers_one_port_and_each_is_told() {
     let Some(sites) = two() else { return };
     let server = Server::start(&sites, "");
-    for args in ["--paths 2", "--paths 4 -R"] {
+    // At a rate that is fixed all paths carry, whatever they share.
+    for args in ["--paths 2 --mode fixed:80M", "--paths 4 -R --mode fixed:80M"] {
         let document = document(&run(&sites, 1, &format!("-c 10.90.2.1 -t 3 -J {args}")).expect(0));
         assert_sound(&document, 101.0);
         let paths = list(&document["end"]["sum_sent"]["paths"]);

@@ -109,7 +109,7 @@ pub fn mode_help() -> String {
 /// Help of the option `--paths`.
 pub fn paths_help() -> String {
     format!(
-        "Send from so many ports to the far side's one, 1 to {PATHS_MAX}: for networks that send flows different ways. Each takes the share of a flow"
+        "Send from so many ports to the far side's one, 1 to {PATHS_MAX}: for networks that send flows different ways. Those that share a bottleneck are one flow to others"
     )
 }
 

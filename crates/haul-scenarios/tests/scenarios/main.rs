@@ -1,6 +1,7 @@
 //! Scenarios: real connections and the TCP model on simulated networks, in virtual time. A failure names its seed and its command.
 
 mod bursts;
+mod company;
 mod crowd;
 mod golden;
 mod grid;
