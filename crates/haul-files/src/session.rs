@@ -101,6 +101,7 @@ pub(crate) fn run<T: Transport>(
     let hook = cancel.on_cancel(move || alarm.ring());
     let result = std::thread::scope(|scope| {
         scope.spawn(|| session.watch());
+        let _panics = FailsOnPanic(&session);
         let result = side(&session, &mut incoming);
         if let Err(error) = result {
             session.fail(error);
@@ -169,11 +170,13 @@ impl<T: Transport> Session<'_, T> {
         self.alarm.ring();
     }
 
-    /// Runs the body of a thread; its error fails the copy.
+    /// Runs the body of a thread; its error fails the copy, and so does a panic, for the other threads would wait for this one.
     pub(crate) fn guard(&self, body: impl FnOnce() -> Result<(), CopyError>) {
+        let panics = FailsOnPanic(self);
         if let Err(error) = body() {
             self.fail(error);
         }
+        drop(panics);
     }
 
     /// An error once the copy has failed or was cancelled. The error returned is not recorded again.
@@ -303,6 +306,17 @@ impl<T: Transport> Session<'_, T> {
                 Err(TryLockError::Poisoned(poisoned)) => return drop(poisoned.into_inner().send(message)),
                 Err(TryLockError::WouldBlock) => self.wait_until_over(POLL),
             }
+        }
+    }
+}
+
+/// A thread that panics (an observer's code runs in it too) fails the copy.
+struct FailsOnPanic<'s, 'a, T: Transport>(&'s Session<'a, T>);
+
+impl<T: Transport> Drop for FailsOnPanic<'_, '_, T> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail(CopyError::Cancelled);
         }
     }
 }

@@ -111,9 +111,11 @@ impl<B> Outward<B> {
         self.shared.lock().finished = true;
         self.shared.changed.notify_all();
     }
+}
 
-    /// Ends it all, as if the sender were gone: what has been handed over is still written.
-    pub(super) fn break_off(&self) {
+/// Ends it all, as if the sender were gone: what has been handed over is still written.
+impl<B> Drop for Outward<B> {
+    fn drop(&mut self) {
         self.shared.end();
     }
 }
@@ -216,9 +218,10 @@ mod tests {
         assert!(outward.is_full());
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| outward.put(Inbound { block: Vec::new(), pieces: Vec::new() }));
-            outward.break_off();
+            outward.shared.end();
             assert!(waits.join().expect("no panic").is_err());
         });
+        drop(outward);
         for _ in 0..MAX_WAITING {
             assert!(rx.recv().expect("still there").is_some());
         }

@@ -191,6 +191,7 @@ where
             wished.push(Some(own));
             supplies.push(Supply::new(name, wishes, gate, cancels.get(at).cloned().unwrap_or_default()));
         }
+        let _ending = Ending { over: &over, gates, cancels };
         let (wished, tell, stop) = (Mutex::new(wished), news.clone(), over.clone());
         scope.spawn(move || {
             let take = |arrival: Arrival<T>| match arrival {
@@ -211,13 +212,25 @@ where
         if result.is_ok() {
             see_off(&mut desk);
         }
-        over.cancel();
-        gates.iter().for_each(Gate::close);
-        cancels.iter().for_each(Cancel::cancel);
         result.map(|(files, plan)| report(&desk, files, &plan))
     });
     drop(hook);
     result
+}
+
+/// The job is over, also where what it told has panicked: nobody waits for it any more.
+struct Ending<'a> {
+    over: &'a Cancel,
+    gates: &'a [Gate],
+    cancels: &'a [Cancel],
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.over.cancel();
+        self.gates.iter().for_each(Gate::close);
+        self.cancels.iter().for_each(Cancel::cancel);
+    }
 }
 
 /// The session of one member, on its thread.
@@ -261,7 +274,7 @@ where
     receiver.request(start.tops, order_job, &desk.job.destination);
     let result = Transfer::new(desk, listing, &mut receiver, woken).run();
     // If all is in place, it has ended by itself; else it keeps what has arrived.
-    receiver.outward.break_off();
+    drop(receiver);
     result.map_err(|(error, disputed)| match (error, disputed) {
         (GetError::Conflict { path, first, second, .. }, Some(disputed)) => {
             let here = disputed.here(desk, &path, start.renames, &first);

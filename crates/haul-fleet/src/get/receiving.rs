@@ -5,7 +5,7 @@ use std::sync::mpsc::Sender;
 use std::thread::Scope;
 
 use haul_files::protocol::{self, Hello, Message, Request, What};
-use haul_files::{CopyError, FileProblem, Local as Store, OrderJob, serve_store};
+use haul_files::{CopyError, FileProblem, Local as Store, OrderJob, Report, serve_store};
 
 use super::GetError;
 use super::desk::{Desk, Local};
@@ -89,10 +89,10 @@ where
     let mut control = outward.control.try_clone().map_err(system)?;
     let cancel = desk.cancel;
     let local = Local { observer: desk.observer, destination: &desk.job.destination, placed: desk.placed.clone() };
-    let over = news.clone();
+    let over = Over { news: news.clone(), result: Some(Err(CopyError::Cancelled)) };
     scope.spawn(move || {
-        let result = serve_store(link, &Store::own(), &local, cancel).map(Box::new);
-        let _ = over.send(News::LocalOver(result));
+        let mut over = over;
+        over.result = Some(serve_store(link, &Store::own(), &local, cancel).map(Box::new));
     });
     let said = news.clone();
     scope.spawn(move || {
@@ -104,6 +104,20 @@ where
         }
     });
     Ok(Receiving { outward, frames: Vec::new() })
+}
+
+/// Says that the receiver has ended, also where that was by a panic of whoever it told something.
+struct Over<B> {
+    news: Sender<News<B>>,
+    result: Option<Result<Box<Report>, CopyError>>,
+}
+
+impl<B> Drop for Over<B> {
+    fn drop(&mut self) {
+        if let Some(result) = self.result.take() {
+            let _ = self.news.send(News::LocalOver(result));
+        }
+    }
 }
 
 /// The receiver has ended too early.

@@ -40,8 +40,10 @@ const SNAPSHOT: u32 = 4;
 const ROOM: Duration = Duration::from_millis(500);
 /// Members that are not ready so long after the first one are not waited for: they get files when they come.
 const LATE: Duration = Duration::from_secs(5);
-/// The system's number for a machine that is gone (`EHOSTDOWN`), for what lies on fewer members than it should.
+/// The system's number for a machine that is gone (`EHOSTDOWN`), for what lies on fewer members than it should because there are too few.
 const HOST_DOWN: i32 = 112;
+/// .. and for a device that is full (`ENOSPC`), where there are enough.
+const NO_ROOM: i32 = 28;
 
 /// Sends files of this machine to members, each to as many as asked for.
 ///
@@ -61,6 +63,7 @@ pub fn put(members: Vec<Member>, job: &PutJob, observer: &dyn JobObserver, cance
     let put = Put { shared, lines, names: members.iter().map(|member| member.name.clone()).collect(), job, observer, cancel };
     let store = Local::own();
     let result = std::thread::scope(|scope| {
+        let _ending = Ending(&put.lines);
         let walker = put.shared.clone();
         let (sources, recursive) = (&sources, job.options.recursive);
         let store = &store;
@@ -80,6 +83,17 @@ pub fn put(members: Vec<Member>, job: &PutJob, observer: &dyn JobObserver, cance
     });
     members.into_iter().for_each(Member::part);
     result
+}
+
+/// Whoever was told something has panicked: nobody leads the members any more, and their sessions end.
+struct Ending<'a>(&'a [Line]);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.iter().for_each(|line| line.connection.close(haul_copy::CLOSE_ABORTED, "the client has failed"));
+        }
+    }
 }
 
 fn check(members: usize, job: &PutJob) -> Result<(), PutError> {
@@ -407,12 +421,15 @@ impl Put<'_> {
     /// Names what is on fewer members than it should be.
     fn short(&self, watch: &mut Watch) {
         let state = self.shared.lock();
+        let there = watch.down.iter().filter(|is_down| !**is_down).count();
         let short: Vec<FileProblem> = state
             .placement
             .short()
-            .map(|(file, _)| {
+            .map(|(file, holders)| {
                 let path = WirePath(state.path_of_file(file));
-                let why = state.refused.get(&file).map_or(Why::Os(HOST_DOWN), |problem| problem.why.clone());
+                // Who is there and was not given it has said that it has no room.
+                let missing = Why::Os(if there > holders { NO_ROOM } else { HOST_DOWN });
+                let why = state.refused.get(&file).map_or(missing, |problem| problem.why.clone());
                 FileProblem { path, fault: Fault::Destination, why }
             })
             .collect();
@@ -446,23 +463,9 @@ impl Watch {
     }
 }
 
-/// Files and bytes of all members together; directories and links are the same on all.
+/// What one more member has got; directories and links are the same on all.
 fn add(sum: &mut Report, one: &Report) {
-    let plus = |a: Bytes, b: Bytes| Bytes(a.as_u64().saturating_add(b.as_u64()));
-    sum.files += one.files;
-    sum.directories = sum.directories.max(one.directories);
-    sum.symlinks = sum.symlinks.max(one.symlinks);
-    sum.bytes = plus(sum.bytes, one.bytes);
-    sum.resumed = plus(sum.resumed, one.resumed);
-    sum.skipped_files += one.skipped_files;
-    sum.newer_files += one.newer_files;
-    sum.skipped = plus(sum.skipped, one.skipped);
-    sum.changed_files += one.changed_files;
-    sum.discarded = plus(sum.discarded, one.discarded);
-    sum.verified = match (sum.verified, one.verified) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    };
-    sum.read_back.direct_files += one.read_back.direct_files;
-    sum.read_back.uncached_files += one.read_back.uncached_files;
+    let (directories, symlinks) = (sum.directories.max(one.directories), sum.symlinks.max(one.symlinks));
+    sum.add(one);
+    (sum.directories, sum.symlinks) = (directories, symlinks);
 }

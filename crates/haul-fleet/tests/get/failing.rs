@@ -53,6 +53,29 @@ fn a_member_that_dies_is_named_and_others_do_its_work() {
     assert!(report.members[1].down.is_none() && report.members[2].down.is_none());
 }
 
+/// An observer that panics, on whichever thread it was told something, ends the job with that panic: nobody waits for ever.
+#[test]
+fn a_panic_of_the_observer_ends_the_job() {
+    let panics: [&(dyn Fn(&JobEvent<'_>) -> bool + Send + Sync); 4] = [
+        &|event| matches!(event, JobEvent::Up { .. }),
+        &|event| matches!(event, JobEvent::Ordered { .. }),
+        &|event| matches!(event, JobEvent::Progress(_)),
+        // Told by the receiver.
+        &|event| matches!(event, JobEvent::FileFinished { .. }),
+    ];
+    for when in panics {
+        let p = places();
+        for name in ["a", "b"] {
+            p.file(name, &format!("set/{name}"), &pattern(3 << 20, 1));
+            p.file(name, "set/both", &pattern(3 << 20, 2));
+        }
+        let (members, job) = (p.members(&["a", "b"]), job(&["set"], &p.to));
+        let watch = Watch(|event: &JobEvent<'_>| assert!(!when(event), "the observer's own"));
+        let run = std::panic::AssertUnwindSafe(|| get(members, &job, &watch, &Cancel::new()));
+        assert!(std::panic::catch_unwind(run).is_err());
+    }
+}
+
 /// A file that goes or changes on one member comes from the others; where there is no other, it is a problem and the rest goes on.
 #[test]
 fn files_that_go_behind_our_back() {

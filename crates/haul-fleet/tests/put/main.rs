@@ -114,6 +114,31 @@ fn cancelled_it_goes_on_where_it_was() {
 }
 
 /// With `skip_same`, what a member has counts, whoever put it there, and nothing is sent again.
+/// An observer that panics ends the job with that panic: nobody waits for ever.
+#[test]
+fn a_panic_of_the_observer_ends_the_job() {
+    let panics: [fn(&JobEvent<'_>) -> bool; 3] = [
+        |event| matches!(event, JobEvent::Up { .. }),
+        |event| matches!(event, JobEvent::Ordered { .. }),
+        |event| matches!(event, JobEvent::FileFinished { .. }),
+    ];
+    for when in panics {
+        let (fleet, from) = (Servers::start(2), tree(20));
+        let (members, job) = (fleet.members(), job(&from, 1));
+        let panicking = Panicking(when);
+        let run = std::panic::AssertUnwindSafe(|| put(members, &job, &panicking, &Cancel::new()));
+        assert!(std::panic::catch_unwind(run).is_err());
+    }
+}
+
+struct Panicking(fn(&JobEvent<'_>) -> bool);
+
+impl JobObserver for Panicking {
+    fn event(&self, event: &JobEvent<'_>) {
+        assert!(!(self.0)(event), "the observer's own");
+    }
+}
+
 #[test]
 fn what_members_have_counts_as_placed() {
     let (fleet, from) = (Servers::start(3), tree(30));
