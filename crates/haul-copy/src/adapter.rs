@@ -5,26 +5,47 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul::{Block, BlockReceiver, BlockSender, Connection};
 use haul_files::{BlockRx, BlockTx, Left, Transport};
+use haul_units::BitRate;
 
 use super::CLOSE_ABORTED;
 
 /// A connection that carries the blocks of one copy.
-pub struct ConnectionTransport(pub Connection);
+pub struct ConnectionTransport {
+    connection: Connection,
+    /// What it sends at most, whoever asks.
+    most: Option<BitRate>,
+}
+
+impl ConnectionTransport {
+    /// One that sends as fast as it goes.
+    pub const fn new(connection: Connection) -> Self {
+        Self { connection, most: None }
+    }
+
+    /// One that is never told to send faster than `most`, which bounds the connection already.
+    pub const fn bounded(connection: Connection, most: Option<BitRate>) -> Self {
+        Self { connection, most }
+    }
+}
 
 impl Transport for ConnectionTransport {
     type Tx = OutgoingBlocks;
     type Rx = IncomingBlocks;
 
     fn open_blocks(&self) -> io::Result<OutgoingBlocks> {
-        Ok(OutgoingBlocks { blocks: self.0.open_blocks()?, taken: AtomicU64::new(0) })
+        Ok(OutgoingBlocks { blocks: self.connection.open_blocks()?, taken: AtomicU64::new(0) })
     }
 
     fn accept_blocks(&self) -> io::Result<IncomingBlocks> {
-        Ok(IncomingBlocks(self.0.accept_blocks()?))
+        Ok(IncomingBlocks(self.connection.accept_blocks()?))
+    }
+
+    fn limit(&self, rate: Option<BitRate>) {
+        self.connection.set_rate_limit([self.most, rate].into_iter().flatten().min());
     }
 
     fn abort(&self, reason: &str) {
-        self.0.close(CLOSE_ABORTED, reason);
+        self.connection.close(CLOSE_ABORTED, reason);
     }
 }
 

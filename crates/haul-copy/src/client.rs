@@ -154,7 +154,7 @@ impl ClientSession {
         let link = Link {
             control_in: Box::new(RepliedStream::new(receive)),
             control_out: Box::new(control.clone()),
-            transport: Arc::new(ConnectionTransport(self.connection.clone())),
+            transport: Arc::new(ConnectionTransport::new(self.connection.clone())),
         };
         let (connection, receiving) = (self.connection.clone(), self.receiving);
         Ok(Opened { link, parting: Parting { connection, control, reports, receiving } })

@@ -65,8 +65,9 @@ impl ServerSession {
         cancel: &Cancel,
     ) -> (Result<Report, CopyError>, Farewell) {
         let asked = self.opening.limit_bps.map(BitRate::from_bps).filter(|&rate| rate > BitRate::ZERO);
-        if let Some(lower) = [limit, asked].into_iter().flatten().min() {
-            self.connection.set_rate_limit(Some(lower));
+        let most = [limit, asked].into_iter().flatten().min();
+        if most.is_some() {
+            self.connection.set_rate_limit(most);
         }
         if self.opening.status {
             return self.tell_status(access, Vec::new(), cancel);
@@ -96,7 +97,7 @@ impl ServerSession {
             let link = Link {
                 control_in: Box::new(self.control_in),
                 control_out: Box::new(control_out.clone()),
-                transport: Arc::new(ConnectionTransport(connection.clone())),
+                transport: Arc::new(ConnectionTransport::bounded(connection.clone(), most)),
             };
             let result = stores::serve(link, access, observer, cancel);
             drop(reports);

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
+use haul_units::BitRate;
+
 use crate::locks::lock;
 use crate::transport::{BlockRx, BlockTx, Link, Transport};
 
@@ -54,6 +56,11 @@ impl Memory {
         (state.blocks_sent, state.bytes_sent)
     }
 
+    /// The limits that either end was told, in their order.
+    pub fn limits(&self) -> Vec<Option<BitRate>> {
+        lock(&self.0.state).limits.clone()
+    }
+
     /// Breaks the connection, as when one end is killed.
     pub fn kill(&self) {
         lock(&self.0.state).broken = true;
@@ -81,6 +88,7 @@ struct State {
     random: u64,
     blocks_sent: u64,
     bytes_sent: u64,
+    limits: Vec<Option<BitRate>>,
 }
 
 const PIPE_BYTES: usize = 1 << 20;
@@ -149,6 +157,10 @@ impl Transport for Memory {
 
     fn accept_blocks(&self) -> io::Result<Self> {
         Ok(Self(self.shared()))
+    }
+
+    fn limit(&self, rate: Option<BitRate>) {
+        lock(&self.0.state).limits.push(rate);
     }
 
     fn abort(&self, _reason: &str) {

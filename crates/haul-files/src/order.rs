@@ -28,13 +28,13 @@ use crate::observe::Silent;
 use crate::paths::is_plain_name;
 use crate::pattern::is_pattern;
 use crate::protocol::{
-    DIGESTS, Digest, Entry, Finished, Kind, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOT, Request, What,
+    DIGESTS, Digest, Entry, Finished, Kind, LIMITS, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOT, Request, What,
 };
 use crate::receive::Expected;
 use crate::report::Report;
 use crate::session::{self, Incoming, Session};
 use crate::transport::{BlockRx, Link, Transport};
-use haul_units::Cancel;
+use haul_units::{BitRate, Cancel};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -70,6 +70,8 @@ pub enum Wish {
         /// The first byte that is not needed.
         end: u64,
     },
+    /// See [`Message::Limit`]; of a server that cannot, it stays unsaid.
+    Limit(Option<BitRate>),
     /// See [`Message::Digest`]. Of a server that cannot, the session is [`CopyError::PeerLacks`].
     Digest(Vec<u64>),
     /// Nothing more will be ordered. The session ends when what is ordered has come.
@@ -174,6 +176,8 @@ fn tell<T: Transport>(session: &Session<'_, T>, wishes: &Receiver<Wish>, enough:
         match wishes.recv_timeout(POLL) {
             Ok(Wish::Orders(orders)) => session.send(&Message::Orders(orders))?,
             Ok(Wish::Shorten { number, end }) => session.send(&Message::Shorten { number, end })?,
+            Ok(Wish::Limit(_)) if !session.peer_has(LIMITS) => {}
+            Ok(Wish::Limit(limit)) => session.send(&Message::Limit { bps: limit.map_or(0, |limit| limit.as_bps().max(1)) })?,
             Ok(Wish::Digest(_)) if !session.peer_has(DIGESTS) => return Err(CopyError::PeerLacks("say the hash of a file")),
             Ok(Wish::Digest(files)) => session.send(&Message::Digest(files))?,
             Ok(Wish::Enough) => {

@@ -26,7 +26,7 @@
 //!   receiver               sender
 //!   Hello, Request, Start -->
 //!                      <-- Hello, Entries.., Problem.., ScanDone
-//!   Orders.., Shorten..    -->
+//!   Orders.., Shorten.., Limit.. -->
 //!                      <-- OrderEnds.., while the blocks come
 //!   Enough             -->
 //!                      <-- AllSent
@@ -63,8 +63,10 @@ pub const ORDERS: u64 = 1 << 2;
 pub const LEAVES_OUT: u64 = 1 << 3;
 /// Feature: answers a [`Message::Digest`].
 pub const DIGESTS: u64 = 1 << 4;
+/// Feature: takes a [`Message::Limit`].
+pub const LIMITS: u64 = 1 << 5;
 /// Features of this program, one bit each.
-pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS;
+pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS | LIMITS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.
@@ -135,6 +137,11 @@ pub enum Message {
     Digest(Vec<u64>),
     /// Sender: hashes that were asked for, in any order.
     Digests(Vec<Digest>),
+    /// Receiver, see [`What::Ordered`], to a peer with [`LIMITS`]: send no faster than this, in bits per second of what is on the wire; 0: as fast as it goes. A limit of the
+    /// sender's own, or one that was agreed on before, holds besides.
+    Limit {
+        bps: u64,
+    },
 }
 
 /// The first frame of each side.

@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use haul_units::Bytes;
+use haul_units::{BitRate, Bytes};
 
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
@@ -269,6 +269,10 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                 }
                 (Message::Enough, Some(orders)) => orders.enough(),
                 (Message::Digest(files), Some(_)) => self.digests.take(files)?,
+                (Message::Limit { bps }, Some(_)) => {
+                    let limit = BitRate::from_bps(bps);
+                    self.session.transport.limit((limit > BitRate::ZERO).then_some(limit));
+                }
                 (Message::Problem(problem), _) => self.session.note(problem),
                 (Message::Note(note), _) => drop(self.session.take_note(note)),
                 (Message::Progress(progress), _) => self.session.progress(&progress),

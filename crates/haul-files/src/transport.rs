@@ -10,6 +10,8 @@
 use std::io::{self, Read, Write};
 use std::sync::Arc;
 
+use haul_units::BitRate;
+
 use crate::block::{self, MalformedBlock, Piece};
 
 /// The sending end of the blocks of one copy.
@@ -60,6 +62,8 @@ pub trait Transport: Send + Sync + 'static {
     fn open_blocks(&self) -> io::Result<Self::Tx>;
     /// Takes the blocks that the peer opened; waits for them.
     fn accept_blocks(&self) -> io::Result<Self::Rx>;
+    /// Sends no faster than this from now on, besides what bounds it anyway; none: that bound is lifted. A transport that cannot goes on as it did.
+    fn limit(&self, _rate: Option<BitRate>) {}
     /// Ends the connection: every call that waits in the control halves or in the blocks returns an error soon. May be called more than once, from any thread.
     fn abort(&self, reason: &str);
 }

@@ -1,6 +1,6 @@
 //! Servers that send what a plan tells them, over a client's link that they share, in virtual time.
 //!
-//! An order takes half a round trip to its server, bytes take half a round trip back. All servers together get what the client's link carries, shared max-min.
+//! An order takes half a round trip to its server, bytes take half a round trip back. All servers together get what the client's link carries, shared max-min, evenly or by weight.
 //! Between two events rates are constant, so no time is stepped through that is not needed. What has arrived is told when a piece ends, and at ticks; or block by block.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -46,6 +46,8 @@ pub struct Site {
     pub fates: Vec<(Time, Fate)>,
     /// Files that it does not have, whatever the catalogue says.
     pub lacks: Vec<FileId>,
+    /// Its part of the client's link where that is too narrow for all, beside those of the others: 1 for all is an even share.
+    pub weight: f64,
     /// When it says what it has, and can be told to send: the plan knows of its files and of itself from then on. The catalogue's numbers of files are the caller's, as the plan's may be others.
     pub joins: Time,
 }
@@ -53,7 +55,16 @@ pub struct Site {
 impl Site {
     /// One that keeps its rate, lives, and has what the catalogue says.
     pub fn new(bytes_per_s: f64, rtt: Duration) -> Self {
-        Self { bytes_per_s, rtt, queue: Duration::ZERO, block: 0, fates: Vec::new(), lacks: Vec::new(), joins: Time::ZERO }
+        Self {
+            bytes_per_s,
+            rtt,
+            queue: Duration::ZERO,
+            block: 0,
+            fates: Vec::new(),
+            lacks: Vec::new(),
+            weight: 1.0,
+            joins: Time::ZERO,
+        }
     }
 }
 
@@ -73,6 +84,8 @@ struct Server {
     /// Bytes on their way back.
     going: VecDeque<(Time, Going)>,
     rate: f64,
+    /// It was told to be no faster.
+    limit: f64,
     is_gone: bool,
     /// When the client hears of that.
     noticed: Option<Time>,
@@ -148,7 +161,7 @@ pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f6
             assert!(played.orders < 50 * (files + 10_000), "orders without end: {order:?}, {:?}", plan.status());
             let (to, why) = match &order {
                 Order::Send { server, why, .. } => (server.index(), Some(*why)),
-                Order::Shorten { server, .. } => (server.index(), None),
+                Order::Shorten { server, .. } | Order::Limit { server, .. } => (server.index(), None),
             };
             played.taken += usize::from(matches!(why, Some(Why::Taken(_))));
             played.twice += usize::from(matches!(why, Some(Why::Twice(_))));
@@ -267,6 +280,7 @@ impl Server {
     fn new(site: &Site) -> Self {
         Self {
             rate: site.bytes_per_s,
+            limit: f64::INFINITY,
             site: site.clone(),
             coming: VecDeque::new(),
             queue: VecDeque::new(),
@@ -315,6 +329,9 @@ impl Server {
                     }
                     let is_over = |told: &Told| told.piece == piece && told.next >= told.end;
                     self.queue.retain(|told| !is_over(told));
+                }
+                Some((_, Order::Limit { limit, .. })) => {
+                    self.limit = limit.map_or(f64::INFINITY, |limit| limit.bytes_per_second() as f64);
                 }
                 None => break,
             }
@@ -405,19 +422,21 @@ impl Server {
     }
 }
 
-/// Max-min shares of the client's link.
+/// Max-min shares of the client's link, by weight.
 fn share(servers: &[Server], client: f64) -> Vec<f64> {
-    let wants = |server: &Server| if server.queue.is_empty() { 0.0 } else { server.rate };
-    let mut wanted: Vec<f64> = servers.iter().map(wants).filter(|rate| *rate > 0.0).collect();
-    wanted.sort_by(f64::total_cmp);
-    let (mut left, mut level) = (client, f64::INFINITY);
-    for (at, rate) in wanted.iter().enumerate() {
-        let even = left / (wanted.len() - at) as f64;
-        if *rate > even {
+    let wants = |server: &Server| if server.queue.is_empty() { 0.0 } else { server.rate.min(server.limit) };
+    let mut wanted: Vec<(f64, f64)> = servers.iter().map(|server| (wants(server), server.site.weight)).collect();
+    wanted.retain(|(rate, _)| *rate > 0.0);
+    wanted.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));
+    let (mut left, mut weights, mut level) = (client, wanted.iter().map(|(_, weight)| weight).sum::<f64>(), f64::INFINITY);
+    for (rate, weight) in wanted {
+        let even = left / weights;
+        if rate / weight > even {
             level = even;
             break;
         }
         left -= rate;
+        weights -= weight;
     }
-    servers.iter().map(|server| wants(server).min(level)).collect()
+    servers.iter().map(|server| wants(server).min(level * server.site.weight)).collect()
 }

@@ -8,11 +8,13 @@ use std::sync::{Arc, Mutex};
 
 use haul_files::block::Piece;
 use haul_files::memory::{Block, Conditions, pair};
-use haul_files::protocol::{Entry, Hello, Kind, Message, Order, OrderEnd, ROOT, Request, VERSION, What};
+use haul_files::protocol::{Entry, Hello, Kind, Message, ORDERS, Order, OrderEnd, ROOT, Request, VERSION, What};
 use haul_files::{
     BlockRx, Cancel, CopyError, Customer, Delivery, FileProblem, Filter, Note, Options, OrderJob, Report, Silent, Transport, Why,
     Wish, order, serve,
 };
+
+use haul_units::BitRate;
 
 use crate::fixture::*;
 use crate::hostile::{Peer, misbehaved};
@@ -215,6 +217,54 @@ fn what_is_no_longer_what_was_announced_is_not_sent() {
     let failed = |number, why| OrderEnd::Failed { number, why };
     assert_eq!(ends[0], failed(1, Why::Os(rustix::io::Errno::NOENT.raw_os_error())));
     assert_eq!(ends[1..3], [failed(2, Why::Changed), failed(3, Why::Changed)]);
+}
+
+/// Limits reach the server's transport as they were wished, the lifting too; one that takes none is not told, and serves all the same.
+#[test]
+fn limits_reach_the_servers_transport() {
+    let p = places();
+    fs::write(p.from.join("file"), pattern(100)).unwrap();
+    let (here, there) = pair(Conditions::default());
+    let transport = there.transport.clone();
+    let (wishes, wished) = channel();
+    let job = OrderJob { sources: vec![p.from.clone()], options: recursive(), filter: Filter::default() };
+    let limit = |mbps| Wish::Limit(Some(BitRate::mbps(mbps)));
+    let plan = |names: &Names, wishes: &Sender<Wish>| {
+        for wish in [limit(80), limit(90), Wish::Limit(None)] {
+            wishes.send(wish).unwrap();
+        }
+        send(wishes, &[(1, names["file"].0, 0, 100)]);
+    };
+    let buyer = Buyer { got: Mutex::default(), wishes, plan: &plan, go_on: &enough_after(1) };
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
+        order(here, &job, wished, &buyer, &Cancel::new()).unwrap();
+        server.join().unwrap().unwrap();
+    });
+    assert_eq!(transport.limits(), [Some(BitRate::mbps(80)), Some(BitRate::mbps(90)), None]);
+
+    let (here, there) = pair(Conditions::default());
+    let (wishes, wished) = channel();
+    for wish in [limit(80), Wish::Enough] {
+        wishes.send(wish).unwrap();
+    }
+    let buyer = Buyer { got: Mutex::default(), wishes, plan: &|_, _| {}, go_on: &|_, _| {} };
+    let said = std::thread::scope(|scope| {
+        let server = scope.spawn(|| {
+            let mut peer = Peer { link: there };
+            peer.say(&Message::Hello(Hello { version: VERSION, features: ORDERS }));
+            peer.say(&Message::ScanDone);
+            let mut said = Vec::new();
+            while said.last() != Some(&Message::Enough) {
+                said.push(peer.hear());
+            }
+            peer.link.transport.kill();
+            said
+        });
+        let _ = order(here, &job, wished, &buyer, &Cancel::new());
+        server.join().unwrap()
+    });
+    assert!(!said.iter().any(|message| matches!(message, Message::Limit { .. })), "{said:?}");
 }
 
 /// A hand-made receiver: the server's word on what it does after the listing.

@@ -28,6 +28,9 @@ use crate::observe::JobEvent;
 /// What a member has given to its transport and cannot take back: two blocks there, and one in each of its two readers.
 const IN_HAND: Bytes = Bytes(4 * block::MAX_CONTENT as u64);
 
+/// Bytes that a connection sends for one of content, in packets of 1500 bytes: 28 of header and 16 of tag in 1472.
+const WIRE: f64 = 1472.0 / 1428.0;
+
 /// Messages that are taken before the plan is asked again: it must not take members for silent whose words wait here.
 const MAX_TAKEN: usize = 1024;
 
@@ -313,6 +316,10 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                         let _ = supply.wishes.send(Wish::Orders(before));
                     }
                     let _ = supply.wishes.send(Wish::Shorten { number: piece.number(), end });
+                }
+                Order::Limit { server, limit } => {
+                    let Some(supply) = self.desk.supplies.get(server.index()) else { continue };
+                    let _ = supply.wishes.send(Wish::Limit(limit.map(|limit| limit.scaled(WIRE))));
                 }
             }
         }

@@ -29,7 +29,7 @@ impl Liar {
         let (mut send, mut receive) = connection.accept_bi().unwrap();
         let _: haul_copy::Opening = from_line(&mut receive).unwrap();
         send.write_all(&to_line(&Reply::Served { version: "9".into() })).unwrap();
-        let blocks = ConnectionTransport(connection.clone()).open_blocks().unwrap();
+        let blocks = ConnectionTransport::new(connection.clone()).open_blocks().unwrap();
         let mut liar = Self { read: Box::new(receive), write: Box::new(send), blocks: Box::new(blocks) };
         for _ in 0..3 {
             liar.hear();

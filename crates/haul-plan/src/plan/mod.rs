@@ -7,6 +7,7 @@
 //!   server     what each one has been told, how fast it is
 //!   feed       who is told next; balance: who would be busy for how long
 //!   endgame    what to do when everything has been told to somebody
+//!   level      who is told to be slower, so that all end together
 //!   dealt      round robin
 //!   settings   policy, units, patience
 //! ```
@@ -20,6 +21,7 @@ mod dealt;
 mod endgame;
 mod ends;
 mod feed;
+mod level;
 mod order;
 mod piece;
 mod server;
@@ -33,6 +35,7 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes, Time};
 
 use self::balance::Balanced;
+use self::level::Level;
 pub use self::order::{Event, Order, ServerStatus, Status, Why};
 use self::piece::Piece;
 pub use self::piece::PieceId;
@@ -56,6 +59,7 @@ pub struct Plan {
     /// Seconds of work of each server, and what that was made with.
     busy_s: Vec<f64>,
     balanced: Balanced,
+    level: Level,
     is_dealt: bool,
     lost: usize,
 }
@@ -77,6 +81,7 @@ impl Plan {
             events: VecDeque::new(),
             wasted: 0,
             balanced: Balanced { is_stale: true, ..Balanced::default() },
+            level: Level::default(),
             is_dealt: false,
             lost: 0,
         };
@@ -131,6 +136,7 @@ impl Plan {
     /// A server can be told to send, for the first time or again; at whatever time it joins.
     pub fn handle_up(&mut self, server: ServerId, profile: ServerProfile, now: Time) {
         self.servers[server.index()].come_up(profile, now);
+        self.forget_limit(server.index());
         self.balanced.is_stale = true;
     }
 
@@ -240,7 +246,8 @@ impl Plan {
                 return None;
             }
             self.find_stalled(now);
-            if !self.feed_the_hungriest(now) {
+            self.level(now);
+            if !self.feed_the_hungriest(now) && self.orders.is_empty() {
                 return None;
             }
         }
@@ -261,7 +268,8 @@ impl Plan {
             self.servers.iter().filter_map(|server| server.stalls_at(patience).or_else(|| server.is_tried_again_at(patience)));
         let later = |time: Time| (time > now).then_some(time);
         let idle = self.servers.iter().filter(|server| server.is_usable() && server.files_left > 0);
-        stalls.chain(idle.filter_map(|server| later(server.rests_until.max(server.retry)))).min()
+        let levels = self.levels_at().and_then(later);
+        stalls.chain(idle.filter_map(|server| later(server.rests_until.max(server.retry)))).chain(levels).min()
     }
 
     /// Whether all files have come.

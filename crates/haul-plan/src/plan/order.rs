@@ -44,6 +44,13 @@ pub enum Order {
         /// The first byte that it need not send.
         end: u64,
     },
+    /// Send no faster than this, or again as fast as you can. The rate is of content, without what the transport adds.
+    Limit {
+        /// Who is told.
+        server: ServerId,
+        /// What it is to keep below.
+        limit: Option<BitRate>,
+    },
 }
 
 /// What has become of a file.

@@ -104,9 +104,19 @@ impl Server {
         self.is_up && !self.is_stalled
     }
 
+    /// Has something to send, as far as is known.
+    pub fn is_sending(&self) -> bool {
+        self.is_usable() && !self.pieces.is_empty()
+    }
+
     /// Bytes per second to be expected of it.
     pub fn rate(&self) -> f64 {
         self.profile.limit.map_or(self.rate, |limit| self.rate.min(limit.bytes_per_second() as f64)).max(1.0)
+    }
+
+    /// What it brought of late, where anything did come.
+    pub fn measured_rate(&self) -> Option<f64> {
+        self.is_measured.then_some(self.rate)
     }
 
     /// Seconds until it has sent what it has been told, if nothing is taken from it.

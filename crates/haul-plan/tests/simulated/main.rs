@@ -3,4 +3,5 @@
 mod bound;
 mod golden;
 mod joining;
+mod level;
 mod properties;

@@ -1,0 +1,232 @@
+//! Servers that would be through before the others are bounded, so that all come to their end together.
+//!
+//! Connections that share the client's link do not share it as the work does: who began a moment earlier, or is nearer, has more of it, and how that evens out is a matter of
+//! tens of seconds. What each server alone has then ends at different times, and those that are left over at the end have slow lines and cannot fill the link. So while the link is what
+//! they share, each is told the rate with which it ends when all do:
+//!
+//! ```text
+//!   T: sum over servers of min(left / T, what it can do) = what all bring together     limit = left / T
+//! ```
+//!
+//! What a server can do is known only from what it does: one that is not bounded may become so much faster ([`GROWS`]) until it has shown that it does not. Work that several
+//! servers have moves between them anyway, so those that have some are not bounded. Nor is anybody while the rate of all together still grows, or where nothing is to be gained.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use haul_units::{BitRate, Time};
+
+use super::Plan;
+use super::order::Order;
+use super::server::Server;
+use super::settings::Policy;
+use crate::catalogue::ServerId;
+
+/// How often rates are looked at; two round trips, where these are longer, for a limit shows after one.
+const LOOK: Duration = Duration::from_millis(500);
+/// What all bring together is the most that was seen in so many looks: 5 s. Less than that is no narrower link, but may be the limits' own doing.
+const REMEMBERED: usize = 10;
+/// All together still become faster, as long as they gain so much from one look to the next.
+const GROWING: f64 = 1.08;
+/// What a server that is not bounded is expected to take up of what others leave, from one look to the next ..
+const GROWS: f64 = 1.25;
+/// .. and where it has not become faster for [`STUCK_LOOKS`] while there was room ([`ROOM`] of what all have brought): its line, its disk or its processor has no more.
+const STUCK: f64 = 1.05;
+const STUCK_LOOKS: u32 = 3;
+const ROOM: f64 = 0.99;
+/// A server this near to its limit is bounded by it.
+const NEAR: f64 = 0.9;
+/// Where nobody is to take up what the bounded leave, their limits come to so much more than they bring together: else nobody would see that there is more.
+const ABOVE: f64 = 1.03;
+/// Who differs by less is not told another limit.
+const SAME: f64 = 0.02;
+/// With so little left before them all are let go: rates are not known more closely.
+const END_S: f64 = 1.0;
+
+/// What is known of the rates of all.
+#[derive(Debug, Default)]
+pub(super) struct Level {
+    looks_at: Time,
+    /// What all brought together at the latest looks, in bytes per second.
+    totals: VecDeque<f64>,
+    seats: Vec<Seat>,
+}
+
+/// .. and of one server.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seat {
+    /// What it was told.
+    limit: Option<f64>,
+    /// It brings nearly that.
+    is_bound: bool,
+    /// The most that it has brought since it was stuck, and for how many looks it has not brought more though nothing bounded it.
+    best: f64,
+    stuck: u32,
+}
+
+/// A server that has work which nobody else has, and none that others have too.
+struct Alone {
+    at: usize,
+    left: f64,
+    can: f64,
+}
+
+impl Plan {
+    /// When rates are looked at next, if they are.
+    pub(super) fn levels_at(&self) -> Option<Time> {
+        let busy = self.servers.iter().filter(|server| !server.pieces.is_empty()).take(2).count();
+        // One that is left over is let go.
+        let is_due = busy == 2 || self.level.seats.iter().any(|seat| seat.limit.is_some());
+        (self.settings.policy == Policy::Dynamic && is_due).then_some(self.level.looks_at)
+    }
+
+    /// Looks at rates, if it is time.
+    pub(super) fn level(&mut self, now: Time) {
+        if self.levels_at().is_none_or(|then| now < then) {
+            return;
+        }
+        let longest = self.servers.iter().filter(|server| server.is_usable()).map(|server| server.profile.rtt).max();
+        self.level.looks_at = now + LOOK.max(longest.unwrap_or_default() * 2);
+        self.level.seats.resize(self.servers.len(), Seat::default());
+        let rate_of = |server: &Server| server.measured_rate().filter(|_| server.is_sending()).unwrap_or(0.0);
+        let rates: Vec<f64> = self.servers.iter().map(rate_of).collect();
+        let is_growing = self.level.watch(&rates);
+        let wanted = if is_growing { Vec::new() } else { self.limits_wanted(&rates) };
+        let mut limits = vec![None; self.servers.len()];
+        for (at, limit) in wanted {
+            limits[at] = Some(limit);
+        }
+        for (at, limit) in limits.into_iter().enumerate() {
+            let told = &mut self.level.seats[at].limit;
+            let is_same = match (*told, limit) {
+                (Some(told), Some(limit)) => (told / limit - 1.0).abs() < SAME,
+                (told, limit) => told == limit,
+            };
+            if is_same || !self.servers[at].is_up {
+                continue;
+            }
+            *told = limit;
+            let limit = limit.map(|bytes_per_s| BitRate::from_bps((bytes_per_s * 8.0) as u64));
+            self.orders.push_back(Order::Limit { server: ServerId(at as u16), limit });
+        }
+    }
+
+    /// A server that has come anew has been told nothing.
+    pub(super) fn forget_limit(&mut self, at: usize) {
+        if let Some(seat) = self.level.seats.get_mut(at) {
+            *seat = Seat::default();
+        }
+    }
+
+    /// Who is to be bounded, and to what.
+    fn limits_wanted(&self, rates: &[f64]) -> Vec<(usize, f64)> {
+        let (mut alone, mut elsewhere) = (Vec::new(), 0.0);
+        for (at, server) in self.servers.iter().enumerate().filter(|(_, server)| server.is_sending()) {
+            match self.left_alone(at) {
+                Some(left) if left > 0.0 && rates[at] > 0.0 => {
+                    alone.push(Alone { at, left, can: self.level.seats[at].can(rates[at]) });
+                }
+                _ => elsewhere += rates[at],
+            }
+            // A limit of its user's is none of ours.
+            if let (Some(limit), Some(last)) = (server.profile.limit, alone.last_mut().filter(|last| last.at == at)) {
+                last.can = last.can.min(limit.bytes_per_second() as f64);
+            }
+        }
+        let most = self.level.totals.iter().copied().fold(0.0, f64::max) - elsewhere;
+        let takes_up =
+            |server: &Alone| self.level.seats.get(server.at).is_some_and(|seat| seat.limit.is_none() && !seat.is_stuck());
+        let above = if alone.iter().any(takes_up) { 1.0 } else { ABOVE };
+        let Some(end_s) = common_end_s(&alone, most * above) else { return Vec::new() };
+        if end_s < END_S {
+            return Vec::new();
+        }
+        let wanted = alone.iter().filter(|server| server.left / end_s < server.can);
+        wanted.map(|server| (server.at, server.left / end_s)).collect()
+    }
+
+    /// Bytes that only this server can send; none where it has work that another one could do.
+    fn left_alone(&self, at: usize) -> Option<f64> {
+        let server = &self.servers[at];
+        let mut left = server.outstanding;
+        for set in server.sets.iter().copied().filter(|set| self.work.has_work(*set)) {
+            let mut others = self.catalogue.members(set).iter().filter(|other| other.index() != at);
+            if others.any(|other| self.servers[other.index()].is_usable()) {
+                return None;
+            }
+            left += self.work.pending_of(set);
+        }
+        Some(left as f64)
+    }
+}
+
+impl Level {
+    /// Whether all together still become faster.
+    fn watch(&mut self, rates: &[f64]) -> bool {
+        let total: f64 = rates.iter().sum();
+        let before = self.totals.iter().copied().fold(0.0, f64::max);
+        if self.totals.len() == REMEMBERED {
+            self.totals.pop_front();
+        }
+        self.totals.push_back(total);
+        let has_room = total < before * ROOM;
+        self.seats.iter_mut().zip(rates).for_each(|(seat, rate)| seat.watch(*rate, has_room));
+        let is_growing = total > before * GROWING;
+        if is_growing {
+            // What was seen before says nothing about what there is.
+            self.totals.drain(..self.totals.len() - 1);
+        }
+        is_growing || self.totals.len() < 3
+    }
+}
+
+impl Seat {
+    fn watch(&mut self, rate: f64, has_room: bool) {
+        if rate == 0.0 {
+            return;
+        }
+        self.is_bound = self.limit.is_some_and(|limit| rate > limit * NEAR);
+        if self.is_bound || rate > self.best * STUCK {
+            (self.best, self.stuck) = (self.best.max(rate), 0);
+        } else if has_room {
+            self.stuck += 1;
+            if self.stuck == STUCK_LOOKS {
+                self.best = rate;
+            }
+        } else {
+            // Others have what it could have taken.
+            self.stuck = self.stuck.saturating_sub(1);
+        }
+    }
+
+    /// Has no more than it brings.
+    const fn is_stuck(&self) -> bool {
+        self.stuck >= STUCK_LOOKS
+    }
+
+    /// What a server that brings so much could bring.
+    fn can(&self, rate: f64) -> f64 {
+        match (self.is_bound, self.is_stuck()) {
+            (true, _) => self.best,
+            (false, true) => rate * STUCK,
+            (false, false) if self.limit.is_some() => self.best.max(rate),
+            (false, false) => rate * GROWS,
+        }
+    }
+}
+
+/// After how many seconds servers can all be through that bring so much together; none where they do what they can, or would anyway.
+fn common_end_s(servers: &[Alone], bytes_per_s: f64) -> Option<f64> {
+    let together = |end_s: f64| servers.iter().map(|server| (server.left / end_s).min(server.can)).sum::<f64>();
+    let all_s = servers.iter().map(|server| server.left).sum::<f64>() / bytes_per_s.max(1.0);
+    let longest_s = servers.iter().map(|server| server.left / server.can.max(1.0)).fold(all_s, f64::max);
+    if servers.len() < 2 || together(all_s.min(longest_s) * 1e-3) <= bytes_per_s {
+        return None;
+    }
+    let (mut early, mut late) = (all_s * 1e-3, longest_s);
+    for _ in 0..50 {
+        let middle = f64::midpoint(early, late);
+        if together(middle) > bytes_per_s { early = middle } else { late = middle }
+    }
+    Some(late)
+}
