@@ -345,27 +345,52 @@ complete -c haul -n "__fish_haul_using_subcommand rsync" -l help -d 'Print help;
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s l -d 'Who logs in' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s p -d 'Port of the ssh server' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s W -d 'Connect standard input and output to a TCP port as the far side sees it, as ProxyCommand of ssh for instance' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s E -d 'Append haul\'s and the command\'s errors to FILE' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l udp-port -d 'UDP port or ports that the far side may use' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l state -d 'Directory of haul\'s own keys; not used with ssh' -r -F
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s P -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s i -d 'File with the private key to log in with' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s J -d 'Log in by way of another host' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s F -d 'Configuration file for ssh' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s o -d 'Option in the form of ssh_config(5)' -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s S -d 'Program to use in place of ssh' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s c -d 'Ciphers of the login' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s m -d 'Message authentication of the login' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s S -d 'The socket by which logins are shared' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s O -d 'Tell the ssh that is shared to check, exit or stop' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l ssh -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s e -d 'There is no terminal to escape from' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s L -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s R -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s D -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s w -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s b -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s B -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s n -d 'Do not read standard input'
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s T -d 'Ignored: no terminal is ever asked for'
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s x -d 'Ignored: X11 is never forwarded'
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s a -d 'Ignored: the agent is never forwarded'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s s -d 'Run the subsystem that is named in the place of the command: `sftp`, or one that sshd_config there names'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s N -d 'Run nothing; stay connected until interrupted'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s f -d 'Go to the background when the login is over; standard input is not read'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l behind -d 'This is the process in the background: standard input is a pipe to the one in front, which waits for a word of the login\'s end'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s q -d 'Print nothing but errors'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s v -d 'ssh says more'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s 6 -d 'Use IPv6 only'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s M -d 'Logins after this one share its ssh'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s G -d 'Print what ssh makes of its configuration for the host'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s V -d 'Print ssh\'s version'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s T -d 'No terminal is ever made'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s t -d 'No terminal is ever made; a single -t at a terminal is refused, for somebody waits for one'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s x -d 'X11 is never forwarded'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s a -d 'The agent is never forwarded'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s C -d 'Nothing is compressed: programs that gain by it do that themselves'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s 2 -d 'There is no other version of the protocol'
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s A
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s X
+complete -c haul -n "__fish_haul_using_subcommand rsh" -s Y
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory to export, read-only unless it ends in `:rw`; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l roots-file -d 'File of more roots, `NAME=PATH[:rw[,owners]]` a line; read again on SIGHUP' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r

@@ -48,6 +48,12 @@ pub fn watch_connecting() {
     watch_for(true);
 }
 
+/// The same for what stands in the place of ssh: whoever has started it with SIGINT ignored (a backup that ends its remote shell itself) wants that to stay.
+pub fn watch_as_shell() {
+    let heard: Vec<i32> = [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|signal| !is_ignored(*signal)).collect();
+    ask_to_end(&heard, true);
+}
+
 /// Whether files were to be read again since the last call.
 pub fn reload_requested() -> bool {
     RELOAD.swap(false, Ordering::Relaxed)

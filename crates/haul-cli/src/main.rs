@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, fleet, perf, pace, pipe, proxy, rsync, serve, key, tcp, lab, remote, generate the commands
+//!   cp, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, lab, remote, generate the commands
 //!   program     another program, run to its end
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
@@ -31,6 +31,7 @@ mod pipe;
 mod program;
 mod proxy;
 mod remote;
+mod rsh;
 mod rsync;
 mod serve;
 mod tcp;
@@ -75,7 +76,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Pipe(args) => pipe::run(&args),
         Command::Proxy(args) => proxy::run(&args),
         Command::Rsync(args) => rsync::run(&args),
-        Command::Rsh(args) => Ok(rsync::run_rsh(&args)),
+        Command::Rsh(args) => Ok(rsh::run(&args)),
         Command::Serve(args) => serve::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Perf(args) => perf::run(&args),

@@ -92,7 +92,7 @@ fn connect(args: &PipeArgs, host: DaemonHost) -> Result<Exit, Failure> {
 }
 
 /// Has a command run; gives its exit status.
-pub fn run_command(far: &Far, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome)) -> Result<u8, Failure> {
+fn run_command(far: &Far, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome)) -> Result<u8, Failure> {
     let ran = far.command(line, standard(reads)?, PeerOutput::default())?;
     tell(&ran.outcome);
     let ended_first = || Failure::new(format!("{}: the connection ended before the command", far.host));
@@ -100,7 +100,7 @@ pub fn run_command(far: &Far, line: Vec<u8>, reads: bool, tell: &dyn Fn(&Outcome
 }
 
 /// Standard input, if it is to be read, and standard output, without buffers of their own.
-fn standard(reads: bool) -> Result<Local, Failure> {
+pub fn standard(reads: bool) -> Result<Local, Failure> {
     let local = || {
         let input = if reads { Some(io::stdin().as_fd().try_clone_to_owned()?) } else { None };
         io::Result::Ok(Local { input, output: io::stdout().as_fd().try_clone_to_owned()? })

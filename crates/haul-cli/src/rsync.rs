@@ -1,24 +1,15 @@
-//! `haul rsync` and `haul rsh`: rsync, or anything that takes a remote shell, over haul.
+//! `haul rsync`: rsync with haul as its remote shell.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::CommandExt as _;
-use std::sync::Arc;
 
-use haul_peer::{Connector, Host, SshHost};
-use haul_tunnel::program::{self, Far};
 use haul_tunnel::rsync::{command, quoted};
 
-use crate::args::{RshArgs, RsyncArgs, SshArgs};
+use crate::args::RsyncArgs;
 use crate::exit::{Exit, Failure};
-use crate::meanwhile::User;
-use crate::pipe::{joined, run_command};
-use crate::{interrupt, logging, output};
-
-/// What ssh ends with when it fails itself; rsync and others know this number.
-const FAILED: u8 = 255;
 
 /// An option of haul's own, and its value.
 type Own = (&'static str, OsString);
@@ -30,34 +21,6 @@ pub fn run(args: &RsyncArgs) -> Result<Exit, Failure> {
     let error = command(&rest, shell)?.exec();
     let failure = Failure::new(format!("rsync: {error}"));
     Err(if error.kind() == io::ErrorKind::NotFound { failure.hint("install rsync on both hosts") } else { failure })
-}
-
-/// Runs a command on another host.
-pub fn run_rsh(args: &RshArgs) -> Exit {
-    logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
-    interrupt::watch_connecting();
-    let code = rsh(args).unwrap_or_else(|failure| {
-        output::print_failure(&failure);
-        FAILED
-    });
-    Exit::Code(code)
-}
-
-fn rsh(args: &RshArgs) -> Result<u8, Failure> {
-    let host = SshHost::parse(&args.host).map_err(|error| Failure::new(error.to_string()))?;
-    let host = SshHost { user: args.user.clone().or(host.user), ..host };
-    let ssh = SshArgs { port: args.ssh_port.or(args.ssh.port), ..args.ssh.clone() };
-    let connector = Connector {
-        ssh: ssh.options(args.quiet, args.verbose > 0),
-        udp_port: args.udp_port,
-        state: args.state.clone(),
-        transport: program::transport(args.mode, args.silence.timeout()),
-        tells_outages: !args.quiet,
-        tell: Arc::new(User),
-        cancel: interrupt::cancel().clone(),
-        ..Connector::new(program::PROTOCOL)
-    };
-    run_command(&Far { connector, host: Host::Ssh(host) }, joined(&args.command), !args.no_input, &|_| {})
 }
 
 /// Options of haul among rsync's: `--mode MODE`, `--mode=MODE` and so on, before any `--`.

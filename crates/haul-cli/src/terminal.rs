@@ -122,9 +122,16 @@ pub struct PeerOutput {
     cut: Vec<u8>,
     /// The last byte was a carriage return.
     returned: bool,
+    /// Nobody looks at it: a program reads it, byte by byte as it was written.
+    raw: bool,
 }
 
 impl PeerOutput {
+    /// For the standard error of a command that another program has started: cleaned only where it goes to a terminal.
+    pub fn of_a_command() -> Self {
+        Self { raw: !is_terminal(), ..Self::default() }
+    }
+
     fn clean(&mut self, bytes: &[u8]) -> String {
         let mut all = std::mem::take(&mut self.cut);
         all.extend_from_slice(bytes);
@@ -154,9 +161,9 @@ impl PeerOutput {
 
 impl io::Write for PeerOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = self.clean(bytes);
+        let text = if self.raw { bytes.to_vec() } else { self.clean(bytes).into_bytes() };
         let mut stderr = io::stderr().lock();
-        stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush())?;
+        stderr.write_all(&text).and_then(|()| stderr.flush())?;
         Ok(bytes.len())
     }
 

@@ -34,7 +34,7 @@ impl Listener {
     pub const fn protocol(self) -> &'static [u8] {
         match self {
             Self::Serve => b"haul-cp/1",
-            Self::Pipe => b"haul-tunnel/1",
+            Self::Pipe => b"haul-tunnel/2",
             Self::Proxy => b"haul-proxy/1",
             Self::Perf => b"haul-perf/1",
         }

@@ -43,6 +43,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("torture/soak", Lane::Waiting),
     ("e2e/proxy", Lane::Waiting),
     ("e2e/tunnels", Lane::Waiting),
+    ("e2e/shells", Lane::Waiting),
     ("haul-cli/cli", Lane::Waiting),
     ("e2e/copies", Lane::Waiting),
     ("e2e/failures", Lane::Waiting),

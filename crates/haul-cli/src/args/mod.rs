@@ -11,6 +11,7 @@ mod perf;
 mod pipe;
 mod proxy;
 mod remote;
+mod rsh;
 mod rsync;
 mod serve;
 mod silence;
@@ -39,7 +40,8 @@ pub use perf::{MeshArgs, PerfArgs, PerfCommand};
 pub use pipe::PipeArgs;
 pub use proxy::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs};
 pub use remote::{ErrandArg, RemoteArgs};
-pub use rsync::{RshArgs, RsyncArgs};
+pub use rsh::{RshArgs, arranged};
+pub use rsync::RsyncArgs;
 pub use serve::ServeArgs;
 pub use silence::SilenceArgs;
 pub use tcp::{ScopeArgs, TcpArgs, TcpCommand};
@@ -64,7 +66,7 @@ pub struct Cli {
 }
 
 const AFTER_HELP: &str = "\
-Installed under the name hcp, the program is `haul cp`; as hperf, `haul perf`.
+Installed under the name hcp, the program is `haul cp`; as hperf, `haul perf`; as ssh, `haul rsh`.
 
 Keys are read only from files, and from a directory, that belong to this user or to root and that nobody else can write to. Where a file system has no owners and modes, every command takes --no-strict-modes.
 
@@ -114,12 +116,22 @@ pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
             let matches = hperf().try_get_matches_from(args)?;
             Ok(Command::Perf(Box::new(PerfArgs::from_arg_matches(&matches)?)))
         }
+        Some("ssh") => cli(shell_words(&args, 1)),
+        _ if args.get(1).is_some_and(|word| word == "rsh") => cli(shell_words(&args, 2)),
         _ => complete(cli(args)?, || {
             let mut haul = haul();
             haul.build();
             haul.find_subcommand("cp").cloned().unwrap_or(haul)
         }),
     }
+}
+
+/// `haul rsh` with its options before the host, wherever the `taken` words and more had them.
+fn shell_words(args: &[OsString], taken: usize) -> Vec<OsString> {
+    let definition = RshArgs::augment_args(clap::Command::new("rsh"));
+    let mut words: Vec<OsString> = vec!["haul".into(), "rsh".into()];
+    words.extend(arranged(args.get(taken..).unwrap_or_default(), &definition));
+    words
 }
 
 /// The command of `haul`, with what holds for all of them put into force.

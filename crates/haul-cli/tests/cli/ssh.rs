@@ -219,7 +219,7 @@ fn udp_that_does_not_come_through_is_noticed_by_every_command() {
         &["cp", "-S", ssh, "x", "far:y"],
         &["cp", "-S", ssh, "far:x", "y"],
         &["pipe", "-S", ssh, "far", "--", "cat"],
-        &["rsh", "-S", ssh, "far", "true"],
+        &["rsh", "--ssh", ssh, "far", "true"],
         &["perf", "-S", ssh, "far"],
         &["proxy", "-S", ssh, "far", "-L", "0:localhost:1"],
     ];

@@ -13,7 +13,7 @@ use super::frame::{Frame, Status};
 use super::local::Local;
 use super::opening::{Ask, Asked, ask};
 use super::transfer::{self, Outcome};
-use super::{CLOSE_ABORTED, CLOSE_DONE};
+use super::{BEGIN, CLOSE_ABORTED, CLOSE_DONE};
 
 /// Another host, and how to get there.
 #[derive(Clone)]
@@ -36,24 +36,35 @@ pub struct Ran {
 impl Far {
     /// Connects this side's streams with those of the program that listens there, until both directions have ended.
     pub fn pipe(&self, local: Local) -> Result<Outcome, TunnelError> {
-        Ok(self.run(Ask::Pipe, local, io::sink())?.outcome)
+        Ok(self.run(Ask::Pipe, local, io::sink(), || {})?.outcome)
     }
 
     /// Has a line run by the user's shell there, over ssh; it has this side's streams until it ends. Its standard error goes to `errors` as it comes: a stranger's bytes, which whatever shows
     /// them cleans first. That nobody takes them any more does not end the command.
     pub fn command(&self, line: Vec<u8>, local: Local, errors: impl Write + Send + 'static) -> Result<Ran, TunnelError> {
-        self.run(Ask::Command(line), local, errors)
+        self.run(Ask::Command(line), local, errors, || {})
     }
 
-    fn run(&self, what: Ask, local: Local, errors: impl Write + Send + 'static) -> Result<Ran, TunnelError> {
+    /// The same for whatever can be asked for; `on_connected` is called once, when the login is over and the connection is there.
+    pub fn run(
+        &self,
+        what: Ask,
+        local: Local,
+        errors: impl Write + Send + 'static,
+        on_connected: impl FnOnce(),
+    ) -> Result<Ran, TunnelError> {
         let cancel = &self.connector.cancel;
         let connected = self.connector.connect(&self.host)?;
+        on_connected();
         let connection = connected.connection.clone();
         let asked = ask(&connection, what).map_err(|error| self.broken(&connected, error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let Asked { control, control_out: _control_out } = asked;
         let control = watch(control, connection.clone(), Arc::clone(&stop), errors);
-        let streams = connection.open_bi().map_err(io::Error::from);
+        let streams = connection.open_bi().map_err(io::Error::from).and_then(|(mut send, receive)| {
+            send.write_all(&BEGIN)?;
+            Ok((send, receive))
+        });
         match streams.and_then(|streams| transfer::carry(&connection, streams, local, &stop, cancel)) {
             Ok(outcome) => {
                 let said = control.join().unwrap_or(Ok(None));

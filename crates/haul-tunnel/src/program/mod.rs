@@ -2,19 +2,21 @@
 //!
 //! ```text
 //!   client                                     server
-//!   control stream   --- opening line ------->              (what is asked: a command, a pipe)
+//!   control stream   --- opening line ------->              (what is asked: a command, a subsystem, a TCP connection, a pipe)
 //!                    <-- reply line ----------              (granted, or refused and why)
 //!                    <-- frames --------------              (a command's standard error and its exit status)
 //!   data stream      === bytes both ways =====              (half-closed by either side when it has no more)
 //! ```
 //!
-//! The client opens both streams at once and waits for no answer: asking costs no round trip.
+//! The client opens both streams at once and waits for no answer: asking costs no round trip. A byte goes before the data: a peer hears of a stream with its first byte, and a command may speak
+//! before its client has anything to say.
 //!
 //! ```text
 //!   client     who asks: connects to one that listens, or has a command run by way of ssh
 //!   listen     who waits for another program
 //!   server     what both kinds of serving have in common; the far side of ssh
 //!   command    a command and its streams
+//!   subsystem  what sshd would run under a name, such as sftp
 //!   transfer   bytes both ways, and how it went; exchange is the moving itself
 //!   local      this program's own ends of the streams
 //!   opening, frame   what is said
@@ -29,6 +31,7 @@ mod listen;
 mod local;
 mod opening;
 mod server;
+mod subsystem;
 mod transfer;
 
 use std::time::Duration;
@@ -46,7 +49,7 @@ pub use server::{Session, serve_account};
 pub use transfer::Outcome;
 
 /// Application protocol name, agreed in the handshake.
-pub const PROTOCOL: &[u8] = b"haul-tunnel/1";
+pub const PROTOCOL: &[u8] = b"haul-tunnel/2";
 /// A tunnel has one stream with much in it: it starts with what a connection starts with.
 const STREAM_WINDOW: Bytes = Bytes::mib(64);
 
@@ -55,6 +58,9 @@ pub fn transport(controller: ControllerChoice, idle_timeout: Duration) -> Transp
     // The programs at its ends may well greet each other before one of them has much to say.
     TransportConfig { controller, stream_window: STREAM_WINDOW, filler: true, idle_timeout, ..TransportConfig::default() }
 }
+
+/// What goes before a client's data.
+const BEGIN: [u8; 1] = [0];
 
 /// Close code: everything asked for was done.
 pub const CLOSE_DONE: u64 = 0;

@@ -17,6 +17,12 @@ const MAX_OPENING: u64 = 2 << 20;
 pub enum Ask {
     /// A shell's command is run; the data stream is its standard input and output.
     Command(#[serde(with = "base64")] Vec<u8>),
+    /// A subsystem of the far side's sshd, by its name, is run: `sftp`.
+    Subsystem(PeerText),
+    /// The data stream is a TCP connection from there to `host:port`.
+    Connect(PeerText),
+    /// Nothing: the connection stays until the client ends it.
+    Stay,
     /// The data stream is the other program's standard input and output.
     Pipe,
 }

@@ -1,6 +1,7 @@
 //! The serving side of a tunnel.
 
-use std::io::{self, BufReader, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
+use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
 use haul::{Connection, RecvStream, SendStream};
@@ -9,10 +10,12 @@ use haul_peer::{ControlOut, Farewell, Place, Refusal, Reply, to_line};
 use haul_units::{Cancel, PeerText};
 
 use super::error::TunnelError;
+use super::exchange::{Stop, exchange};
+use super::frame::{Frame, Status};
 use super::local::Local;
 use super::opening::{Ask, granted, read_ask};
 use super::transfer::{self, Outcome};
-use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command};
+use super::{BEGIN, CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, command, subsystem};
 use crate::visits::Record;
 
 /// A client that has asked for something.
@@ -67,7 +70,9 @@ impl Session {
     /// Says yes; the data stream follows.
     fn grant(&mut self) -> io::Result<(SendStream, RecvStream)> {
         self.control_out.write_all(&granted())?;
-        Ok(self.connection.accept_bi()?)
+        let (send, mut receive) = self.connection.accept_bi()?;
+        receive.read_exact(&mut [0; BEGIN.len()])?;
+        Ok((send, receive))
     }
 
     /// Says no, and waits until the client has heard it.
@@ -94,20 +99,68 @@ pub fn serve_account(connection: Connection, refusal: Option<Refusal>, cancel: &
     // A command that ssh's end finds running loses its connection, and with it its streams.
     let connection = session.connection.clone();
     let _hook = cancel.on_cancel(move || connection.close(CLOSE_ABORTED, "ssh has ended"));
-    match std::mem::replace(&mut session.ask, Ask::Pipe) {
-        Ask::Command(line) => {
-            let streams = session.grant()?;
-            let result = command::serve(&line, session.connection.clone(), streams, session.control_out.clone());
-            match &result {
-                Ok(()) => session.part(),
-                Err(error) => session.connection.close(CLOSE_ABORTED, &error.to_string()),
+    let result = match std::mem::replace(&mut session.ask, Ask::Pipe) {
+        Ask::Command(line) => session.run(&line),
+        Ask::Subsystem(name) => match subsystem::line(name.as_str()) {
+            Ok(line) => session.run(&line),
+            Err(refusal) => {
+                session.refuse(&refusal);
+                return Ok(true);
             }
-            result.map(|()| true)
-        }
+        },
+        Ask::Connect(to) => match TcpStream::connect(to.as_str()) {
+            Ok(stream) => session.forward(&stream, cancel),
+            Err(error) => {
+                session.refuse(&Refusal { error: format!("{to}: {error}").into(), hint: None });
+                return Ok(true);
+            }
+        },
+        Ask::Stay => session.grant().map(|_streams| session.connection.closed()).map(drop),
         Ask::Pipe => {
             let error = "there is no program here to connect to".to_owned();
             session.refuse(&Refusal { error: error.into(), hint: Some("name a command after --".into()) });
-            Ok(true)
+            return Ok(true);
         }
+    };
+    match &result {
+        Ok(()) => session.part(),
+        Err(error) => session.connection.close(CLOSE_ABORTED, &error.to_string()),
+    }
+    result.map(|()| true)
+}
+
+impl Session {
+    fn run(&mut self, line: &[u8]) -> io::Result<()> {
+        let streams = self.grant()?;
+        command::serve(line, self.connection.clone(), streams, self.control_out.clone())
+    }
+
+    /// The client's streams are this connection's until both of its directions have ended.
+    fn forward(&mut self, stream: &TcpStream, cancel: &Cancel) -> io::Result<()> {
+        // As sshd does for what it forwards: small words of programs are not held back.
+        stream.set_nodelay(true)?;
+        let streams = self.grant()?;
+        exchange(stream.try_clone()?, HalfClosed(stream.try_clone()?), streams, Stop::AtEnd, cancel)?;
+        Frame::Exit(Status::Code(0)).write_to(&mut self.control_out)?;
+        self.control_out.finish()
+    }
+}
+
+/// The way out of a TCP connection: its end is the end of what is sent there.
+struct HalfClosed(TcpStream);
+
+impl io::Write for HalfClosed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for HalfClosed {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Write);
     }
 }
