@@ -1,5 +1,7 @@
 //! haul-fleet's errors, for people.
 
+use std::io::ErrorKind;
+
 use haul_files::{CopyError, Stop};
 use haul_fleet::{AbsentError, GetError, Here, HostsError, JoinError, LogError, PutError, ReportError, StartError};
 
@@ -135,6 +137,11 @@ impl From<LogError> for Failure {
 
 impl From<ReportError> for Failure {
     fn from(error: ReportError) -> Self {
-        Self::new(chain(&error))
+        const WHERE: &str = "name the directory that was given to --log, or one of the directories of jobs in it";
+        match &error {
+            ReportError::Io { source, .. } if source.kind() != ErrorKind::NotFound => Self::new(chain(&error)),
+            ReportError::Io { .. } | ReportError::NoLog { .. } => Self::new(chain(&error)).hint(WHERE),
+            _ => Self::new(chain(&error)),
+        }
     }
 }

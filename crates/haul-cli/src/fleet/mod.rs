@@ -12,8 +12,10 @@ mod start;
 mod status;
 
 use std::ffi::OsString;
+use std::fs;
 use std::sync::Arc;
 
+use haul_files::Why;
 use haul_fleet::{
     Begin, GetJob, JobEvent, JobLog, JobObserver, JobReport, JobTitle, PlacementPolicy, Policy, PutJob, ReplicasBy, Settings,
 };
@@ -82,6 +84,7 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
         PutPolicyArg::Space => PlacementPolicy::Space,
     };
     let filter = args.job.files.filter()?;
+    find_one(sources)?;
     let (fleet, tally) = started(&args.kept, &args.hosts, &args.job, style)?;
     let job = PutJob {
         filter,
@@ -99,6 +102,16 @@ fn put(args: &FleetPutArgs) -> Result<Exit, Failure> {
     });
     // To send to, the others were enough.
     conclude(&args.job, style, result?, Vec::new())
+}
+
+/// Nobody logs in for sources of which none is there; of several, those that are there go.
+fn find_one(sources: &[OsString]) -> Result<(), Failure> {
+    let why = |source: &OsString| {
+        let error = fs::symlink_metadata(source).err()?;
+        Some(format!("{}: {}", source.display(), Why::from_io(&error)))
+    };
+    let missing: Vec<String> = sources.iter().map_while(why).collect();
+    if missing.len() < sources.len() { Ok(()) } else { Err(Failure::new(missing.join("\n"))) }
 }
 
 fn begin(args: &JobArgs) -> Style {
