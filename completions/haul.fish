@@ -72,6 +72,7 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Keep files t
 complete -c haul -n "__fish_haul_using_subcommand cp" -l skip-same -d 'Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync\'s quick check. Sets times, as -p does'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-verify -d 'Hash nothing and check nothing'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s n -l dry-run -d 'Print what would be done, on standard output, and do nothing: nothing is written on either side'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s q -l quiet -d 'Print nothing but errors'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s v -l verbose -d 'Say more; twice, and ssh says more too'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l json -d 'Print events as lines of JSON on standard output'

@@ -28,6 +28,7 @@ complete -c hcp -l update -d 'Keep files that are newer at the target, as cp and
 complete -c hcp -l skip-same -d 'Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync\'s quick check. Sets times, as -p does'
 complete -c hcp -l no-verify -d 'Hash nothing and check nothing'
 complete -c hcp -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
+complete -c hcp -s n -l dry-run -d 'Print what would be done, on standard output, and do nothing: nothing is written on either side'
 complete -c hcp -s q -l quiet -d 'Print nothing but errors'
 complete -c hcp -s v -l verbose -d 'Say more; twice, and ssh says more too'
 complete -c hcp -l json -d 'Print events as lines of JSON on standard output'

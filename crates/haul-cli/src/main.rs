@@ -11,7 +11,6 @@
 //!   exit        exit status, error: and hint:
 //! ```
 
-mod again;
 mod args;
 mod clock;
 mod cp;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul::Connection;
-use haul_files::{CopyError, Destination, Link, Observer, PullJob, PushJob, Report, SourceSpec, Stop};
+use haul_files::{CopyError, Destination, Link, Observer, Options, PullJob, PushJob, Report, SourceSpec, Stop};
 use haul_peer::{ControlOut, RepliedStream, is_gone, to_line, wait_for};
 use haul_units::{BitRate, Cancel};
 
@@ -34,6 +34,14 @@ impl Job {
         // The connection ended, and not the copy for a reason of its own.
         let was_lost = is_gone(connection) && matches!(error, CopyError::Connection(_));
         (was_stopped || was_lost) && self.can_be_resumed()
+    }
+
+    /// How it is to be done.
+    pub const fn options(&self) -> &Options {
+        match self {
+            Self::Push(push) => &push.options,
+            Self::Pull(pull) => &pull.options,
+        }
     }
 
     /// What was read from a stream or written to one is gone, and a copy that is not to be resumed would begin again.

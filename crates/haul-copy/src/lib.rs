@@ -44,6 +44,9 @@
 //! # }
 //! ```
 //!
+//! [`Copier`] does all that is around it for a client: it connects with a [`Host`](haul_peer::Host), again where a daemon was restarted, looks whether ssh still runs, keeps what was learned of the path, and says
+//! why a copy broke and what limited it.
+//!
 //! # Who serves, and what
 //!
 //! `haul remote`, started by ssh, serves one client with everything that the account may; `haul serve` serves those whose keys are authorised with its exports. Both make a [`ServerSession`] of a connection whose application
@@ -65,12 +68,13 @@
 //!
 //! # Progress and cancellation
 //!
-//! The [`Observer`](haul_files::Observer) hears what the engine does, [`ClientSession::path`] how the path does, in the sender's eyes. [`Cancel`](haul_units::Cancel) stops a copy in a state that the next one resumes; both sides save what
+//! The [`Observer`](haul_files::Observer) hears what the engine does (a [`Tally`] counts it), [`ClientSession::path`] how the path does, in the sender's eyes. [`Cancel`](haul_units::Cancel) stops a copy in a state that the next one resumes; both sides save what
 //! has arrived.
 
 mod adapter;
 mod client;
 mod clock;
+mod copier;
 mod deadline;
 mod errands;
 mod keep;
@@ -82,11 +86,13 @@ mod processor;
 mod server;
 mod status;
 mod stores;
+mod tally;
 mod telemetry;
 mod verdict;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
+pub use copier::{Copied, Copier, CopyWatch, NotCopied, PathProbe};
 pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing};
 pub use keep::{Guest, Keeping};
 pub use kept::{Kept, KeptCopy, KeptRequest};
@@ -97,6 +103,7 @@ pub use processor::ProcessorWatch;
 pub use server::{ServerSession, refuse};
 pub use status::{MAX_WORK, PlaceReport, StatusReport, WorkReport, ask as ask_status};
 pub use stores::{locate, roomiest, space};
+pub use tally::{ActiveFile, Counts, Tally};
 pub use telemetry::{PathReport, PathView};
 pub use verdict::{Conditions, milliseconds, verdict};
 

@@ -95,6 +95,11 @@ impl Plan {
         matches!(self, Self::Pull { destination: Operand::Stdio, .. })
     }
 
+    /// Whether standard input is taken.
+    pub fn reads_stdin(&self) -> bool {
+        matches!(self, Self::Push { sources, .. } if sources.contains(&Operand::Stdio))
+    }
+
     /// One job a host; `-` is what `standard` has.
     pub fn jobs(self, options: Options, filter: &Filter, standard: &Standard) -> Vec<(Host, Job)> {
         match self {

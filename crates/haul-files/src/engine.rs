@@ -13,11 +13,12 @@ use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Asked, Event, Observer};
 use crate::paths::base_name;
 use crate::pattern::is_pattern;
-use crate::protocol::{Hello, LEAVES_OUT, Message, PATTERNS, Request, VERSION, What};
+use crate::protocol::{DRY_RUNS, Hello, LEAVES_OUT, Message, PATTERNS, Request, Terms, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
 use crate::report::Report;
 use crate::send::{Feed, Origin, SendJob, send};
 use crate::session::{self, Incoming, Session};
+use crate::store::unwritten::{self, Unwritten};
 use crate::store::{Local, Named, Place, Store};
 use crate::transport::{Link, Transport};
 use haul_units::Cancel;
@@ -49,6 +50,7 @@ pub fn push_from<T: Transport, S: Store>(
             options: job.options,
         };
         introduce(session, request, &Filter::default())?;
+        let dry_run = job.options.dry_run;
         let origin = |source: &SourceSpec| match source {
             SourceSpec::Path(path) => Named::new(store, &path.as_path().into()).map(Origin::Named),
             SourceSpec::Stdin(stream) => Ok(Origin::Stream(stream.clone())),
@@ -64,7 +66,10 @@ pub fn push_from<T: Transport, S: Store>(
             filter: job.filter.clone(),
             tells: false,
         };
-        send(session, incoming, store, job, |incoming| check_hello(session, incoming.next()))
+        send(session, incoming, store, job, |incoming| {
+            check_hello(session, incoming.next())?;
+            if dry_run && !session.peer_has(DRY_RUNS) { Err(CopyError::PeerLacks("say what it would do")) } else { Ok(()) }
+        })
     })
 }
 
@@ -145,21 +150,17 @@ fn pull_to<T: Transport, S: Store>(
         let mut expected = Expected::plain(&sources);
         let request = Request { what: What::Pull { sources: sources.clone(), in_order }, options, job: id };
         introduce(session, request, &job.filter)?;
-        let receive_job = |target, expected| ReceiveJob {
-            target,
-            options,
-            job: id,
-            expected: Some(expected),
-            early: false,
-            filter: job.filter.clone(),
-            takes_what_fits: false,
+        let receive_it = |incoming: &mut Incoming, target, expected, meet: &dyn Fn(&mut Incoming) -> Result<(), CopyError>| {
+            let (expected, filter) = (Some(expected), job.filter.clone());
+            let job = ReceiveJob { target, options, job: id, expected, early: false, filter, takes_what_fits: false };
+            receive_or_look(session, incoming, store, job, meet)
         };
         let meet = |incoming: &mut Incoming| {
             check_hello(session, incoming.next())?;
             check_leaves_out(session, &job.filter)
         };
         if !patterns {
-            return receive(session, incoming, store, receive_job(target, expected), meet);
+            return receive_it(incoming, target, expected, &meet);
         }
         meet(incoming)?;
         if session.peer_has(PATTERNS) {
@@ -174,8 +175,31 @@ fn pull_to<T: Transport, S: Store>(
                 return Err(CopyError::Stopped(Stop::NeedsDirectory { path: spelled }));
             }
         }
-        receive(session, incoming, store, receive_job(target, expected), |_| Ok(()))
+        receive_it(incoming, target, expected, &|_| Ok(()))
     })
+}
+
+/// Receives, or in a dry run looks what would become of it.
+fn receive_or_look<T: Transport, S: Store>(
+    session: &Session<'_, T>,
+    incoming: &mut Incoming,
+    store: &S,
+    job: ReceiveJob<S::Dir>,
+    meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
+) -> Result<Report, CopyError> {
+    let ReceiveJob { target, options, job: id, expected, early, filter, takes_what_fits } = job;
+    match target {
+        Target::Tree(place) if options.dry_run => {
+            let target = Target::Tree(unwritten::place(place));
+            let job = ReceiveJob { target, options, job: id, expected, early, filter, takes_what_fits };
+            receive(session, incoming, &Unwritten(store), job, meet)
+        }
+        Target::Stream(_) if options.dry_run => Err(CopyError::Stopped(Stop::Unavailable("a stream has no dry run".into()))),
+        target => {
+            let job = ReceiveJob { target, options, job: id, expected, early, filter, takes_what_fits };
+            receive(session, incoming, store, job, meet)
+        }
+    }
 }
 
 /// Answers one request of the client at the other end of `link`, a push or a pull.
@@ -210,14 +234,19 @@ pub fn serve_asked<T: Transport>(
     session::run(link, observer, cancel, |session, incoming| {
         hello(session, incoming)?;
         let mut message = incoming.next()?;
-        let mut filter = Filter::default();
+        let (mut filter, mut terms) = (Filter::default(), Terms::default());
+        if let Message::Terms(said) = message {
+            terms = said;
+            message = incoming.next()?;
+        }
         if let Message::LeaveOut { lines } = message {
             filter = Filter::new(lines).map_err(|_| CopyError::PeerMisbehaved("patterns that cannot be used"))?;
             message = incoming.next()?;
         }
-        let Message::Request(request) = message else {
+        let Message::Request(mut request) = message else {
             return Err(CopyError::PeerMisbehaved("no request"));
         };
+        request.options.dry_run = terms.dry_run;
         choose(Asking { session, incoming, request, filter })
     })
 }
@@ -251,7 +280,7 @@ impl<T: Transport> Asking<'_, '_, T> {
         match request.what {
             What::Push { destination, sources, stream, early } => {
                 let mut place = store.destination(&destination, sources > 1).map_err(CopyError::Stopped)?;
-                if sources == 0 {
+                if sources == 0 && !options.dry_run {
                     make_destination(store, &mut place).map_err(CopyError::Stopped)?;
                 }
                 if stream && place.rename.is_none() {
@@ -266,7 +295,7 @@ impl<T: Transport> Asking<'_, '_, T> {
                     filter: Filter::default(),
                     takes_what_fits: sources == 0,
                 };
-                receive(session, incoming, store, job, |_| Ok(()))
+                receive_or_look(session, incoming, store, job, |_| Ok(()))
             }
             What::Pull { sources, in_order } => {
                 let tops = origins(session, store, &sources)?;
@@ -327,6 +356,10 @@ fn requested<T: Transport, S: Store>(
 /// The client's first words; what else it has to say need not wait for the answer.
 pub(crate) fn introduce<T: Transport>(session: &Session<'_, T>, request: Request, filter: &Filter) -> Result<(), CopyError> {
     session.send(&Message::Hello(Hello::ours()))?;
+    // Who receives itself needs no other side for it.
+    if request.options.dry_run && matches!(request.what, What::Push { .. }) {
+        session.send(&Message::Terms(Terms { dry_run: true }))?;
+    }
     if !filter.is_empty() {
         session.send(&Message::LeaveOut { lines: filter.lines().to_vec() })?;
     }

@@ -28,6 +28,9 @@ pub struct Options {
     pub verify: Verify,
     /// Go on from what an earlier run left; off with `--no-resume`, which removes it. Default on.
     pub resume: bool,
+    /// `--dry-run`: nothing is written on either side; what would be done is told ([`Event::Would`](crate::Event::Would)). It crosses the network apart, in [`Terms`](crate::protocol::Terms).
+    #[serde(skip)]
+    pub dry_run: bool,
 }
 
 impl Default for Options {
@@ -40,6 +43,7 @@ impl Default for Options {
             changed: Changed::Take,
             verify: Verify::Arrival,
             resume: true,
+            dry_run: false,
         }
     }
 }
@@ -80,6 +84,11 @@ pub enum Changed {
 impl Options {
     /// Whether what the destination has decides what is sent: then the sender waits for the receiver's word on each file.
     pub(crate) fn compares(self) -> bool {
+        self.keeps_same() || self.dry_run
+    }
+
+    /// Whether files that are the same at the destination stay as they are.
+    pub(crate) fn keeps_same(self) -> bool {
         self.update || self.skip_same
     }
 }

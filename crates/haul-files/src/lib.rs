@@ -75,6 +75,7 @@ pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob,
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Asked, Event, FileUnderWay, Observer, Silent};
 pub use order::{Customer, Delivery, OrderJob, Wish, order};
+pub use protocol::{Change, Would};
 pub use report::{MAX_PROBLEMS, ReadBack, Report, Verified, Waits};
 pub use send::{Fed, Feed, Thing};
 pub use store::local::Discarded;

@@ -6,6 +6,7 @@ use haul_units::Bytes;
 
 use crate::error::{FileProblem, WirePath};
 use crate::note::Note;
+use crate::protocol::Would;
 use crate::store::Space;
 
 /// Watches a copy. Called from several threads, in the middle of the work: it must return at once.
@@ -84,6 +85,8 @@ pub enum Event<'a> {
     UnderWay(&'a [FileUnderWay]),
     /// This run goes on from what an earlier one left.
     Resumed,
+    /// In a dry run: what would be done at the destination.
+    Would(&'a Would),
     /// The room at the destination, told by the receiver's side only: at the start, and when files have become durable.
     Room(Space),
 }

@@ -2,12 +2,12 @@
 
 use haul_units::Bytes;
 
-use crate::job::Verify;
+use crate::job::{Options, Verify};
 use crate::protocol::Finished;
 use crate::report::{ReadBack, Report, Verified, Waits};
 
 /// The report of either side from what the receiver counted.
-pub(crate) fn report(finished: &Finished, sender: Waits, verify: Verify) -> Report {
+pub(crate) fn report(finished: &Finished, sender: Waits, options: Options) -> Report {
     let progress = &finished.progress;
     Report {
         files: progress.files,
@@ -20,7 +20,7 @@ pub(crate) fn report(finished: &Finished, sender: Waits, verify: Verify) -> Repo
         skipped_files: progress.kept_files,
         newer_files: finished.newer_files,
         skipped: Bytes(progress.kept_bytes.saturating_sub(finished.resumed)),
-        verified: verified(finished, verify),
+        verified: if options.dry_run { None } else { verified(finished, options.verify) },
         read_back: finished.read_back,
         sender,
         receiver: finished.waits,

@@ -36,6 +36,8 @@
 //!
 //! A client that receives can name what is to be left out ([`Message::LeaveOut`], between its hello and its request); the server says how much that was before `ScanDone`.
 //!
+//! What an option of a push asks of the server beyond its [`Request`] is said before that ([`Message::Terms`]). In a dry run the receiver wants nothing of any file, and a server says what it would have done ([`Message::Would`]).
+//!
 //! `Stop` may come from either side at any time and ends the copy. New fields go to the end of [`Hello`] and [`Request`] (a reader
 //! ignores what follows the fields it knows); a new message is sent only to a peer whose `features` name it.
 
@@ -65,8 +67,10 @@ pub const LEAVES_OUT: u64 = 1 << 3;
 pub const DIGESTS: u64 = 1 << 4;
 /// Feature: takes a [`Message::Limit`].
 pub const LIMITS: u64 = 1 << 5;
+/// Feature: takes [`Message::Terms`], as far as [`Terms::dry_run`].
+pub const DRY_RUNS: u64 = 1 << 6;
 /// Features of this program, one bit each.
-pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS | LIMITS;
+pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS | LIMITS | DRY_RUNS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.
@@ -142,6 +146,39 @@ pub enum Message {
     Limit {
         bps: u64,
     },
+    /// Client, before a request to send: more of how. The client goes no further with a server that lacks the feature of something in it.
+    Terms(Terms),
+    /// Receiver, in a dry run: what it would have done.
+    Would(Vec<Would>),
+}
+
+/// What came to [`Options`] after version 3 of the protocol; new fields go to the end, with a feature each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Terms {
+    /// Nothing is to be written. See [`DRY_RUNS`].
+    pub dry_run: bool,
+}
+
+/// Something that a copy would do at the destination.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Would {
+    /// As the user would name it.
+    pub path: WirePath,
+    /// What.
+    pub change: Change,
+}
+
+/// What would become of a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Change {
+    /// A file of this many bytes, where nothing is.
+    New(u64),
+    /// A file of this many bytes in the place of what is there.
+    Replaced(u64),
+    /// A directory that is not there.
+    Directory,
+    /// A symbolic or hard link, where there is none like it.
+    Link,
 }
 
 /// The first frame of each side.

@@ -9,6 +9,7 @@
 
 mod commit;
 mod conclude;
+mod dry;
 mod entries;
 mod expected;
 mod in_order;
@@ -32,7 +33,7 @@ use crate::job::{Options, Stream};
 use crate::locks::lock;
 use crate::note::Note;
 use crate::observe::Event;
-use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT};
+use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT, Would};
 use crate::report::{ReadBack, Report, Waits};
 use crate::session::{Incoming, Session};
 use crate::store::{Place, Stage as _, Store, StoreError};
@@ -90,6 +91,10 @@ struct Receiver<'a, T: Transport, S: Store> {
     /// Bytes of content that are to come.
     announced_bytes: AtomicU64,
     waits: Mutex<Waits>,
+    /// In a dry run, what the peer is still to be told.
+    would: Mutex<Vec<Would>>,
+    /// The peer is the client, who is to hear of it.
+    serves: bool,
 }
 
 /// The files that are not complete.
@@ -145,8 +150,11 @@ pub(crate) fn receive<T: Transport, S: Store>(
     }
     let room = if store.must_fit() { store.space(&place.root).ok().map(|space| space.free.as_u64()) } else { None };
     let (fresh, wants) = (!stage.has_earlier(), options.compares() || stage.has_earlier());
+    let serves = expected.is_none();
     let receiver = Receiver {
         session,
+        would: Mutex::default(),
+        serves,
         options,
         tree: Tree::new(store, place, stage, options, expected),
         filter,
@@ -173,7 +181,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
     }
     let sender_waits = sent?;
     let finished = receiver.finish()?;
-    conclude(session, &finished, sender_waits, options.verify)
+    conclude(session, &finished, sender_waits, options)
 }
 
 /// The stage of a job in a place: the sources are the job's, so the name that one of them gets there is added.
@@ -271,6 +279,10 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 self.counts.newer_files.fetch_add(1, Ordering::Relaxed);
                 continue;
             }
+            if self.options.dry_run {
+                self.would_link(place, existing.as_ref(), at)?;
+                continue;
+            }
             let result = at.ok_or(Why::NoLinkTarget).and_then(|at| self.tree.link(place, at));
             match result {
                 Ok(()) => self.counts.hard_links.fetch_add(1, Ordering::Relaxed),
@@ -280,6 +292,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 }
             };
         }
+        self.tell_would()?;
         let mut waits = *lock(&self.waits);
         // Before the directories get their modes: one may forbid to open it.
         clock::timed(&mut waits.sync, || self.tree.sync()).map_err(|error| self.broken(error))?;

@@ -103,17 +103,17 @@ pub(crate) fn send<T: Transport, S: Store>(
     job: SendJob<S>,
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
-    let (compares, verify) = (job.options.compares(), job.options.verify);
+    let options = job.options;
     let tx = session.transport.open_blocks().map_err(CopyError::Connection)?;
     let start = |incoming: &mut Incoming| meet(incoming).and_then(|()| started(incoming));
     let (mut sender, mut finished);
     if job.early {
-        sender = Sender::new(session, store, job, compares, Early::open(), ROOT);
+        sender = Sender::new(session, store, job, options.compares(), Early::open(), ROOT);
         finished = sender.attempt(&tx, incoming, Some(start))?;
     } else {
         let wants = start(incoming)?;
         sender = Sender::new(session, store, job, wants, Early::closed(), ROOT);
-        if wants && !compares && sender.orders.is_none() {
+        if wants && !options.compares() && sender.orders.is_none() {
             session.observer.event(Event::Resumed);
         }
         if let Some(feed) = &sender.job.feed {
@@ -129,7 +129,7 @@ pub(crate) fn send<T: Transport, S: Store>(
     // All is in place there: that a farewell is lost changes nothing.
     let _ = session.send(&Message::Bye);
     let waits = *lock(&sender.waits);
-    Ok(report(&finished.ok_or(CopyError::Cancelled)?, waits, verify))
+    Ok(report(&finished.ok_or(CopyError::Cancelled)?, waits, options))
 }
 
 /// The receiver's word: whether it will say what it wants of each file.
@@ -275,6 +275,11 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                 }
                 (Message::Problem(problem), _) => self.session.note(problem),
                 (Message::Note(note), _) => drop(self.session.take_note(note)),
+                (Message::Would(list), None) if self.job.options.dry_run => {
+                    for would in &list {
+                        self.session.observer.event(Event::Would(would));
+                    }
+                }
                 (Message::Progress(progress), _) => self.session.progress(&progress),
                 (Message::UnderWay(parts), _) => self.under_way(&parts),
                 (Message::Finished(finished), _) => {

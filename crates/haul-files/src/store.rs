@@ -42,6 +42,7 @@
 mod error;
 pub(crate) mod local;
 mod objects;
+pub(crate) mod unwritten;
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;

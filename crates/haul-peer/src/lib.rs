@@ -78,6 +78,7 @@
 //!
 //! [`Connector::cancel`] ends whatever it waits for within 50 ms, ssh included, and shortens the wait for ssh's end. A program that starts ssh by [`spawn`] may be killed: the kernel ends what it has started.
 
+mod again;
 mod allocator;
 mod chain;
 mod clock;
@@ -102,6 +103,7 @@ mod tcp_info;
 mod tell;
 mod unwinding;
 
+pub use again::Again;
 pub use chain::chain;
 pub use control::{ControlOut, Farewell};
 pub use far::{FarSide, FarSideError};

@@ -18,6 +18,7 @@ mod needs;
 mod network;
 mod pace;
 mod tcp;
+pub mod unit;
 
 pub use connection::{Connection, Path, Phase};
 pub use error::{LoadError, TcpError};

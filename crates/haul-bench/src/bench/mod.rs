@@ -23,6 +23,7 @@
 //! | `files` | what is copied, and whether it arrived |
 //! | `goals`, `verdict` | what haul is to reach, and whether it did |
 //! | `report`, `figures`, `machine` | tables, CSV, charts, and the machine they are of |
+//! | `keeping` | the directory and the files of results |
 //! | `site`, `emulated` | where programs run: two hosts of an emulator's process that ends with this one |
 
 mod duel;
@@ -30,6 +31,7 @@ mod emulated;
 pub mod figures;
 pub mod files;
 mod goals;
+mod keeping;
 mod machine;
 mod measurement;
 mod plan;
@@ -48,6 +50,7 @@ mod verdict;
 pub(crate) use duel::{Listens, MeasureError, wait_until_listening};
 pub use emulated::Emulators;
 pub use goals::{Effort, goals};
+pub use keeping::{KeepError, directory};
 pub use machine::{ProcessorTime, date, facts, load, tcp_hint};
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
 pub use plan::{Bar, Cell, Contestant, FileSet, Grid, Path, Row, Work};

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use haul::{ControllerChoice, PATHS_MAX};
+use haul_files::Options;
 use haul_peer::{Family, SshOptions};
 
 use super::{FileArgs, Limit, PortRange, SilenceArgs};
@@ -48,6 +49,9 @@ pub struct CpArgs {
     /// What becomes of files.
     #[command(flatten)]
     pub files: FileArgs,
+    /// Print what would be done, on standard output, and do nothing: nothing is written on either side
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
     /// Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time
     /// after which silence ends a connection: what an outage does not end, a restart does not end either
     #[arg(long, value_name = "SECONDS", default_value_t = 90, value_parser = clap::value_parser!(u64).range(0..=86_400))]
@@ -95,6 +99,11 @@ impl CpArgs {
 }
 
 impl CpArgs {
+    /// As the engine takes them.
+    pub fn options(&self) -> Options {
+        Options { dry_run: self.dry_run, ..self.files.options() }
+    }
+
     /// Whether something is to be copied, not only looked after.
     pub const fn copies(&self) -> bool {
         self.list_interrupted.is_none() && self.discard.is_none()
@@ -192,6 +201,7 @@ Examples:
   haul cp 'host:logs/*.log' .             what matches there
   haul cp -rp --skip-same photos nas:     again later: only what changed
   haul cp -rp --update photos nas:        the same, and what is newer there stays
+  haul cp -rpn --skip-same photos nas:    what that would copy
   tar c dir | haul cp - host:dir.tar      from standard input
   haul cp haul://host/pub/big.tar .       from a daemon
   haul cp -r host:results gfarm:/home/me  into Gfarm, from another machine

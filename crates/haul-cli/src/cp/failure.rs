@@ -14,9 +14,9 @@ pub fn explain(host: &Host, error: &CopyError, no_resume: bool) -> Failure {
     match error {
         CopyError::Connection(source) => match source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()) {
             Some(refusal) => refused(host, refusal),
-            None => Failure { message: format!("{host}: the connection failed: {}", chain(source)), hint: resume },
+            None => resumable(format!("{host}: the connection failed: {}", chain(source)), no_resume),
         },
-        CopyError::Refused(Stop::Interrupted) => Failure { message: format!("{host}: stopped at the other end"), hint: resume },
+        CopyError::Refused(Stop::Interrupted) => resumable(format!("{host}: stopped at the other end"), no_resume),
         CopyError::Refused(stop) => Failure { message: format!("{host}: {stop}"), hint: stop_hint(stop, host, resume) },
         CopyError::Stopped(stop) => Failure { message: stop.to_string(), hint: stop_hint(stop, host, resume) },
         CopyError::PeerUnsupported { .. } => Failure {
@@ -28,6 +28,11 @@ pub fn explain(host: &Host, error: &CopyError, no_resume: bool) -> Failure {
             Failure { message: format!("{host}: {other}{cause}"), hint: resume }
         }
     }
+}
+
+/// A copy that broke, and that the next one goes on with, if it may.
+pub fn resumable(message: String, no_resume: bool) -> Failure {
+    Failure { message, hint: (!no_resume).then(|| RESUME.to_owned()) }
 }
 
 /// Advice that fits the problems of single files.

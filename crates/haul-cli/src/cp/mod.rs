@@ -9,22 +9,18 @@ mod failure;
 mod interrupted;
 
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use haul::ControllerChoice;
-use haul_copy::{ClientSession, Conditions, Job, PathView, Plan, ProcessorWatch, Standard, verdict};
-use haul_files::{Cancel, CopyError, Destination, Filter, Report, SourceSpec};
-use haul_peer::{Connected, Connector, Host, Memory, Refusal, StateDir, Way, is_stalled};
-use haul_units::BitRate;
+use haul_copy::{Copied, Copier, CopyWatch, Job, NotCopied, PathProbe, Plan, Standard, Tally};
+use haul_files::{Destination, Event, Filter, Observer, Report, SourceSpec};
+use haul_peer::{Again, Host};
 use serde_json::json;
 
 use self::connector::connector;
-use crate::again::Again;
 use crate::args::{CpArgs, VerifyArg};
-use crate::exit::{Exit, Failure, RESUME, explained};
-use crate::output::{self, Outcome, Style, Tally, Watched};
-use crate::{clock, interrupt, logging};
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Outcome, Style, Ticker, Watched};
+use crate::{interrupt, logging};
 
 /// Runs the command.
 pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
@@ -41,8 +37,15 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
         return Err(Failure::new("standard output cannot be read back")
             .hint("name a file as the target, or leave out --verify read-back"));
     }
+    if args.dry_run && (plan.writes_stdout() || plan.reads_stdin()) {
+        return Err(Failure::new("what comes from standard input, or goes to standard output, has no dry run"));
+    }
     interrupt::watch_connecting();
-    let style = Style::choose(args.quiet, args.json);
+    let style = match Style::choose(args.quiet, args.json) {
+        // What is printed line by line is the result.
+        Style::Bars if args.dry_run => Style::Lines,
+        style => style,
+    };
     if style == Style::Json {
         output::print_event(&start_event(args));
     }
@@ -55,10 +58,8 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
 struct Copy<'a> {
     args: &'a CpArgs,
     style: Style,
-    connector: Connector,
-    tally: Arc<Tally>,
-    /// How long connecting took, last.
-    login: Duration,
+    copier: Copier,
+    shown: Shown,
     outcome: Outcome,
     /// Hosts whose copy failed as a whole, and how.
     failures: Vec<Failure>,
@@ -72,10 +73,14 @@ impl<'a> Copy<'a> {
         Self {
             args,
             style,
-            connector: connector(args),
-            tally: Arc::new(Tally::new(names)),
-            login: Duration::ZERO,
-            outcome: Outcome::new(),
+            copier: Copier {
+                connector: connector(args),
+                limit: args.limit.map(|limit| limit.0),
+                reconnect: args.reconnect(),
+                hear_ssh: args.verbose > 1,
+            },
+            shown: Shown { style, verbose: args.verbose > 0, tally: Arc::new(Tally::new(names)), monitor: Mutex::default() },
+            outcome: Outcome { is_dry: args.dry_run, ..Outcome::default() },
             failures: Vec::new(),
             advice: Vec::new(),
         }
@@ -85,7 +90,7 @@ impl<'a> Copy<'a> {
     fn all(&mut self, plan: Plan, filter: &Filter) -> Exit {
         let mut done = 0;
         let standard = Standard { input: SourceSpec::stream(io::stdin()), output: Destination::stream(io::stdout()) };
-        for (host, job) in plan.jobs(self.args.files.options(), filter, &standard) {
+        for (host, job) in plan.jobs(self.args.options(), filter, &standard) {
             if interrupt::requested() {
                 return Exit::Interrupted;
             }
@@ -98,99 +103,30 @@ impl<'a> Copy<'a> {
                 }
             }
         }
-        match (done, self.failures.len(), self.outcome.problems) {
+        match (done, self.failures.len(), self.outcome.report.problem_count) {
             (0, _, _) => Exit::Failed,
-            (_, 0, 0) if self.args.files.is_enough(self.outcome.verified) => Exit::Done,
+            (_, 0, 0) if self.args.files.is_enough(self.outcome.report.verified) => Exit::Done,
             _ => Exit::Partial,
         }
     }
 
-    /// A copy, over as many connections as it takes.
     fn one(&mut self, host: &Host, job: &Job) -> Result<(), Failure> {
-        let memory = self.memory(host, job);
-        self.connector.transport.remembered = memory.as_ref().and_then(|(memory, name, way)| memory.look_up(name, *way));
-        let begun = clock::now();
-        let mut connected = self.connector.connect(host)?;
-        self.login = clock::now() - begun;
-        while let Some(again) = self.over(connected, host, job)? {
-            if self.style != Style::Quiet {
-                output::print_hint(&again.announcement());
-            }
-            connected = self.connector.connect_by(again.host, again.deadline)?;
-        }
+        let result = self.copier.copy(host, job, &self.shown);
+        self.shown.tally.next_copy();
+        let no_resume = self.args.files.no_resume;
+        let Copied { report, path, verdict, mut advice } = result.map_err(|error| match error {
+            NotCopied::Reach(error) | NotCopied::Connection(error) => error.into(),
+            NotCopied::Copy(error) => failure::explain(host, &error, no_resume),
+            broken => failure::resumable(format!("{host}: {broken}"), no_resume),
+        })?;
+        self.advice.append(&mut advice);
+        (self.outcome.verdict, self.outcome.path) = (verdict, path);
+        self.account(&report);
         Ok(())
     }
 
-    /// A copy over one connection; gives the daemon where it can go on over another one.
-    fn over<'h>(&mut self, mut connected: Connected, host: &'h Host, job: &Job) -> Result<Option<Again<'h>>, Failure> {
-        let memory = self.memory(host, job);
-        self.advice.append(&mut connected.advice);
-        let session = ClientSession::new(connected.connection.clone(), job);
-        let cancel = Cancel::new();
-        let watched = Watched {
-            tally: Arc::clone(&self.tally),
-            path: Box::new(session.path()),
-            alive: Box::new({
-                let lifeline = connected.lifeline();
-                move || lifeline.holds()
-            }),
-            cancel: cancel.clone(),
-        };
-        let monitor = output::monitor(self.style, self.args.verbose > 0, watched);
-        let processor = ProcessorWatch::start();
-        let result = session.run(job, self.limit(), &*self.tally, &cancel);
-        monitor.finish();
-        let (path, own_busiest) = ((session.path())(), processor.busiest());
-        self.tally.next_copy();
-        if let (Some((memory, name, way)), Some(learned)) = (memory, path.learned) {
-            memory.keep(&name, way, learned);
-        }
-        let report = match result {
-            Ok(report) => report,
-            Err(error) => {
-                let connection = &connected.connection;
-                let again =
-                    job.can_go_on(&error, connection).then(|| Again::to(host, connection, self.args.reconnect())).flatten();
-                if again.is_some() && !interrupt::requested() {
-                    return Ok(again);
-                }
-                return Err(explained(&connected, self.explained(host, &error, &connected, &path)));
-            }
-        };
-        let (sender_busiest, receiver_busiest) = match job {
-            Job::Push(_) => (own_busiest, path.server_busiest),
-            Job::Pull(_) => (path.server_busiest, own_busiest),
-        };
-        let conditions = Conditions {
-            report: &report,
-            path: path.sender.as_ref(),
-            limit: self.limit(),
-            sender_busiest,
-            receiver_busiest,
-            login: self.login,
-        };
-        self.outcome.verdict = verdict(&conditions);
-        self.outcome.path = path.sender;
-        self.account(&report);
-        connected.part(self.args.verbose > 1);
-        Ok(None)
-    }
-
-    /// Where a start that can use it finds what earlier copies learned.
-    fn memory(&self, host: &Host, job: &Job) -> Option<(Memory, String, Way)> {
-        let state =
-            (self.args.mode == ControllerChoice::Quickstart).then(|| StateDir::find(self.args.state.as_deref()).ok())??;
-        let way = match job {
-            Job::Push(_) => Way::To,
-            Job::Pull(_) => Way::From,
-        };
-        // Without a directory the copy does without.
-        let _ = state.create();
-        Some((Memory::new(&state, clock::unix_seconds()), host.to_string(), way))
-    }
-
     fn account(&mut self, report: &Report) {
-        self.outcome.add(report);
+        self.outcome.report.add(report);
         let untold = report.problem_count.saturating_sub(report.problems.len() as u64);
         if untold > 0 {
             output::print_error(&format!(
@@ -202,27 +138,6 @@ impl<'a> Copy<'a> {
         if let Some(hint) = failure::problems_hint(&report.problems).filter(|_| !self.args.quiet) {
             output::print_hint(hint);
         }
-    }
-
-    /// The engine's error with the host's name; ssh's end explains a connection that broke, never a reason that the far side gave.
-    fn explained(&self, host: &Host, error: &CopyError, connected: &Connected, path: &PathView) -> Failure {
-        let unexplained = match error {
-            // One that refuses ends as soon as it has said so, and its ssh with it.
-            CopyError::Connection(source) => source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()).is_none(),
-            error => matches!(error, CopyError::Cancelled),
-        };
-        let Some(ended_for) = connected.ssh_ended_for().filter(|_| unexplained) else {
-            return failure::explain(host, error, self.args.files.no_resume);
-        };
-        // The far side gives a connection up as this one does, and ssh ends with it: that is not the cause. Where ssh ended while the far side was still heard, it is.
-        let before = path.silence.saturating_sub(ended_for);
-        let why = if is_stalled(before, Duration::from_micros(path.rtt_us)) {
-            format!("nothing has come over UDP for {} s, and the far side has given up", path.silence.as_secs())
-        } else {
-            "ssh ended in the middle of the copy".to_owned()
-        };
-        let failure = Failure::new(format!("{host}: {why}"));
-        if self.args.files.no_resume { failure } else { failure.hint(RESUME) }
     }
 
     fn conclude(self, exit: Exit) -> Exit {
@@ -255,11 +170,47 @@ impl<'a> Copy<'a> {
         if self.args.verbose > 0 || self.outcome.wants_advice() {
             self.advice.iter().for_each(|advice| output::print_hint(advice));
         }
-        output::print_not_copied(self.outcome.problems);
+        output::print_not_copied(self.outcome.report.problem_count);
+    }
+}
+
+/// What a copy tells, and the thread that shows it while there is a connection.
+struct Shown {
+    style: Style,
+    verbose: bool,
+    tally: Arc<Tally>,
+    monitor: Mutex<Option<Ticker>>,
+}
+
+impl Observer for Shown {
+    fn event(&self, event: Event<'_>) {
+        if let Event::Would(would) = event {
+            output::print_would(self.style, would);
+        }
+        self.tally.event(event);
     }
 
-    fn limit(&self) -> Option<BitRate> {
-        self.args.limit.map(|limit| limit.0)
+    fn wants_files(&self) -> bool {
+        self.tally.wants_files()
+    }
+}
+
+impl CopyWatch for Shown {
+    fn connected(&self, path: PathProbe) {
+        let monitor = output::monitor(self.style, self.verbose, Watched { tally: Arc::clone(&self.tally), path });
+        *self.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
+    }
+
+    fn ended(&self) {
+        let monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take();
+        monitor.into_iter().for_each(Ticker::finish);
+    }
+
+    fn again(&self, again: &Again<'_>) {
+        self.tally.over_again();
+        if self.style != Style::Quiet {
+            output::print_hint(&again.to_string());
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The lab's errors, and what to do about them.
 
+use haul_bench::bench::KeepError;
 use haul_bench::experiment::ExperimentError;
 use haul_lab::check::CheckError;
 use haul_lab::emulator::{AskError, EmulateError, EnterError, NotUp, Obstacle, StartError};
@@ -96,6 +97,12 @@ impl From<EnterError> for Failure {
 
 impl From<RelayError> for Failure {
     fn from(error: RelayError) -> Self {
+        Self::new(error)
+    }
+}
+
+impl From<KeepError> for Failure {
+    fn from(error: KeepError) -> Self {
         Self::new(error)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use haul_tcp::unit::UnitError;
 use haul_tcp::{LoadError, TcpError};
 
 use super::Failure;
@@ -51,6 +52,17 @@ impl From<TcpError> for Failure {
             }
             TcpError::NothingOn => failure.hint("`haul tcp on MODE` loads them"),
             _ => failure,
+        }
+    }
+}
+
+impl From<UnitError> for Failure {
+    fn from(error: UnitError) -> Self {
+        let failure = Self::new(&error);
+        match error {
+            UnitError::NoSystemd => failure.hint("run these at each start: `haul tcp install --print` shows them"),
+            UnitError::File(_) => failure.hint("run it with sudo"),
+            UnitError::NoSystemctl(_) | UnitError::Systemctl { .. } => failure,
         }
     }
 }

@@ -167,7 +167,7 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
         Ok(report) => report,
         Err(_) if interrupt::requested() => {
             if style == Style::Json {
-                output::print_event(&Outcome::new().to_json(Exit::Interrupted.code(), None));
+                output::print_event(&Outcome::default().to_json(Exit::Interrupted.code(), None));
             } else if style != Style::Quiet {
                 let kept = if args.files.no_resume { "" } else { output::KEPT };
                 output::print_line(&format!("interrupted{kept}"));
@@ -176,15 +176,14 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
         }
         Err(failure) => {
             if style == Style::Json {
-                output::print_event(&Outcome::new().to_json(Exit::Failed.code(), Some(&failure.message)));
+                output::print_event(&Outcome::default().to_json(Exit::Failed.code(), Some(&failure.message)));
             }
             return Err(failure);
         }
     };
-    let mut outcome = Outcome::new();
-    outcome.add(&report.files);
+    let outcome = Outcome { report: report.files.clone(), ..Outcome::default() };
     unheard.extend(report.members.iter().filter(|member| !member.is_listed).map(|member| member.name.clone()));
-    let exit = match (outcome.problems, args.files.is_enough(report.files.verified), unheard.len()) {
+    let exit = match (outcome.report.problem_count, args.files.is_enough(report.files.verified), unheard.len()) {
         (0, true, 0) => Exit::Done,
         _ => Exit::Partial,
     };
@@ -198,7 +197,7 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
         output::summary(&outcome).iter().chain(&output::member_summary(&report)).for_each(|line| output::print_line(line));
     }
     if style != Style::Json {
-        output::print_not_copied(outcome.problems);
+        output::print_not_copied(outcome.report.problem_count);
     }
     if !unheard.is_empty() {
         output::print_error(&format!("files that only {} may have are missing", unheard.join(", ")));

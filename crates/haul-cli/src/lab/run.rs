@@ -2,7 +2,6 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -68,7 +67,8 @@ pub fn run(args: &ExperimentArgs) -> Result<Exit, Failure> {
             output::print_line(&format!("{}: simulated only, left out", experiment.name));
             continue;
         }
-        let out = directory(args, experiment)?;
+        let asked = args.out.as_ref().map(|out| out.join(experiment.name));
+        let out = bench::directory(asked, experiment.name, |date| format!("haul-lab-{date}-{}", experiment.name))?;
         output::print_line(&format!("{}: {}", experiment.name, experiment.about));
         if !args.real {
             let facts = facts(&programs);
@@ -125,19 +125,6 @@ fn finish(mut report: Report, out: &Path) -> Result<usize, Failure> {
     report.write(out)?;
     output::print_line(&format!("Results are in {}", out.display()));
     Ok(report.missed())
-}
-
-/// Makes the directory of an experiment's results.
-fn directory(args: &ExperimentArgs, experiment: &Experiment) -> Result<PathBuf, Failure> {
-    let date = bench::date().replace(' ', "-").replace(':', "");
-    let checkout = Path::new("Cargo.toml").exists() && Path::new("crates/haul-bench").exists();
-    let out = match &args.out {
-        Some(out) => out.join(experiment.name),
-        None if checkout => Path::new("bench/results").join(format!("{date}-{}", experiment.name)),
-        None => PathBuf::from(format!("haul-lab-{date}-{}", experiment.name)),
-    };
-    fs::create_dir_all(&out).map_err(|error| Failure::new(format!("cannot make {}: {error}", out.display())))?;
-    Ok(out)
 }
 
 pub const AFTER_HELP: &str = "\

@@ -110,9 +110,9 @@ fn file_line(look: &Look) -> String {
 mod tests {
     use haul_units::BitRate;
 
-    use super::super::tally::{ActiveFile, Counts};
     use super::*;
     use haul_copy::PathView;
+    use haul_copy::{ActiveFile, Counts};
 
     #[test]
     fn lines_name_the_file_and_the_total() {

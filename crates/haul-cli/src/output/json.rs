@@ -1,6 +1,6 @@
 //! Events for programs: one JSON object a line, on standard output.
 //!
-//! Every object has `event`: `start`, `resume`, `stalled` (nothing comes from the other side; `left_s` until it is given up), `heard_again`, `progress`, `file`, `problem`, `note`, `summary`. `file` in a `progress` event is the current file:
+//! Every object has `event`: `start`, `resume`, `stalled` (nothing comes from the other side; `left_s` until it is given up), `heard_again`, `progress`, `file`, `problem`, `note`, `would` (in a dry run: `copy`, `replace`, `make` or `link` a `path`), `summary`. `file` in a `progress` event is the current file:
 //! `name`, `size`, and `arrived`, which is null where it is not told (small files, an older version at the other end). Sizes are in bytes, rates in bits per second, times in
 //! seconds, unless the name says otherwise. Paths that are not UTF-8 are shown with replacement characters.
 
@@ -12,8 +12,8 @@ use haul_units::Bytes;
 use serde_json::{Value, json};
 
 use super::look::Look;
-use super::tally::ActiveFile;
 use crate::terminal::out_json;
+use haul_copy::ActiveFile;
 
 /// Time between progress events.
 const EVERY: Duration = Duration::from_secs(1);
@@ -102,8 +102,8 @@ fn progress(look: &Look) -> Value {
 mod tests {
     use haul_units::BitRate;
 
-    use super::super::tally::Counts;
     use super::*;
+    use haul_copy::Counts;
     use haul_copy::{PathReport, PathView};
 
     #[test]

@@ -90,8 +90,8 @@ pub fn short_duration(duration: Duration) -> String {
 mod tests {
     use haul_units::{BitRate, Bytes};
 
-    use super::super::tally::Counts;
     use super::*;
+    use haul_copy::Counts;
     use haul_copy::PathReport;
 
     #[test]

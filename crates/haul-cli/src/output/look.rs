@@ -5,7 +5,7 @@ use std::time::Duration;
 use haul_copy::PathView;
 use haul_units::BitRate;
 
-use super::tally::{ActiveFile, Counts};
+use haul_copy::{ActiveFile, Counts};
 
 /// One look.
 #[derive(Debug, Clone, PartialEq)]

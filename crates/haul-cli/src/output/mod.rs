@@ -13,8 +13,8 @@ mod monitor;
 mod outage;
 mod proxy;
 mod summary;
-mod tally;
 mod ticker;
+mod would;
 
 pub use crate::terminal::{
     PeerOutput, clear, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines,
@@ -26,7 +26,8 @@ pub use monitor::{Watched, start as monitor};
 pub use outage::words as outage_words;
 pub use proxy::ProxyReport;
 pub use summary::{Outcome, path_line, summary};
-pub use tally::Tally;
+pub use ticker::Ticker;
+pub use would::print as print_would;
 
 use crate::exit::Failure;
 use crate::terminal;

@@ -1,10 +1,10 @@
-//! The thread that looks at a copy ten times a second, shows how it goes, and passes an interrupt on.
+//! The thread that looks at a copy ten times a second and shows how it goes.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_copy::PathView;
-use haul_files::{Cancel, FileProblem, Note, WirePath};
+use haul_copy::{ActiveFile, PathProbe, Tally};
+use haul_files::{FileProblem, Note, WirePath};
 use haul_peer::{Outage, Silence};
 use haul_units::{BitRate, Bytes};
 
@@ -12,27 +12,19 @@ use super::bars::Bars;
 use super::lines::Lines;
 use super::look::Look;
 use super::outage;
-use super::tally::ActiveFile;
 use super::ticker::Ticker;
-use super::{STOPPING, Style, Tally, json};
+use super::{STOPPING, Style, json};
 use crate::{clock, interrupt};
 
 /// Time that the shown rate is averaged over.
 const RATE_OVER: Duration = Duration::from_secs(5);
-
-/// The far side's process may end a little before the copy here does: that long it does not matter.
-const ORPHANED: Duration = Duration::from_secs(3);
 
 /// What is looked at.
 pub struct Watched {
     /// Counts.
     pub tally: Arc<Tally>,
     /// How the path does.
-    pub path: Box<dyn Fn() -> PathView + Send>,
-    /// Whether what the connection depends on (ssh) still runs.
-    pub alive: Box<dyn Fn() -> bool + Send>,
-    /// Stops the copy.
-    pub cancel: Cancel,
+    pub path: PathProbe,
 }
 
 /// Starts to watch. `verbose`: also name every finished file.
@@ -43,7 +35,6 @@ pub fn start(style: Style, verbose: bool, watched: Watched) -> Ticker {
         watched,
         rates: Rates::start(),
         told: false,
-        last_alive: clock::now(),
         outage: Silence::default(),
     };
     Ticker::start(watch, Watch::tick, |watch| watch.view.end())
@@ -57,7 +48,6 @@ struct Watch {
     rates: Rates,
     /// Whether the user has been told that the interrupt was heard.
     told: bool,
-    last_alive: Instant,
     outage: Silence,
 }
 
@@ -65,8 +55,7 @@ impl Watch {
     fn tick(&mut self) {
         let now = clock::now();
         self.report();
-        self.stop_if_asked();
-        self.stop_if_orphaned(now);
+        self.tell_interrupt();
         let tally = &self.watched.tally;
         let counts = tally.counts();
         if counts.arrived > Bytes::ZERO || counts.arrived_files > 0 {
@@ -103,22 +92,12 @@ impl Watch {
         }
     }
 
-    fn stop_if_asked(&mut self) {
+    fn tell_interrupt(&mut self) {
         if interrupt::requested() && !self.told {
             self.told = true;
             if interrupt::is_under_way() {
                 self.view.note(STOPPING);
             }
-            self.watched.cancel.cancel();
-        }
-    }
-
-    /// The transport would notice too, but only after its idle timeout.
-    fn stop_if_orphaned(&mut self, now: Instant) {
-        if (self.watched.alive)() {
-            self.last_alive = now;
-        } else if now - self.last_alive > ORPHANED {
-            self.watched.cancel.cancel();
         }
     }
 }

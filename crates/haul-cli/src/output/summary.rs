@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_copy::{PathReport, milliseconds};
-use haul_files::{ReadBack, Report, Verified};
+use haul_files::{Report, Verified};
 use haul_units::{BitRate, Bytes};
 use serde_json::{Value, json};
 
@@ -13,74 +13,29 @@ const LONG: Duration = Duration::from_secs(5);
 /// What all the copies of one command did together.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// Regular files copied.
-    pub files: u64,
-    /// Directories made.
-    pub directories: u64,
-    /// Symbolic and hard links made.
-    pub links: u64,
-    /// Bytes that crossed the network.
-    pub bytes: Bytes,
-    /// Bytes that an interrupted copy had left.
-    pub resumed: Bytes,
-    /// Files that needed nothing.
-    pub skipped_files: u64,
-    /// Those of them that are newer at the target.
-    pub newer_files: u64,
-    /// Names that were excluded.
-    pub excluded: u64,
-    /// Files that were written to while they were copied.
-    pub changed_files: u64,
-    /// Bytes that were written and dropped again.
-    pub discarded: Bytes,
-    /// Files that were not copied.
-    pub problems: u64,
-    /// How far everything that came was verified; none where no content came.
-    pub verified: Option<Verified>,
-    /// What was read back.
-    pub read_back: ReadBack,
-    /// From the first request to the last answer.
-    pub elapsed: Duration,
+    /// The sum of what the engine reported.
+    pub report: Report,
     /// The last path, as its sender saw it.
     pub path: Option<PathReport>,
     /// What limited the speed of the last copy.
     pub verdict: String,
+    /// Nothing was done, only looked at.
+    pub is_dry: bool,
 }
 
 impl Outcome {
-    /// Nothing done.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Adds one copy.
-    pub fn add(&mut self, report: &Report) {
-        self.files += report.files;
-        self.directories += report.directories;
-        self.links += report.symlinks + report.hard_links;
-        self.bytes += report.bytes;
-        self.resumed += report.resumed;
-        self.skipped_files += report.skipped_files;
-        self.newer_files += report.newer_files;
-        self.excluded += report.left_out;
-        self.changed_files += report.changed_files;
-        self.discarded += report.discarded;
-        self.problems += report.problem_count;
-        // The least of all; none is no word on it.
-        self.verified = self.verified.into_iter().chain(report.verified).min();
-        self.read_back.direct_files += report.read_back.direct_files;
-        self.read_back.uncached_files += report.read_back.uncached_files;
-        self.elapsed += report.elapsed;
-    }
-
     /// What arrived, by the time that it took.
     pub fn rate(&self) -> BitRate {
-        if self.elapsed.is_zero() { BitRate::ZERO } else { BitRate::of(self.bytes, self.elapsed) }
+        if self.report.elapsed.is_zero() { BitRate::ZERO } else { BitRate::of(self.report.bytes, self.report.elapsed) }
+    }
+
+    const fn links(&self) -> u64 {
+        self.report.symlinks + self.report.hard_links
     }
 
     /// Whether the copy took long enough for advice on the systems to matter.
     pub fn wants_advice(&self) -> bool {
-        self.elapsed > LONG
+        self.report.elapsed > LONG
     }
 
     /// As the last event of `--json`; `error` says why nothing could be done, if so.
@@ -88,22 +43,23 @@ impl Outcome {
         json!({
             "event": "summary",
             "exit_status": status,
-            "files": self.files,
-            "directories": self.directories,
-            "links": self.links,
-            "bytes": self.bytes.as_u64(),
-            "bytes_resumed": self.resumed.as_u64(),
-            "files_skipped": self.skipped_files,
-            "files_newer_there": self.newer_files,
-            "excluded": self.excluded,
-            "files_changed": self.changed_files,
-            "bytes_discarded": self.discarded.as_u64(),
-            "problems": self.problems,
-            "verified": self.verified.map(|verified| verified > Verified::No),
-            "verified_by": self.verified.and_then(verified_by),
-            "files_read_back_direct": self.read_back.direct_files,
-            "files_read_back_uncached": self.read_back.uncached_files,
-            "elapsed_s": self.elapsed.as_secs_f64(),
+            "dry_run": self.is_dry,
+            "files": self.report.files,
+            "directories": self.report.directories,
+            "links": self.links(),
+            "bytes": self.report.bytes.as_u64(),
+            "bytes_resumed": self.report.resumed.as_u64(),
+            "files_skipped": self.report.skipped_files,
+            "files_newer_there": self.report.newer_files,
+            "excluded": self.report.left_out,
+            "files_changed": self.report.changed_files,
+            "bytes_discarded": self.report.discarded.as_u64(),
+            "problems": self.report.problem_count,
+            "verified": self.report.verified.map(|verified| verified > Verified::No),
+            "verified_by": self.report.verified.and_then(verified_by),
+            "files_read_back_direct": self.report.read_back.direct_files,
+            "files_read_back_uncached": self.report.read_back.uncached_files,
+            "elapsed_s": self.report.elapsed.as_secs_f64(),
             "rate_bps": self.rate().as_bps(),
             "verdict": self.verdict,
             "error": error,
@@ -114,28 +70,37 @@ impl Outcome {
 
 /// The summary for people.
 pub fn summary(outcome: &Outcome) -> Vec<String> {
-    let mut done = vec![counted(outcome.files, "file")];
-    if outcome.directories > 0 {
-        done.push(if outcome.directories == 1 {
+    let mut done = vec![counted(outcome.report.files, "file")];
+    if outcome.report.directories > 0 {
+        done.push(if outcome.report.directories == 1 {
             "1 directory".to_owned()
         } else {
-            format!("{} directories", outcome.directories)
+            format!("{} directories", outcome.report.directories)
         });
     }
-    if outcome.links > 0 {
-        done.push(counted(outcome.links, "link"));
+    if outcome.links() > 0 {
+        done.push(counted(outcome.links(), "link"));
     }
-    if outcome.files + outcome.directories + outcome.links == 0 {
-        return vec![[vec!["nothing copied".to_owned()], skipped(outcome)].concat().join("; ")];
+    if outcome.report.files + outcome.report.directories + outcome.links() == 0 {
+        return vec![
+            [vec![if outcome.is_dry { "nothing to copy" } else { "nothing copied" }.to_owned()], skipped(outcome)]
+                .concat()
+                .join("; "),
+        ];
     }
-    let rate = if outcome.bytes > Bytes::ZERO { format!(", {}", outcome.rate()) } else { String::new() };
-    let mut first = vec![format!("copied {}: {} in {}{rate}", done.join(", "), outcome.bytes, seconds(outcome.elapsed))];
+    if outcome.is_dry {
+        let first = vec![format!("would copy {}: {}", done.join(", "), outcome.report.bytes)];
+        return vec![[first, skipped(outcome)].concat().join("; ")];
+    }
+    let rate = if outcome.report.bytes > Bytes::ZERO { format!(", {}", outcome.rate()) } else { String::new() };
+    let mut first =
+        vec![format!("copied {}: {} in {}{rate}", done.join(", "), outcome.report.bytes, seconds(outcome.report.elapsed))];
     first.extend(verified(outcome));
-    if outcome.resumed > Bytes::ZERO {
-        first.push(format!("{} were there from an interrupted copy", outcome.resumed));
+    if outcome.report.resumed > Bytes::ZERO {
+        first.push(format!("{} were there from an interrupted copy", outcome.report.resumed));
     }
-    if outcome.changed_files > 0 {
-        first.push(format!("{} changed meanwhile", counted(outcome.changed_files, "file")));
+    if outcome.report.changed_files > 0 {
+        first.push(format!("{} changed meanwhile", counted(outcome.report.changed_files, "file")));
     }
     first.extend(skipped(outcome));
     let mut lines = vec![first.join("; ")];
@@ -146,10 +111,10 @@ pub fn summary(outcome: &Outcome) -> Vec<String> {
 }
 
 fn skipped(outcome: &Outcome) -> Vec<String> {
-    let newer = outcome.newer_files;
-    let same = outcome.skipped_files.saturating_sub(newer);
+    let newer = outcome.report.newer_files;
+    let same = outcome.report.skipped_files.saturating_sub(newer);
     let line = |count, why| (count > 0).then(|| format!("{} skipped, {why}", counted(count, "file")));
-    let excluded = (outcome.excluded > 0).then(|| format!("{} excluded", counted(outcome.excluded, "name")));
+    let excluded = (outcome.report.left_out > 0).then(|| format!("{} excluded", counted(outcome.report.left_out, "name")));
     [line(same, "there already"), line(newer, "newer there"), excluded].into_iter().flatten().collect()
 }
 
@@ -164,12 +129,12 @@ fn verified_by(verified: Verified) -> Option<&'static str> {
 
 /// How far the content was verified, if any came.
 fn verified(outcome: &Outcome) -> Option<String> {
-    let how = match (outcome.read_back.direct_files, outcome.read_back.uncached_files) {
+    let how = match (outcome.report.read_back.direct_files, outcome.report.read_back.uncached_files) {
         (_, 0) => "O_DIRECT".to_owned(),
         (0, _) => "page cache dropped, no O_DIRECT there".to_owned(),
         (_, uncached) => format!("O_DIRECT; {} with the page cache dropped, no O_DIRECT there", counted(uncached, "file")),
     };
-    outcome.verified.map(|verified| match verified {
+    outcome.report.verified.map(|verified| match verified {
         Verified::No => "not verified".to_owned(),
         Verified::OnArrival => "verified on arrival".to_owned(),
         Verified::ReadBack => format!("verified on arrival and read back ({how})"),
@@ -205,25 +170,22 @@ fn seconds(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
+    use haul_files::ReadBack;
+
     use super::*;
 
     #[test]
     fn says_what_was_done_and_what_was_not_needed() {
         let verified = Some(Verified::OnArrival);
-        let mut outcome = Outcome { files: 1, bytes: Bytes::mib(1), elapsed: Duration::from_secs(1), verified, ..Outcome::new() };
+        let mut outcome = Outcome::default();
+        let report = &mut outcome.report;
+        (report.files, report.bytes, report.elapsed, report.verified) = (1, Bytes::mib(1), Duration::from_secs(1), verified);
         assert_eq!(summary(&outcome), ["copied 1 file: 1.00 MiB in 1.00 s, 8.39 Mbit/s; verified on arrival"]);
-        outcome = Outcome {
-            files: 2,
-            directories: 1,
-            links: 3,
-            resumed: Bytes::mib(2),
-            skipped_files: 4,
-            changed_files: 1,
-            verified: Some(Verified::No),
-            verdict: "because".into(),
-            elapsed: Duration::from_secs(20),
-            ..outcome
-        };
+        let report = &mut outcome.report;
+        (report.files, report.directories, report.symlinks, report.hard_links) = (2, 1, 2, 1);
+        (report.resumed, report.skipped_files, report.changed_files) = (Bytes::mib(2), 4, 1);
+        (report.verified, report.elapsed) = (Some(Verified::No), Duration::from_secs(20));
+        outcome.verdict = "because".into();
         assert_eq!(
             summary(&outcome),
             [
@@ -236,42 +198,45 @@ mod tests {
 
     #[test]
     fn nothing_is_said_plainly() {
-        assert_eq!(summary(&Outcome::new()), ["nothing copied"]);
-        assert_eq!(summary(&Outcome { skipped_files: 1, ..Outcome::new() }), ["nothing copied; 1 file skipped, there already"]);
-        assert_eq!(
-            summary(&Outcome { skipped_files: 3, newer_files: 1, ..Outcome::new() }),
-            ["nothing copied; 2 files skipped, there already; 1 file skipped, newer there"]
-        );
+        let said = |skipped_files, newer_files| {
+            let mut outcome = Outcome::default();
+            (outcome.report.skipped_files, outcome.report.newer_files) = (skipped_files, newer_files);
+            summary(&outcome)
+        };
+        assert_eq!(said(0, 0), ["nothing copied"]);
+        assert_eq!(said(1, 0), ["nothing copied; 1 file skipped, there already"]);
+        assert_eq!(said(3, 1), ["nothing copied; 2 files skipped, there already; 1 file skipped, newer there"]);
     }
 
     #[test]
     fn the_least_verified_part_counts_and_nothing_is_not_verified() {
         let told = |outcome: &Outcome| (outcome.to_json(0, None)["verified"].as_bool(), verified(outcome));
-        let mut outcome = Outcome::new();
+        let mut outcome = Outcome::default();
         assert!(outcome.to_json(0, None)["verified"].is_null());
         let mut report = Report::default();
-        outcome.add(&report);
+        outcome.report.add(&report);
         assert_eq!(told(&outcome), (None, None));
         report.verified = Some(Verified::ReadBack);
         report.read_back.direct_files = 1;
-        outcome.add(&report);
+        outcome.report.add(&report);
         assert_eq!(told(&outcome), (Some(true), Some("verified on arrival and read back (O_DIRECT)".to_owned())));
         report.read_back = ReadBack::default();
         report.read_back.uncached_files = 2;
-        outcome.add(&report);
+        outcome.report.add(&report);
         let how = "verified on arrival and read back (O_DIRECT; 2 files with the page cache dropped, no O_DIRECT there)";
         assert_eq!(told(&outcome), (Some(true), Some(how.to_owned())));
         report.verified = Some(Verified::OnArrival);
-        outcome.add(&report);
+        outcome.report.add(&report);
         assert_eq!(told(&outcome), (Some(true), Some("verified on arrival".to_owned())));
         report.verified = Some(Verified::No);
-        outcome.add(&report);
+        outcome.report.add(&report);
         assert_eq!(told(&outcome), (Some(false), Some("not verified".to_owned())));
     }
 
     #[test]
     fn json_has_the_numbers_without_units() {
-        let outcome = Outcome { bytes: Bytes(1000), elapsed: Duration::from_secs(1), ..Outcome::new() };
+        let mut outcome = Outcome::default();
+        (outcome.report.bytes, outcome.report.elapsed) = (Bytes(1000), Duration::from_secs(1));
         let event = outcome.to_json(1, None);
         assert_eq!(
             (event["bytes"].as_u64(), event["rate_bps"].as_u64(), event["exit_status"].as_u64()),

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use haul::{BitRate, Connection, MAX_BLOCK, Pacing, TransportConfig};
-use haul_peer::{Connected, Connector, DAEMON_PORT, DaemonHost, Host, Lifeline, is_gone};
+use haul_peer::{Again, Connected, Connector, DAEMON_PORT, DaemonHost, Host, Lifeline, is_gone};
 use haul_perf::{
     About, Amount, Ask, Both, Bounds, Client, Document, End, IntervalRecord, Listener, MAX_TIME, Outcome, PROTOCOL, Plan, Start,
     TcpPlan, Ways, micros, system_info,
@@ -19,7 +19,6 @@ use haul_perf::{
 use serde_json::json;
 
 use self::json::{event, pretty};
-use crate::again::Again;
 use crate::args::{PerfArgs, PerfCommand};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
@@ -63,7 +62,7 @@ fn over_connections(report: &Report<'_>) -> Result<Exit, Failure> {
         let again = if may_go_on { Again::to(&host, &connected.connection, report.args.ssh.silence.timeout()) } else { None };
         connected.end();
         let Some(again) = again else { return result };
-        output::print_hint(&format!("{}; the measurement begins again", again.announcement()));
+        output::print_hint(&format!("{again}; the measurement begins again"));
         connected = connector.connect_by(again.host, again.deadline)?;
     }
 }

@@ -6,9 +6,10 @@ mod watcher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use haul::BitRate;
-use haul_copy::{ClientSession, Job as Copy};
+use haul_copy::{Copier, Job as Copy, NotCopied};
 use haul_files::Cancel;
 use haul_peer::{Connector, Host};
 
@@ -39,7 +40,7 @@ impl Job {
         let (cancel, state) = (connector.cancel.clone(), Arc::<Mutex<State>>::default());
         let of_thread = Arc::clone(&state);
         let work = move || {
-            let copied = || run(&host, &copy, &connector, limit, &watcher);
+            let copied = || run(&host, &copy, connector, limit, &watcher);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(copied))
                 .unwrap_or_else(|_| Err(Failure::new(Code::Internal, "a bug in the library: the copy's thread panicked")));
             watcher.last();
@@ -76,17 +77,14 @@ impl Job {
     }
 }
 
-fn run(host: &Host, copy: &Copy, connector: &Connector, limit: Option<BitRate>, watcher: &Watcher) -> Outcome<HaulCopyResult> {
-    let connected = match connector.connect(host) {
-        Err(_) if connector.cancel.is_cancelled() => return Err(Failure::new(Code::Cancelled, "the copy was cancelled")),
-        connected => connected?,
-    };
-    let session = ClientSession::new(connected.connection.clone(), copy);
-    match session.run(copy, limit, watcher, &connector.cancel) {
-        Ok(report) => {
-            connected.part(false);
-            Ok(HaulCopyResult::from(&report))
-        }
-        Err(error) => Err(connected.cause().map_or_else(|| error.into(), Into::into)),
+fn run(host: &Host, copy: &Copy, connector: Connector, limit: Option<BitRate>, watcher: &Watcher) -> Outcome<HaulCopyResult> {
+    let cancel = connector.cancel.clone();
+    let mut copier = Copier { connector, limit, reconnect: Duration::ZERO, hear_ssh: false };
+    match copier.copy(host, copy, watcher) {
+        Ok(copied) => Ok(HaulCopyResult::from(&copied.report)),
+        Err(NotCopied::Reach(_)) if cancel.is_cancelled() => Err(Failure::new(Code::Cancelled, "the copy was cancelled")),
+        Err(NotCopied::Reach(error) | NotCopied::Connection(error)) => Err(error.into()),
+        Err(NotCopied::Copy(error)) => Err(error.into()),
+        Err(broken @ (NotCopied::Silence(_) | NotCopied::SshEnded)) => Err(Failure::new(Code::Lost, &broken.to_string())),
     }
 }

@@ -1,7 +1,7 @@
 //! The end of a copy that has arrived.
 
 use crate::error::CopyError;
-use crate::job::Verify;
+use crate::job::Options;
 use crate::outcome::report;
 use crate::protocol::{Finished, Message};
 use crate::report::{Report, Waits};
@@ -13,10 +13,10 @@ pub(super) fn conclude<T: Transport>(
     session: &Session<'_, T>,
     finished: &Finished,
     sender: Waits,
-    verify: Verify,
+    options: Options,
 ) -> Result<Report, CopyError> {
     session.progress(&finished.progress);
     session.send(&Message::Finished(finished.clone()))?;
     tracing::debug!("all is in place");
-    Ok(report(finished, sender, verify))
+    Ok(report(finished, sender, options))
 }

@@ -188,6 +188,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             Kind::File { .. } | Kind::Stream { .. } => return self.file(entry, name, created, ready),
         };
         match result {
+            Ok(_) if self.options.dry_run && !self.would_make(entry, &name)? => {}
             Ok(count) => {
                 count.fetch_add(1, Ordering::Relaxed);
             }
@@ -236,11 +237,21 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             attributes: self.tree.attributes(entry, existing.as_ref()),
             state: Mutex::new(State::Waiting),
         };
+        let would = |receiver: &Self, file: &Incomplete| {
+            receiver.would_copy(file.parent, &file.name, size, existing.as_ref())?;
+            if file.linked {
+                receiver.tree.named(file.id, file.parent, &file.name);
+            }
+            Ok((None, Needs::Nothing))
+        };
         // A stream that is no file has no time.
         let dated = !file.stream || entry.mtime != Stamp::default();
         if self.options.update && dated && is_newer(entry.mtime, existing.as_ref()) {
             self.keep_newer(&file);
             return Ok((None, Needs::Nothing));
+        }
+        if file.stream && self.options.dry_run {
+            return would(self, &file);
         }
         if file.stream {
             return Ok((Some(Arc::new(file)), Needs::All));
@@ -249,6 +260,9 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         if self.is_kept(&file, existing.as_ref(), earlier.as_ref()) {
             self.keep(&file);
             return Ok((None, Needs::Nothing));
+        }
+        if self.options.dry_run {
+            return would(self, &file);
         }
         let needs = match earlier {
             Some(earlier) => self.resume(&mut file, &earlier, ready)?,
@@ -271,7 +285,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// Whether the destination has this file already.
     fn is_kept(&self, file: &Incomplete, existing: Option<&Metadata>, earlier: Option<&Earlier>) -> bool {
         let Some(there) = existing.filter(|there| there.kind == FileKind::File) else { return false };
-        let unchanged = self.options.compares() && there.size == file.size && there.mtime == file.source.mtime;
+        let unchanged = self.options.keeps_same() && there.size == file.size && there.mtime == file.source.mtime;
         let made = earlier.and_then(|earlier| earlier.complete.as_ref());
         unchanged || made.is_some_and(|(made, _)| *made == there.made())
     }

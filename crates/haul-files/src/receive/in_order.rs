@@ -66,7 +66,7 @@ pub(super) fn receive<T: Transport>(
     }
     stream.lock().flush().map_err(|error| broken(&error))?;
     let finished = Finished { progress: line.progress, waits: line.waits, ..Finished::default() };
-    conclude(session, &finished, sender, options.verify)
+    conclude(session, &finished, sender, options)
 }
 
 fn listen<T: Transport, B: AsRef<[u8]>>(

@@ -110,6 +110,17 @@ impl<'a, S: Store> Tree<'a, S> {
         }
     }
 
+    /// Whether this run made the directory.
+    pub(super) fn is_new(&self, id: u64) -> bool {
+        lock(&self.state).remembered.info(id).is_some_and(|info| info.usable && info.created)
+    }
+
+    /// What the symbolic link of this name says, if there is one.
+    pub(super) fn link_there(&self, parent: u64, name: &[u8]) -> Option<Vec<u8>> {
+        let dir = self.dirs.open(parent).ok()?;
+        self.dirs.store().read_link(&dir, name).ok()
+    }
+
     /// The path of an entry below the target; where its source gets another name there, with that which it has at the sender.
     pub(super) fn path_at_sender(&self, entry: &Entry) -> Vec<u8> {
         let path = self.dirs.relative(entry.parent, &entry.name.0);
@@ -235,7 +246,7 @@ impl<'a, S: Store> Tree<'a, S> {
         let mode =
             (final_mode & !(0o777 & !self.umask) != 0 || owner.is_some() && final_mode & 0o6000 != 0).then_some(final_mode);
         // What compares times the next time needs them.
-        let dated = self.options.preserve || self.options.compares();
+        let dated = self.options.preserve || self.options.keeps_same();
         let undated_stream = matches!(entry.kind, Kind::Stream { .. }) && entry.mtime == Stamp::default();
         let mtime = (dated && !undated_stream).then_some(entry.mtime);
         Attributes { open_mode, mode, final_mode, mtime, owner }

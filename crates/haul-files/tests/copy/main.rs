@@ -18,6 +18,7 @@ mod patterns;
 mod progress;
 mod replaced;
 mod resume;
+mod rsync;
 mod stores;
 mod strangers;
 mod trees;

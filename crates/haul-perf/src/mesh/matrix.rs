@@ -233,14 +233,14 @@ fn field(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use serde_json::json;
 
     use super::*;
     use crate::mesh::remote::RunError;
 
     /// Two sites that reach each other, and a third that nobody reaches.
-    fn example() -> Matrix {
+    pub fn example() -> Matrix {
         let run = |mbps: u64| Run {
             rate: BitRate::mbps(mbps),
             elapsed: Duration::from_millis(3004),

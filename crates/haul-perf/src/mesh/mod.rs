@@ -9,10 +9,12 @@
 
 mod hosts;
 mod matrix;
+mod page;
 mod remote;
 
 pub use self::hosts::{NotAHost, Site, SitesError, sites, ssh_host};
 pub use self::matrix::{Cell, Matrix, MatrixDocument, Pair, PairRecord, Run, RunRecord};
+pub use self::page::megabits;
 pub use self::remote::{PairError, RunError, StartError};
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

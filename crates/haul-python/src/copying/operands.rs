@@ -132,6 +132,7 @@ fn options(words: &Bound<'_, PyDict>) -> PyResult<Options> {
         update: flag("update")?,
         skip_same: flag("skip_same")?,
         resume: given(words, "resume")?.unwrap_or(true),
+        dry_run: false,
         changed: match changed.as_str() {
             "take" => Changed::Take,
             "fail" => Changed::Fail,

@@ -5,10 +5,7 @@
 
 pub mod args;
 
-use std::fs;
-use std::path::{Path, PathBuf};
-
-use haul_bench::bench::{self, Cell, Emulators, FileSet, Grid, Measurement, Observer, Outcome, Programs, Results, report};
+use haul_bench::bench::{self, Cell, Emulators, FileSet, Measurement, Observer, Outcome, Programs, report};
 
 use haul_units::Bytes;
 
@@ -25,7 +22,8 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
         return Err(Failure::new("the bench needs root: it makes network namespaces and TUN devices").hint("run it with sudo"));
     }
     let haul = std::env::current_exe().map_err(|error| Failure::new(format!("cannot find this program: {error}")))?;
-    let out = directory(args, &grid)?;
+    // Before hours of measuring, a wrong one is known.
+    let out = bench::directory(args.out.clone(), &grid.name, |date| format!("haul-bench-{date}"))?;
     if let Some(hint) = bench::tcp_hint(&grid) {
         output::print_line(&format!("note: {hint}"));
     }
@@ -33,9 +31,9 @@ pub fn run(args: &BenchArgs) -> Result<Exit, Failure> {
     let mut progress = Progress { done: 0, all: grid.cells().count() };
     let results = bench::run(&grid, &Emulators::new(COMMANDS), &Programs::beside(haul), &mut progress);
     clear();
-    let text = if args.json { json(&results)? + "\n" } else { report::text(&results) };
+    let text = if args.json { results.json()? } else { report::text(&results) };
     print(&text)?;
-    write(&out, &results)?;
+    results.write(&out)?;
     output::print_line(&format!("Results are in {}", out.display()));
     let failed = results.rows.iter().flat_map(|row| &row.measurements).any(|turn| matches!(turn.outcome, Outcome::Failed(_)));
     Ok(match failed {
@@ -53,40 +51,6 @@ pub fn files(args: &FilesArgs) -> Result<Exit, Failure> {
         FilesCommand::Check => bench::files::check(&args.root, files, args.seed),
     };
     done.map(|()| Exit::Done).map_err(Failure::new)
-}
-
-/// Makes the directory of the results, so that a wrong one is known before hours of measuring.
-fn directory(args: &BenchArgs, grid: &Grid) -> Result<PathBuf, Failure> {
-    let date: String = bench::date().replace(' ', "-").replace(':', "");
-    let ours = Path::new("bench/results");
-    let checkout = Path::new("Cargo.toml").exists() && Path::new("crates/haul-bench").exists();
-    let default =
-        || if checkout { ours.join(format!("{date}-{}", grid.name)) } else { PathBuf::from(format!("haul-bench-{date}")) };
-    let out = args.out.clone().unwrap_or_else(default);
-    fs::create_dir_all(&out).map_err(|error| Failure::new(format!("cannot make {}: {error}", out.display())))?;
-    Ok(out)
-}
-
-fn write(out: &Path, results: &Results) -> Result<(), Failure> {
-    for (name, text) in
-        [("results.json", json(results)? + "\n"), ("results.csv", report::csv(results)), ("results.txt", report::text(results))]
-    {
-        let path = out.join(name);
-        fs::write(&path, text).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
-    }
-    for (name, figure) in bench::figures::figures(results) {
-        let drawn = figure.svg().and_then(|svg| Ok((svg, figure.png()?)));
-        let (svg, png) = drawn.map_err(|error| Failure::new(format!("cannot draw {name}: {error}")))?;
-        for (kind, content) in [("svg", svg.into_bytes()), ("png", png)] {
-            let path = out.join(format!("{name}.{kind}"));
-            fs::write(&path, content).map_err(|error| Failure::new(format!("cannot write {}: {error}", path.display())))?;
-        }
-    }
-    Ok(())
-}
-
-fn json(results: &Results) -> Result<String, Failure> {
-    serde_json::to_string(results).map_err(Failure::new)
 }
 
 /// Tells on standard error what is going on.

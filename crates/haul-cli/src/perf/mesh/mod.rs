@@ -1,13 +1,11 @@
 //! `haul perf mesh`: every ordered pair of a list of hosts, haul against TCP; the matrix printed, and written as files.
 
-mod page;
 mod table;
 
 use std::fs;
 
-use haul_perf::mesh::{self, Matrix, MeshListener, MeshSettings, Pair, PairError, Site, StartError, sites};
+use haul_perf::mesh::{self, Matrix, MeshListener, MeshSettings, Pair, PairError, Site, StartError, megabits, sites};
 
-use self::table::megabits;
 use crate::args::MeshArgs;
 use crate::exit::{Exit, Failure};
 use crate::perf::json::pretty;
@@ -59,7 +57,7 @@ impl MeshListener for Progress {
 
 fn write_files(matrix: &Matrix, args: &MeshArgs) -> Result<(), Failure> {
     let json = pretty(&matrix.document()) + "\n";
-    for (ending, content) in [("csv", matrix.csv()), ("json", json), ("html", page::page(matrix))] {
+    for (ending, content) in [("csv", matrix.csv()), ("json", json), ("html", matrix.page())] {
         let mut path = args.out.clone().into_os_string();
         path.push(format!(".{ending}"));
         fs::write(&path, content)

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use haul_perf::mesh::Matrix;
-use haul_units::BitRate;
+use haul_perf::mesh::{Matrix, megabits};
 
 use crate::output::aligned;
 
@@ -37,22 +36,17 @@ fn cell_text(matrix: &Matrix, from: usize, to: usize) -> [String; 2] {
     }
 }
 
-/// Whole Mbit/s, with a decimal where they are few.
-pub fn megabits(rate: BitRate) -> String {
-    let value = rate.as_bps() as f64 / 1e6;
-    if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
-}
-
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use std::time::Duration;
 
     use haul_perf::mesh::{Pair, PairError, Run, RunError};
+    use haul_units::BitRate;
 
     use super::*;
 
     /// Two sites that reach each other, and a third that nobody reaches.
-    pub fn example() -> Matrix {
+    fn example() -> Matrix {
         let run = |mbps: u64| Run {
             rate: BitRate::mbps(mbps),
             elapsed: Duration::from_millis(3004),

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use haul_copy::CopyWatch;
 use haul_files::{Cancel, Event, Observer};
 
 use super::counts::{HaulCopyProgress, ProblemFn, TellFn};
@@ -53,6 +54,8 @@ impl Watcher {
         }
     }
 }
+
+impl CopyWatch for Watcher {}
 
 impl Observer for Watcher {
     fn event(&self, event: Event<'_>) {

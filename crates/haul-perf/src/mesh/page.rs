@@ -2,36 +2,37 @@
 
 use std::fmt::Write as _;
 
-use haul_perf::mesh::{Cell, Matrix, Pair, Run};
 use haul_units::BitRate;
 
-use super::table::megabits;
+use super::matrix::{Cell, Matrix, Pair, Run};
 
 /// Width and height of a plot, and of it what the curves have; the rest is for the words above and below.
 const PLOT: (f64, f64) = (230.0, 112.0);
 const CURVES: std::ops::Range<f64> = 18.0..96.0;
 
-/// The page.
-pub fn page(matrix: &Matrix) -> String {
-    let mut html = format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>haul perf mesh</title>\n<style>{STYLE}</style></head><body>\n\
-         <h1>haul over TCP, {} sites</h1>\n<p>Ratio of haul ({}) to TCP ({}), and Mbit/s of each; rows send, columns receive.</p>\n",
-        matrix.names.len(),
-        escaped(&matrix.mode),
-        escaped(&matrix.congestion)
-    );
-    heat_map(matrix, &mut html);
-    html.push_str(LEGEND);
-    failures(matrix, &mut html);
-    html.push_str(
-        "<h2>Rate over time</h2>\n<p><span class=\"haul\">haul</span> and <span class=\"tcp\">TCP</span> at the receiver; \
-         each plot has a scale of its own, from 0 to the rate at its top line.</p>\n",
-    );
-    for (from, row) in matrix.cells.iter().enumerate() {
-        plots(matrix, from, row, &mut html);
+impl Matrix {
+    /// As one HTML page that needs nothing else: a heat map, and below it the rate of each pair over time.
+    pub fn page(&self) -> String {
+        let mut html = format!(
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>haul perf mesh</title>\n<style>{STYLE}</style></head><body>\n\
+             <h1>haul over TCP, {} sites</h1>\n<p>Ratio of haul ({}) to TCP ({}), and Mbit/s of each; rows send, columns receive.</p>\n",
+            self.names.len(),
+            escaped(&self.mode),
+            escaped(&self.congestion)
+        );
+        heat_map(self, &mut html);
+        html.push_str(LEGEND);
+        failures(self, &mut html);
+        html.push_str(
+            "<h2>Rate over time</h2>\n<p><span class=\"haul\">haul</span> and <span class=\"tcp\">TCP</span> at the receiver; \
+             each plot has a scale of its own, from 0 to the rate at its top line.</p>\n",
+        );
+        for (from, row) in self.cells.iter().enumerate() {
+            plots(self, from, row, &mut html);
+        }
+        html.push_str("</body></html>\n");
+        html
     }
-    html.push_str("</body></html>\n");
-    html
 }
 
 /// The plots of what a site sent, in a row.
@@ -89,6 +90,12 @@ fn details(pair: &Pair) -> String {
         pair.tcp.lost_pkts,
         pair.tcp.sent_pkts
     )
+}
+
+/// Whole Mbit/s, with a decimal where they are few.
+pub fn megabits(rate: BitRate) -> String {
+    let value = rate.as_bps() as f64 / 1e6;
+    if value < 9.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 /// Blue where haul is faster, orange where TCP is, white at 1; full at a factor of 16. Who does not see red and green apart sees these two apart.
@@ -162,12 +169,12 @@ const LEGEND: &str = "<p class=\"legend\">TCP faster <span style=\"background:#f
 
 #[cfg(test)]
 mod tests {
-    use super::super::table::tests::example;
+    use super::super::matrix::tests::example;
     use super::*;
 
     #[test]
     fn the_page_has_every_cell_and_needs_nothing_else() {
-        let html = page(&example());
+        let html = example().page();
         assert!(html.contains("<b>10.21</b><br>786 / 77") && html.contains("<b>0.29</b><br>2747 / 9431"), "{html}");
         assert_eq!(html.matches("<polyline").count(), 4);
         assert_eq!(html.matches("<h3>From ").count(), 2, "a row of plots for each site that has sent");

@@ -1,4 +1,4 @@
-//! Counts what the engine tells, for whoever wants to show it.
+//! Counts what the engine tells, for whoever wants to show it: totals, the file under way, and what is to be told once.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -52,6 +52,8 @@ pub struct Counts {
     pub kept_files: u64,
     /// Bytes that were there already.
     pub kept: Bytes,
+    /// Files that were not copied.
+    pub problems: u64,
 }
 
 /// A file and its size.
@@ -85,6 +87,7 @@ impl Counts {
             arrived: self.arrived + other.arrived,
             kept_files: self.kept_files + other.kept_files,
             kept: self.kept + other.kept,
+            problems: self.problems + other.problems,
         }
     }
 }
@@ -138,9 +141,14 @@ impl Tally {
     pub fn next_copy(&self) {
         let mut inner = self.lock();
         inner.before = inner.before.plus(inner.current);
-        inner.current = Counts::default();
-        inner.active.clear();
-        inner.under_way.clear();
+        inner.begin();
+    }
+
+    /// The copy goes on over another connection: it finds everything again, and counts what has arrived as kept.
+    pub fn over_again(&self) {
+        let mut inner = self.lock();
+        inner.before.problems += inner.current.problems;
+        inner.begin();
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -162,7 +170,10 @@ impl Observer for Tally {
             Event::FileFinished { path, size } => inner.finish(path, size),
             Event::UnderWay(files) => inner.under_way = files.iter().map(ActiveFile::from).collect(),
             Event::Resumed => inner.resumed = true,
-            Event::Problem(problem) => inner.problems.push(problem.clone()),
+            Event::Problem(problem) => {
+                inner.current.problems += 1;
+                inner.problems.push(problem.clone());
+            }
             Event::Note(note) => inner.notes.push(note.clone()),
             _ => {}
         }
@@ -180,6 +191,12 @@ impl From<&FileUnderWay> for ActiveFile {
 }
 
 impl Inner {
+    fn begin(&mut self) {
+        self.current = Counts::default();
+        self.active.clear();
+        self.under_way.clear();
+    }
+
     fn start(&mut self, path: &Path, size: Bytes) {
         // One that is read again.
         self.active.retain(|file| file.path != path);
@@ -212,6 +229,19 @@ mod tests {
         let counts = tally.counts();
         assert_eq!((counts.found_files, counts.found, counts.complete), (4, Bytes(35), false));
         assert_eq!((counts.present_files(), counts.present()), (3, Bytes(30)));
+    }
+
+    #[test]
+    fn a_copy_that_goes_on_is_counted_once() {
+        let tally = Tally::new(true);
+        let found = || tally.event(Event::Found { files: 2, bytes: Bytes(20), complete: true });
+        found();
+        tally.event(Event::Arrived { files: 1, bytes: Bytes(10) });
+        tally.over_again();
+        found();
+        tally.event(Event::Kept { files: 1, bytes: Bytes(10) });
+        let counts = tally.counts();
+        assert_eq!((counts.found_files, counts.present_files(), counts.present()), (2, 1, Bytes(10)));
     }
 
     #[test]

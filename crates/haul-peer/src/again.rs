@@ -3,14 +3,16 @@
 //! A daemon that comes back answers the packets of connections that it no longer knows with a reset, so the client hears of it within a round trip. Time counts from
 //! when the daemon was last heard.
 
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use haul::Connection;
-use haul_peer::{DaemonHost, Host};
 
 use crate::clock;
+use crate::operand::DaemonHost;
+use crate::reach::Host;
 
-/// A daemon to connect to again.
+/// A daemon to connect to again, by [`Connector::connect_by`](crate::Connector::connect_by).
 #[derive(Debug)]
 pub struct Again<'a> {
     /// Which.
@@ -26,10 +28,12 @@ impl<'a> Again<'a> {
         let deadline = clock::now() + patience.saturating_sub(connection.stats().silence);
         (clock::now() < deadline).then_some(Self { host, deadline })
     }
+}
 
-    /// What the user is told.
-    pub fn announcement(&self) -> String {
+/// What the user is told.
+impl fmt::Display for Again<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.deadline.saturating_duration_since(clock::now()).as_secs();
-        format!("{}: the daemon was stopped or restarted: connecting again, for up to {seconds} s", self.host)
+        write!(f, "{}: the daemon was stopped or restarted: connecting again, for up to {seconds} s", self.host)
     }
 }

@@ -1,0 +1,210 @@
+//! One copy with a host, from its name to the verdict: over as many connections as it takes.
+//!
+//! ```text
+//!   connect (ssh or daemon) -> session, the engine runs -> verdict
+//!      ^                          | the daemon was restarted
+//!      '--- Again ----------------'
+//! ```
+//!
+//! Meanwhile a thread looks whether what the connection depends on, ssh, still runs: the transport would notice too, but only after its idle timeout. What a start that can use it learned of the path is looked up
+//! before and kept after.
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
+
+use haul::ControllerChoice;
+use haul_files::{CopyError, Observer, Report, Silent};
+use haul_peer::{Again, Connected, Connector, Host, Lifeline, Memory, ReachError, Refusal, StateDir, Way, is_stalled};
+use haul_units::{BitRate, Cancel};
+use thiserror::Error;
+
+use crate::client::{ClientSession, Job};
+use crate::clock;
+use crate::processor::ProcessorWatch;
+use crate::telemetry::{PathReport, PathView};
+use crate::verdict::{Conditions, verdict};
+
+/// How often is looked whether ssh still runs.
+const LOOK: Duration = Duration::from_millis(100);
+/// The far side's process may end a little before the copy here does: that long it does not matter.
+const ORPHANED: Duration = Duration::from_secs(3);
+
+/// Copies from and to hosts.
+#[derive(Clone)]
+pub struct Copier {
+    /// How to reach them; its [`Cancel`] stops a copy in a state that the next one goes on from.
+    pub connector: Connector,
+    /// What may be sent at most.
+    pub limit: Option<BitRate>,
+    /// How long after it was last heard a daemon that was stopped or restarted is connected to again; zero: not at all.
+    pub reconnect: Duration,
+    /// Whether what ssh says at its end is waited for.
+    pub hear_ssh: bool,
+}
+
+/// Asks how the path does.
+pub type PathProbe = Box<dyn Fn() -> PathView + Send>;
+
+/// Hears of the connections of a copy besides what the engine tells.
+pub trait CopyWatch: Observer {
+    /// One has come about, and the engine is about to run on it.
+    fn connected(&self, _path: PathProbe) {}
+
+    /// The engine has ended, for better or worse.
+    fn ended(&self) {}
+
+    /// The copy goes on over another connection: it finds everything again, and keeps what has arrived.
+    fn again(&self, _again: &Again<'_>) {}
+}
+
+impl CopyWatch for Silent {}
+
+/// What came of a copy.
+#[derive(Debug)]
+pub struct Copied {
+    /// The engine's account, both sides together.
+    pub report: Report,
+    /// The path, as its sender saw it.
+    pub path: Option<PathReport>,
+    /// What limited the speed.
+    pub verdict: String,
+    /// Advice on the systems of both sides.
+    pub advice: Vec<String>,
+}
+
+/// Why there was none.
+#[derive(Debug, Error)]
+pub enum NotCopied {
+    /// No connection came about.
+    #[error(transparent)]
+    Reach(#[from] ReachError),
+    /// Nothing could be done over this connection, for the connection's own reason.
+    #[error(transparent)]
+    Connection(ReachError),
+    /// Over UDP nothing came for so long, and the far side gave up.
+    #[error("nothing has come over UDP for {} s, and the far side has given up", .0.as_secs())]
+    Silence(Duration),
+    /// The ssh that the connection was made through ended first.
+    #[error("ssh ended in the middle of the copy")]
+    SshEnded,
+    /// The engine's error.
+    #[error(transparent)]
+    Copy(CopyError),
+}
+
+impl Copier {
+    /// Copies.
+    pub fn copy(&mut self, host: &Host, job: &Job, watch: &dyn CopyWatch) -> Result<Copied, NotCopied> {
+        let memory = self.memory(host, job);
+        self.connector.transport.remembered = memory.as_ref().and_then(|(memory, name, way)| memory.look_up(name, *way));
+        let begun = clock::now();
+        let mut connected = self.connector.connect(host)?;
+        let login = clock::now() - begun;
+        let mut advice = Vec::new();
+        loop {
+            advice.append(&mut connected.advice);
+            let (result, path) = self.over(&connected, host, job, login, watch);
+            match result {
+                Ok((report, verdict)) => {
+                    connected.part(self.hear_ssh);
+                    return Ok(Copied { report, path: path.sender, verdict, advice });
+                }
+                Err(error) => {
+                    let connection = &connected.connection;
+                    let goes_on = job.can_go_on(&error, connection) && !self.connector.cancel.is_cancelled();
+                    let Some(again) = goes_on.then(|| Again::to(host, connection, self.reconnect)).flatten() else {
+                        return Err(self.explained(error, &connected, &path));
+                    };
+                    watch.again(&again);
+                    connected = self.connector.connect_by(again.host, again.deadline)?;
+                }
+            }
+        }
+    }
+
+    /// A copy over one connection: what came of it, what limited it, and the path at its end.
+    fn over(
+        &self,
+        connected: &Connected,
+        host: &Host,
+        job: &Job,
+        login: Duration,
+        watch: &dyn CopyWatch,
+    ) -> (Result<(Report, String), CopyError>, PathView) {
+        let session = ClientSession::new(connected.connection.clone(), job);
+        let cancel = Cancel::new();
+        let inner = cancel.clone();
+        let _hook = self.connector.cancel.on_cancel(move || inner.cancel());
+        watch.connected(Box::new(session.path()));
+        let processor = ProcessorWatch::start();
+        let (result, path) = thread::scope(|scope| {
+            let (_over, is_over) = mpsc::channel();
+            let (lifeline, cancel) = (connected.lifeline(), &cancel);
+            scope.spawn(move || cancel_orphan(&lifeline, cancel, &is_over));
+            let result = session.run(job, self.limit, watch, cancel);
+            (result, (session.path())())
+        });
+        let own_busiest = processor.busiest();
+        watch.ended();
+        if let (Some((memory, name, way)), Some(learned)) = (self.memory(host, job), path.learned) {
+            memory.keep(&name, way, learned);
+        }
+        let (sender_busiest, receiver_busiest) = match job {
+            Job::Push(_) => (own_busiest, path.server_busiest),
+            Job::Pull(_) => (path.server_busiest, own_busiest),
+        };
+        let result = result.map(|report| {
+            let (limit, sender) = (self.limit, path.sender.as_ref());
+            let conditions = Conditions { report: &report, path: sender, limit, sender_busiest, receiver_busiest, login };
+            let verdict = if job.options().dry_run { String::new() } else { verdict(&conditions) };
+            (report, verdict)
+        });
+        (result, path)
+    }
+
+    /// Where a start that can use it finds what earlier copies learned.
+    fn memory(&self, host: &Host, job: &Job) -> Option<(Memory, String, Way)> {
+        let is_wanted = self.connector.transport.controller == ControllerChoice::Quickstart && !job.options().dry_run;
+        let state = is_wanted.then(|| StateDir::find(self.connector.state.as_deref()).ok())??;
+        let way = match job {
+            Job::Push(_) => Way::To,
+            Job::Pull(_) => Way::From,
+        };
+        // Without a directory the copy does without.
+        let _ = state.create();
+        Some((Memory::new(&state, clock::unix_seconds()), host.to_string(), way))
+    }
+
+    /// The cause of an engine's error: the connection's own reason, if there is one; ssh's end explains a connection that broke, never a reason that the far side gave.
+    fn explained(&self, error: CopyError, connected: &Connected, path: &PathView) -> NotCopied {
+        if let Some(cause) = connected.cause() {
+            return NotCopied::Connection(cause);
+        }
+        let unexplained = match &error {
+            // One that refuses ends as soon as it has said so, and its ssh with it.
+            CopyError::Connection(source) => source.get_ref().and_then(|inner| inner.downcast_ref::<Refusal>()).is_none(),
+            error => matches!(error, CopyError::Cancelled) && !self.connector.cancel.is_cancelled(),
+        };
+        let Some(ended_for) = connected.ssh_ended_for().filter(|_| unexplained) else { return NotCopied::Copy(error) };
+        // The far side gives a connection up as this one does, and ssh ends with it: that is not the cause. Where ssh ended while the far side was still heard, it is.
+        let before = path.silence.saturating_sub(ended_for);
+        if is_stalled(before, Duration::from_micros(path.rtt_us)) {
+            NotCopied::Silence(path.silence)
+        } else {
+            NotCopied::SshEnded
+        }
+    }
+}
+
+/// Stops a copy whose far side cannot live any more, until `is_over` is.
+fn cancel_orphan(lifeline: &Lifeline, cancel: &Cancel, is_over: &mpsc::Receiver<()>) {
+    let mut held = clock::now();
+    while is_over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        if lifeline.holds() {
+            held = clock::now();
+        } else if clock::now() - held > ORPHANED {
+            return cancel.cancel();
+        }
+    }
+}
