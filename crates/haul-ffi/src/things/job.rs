@@ -85,6 +85,6 @@ fn run(host: &Host, copy: &Copy, connector: Connector, limit: Option<BitRate>, w
         Err(NotCopied::Reach(_)) if cancel.is_cancelled() => Err(Failure::new(Code::Cancelled, "the copy was cancelled")),
         Err(NotCopied::Reach(error) | NotCopied::Connection(error)) => Err(error.into()),
         Err(NotCopied::Copy(error)) => Err(error.into()),
-        Err(broken @ (NotCopied::Silence(_) | NotCopied::SshEnded)) => Err(Failure::new(Code::Lost, &broken.to_string())),
+        Err(broken @ (NotCopied::Silence(_) | NotCopied::SshEnded)) => Err(Failure::new(Code::Lost, broken.to_string())),
     }
 }
