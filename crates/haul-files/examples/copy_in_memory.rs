@@ -4,8 +4,8 @@
 
 use std::path::PathBuf;
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::{Access, Cancel, Filter, Options, PushJob, Silent, SourceSpec, Verify, push, serve};
+use haul_ramstore::memory::{Conditions, pair};
 
 fn main() {
     let mut arguments = std::env::args_os().skip(1);

@@ -13,7 +13,8 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use haul_files::{Access, Cancel, Filter, Options, PushJob, Silent, memory, push, serve};
+//! use haul_files::{Access, Cancel, Filter, Options, PushJob, Silent, push, serve};
+//! use haul_ramstore::memory;
 //!
 //! let (from, to) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(from.path().join("a"), "content")?;
@@ -49,7 +50,6 @@ mod filter;
 mod job;
 pub mod journal;
 mod locks;
-pub mod memory;
 mod names;
 mod note;
 mod observe;

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::{
     Cancel, Changed, ChangedFile, Event, Filter, Note, Observer, Options, PushJob, Report, Silent, Why, push, serve,
 };
+use haul_ramstore::memory::{Conditions, pair};
 
 use crate::fixture::*;
 

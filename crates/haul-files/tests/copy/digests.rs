@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::mpsc::{Sender, channel};
 
-use haul_files::memory::{Block, Conditions, pair};
 use haul_files::protocol::{DIGESTS, Digest, Entry, Hello, Kind, Message, OrderEnd, VERSION};
 use haul_files::{CopyError, Customer, Delivery, FileProblem, Filter, Note, OrderJob, Silent, Wish, order, serve};
+use haul_ramstore::memory::{Block, Conditions, pair};
 use haul_units::Cancel;
 
 use crate::fixture::*;
@@ -55,7 +55,7 @@ impl Customer<Block> for Asking<'_> {
     }
 }
 
-type Link = haul_files::Link<haul_files::memory::Memory>;
+type Link = haul_files::Link<haul_ramstore::memory::Memory>;
 
 /// The name of a file, and its hash.
 type Named = (String, Option<[u8; 32]>);

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use haul_files::block::{Piece, hash};
-use haul_files::memory::{Conditions, Memory, pair};
 use haul_files::protocol::{Entry, FileEnd, Hello, Message, Needs, ROOT, Request, Want, What};
 use haul_files::{
     BlockRx as _, Cancel, CopyError, Event, Filter, Link, Observer, Options, PushJob, Report, Silent, Transport as _, push,
 };
+use haul_ramstore::memory::{Conditions, Memory, pair};
 
 use crate::fixture::*;
 use crate::hostile::{Peer, file, misbehaved, piece, push_request, pusher_asking};

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::sync::mpsc::channel;
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::protocol::{Hello, LEAVES_OUT, Message, ROOT, Request, VERSION, What};
 use haul_files::{
     CopyError, Delivery, Destination, FileProblem, Filter, MAX_PATTERNS, Note, Options, OrderJob, PullJob, PushJob, Report,
     Silent, SourceSpec, Wish, order, pull, serve,
 };
 use haul_files::{Customer, protocol::Entry, protocol::OrderEnd};
+use haul_ramstore::memory::{Conditions, pair};
 use haul_units::Cancel;
 
 use crate::fixture::*;
@@ -143,7 +143,7 @@ impl<B> Customer<B> for Reader {
 fn ordered(
     filter: Filter,
     sources: Vec<std::path::PathBuf>,
-    act: impl FnOnce(haul_files::Link<haul_files::memory::Memory>) + Send,
+    act: impl FnOnce(haul_files::Link<haul_ramstore::memory::Memory>) + Send,
 ) -> (Result<(), CopyError>, Vec<Vec<u8>>) {
     let (here, there) = pair(Conditions::default());
     let (wishes, wished) = channel();

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::store::{At, Local, Store};
 use haul_files::{Cancel, Fed, Feed, Filter, Options, PushJob, Silent, Thing, push_fed, serve, serve_store};
+use haul_ramstore::memory::{Conditions, pair};
 use haul_ramstore::{Operation, Ram};
 
 use crate::fixture::*;

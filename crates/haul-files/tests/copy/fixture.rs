@@ -8,11 +8,11 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use haul_files::memory::{Conditions, Memory, pair};
 use haul_files::{
     Access, Cancel, CopyError, Destination, Filter, Observer, Options, PullJob, PushJob, Report, Silent, SourceSpec, pull, push,
     serve,
 };
+use haul_ramstore::memory::{Conditions, Memory, pair};
 
 /// A stream as destination that keeps what it gets.
 #[derive(Clone, Default)]

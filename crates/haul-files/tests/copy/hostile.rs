@@ -6,7 +6,6 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use haul_files::block::{Hash, MAX_CONTENT, Piece, PieceSum, hash, seal};
-use haul_files::memory::{Conditions, Memory, pair};
 use haul_files::protocol::{
     Entry, FileEnd, Hello, Kind, MAX_FRAME, Message, ROOT, Request, Stamp, VERSION, What, encode, read_frame,
 };
@@ -14,6 +13,7 @@ use haul_files::{
     Access, BlockTx, Cancel, CopyError, Destination, Export, Filter, Link, Options, PullJob, Report, Silent, Stop, Transport,
     Waits, Why, WirePath, pull, serve,
 };
+use haul_ramstore::memory::{Conditions, Memory, pair};
 use proptest::prelude::*;
 
 use crate::fixture::*;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use haul_files::memory::Conditions;
 use haul_files::{Destination, Discarded, Interrupted, Local, Note, Options, Stop, WirePath};
+use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 
 use crate::fixture::*;

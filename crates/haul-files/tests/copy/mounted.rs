@@ -5,8 +5,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use haul_files::memory::Conditions;
 use haul_files::{CopyError, Options, Stop};
+use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 
 use crate::fixture::*;

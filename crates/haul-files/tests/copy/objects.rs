@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use haul_files::memory::Conditions;
 use haul_files::store::{At, Content, Objects, Store};
 use haul_files::{Local, Options, Stop, StoreError, WirePath};
 use haul_ramstore::Ram;
+use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 
 use crate::fixture::*;

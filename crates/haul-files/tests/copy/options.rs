@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::{
     Access, Cancel, CopyError, Destination, Export, Filter, Note, Options, Ownership, PushJob, Silent, SourceSpec, Stop, Why,
     push, serve,
 };
+use haul_ramstore::memory::{Conditions, pair};
 use haul_units::Bytes;
 
 use crate::fixture::*;

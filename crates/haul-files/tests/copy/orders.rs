@@ -7,12 +7,12 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use haul_files::block::Piece;
-use haul_files::memory::{Block, Conditions, pair};
 use haul_files::protocol::{Entry, Hello, Kind, Message, ORDERS, Order, OrderEnd, ROOT, Request, VERSION, What};
 use haul_files::{
     BlockRx, Cancel, CopyError, Customer, Delivery, FileProblem, Filter, Note, Options, OrderJob, Report, Silent, Transport, Why,
     Wish, order, serve,
 };
+use haul_ramstore::memory::{Block, Conditions, pair};
 
 use haul_units::BitRate;
 

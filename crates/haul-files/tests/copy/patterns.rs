@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use haul_files::memory::Conditions;
 use haul_files::{Access, CopyError, Destination, Export, Options, Stop, Why};
+use haul_ramstore::memory::Conditions;
 
 use crate::fixture::*;
 

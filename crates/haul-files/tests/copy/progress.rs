@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::{
     Cancel, Destination, Event, FileUnderWay, Filter, Observer, Options, PullJob, PushJob, Silent, pull, push, serve,
 };
+use haul_ramstore::memory::{Conditions, pair};
 
 use crate::fixture::*;
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use haul_files::memory::Conditions;
 use haul_files::{CopyError, Destination, Event, Filter, Observer, Options, PushJob, Stop};
+use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 use proptest::prelude::*;
 
@@ -151,7 +151,7 @@ fn victim() {
     let observer = Deadly(events.parse::<u64>().unwrap().into());
     let sources = vec![std::path::PathBuf::from(from).into()];
     let job = PushJob { sources, destination: to.into(), options: preserving(), filter: Filter::default() };
-    let (here, there) = haul_files::memory::pair(shuffled(1));
+    let (here, there) = haul_ramstore::memory::pair(shuffled(1));
     std::thread::scope(|scope| {
         let server = scope.spawn(|| haul_files::serve(there, &account(), &observer, &haul_files::Cancel::new()));
         haul_files::push(here, &job, &observer, &haul_files::Cancel::new()).unwrap();
@@ -309,7 +309,7 @@ fn the_same_copy_twice_at_once_is_refused() {
     };
     let observer = Second(&job, std::sync::Mutex::default());
     // Told to the receiver: it has its stage when it starts a file, which a sender that begins early does not know.
-    let (here, there) = haul_files::memory::pair(Conditions::default());
+    let (here, there) = haul_ramstore::memory::pair(Conditions::default());
     std::thread::scope(|scope| {
         let server = scope.spawn(|| haul_files::serve(there, &account(), &observer, &haul_files::Cancel::new()));
         haul_files::push(here, &job, &haul_files::Silent, &haul_files::Cancel::new()).unwrap();

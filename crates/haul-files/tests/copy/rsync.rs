@@ -10,12 +10,14 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use haul_files::memory::pair;
+use haul_files::protocol::{DRY_RUNS, Hello, Message, VERSION, Would};
 use haul_files::{
-    Cancel, Change, Destination, Event, Filter, Observer, Options, PullJob, PushJob, Report, Silent, pull, push, serve,
+    Cancel, Change, CopyError, Destination, Event, Filter, Observer, Options, PullJob, PushJob, Report, Silent, pull, push, serve,
 };
+use haul_ramstore::memory::{Conditions, pair};
 
 use crate::fixture::{Places, account, places, shuffled, snapshot};
+use crate::hostile::{Peer, misbehaved};
 
 /// Pairs of trees in each test.
 const TREES: u64 = 200;

@@ -3,12 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::store::{At, Local, Store};
 use haul_files::{
     Cancel, CopyError, Destination, Fault, Filter, Options, PullJob, PushJob, Silent, SourceSpec, Stop, StoreError, Verify, Why,
     pull_into, push_from, serve_store,
 };
+use haul_ramstore::memory::{Conditions, pair};
 use haul_ramstore::{Operation, Ram};
 use haul_units::Bytes;
 

@@ -7,8 +7,8 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use haul_files::memory::Conditions;
 use haul_files::{Destination, Fault, Filter, Options, Why};
+use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 use proptest::prelude::*;
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use haul_files::memory::Conditions;
 use haul_files::{Destination, Options, Why};
+use haul_ramstore::memory::Conditions;
 
 use crate::fixture::*;
 

@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::{
     Cancel, Destination, Event, Filter, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, Verified, Verify, Why,
     push, serve,
 };
+use haul_ramstore::memory::{Conditions, pair};
 
 use crate::fixture::*;
 use crate::resume::stage;

@@ -6,9 +6,9 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use haul_files::memory::{Conditions, pair};
 use haul_files::{Cancel, CopyError, Filter, Options, PushJob, Report, Silent, SourceSpec, Store, push_from, serve_store};
 use haul_gfarm::Gfarm;
+use haul_ramstore::memory::{Conditions, pair};
 
 /// Tells a test that it is the process inside.
 const INSIDE: &str = "HAUL_TEST_GFARM";

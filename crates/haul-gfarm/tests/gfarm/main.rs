@@ -11,11 +11,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use fixture::*;
-use haul_files::memory::Conditions;
 use haul_files::store::{At, Attributes, Content, FileKind, Part as _, ReplicaState, Stage as _, Store};
 use haul_files::{Cancel, CopyError, Local, Options, Stop, StoreError, WirePath};
 use haul_gfarm::{Gfarm, GfarmDir};
 use haul_ramstore::Ram;
+use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 
 /// What a server leaves free in tests that do not run out of room.

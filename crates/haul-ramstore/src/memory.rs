@@ -2,12 +2,10 @@
 
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use haul_files::{BlockRx, BlockTx, Link, Transport};
 use haul_units::BitRate;
-
-use crate::locks::lock;
-use crate::transport::{BlockRx, BlockTx, Link, Transport};
 
 /// How the blocks of a [`pair`] travel.
 #[derive(Debug, Clone, Copy)]
@@ -243,4 +241,9 @@ impl Drop for Block {
             state.spare.push(content);
         }
     }
+}
+
+/// Locks; a test that panics has failed already.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
