@@ -123,13 +123,10 @@ fn copy(p: &Places, options: Options, pulled: bool, observer: &dyn Observer) -> 
 fn rsync(p: &Places, words: &[&str]) -> Option<Vec<String>> {
     let mut command = Command::new("rsync");
     command.args(["-rlpt", "--out-format=%i %n"]).args(words).arg(p.from.join("")).arg(p.to.join(""));
-    let done = match command.output() {
-        Ok(done) => done,
-        Err(_) => {
-            assert!(std::env::var_os("CI").is_none(), "rsync is not installed (make setup)");
-            eprintln!("SKIPPED: rsync is not installed");
-            return None;
-        }
+    let Ok(done) = command.output() else {
+        assert!(std::env::var_os("CI").is_none(), "rsync is not installed (make setup)");
+        eprintln!("SKIPPED: rsync is not installed");
+        return None;
     };
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
     Some(String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect())
