@@ -200,7 +200,8 @@ fn either_end_may_be_killed() {
 #[test]
 fn several_paths_go_to_the_servers_one_port_and_each_is_told() {
     let Some(sites) = two() else { return };
-    let server = Server::start(&sites, "");
+    // Below a bound of its own a server sends at a fixed rate to strangers.
+    let server = Server::start(&sites, "--max-bitrate 100M");
     // At a rate that is fixed all paths carry, whatever they share.
     for args in ["--paths 2 --mode fixed:80M", "--paths 4 -R --mode fixed:80M"] {
         let document = document(&run(&sites, 1, &format!("-c 10.90.2.1 -t 3 -J {args}")).expect(0));
