@@ -2,7 +2,7 @@
 
 - :func:`haul.copy` copies files and trees, as ``haul cp`` does.
 - :func:`haul.connect` and :func:`haul.listen` are its sockets: :class:`Connection`, :class:`Stream`, blocks; :mod:`haul.aio` for asyncio.
-- :mod:`haul.perf` measures a path, :mod:`haul.proxy` carries TCP connections.
+- :mod:`haul.fleet` uses many servers at once, :mod:`haul.perf` measures a path, :mod:`haul.proxy` carries TCP connections.
 - :mod:`haul.fs` is a file system for fsspec, ``haul://host/root``.
 
 Sizes are in bytes, times in seconds, rates in bits a second. Failures are :class:`HaulError` and its subclasses, sorted by who is at fault: see :mod:`haul.errors`.

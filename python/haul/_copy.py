@@ -214,7 +214,7 @@ class Job:
     def result(self) -> Copied:
         """What it did; raises why it failed."""
         try:
-            return _copied(self.native.result())
+            return copied_of(self.native.result())
         except HaulError:
             if self.failed is not None:
                 raise self.failed from None
@@ -290,7 +290,8 @@ def tqdm_progress(bar: Any = None, **words: Any) -> Callable[[Progress], None]:
     return show
 
 
-def _copied(told: Mapping[str, Any]) -> Copied:
+def copied_of(told: Mapping[str, Any]) -> Copied:
+    """What the native half tells of a copy, as it is shown."""
     problems = tuple(Problem(**{**problem, "path": os.fsdecode(problem["path"])}) for problem in told["problems"])
     return Copied(**{**told, "problems": problems, "notes": tuple(told["notes"])})
 

@@ -471,6 +471,102 @@ int haul_copy_wait(haul_t job, struct haul_copy_result *result);
 /** Stops a job; haul_copy_wait() then gives HAUL_ECANCELLED. */
 int haul_cancel(haul_t job);
 
+/** @group haul_fleet: one client and many servers
+ *
+ * What `haul fleet` does: files come from all servers that have parts or replicas of them, and go to as many as are asked for. The paper's Initiate and Start are haul_fleet_start(); SetDir, Status
+ * and Stop have their names; MultiDownload and MultiUpload are several jobs at once. A job is one of haul_copy(3): haul_copy_wait(), haul_cancel(), haul_close(), and haul_poll() or haul_fd() for its end.
+ */
+
+/** Which servers, and how they are started. `size` is sizeof(struct haul_fleet_request); what is not used is 0 or null. Nothing in it is needed after haul_fleet_start(). */
+struct haul_fleet_request {
+    uint64_t size;
+    const char *hosts;         /* as for haul fleet: host, me@host:/data, store[01-12], haul://host/root, with commas between; @FILE */
+    const char *way;           /* "ssh-direct" (null), "ssh", "mpirun", "srun", "daemon" */
+    uint64_t timeout_ms;       /* that the start may take; 30 s */
+    const char *logs;          /* each job writes its log into a new directory in this one */
+    const char *controller;
+    const char *state;         /* directory of keys, for daemons */
+    const char *ssh_config;
+    const char *identity_file; /* for ssh */
+    /* Called before haul_fleet_start() returns, for each server that did not come; before a later job it is tried again. */
+    void (*absent)(void *context, const char *name, const char *why);
+    void *context;
+};
+
+/** What a server does in a job. */
+struct haul_fleet_server {
+    uint64_t size;  /* of this structure: set by the library */
+    const char *name;
+    uint64_t state; /* HAUL_FLEET_* */
+    uint64_t files; /* complete */
+    uint64_t bytes; /* that came from it, or went to it */
+    uint64_t rate_bps;
+    uint64_t rtt_us;
+};
+
+#define HAUL_FLEET_STARTING 0
+#define HAUL_FLEET_LISTING 1
+#define HAUL_FLEET_BUSY 2
+#define HAUL_FLEET_IDLE 3
+#define HAUL_FLEET_STALLED 4
+#define HAUL_FLEET_DONE 5
+#define HAUL_FLEET_DOWN 6
+
+/** What is to be fetched or sent. `size` is sizeof(struct haul_fleet_job); what is not used is 0 or null. Nothing in it is needed after the call that it is given to. */
+struct haul_fleet_job {
+    uint64_t size;
+    const char *const *sources; /* paths on the servers, to be fetched; or here, to be sent */
+    size_t source_count;
+    const char *destination;    /* here; or a directory on each server */
+    uint64_t flags;             /* HAUL_COPY_* */
+    uint64_t replicas;          /* on so many servers each file is to be, if it is sent; 1 */
+    uint64_t rate_limit_bps;    /* of all servers together */
+    /* Called by threads of the library, one at a time; at most 10 times a second and at the end. Not 0 cancels. */
+    int (*progress)(void *context, const struct haul_copy_progress *progress);
+    /* Called for each file that was not copied; the rest goes on. */
+    void (*problem)(void *context, const char *message);
+    /* Called for each server, about five times a second. */
+    void (*server)(void *context, const struct haul_fleet_server *server);
+    void *context;
+};
+
+/** How a server is. */
+struct haul_fleet_member {
+    uint64_t size;       /* of this structure: set by the library */
+    const char *name;
+    const char *problem; /* why it is not there, or does not say; null: all is well */
+    uint64_t rtt_us;
+    uint64_t processors;
+    uint64_t load_per_mille;
+    uint64_t memory_total_bytes;
+    uint64_t memory_available_bytes;
+    uint64_t free_bytes; /* where its relative paths start */
+};
+
+/** Hears how a server is. */
+typedef void (*haul_fleet_status_fn)(void *context, const struct haul_fleet_member *status);
+
+/** Starts servers, waits until they are there, and gives the fleet. haul_close() lets them end when the last job is over. */
+haul_t haul_fleet_start(const struct haul_fleet_request *request);
+
+/** Joins the fleet that `haul fleet up --name NAME` of this user keeps. haul_close() leaves it up. */
+haul_t haul_fleet_attach(const char *name);
+
+/** From now on each job writes its log into a new directory in this one; null: none does. */
+int haul_fleet_set_dir(haul_t fleet, const char *logs);
+
+/** Begins to fetch, and gives the job. */
+haul_t haul_fleet_download(haul_t fleet, const struct haul_fleet_job *job);
+
+/** Begins to send, and gives the job. */
+haul_t haul_fleet_upload(haul_t fleet, const struct haul_fleet_job *job);
+
+/** Asks all servers how they are, has `tell` (may be null) hear of each before it returns, and gives the number of those that are there. */
+int haul_fleet_status(haul_t fleet, haul_fleet_status_fn tell, void *context);
+
+/** Ends the servers that were started, also where another process keeps them. Jobs that are under way find them gone. */
+int haul_fleet_stop(haul_t fleet);
+
 /** @group haul_perf: a path measured, from memory to memory
  *
  * What `haul perf` does, with a server of `haul perf -s` or a daemon at the other end. The connection must have agreed on HAUL_PERF_PROTOCOL: see haul_add_protocol(3).

@@ -7,6 +7,7 @@ use std::io;
 
 use haul::{AcceptError, BindError, CloseReason, ConnectError, ConnectionError, HandshakeError, IdentityError, StreamError};
 use haul_files::{CopyError, Fault};
+use haul_fleet::{GetError, JoinError, PutError, SessionError, StartError};
 use haul_peer::{OperandError, ReachError, chain};
 
 macro_rules! codes {
@@ -223,6 +224,42 @@ impl From<CopyError> for Failure {
             (CopyError::Refused(_), _) => Code::Refused,
             (_, Fault::Connection) => Code::Lost,
             (_, Fault::Peer) => Code::Protocol,
+            _ => Code::System,
+        };
+        Self::of(code, &error)
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        let code = if matches!(error, StartError::NoHosts) { Code::Invalid } else { Code::System };
+        Self::of(code, &error)
+    }
+}
+
+impl From<JoinError> for Failure {
+    fn from(error: JoinError) -> Self {
+        let code = match &error {
+            JoinError::BadName { .. } | JoinError::NotUp { .. } => Code::Invalid,
+            JoinError::NotOurs { .. } | JoinError::Refused(_) => Code::Refused,
+            JoinError::Empty { .. } => Code::Unreached,
+            JoinError::Interrupted => Code::Cancelled,
+            _ => Code::System,
+        };
+        Self::of(code, &error)
+    }
+}
+
+impl From<SessionError> for Failure {
+    fn from(error: SessionError) -> Self {
+        let code = match error {
+            SessionError::Join(error) => return error.into(),
+            SessionError::Get(GetError::Destination(error)) => return error.into(),
+            SessionError::Get(GetError::Cancelled) | SessionError::Put(PutError::Cancelled) => Code::Cancelled,
+            SessionError::Get(GetError::AllDown { .. } | GetError::OutOfReach { .. })
+            | SessionError::Put(PutError::AllDown { .. }) => Code::Lost,
+            SessionError::Get(GetError::Conflict { .. } | GetError::Unsupported { .. }) => Code::Protocol,
+            SessionError::Put(PutError::Replicas { .. }) => Code::Invalid,
             _ => Code::System,
         };
         Self::of(code, &error)

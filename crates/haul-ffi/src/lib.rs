@@ -31,5 +31,8 @@ mod things;
 mod waiting;
 mod watch;
 
-pub use calls::{HaulBlock, HaulCopyRequest, HaulPerfInterval, HaulPerfRequest, HaulPerfResult, HaulPollfd, HaulStatistics};
-pub use things::{HaulCopyProgress, HaulCopyResult};
+pub use calls::{
+    HaulBlock, HaulCopyRequest, HaulFleetJob, HaulFleetMember, HaulFleetRequest, HaulPerfInterval, HaulPerfRequest,
+    HaulPerfResult, HaulPollfd, HaulStatistics,
+};
+pub use things::{HaulCopyProgress, HaulCopyResult, HaulFleetServer};

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use haul::Identity;
+use haul_fleet::Session;
 
 use crate::failure::{Code, Failure, Outcome};
 use crate::fork;
@@ -24,6 +25,7 @@ pub enum Object {
     Receiver(Receiver),
     Block(TheBlock),
     Job(Job),
+    Fleet(Session),
 }
 
 /// A thing with a handle.
@@ -69,15 +71,25 @@ impl Object {
             Self::Sender(_) | Self::Receiver(_) => 5,
             Self::Block(_) => 6,
             Self::Job(_) => 7,
+            Self::Fleet(_) => 8,
         }
     }
 }
 
 /// What a handle of a kind is called.
 fn name(kind: u8) -> &'static str {
-    ["a thing of no kind", "an identity", "an endpoint", "a connection", "a stream", "a stream of blocks", "a block", "a job"]
-        .get(usize::from(kind))
-        .unwrap_or(&"a thing of no kind")
+    const NAMES: [&str; 9] = [
+        "a thing of no kind",
+        "an identity",
+        "an endpoint",
+        "a connection",
+        "a stream",
+        "a stream of blocks",
+        "a block",
+        "a job",
+        "a fleet",
+    ];
+    NAMES.get(usize::from(kind)).unwrap_or(&"a thing of no kind")
 }
 
 struct Slot {
@@ -162,7 +174,7 @@ fn unknown(handle: i64) -> Failure {
     let what = match (handle, (handle >> 24 & 0xff) as u8) {
         (0, _) => "0 is no handle".to_owned(),
         (..0, _) => format!("{handle} is no handle, but the code of a failure"),
-        (_, kind @ 1..=7) if handle >> 32 > 0 => format!("the handle of {} that is closed: {handle:#x}", name(kind)),
+        (_, kind @ 1..=8) if handle >> 32 > 0 => format!("the handle of {} that is closed: {handle:#x}", name(kind)),
         _ => format!("{handle:#x} is no handle: is it kept in a variable smaller than haul_t?"),
     };
     Failure::new(Code::Handle, what)

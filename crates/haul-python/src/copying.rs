@@ -5,8 +5,8 @@
 //!                                                  observer: counts that Python looks at (progress.rs)
 //! ```
 
-mod operands;
-mod outcome;
+pub mod operands;
+pub mod outcome;
 mod progress;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -25,6 +25,7 @@ mod copying;
 mod endpoint;
 mod errands;
 mod errors;
+mod fleet;
 mod keys;
 mod logs;
 mod measuring;
@@ -52,6 +53,10 @@ fn _haul(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<waiting::Reactor>()?;
     module.add_class::<copying::Copying>()?;
     module.add_class::<proxying::Proxy>()?;
+    module.add_class::<fleet::Fleet>()?;
+    module.add_class::<fleet::FleetJob>()?;
+    module.add_function(wrap_pyfunction!(fleet::start_fleet, module)?)?;
+    module.add_function(wrap_pyfunction!(fleet::attach_fleet, module)?)?;
     module.add_function(wrap_pyfunction!(measuring::perf, module)?)?;
     module.add_class::<errands::Errands>()?;
     module.add_class::<errands::Writing>()?;

@@ -65,7 +65,7 @@ fn ssh(words: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
 }
 
 /// What ssh says goes into the log; nobody is asked.
-struct Logged;
+pub struct Logged;
 
 impl Tell for Logged {
     fn ssh_says(&self) -> Box<dyn std::io::Write + Send> {

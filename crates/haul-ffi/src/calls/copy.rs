@@ -41,7 +41,7 @@ const READ_BACK: u64 = 16;
 const NO_VERIFY: u64 = 32;
 const NO_RESUME: u64 = 64;
 
-fn copy_options(flags: u64) -> Outcome<Options> {
+pub fn copy_options(flags: u64) -> Outcome<Options> {
     let has = |flag| flags & flag != 0;
     if flags >> 7 != 0 || has(READ_BACK) && has(NO_VERIFY) {
         return Err(invalid(format!("{flags:#x} are no flags of a copy: see HAUL_COPY_* in haul.h")));

@@ -18,8 +18,8 @@ pub fn end(entry: &Entry) {
         Object::Receiver(receiver) => receiver.close(),
         Object::Block(block) => block.close(),
         Object::Job(job) => job.close(),
-        // They end with the last who uses them.
-        Object::Identity(_) | Object::Endpoint(_) => {}
+        // They end with the last who uses them: a fleet with its last job.
+        Object::Identity(_) | Object::Endpoint(_) | Object::Fleet(_) => {}
     }
 }
 

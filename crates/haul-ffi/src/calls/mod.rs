@@ -5,6 +5,7 @@ mod connection;
 mod copy;
 mod endpoint;
 mod file;
+mod fleet;
 mod identity;
 mod library;
 mod lifetime;
@@ -16,6 +17,7 @@ mod stream;
 
 pub use blocks::HaulBlock;
 pub use copy::HaulCopyRequest;
+pub use fleet::{HaulFleetJob, HaulFleetMember, HaulFleetRequest};
 pub use perf::{HaulPerfInterval, HaulPerfRequest, HaulPerfResult};
 pub use readiness::HaulPollfd;
 pub use statistics::HaulStatistics;

@@ -52,7 +52,7 @@ fn ready(entry: &Entry, events: c_int, cx: &mut Context<'_>) -> c_int {
         Object::Sender(sender) => note(OUT, &|cx| sender.poll_sendable(cx)),
         Object::Receiver(receiver) => note(IN, &|cx| receiver.poll_receivable(cx)),
         Object::Job(job) => note(IN, &|cx| job.poll_over(cx).map(drop)),
-        Object::Identity(_) | Object::Block(_) => {}
+        Object::Identity(_) | Object::Block(_) | Object::Fleet(_) => {}
     }
     found
 }

@@ -1,4 +1,4 @@
-//! Copies of files and trees, each with a thread of its own.
+//! Copies of files and trees, with one host or with a fleet, each with a thread of its own.
 
 mod counts;
 mod watcher;
@@ -15,7 +15,7 @@ use haul_peer::{Connector, Host};
 
 use crate::failure::{Code, Failure, Outcome, system};
 use crate::signals;
-pub use counts::{HaulCopyProgress, HaulCopyResult, ProblemFn, TellFn};
+pub use counts::{HaulCopyProgress, HaulCopyResult, HaulFleetServer, ProblemFn, ServerFn, TellFn};
 pub use watcher::Watcher;
 
 /// A copy that runs, or has run.
@@ -36,11 +36,21 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 }
 
 impl Job {
+    /// Copies.
     pub fn start(host: Host, copy: Copy, connector: Connector, limit: Option<BitRate>, watcher: Watcher) -> Outcome<Self> {
-        let (cancel, state) = (connector.cancel.clone(), Arc::<Mutex<State>>::default());
+        Self::spawn(connector.cancel.clone(), watcher, move |watcher| run(&host, &copy, connector, limit, watcher))
+    }
+
+    /// Does `work` in a thread of its own, which `cancel` ends.
+    pub fn spawn(
+        cancel: Cancel,
+        watcher: Watcher,
+        work: impl FnOnce(&Watcher) -> Outcome<HaulCopyResult> + Send + 'static,
+    ) -> Outcome<Self> {
+        let state = Arc::<Mutex<State>>::default();
         let of_thread = Arc::clone(&state);
         let work = move || {
-            let copied = || run(&host, &copy, connector, limit, &watcher);
+            let copied = || work(&watcher);
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(copied))
                 .unwrap_or_else(|_| Err(Failure::new(Code::Internal, "a bug in the library: the copy's thread panicked")));
             watcher.last();

@@ -14,16 +14,21 @@ use crate::support::{Build, Workshop, run};
 
 /// Serves `count` copies to and from `root`, and has the client's directory of keys know it; gives its port.
 fn serve(root: &Path, state: &Path, count: usize) -> u16 {
+    serve_at("127.0.0.1", root, state, count)
+}
+
+/// The same at another address of loopback.
+fn serve_at(address: &str, root: &Path, state: &Path, count: usize) -> u16 {
     let state = StateDir::find(Some(state)).expect("a directory");
     let (client, _) = keys::load_or_make(&state).expect("a key");
     let identity = Identity::generate();
     let key = identity.public_key().fingerprint();
     let trust = PeerTrust::Pinned(vec![client.public_key().fingerprint()]);
     let config = ServerConfig { protocols: vec![PROTOCOL.to_vec()], ..ServerConfig::new(identity, trust) };
-    let server = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), config).expect("a socket");
+    let server = Endpoint::listen(format!("{address}:0").parse().expect("an address"), config).expect("a socket");
     let port = server.local_addr().port();
     let mut known = KnownHosts::load(state.known_hosts()).expect("known hosts");
-    known.trust(&DaemonHost { host: "127.0.0.1".into(), port }, key).expect("kept");
+    known.trust(&DaemonHost { host: address.into(), port }, key).expect("kept");
     let export = Export { name: "pub".into(), path: root.to_owned(), writable: true, ownership: Ownership::default() };
     std::thread::spawn(move || {
         for _ in 0..count {
@@ -59,6 +64,39 @@ fn trees_go_and_come() {
         for copy in [root.join(&target), back.join(&target)] {
             assert_eq!(fs::read(copy.join("source/small")).expect("copied"), b"content");
             assert_eq!(fs::read(copy.join("source/deep/large")).expect("copied"), vec![7; 5 << 20]);
+        }
+    }
+}
+
+#[test]
+fn a_fleet_sends_and_fetches() {
+    let place = Workshop::open();
+    let (source, state) = (place.path("source"), place.path("state"));
+    fs::create_dir_all(&source).expect("a directory");
+    for number in 0..4_u8 {
+        fs::write(source.join(format!("part{number}")), vec![number; 300_000]).expect("a file");
+    }
+    for (turn, build) in [Build::Plain, Build::Sanitized].into_iter().enumerate() {
+        let servers: Vec<_> = (1..=3)
+            .map(|number| {
+                let root = place.path(&format!("root{turn}-{number}"));
+                fs::create_dir_all(&root).expect("a directory");
+                let address = format!("127.0.0.{number}");
+                let port = serve_at(&address, &root, &state, 100);
+                (root, format!("haul://{address}:{port}/pub"))
+            })
+            .collect();
+        let back = place.path(&format!("back{turn}"));
+        fs::create_dir_all(&back).expect("a directory");
+        let hosts: Vec<&str> = servers.iter().map(|(_, host)| host.as_str()).collect();
+        let mut command = place.command(&place.compile("tests/c/fleet.c", build));
+        command.arg(&state).arg(hosts.join(",")).arg(&source).arg("sent").arg(&back);
+        run(command);
+        for number in 0..4_u8 {
+            let name = format!("source/part{number}");
+            assert_eq!(fs::read(back.join(&name)).expect("fetched"), vec![number; 300_000]);
+            let copies = servers.iter().filter(|(root, _)| root.join("sent").join(&name).exists()).count();
+            assert_eq!(copies, 2, "{name}");
         }
     }
 }

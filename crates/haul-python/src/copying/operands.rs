@@ -121,7 +121,8 @@ fn absolute(path: &OsStr) -> OsString {
     OsString::from_vec(bytes)
 }
 
-fn options(words: &Bound<'_, PyDict>) -> PyResult<Options> {
+/// How files are copied.
+pub fn options(words: &Bound<'_, PyDict>) -> PyResult<Options> {
     let flag = |name| Ok::<bool, PyErr>(given(words, name)?.unwrap_or(false));
     let unknown = |what: &str, known: &str| Failure::usage(format_args!("{what}: {known} are possible")).into_py_err(words.py());
     let changed: String = given(words, "changed")?.unwrap_or_else(|| "take".into());
@@ -149,7 +150,7 @@ fn options(words: &Bound<'_, PyDict>) -> PyResult<Options> {
 }
 
 /// What is left out, lines of a .gitignore; what is taken back in comes last.
-fn filter(words: &Bound<'_, PyDict>) -> PyResult<Filter> {
+pub fn filter(words: &Bound<'_, PyDict>) -> PyResult<Filter> {
     let lines = |name| Ok::<Vec<String>, PyErr>(given(words, name)?.unwrap_or_default());
     let literal = |pattern: String| if pattern.starts_with('#') { format!("\\{pattern}") } else { pattern };
     let mut all: Vec<String> = lines("exclude")?.into_iter().map(literal).collect();

@@ -20,6 +20,22 @@ pub struct HaulCopyProgress {
     pub complete: u64,
 }
 
+/// `struct haul_fleet_server`.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+#[allow(missing_docs, reason = "haul.h has the explanations")]
+pub struct HaulFleetServer {
+    pub size: u64,
+    pub name: *const c_char,
+    pub state: u64,
+    pub files: u64,
+    pub bytes: u64,
+    pub rate_bps: u64,
+    pub rtt_us: u64,
+}
+
+/// Hears of a server of a fleet.
+pub type ServerFn = unsafe extern "C" fn(context: *mut c_void, server: *const HaulFleetServer);
 /// Hears of progress.
 pub type TellFn = unsafe extern "C" fn(context: *mut c_void, progress: *const HaulCopyProgress) -> c_int;
 /// Hears of a file that was not copied.

@@ -5,9 +5,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_copy::CopyWatch;
-use haul_files::{Cancel, Event, Observer};
+use haul_files::{Cancel, Event, FileProblem, Observer};
+use haul_fleet::{JobEvent, JobObserver, MemberState, MemberView, Snapshot};
 
-use super::counts::{HaulCopyProgress, ProblemFn, TellFn};
+use super::counts::{HaulCopyProgress, HaulFleetServer, ProblemFn, ServerFn, TellFn};
 use crate::pointers::Given;
 use crate::waiting::now;
 
@@ -17,6 +18,7 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 pub struct Watcher {
     progress: Option<TellFn>,
     problem: Option<ProblemFn>,
+    server: Option<ServerFn>,
     context: Given,
     cancel: Cancel,
     /// Held while the application is called: one call at a time.
@@ -31,7 +33,12 @@ struct Counts {
 impl Watcher {
     pub fn new(progress: Option<TellFn>, problem: Option<ProblemFn>, context: Given, cancel: Cancel) -> Self {
         let so_far = HaulCopyProgress { size: size_of::<HaulCopyProgress>() as u64, ..HaulCopyProgress::default() };
-        Self { progress, problem, context, cancel, counts: Mutex::new(Counts { so_far, told: None }) }
+        Self { progress, problem, server: None, context, cancel, counts: Mutex::new(Counts { so_far, told: None }) }
+    }
+
+    /// The same with a function that hears of the servers of a fleet.
+    pub fn of_servers(self, server: Option<ServerFn>) -> Self {
+        Self { server, ..self }
     }
 
     /// Tells the last counts.
@@ -72,19 +79,75 @@ impl Observer for Watcher {
                 (counts.files_kept, counts.bytes_kept) = (files, bytes.as_u64());
                 false
             }),
-            Event::Problem(problem) => {
-                self.tell(|counts| {
-                    counts.problems += 1;
-                    false
-                });
-                let message = CString::new(problem.to_string().replace('\0', "\\0"));
-                if let (Some(tell), Ok(message)) = (self.problem, message) {
-                    let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
-                    // SAFETY: the application's promise: its function takes its context and a text.
-                    unsafe { tell(self.context.pointer(), message.as_ptr()) };
-                }
-            }
+            Event::Problem(problem) => self.tell_problem(problem),
             _ => {}
         }
+    }
+}
+
+impl JobObserver for Watcher {
+    fn event(&self, event: &JobEvent<'_>) {
+        match event {
+            JobEvent::Found { complete, .. } => self.tell(|counts| {
+                counts.complete = (*complete).into();
+                false
+            }),
+            JobEvent::Progress(snapshot) => {
+                self.tell(|counts| {
+                    count(snapshot, counts);
+                    false
+                });
+                snapshot.members.iter().for_each(|view| self.tell_server(view));
+            }
+            JobEvent::Problem(problem) => self.tell_problem(problem),
+            _ => {}
+        }
+    }
+}
+
+fn count(snapshot: &Snapshot, counts: &mut HaulCopyProgress) {
+    (counts.files_found, counts.bytes_found) = (snapshot.files, snapshot.bytes.as_u64());
+    counts.bytes_kept = snapshot.bytes_kept.as_u64();
+    counts.files_arrived = snapshot.files_done;
+    counts.bytes_arrived = snapshot.bytes_done.as_u64().saturating_sub(counts.bytes_kept);
+}
+
+impl Watcher {
+    fn tell_problem(&self, problem: &FileProblem) {
+        self.tell(|counts| {
+            counts.problems += 1;
+            false
+        });
+        let message = CString::new(problem.to_string().replace('\0', "\\0"));
+        if let (Some(tell), Ok(message)) = (self.problem, message) {
+            let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: the application's promise: its function takes its context and a text.
+            unsafe { tell(self.context.pointer(), message.as_ptr()) };
+        }
+    }
+
+    fn tell_server(&self, view: &MemberView) {
+        let name = CString::new(view.name.replace('\0', "\\0"));
+        let (Some(tell), Ok(name)) = (self.server, name) else { return };
+        let told = HaulFleetServer {
+            size: size_of::<HaulFleetServer>() as u64,
+            name: name.as_ptr(),
+            state: match view.state {
+                MemberState::Starting => 0,
+                MemberState::Listing => 1,
+                MemberState::Busy => 2,
+                MemberState::Idle => 3,
+                MemberState::Stalled => 4,
+                MemberState::Done => 5,
+                MemberState::Down => 6,
+            },
+            files: view.files,
+            bytes: view.delivered.as_u64(),
+            rate_bps: view.rate.as_bps(),
+            rtt_us: view.path.rtt_us,
+        };
+        let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        // SAFETY: the application's promise: its function takes its context, and a structure for as long as the call.
+        unsafe { tell(self.context.pointer(), &raw const told) };
     }
 }

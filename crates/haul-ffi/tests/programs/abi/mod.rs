@@ -17,8 +17,8 @@ use std::process::Command;
 use self::header::Header;
 use crate::support::{Build, Workshop, built, root, run};
 use haul_ffi::{
-    HaulBlock, HaulCopyProgress, HaulCopyRequest, HaulCopyResult, HaulPerfInterval, HaulPerfRequest, HaulPerfResult, HaulPollfd,
-    HaulStatistics,
+    HaulBlock, HaulCopyProgress, HaulCopyRequest, HaulCopyResult, HaulFleetJob, HaulFleetMember, HaulFleetRequest,
+    HaulFleetServer, HaulPerfInterval, HaulPerfRequest, HaulPerfResult, HaulPollfd, HaulStatistics,
 };
 
 fn the_header() -> Header {
@@ -167,6 +167,16 @@ fn structures_have_one_layout() {
         }
         HaulCopyResult "haul_copy_result" {
             size, files, directories, links, bytes, resumed_bytes, skipped_files, problems, verified, elapsed_us
+        }
+        HaulFleetRequest "haul_fleet_request" {
+            size, hosts, way, timeout_ms, logs, controller, state, ssh_config, identity_file, absent, context
+        }
+        HaulFleetServer "haul_fleet_server" { size, name, state, files, bytes, rate_bps, rtt_us }
+        HaulFleetJob "haul_fleet_job" {
+            size, sources, source_count, destination, flags, replicas, rate_limit_bps, progress, problem, server, context
+        }
+        HaulFleetMember "haul_fleet_member" {
+            size, name, problem, rtt_us, processors, load_per_mille, memory_total_bytes, memory_available_bytes, free_bytes
         }
         HaulPerfInterval "haul_perf_interval" { size, down, start_us, end_us, sent_bytes, received_bytes }
         HaulPerfRequest "haul_perf_request" { size, ways, streams, block_bytes, bytes, time_ms, interval_ms, interval, context }
