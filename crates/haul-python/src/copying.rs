@@ -110,9 +110,12 @@ fn settings(words: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>)
 /// One copy a host, in their order; the first that fails ends it.
 fn run(mut copier: Copier, jobs: &[(Host, Job)], progress: &Progress) -> Result<Outcome, Failure> {
     let mut outcome = Outcome::default();
-    for (host, job) in jobs {
+    for (index, (host, job)) in jobs.iter().enumerate() {
+        // Not after the last: its counts stay what Python sees.
+        if index > 0 {
+            progress.next_copy();
+        }
         let Copied { report, path, verdict, .. } = copier.copy(host, job, progress).map_err(|error| explained(error, host))?;
-        progress.next_copy();
         outcome.add(&report, verdict, path);
     }
     Ok(outcome)
