@@ -187,19 +187,16 @@ fn receive_or_look<T: Transport, S: Store>(
     job: ReceiveJob<S::Dir>,
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
-    let ReceiveJob { target, options, job: id, expected, early, filter, takes_what_fits } = job;
-    match target {
-        Target::Tree(place) if options.dry_run => {
-            let target = Target::Tree(unwritten::place(place));
-            let job = ReceiveJob { target, options, job: id, expected, early, filter, takes_what_fits };
-            receive(session, incoming, &Unwritten(store), job, meet)
-        }
-        Target::Stream(_) if options.dry_run => Err(CopyError::Stopped(Stop::Unavailable("a stream has no dry run".into()))),
-        target => {
-            let job = ReceiveJob { target, options, job: id, expected, early, filter, takes_what_fits };
-            receive(session, incoming, store, job, meet)
-        }
+    if !job.options.dry_run {
+        return receive(session, incoming, store, job, meet);
     }
+    let ReceiveJob { target, options, job, expected, early, filter, takes_what_fits } = job;
+    let Target::Tree(place) = target else {
+        return Err(CopyError::Stopped(Stop::Unavailable("a stream has no dry run".into())));
+    };
+    let target = Target::Tree(unwritten::place(place));
+    let job = ReceiveJob { target, options, job, expected, early, filter, takes_what_fits };
+    receive(session, incoming, &Unwritten(store), job, meet)
 }
 
 /// Answers one request of the client at the other end of `link`, a push or a pull.

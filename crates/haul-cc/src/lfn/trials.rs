@@ -169,10 +169,10 @@ const HALF_MEMORY: f64 = 0.5;
 const GROWN: f64 = 1.5;
 /// A trial costs an eighth of a round trip, or 50 ms: 1 % of this.
 const WAIT: Duration = Duration::from_secs(5);
-/// A start that overflows a queue is over by then.
-const CLEAN_EPOCHS: u32 = 5;
 /// Three lifetimes of the smallest round trip: routes change.
 const WAIT_MAX: Duration = Duration::from_secs(30);
+/// A start that overflows a queue is over by then.
+const CLEAN_EPOCHS: u32 = 5;
 
 #[cfg(test)]
 mod tests {
