@@ -209,11 +209,14 @@ fn several_paths_go_to_the_servers_one_port_and_each_is_told() {
         let paths = list(&document["end"]["sum_sent"]["paths"]);
         assert_eq!(Some(paths.len() as u64), document["start"]["haul"]["paths"].as_u64(), "{document:#}");
         assert_eq!(paths.len(), if args.contains('4') { 4 } else { 2 }, "{document:#}");
-        for path in paths {
-            assert!(path["usable"] == true && number(&path["bytes"]) > 100_000.0, "{path:#}");
+        let intervals = list(&document["intervals"]);
+        assert!(intervals.last().is_some_and(|last| list(&last["sum"]["paths"]).len() == paths.len()));
+        for (index, path) in paths.iter().enumerate() {
+            // A machine that stalls may find a path silent at the very end, not all the time.
+            assert!(intervals.iter().any(|interval| interval["sum"]["paths"][index]["usable"] == true), "{path:#} {intervals:#?}");
+            assert!(number(&path["bytes"]) > 100_000.0, "{path:#}");
             assert!(number(&path["rtt"]) >= 19_000.0, "20 ms apart: {path:#}");
         }
-        assert!(list(&document["intervals"]).last().is_some_and(|last| list(&last["sum"]["paths"]).len() == paths.len()));
     }
     let text = run(&sites, 1, "-c 10.90.2.1 -t 1 --paths 2").expect(0);
     let lines = String::from_utf8_lossy(&text.stdout).into_owned();
