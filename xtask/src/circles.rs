@@ -60,10 +60,10 @@ impl Circle {
 }
 
 /// The name of a module from the root of its crate, such as `["wire", "frame"]`.
-type Name = Vec<String>;
+pub type Name = Vec<String>;
 
 /// The files of a crate.
-struct Modules<'a> {
+pub struct Modules<'a> {
     files: BTreeMap<Name, File<'a>>,
 }
 
@@ -74,7 +74,7 @@ struct File<'a> {
 }
 
 impl<'a> Modules<'a> {
-    fn of(workspace: &'a Workspace, package: &Package) -> Self {
+    pub fn of(workspace: &'a Workspace, package: &Package) -> Self {
         let dir = format!("{}/src/", package.dir);
         let file = |source: &'a Source| {
             let stem = source.path.strip_prefix(&dir)?.strip_suffix(".rs")?;
@@ -88,14 +88,22 @@ impl<'a> Modules<'a> {
         Self { files: workspace.sources_of(package).filter_map(file).collect() }
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &Name> {
+        self.files.keys()
+    }
+
     /// Which file needs which, and by what path.
-    fn arrows(&self) -> Arrows {
+    pub fn arrows(&self) -> Arrows {
         let mut arrows = Arrows::new();
         for (from, file) in &self.files {
             for named in &file.named {
                 let Some(item) = self.absolute(from, &named.path) else { continue };
                 let Some((to, rest)) = self.resolve(&item, MOST_REEXPORTS) else { continue };
                 let re_exports = named.import.as_ref().is_some_and(|import| import.public) && to.starts_with(from);
+                // `pub(in crate::x)` names a module and nothing in it.
+                if named.import.is_none() && rest.is_empty() {
+                    continue;
+                }
                 let is_part = from.starts_with(&to) && rest.first().is_some_and(|name| implements(file.source, name));
                 if to != *from && !re_exports && !is_part {
                     arrows.entry(from.clone()).or_default().entry(to).or_insert_with(|| named.path.clone());
@@ -155,7 +163,7 @@ fn implements(source: &Source, name: &str) -> bool {
 }
 
 /// From a module to those that it needs, each with a path that it names.
-type Arrows = BTreeMap<Name, BTreeMap<Name, String>>;
+pub type Arrows = BTreeMap<Name, BTreeMap<Name, String>>;
 
 fn circles(modules: &Modules<'_>) -> Vec<Circle> {
     let arrows = modules.arrows();

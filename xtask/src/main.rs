@@ -1,6 +1,6 @@
 //! `cargo xtask`: checks of this workspace that no ready-made tool makes, and its tests.
 //!
-//! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, purity of the sans-IO crates, what is public for
+//! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, layers within a crate, purity of the sans-IO crates, what is public for
 //! nobody, reasons of numbers, length of files and size of crates, stubs, a peer's words. Each check is a pure function from text to findings, tested with input that
 //! must fail; this file only reads the workspace and prints.
 //! `cargo xtask test` runs every test program, several at once (`testing/`).
@@ -9,6 +9,7 @@
 mod arrows;
 mod circles;
 mod finding;
+mod layers;
 mod length;
 mod picture;
 mod public;
@@ -32,6 +33,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("arrows", arrows::check),
     ("picture", picture::check),
     ("circles", circles::check),
+    ("layers", layers::check),
     ("purity", purity::check),
     ("public", public::check),
     ("reasons", reasons::check),

@@ -159,13 +159,16 @@ impl Token<'_> {
     }
 }
 
-/// Whether what follows these tokens is `pub`, or `pub(crate)` and the like.
+/// Whether what follows these tokens is `pub`, or `pub(crate)`, `pub(in crate::x)` and the like.
 fn is_public(before: &[Token<'_>]) -> bool {
-    match before {
-        [.., last] if last.text == "pub" => true,
-        [.., public, open, _, close] if public.text == "pub" => open.text == "(" && close.text == ")",
-        _ => false,
-    }
+    let before = match before {
+        [outside @ .., close] if close.text == ")" => {
+            let Some(open) = outside.iter().rposition(|token| token.text == "(") else { return false };
+            &outside[..open]
+        }
+        _ => before,
+    };
+    before.last().is_some_and(|last| last.text == "pub")
 }
 
 /// The `use` tree of one declaration.
@@ -409,13 +412,19 @@ mod tests {
 
     #[test]
     fn imports_say_under_which_name_and_for_whom() {
-        let text = "pub(crate) use a::{self, B as C};\nuse d::E;\npub use f::*;\nfn g() { h::i() }";
+        let text = "pub(crate) use a::{self, B as C};\nuse d::E;\npub use f::*;\npub(in crate::j) use k::L;\nfn g() { h::i() }";
         let imports = Source::new("src/lib.rs", text).paths().into_iter().filter_map(|named| {
             let import = named.import?;
             Some((named.path, import.name, import.public))
         });
         let said = |path: &str, name: &str, public| (path.to_owned(), name.to_owned(), public);
-        let expected = [said("a", "a", true), said("a::B", "C", true), said("d::E", "E", false), said("f::*", "*", true)];
+        let expected = [
+            said("a", "a", true),
+            said("a::B", "C", true),
+            said("d::E", "E", false),
+            said("f::*", "*", true),
+            said("k::L", "L", true),
+        ];
         assert_eq!(imports.collect::<Vec<_>>(), expected);
     }
 

@@ -243,7 +243,7 @@ fn nanos(stretch: Duration) -> u64 {
 const LONG_BYTES: u64 = 1 << 20;
 /// And four products of bandwidth and round-trip time: the start is over, and what it has queued is gone.
 const LONG_PRODUCTS: u64 = 4;
-/// In which the attempt at more of a path that joins has come to its end (haul-cc, lfn/up.rs: ten).
+/// In which the attempt at more of a path that joins has come to its end (haul-cc, lfn/phase/up.rs: ten).
 const JOIN_ROUNDS: u32 = 20;
 /// An epoch of cruise takes 0.1 s on short paths.
 const LEAST_JOIN: Duration = Duration::from_secs(2);

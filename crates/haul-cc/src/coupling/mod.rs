@@ -5,7 +5,7 @@
 //! ```text
 //! window laws     as if the path had the whole connection's window, in time that passes slower by its part: 1/n of what one flow takes, n times
 //! lia olia balia  their own growth and decrease over all paths, whatever they share (laws.rs)
-//! modes           the queue that is wanted is the one that a flow with the whole rate would want (lfn/share.rs)
+//! modes           the queue that is wanted is the one that a flow with the whole rate would want (lfn/law/share.rs)
 //! ```
 //!
 //! Who is in company with whom is the transport's to say. Sources: RFC 6356, and RFC 8699 for one rule over several rates.

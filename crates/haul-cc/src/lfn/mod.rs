@@ -5,51 +5,45 @@
 //!
 //! ```text
 //! startup -> drain -> cruise <-> up, down         x3 a round trip until a queue forms; empty it; try for more where no queue forms
-//!                      ^  ^----> contest          beside flows that keep the queue full (fair and quickstart only)
+//!                      ^  ^----> compete          beside flows that keep the queue full (fair and quickstart only)
 //!                      +-------> probe rtt        only if no sample near the smallest round-trip time came for 10 s
 //! ```
 //!
 //! In cruise the rate follows what arrives, a little above it while the queue is shorter than the flow wants and a little below while it
-//! is longer (`share`): that is what makes flows of this kind equal, and what finds room.
+//! is longer (`law/share.rs`): that is what makes flows of this kind equal, and what finds room.
 //!
 //! Congestion is a standing queue, a delivery rate that has stopped growing while more is sent, or loss beyond base loss together with
 //! one of them. Random loss is none of these: it is made up for by pacing at bandwidth / (1 - base loss).
+//!
+//! It is built in layers, and each sees only those before it (`cargo xtask check`):
+//!
+//! | layer | question | answers with |
+//! |---|---|---|
+//! | `measure` | what is the path like? | numbers |
+//! | `cross_traffic` | who else is on it? | one verdict: alone, elastic, deaf to loss |
+//! | `law` | what follows? | a rate and a window |
+//! | `phase` | and what is to be found out next? | gains, and the next phase |
+//! | `start` | how does the first second begin, where the path can be measured by its first packets? | a rate to begin with |
+//!
+//! `mode.rs` has all that differs between the modes. docs/controllers/fair.md has the reasons, docs/controllers/numbers.md every number.
+//!
 //! Source: the structure of draft-ietf-ccwg-bbr (BBRv3).
 //! DEVIATION: no loss threshold of 2 %, no bounds set by single losses, growth in factors instead of packets; at a rate of 10 Gbit/s
 //! every round trip loses something, and a window that grows by packets never gets there.
 
-mod company;
-mod contest;
-mod epoch;
-mod filler;
-mod hold;
-mod jitter;
-mod loss;
-mod lull;
+mod cross_traffic;
+mod law;
+mod measure;
 mod mode;
-mod path;
 mod phase;
-mod quick;
-mod rivals;
-mod share;
-mod startup;
-mod swell;
-mod trials;
-mod turn;
-mod up;
-
-use std::time::Duration;
+mod start;
 
 use haul_units::{BitRate, Bytes, Time};
 
-use self::contest::Contest;
+use self::law::{Doing, Flow};
 pub use self::mode::Mode;
-use self::path::PathModel;
-use self::phase::Phase;
-use self::quick::Quick;
-use self::startup::Startup;
-use self::turn::Turn;
-use self::up::Up;
+use self::phase::Phases;
+use self::start::{Quick, Verdict};
 use crate::pacer::quantum;
 use crate::{
     AckSample, Company, Controller, DispersionSample, EcnSample, Learned, LossSample, PathStart, SentSample, Share, Snapshot,
@@ -58,232 +52,177 @@ use crate::{
 /// The controller for long fat networks.
 #[derive(Debug, Clone)]
 pub struct Lfn {
-    mode: Mode,
     packet: Bytes,
-    path: PathModel,
-    phase: Phase,
-    /// State of the generator that spreads the probes of flows that share a path.
     seed: u64,
-    next_probe: Time,
+    flow: Flow,
+    /// Goes before the phases, where the mode has it.
+    start: Option<Box<Quick>>,
+    phases: Phases,
 }
 
 impl Lfn {
     /// A controller in startup; in cruise if the path is known.
     pub fn new(mode: Mode, start: &PathStart) -> Self {
         let mut new = Self {
-            mode,
             packet: start.packet,
-            path: PathModel::new(mode, start.packet),
-            phase: if mode == Mode::Quickstart {
-                Phase::Quick(Box::new(Quick::new(start)))
-            } else {
-                Phase::Startup(Startup::new())
-            },
             seed: start.seed,
-            next_probe: start.now,
+            flow: Flow::new(mode, start.packet),
+            start: None,
+            phases: Phases::new(start.seed, start.now),
         };
         if let Some(learned) = &start.learned {
-            new.path.take_over(start.now, learned);
-            new.turn(start.now, Turn::Cruise);
-        } else if let Some(beside) = start.joins {
-            new.join(start, beside);
+            new.flow.path.take_over(start.now, learned);
+            new.phases.begin_known(start.now, &mut new.flow);
+        } else if let Some(known) = start.joins.and_then(|beside| joining(start, beside)) {
+            new.flow.path.take_over(start.now, &known);
+            new.phases.begin_low(start.now, &mut new.flow);
+        } else if mode == Mode::Quickstart {
+            new.start = Some(Box::new(Quick::new(start)));
         }
         new
     }
 
-    /// Goes where the phase says; a phase that ends is left at once, so that the new gains hold from this acknowledgement on.
-    fn turn(&mut self, now: Time, turn: Turn) {
-        let min_rtt = self.path.min_rtt();
-        match turn {
-            Turn::Stay | Turn::Contest => {}
-            Turn::Startup => self.phase = Phase::Startup(Startup::new()),
-            Turn::Resume => {
-                if let Phase::Drain { search: Some(search), .. } = &self.phase {
-                    self.phase = Phase::Startup(search.clone().after_stall(&self.path));
-                }
+    /// What the quick start has found becomes the estimate, and a phase takes over.
+    fn leave_start(&mut self, now: Time, verdict: Verdict) {
+        match verdict {
+            Verdict::Continue => return,
+            Verdict::Full(bps) => {
+                self.flow.path.bandwidth.raise(bps);
+                self.phases.begin_full(now, &mut self.flow);
             }
-            Turn::Drain => {
-                self.path.end_search(now);
-                let search = match &self.phase {
-                    Phase::Startup(search) => {
-                        self.path.expect_room();
-                        search.has_seen_delay().then(|| search.clone())
-                    }
-                    _ => None,
-                };
-                self.phase = Phase::Drain { since: now, search };
-            }
-            Turn::Cruise => {
-                // Where much was gained there may be more, and the estimate that startup left may be low.
-                let quick = matches!(self.phase, Phase::Drain { .. }) || self.path.has_gained();
-                self.phase = Phase::Cruise;
-                let wait = if quick { min_rtt * 2 + SOON } else { self.probe_interval(min_rtt) };
-                self.next_probe = now + wait;
-                self.path.enter_cruise(now);
-            }
-            Turn::Wait => {
-                self.next_probe = now + self.probe_interval(min_rtt);
-                self.path.test_loss(now);
-            }
-            Turn::Up => {
-                self.path.enter_up(now);
-                self.phase = Phase::Up(Up::new(&self.path));
-            }
-            Turn::Down => self.phase = Phase::Down { since: now },
-            Turn::ProbeRtt => {
-                // The queue drains for a round trip; what comes then is the path.
-                self.phase = Phase::ProbeRtt { empty: now + min_rtt, until: now + min_rtt + min_rtt.max(PROBE_RTT_TIME) };
-            }
+            Verdict::Search(bps) => self.flow.path.bandwidth.raise(bps),
+            Verdict::Unknown => {}
         }
+        self.start = None;
     }
+}
 
-    /// 2 to 3 s, on long paths eight round trips, on short ones, where trying costs little, 200, with a chance part so that flows do not probe in step.
-    fn probe_interval(&mut self, min_rtt: Duration) -> Duration {
-        // Knuth's MMIX generator; the high bits are the good ones.
-        self.seed = self.seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let chance = (self.seed >> 40) as f64 / (1u64 << 24) as f64;
-        let least = (min_rtt * 200).clamp(PROBE_INTERVAL_SHORT, PROBE_INTERVAL);
-        (min_rtt * 8).clamp(least, PROBE_INTERVAL_MAX).mul_f64(1.0 + chance / 2.0)
-    }
+/// What to begin with beside another path of the connection, which carries so much: to double the rate each round trip would overshoot by what is the other's. So it is a small
+/// window, and an attempt at more.
+fn joining(start: &PathStart, beside: BitRate) -> Option<Learned> {
+    let min_rtt = start.rtt.filter(|rtt| !rtt.is_zero())?;
+    let bandwidth = BitRate::of(start.packet * JOIN_PKTS, min_rtt).min(beside.scaled(JOIN_PART));
+    Some(Learned { bandwidth, min_rtt, base_loss: 0.0 })
 }
 
 impl Controller for Lfn {
     fn on_sent(&mut self, sent: &SentSample) {
-        if let Phase::Quick(quick) = &mut self.phase {
-            quick.on_sent(sent);
+        if let Some(start) = &mut self.start {
+            start.on_sent(sent);
         }
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
-        let summary = self.path.on_ack(ack, self.phase.doing());
-        let turn = self.phase.on_ack(ack, summary.as_ref(), &mut self.path, self.next_probe);
-        if turn == Turn::Contest {
-            self.phase = Phase::Contest(Contest::new(ack, &self.path));
+        if let Some(start) = &mut self.start {
+            self.flow.on_ack(ack, Doing::Search);
+            let verdict = start.on_ack(ack, &self.flow.path);
+            self.leave_start(ack.now, verdict);
+        } else {
+            let summary = self.flow.on_ack(ack, self.phases.doing());
+            self.phases.on_ack(ack, summary.as_ref(), &mut self.flow);
         }
-        self.turn(ack.now, turn);
     }
 
     fn on_loss(&mut self, loss: &LossSample) {
         if loss.persistent {
-            // After an outage: somewhat less than before, and from there an attempt at more. In startup it stays startup.
-            self.path.on_outage();
-            match self.phase {
-                Phase::Startup(_) => {}
-                Phase::Quick(_) => self.turn(loss.now, Turn::Startup),
-                _ => self.turn(loss.now, Turn::Up),
-            }
-        } else if let Phase::Contest(contest) = &mut self.phase {
-            contest.on_loss(loss, &self.path);
-        } else if let Phase::Quick(quick) = &mut self.phase {
-            quick.on_loss(loss);
+            self.start = None;
+            self.phases.on_outage(loss.now, &mut self.flow);
+        } else if let Some(start) = &mut self.start {
+            start.on_loss(loss);
+        } else {
+            self.phases.on_loss(loss, &self.flow);
         }
     }
 
     fn on_spurious(&mut self, _now: Time, bytes: Bytes) {
-        if let Phase::Quick(quick) = &mut self.phase {
-            quick.on_spurious(bytes);
+        if let Some(start) = &mut self.start {
+            start.on_spurious(bytes);
         }
     }
 
     fn on_ecn(&mut self, ecn: &EcnSample) {
         // Fewer marks are what is left of a queue of others.
-        if ecn.marked_pkts.saturating_mul(10) > ecn.reported_pkts {
-            let turn = self.phase.on_marks(ecn, &mut self.path);
-            self.turn(ecn.now, turn);
+        if ecn.marked_pkts.saturating_mul(10) <= ecn.reported_pkts {
+            return;
+        }
+        if self.start.take().is_some() {
+            self.phases.begin_full(ecn.now, &mut self.flow);
+        } else {
+            self.phases.on_marks(ecn, &mut self.flow);
         }
     }
 
     fn on_idle(&mut self, now: Time) {
-        self.path.restart_epoch(now);
+        self.flow.path.begin_epoch(now);
     }
 
     fn on_mtu(&mut self, packet: Bytes) {
         self.packet = packet;
-        self.path.set_packet(packet);
-        if let Phase::Quick(quick) = &mut self.phase {
-            quick.set_packet(packet);
+        self.flow.path.set_packet(packet);
+        if let Some(start) = &mut self.start {
+            start.set_packet(packet);
         }
     }
 
     fn on_path_change(&mut self, now: Time) {
-        *self = Self::new(self.mode, &PathStart::new(now, self.packet, self.seed));
+        *self = Self::new(self.flow.mode(), &PathStart::new(now, self.packet, self.seed));
     }
 
     fn window(&self) -> Bytes {
-        let window = match &self.phase {
-            Phase::Quick(quick) => return quick.window(&self.path),
-            Phase::Contest(contest) => self.path.made_up(contest.window()),
-            phase => self.path.window(phase.window_gain(&self.path)),
-        };
         // Three trains, as the offload budget of draft-ietf-ccwg-bbr.
-        window + self.burst() * 3
+        self.start
+            .as_ref()
+            .map_or_else(|| self.phases.window(&self.flow) + self.burst() * 3, |start| start.window(&self.flow.path))
     }
 
     fn rate(&self) -> BitRate {
-        match &self.phase {
-            Phase::Quick(quick) => quick.rate(),
-            Phase::Contest(contest) => self.path.pacing_rate_of(contest.rate_bps()),
-            phase @ Phase::Startup(_) => self.path.pacing_rate(phase.pacing_gain(&self.path)).max(self.path.least_startup_rate()),
-            phase => self.path.pacing_rate(phase.pacing_gain(&self.path)),
-        }
+        self.start.as_ref().map_or_else(|| self.phases.rate(&self.flow), |start| start.rate())
     }
 
     fn burst(&self) -> Bytes {
-        if let Phase::Quick(quick) = &self.phase {
-            return quick.burst();
-        }
-        quantum(self.rate(), self.packet)
+        self.start.as_ref().map_or_else(|| quantum(self.rate(), self.packet), |start| start.burst())
     }
 
     fn on_dispersion(&mut self, sample: &DispersionSample) {
-        if let Phase::Quick(quick) = &mut self.phase {
-            quick.on_dispersion(sample);
+        if let Some(start) = &mut self.start {
+            start.on_dispersion(sample);
         }
     }
 
     fn filler(&self) -> Option<(Time, Bytes)> {
-        match &self.phase {
-            Phase::Quick(quick) => quick.filler(),
-            _ => None,
-        }
+        self.start.as_ref().and_then(|start| start.filler())
     }
 
     fn on_filler(&mut self, sent: &SentSample) {
-        if let Phase::Quick(quick) = &mut self.phase {
-            quick.on_filler(sent);
+        if let Some(start) = &mut self.start {
+            start.on_filler(sent);
         }
     }
 
     fn learned(&self) -> Option<Learned> {
-        self.path.learned()
+        self.flow.path.learned()
     }
 
     fn share(&self) -> Option<Share> {
-        self.path.share()
+        self.flow.share()
     }
 
     fn on_company(&mut self, company: &Company) {
-        self.path.set_part(company.part());
+        self.flow.set_part(company.part());
     }
 
     fn snapshot(&self) -> Snapshot {
         Snapshot {
-            algorithm: self.mode.name(),
-            phase: self.phase.name(),
-            bandwidth: Some(self.path.bandwidth()),
-            base_loss: Some(self.path.base_loss()),
+            algorithm: self.flow.mode().name(),
+            phase: self.start.as_ref().map_or_else(|| self.phases.name(), |start| start.name()),
+            bandwidth: Some(self.flow.path.bandwidth()),
+            base_loss: Some(self.flow.path.base_loss()),
             ssthresh: None,
         }
     }
 }
 
-/// Time for an epoch of cruise.
-const SOON: Duration = Duration::from_millis(100);
-/// Two epochs of cruise.
-const PROBE_INTERVAL_SHORT: Duration = Duration::from_millis(200);
-/// draft-ietf-ccwg-bbr 5.3.3.5.3: BBR tries for more as often.
-const PROBE_INTERVAL: Duration = Duration::from_secs(2);
-/// Reached at round trips of 1.25 s, eight of which are otherwise waited for.
-const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(10);
-/// draft-ietf-ccwg-bbr 5.3.4.3: ProbeRTTDuration
-const PROBE_RTT_TIME: Duration = Duration::from_millis(200);
+/// RFC 6928: the initial window of ten packets, here in a round trip.
+const JOIN_PKTS: u64 = 10;
+/// And of what another path carries: an attempt at more begins with as much, an eighth.
+const JOIN_PART: f64 = 0.125;

@@ -1,4 +1,4 @@
-//! The contest: an equal part beside flows that keep the queue full.
+//! The competitive mode: an equal part beside elastic cross traffic, which keeps the queue full.
 //!
 //! A queue that does not fall although we send less is kept up by somebody who sends until packets drop; who goes on giving way to it
 //! ends with nothing. So this does what the others do, at the pace at which CUBIC does it: a window that grows until the queue overflows and is
@@ -10,23 +10,33 @@
 //!
 //! evenly and without a memory of the old window, so that a flow with the smaller window regains more of its cut than one with the larger.
 //! Each cut asks at the same time whether anybody is there: for two round trips the window is halved. Beside others our part of the
-//! bottleneck falls with it; if it does not, or the queue is gone, the contest is over.
+//! bottleneck falls with it; if it does not, or the queue is gone, the competition is over.
 //!
-//! A rival that does not give way to loss shows by its lulls (`lull`). Beside it the window is not cut but held (`hold`).
+//! A flow that is deaf to loss shows by its silences (`silence.rs`). Beside it the window is not cut but held (`hold`).
 
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use haul_units::{Bytes, Time};
 
+use super::Flow;
 use super::hold::Hold;
-use super::path::PathModel;
-use super::turn::Turn;
+use crate::lfn::cross_traffic;
 use crate::{AckSample, LossSample};
 
-/// A contest that is under way.
+/// Whether there is still somebody to compete with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::lfn) enum Outcome {
+    /// There is, as far as is known.
+    GoesOn,
+    /// A cut has changed nothing: the queue was ours.
+    Alone,
+    /// The queue has been short for so long that the others are gone.
+    Gone,
+}
+
+/// A competition that is under way.
 #[derive(Debug, Clone)]
-pub(super) struct Contest {
+pub(in crate::lfn) struct Compete {
     /// What may be in flight and arrive.
     window: f64,
     round_trip: Duration,
@@ -49,8 +59,6 @@ pub(super) struct Contest {
     question: Option<Question>,
     /// The rival does not give way to loss.
     hold: Option<Hold>,
-    /// The newest lull.
-    lull_at: Option<Time>,
 }
 
 /// Is anybody there?
@@ -66,12 +74,12 @@ struct Question {
     window: f64,
 }
 
-impl Contest {
-    pub(super) fn new(ack: &AckSample, path: &PathModel) -> Self {
+impl Compete {
+    pub(in crate::lfn) fn new(ack: &AckSample, flow: &Flow) -> Self {
         let round_trip = ack.smoothed_rtt;
         let newest = ack.rtt.map_or(round_trip, |rtt| rtt.min(round_trip));
-        let (start_bps, is_equal) = path.rivals().part(path.bandwidth_bps());
-        let longest = round_trip.saturating_sub(path.min_rtt());
+        let (start_bps, is_equal) = flow.cross.part(flow.path.bandwidth_bps());
+        let longest = round_trip.saturating_sub(flow.path.min_rtt());
         let mut new = Self {
             window: (start_bps / 8.0 * newest.as_secs_f64()).min(ack.in_flight.as_u64() as f64 * MOST_GROWTH),
             searching: !is_equal,
@@ -87,24 +95,23 @@ impl Contest {
             lost_since: ack.now,
             question: None,
             hold: None,
-            lull_at: None,
         };
-        new.on_lull(ack, path);
+        new.on_silence(ack, flow);
         new
     }
 
     /// Bytes by which less is in flight than a moment ago.
-    pub(super) fn less(&self) -> f64 {
+    pub(in crate::lfn) fn less(&self) -> f64 {
         if self.at < self.cut_at + self.round_trip { self.window * (1.0 - QUESTION_CUT) } else { 0.0 }
     }
 
     /// Bytes that may be in flight and arrive.
-    pub(super) fn window(&self) -> f64 {
+    pub(in crate::lfn) fn window(&self) -> f64 {
         if self.question.is_some() { self.window * QUESTION_CUT } else { self.window }
     }
 
     /// Bits per second that keep the window full.
-    pub(super) fn rate_bps(&self) -> f64 {
+    pub(in crate::lfn) fn rate_bps(&self) -> f64 {
         self.rate_of(self.window()) * PACING_AHEAD
     }
 
@@ -117,16 +124,16 @@ impl Contest {
         self.round_trip.as_secs_f64().max(1e-4)
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckSample, path: &mut PathModel) -> Turn {
+    pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, flow: &mut Flow) -> Outcome {
         let passed = ack.now.since(self.at).min(MAX_STEP);
         (self.at, self.round_trip) = (ack.now, ack.smoothed_rtt);
-        let queue = self.round_trip.saturating_sub(path.min_rtt());
+        let queue = self.round_trip.saturating_sub(flow.path.min_rtt());
         self.highest = self.highest.max(queue);
         self.longest = self.longest.mul_f64(1.0 - passed.as_secs_f64() / LONGEST_MEMORY).max(queue);
-        self.on_lull(ack, path);
+        self.on_silence(ack, flow);
         let app_limited = ack.rate.is_some_and(|sample| sample.app_limited);
         if app_limited {
-            return Turn::Stay;
+            return Outcome::GoesOn;
         }
         if let Some(question) = &mut self.question {
             if ack.now >= question.from && question.delivered.is_none() {
@@ -139,50 +146,49 @@ impl Contest {
                 self.window = question.window;
                 self.question = None;
                 self.highest = queue;
-                return if alone { Turn::Down } else { Turn::Stay };
+                return if alone { Outcome::Alone } else { Outcome::GoesOn };
             }
-            return Turn::Stay;
+            return Outcome::GoesOn;
         }
         // The smallest round-trip time of the last 10 s: the path may have become longer.
-        if self.round_trip.saturating_sub(ack.min_rtt) > path.long_queue() / 2 {
+        if self.round_trip.saturating_sub(ack.min_rtt) > flow.path.long_queue() / 2 {
             self.long_at = ack.now;
         }
         self.notice_cuts_of_others(ack.now, queue);
         if self.hold.is_some() {
-            self.keep(ack, passed, path);
+            self.keep(ack, passed, flow);
         } else if ack.now.since(self.cut_at.max(self.event_at)) > (self.round_trip * ASK_ROUNDS).max(LEAST_ASK) {
-            self.ask(ack.now, path, 1.0);
-            return Turn::Stay;
+            self.ask(ack.now, flow, 1.0);
+            return Outcome::GoesOn;
         } else if ack.in_flight.as_u64() as f64 > self.window * USED {
             // RFC 9002 7.8: a window that is not used does not grow.
-            self.grow(passed, path);
+            self.grow(passed, flow);
         }
         if ack.now.since(self.long_at) > (self.round_trip * QUIET_ROUNDS).max(LEAST_QUIET) {
-            path.renew_min_rtt(ack.now, ack.min_rtt);
+            flow.path.base_delay.renew(ack.now, ack.min_rtt);
             // A question that was asked just now has halved what arrived.
-            path.raise_bandwidth(self.rate_of(self.window));
-            return Turn::Cruise;
+            flow.path.bandwidth.raise(self.rate_of(self.window));
+            return Outcome::Gone;
         }
-        Turn::Stay
+        Outcome::GoesOn
     }
 
-    /// Two lulls as far apart as BBR's show a rival that does not give way to loss; one may be a host's that stood still.
-    fn on_lull(&mut self, ack: &AckSample, path: &PathModel) {
-        let Some(lull) = path.lull() else { return };
-        let apart = self.lull_at.replace(ack.now).map(|at| ack.now.since(at));
-        self.longest = self.longest.max(lull.level);
+    /// A moment in which somebody was silent shows how long the queue is, and what the bottleneck carries.
+    fn on_silence(&mut self, ack: &AckSample, flow: &Flow) {
+        let Some(silence) = flow.cross.silence() else { return };
+        self.longest = self.longest.max(silence.level);
         match &mut self.hold {
-            Some(hold) => hold.on_lull(ack.now, &lull, self.window, self.longest, path),
-            None if apart.is_some_and(|apart| LULLS_APART.contains(&apart)) => {
-                self.hold = Hold::new(ack, &lull, self.window, self.longest, path);
+            Some(hold) => hold.on_silence(ack.now, &silence, self.window, self.longest, &flow.path),
+            None if flow.cross.verdict(&flow.path) == cross_traffic::Verdict::Deaf => {
+                self.hold = Hold::new(ack, &silence, self.window, self.longest, &flow.path);
             }
             None => {}
         }
     }
 
-    fn keep(&mut self, ack: &AckSample, passed: Duration, path: &PathModel) {
+    fn keep(&mut self, ack: &AckSample, passed: Duration, flow: &Flow) {
         let rounds = passed.as_secs_f64() / self.round_trip_secs();
-        if let Some(window) = self.hold.as_mut().and_then(|hold| hold.on_ack(ack, self.window, rounds, path)) {
+        if let Some(window) = self.hold.as_mut().and_then(|hold| hold.on_ack(ack, self.window, rounds, &flow.path)) {
             self.window = window;
         } else {
             // As after a cut.
@@ -190,10 +196,10 @@ impl Contest {
         }
     }
 
-    fn grow(&mut self, passed: Duration, path: &PathModel) {
-        let packet = path.packet_bytes();
+    fn grow(&mut self, passed: Duration, flow: &Flow) {
+        let packet = flow.path.packet_bytes();
         // The whole connection's window grows as one flow's, and this path's part of it.
-        let part = path.part();
+        let part = flow.part();
         let window = (self.window / part / packet).max(1.0);
         if self.searching {
             self.window *= (passed.as_secs_f64() / self.round_trip_secs() * SEARCH.ln()).exp();
@@ -208,7 +214,7 @@ impl Contest {
         self.window += part * cubic.max(reno) * passed.as_secs_f64() * packet;
     }
 
-    pub(super) fn on_loss(&mut self, loss: &LossSample, path: &PathModel) {
+    pub(in crate::lfn) fn on_loss(&mut self, loss: &LossSample, flow: &Flow) {
         if loss.sent_at < self.cut_at || self.hold.is_some() {
             return;
         }
@@ -216,19 +222,19 @@ impl Contest {
             (self.lost, self.lost_since) = (Bytes::ZERO, loss.now);
         }
         self.lost += loss.lost;
-        let usual = path.base_loss() * self.window;
-        let random = if path.base_loss() < NO_LOSS { 0.0 } else { 2.0 * usual + 2.0 * path.packet_bytes() };
+        let usual = flow.path.base_loss() * self.window;
+        let random = if flow.path.base_loss() < NO_LOSS { 0.0 } else { 2.0 * usual + 2.0 * flow.path.packet_bytes() };
         if self.lost.as_u64() as f64 > random
-            && self.round_trip.saturating_sub(path.min_rtt()) >= self.highest.mul_f64(FULL_QUEUE)
+            && self.round_trip.saturating_sub(flow.path.min_rtt()) >= self.highest.mul_f64(FULL_QUEUE)
         {
-            self.cut(loss.now, path);
+            self.cut(loss.now, flow);
         }
     }
 
     /// Marks by the network.
-    pub(super) fn on_marks(&mut self, now: Time, sent_at: Time, path: &PathModel) {
+    pub(in crate::lfn) fn on_marks(&mut self, now: Time, sent_at: Time, flow: &Flow) {
         if sent_at >= self.cut_at {
-            self.cut(now, path);
+            self.cut(now, flow);
         }
     }
 
@@ -249,16 +255,16 @@ impl Contest {
         self.period = Some(self.period.map_or(passed, |period| period.midpoint(passed)));
     }
 
-    fn cut(&mut self, now: Time, path: &PathModel) {
+    fn cut(&mut self, now: Time, flow: &Flow) {
         if now.since(self.event_at) > self.round_trip * SAME_EVENT {
             self.event(now);
         }
-        self.ask(now, path, CUT);
+        self.ask(now, flow, CUT);
     }
 
     /// Halves the window for two round trips; afterwards it goes on with this part of what it was.
-    fn ask(&mut self, now: Time, path: &PathModel, part: f64) {
-        let rate_before_bps = path.bandwidth_bps();
+    fn ask(&mut self, now: Time, flow: &Flow, part: f64) {
+        let rate_before_bps = flow.path.bandwidth_bps();
         let from = now + self.round_trip;
         let until = from + self.round_trip;
         self.question = Some(Question { from, delivered: None, until, rate_before_bps, window: self.window * part });
@@ -279,8 +285,6 @@ const QUIET_ROUNDS: u32 = 4;
 const LEAST_QUIET: Duration = Duration::from_secs(1);
 /// Seconds.
 const LONGEST_MEMORY: f64 = 20.0;
-/// BBR's lulls are 10 s apart in its first version, 5 s in the later ones, after a round trip or two in which the queue falls; one between may be hidden.
-const LULLS_APART: RangeInclusive<Duration> = Duration::from_millis(4500)..=Duration::from_secs(22);
 /// Nobody takes back more at once.
 const MOST_GROWTH: f64 = 2.0;
 /// Without an overflow for so long, the question is asked all the same.

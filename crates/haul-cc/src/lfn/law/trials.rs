@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use haul_units::Time;
 
-use super::loss::{BaseLoss, LossMean, is_clean};
+use crate::lfn::measure::{BaseLoss, LossMean, is_clean};
 
 /// A trial of what the path loses by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

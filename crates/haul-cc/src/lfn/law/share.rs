@@ -7,7 +7,7 @@
 
 use std::time::Duration;
 
-use super::mode::Mode;
+use crate::lfn::mode::Mode;
 
 /// The queueing delay at which a flow of this rate is content.
 pub(super) fn wanted_delay(mode: Mode, rate_bps: f64) -> Duration {

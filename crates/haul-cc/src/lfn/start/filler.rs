@@ -21,7 +21,7 @@ const MOST: usize = 4;
 
 /// The filler of one path.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Fillers {
+pub(in crate::lfn) struct Fillers {
     /// When the first packets of each train left.
     sent_at: Vec<Time>,
     /// What is left to send of the train that is leaving.
@@ -30,20 +30,20 @@ pub(super) struct Fillers {
 
 /// What trains may be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Sizes {
+pub(in crate::lfn) struct Sizes {
     /// Filler leaves in whole packets.
-    pub(super) packet: Bytes,
+    pub(in crate::lfn) packet: Bytes,
     /// The shortest train that is measured.
-    pub(super) least: Bytes,
+    pub(in crate::lfn) least: Bytes,
     /// The longest.
-    pub(super) most: Bytes,
+    pub(in crate::lfn) most: Bytes,
     /// From one train to the next.
-    pub(super) gap: Duration,
+    pub(in crate::lfn) gap: Duration,
 }
 
 impl Fillers {
     /// The filler to send next, and when; `scout`, the first measurement.
-    pub(super) fn next(&self, scout: Option<&DispersionSample>, sizes: Sizes) -> Option<(Time, Bytes)> {
+    pub(in crate::lfn) fn next(&self, scout: Option<&DispersionSample>, sizes: Sizes) -> Option<(Time, Bytes)> {
         let Some(&last) = self.sent_at.last() else { return Some((Time::ZERO, sizes.least)) };
         if self.left >= sizes.packet {
             return Some((Time::ZERO, self.left));
@@ -53,7 +53,7 @@ impl Fillers {
     }
 
     /// Filler has left, of what [`Fillers::next`] gave as `train`. Less than a packet of it does not leave.
-    pub(super) fn on_sent(&mut self, now: Time, bytes: Bytes, train: Bytes, packet: Bytes) {
+    pub(in crate::lfn) fn on_sent(&mut self, now: Time, bytes: Bytes, train: Bytes, packet: Bytes) {
         if self.left < packet {
             self.sent_at.push(now);
         }
@@ -61,17 +61,17 @@ impl Fillers {
     }
 
     /// Data follows: the rest of a train has no use any more.
-    pub(super) fn on_data(&mut self) {
+    pub(in crate::lfn) fn on_data(&mut self) {
         self.left = Bytes::ZERO;
     }
 
     /// Whether a train is one of filler.
-    pub(super) fn contains(&self, sample: &DispersionSample) -> bool {
+    pub(in crate::lfn) fn contains(&self, sample: &DispersionSample) -> bool {
         self.sent_at.iter().any(|&at| is_of(sample, at))
     }
 
     /// Whether a train is the scout.
-    pub(super) fn is_scout(&self, sample: &DispersionSample) -> bool {
+    pub(in crate::lfn) fn is_scout(&self, sample: &DispersionSample) -> bool {
         self.sent_at.first().is_some_and(|&at| is_of(sample, at))
     }
 }

@@ -9,14 +9,14 @@ use haul_units::Time;
 
 /// Watches a delay that may become a queue.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Swell {
+pub(in crate::lfn) struct Buildup {
     /// Since when the delay has been above the threshold without falling, and what it was then.
     since: Option<(Time, Duration)>,
 }
 
-impl Swell {
+impl Buildup {
     /// Whether the delay has been above the threshold for long enough, and has not fallen.
-    pub(super) fn on_delay(&mut self, now: Time, delay: Duration, threshold: Duration, min_rtt: Duration) -> bool {
+    pub(in crate::lfn) fn on_delay(&mut self, now: Time, delay: Duration, threshold: Duration, min_rtt: Duration) -> bool {
         if delay <= threshold {
             self.since = None;
             return false;
@@ -52,20 +52,20 @@ mod tests {
     }
 
     /// Delays one millisecond apart on a path of 100 ms.
-    fn swells(delays: impl IntoIterator<Item = u64>) -> bool {
-        let mut swell = Swell::default();
-        delays.into_iter().enumerate().any(|(n, delay)| swell.on_delay(Time::ZERO + ms(n as u64), ms(delay), ms(3), ms(100)))
+    fn buildups(delays: impl IntoIterator<Item = u64>) -> bool {
+        let mut buildup = Buildup::default();
+        delays.into_iter().enumerate().any(|(n, delay)| buildup.on_delay(Time::ZERO + ms(n as u64), ms(delay), ms(3), ms(100)))
     }
 
     #[test]
     fn a_stall_is_no_queue() {
-        assert!(!swells([0, 0, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0, 0]));
+        assert!(!buildups([0, 0, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0, 0]));
     }
 
     #[test]
     fn a_queue_is_one_while_it_grows_or_stands() {
-        assert!(swells(0..20));
-        assert!(swells([5; 20]));
-        assert!(swells([20, 15, 10, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]), "behind a stall");
+        assert!(buildups(0..20));
+        assert!(buildups([5; 20]));
+        assert!(buildups([20, 15, 10, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20]), "behind a stall");
     }
 }

@@ -6,16 +6,15 @@
 
 use std::time::Duration;
 
-use super::epoch::Summary;
-use super::path::PathModel;
-use super::swell::Swell;
 use super::turn::Turn;
 use crate::AckSample;
+use crate::lfn::law::Flow;
+use crate::lfn::measure::{Buildup, Summary};
 use crate::rate_sampler::LONG_PATH;
 
 /// An attempt that is under way.
 #[derive(Debug, Clone)]
-pub(super) struct Up {
+pub(in crate::lfn) struct Up {
     step: usize,
     epochs: u32,
     /// Queueing delay at its start, and bandwidth at the start of the step.
@@ -24,35 +23,35 @@ pub(super) struct Up {
     flat_steps: u32,
     /// Epochs in a row in which the application gave too little.
     limited_epochs: u32,
-    swell: Swell,
+    buildup: Buildup,
 }
 
 impl Up {
-    pub(super) fn new(path: &PathModel) -> Self {
+    pub(in crate::lfn) fn new(flow: &Flow) -> Self {
         Self {
             step: 0,
             epochs: 0,
-            delay: path.queue_delay(),
-            bandwidth_bps: path.bandwidth_bps(),
+            delay: flow.path.queue_delay(),
+            bandwidth_bps: flow.path.bandwidth_bps(),
             flat_steps: 0,
             limited_epochs: 0,
-            swell: Swell::default(),
+            buildup: Buildup::default(),
         }
     }
 
-    pub(super) fn gain(&self) -> f64 {
+    pub(in crate::lfn) fn gain(&self) -> f64 {
         STEPS[self.step]
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &mut PathModel) -> Turn {
-        self.delay = self.delay.min(path.queue_delay());
-        let threshold = self.delay + path.queue_threshold(path.mode().up_part()).max(path.jitter() * 2);
-        if self.swell.on_delay(ack.now, path.queue_delay(), threshold, path.min_rtt()) {
+    pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, flow: &mut Flow) -> Turn {
+        self.delay = self.delay.min(flow.path.queue_delay());
+        let threshold = self.delay + flow.path.queue_threshold(flow.mode().up_part()).max(flow.path.jitter() * 2);
+        if self.buildup.on_delay(ack.now, flow.path.queue_delay(), threshold, flow.path.min_rtt()) {
             return Turn::Down;
         }
         let Some(summary) = summary else { return Turn::Stay };
         // Where round trips are short the next attempt comes soon.
-        if summary.app_limited && path.min_rtt() < LONG_PATH {
+        if summary.app_limited && flow.path.min_rtt() < LONG_PATH {
             return Turn::Cruise;
         }
         // The first epoch of a step still shows the one before.
@@ -62,7 +61,7 @@ impl Up {
         }
         let excess = self.gain() - 1.0;
         // A third of what was tried for, for the mean of an epoch is behind.
-        let grew = path.bandwidth_bps() >= self.bandwidth_bps * (1.0 + excess / 3.0);
+        let grew = flow.path.bandwidth_bps() >= self.bandwidth_bps * (1.0 + excess / 3.0);
         if summary.app_limited && !grew {
             // Such an epoch tells nothing; several do that nobody wants more.
             self.limited_epochs += 1;
@@ -70,9 +69,9 @@ impl Up {
         }
         self.limited_epochs = 0;
         // A quarter of what was too much: the rest may stand in the queue.
-        let lossy = summary.loss > path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
+        let lossy = summary.loss > flow.path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
         if lossy && !grew {
-            path.stop_at_loss(summary);
+            flow.stop_at_loss(summary);
             return Turn::Down;
         }
         self.flat_steps = if grew { 0 } else { self.flat_steps + 1 };
@@ -80,10 +79,10 @@ impl Up {
             return Turn::Down;
         }
         // Larger steps only where there is room: with a queue, what is gained is taken from others.
-        if grew && path.queue_delay() <= path.standing_threshold() {
+        if grew && flow.path.queue_delay() <= flow.standing_threshold() {
             self.step = (self.step + 1).min(STEPS.len() - 1);
         }
-        self.bandwidth_bps = path.bandwidth_bps();
+        self.bandwidth_bps = flow.path.bandwidth_bps();
         self.epochs = 0;
         Turn::Stay
     }

@@ -5,7 +5,7 @@
 
 /// The estimate.
 #[derive(Debug, Clone, Default)]
-pub(super) struct BaseLoss {
+pub(in crate::lfn) struct BaseLoss {
     ratio: f64,
     /// How many packets it is the mean of.
     memory_pkts: f64,
@@ -13,19 +13,19 @@ pub(super) struct BaseLoss {
 
 impl BaseLoss {
     /// More is not made up for before a trial has shown it, and a trial that makes up for nothing costs no more.
-    pub(super) const UNTRIED: f64 = 0.15;
+    pub(in crate::lfn) const UNTRIED: f64 = 0.15;
 
     /// What another connection had learned: half as good as what is learned here.
-    pub(super) fn remembered(ratio: f64) -> Self {
+    pub(in crate::lfn) fn remembered(ratio: f64) -> Self {
         Self { ratio: ratio.clamp(0.0, Self::UNTRIED), memory_pkts: MEMORY_PKTS / 2.0 }
     }
 
-    pub(super) fn ratio(&self) -> f64 {
+    pub(in crate::lfn) fn ratio(&self) -> f64 {
         self.ratio
     }
 
     /// What was lost of so many packets in a test.
-    pub(super) fn learn(&mut self, loss: f64, packets: f64) {
+    pub(in crate::lfn) fn learn(&mut self, loss: f64, packets: f64) {
         self.memory_pkts = (self.memory_pkts + packets).min(MEMORY_PKTS);
         let weight = if self.memory_pkts <= packets {
             1.0
@@ -40,7 +40,7 @@ impl BaseLoss {
 
     /// So much is lost at the whole rate, and so much at half of it: what is lost at both is the path's own. True if less is lost at half the rate, beyond chance: then the
     /// rest was overflow.
-    pub(super) fn believe(&mut self, whole: &LossMean, half: &LossMean, most: f64) -> bool {
+    pub(in crate::lfn) fn believe(&mut self, whole: &LossMean, half: &LossMean, most: f64) -> bool {
         let suspected = whole.ratio().min(MOST);
         let deviation = (suspected * (1.0 - suspected) / half.packets().max(1.0)).sqrt();
         // The whole rate's is the mean of more packets; half the rate's says only that it is not too much.
@@ -50,17 +50,17 @@ impl BaseLoss {
     }
 
     /// No more than this is the path's own.
-    pub(super) fn lower(&mut self, loss: f64) {
+    pub(in crate::lfn) fn lower(&mut self, loss: f64) {
         self.ratio = self.ratio.min(loss);
     }
 
     /// Whether so much more is lost than ever before that the path is another one, or carries much less.
-    pub(super) fn has_risen(&self, loss: f64, packets: f64) -> bool {
+    pub(in crate::lfn) fn has_risen(&self, loss: f64, packets: f64) -> bool {
         packets >= LEAST_PKTS && loss > self.ratio + MUCH
     }
 
     /// Takes note of what is lost if that is so much less that it can be no chance. True if so.
-    pub(super) fn falls(&mut self, loss: f64, packets: f64) -> bool {
+    pub(in crate::lfn) fn falls(&mut self, loss: f64, packets: f64) -> bool {
         let falls = packets >= LEAST_PKTS && loss + MUCH.min(self.ratio / 2.0) + 2.0 * self.deviation(packets) < self.ratio;
         if falls && self.ratio > Self::UNTRIED {
             self.ratio = loss;
@@ -70,7 +70,7 @@ impl BaseLoss {
     }
 
     /// Whether more was lost of so many packets than chance explains.
-    pub(super) fn is_exceeded(&self, loss: f64, packets: f64) -> bool {
+    pub(in crate::lfn) fn is_exceeded(&self, loss: f64, packets: f64) -> bool {
         loss > self.ratio + MARGIN + 2.0 * self.deviation(packets)
     }
 
@@ -82,7 +82,7 @@ impl BaseLoss {
 
 /// What is lost at one rate: the mean over some epochs, the newest weighing most.
 #[derive(Debug, Clone)]
-pub(super) struct LossMean {
+pub(in crate::lfn) struct LossMean {
     /// What an epoch keeps of the weight of those before.
     memory: f64,
     lost_pkts: f64,
@@ -90,12 +90,12 @@ pub(super) struct LossMean {
 }
 
 impl LossMean {
-    pub(super) fn new(memory: f64) -> Self {
+    pub(in crate::lfn) fn new(memory: f64) -> Self {
         Self { memory, lost_pkts: 0.0, packets: 0.0 }
     }
 
     /// Takes an epoch in; where so much more or less is lost than before, what was before says nothing of it.
-    pub(super) fn add(&mut self, loss: f64, packets: f64) {
+    pub(in crate::lfn) fn add(&mut self, loss: f64, packets: f64) {
         if (loss - self.ratio()).abs() > MUCH {
             self.forget();
         }
@@ -103,15 +103,15 @@ impl LossMean {
         self.packets = self.packets * self.memory + packets;
     }
 
-    pub(super) fn forget(&mut self) {
+    pub(in crate::lfn) fn forget(&mut self) {
         *self = Self::new(self.memory);
     }
 
-    pub(super) fn ratio(&self) -> f64 {
+    pub(in crate::lfn) fn ratio(&self) -> f64 {
         self.lost_pkts / self.packets.max(1.0)
     }
 
-    pub(super) fn packets(&self) -> f64 {
+    pub(in crate::lfn) fn packets(&self) -> f64 {
         self.packets
     }
 }
@@ -119,7 +119,7 @@ impl LossMean {
 /// Ten times what arrives is sent at most.
 const MOST: f64 = 0.9;
 /// Whether next to nothing is lost.
-pub(super) fn is_clean(loss: f64) -> bool {
+pub(in crate::lfn) fn is_clean(loss: f64) -> bool {
     loss <= MARGIN
 }
 

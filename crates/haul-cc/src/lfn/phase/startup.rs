@@ -6,51 +6,50 @@
 
 use std::time::Duration;
 
-use super::epoch::Summary;
-use super::path::PathModel;
-use super::swell::Swell;
 use crate::AckSample;
+use crate::lfn::law::Flow;
+use crate::lfn::measure::{Buildup, Summary};
 
 /// The search for the bandwidth.
 #[derive(Debug, Clone)]
-pub(super) struct Startup {
+pub(in crate::lfn) struct Startup {
     /// Bandwidth at the last round that grew.
     best_bps: f64,
     flat_rounds: u32,
     /// Largest lasting delay in the rounds before the last, and in the last: noise, for the rate still grew.
     noise: Duration,
     round_delay: Duration,
-    swell: Swell,
+    buildup: Buildup,
     /// It ended for a delay, and this was it.
     ended_by: Option<Duration>,
 }
 
 impl Startup {
-    pub(super) fn new() -> Self {
+    pub(in crate::lfn) fn new() -> Self {
         Self {
             best_bps: 0.0,
             flat_rounds: 0,
             noise: Duration::ZERO,
             round_delay: Duration::ZERO,
-            swell: Swell::default(),
+            buildup: Buildup::default(),
             ended_by: None,
         }
     }
 
     /// True when the path is full.
-    pub(super) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, path: &PathModel) -> bool {
-        let delay = path.queue_delay();
+    pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, flow: &Flow) -> bool {
+        let delay = flow.path.queue_delay();
         // The least that is seen of a queue, and twice what is noise.
-        let threshold = path.queue_threshold(32).max(self.noise.max(path.jitter()) * 2);
-        if self.swell.on_delay(ack.now, delay, threshold, path.min_rtt()) {
+        let threshold = flow.path.queue_threshold(32).max(self.noise.max(flow.path.jitter()) * 2);
+        if self.buildup.on_delay(ack.now, delay, threshold, flow.path.min_rtt()) {
             self.ended_by = Some(delay);
             return true;
         }
         let mut grew = true;
         if ack.round_start && !ack.rate.is_some_and(|sample| sample.app_limited) {
-            grew = path.bandwidth_bps() >= self.best_bps * FULL_GROWTH;
+            grew = flow.path.bandwidth_bps() >= self.best_bps * FULL_GROWTH;
             if grew {
-                self.best_bps = path.bandwidth_bps();
+                self.best_bps = flow.path.bandwidth_bps();
                 self.flat_rounds = 0;
                 self.noise = self.noise.max(self.round_delay);
             } else {
@@ -60,26 +59,26 @@ impl Startup {
         }
         self.round_delay = self.round_delay.max(delay);
         // Much is lost and nothing gained: a queue too short to show as delay has overflowed. More than half is lost: gained or not.
-        let excess = summary.map_or(0.0, |s| s.loss - path.base_loss());
-        let flood = excess > FLOOD_LOSS && summary.is_some_and(|s| path.packets(s) >= FLOOD_PKTS);
+        let excess = summary.map_or(0.0, |s| s.loss - flow.path.base_loss());
+        let flood = excess > FLOOD_LOSS && summary.is_some_and(|s| flow.path.packets(s) >= FLOOD_PKTS);
         let overflow = excess > OVERFLOW_LOSS && !grew || flood;
         self.flat_rounds >= FULL_ROUNDS || overflow
     }
 
     /// A delay has ended it, and no loss nor a rate that no longer grew.
-    pub(super) fn has_seen_delay(&self) -> bool {
+    pub(in crate::lfn) fn has_seen_delay(&self) -> bool {
         self.ended_by.is_some()
     }
 
     /// The delay was no queue: on with the search, and such delays do not end it again.
-    pub(super) fn after_stall(self, path: &PathModel) -> Self {
-        let stall = self.ended_by.unwrap_or_default().min(path.min_rtt() / LARGEST_NOISE);
-        Self { noise: self.noise.max(stall), swell: Swell::default(), ended_by: None, ..self }
+    pub(in crate::lfn) fn after_stall(self, flow: &Flow) -> Self {
+        let stall = self.ended_by.unwrap_or_default().min(flow.path.min_rtt() / LARGEST_NOISE);
+        Self { noise: self.noise.max(stall), buildup: Buildup::default(), ended_by: None, ..self }
     }
 }
 
 /// x = 3
-pub(super) const STARTUP_GAIN: f64 = 4.94;
+pub(in crate::lfn) const STARTUP_GAIN: f64 = 4.94;
 /// draft-ietf-ccwg-bbr 5.3.1.2: the pipe is full after three rounds that grew by less than a quarter.
 const FULL_GROWTH: f64 = 1.25;
 /// draft-ietf-ccwg-bbr 5.3.1.2

@@ -1,4 +1,4 @@
-//! The quick start: a measurement by the first packets, then a jump.
+//! In front of the phases: the quick start, a measurement by the first packets, then a jump.
 //!
 //! ```text
 //! round trip  1  a few trains back to back; how far they are spread when they arrive tells what the bottleneck carries     reconnaissance
@@ -15,19 +15,22 @@
 //! DEVIATION from RFC 9959: one lost packet is no reason to retreat, for long paths lose packets whatever the rate; and the window grows
 //! beyond the jump before its last packet has been acknowledged, for the jump is paced and its first part tells whether a queue forms.
 
+mod filler;
+mod leg;
+
 use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
-use super::filler::{Fillers, Sizes};
-use super::loss::BaseLoss;
-use super::path::PathModel;
+use self::filler::{Fillers, Sizes};
+use self::leg::{Gauge, Leg, part_of};
+use super::measure::{Path, Queue};
 use crate::pacer::quantum;
 use crate::{AckSample, DispersionSample, Learned, LossSample, PathStart, SentSample};
 
 /// A start that measures.
 #[derive(Debug, Clone)]
-pub(super) struct Quick {
+pub(in crate::lfn) struct Quick {
     packet: Bytes,
     /// Round-trip time of the handshake.
     rtt: Option<Duration>,
@@ -58,50 +61,9 @@ enum Stage {
     Full(Leg),
 }
 
-/// A stretch at one rate.
-#[derive(Debug, Clone, Copy)]
-struct Leg {
-    /// What is to arrive, and what is sent for it.
-    goal_bps: f64,
-    rate_bps: f64,
-    /// What it sent, and what the leg before did.
-    span: Span,
-    before: Option<Span>,
-    /// Data has left that is more than the words of an application that waits for answers.
-    begun: bool,
-    /// What has left as such words: no more than a train.
-    words: Bytes,
-    /// Acknowledgements of the leg.
-    acks: u32,
-    /// When the first of them came, and what had been delivered then.
-    first: Option<(Time, Bytes)>,
-    /// The application did not give enough for the leg's rate: what arrives says nothing about the path.
-    limited: bool,
-}
-
-/// The packets sent from a time on, and what was lost of them: losses of trains show when a leg's first packets have arrived already.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    sent_from: Time,
-    /// Bytes settled, delivered or lost, when its first packet is the next to be.
-    from: Bytes,
-    lost: Bytes,
-}
-
-impl Span {
-    fn new(ack: &AckSample) -> Self {
-        Self { sent_from: ack.now, from: ack.delivered + ack.lost_total + ack.in_flight, lost: Bytes::ZERO }
-    }
-
-    /// Bytes of it, and of what was sent later, that have been delivered or lost.
-    fn settled(&self, ack: &AckSample) -> Bytes {
-        (ack.delivered + ack.lost_total).saturating_sub(self.from)
-    }
-}
-
 /// What an acknowledgement means for the start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Verdict {
+pub(in crate::lfn) enum Verdict {
     /// It goes on.
     Continue,
     /// The path is full at this rate, bits per second.
@@ -113,7 +75,7 @@ pub(super) enum Verdict {
 }
 
 impl Quick {
-    pub(super) fn new(start: &PathStart) -> Self {
+    pub(in crate::lfn) fn new(start: &PathStart) -> Self {
         Self {
             packet: start.packet,
             rtt: start.rtt,
@@ -130,7 +92,7 @@ impl Quick {
         }
     }
 
-    pub(super) fn on_dispersion(&mut self, sample: &DispersionSample) {
+    pub(in crate::lfn) fn on_dispersion(&mut self, sample: &DispersionSample) {
         if sample.bytes < self.packet * LEAST_PKTS || sample.sent_at >= self.jumped_at && !self.fillers.contains(sample) {
             return;
         }
@@ -146,7 +108,7 @@ impl Quick {
         }
     }
 
-    pub(super) fn on_sent(&mut self, sent: &SentSample) {
+    pub(in crate::lfn) fn on_sent(&mut self, sent: &SentSample) {
         self.fillers.on_data();
         if self.train_left == Bytes::ZERO {
             self.train_left = self.train();
@@ -172,7 +134,7 @@ impl Quick {
     }
 
     /// Filler to send, and when, while the application has nothing.
-    pub(super) fn filler(&self) -> Option<(Time, Bytes)> {
+    pub(in crate::lfn) fn filler(&self) -> Option<(Time, Bytes)> {
         let waits = match self.stage {
             Stage::Reconnaissance => self.trains_sent == 0,
             Stage::Jump(leg) => !leg.begun,
@@ -184,7 +146,7 @@ impl Quick {
     }
 
     /// Filler has left.
-    pub(super) fn on_filler(&mut self, sent: &SentSample) {
+    pub(in crate::lfn) fn on_filler(&mut self, sent: &SentSample) {
         let Some((_, train)) = self.filler() else { return };
         self.fillers.on_sent(sent.now, sent.bytes, train, self.packet);
         // What comes next is not of a train of data.
@@ -194,7 +156,7 @@ impl Quick {
         }
     }
 
-    pub(super) fn on_loss(&mut self, loss: &LossSample) {
+    pub(in crate::lfn) fn on_loss(&mut self, loss: &LossSample) {
         if let Stage::Jump(leg) | Stage::Full(leg) = &mut self.stage
             && let Some(span) = leg.span_of(loss.sent_at)
         {
@@ -203,13 +165,13 @@ impl Quick {
     }
 
     /// What was taken for lost has arrived.
-    pub(super) fn on_spurious(&mut self, bytes: Bytes) {
+    pub(in crate::lfn) fn on_spurious(&mut self, bytes: Bytes) {
         if let Stage::Jump(leg) | Stage::Full(leg) = &mut self.stage {
             leg.span.lost = leg.span.lost.saturating_sub(bytes);
         }
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckSample, path: &PathModel) -> Verdict {
+    pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         self.gauge.on_ack(ack, path.min_rtt());
         match self.stage {
             Stage::Reconnaissance => self.reconnoitre(ack, path),
@@ -218,7 +180,7 @@ impl Quick {
         }
     }
 
-    fn reconnoitre(&mut self, ack: &AckSample, path: &PathModel) -> Verdict {
+    fn reconnoitre(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         if self.has_lost_trains(ack, path) {
             return Verdict::Unknown;
         }
@@ -232,7 +194,7 @@ impl Quick {
         Verdict::Continue
     }
 
-    fn validate(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> Verdict {
+    fn validate(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> Verdict {
         let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Verdict::Unknown };
         let settled = leg.settled(ack);
         let leg = leg.with(ack);
@@ -251,7 +213,7 @@ impl Quick {
         let enough = leg.rate().bytes_in(path.min_rtt() / 16).max(self.packet * 32);
         self.stage = Stage::Jump(leg);
         // Delays seen before the leg say nothing about it.
-        if settled < enough || leg.acks <= PathModel::RECENT_DELAYS {
+        if settled < enough || leg.acks <= Queue::MEMORY {
             return Verdict::Continue;
         }
         if !leg.limited && leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
@@ -265,7 +227,7 @@ impl Quick {
         Verdict::Continue
     }
 
-    fn confirm(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> Verdict {
+    fn confirm(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> Verdict {
         let settled = leg.settled(ack);
         let leg = leg.with(ack);
         if settled == Bytes::ZERO {
@@ -284,12 +246,12 @@ impl Quick {
     }
 
     /// RFC 9959, Reconnaissance Phase: no jump onto a path that is congested already.
-    fn has_lost_trains(&self, ack: &AckSample, path: &PathModel) -> bool {
+    fn has_lost_trains(&self, ack: &AckSample, path: &Path) -> bool {
         self.is_lossy(path, ack.delivered + ack.lost_total, ack.lost_total)
     }
 
     /// Of what was sent much more is lost than the path loses whatever the rate, and more than chance makes of half as much.
-    fn is_lossy(&self, path: &PathModel, settled: Bytes, lost: Bytes) -> bool {
+    fn is_lossy(&self, path: &Path, settled: Bytes, lost: Bytes) -> bool {
         let base = self.remembered.map_or(0.0, |learned| learned.base_loss).max(path.base_loss());
         let half = base + REFUSED_LOSS / 2.0;
         let packets = settled.as_u64() as f64 / path.packet_bytes();
@@ -299,7 +261,7 @@ impl Quick {
     }
 
     /// A queue forms, or much is lost.
-    fn is_refused(&mut self, ack: &AckSample, path: &PathModel, leg: Leg) -> bool {
+    fn is_refused(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> bool {
         let lossy = self.is_lossy(path, leg.settled(ack), leg.span.lost);
         // A hiccup of some thread passes; a queue of our making stays.
         let long = path.queue_delay() > path.queue_threshold(8).max(path.jitter() * 2);
@@ -310,7 +272,7 @@ impl Quick {
     }
 
     /// RFC 9959, Safe Retreat Phase: back to what is known to have come through.
-    fn retreat(&self, path: &PathModel, leg: Leg) -> Verdict {
+    fn retreat(&self, path: &Path, leg: Leg) -> Verdict {
         let least_bps = if leg.limited { leg.goal_bps / 2.0 } else { path.bandwidth_bps() };
         let arrived_bps = self.gauge.best_bps.min(leg.goal_bps).max(least_bps);
         Verdict::Full(arrived_bps)
@@ -335,7 +297,7 @@ impl Quick {
         }
     }
 
-    pub(super) fn rate(&self) -> BitRate {
+    pub(in crate::lfn) fn rate(&self) -> BitRate {
         match self.stage {
             Stage::Reconnaissance if self.train_left > Bytes::ZERO => BitRate::MAX,
             // The pacer waits for what left last, which is one call's worth.
@@ -344,21 +306,21 @@ impl Quick {
         }
     }
 
-    pub(super) fn window(&self, path: &PathModel) -> Bytes {
+    pub(in crate::lfn) fn window(&self, path: &Path) -> Bytes {
         match self.stage {
             Stage::Reconnaissance => self.train() * TRAINS as u64,
             Stage::Jump(leg) | Stage::Full(leg) => leg.rate().bytes_in(path.min_rtt() * 2).max(self.train() * TRAINS as u64),
         }
     }
 
-    pub(super) fn burst(&self) -> Bytes {
+    pub(in crate::lfn) fn burst(&self) -> Bytes {
         match self.stage {
             Stage::Reconnaissance => self.train().min(quantum(BitRate::MAX, self.packet)),
             Stage::Jump(_) | Stage::Full(_) => quantum(self.rate(), self.packet),
         }
     }
 
-    pub(super) const fn name(&self) -> &'static str {
+    pub(in crate::lfn) const fn name(&self) -> &'static str {
         match self.stage {
             Stage::Reconnaissance => "reconnaissance",
             Stage::Jump(_) => "jump",
@@ -366,7 +328,7 @@ impl Quick {
         }
     }
 
-    pub(super) const fn set_packet(&mut self, packet: Bytes) {
+    pub(in crate::lfn) const fn set_packet(&mut self, packet: Bytes) {
         self.packet = packet;
     }
 
@@ -381,90 +343,6 @@ impl Quick {
         let long = self.rtt.map_or(Bytes::ZERO, |rtt| BitRate::mbps(100).bytes_in(rtt / 5));
         let packets = long.as_u64() / self.packet.as_u64().max(1);
         self.packet * packets.clamp(LEAST_TRAIN_PKTS, MOST_TRAIN_PKTS)
-    }
-}
-
-impl Leg {
-    fn new(ack: &AckSample, rate_bps: f64) -> Self {
-        let span = Span::new(ack);
-        Self {
-            goal_bps: rate_bps,
-            rate_bps,
-            span,
-            before: None,
-            begun: false,
-            words: Bytes::ZERO,
-            acks: 0,
-            first: None,
-            limited: false,
-        }
-    }
-
-    /// What leaves now is not of it: it begins after that.
-    fn put_off(&mut self, sent: &SentSample) {
-        self.span.sent_from = sent.now + Duration::from_nanos(1);
-        self.span.from += sent.bytes;
-    }
-
-    /// With one more acknowledgement, if it is of the leg.
-    fn with(self, ack: &AckSample) -> Self {
-        if self.settled(ack) == Bytes::ZERO {
-            return self;
-        }
-        Self { acks: self.acks + 1, first: self.first.or(Some((ack.now, ack.delivered))), ..self }
-    }
-
-    /// The rate at which the leg has arrived, by its acknowledgements.
-    fn arrived_bps(&self, ack: &AckSample) -> f64 {
-        self.first.map_or(0.0, |(since, delivered)| {
-            BitRate::of(ack.delivered.saturating_sub(delivered), ack.now.since(since)).as_bps() as f64
-        })
-    }
-
-    /// Sends so much more as was lost of the leg before.
-    fn made_up(self, ack: &AckSample) -> Self {
-        let loss = self.before.map_or(0.0, |before| part_of(before.lost, before.settled(ack)));
-        Self { rate_bps: self.goal_bps / (1.0 - loss.min(BaseLoss::UNTRIED)), ..self }
-    }
-
-    fn rate(&self) -> BitRate {
-        BitRate::from_bps(self.rate_bps as u64)
-    }
-
-    /// Bytes of the leg that have been delivered or lost.
-    fn settled(&self, ack: &AckSample) -> Bytes {
-        self.span.settled(ack)
-    }
-
-    /// The span of a packet that left at a time.
-    fn span_of(&mut self, sent_at: Time) -> Option<&mut Span> {
-        if sent_at >= self.span.sent_from { Some(&mut self.span) } else { self.before.as_mut() }
-            .filter(|span| sent_at >= span.sent_from)
-    }
-}
-
-fn part_of(lost: Bytes, settled: Bytes) -> f64 {
-    lost.as_u64() as f64 / settled.as_u64().max(1) as f64
-}
-
-/// The rate at which acknowledgements come, over parts of a round trip: it tells of a leg long before a sample over a round trip does.
-#[derive(Debug, Clone, Copy, Default)]
-struct Gauge {
-    since: Option<(Time, Bytes)>,
-    /// The largest so far.
-    best_bps: f64,
-}
-
-impl Gauge {
-    fn on_ack(&mut self, ack: &AckSample, rtt: Duration) {
-        let (since, delivered) = *self.since.get_or_insert((ack.now, ack.delivered));
-        let passed = ack.now.since(since);
-        // At least what a train takes.
-        if passed >= (rtt / 8).max(Duration::from_micros(500)) {
-            let bps = BitRate::of(ack.delivered.saturating_sub(delivered), passed).as_bps() as f64;
-            self.best_bps = self.best_bps.max(bps);
-            self.since = Some((ack.now, ack.delivered));
-        }
     }
 }
 

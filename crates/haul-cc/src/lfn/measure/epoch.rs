@@ -8,7 +8,7 @@ use crate::AckSample;
 
 /// What is collected while an epoch lasts.
 #[derive(Debug, Clone)]
-pub(super) struct Epoch {
+pub(in crate::lfn) struct Epoch {
     start: Time,
     /// Totals at the start; unknown until the first acknowledgement.
     totals: Option<(Bytes, Bytes)>,
@@ -21,7 +21,7 @@ pub(super) struct Epoch {
 
 /// An epoch that is over.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Summary {
+pub(in crate::lfn) struct Summary {
     /// How long it was.
     pub length: Duration,
     /// Mean of its rate samples.
@@ -41,7 +41,7 @@ pub(super) struct Summary {
 
 impl Epoch {
     /// An epoch that begins at `start`; acknowledgements before do not count.
-    pub(super) fn new(start: Time) -> Self {
+    pub(in crate::lfn) fn new(start: Time) -> Self {
         Self {
             start,
             totals: None,
@@ -54,7 +54,7 @@ impl Epoch {
     }
 
     /// Collects; gives the summary, and starts anew, once the epoch is as long as asked for and has enough samples.
-    pub(super) fn on_ack(&mut self, ack: &AckSample, length: Duration) -> Option<Summary> {
+    pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, length: Duration) -> Option<Summary> {
         if ack.now < self.start {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Lulls: moments in which the rival sends nothing.
+//! Silences: moments in which the rival sends nothing.
 //!
 //! BBR stops sending for 200 ms every 10 s to see the smallest round-trip time (ProbeRTT, draft-cardwell-iccrg-bbr-congestion-control-00 4.3.5),
 //! and then goes on as before. A flow that gives way to loss and has something to send never does: its queue falls by what it cuts, in round trips, and comes back
@@ -16,7 +16,7 @@ use haul_units::{Bytes, Time};
 
 /// Watches a queue that others keep long.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Lulls {
+pub(in crate::lfn) struct Silences {
     /// Shortest queue of each of the last epochs, and of this one.
     levels: [Duration; LEVELS],
     lowest: Option<Duration>,
@@ -26,16 +26,16 @@ pub(super) struct Lulls {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Moment {
+pub(in crate::lfn) struct Moment {
     pub now: Time,
     pub delivered: Bytes,
     /// Queueing delay.
     pub delay: Duration,
 }
 
-/// A lull that has ended.
+/// A silence that has ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Lull {
+pub(in crate::lfn) struct Silence {
     /// How long the queue was before, at least.
     pub level: Duration,
     /// What the bottleneck carries, bits per second.
@@ -53,15 +53,15 @@ struct Vanished {
     epochs: u32,
 }
 
-impl Lulls {
+impl Silences {
     /// Another phase: a new look.
-    pub(super) fn restart(&mut self) {
+    pub(in crate::lfn) fn restart(&mut self) {
         *self = Self::default();
     }
 
-    /// Takes a queueing delay in, while so many bytes less than usual are in flight; a lull that has ended. Only queues at least as long as
+    /// Takes a queueing delay in, while so many bytes less than usual are in flight; a silence that has ended. Only queues at least as long as
     /// `long` count.
-    pub(super) fn on_ack(&mut self, newest: Moment, less: f64, long: Duration, ends_epoch: bool) -> Option<Lull> {
+    pub(in crate::lfn) fn on_ack(&mut self, newest: Moment, less: f64, long: Duration, ends_epoch: bool) -> Option<Silence> {
         let lowest = self.lowest.map_or(newest.delay, |lowest| lowest.min(newest.delay));
         self.lowest = (!ends_epoch).then_some(lowest);
         if let Some(vanished) = &mut self.vanished {
@@ -72,7 +72,7 @@ impl Lulls {
                 self.restart();
             }
             return (back && lasted >= SHORTEST && lasted <= LONGEST)
-                .then_some(Lull { level: gone.level, carries_bps: gone.carries_bps });
+                .then_some(Silence { level: gone.level, carries_bps: gone.carries_bps });
         }
         let level = self.levels.iter().min().copied().unwrap_or_default();
         if ends_epoch {
@@ -129,15 +129,15 @@ mod tests {
     const OURS_BPMS: u64 = 1_250;
 
     /// One acknowledgement a millisecond; an epoch is 50 ms. Queueing delays in milliseconds, and what arrived in each step in bytes.
-    fn lulls(steps: impl IntoIterator<Item = (u64, u64)>, less: f64) -> Vec<Lull> {
-        let (mut lulls, mut delivered) = (Lulls::default(), Bytes::ZERO);
+    fn silences(steps: impl IntoIterator<Item = (u64, u64)>, less: f64) -> Vec<Silence> {
+        let (mut silences, mut delivered) = (Silences::default(), Bytes::ZERO);
         let mut seen = Vec::new();
         for (n, (delay_ms, arrived)) in steps.into_iter().enumerate() {
             delivered += Bytes(arrived);
             let now = Time::ZERO + Duration::from_millis(n as u64);
             let newest = Moment { now, delivered, delay: Duration::from_millis(delay_ms) };
             let ends_epoch = n as u64 % EPOCH_MS == EPOCH_MS - 1;
-            seen.extend(lulls.on_ack(newest, less, Duration::from_millis(6), ends_epoch));
+            seen.extend(silences.on_ack(newest, less, Duration::from_millis(6), ends_epoch));
         }
         seen
     }
@@ -151,24 +151,24 @@ mod tests {
     }
 
     #[test]
-    fn a_queue_that_is_gone_at_once_and_back_soon_shows_a_lull_and_the_bottleneck() {
-        let seen = lulls(queue(5, 12_500, 220), 0.0);
+    fn a_queue_that_is_gone_at_once_and_back_soon_shows_a_silence_and_the_bottleneck() {
+        let seen = silences(queue(5, 12_500, 220), 0.0);
         assert_eq!(seen.len(), 1);
         assert_eq!(seen[0].level, Duration::from_millis(40));
         assert!((seen[0].carries_bps / 1e8 - 1.0).abs() < 0.01, "{}", seen[0].carries_bps);
     }
 
     #[test]
-    fn what_gives_way_to_loss_has_no_lulls() {
-        assert_eq!(lulls(queue(200, 3_000, 220), 0.0), [], "a slow fall");
-        assert_eq!(lulls(queue(5, 12_500, 3_000), 0.0), [], "a queue that stays away");
-        assert_eq!(lulls(queue(5, 12_500, 40), 0.0), [], "a queue that is back at once");
+    fn what_gives_way_to_loss_has_no_silences() {
+        assert_eq!(silences(queue(200, 3_000, 220), 0.0), [], "a slow fall");
+        assert_eq!(silences(queue(5, 12_500, 3_000), 0.0), [], "a queue that stays away");
+        assert_eq!(silences(queue(5, 12_500, 40), 0.0), [], "a queue that is back at once");
     }
 
     #[test]
-    fn what_we_do_ourselves_is_no_lull_of_the_rival() {
+    fn what_we_do_ourselves_is_no_silence_of_the_rival() {
         // 100 Mbit/s carry 400 kB less in 32 ms.
-        assert_eq!(lulls(queue(5, 12_500, 220), 400_000.0), []);
-        assert_eq!(lulls(queue(5, 12_500, 220), 100_000.0).len(), 1);
+        assert_eq!(silences(queue(5, 12_500, 220), 400_000.0), []);
+        assert_eq!(silences(queue(5, 12_500, 220), 100_000.0).len(), 1);
     }
 }

@@ -4,22 +4,18 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes};
 
-use super::PathModel;
+use super::Flow;
 
-impl PathModel {
-    /// Bytes that fill the path without a queue, lost ones included.
-    pub(in crate::lfn) fn pipe(&self) -> Bytes {
-        BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64).bytes_in(self.min_rtt())
-    }
-
+impl Flow {
     pub(in crate::lfn) fn pacing_rate(&self, gain: f64) -> BitRate {
-        if self.min_rtt.is_none() {
+        if self.path.measured_rtt().is_none() {
             return BitRate::of(self.initial_window(), FIRST_FLIGHT);
         }
-        if self.bandwidth_bps == 0.0 {
+        if self.path.bandwidth_bps() == 0.0 {
             return self.initial_rate();
         }
-        BitRate::from_bps((self.bandwidth_bps * gain * self.trials.share(self.base_loss())) as u64).max(self.least_rate())
+        BitRate::from_bps((self.path.bandwidth_bps() * gain * self.trials.share(self.path.base_loss())) as u64)
+            .max(self.least_rate())
     }
 
     fn least_rate(&self) -> BitRate {
@@ -29,7 +25,7 @@ impl PathModel {
     /// So many bytes each round trip.
     fn a_round_trip(&self, bytes: Bytes) -> BitRate {
         // Loopback's round trips would make a burst of it.
-        BitRate::of(bytes, self.min_rtt().max(Duration::from_micros(100)))
+        BitRate::of(bytes, self.path.min_rtt().max(Duration::from_micros(100)))
     }
 
     fn initial_rate(&self) -> BitRate {
@@ -38,44 +34,44 @@ impl PathModel {
 
     /// What startup sends at, at least: until the first window has arrived the samples are of a handshake's few packets.
     pub(in crate::lfn) fn least_startup_rate(&self) -> BitRate {
-        if self.delivered < self.initial_window() { self.initial_rate() } else { BitRate::from_bps(0) }
+        if self.path.delivered() < self.initial_window() { self.initial_rate() } else { BitRate::from_bps(0) }
     }
 
     /// Bytes in flight of which this much arrives.
     pub(in crate::lfn) fn made_up(&self, bytes: f64) -> Bytes {
-        Bytes((bytes / (1.0 - self.base_loss())) as u64).clamp(self.least_pipe(), MAX_WINDOW)
+        Bytes((bytes / (1.0 - self.path.base_loss())) as u64).clamp(self.least_pipe(), MAX_WINDOW)
     }
 
     /// A rate of which this much arrives.
     pub(in crate::lfn) fn pacing_rate_of(&self, arriving_bps: f64) -> BitRate {
-        BitRate::from_bps((arriving_bps / (1.0 - self.base_loss())) as u64).max(self.least_rate())
+        BitRate::from_bps((arriving_bps / (1.0 - self.path.base_loss())) as u64).max(self.least_rate())
     }
 
     pub(in crate::lfn) fn window(&self, gain: f64) -> Bytes {
-        let rtt = self.min_rtt();
+        let rtt = self.path.min_rtt();
         // Jitter may hold reports up.
-        let late = self.jitter() * 3 + STALL;
+        let late = self.path.jitter() * 3 + STALL;
         // A queue that has overflowed has no place for it; a round trip of what arrives is what BBR keeps in flight beyond the pipe.
         let late = if self.overflows() { late.min(rtt) } else { late };
         // Two reports of the receiver must come, one each RTT / 32.
         let time = rtt.mul_f64(gain) + late + (rtt / 16).clamp(MIN_ACK_TIME, MAX_ACK_TIME);
-        let rate = BitRate::from_bps((self.bandwidth_bps / (1.0 - self.base_loss())) as u64);
+        let rate = BitRate::from_bps((self.path.bandwidth_bps() / (1.0 - self.path.base_loss())) as u64);
         rate.bytes_in(time).clamp(self.least_window(), MAX_WINDOW)
     }
 
     /// The initial window until it has arrived: more than a short path with a short queue holds must not be in flight for good.
     fn least_window(&self) -> Bytes {
-        if self.delivered < self.initial_window() { self.initial_window() } else { self.least_pipe() }
+        if self.path.delivered() < self.initial_window() { self.initial_window() } else { self.least_pipe() }
     }
 
     fn least_pipe(&self) -> Bytes {
         // MinPipeCwnd of draft-ietf-ccwg-bbr is the connection's; two packets are what a report can tell apart.
-        self.packet * ((4.0 * self.part()).ceil() as u64).max(2)
+        self.path.packet() * ((4.0 * self.part()).ceil() as u64).max(2)
     }
 
     /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.
     fn initial_window(&self) -> Bytes {
-        self.packet * 64
+        self.path.packet() * 64
     }
 }
 

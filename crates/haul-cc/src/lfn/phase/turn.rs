@@ -2,9 +2,8 @@
 
 /// Where to go next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(in crate::lfn) enum Turn {
     Stay,
-    Startup,
     /// Back to the search that startup has left.
     Resume,
     Drain,
@@ -12,7 +11,7 @@ pub(super) enum Turn {
     Up,
     Down,
     ProbeRtt,
-    Contest,
+    Compete,
     /// No attempt at more for a while.
     Wait,
 }

@@ -9,7 +9,7 @@ use haul_units::Time;
 
 /// Watches the way of the delay.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Jitter {
+pub(in crate::lfn) struct Jitter {
     estimate: Duration,
     period: Option<Period>,
 }
@@ -29,12 +29,12 @@ struct Period {
 
 impl Jitter {
     /// The estimate, at most 30 ms.
-    pub(super) fn estimate(&self) -> Duration {
+    pub(in crate::lfn) fn estimate(&self) -> Duration {
         self.estimate
     }
 
     /// A delay was measured; `epoch` is how long a queue takes to change.
-    pub(super) fn on_delay(&mut self, now: Time, delay: Duration, epoch: Duration) {
+    pub(in crate::lfn) fn on_delay(&mut self, now: Time, delay: Duration, epoch: Duration) {
         let fresh = Period { since: now, least: delay, most: delay, way: Duration::ZERO, turn: delay, farthest: delay };
         let period = self.period.get_or_insert(fresh);
         period.follow(delay);
