@@ -238,7 +238,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -n -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
+            opts="-r -p -n -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --transport --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -332,6 +332,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -372,7 +376,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__get)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -494,6 +498,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -516,7 +524,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__put)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -638,6 +646,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -664,7 +676,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__status)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -730,6 +742,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -738,7 +754,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__up)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --in-background --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --no-strict-modes --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --in-background --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -820,6 +836,10 @@ _haul() {
                     return 0
                     ;;
                 --remote-haul)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transport)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1703,7 +1723,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --audit --journal-socket --key --ssh-port --jump --remote-haul --udp-port --dead-after --state --no-strict-modes --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --audit --journal-socket --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --no-strict-modes --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1865,6 +1885,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --udp-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1885,7 +1909,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf__subcmd__mesh)
-            opts="-t -O -p -P -i -J -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --remote-haul --no-strict-modes --help"
+            opts="-t -O -p -P -i -J -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --remote-haul --transport --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1978,6 +2002,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -1986,7 +2014,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pipe)
-            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --audit --journal-socket --detach --limit --mode --udp-port --dead-after --quiet --verbose --json --state --remote-haul --no-strict-modes --help"
+            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --audit --journal-socket --detach --limit --mode --udp-port --dead-after --quiet --verbose --json --state --remote-haul --transport --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2060,6 +2088,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2068,7 +2100,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy)
-            opts="-L -D -g -R -N -q -v -P -i -J -F -o -4 -6 -S -h --gateway-ports --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --no-strict-modes --help serve connect"
+            opts="-L -D -g -R -N -q -v -P -i -J -F -o -4 -6 -S -h --gateway-ports --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --no-strict-modes --help serve connect"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2138,6 +2170,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2146,7 +2182,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy__subcmd__connect)
-            opts="-L -D -g -q -v -P -i -J -F -o -4 -6 -S -h --listen --to --transparent --gateway-ports --key --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --no-strict-modes --help"
+            opts="-L -D -g -q -v -P -i -J -F -o -4 -6 -S -h --listen --to --transparent --gateway-ports --key --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --no-strict-modes --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2225,6 +2261,10 @@ _haul() {
                     return 0
                     ;;
                 --remote-haul)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transport)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2340,7 +2380,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsh)
-            opts="-l -p -n -s -N -f -W -E -q -v -i -J -F -o -4 -6 -c -m -M -S -O -G -V -T -t -x -a -e -C -2 -A -X -Y -L -R -D -w -b -B --help --behind --mode --udp-port --dead-after --state --ssh --remote-haul --no-strict-modes"
+            opts="-l -p -n -s -N -f -W -E -q -v -i -J -F -o -4 -6 -c -m -M -S -O -G -V -T -t -x -a -e -C -2 -A -X -Y -L -R -D -w -b -B --help --behind --mode --udp-port --transport --dead-after --state --ssh --remote-haul --no-strict-modes"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2367,6 +2407,10 @@ _haul() {
                     return 0
                     ;;
                 --udp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transport)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2454,7 +2498,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsync)
-            opts="--help --mode --udp-port --dead-after --remote-haul --no-strict-modes"
+            opts="--help --mode --udp-port --transport --dead-after --remote-haul --no-strict-modes"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2465,6 +2509,10 @@ _haul() {
                     return 0
                     ;;
                 --udp-port)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transport)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -66,6 +66,7 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s F -d 'Configuration fil
 complete -c haul -n "__fish_haul_using_subcommand cp" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
@@ -121,6 +122,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l wait-for-all -d 'Wait until all servers have said what they have: two contents under one name are then found before anything is written. Else files come from the first server that has said it, while others are still on their way'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
@@ -168,6 +170,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
@@ -198,6 +201,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l foreground -d 'Stay in the foreground, for a service manager'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l json -d 'Print events as lines of JSON on standard output'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l in-background -d 'Started by `up` itself, which waits for its word on standard output'
@@ -226,6 +230,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l json -d 'Print one line of JSON for each server on standard output'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l dial-out -d 'Have the servers wait for this machine to call them, where they cannot call it'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s 4 -d 'Use IPv4 only'
@@ -251,6 +256,7 @@ complete -c haul -n "__fish_haul_using_subcommand pipe" -s F -d 'Configuration f
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s l -l listen -d 'Listen instead of connecting'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s k -l keep -d 'With -l: when one connection is over, wait for the next'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l anyone -d 'With -l: let anybody in, not only those whose keys are authorised here'
@@ -279,6 +285,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_sub
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s g -l gateway-ports -d 'Let other hosts use the ports that name no address to bind to'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s N -d 'Run no command on the far host; haul never does, this is ssh\'s letter for it'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l json -d 'Print events as lines of JSON on standard output'
@@ -330,6 +337,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s g -l gateway-ports -d 'Let other hosts use the ports that name no address to bind to'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l json -d 'Print events as lines of JSON on standard output'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s q -l quiet -d 'Log warnings and errors only'
@@ -340,6 +348,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
+complete -c haul -n "__fish_haul_using_subcommand rsync" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long (90)' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l help -d 'Print help; -h is rsync\'s'
@@ -350,6 +359,7 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s W -d 'Connect standard
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s E -d 'Append haul\'s and the command\'s errors to FILE' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l udp-port -d 'UDP port or ports that the far side may use' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l state -d 'Directory of haul\'s own keys; not used with ssh' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s i -d 'File with the private key to log in with' -r -F
@@ -468,6 +478,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l udp-port -d 'Port or ports that the far side may use' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l state -d 'Directory of the identity key and the known hosts, for haul:// hosts' -r -F
@@ -503,6 +514,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcomma
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'

@@ -23,7 +23,7 @@ _hcp() {
 
     case "${cmd}" in
         hcp)
-            opts="-r -p -n -l -q -v -P -i -J -F -o -4 -6 -S -h -V --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --help --version"
+            opts="-r -p -n -l -q -v -P -i -J -F -o -4 -6 -S -h -V --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --transport --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -114,6 +114,10 @@ _hcp() {
                     return 0
                     ;;
                 --remote-haul)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transport)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -26,7 +26,7 @@ _hperf() {
 
     case "${cmd}" in
         hperf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --audit --journal-socket --key --ssh-port --jump --remote-haul --udp-port --dead-after --state --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --audit --journal-socket --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -188,6 +188,10 @@ _hperf() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --transport)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --udp-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -208,7 +212,7 @@ _hperf() {
             return 0
             ;;
         hperf__subcmd__mesh)
-            opts="-t -O -p -P -i -J -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --remote-haul --help"
+            opts="-t -O -p -P -i -J -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -298,6 +302,10 @@ _hperf() {
                     return 0
                     ;;
                 --remote-haul)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --transport)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

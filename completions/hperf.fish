@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= max-per-address= until-input-ends max-time= max-memory= max-bitrate= audit= journal-socket= key= ssh-port= jump= F= o= 4 6 S= remote-haul= udp-port= dead-after= state= h/help
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= max-per-address= until-input-ends max-time= max-memory= max-bitrate= audit= journal-socket= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= udp-port= dead-after= state= h/help
 end
 
 function __fish_hperf_needs_command
@@ -52,6 +52,7 @@ complete -c hperf -n "__fish_hperf_needs_command" -s F -d 'Configuration file fo
 complete -c hperf -n "__fish_hperf_needs_command" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s S -d 'Program to use in place of ssh' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l udp-port -d 'Port or ports that the far side may use' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l state -d 'Directory of the identity key and the known hosts, for haul:// hosts' -r -F
@@ -86,6 +87,7 @@ complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s F -d 'Configuration
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s S -d 'Program to use in place of ssh' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 4 -d 'Use IPv4 only'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 6 -d 'Use IPv6 only'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Write};
 
 use haul::Fingerprint;
-use haul_peer::{DaemonHost, Outage, Tell};
+use haul_peer::{DaemonHost, GoesOver, Outage, Tell};
 
 use crate::interrupt;
 use crate::output::{self, PeerOutput};
@@ -20,6 +20,10 @@ impl Tell for User {
 
     fn outage(&self, outage: Outage) {
         output::print_line(&output::outage_words(outage));
+    }
+
+    fn goes_over(&self, over: &GoesOver) {
+        output::print_line(&over.to_string());
     }
 
     /// Asks the user, if there is a terminal to ask on.

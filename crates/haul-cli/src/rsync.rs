@@ -29,6 +29,7 @@ fn split(args: &RsyncArgs) -> Result<(Vec<Own>, Vec<OsString>), Failure> {
     let given = [
         ("--mode", &args.mode),
         ("--udp-port", &args.udp_port),
+        ("--transport", &args.transport),
         ("--remote-haul", &args.remote_haul),
         ("--dead-after", &args.dead_after),
     ];
@@ -66,6 +67,7 @@ fn check(own: &[Own]) -> Result<(), Failure> {
         let wrong = match *name {
             "--mode" => text.parse::<haul::ControllerChoice>().err().map(|error| error.to_string()),
             "--udp-port" => text.parse::<haul_peer::PortRange>().err().map(|error| error.to_string()),
+            "--transport" => text.parse::<haul_peer::Carriage>().err().map(|error| error.to_string()),
             "--dead-after" => text.parse::<u64>().err().map(|error| error.to_string()),
             _ => None,
         };
@@ -95,7 +97,7 @@ mod tests {
 
     fn args(line: &str) -> RsyncArgs {
         let rest = line.split(' ').map(OsString::from).collect();
-        RsyncArgs { help: None, mode: None, udp_port: None, remote_haul: None, dead_after: None, rest }
+        RsyncArgs { help: None, mode: None, udp_port: None, transport: None, remote_haul: None, dead_after: None, rest }
     }
 
     #[test]

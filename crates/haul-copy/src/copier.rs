@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use haul::ControllerChoice;
 use haul_files::{CopyError, Observer, Report, Silent};
-use haul_peer::{Again, Connected, Connector, Host, Lifeline, Memory, ReachError, Refusal, StateDir, Way, is_stalled};
+use haul_peer::{Again, Carrying, Connected, Connector, Host, Lifeline, Memory, ReachError, Refusal, StateDir, Way, is_stalled};
 use haul_units::{BitRate, Cancel};
 use thiserror::Error;
 
@@ -157,7 +157,13 @@ impl Copier {
         let result = result.map(|report| {
             let (limit, sender) = (self.limit, path.sender.as_ref());
             let conditions = Conditions { report: &report, path: sender, limit, sender_busiest, receiver_busiest, login };
-            let verdict = if job.options().dry_run { String::new() } else { verdict(&conditions) };
+            let verdict = match connected.carrying() {
+                _ if job.options().dry_run => String::new(),
+                Carrying::Udp => verdict(&conditions),
+                // Those rule the rate by themselves, and what was lost on the way there was lost to a firewall.
+                Carrying::Tcp => "carried by TCP connections, which ruled the rate".to_owned(),
+                Carrying::Ssh => "carried by ssh's own connection, which ruled the rate".to_owned(),
+            };
             (report, verdict)
         });
         (result, path)

@@ -203,7 +203,7 @@ impl From<OperandError> for Failure {
 impl From<ReachError> for Failure {
     fn from(error: ReachError) -> Self {
         let code = match &error {
-            ReachError::NoAnswer(_) => Code::Unreached,
+            ReachError::NoAnswer(_) | ReachError::NoWay { .. } | ReachError::UnknownWay { .. } => Code::Unreached,
             ReachError::KeyRefused { .. } => Code::Refused,
             ReachError::SomebodyElse { .. }
             | ReachError::OtherKey { .. }

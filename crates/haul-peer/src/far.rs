@@ -4,7 +4,8 @@
 //! heard all the same, it goes on: an address can change under both, and only one of them follows.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,12 +13,14 @@ use std::thread;
 use std::time::Duration;
 
 use data_encoding::BASE64;
+use haul::carrier::Carrier;
 use haul::{
     BindError, Bytes, Connection, ControllerChoice, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig,
 };
 use haul_units::{Cancel, PeerText};
 use thiserror::Error;
 
+use crate::carried_far;
 use crate::clock;
 use crate::ports::PortRange;
 use crate::reach::{KEEP_ALIVE, is_heard};
@@ -79,6 +82,10 @@ struct Inner {
     served: AtomicBool,
     connections: Mutex<Vec<Connection>>,
     invited: Arc<Invited>,
+    /// What may come on ssh's channel.
+    channel: Option<Carrier>,
+    /// No lane is taken any more.
+    over: Cancel,
 }
 
 /// Whose handshake is completed: the client's, and of those whom it has named the latest.
@@ -127,6 +134,12 @@ impl FarSide {
         let endpoint = bound.map_err(|source| FarSideError::NoPort { source, ports_named: hello.udp_ports.is_some() })?;
         let opening = hello.opening.as_ref().and_then(|opening| BASE64.decode(opening.as_bytes()).ok());
         let (client, here) = ssh_addresses(ssh_connection);
+        let over = Cancel::new();
+        // The fingerprint of a key that nobody has is as good a secret as any.
+        let name = Identity::generate().public_key().fingerprint();
+        let door = |name| carried_far::open_door(&endpoint, ports.clone(), client, name, over.clone());
+        let tcp = name.as_bytes().first_chunk().filter(|_| hello.carries).and_then(|name| door(*name));
+        let channel = hello.carries.then(|| endpoint.carry(client.map(|ip| SocketAddr::new(ip, 0))).1);
         let told = RemoteHello {
             version: env!("CARGO_PKG_VERSION").into(),
             port: endpoint.local_addr().port(),
@@ -135,6 +148,8 @@ impl FarSide {
             addresses: here.into_iter().collect(),
             advice: endpoint.buffer_warning().map(Into::into),
             answer: opening.and_then(|opening| answer(&endpoint, &opening, client)),
+            tcp,
+            channel: channel.is_some(),
         };
         let inner = Inner {
             endpoint,
@@ -144,6 +159,8 @@ impl FarSide {
             served: AtomicBool::new(false),
             connections: Mutex::default(),
             invited,
+            channel,
+            over,
         };
         Ok((Self(Arc::new(inner)), told))
     }
@@ -193,6 +210,16 @@ impl FarSide {
         self.0.served.load(Ordering::SeqCst)
     }
 
+    /// Reads the near side's end of the channel until it ends, and carries by it if the near side wants that. `has_greeting`: the greeting's line stands on it first.
+    pub fn follow(&self, mut input: impl Read + Send + 'static, output: impl Write + Send + 'static, has_greeting: bool) {
+        match &self.0.channel {
+            Some(carrier) if !has_greeting || carried_far::skip_line(&mut input).is_ok() => {
+                carried_far::follow(carrier, input, output);
+            }
+            _ => drop(io::copy(&mut input, &mut io::sink())),
+        }
+    }
+
     /// Lets somebody besides the client connect.
     pub fn admit(&self, key: Fingerprint) {
         self.0.invited.add(key);
@@ -209,6 +236,7 @@ impl FarSide {
         while was_cut_off && self.connections().iter().any(is_heard) {
             thread::park_timeout(LOOK / 4);
         }
+        self.0.over.cancel();
         self.0.cancel.cancel();
         let deadline = clock::now() + FAREWELL;
         while self.0.busy.load(Ordering::SeqCst) > 0 && clock::now() < deadline {

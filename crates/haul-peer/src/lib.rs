@@ -59,6 +59,7 @@
 //!   ssh, which logs in  ---- greeting ------------->  listens on a UDP port
 //!                       <--- port, key, token, the answer to the handshake
 //!   === haul's own connection, over UDP ============
+//!   === or over TCP, or in ssh's own channel =======     where UDP does not pass: [`Carriage`]
 //! ```
 //!
 //! Whether UDP comes through is known only once the connection is in use: it was made through ssh. If what is asked of it fails, [`Connected::cause`] says whether that was why. Where ssh ends later, the connection goes on
@@ -80,6 +81,9 @@
 
 mod again;
 mod allocator;
+mod carriage;
+mod carried_clients;
+mod carried_far;
 mod chain;
 mod clock;
 mod control;
@@ -104,6 +108,9 @@ mod tell;
 mod unwinding;
 
 pub use again::Again;
+pub use carriage::{Carriage, CarriageError, Carrying, GoesOver, NoUdp};
+pub use carried_clients::carry_clients;
+pub use carried_far::TcpDoor;
 pub use chain::chain;
 pub use control::{ControlOut, Farewell};
 pub use far::{FarSide, FarSideError};

@@ -18,6 +18,9 @@ pub struct PortRange {
 }
 
 impl PortRange {
+    /// Every port.
+    pub const ALL: Self = Self { first: 1, last: 65535 };
+
     /// The range from `first` to `last`, if that is one.
     pub fn new(first: u16, last: u16) -> Option<Self> {
         (first > 0 && first <= last).then_some(Self { first, last })

@@ -3,6 +3,8 @@
 mod error;
 mod lifeline;
 mod through_ssh;
+mod to_listener;
+mod ways;
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -14,10 +16,12 @@ use std::time::{Duration, Instant};
 pub use self::error::{Listener, ReachError, Unanswered};
 use self::lifeline::Routes;
 pub use self::lifeline::{KEEP_ALIVE, Lifeline, is_heard, own_address};
+use self::ways::Watched;
 use haul::{ClientConfig, ConnectError, Connection, Endpoint, Fingerprint, Identity, PeerTrust, TransportConfig};
 use haul_units::Cancel;
 use thiserror::Error;
 
+use crate::carriage::Carrying;
 use crate::chain::chain;
 use crate::clock;
 use crate::keys::{self, Known, KnownHosts};
@@ -99,6 +103,8 @@ pub struct Connected {
     no_answer: Option<Unanswered>,
     /// What is wrong if the other side refuses our key, where it may.
     key_refused: Option<(DaemonHost, Fingerprint)>,
+    /// Somebody looks for another way where UDP falls silent.
+    watched: Option<Watched>,
 }
 
 impl Connected {
@@ -112,6 +118,11 @@ impl Connected {
             (None, Some((host, key))) => Some(ReachError::KeyRefused { host: host.clone(), key: *key }),
             (None, None) => None,
         }
+    }
+
+    /// What carries the connection at present.
+    pub fn carrying(&self) -> Carrying {
+        self.watched.as_ref().map_or(Carrying::Udp, Watched::carrying)
     }
 
     /// Where the socket is bound to.
@@ -250,16 +261,17 @@ impl Connector {
         let addresses = candidates(&resolve(name), &[], host.port, self.family());
         let key_refused = identity.as_ref().map(|identity| (host.clone(), identity.public_key().fingerprint()));
         let config = ClientConfig { identity, ..self.config(judge) };
-        let (connection, endpoint) =
-            race(&addresses, self.bind, &config, &self.cancel).map_err(|lost| match (lost, &key_refused) {
-                (Lost::NoAddress, _) => ReachError::NoSuchHost { name: name.to_owned() },
-                (Lost::NoAnswer, _) => ReachError::NoAnswer(unanswered(host.to_string(), &addresses, listener)),
-                (Lost::Interrupted, _) => ReachError::Interrupted,
-                (Lost::Other(error), Some((host, key))) if error.is_key_refused() => {
-                    ReachError::KeyRefused { host: host.clone(), key: *key }
-                }
-                (Lost::Other(error), _) => ReachError::Connect { host: host.to_string(), source: error.into() },
-            })?;
+        let reached = self.to_listener(host, &addresses, &config);
+        let (connection, endpoint, watched) = reached.map_err(|lost| match (lost, &key_refused) {
+            (Lost::NoAddress, _) => ReachError::NoSuchHost { name: name.to_owned() },
+            (Lost::NoAnswer, _) => ReachError::NoAnswer(unanswered(host.to_string(), &addresses, listener)),
+            (Lost::Interrupted, _) => ReachError::Interrupted,
+            (Lost::NoWay(source), _) => ReachError::NoWay { host: host.to_string(), carriage: self.ssh.carriage, source },
+            (Lost::Other(error), Some((host, key))) if error.is_key_refused() => {
+                ReachError::KeyRefused { host: host.clone(), key: *key }
+            }
+            (Lost::Other(error), _) => ReachError::Connect { host: host.to_string(), source: error.into() },
+        })?;
         let advice = endpoint.buffer_warning().into_iter().collect();
         Ok(Connected {
             connection,
@@ -270,6 +282,7 @@ impl Connector {
             routes: Routes::default(),
             no_answer: None,
             key_refused,
+            watched,
         })
     }
 
@@ -346,6 +359,9 @@ pub enum Lost {
     /// The user wants an end.
     #[error("interrupted")]
     Interrupted,
+    /// What is to carry the connection did not come about.
+    #[error("no connection over TCP: {0}")]
+    NoWay(std::io::Error),
     /// Something came back, and it was no connection.
     #[error("{}", chain(.0))]
     Other(ConnectError),
@@ -402,7 +418,7 @@ fn attempt(address: SocketAddr, bind: Option<IpAddr>, config: ClientConfig) -> R
 fn worse(one: Lost, other: Lost) -> Lost {
     let weight = |lost: &Lost| match lost {
         Lost::NoAddress => 0,
-        Lost::NoAnswer => 1,
+        Lost::NoAnswer | Lost::NoWay(_) => 1,
         Lost::Other(_) => 2,
         Lost::Interrupted => 3,
     };

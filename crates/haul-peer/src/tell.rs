@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use haul::Fingerprint;
 
+use crate::carriage::GoesOver;
 use crate::operand::DaemonHost;
 
 /// What is to be told of an outage.
@@ -33,6 +34,9 @@ pub trait Tell: Send + Sync {
 
     /// The other side has fallen silent, or is heard again.
     fn outage(&self, _outage: Outage) {}
+
+    /// Something else carries the connection from now on.
+    fn goes_over(&self, _over: &GoesOver) {}
 
     /// Whether the key of a daemon that is met for the first time is to be trusted from now on; none: nobody can be asked, and it is not.
     fn trusts(&self, _host: &DaemonHost, _key: Fingerprint) -> Option<bool> {

@@ -153,7 +153,10 @@ impl From<ReachError> for Failure {
                 of("LocalError", &error)
             }
             ReachError::Interrupted => of("Cancelled", &error),
-            ReachError::NoSuchHost { .. } | ReachError::NoAddress { .. } => of("Unreachable", &error),
+            ReachError::NoSuchHost { .. }
+            | ReachError::NoAddress { .. }
+            | ReachError::NoWay { .. }
+            | ReachError::UnknownWay { .. } => of("Unreachable", &error),
             ReachError::NoAnswer(_) => of("Unreachable", &error).hint("is `haul serve` running there? A firewall may drop UDP to this port"),
             ReachError::Ssh(ssh) => of("LoginFailed", &error).with_ssh_hint(ssh),
             ReachError::Connect { source, .. } => Self { message: chain(&error), ..Self::connect_class(source) },

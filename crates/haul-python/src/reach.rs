@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul::Fingerprint;
-use haul_peer::{Connector, Family, Host, PortRange, SshOptions, Tell};
+use haul_peer::{Carriage, Connector, Family, Host, PortRange, SshOptions, Tell};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -61,6 +61,7 @@ fn ssh(words: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
         remote_haul: given::<PathBuf>(&words, "remote_haul")?.map(Into::into),
         quiet: false,
         verbose: false,
+        carriage: Carriage::default(),
     })
 }
 

@@ -15,7 +15,7 @@ use haul::{AcceptError, BindError, Endpoint, Fingerprint, Identity, PeerTrust, S
 use haul_copy::PROTOCOL;
 use haul_files::Export;
 use haul_peer::keys::{self, AuthorizedKeys, KeysError};
-use haul_peer::{Family, StateDir, StateError};
+use haul_peer::{Family, StateDir, StateError, carry_clients};
 use haul_units::Cancel;
 use thiserror::Error;
 use tracing::{error, info, warn};
@@ -91,6 +91,11 @@ pub fn serve(settings: Settings, cancel: &Cancel, reload: &dyn Fn() -> bool) -> 
         lock_in(&exports, &state, &audit);
     }
     let endpoint = listen(settings.listen, identity, &state, &audit)?;
+    let over = Cancel::new();
+    // The UDP port is the daemon; without this one some clients do not get there.
+    if let Err(error) = carry_clients(&endpoint, &over) {
+        warn!(%error, address = %endpoint.local_addr(), "no TCP: clients come over UDP alone");
+    }
     if let Some(user) = &user {
         drop_to(user, &state)?;
     }
@@ -122,6 +127,7 @@ pub fn serve(settings: Settings, cancel: &Cancel, reload: &dyn Fn() -> bool) -> 
     }
     systemd::notify("STOPPING=1");
     info!("ending");
+    over.cancel();
     clients.dismiss();
     endpoint.close();
     audit.write(stopped());

@@ -13,7 +13,7 @@ use haul_units::{BitRate, Bytes};
 
 use crate::blocks::{BlockReceiver, BlockSender};
 use crate::clock;
-use crate::driver::{Handle, Link, Open, State, Wanted};
+use crate::driver::{Handle, Link, Open, State, Wanted, is_carried};
 use crate::error::ConnectionError;
 use crate::stream::{RecvStream, SendStream};
 use crate::waiting::block_on;
@@ -167,7 +167,18 @@ impl Connection {
 
     /// Where the peer is at present: its address may change, for instance behind a NAT.
     pub fn remote_addr(&self) -> SocketAddr {
-        self.link().look(|state| state.connection.remote())
+        let link = self.link();
+        link.carriers.resolve(link.look(|state| state.connection.remote()))
+    }
+
+    /// Whether it goes by a carrier at present ([`Endpoint::carry`](crate::Endpoint::carry)), and not over UDP.
+    pub fn is_carried(&self) -> bool {
+        is_carried(self.link().look(|state| state.connection.remote()))
+    }
+
+    /// A client goes on with its server at another address, for instance a carrier's: what was on its way elsewhere is sent again, and the server follows.
+    pub fn redirect(&self, to: SocketAddr) {
+        self.link().act(|state, now| state.connection.redirect(now, to));
     }
 
     /// The application protocol agreed on.
@@ -208,13 +219,18 @@ impl Connection {
     /// Changes the congestion controller while data flows. The new one begins with the bandwidth and round-trip time that the old one has
     /// found. Only what this side sends is concerned.
     pub fn set_controller(&self, choice: ControllerChoice) {
-        self.link().act(|state, now| state.connection.set_controller(now, choice));
+        self.link().act(|state, now| match &mut state.ruled_over {
+            // It waits for UDP.
+            Some(over) => *over = choice,
+            None => state.connection.set_controller(now, choice),
+        });
     }
 
     /// What is known about the way to the peer, for [`crate::TransportConfig::remembered`] of the next connection to it; `None` as long as
     /// it is little.
     pub fn learned(&self) -> Option<Learned> {
-        self.link().look(|state| state.connection.learned())
+        // Of a carrier's path nothing was measured that UDP could use.
+        self.link().look(|state| if state.ruled_over.is_some() { None } else { state.connection.learned() })
     }
 
     /// Closes the connection at once and tells the peer why. What is not acknowledged may be lost: see

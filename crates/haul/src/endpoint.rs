@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use haul_carrier::Carrier;
 use haul_proto::{ClientConfig, ServerConfig};
 
 use crate::clock;
 use crate::connection::Connection;
-use crate::driver::{Handle, Ports, Shared, Wanted};
+use crate::driver::{Handle, Ports, Shared, State, Wanted};
 use crate::error::{AcceptError, BindError, ConnectError};
 use crate::opening::Opening;
 use crate::waiting::{block_on, block_until};
@@ -93,7 +94,7 @@ impl Endpoint {
         Ok(Self { handle: Arc::new(Handle::start(ports, options, server)?) })
     }
 
-    fn shared(&self) -> &Shared {
+    fn shared(&self) -> &Arc<Shared> {
         self.handle.shared()
     }
 
@@ -106,6 +107,23 @@ impl Endpoint {
     /// channel that is already secure: see [`ClientConfig::admission`].
     pub fn admission_token(&self) -> Vec<u8> {
         self.shared().admission_token()
+    }
+
+    /// A way around UDP, and the address that stands for it here: to be given to [`Endpoint::connect`] or [`Endpoint::connect_opened`], or to [`Connection::redirect`]; a server learns it from what comes. It
+    /// carries nothing before it has a lane. `peer` is where the other end is, as far as that is known: what [`Connection::remote_addr`] then says.
+    pub fn carry(&self, peer: Option<SocketAddr>) -> (SocketAddr, Carrier) {
+        self.handle.carry(peer)
+    }
+
+    /// Whether a connection that is complete goes by the carrier of this address.
+    pub fn is_used(&self, carried: SocketAddr) -> bool {
+        let goes_there = |state: &mut State| state.connected && state.closed.is_none() && state.connection.remote() == carried;
+        self.shared().all_links().iter().any(|link| link.look(goes_there))
+    }
+
+    /// Ends a carrier, and forgets its address.
+    pub fn drop_carrier(&self, carried: SocketAddr) {
+        self.shared().carriers.drop_one(carried);
     }
 
     /// What to tell the user if the system grants smaller socket buffers than high speed needs: says which setting to change.

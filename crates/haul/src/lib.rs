@@ -56,6 +56,9 @@ pub use opening::Opening;
 pub use stream::{RecvStream, SendStream};
 pub use waiting::thread_waker;
 
+/// What carries a connection over TCP or through a program's pipes where UDP does not pass: see [`Endpoint::carry`].
+pub use haul_carrier as carrier;
+
 /// The layer between the transport and the system's UDP sockets, for tools that measure below the transport; applications need [`Endpoint`] only.
 pub use haul_udp as udp;
 

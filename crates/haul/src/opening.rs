@@ -54,6 +54,11 @@ impl Opening {
         self.0.on_answer(clock::now(), answer).map_err(|error| CloseReason::Handshake(error).into())
     }
 
+    /// How long the server may take to be heard from when the connection begins: see [`ClientConfig::connect_timeout`].
+    pub fn set_connect_timeout(&mut self, timeout: Duration) {
+        self.0.config_mut().connect_timeout = timeout;
+    }
+
     pub(crate) fn into_inner(self) -> haul_proto::Opening {
         self.0
     }

@@ -140,7 +140,7 @@ fn blocked_udp_is_noticed_soon_and_explained() {
     tree::write_random(&source.join("file"), 1000, &mut Random::seeded(62));
     lab.ssh_config();
     lab.block_udp();
-    let finished = lab.run_cp([source.join("file").into(), far(&there)]).expect(2);
+    let finished = lab.run_cp(["--transport".into(), "udp".into(), source.join("file").into(), far(&there)]).expect(2);
     assert!(finished.took < Duration::from_secs(8), "{finished}");
     assert!(
         finished.stderr.contains("error:") && finished.stderr.contains("hint:") && finished.stderr.contains("UDP"),

@@ -213,7 +213,10 @@ fn several_paths_go_to_the_servers_one_port_and_each_is_told() {
         assert!(intervals.last().is_some_and(|last| list(&last["sum"]["paths"]).len() == paths.len()));
         for (index, path) in paths.iter().enumerate() {
             // A machine that stalls may find a path silent at the very end, not all the time.
-            assert!(intervals.iter().any(|interval| interval["sum"]["paths"][index]["usable"] == true), "{path:#} {intervals:#?}");
+            assert!(
+                intervals.iter().any(|interval| interval["sum"]["paths"][index]["usable"] == true),
+                "{path:#} {intervals:#?}"
+            );
             assert!(number(&path["bytes"]) > 100_000.0, "{path:#}");
             assert!(number(&path["rtt"]) >= 19_000.0, "20 ms apart: {path:#}");
         }

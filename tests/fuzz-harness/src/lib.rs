@@ -6,6 +6,7 @@
 //! A connection has stronger ones: see `connection.rs` for a network that does its worst and `peer.rs` for a peer that has the keys, and `neighbours.rs` for two connections of one endpoint. Each decoder has two properties: no input makes it panic or take memory without bound, and what it accepts survives a round trip through the
 //! encoder.
 
+mod carrier;
 mod connection;
 mod feed;
 mod files;
@@ -31,6 +32,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "ack", run: ack },
     Target { name: "authenticated_peer", run: authenticated_peer },
     Target { name: "block", run: block },
+    Target { name: "carrier", run: carrier },
     Target { name: "connection", run: connection },
     Target { name: "control_message", run: control_message },
     Target { name: "fleet_words", run: fleet_words },
@@ -42,6 +44,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "transport_params", run: transport_params },
 ];
 
+pub use carrier::carrier;
 pub use connection::connection;
 pub use files::{block, control_message, journal};
 pub use fleet::fleet_words;

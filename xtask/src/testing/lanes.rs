@@ -39,6 +39,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("torture/torture", Lane::Waiting),
     ("e2e/path", Lane::Waiting),
     ("e2e/perf", Lane::Waiting),
+    ("e2e/transports", Lane::Waiting),
     ("e2e/kills", Lane::Waiting),
     ("torture/soak", Lane::Waiting),
     ("e2e/proxy", Lane::Waiting),

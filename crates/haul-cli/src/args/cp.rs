@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use haul::{ControllerChoice, PATHS_MAX};
 use haul_files::Options;
-use haul_peer::{Family, SshOptions};
+use haul_peer::{Carriage, Family, SshOptions};
 
 use super::{FileArgs, Limit, PortRange, SilenceArgs};
 
@@ -166,6 +166,9 @@ pub struct UsualSshArgs {
     /// haul's path on the far side, where its PATH does not have it
     #[arg(long, value_name = "PATH")]
     pub remote_haul: Option<OsString>,
+    /// What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes
+    #[arg(long, value_name = "WAY", default_value_t, hide_default_value = true)]
+    pub transport: Carriage,
 }
 
 impl SshArgs {
@@ -181,6 +184,7 @@ impl SshArgs {
             jump: self.jump.clone(),
             option: usual.option,
             remote_haul: usual.remote_haul,
+            carriage: usual.transport,
             quiet,
             verbose,
         }

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use haul::ControllerChoice;
-use haul_peer::{Family, SshOptions};
+use haul_peer::{Carriage, Family, SshOptions};
 
 use super::{PortRange, STREAM_MODE, SilenceArgs};
 
@@ -70,6 +70,9 @@ pub struct RshArgs {
     /// UDP port or ports that the far side may use
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
+    /// What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes
+    #[arg(long, value_name = "WAY", default_value_t, hide_default_value = true)]
+    pub transport: Carriage,
     #[command(flatten)]
     pub silence: SilenceArgs,
     /// Directory of haul's own keys; not used with ssh
@@ -218,6 +221,7 @@ impl RshArgs {
             remote_haul: self.login.remote_haul.clone(),
             quiet: self.quiet,
             verbose: self.verbose > 0,
+            carriage: self.transport,
         }
     }
 

@@ -24,6 +24,9 @@ pub struct RsyncArgs {
     /// UDP port or ports that the far side may use, where a firewall opens only those
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<OsString>,
+    /// What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes
+    #[arg(long, value_name = "WAY")]
+    pub transport: Option<OsString>,
     /// Give the connection up when nothing has come from the other side for so long (90)
     #[arg(long, value_name = "SECONDS")]
     pub dead_after: Option<OsString>,

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use haul::Fingerprint;
 use haul_peer::keys::KeysError;
-use haul_peer::{Connected, DaemonHost, FarSideError, Listener, ReachError, Refusal, SshEnded, SshError, StateError};
+use haul_peer::{Carriage, Connected, DaemonHost, FarSideError, Listener, ReachError, Refusal, SshEnded, SshError, StateError};
 use haul_tunnel::{program, proxy};
 use haul_units::PeerText;
 
@@ -25,6 +25,10 @@ impl From<ReachError> for Failure {
             ReachError::NoSuchHost { .. } => failure.hint("check the name; look at -4 and -6"),
             ReachError::NoAddress { .. } => failure.hint("look at -4 and -6, and at the name"),
             ReachError::NoAnswer(unanswered) => failure.hint(listens(unanswered.listener)),
+            ReachError::NoWay { carriage: Carriage::Tcp, .. } => {
+                failure.hint("a firewall may drop TCP to this port; --transport ssh always passes")
+            }
+            ReachError::UnknownWay { .. } => failure.hint(SAME_VERSION),
             ReachError::SomebodyElse { .. } => failure.hint("does this address belong to another machine?"),
             ReachError::KeyRefused { key, .. } => {
                 failure.hint(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"))
@@ -42,6 +46,7 @@ impl From<ReachError> for Failure {
                 failure.hint(format!("if `haul key show` prints the same on that host: {command}"))
             }
             ReachError::Opening { .. }
+            | ReachError::NoWay { .. }
             | ReachError::Interrupted
             | ReachError::Connect { .. }
             | ReachError::KeyNotTrusted { .. }

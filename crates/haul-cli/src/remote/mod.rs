@@ -64,7 +64,10 @@ pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
     let said = stdout.write_all(answer.to_line().as_bytes()).and_then(|()| stdout.flush());
     drop(stdout);
     match (far, confined) {
-        (Some(far), Ok(confined)) if said.is_ok() => Ok(serve(&far, confined)),
+        (Some(far), Ok(confined)) if said.is_ok() => {
+            let has_greeting = args.greeting.is_some() || env::var_os("SSH_ORIGINAL_COMMAND").is_some();
+            Ok(serve(&far, confined, has_greeting))
+        }
         _ => Ok(Exit::Failed),
     }
 }
@@ -99,8 +102,8 @@ fn read_line() -> Result<Vec<u8>, Failure> {
     Ok(line)
 }
 
-fn serve(far: &FarSide, confined: Confined) -> Exit {
-    end_with_stdin(far.clone());
+fn serve(far: &FarSide, confined: Confined, has_greeting: bool) -> Exit {
+    end_with_stdin(far.clone(), has_greeting);
     let ports = far.ports();
     let door = far.clone();
     let service = Service::new(confined.access(), confined.refuses(Errand::Cp));
@@ -167,10 +170,10 @@ fn measure_one(connection: &Connection, tcp_ports: RangeInclusive<u16>, cancel: 
     asked
 }
 
-/// Watches standard input: its end is the near side's.
-fn end_with_stdin(far: FarSide) {
+/// Follows standard input, which may carry what UDP does not: its end is the near side's. `has_greeting`: that stands there once more.
+fn end_with_stdin(far: FarSide, has_greeting: bool) {
     thread::spawn(move || {
-        let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
+        far.follow(io::stdin(), io::stdout(), has_greeting);
         far.end(is_stdout_gone());
         // If something still hangs, nobody is left to wait for it.
         thread::park_timeout(LAST);

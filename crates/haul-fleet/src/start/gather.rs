@@ -327,6 +327,7 @@ fn order(spec: &StartSpec, by: By, hosts: &[HostSpec], own_key: Fingerprint, cal
         filler: transport.filler,
         remembered: None,
         opening: None,
+        carries: false,
     };
     let text = |word: &OsString| word.to_string_lossy().into_owned();
     let host = |host: &HostSpec| OrderHost {

@@ -124,6 +124,7 @@ pub struct OrderHost {
 /// What comes back.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[expect(clippy::large_enum_variant, reason = "one at a time, read and taken apart at once")]
 pub enum Said {
     /// A member is there.
     Here(Here),

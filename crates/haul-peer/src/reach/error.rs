@@ -8,6 +8,7 @@ use haul::{ConnectError, Fingerprint};
 use thiserror::Error;
 
 use super::NO_ANSWER;
+use crate::carriage::Carriage;
 use crate::chain::chain;
 use crate::keys::KeysError;
 use crate::operand::DaemonHost;
@@ -53,6 +54,24 @@ pub enum ReachError {
     /// Nothing came back over UDP.
     #[error("{0}")]
     NoAnswer(Unanswered),
+    /// The way that was asked for did not open.
+    #[error("{host}: no connection over {carriage}: {source}")]
+    NoWay {
+        /// The host, with its port.
+        host: String,
+        /// What was to carry it.
+        carriage: Carriage,
+        /// Why.
+        source: io::Error,
+    },
+    /// The far side does not know that way.
+    #[error("{host}: haul there cannot be reached over {carriage}")]
+    UnknownWay {
+        /// The host.
+        host: String,
+        /// What was to carry it.
+        carriage: Carriage,
+    },
     /// Something came back, and it was no connection.
     #[error("{host}: {}", chain(&**source))]
     Connect {

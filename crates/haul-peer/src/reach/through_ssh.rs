@@ -5,14 +5,16 @@
 //! the line brings no answer to the handshake, it is done over UDP, in a race of the addresses.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use data_encoding::BASE64;
 use haul::{ClientConfig, Connection, ControllerChoice, Endpoint, Fingerprint, Identity, Opening, TransportConfig};
 
 use super::lifeline::{KEEP_ALIVE, Routes};
-use super::{Connected, Connector, Judge, Listener, Lost, ReachError, race, unanswered};
+use super::ways::{SILENT, SshWay, TcpWay, Watched, Ways};
+use super::{Connected, Connector, Judge, Listener, Lost, NO_ANSWER, ReachError, race, unanswered};
+use crate::carriage::{Carriage, Carrying};
 use crate::memory::SavedPath;
 use crate::operand::SshHost;
 use crate::ports::PortRange;
@@ -49,18 +51,32 @@ impl Connector {
         let what = format!("{}:{}", host.host.display(), remote.port);
         let listener = Listener::FarSide { ports_named: self.udp_port.is_some() };
         let no_answer = unanswered(what.clone(), &addresses, listener);
-        let is_carried = opening.is_some();
-        let met = match opening {
-            Some(opening) => meet(&addresses, self.bind, opening),
-            None => race(&addresses, self.bind, &ClientConfig { admission: Some(admission), ..config }, &self.cancel),
-        };
-        let (connection, endpoint) = met.map_err(|lost| match lost {
-            _ if judge.refused().is_some() => ReachError::SomebodyElse { host: what },
+        let lost = |lost| match lost {
+            _ if judge.refused().is_some() => ReachError::SomebodyElse { host: what.clone() },
             Lost::NoAddress => ReachError::NoAddress { host: host.to_string() },
             Lost::NoAnswer => ReachError::NoAnswer(no_answer.clone()),
             Lost::Interrupted => ReachError::Interrupted,
-            Lost::Other(error) => ReachError::Connect { host: what, source: error.into() },
-        })?;
+            Lost::NoWay(source) => ReachError::NoWay { host: what.clone(), carriage: self.ssh.carriage, source },
+            Lost::Other(error) => ReachError::Connect { host: what.clone(), source: error.into() },
+        };
+        let ssh = Arc::new(Mutex::new(ssh));
+        let is_carried = opening.is_some();
+        let (connection, watched, endpoint) = match opening {
+            Some(opening) => {
+                let endpoint = bound_for(&addresses, self.bind).map_err(lost)?;
+                let around = self.around(&endpoint, host, &remote, &addresses);
+                let (connection, watched) = self.meet(&endpoint, &addresses, opening, around, &ssh, &what)?;
+                (connection, watched, endpoint)
+            }
+            None if matches!(self.ssh.carriage, Carriage::Tcp | Carriage::Ssh) => {
+                return Err(ReachError::UnknownWay { host: what, carriage: self.ssh.carriage });
+            }
+            None => {
+                let config = ClientConfig { admission: Some(admission), ..config };
+                let (connection, endpoint) = race(&addresses, self.bind, &config, &self.cancel).map_err(lost)?;
+                (connection, None, endpoint)
+            }
+        };
         tracing::debug!(%host, carried = is_carried, "connected");
         let mut advice: Vec<String> = endpoint.buffer_warning().into_iter().collect();
         advice.extend(remote.advice.map(|advice| format!("on {host}: {advice}")));
@@ -70,11 +86,97 @@ impl Connector {
             advice,
             endpoint,
             outages: None,
-            ssh: Some(Arc::new(Mutex::new(ssh))),
+            ssh: Some(ssh),
             routes: Routes::to(&addresses),
             no_answer,
             key_refused: None,
+            watched,
         })
+    }
+
+    /// The ways around UDP that the far side knows and this side may take.
+    fn around(
+        &self,
+        endpoint: &Endpoint,
+        host: &SshHost,
+        remote: &RemoteHello,
+        addresses: &[SocketAddr],
+    ) -> (Option<TcpWay>, Option<SshWay>) {
+        let may = |carriage| matches!(self.ssh.carriage, Carriage::Auto) || self.ssh.carriage == carriage;
+        let door = remote.tcp.as_ref().filter(|_| may(Carriage::Tcp)).and_then(|door| Some((door.port, door.name()?)));
+        let tcp = door.map(|(port, name)| {
+            let to: Vec<_> = addresses.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
+            let (at, carrier) = endpoint.carry(to.first().copied());
+            TcpWay { carrier, at, to, name, bind: self.bind }
+        });
+        let channel = (remote.channel && may(Carriage::Ssh)).then(|| {
+            let peer = addresses.first().map(|address| SocketAddr::new(address.ip(), 22));
+            let (at, carrier) = endpoint.carry(peer);
+            SshWay { carrier, at }
+        });
+        tracing::debug!(%host, tcp = tcp.is_some(), channel = channel.is_some(), "ways around UDP");
+        (tcp, channel)
+    }
+
+    /// Goes on with a connection that is opened already, over what is to carry it.
+    fn meet(
+        &self,
+        endpoint: &Endpoint,
+        addresses: &[SocketAddr],
+        mut opening: Opening,
+        (tcp, channel): (Option<TcpWay>, Option<SshWay>),
+        ssh: &Arc<Mutex<SshSession>>,
+        what: &str,
+    ) -> Result<(Connection, Option<Watched>), ReachError> {
+        let carriage = self.ssh.carriage;
+        let unknown = || ReachError::UnknownWay { host: what.to_owned(), carriage };
+        let closed = |source| ReachError::NoWay { host: what.to_owned(), carriage, source };
+        let (to, begins_over) = match carriage {
+            Carriage::Auto | Carriage::Udp => (usable(endpoint, addresses), Carrying::Udp),
+            Carriage::Tcp => {
+                let way = tcp.as_ref().ok_or_else(unknown)?;
+                way.open(NO_ANSWER).map_err(closed)?;
+                (vec![way.at], Carrying::Tcp)
+            }
+            Carriage::Ssh => {
+                let way = channel.as_ref().ok_or_else(unknown)?;
+                way.open(ssh).map_err(closed)?;
+                (vec![way.at], Carrying::Ssh)
+            }
+        };
+        let has_ways = tcp.is_some() || channel.is_some();
+        if has_ways {
+            // The others are tried after UDP.
+            opening.set_connect_timeout(NO_ANSWER * 4);
+        }
+        let (to, begins_over) = match to.is_empty() {
+            true if has_ways => begin_around(tcp.as_ref(), channel.as_ref(), ssh).map_err(closed)?,
+            true => return Err(ReachError::NoAddress { host: what.to_owned() }),
+            false => (to, begins_over),
+        };
+        let connection = endpoint
+            .connect_opened(&to, opening)
+            .map_err(|error| ReachError::Connect { host: what.to_owned(), source: error.into() })?;
+        let watched = has_ways.then(|| {
+            let (rtt, port) =
+                (ssh.lock().unwrap_or_else(PoisonError::into_inner).rtt(), addresses.first().map_or(0, SocketAddr::port));
+            let ports = self.udp_port.or_else(|| PortRange::new(port, port)).unwrap_or(ANY_PORT);
+            let ways = Ways {
+                connection: connection.clone(),
+                ssh: Arc::downgrade(ssh),
+                udp: if carriage == Carriage::Auto { usable(endpoint, addresses) } else { Vec::new() },
+                tcp,
+                channel,
+                host: what.rsplit_once(':').map_or(what, |(host, _)| host).to_owned(),
+                ports,
+                rtt,
+                tell: self.told(),
+                cancel: self.cancel.clone(),
+                silent: SILENT,
+            };
+            ways.watch(begins_over)
+        });
+        Ok((connection, watched))
     }
 
     /// Starts ssh; once more where this host got another address meanwhile, as one does that changes the network.
@@ -104,8 +206,25 @@ impl Connector {
             filler: self.transport.filler,
             remembered: self.transport.remembered.map(SavedPath::from),
             opening: Some(BASE64.encode(&opening.bytes())),
+            carries: self.ssh.carriage != Carriage::Udp,
         }
     }
+}
+
+/// Where there is no address for UDP at all.
+fn begin_around(
+    tcp: Option<&TcpWay>,
+    channel: Option<&SshWay>,
+    ssh: &Mutex<SshSession>,
+) -> std::io::Result<(Vec<SocketAddr>, Carrying)> {
+    if let Some(way) = tcp
+        && way.open(NO_ANSWER).is_ok()
+    {
+        return Ok((vec![way.at], Carrying::Tcp));
+    }
+    let way = channel.ok_or(std::io::ErrorKind::AddrNotAvailable)?;
+    way.open(ssh)?;
+    Ok((vec![way.at], Carrying::Ssh))
 }
 
 /// The opening with the far side's answer, if that brought a good one.
@@ -116,25 +235,26 @@ fn answered(mut opening: Opening, remote: &RemoteHello, ssh: &SshSession) -> Opt
     Some(opening)
 }
 
-/// Goes on over UDP with a connection that is opened already.
-fn meet(addresses: &[SocketAddr], bind: Option<IpAddr>, opening: Opening) -> Result<(Connection, Endpoint), Lost> {
-    let first = addresses.first().ok_or(Lost::NoAddress)?.ip();
-    // One socket for both families, where the machine has both.
+/// A socket for these addresses: one for both families, where there are both and the machine has them.
+fn bound_for(addresses: &[SocketAddr], bind: Option<IpAddr>) -> Result<Endpoint, Lost> {
+    let first_is_v6 = addresses.first().is_some_and(SocketAddr::is_ipv6);
     let both = addresses.iter().any(SocketAddr::is_ipv6).then_some(Ipv6Addr::UNSPECIFIED.into());
-    let own = if first.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let own = if first_is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
     let bound = |ip: IpAddr| Endpoint::bind(SocketAddr::new(ip, 0)).ok();
     let endpoint = match bind {
         Some(ip) => bound(ip),
-        None => both.and_then(bound).or_else(|| bound(own)),
+        None => both.and_then(bound).or_else(|| bound(own)).or_else(|| bound(Ipv4Addr::UNSPECIFIED.into())),
     };
     // A machine without this family cannot bind: as far from an answer as a silent peer.
-    let endpoint = endpoint.ok_or(Lost::NoAnswer)?;
+    endpoint.ok_or(Lost::NoAnswer)
+}
+
+/// Those that a socket's family reaches.
+fn usable(endpoint: &Endpoint, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
     let local = endpoint.local_addr().ip();
     let reached = |address: &&SocketAddr| local == IpAddr::from(Ipv6Addr::UNSPECIFIED) || local.is_ipv4() == address.is_ipv4();
-    let addresses: Vec<_> = addresses.iter().filter(reached).copied().collect();
-    if addresses.is_empty() {
-        return Err(Lost::NoAnswer);
-    }
-    let connection = endpoint.connect_opened(&addresses, opening).map_err(Lost::Other)?;
-    Ok((connection, endpoint))
+    addresses.iter().filter(reached).copied().collect()
 }
+
+/// What may have to be open where nobody has said which.
+const ANY_PORT: PortRange = PortRange::ALL;

@@ -21,6 +21,7 @@ use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::carried_far::TcpDoor;
 use crate::memory::SavedPath;
 
 /// Version of this exchange.
@@ -111,6 +112,9 @@ pub struct ClientHello {
     /// What opens the handshake (`haul::Opening`), in base64.
     #[serde(default)]
     pub opening: Option<String>,
+    /// Whether the client knows the ways around UDP, and wants them opened.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub carries: bool,
 }
 
 /// What the far side answers.
@@ -149,6 +153,12 @@ pub struct RemoteHello {
     /// The answer to the client's opening, in base64; without one the handshake goes over UDP.
     #[serde(default)]
     pub answer: Option<String>,
+    /// Where it takes TCP connections that carry what UDP does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tcp: Option<TcpDoor>,
+    /// Whether frames of a carrier may follow on this channel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub channel: bool,
 }
 
 /// Why no answer was found.
@@ -247,6 +257,8 @@ mod tests {
             addresses: vec![IpAddr::from([10, 0, 0, 1])],
             advice: None,
             answer: None,
+            tcp: None,
+            channel: false,
         })
     }
 

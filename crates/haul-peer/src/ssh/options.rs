@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::Family;
+use crate::carriage::Carriage;
 
 /// How ssh is to be called; the default is as a user calls it who gives no options.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -28,4 +29,6 @@ pub struct SshOptions {
     pub quiet: bool,
     /// ssh is to say more (`-v`).
     pub verbose: bool,
+    /// What is to carry the connection once it has logged in, or that with a daemon.
+    pub carriage: Carriage,
 }

@@ -6,6 +6,7 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use haul::carrier::Carrier;
 use haul_units::Cancel;
 
 use super::error::{SshEnded, SshError};
@@ -42,6 +43,8 @@ pub struct SshSession {
     said: mpsc::Receiver<()>,
     /// Kept open, so that the far side never writes to a closed pipe.
     stdout: Option<BufReader<ChildStdout>>,
+    /// What both carry, if they do.
+    carrier: Option<Carrier>,
     /// The user wants an end.
     hurry: Cancel,
 }
@@ -67,8 +70,17 @@ impl SshSession {
         let said = pass_on(stderr, tell.ssh_says());
         // If ssh has ended, the missing answer says so with a better reason than a broken pipe.
         let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
-        let mut session =
-            Self { child, stdin: Some(stdin), left: false, ended: None, rtt: None, said, stdout: None, hurry: cancel.clone() };
+        let mut session = Self {
+            child,
+            stdin: Some(stdin),
+            left: false,
+            ended: None,
+            rtt: None,
+            said,
+            stdout: None,
+            carrier: None,
+            hurry: cancel.clone(),
+        };
         let answer = session.await_answer(BufReader::new(stdout), &prompt, host)?;
         session.rtt = prompt.rtt();
         drop(prompt);
@@ -135,10 +147,26 @@ impl SshSession {
         Some(now - *self.ended.get_or_insert(now))
     }
 
+    /// Both pipes, for what they are to carry from now on; none where they are gone.
+    pub fn channel(&mut self, carrier: Carrier) -> Option<(ChildStdin, BufReader<ChildStdout>)> {
+        let pipes = self.stdin.take().zip(self.stdout.take())?;
+        self.carrier = Some(carrier);
+        Some(pipes)
+    }
+
+    /// No more input for the far side: it ends.
+    fn close_input(&mut self) {
+        drop(self.stdin.take());
+        if let Some(carrier) = self.carrier.take() {
+            carrier.flush(HURRY);
+            carrier.close();
+        }
+    }
+
     /// Lets the far side end by itself, and ssh with it, which takes a round trip or two that nobody needs to wait for. One that is cut off would
     /// wait for its far side for a quarter of an hour: it is ended.
     pub fn leave(&mut self, is_cut_off: bool) {
-        drop(self.stdin.take());
+        self.close_input();
         if is_cut_off {
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -148,7 +176,7 @@ impl SshSession {
 
     /// Ends the far side and waits for it, in the end by force.
     pub fn end(&mut self) -> Option<ExitStatus> {
-        drop(self.stdin.take());
+        self.close_input();
         let status = self.await_end();
         let _ = self.said.recv_timeout(LAST_WORDS);
         status

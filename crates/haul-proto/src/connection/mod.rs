@@ -33,6 +33,7 @@ mod paths;
 mod phase;
 mod quiet;
 mod reason;
+mod redirect;
 mod setup;
 mod stats;
 mod streams;
@@ -209,6 +210,11 @@ impl Connection {
     pub fn set_controller(&mut self, now: Time, choice: ControllerChoice) {
         self.config.controller = choice;
         self.set_controllers(now);
+    }
+
+    /// The controller that paths get.
+    pub const fn controller(&self) -> ControllerChoice {
+        self.config.controller
     }
 
     /// What is known about the way to the peer on the first path, for [`TransportConfig::remembered`] of the next connection; `None` as long as it is little.

@@ -99,6 +99,8 @@ pub struct Path {
     floors_told: u8,
     /// Packets sent since everything in flight was taken for lost, without an acknowledgement.
     unheard_pkts: u64,
+    /// Packets are not taken for lost, nor the peer asked again, before so much time: for paths that lose nothing and stand still for a while.
+    pub patience: Duration,
     /// Counters and samples for people.
     pub meter: Meter,
     /// What the path has shown of itself.
@@ -192,6 +194,7 @@ impl Path {
             floor_due: Time::NEVER,
             floors_told: 0,
             unheard_pkts: 0,
+            patience: Duration::ZERO,
             meter: Meter::default(),
             witness: Witness::new(now),
             rtts_us: Distribution::default(),
@@ -245,7 +248,7 @@ impl Path {
 
     /// The probe timeout in force.
     pub fn probe_timeout(&self) -> Duration {
-        self.rtt.probe_timeout(ACK_DELAY_MAX)
+        self.rtt.probe_timeout(ACK_DELAY_MAX).max(self.patience)
     }
 
     /// Packets of data and frames that may leave besides probes: once everything in flight has been taken for lost, a few more, for what loses packets in a row may have ended; then
@@ -285,7 +288,7 @@ impl Path {
 
     /// The reordering window in force.
     fn reordering_window(&self) -> Duration {
-        self.loss.window(self.rtt.min(), self.rtt.smoothed())
+        self.loss.window(self.rtt.min(), self.rtt.smoothed()).max(self.patience)
     }
 
     /// When the path next wants to detect losses or to probe; `silent` paths are asked side by side.

@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use haul_carrier::Carrier;
 use haul_proto::{ClientConfig, Connection, ConnectionId, Opening, PATHS_MAX, ServerConfig, TransportConfig};
 use haul_udp::{Options, Socket};
 use haul_units::Bytes;
@@ -11,7 +12,7 @@ use haul_units::Bytes;
 use super::link::Link;
 use super::ports::Ports;
 use super::shared::Shared;
-use super::{porter, receiving, sending, watching};
+use super::{inward, porter, receiving, sending, watching};
 use crate::clock;
 use crate::error::{BindError, ConnectError};
 
@@ -38,8 +39,13 @@ impl Handle {
         Ok(Self { shared, further: ports.further(), options })
     }
 
-    pub(crate) fn shared(&self) -> &Shared {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+
+    /// A carrier, and the address that it has here.
+    pub(crate) fn carry(&self, peer: Option<SocketAddr>) -> (SocketAddr, Carrier) {
+        inward::carry(&self.shared, peer)
     }
 
     /// Starts a connection; its handshake goes on in the threads.

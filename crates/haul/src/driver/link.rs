@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use haul_proto::{Connection, ConnectionId, TRAIN_BYTES, Transmit};
 use haul_units::Time;
@@ -14,6 +15,7 @@ use crate::error::ConnectionError;
 use haul_udp::{Outgoing, Sent, Socket};
 
 use super::calls::Calls;
+use super::carriers::{self, Carriers, is_carried};
 use super::ecn;
 use super::state::{State, Wanted};
 
@@ -30,6 +32,7 @@ pub(crate) struct Link {
     has_thread: AtomicBool,
     /// Blocks have been given back: credit may be due.
     consumed: AtomicBool,
+    pub(crate) carriers: Arc<Carriers>,
 }
 
 impl Link {
@@ -40,13 +43,14 @@ impl Link {
         calls: Arc<Calls>,
         socket: Arc<Socket>,
         further: Vec<Arc<Socket>>,
+        carriers: Arc<Carriers>,
     ) -> Arc<Self> {
         let sockets = std::iter::once(socket).chain(further).collect();
         let queues = Queues::new(connection.memory());
         connection.provide_sinks(queues.sinks());
         let state = State::new(connection, queues);
         let (state, alarm, [has_thread, consumed]) = (Mutex::new(state), Condvar::new(), Default::default());
-        Arc::new(Self { id, sockets, state, alarm, calls, has_thread, consumed })
+        Arc::new(Self { id, sockets, state, alarm, calls, has_thread, consumed, carriers })
     }
 
     /// Whether it has a send thread.
@@ -138,9 +142,15 @@ impl Link {
         self.sockets.iter().skip(1).for_each(|socket| socket.stop());
     }
 
-    /// Sends a train that the connection has made. The lock must not be held.
-    pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>) {
+    /// Sends a train that the connection has made. The lock must not be held. A carrier without room is waited for no longer than this.
+    pub(super) fn send(&self, transmit: &Transmit, train: &[u8], from: Option<IpAddr>, patience: Duration) {
         let Some(train) = train.get(..transmit.len) else { return };
+        if is_carried(transmit.remote) {
+            if let Some(carrier) = self.carriers.get(transmit.remote) {
+                carrier.send(train, transmit.segment, patience);
+            }
+            return;
+        }
         let ecn = ecn::to_bits(transmit.ecn);
         let outgoing = Outgoing { to: transmit.remote, from, ecn, train, segment_bytes: transmit.segment };
         let Some(socket) = self.sockets.get(usize::from(transmit.path)).or(self.sockets.first()) else { return };
@@ -172,7 +182,11 @@ impl Link {
         let wake_sender = state.asleep_until.take().is_some();
         drop(state);
         if let Some(transmit) = farewell {
-            self.send(&transmit, &train, from);
+            self.send(&transmit, &train, from, carriers::PATIENCE);
+            // As a datagram would have been by now.
+            if let Some(carrier) = self.carriers.get(transmit.remote) {
+                carrier.flush(carriers::PATIENCE);
+            }
         }
         self.wake(wake_sender, woken);
         self.wake(false, also);

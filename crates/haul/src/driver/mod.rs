@@ -10,14 +10,18 @@
 //! until the connection's timeout; whoever gives the connection something to send while it sleeps wakes it. The receive thread sends what
 //! its input caused (acknowledgements mostly) itself if the send thread sleeps: that saves the wake-up. Nothing is sent under the lock.
 //!
+//! Where UDP does not pass, a carrier (`carriers.rs`) stands in the socket's place: its lanes' threads receive, and trains for its address go to its queue.
+//!
 //! A connection that was accepted by the endpoint gets its send thread when the application admits its client; until then one thread, the porter, looks after all of
 //! them, so that strangers cost none.
 //!
 //! Threads end when nobody holds the endpoint or a connection of it, and its connections are over.
 
 mod calls;
+mod carriers;
 mod ecn;
 mod handle;
+mod inward;
 mod link;
 mod open;
 mod porter;
@@ -28,6 +32,7 @@ mod shared;
 mod state;
 mod watching;
 
+pub(crate) use carriers::is_carried;
 pub(crate) use handle::Handle;
 pub(crate) use link::Link;
 pub(crate) use open::Open;

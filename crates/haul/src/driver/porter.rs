@@ -5,6 +5,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use haul_proto::{ConnectionId, TRAIN_BYTES};
 use haul_units::Time;
@@ -77,7 +78,7 @@ fn attend(link: &Link, train: &mut [u8]) -> Next {
         drop(state);
         link.wake(false, woken);
         if let Some(transmit) = transmit {
-            link.send(&transmit, train, from);
+            link.send(&transmit, train, from, Duration::ZERO);
         }
         state = link.lock();
     }

@@ -7,11 +7,13 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, MutexGuard, Weak};
 use std::thread;
+use std::time::Duration;
 
 use haul_proto::handshake::wire::is_handshake;
 use haul_proto::{ConnectionId, Handled, TRAIN_BYTES, data_destination};
 use haul_units::Time;
 
+use super::carriers::is_carried;
 use super::ecn;
 use super::link::Link;
 use super::shared::Shared;
@@ -67,6 +69,10 @@ impl Receiver {
                 }
             }
             for received in batch.trains() {
+                if is_carried(received.from) {
+                    // Nobody is there.
+                    continue;
+                }
                 self.take(received);
             }
         }
@@ -179,7 +185,7 @@ impl Receiver {
             };
             drop(state);
             link.wake(wake_sender, Vec::new());
-            link.send(&transmit, &self.train, from);
+            link.send(&transmit, &self.train, from, Duration::ZERO);
             state = link.lock();
         }
         // A send thread that is awake looks after the reports when it goes to sleep.
@@ -193,6 +199,7 @@ impl Receiver {
     fn feed(&mut self, link: &Arc<Link>, now: Time, received: Received<'_>) {
         let Received { from, to, ecn, train, segment_bytes } = received;
         self.take_over_reports(link);
+        link.carriers.on_heard_over_udp();
         let mut state = link.lock();
         state.reports_by_receiver = true;
         let was_connected = state.connected;
@@ -223,6 +230,63 @@ impl Receiver {
         if let Err(error) = self.socket.try_send(&outgoing) {
             tracing::debug!(%error, %to, "answer not sent");
         }
+    }
+}
+
+/// A train that has come by a carrier. What it causes is for the connection's send thread, or the porter, to send: they may wait for the carrier, or lose it.
+pub(super) fn take_carried(shared: &Shared, from: SocketAddr, train: &mut [u8], segment_bytes: usize) {
+    let now = clock::now();
+    if let Some(link) = data_destination(train).and_then(|id| shared.link(id)) {
+        return feed_carried(shared, &link, now, from, train, segment_bytes);
+    }
+    for datagram in train.chunks_mut(segment_bytes) {
+        let handled = shared.demultiplexer().handle(now, from, datagram);
+        match handled {
+            Handled::Connection(id) => {
+                if let Some(link) = shared.link(id) {
+                    let len = datagram.len();
+                    feed_carried(shared, &link, now, from, datagram, len);
+                }
+            }
+            Handled::New(id, connection) => {
+                shared.take_in(id, *connection, None);
+                let evicted = shared.demultiplexer().take_evicted();
+                if let Some(id) = evicted {
+                    shared.evict(id);
+                }
+            }
+            Handled::Respond(answer) => {
+                if let Some(carrier) = shared.carriers.get(from) {
+                    carrier.send(&answer, answer.len().max(1), Duration::ZERO);
+                }
+            }
+            Handled::Ignore => {}
+        }
+    }
+}
+
+fn feed_carried(shared: &Shared, link: &Arc<Link>, now: Time, from: SocketAddr, train: &mut [u8], segment_bytes: usize) {
+    let mut state = link.lock();
+    // No receive thread comes back for these.
+    state.reports_by_receiver = false;
+    let was_connected = state.connected;
+    state.connection.handle_train(now, from, ecn::from_bits(0), train, segment_bytes);
+    if state.accepted && is_carried(state.connection.remote()) {
+        state.answer_from = None;
+    }
+    link.renew_credit(&mut state);
+    let woken = state.dispatch();
+    let connected = state.connected && !was_connected;
+    let reset_token = state.connection.peer_reset_token();
+    let announce = state.connected && state.connection.is_presentable() && std::mem::take(&mut state.incoming);
+    let wake_sender = state.asleep_until.take().is_some();
+    drop(state);
+    link.wake(wake_sender, woken);
+    if connected {
+        shared.on_connected(link.id, reset_token);
+    }
+    if announce {
+        shared.announce(link.clone());
     }
 }
 

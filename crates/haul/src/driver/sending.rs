@@ -7,6 +7,7 @@ use std::time::Duration;
 use haul_proto::TRAIN_BYTES;
 use haul_units::Time;
 
+use super::carriers::{self, is_carried};
 use super::link::Link;
 use super::shared::Shared;
 use super::state::State;
@@ -32,6 +33,7 @@ fn drive(link: &Link) {
         if now >= state.connection.poll_timeout() {
             state.connection.handle_timeout(now);
         }
+        rule(&mut state, now);
         link.renew_credit(&mut state);
         let transmit = state.connection.poll_transmit(now, &mut train);
         let woken = state.dispatch();
@@ -43,10 +45,26 @@ fn drive(link: &Link) {
         drop(state);
         link.wake(false, woken);
         if let Some(transmit) = transmit {
-            link.send(&transmit, &train, from);
+            link.send(&transmit, &train, from, carriers::PATIENCE);
         }
         state = link.lock();
     }
+}
+
+/// A carrier rules what leaves over it; over UDP the controller of the configuration does.
+fn rule(state: &mut State, now: Time) {
+    let carried = is_carried(state.connection.remote());
+    if carried == state.ruled_over.is_some() {
+        return;
+    }
+    let choice = if let Some(choice) = state.ruled_over.take() {
+        choice
+    } else {
+        state.ruled_over = Some(state.connection.controller());
+        carriers::UNRULED
+    };
+    state.connection.set_patience(if carried { carriers::STANDSTILL } else { Duration::ZERO });
+    state.connection.set_controller(now, choice);
 }
 
 /// Sleeps until the connection's timeout or until somebody has something to send.

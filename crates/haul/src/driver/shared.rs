@@ -12,6 +12,7 @@ use haul_proto::{Connection, ConnectionId, Endpoint, EndpointConfig, ServerConfi
 use haul_udp::Socket;
 
 use super::calls::Calls;
+use super::carriers::Carriers;
 use super::link::Link;
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectionError};
@@ -27,6 +28,7 @@ pub(crate) struct Shared {
     /// How long a client may wait to be admitted.
     patience: Duration,
     pub(super) calls: Arc<Calls>,
+    pub(crate) carriers: Arc<Carriers>,
     /// No handle is left: the threads end with the last connection.
     abandoned: AtomicBool,
 }
@@ -56,6 +58,7 @@ impl Shared {
             accepts,
             patience,
             calls: Arc::default(),
+            carriers: Arc::default(),
             abandoned: AtomicBool::new(false),
         })
     }
@@ -107,7 +110,7 @@ impl Shared {
 
     /// A link for a connection; `further` are the sockets of a client's further paths.
     pub(super) fn link_for(&self, id: ConnectionId, connection: Connection, further: Vec<Arc<Socket>>) -> Arc<Link> {
-        Link::new(id, connection, self.calls.clone(), self.socket.clone(), further)
+        Link::new(id, connection, self.calls.clone(), self.socket.clone(), further, self.carriers.clone())
     }
 
     /// What comes for this connection goes to this link.
@@ -213,6 +216,7 @@ impl Shared {
         if idle && self.abandoned.load(Ordering::Acquire) {
             self.socket.stop();
             self.calls.stop();
+            self.carriers.close();
         }
     }
 
@@ -230,7 +234,7 @@ impl Shared {
     }
 
     /// All connections that are looked after.
-    pub(super) fn all_links(&self) -> Vec<Arc<Link>> {
+    pub(crate) fn all_links(&self) -> Vec<Arc<Link>> {
         self.links.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::task::{Context, Waker};
 
+use haul_cc::ControllerChoice;
 use haul_proto::{Connection, Event, StreamId, StreamKind};
 use haul_units::Time;
 
@@ -36,6 +37,8 @@ pub(crate) struct State {
     pub(crate) stopped: HashMap<StreamId, u64>,
     /// Queues of the incoming block streams, for those who accept them and to end them with the connection.
     pub(crate) queues: Queues,
+    /// The controller that a carrier stands in for, while one does.
+    pub(crate) ruled_over: Option<ControllerChoice>,
     waiting: Waiting,
 }
 
@@ -80,6 +83,7 @@ impl State {
             drained: false,
             stopped: HashMap::new(),
             queues,
+            ruled_over: None,
             waiting: Waiting::default(),
         }
     }

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod cancel;
+mod carriers;
 mod controllers;
 mod endings;
 mod handshake;

@@ -1,0 +1,136 @@
+//! What a lane carries: trains one after the other, and a question whether anybody is there.
+//!
+//! ```text
+//!   length (2 bytes, big endian) | segment (2 bytes) | train (length bytes)
+//!   0                            | what is said      |
+//! ```
+//! A train is at most 64 datagrams of `segment` bytes, the last may be shorter.
+
+use std::fmt;
+
+/// The largest train, in bytes: the transport's own bound, that of a UDP datagram.
+pub const MAX_TRAIN_BYTES: usize = 65_507;
+/// The most datagrams of one train.
+pub const MAX_SEGMENTS: usize = 64;
+/// Of a frame's head.
+pub(crate) const HEAD_BYTES: usize = 4;
+/// Two of the largest frames: what one read brings does not have to end with a frame.
+const BUFFER_BYTES: usize = 2 * (HEAD_BYTES + MAX_TRAIN_BYTES);
+
+/// One frame.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Frame<'a> {
+    /// Datagrams.
+    Train {
+        /// One after the other.
+        train: &'a mut [u8],
+        /// Size of each but the last.
+        segment_bytes: usize,
+    },
+    /// Is anybody there?
+    Ping,
+    /// Somebody is.
+    Pong {
+        /// Whether the other way, that by UDP, has brought anything from the one who asked.
+        heard_over_udp: bool,
+    },
+    /// What a later version says.
+    Unknown,
+}
+
+/// A frame whose head makes no sense: its stream carries something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MalformedFrame;
+
+impl fmt::Display for MalformedFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a frame of a carrier")
+    }
+}
+
+impl std::error::Error for MalformedFrame {}
+
+const PING: u16 = 0;
+const PONG: u16 = 1;
+const PONG_UDP_HEARD: u16 = 2;
+
+/// The head of a train's frame.
+pub(crate) fn head(train_bytes: usize, segment_bytes: usize) -> [u8; HEAD_BYTES] {
+    let [a, b] = (train_bytes as u16).to_be_bytes();
+    let [c, d] = (segment_bytes as u16).to_be_bytes();
+    [a, b, c, d]
+}
+
+pub(crate) fn ping() -> [u8; HEAD_BYTES] {
+    head(0, PING.into())
+}
+
+pub(crate) fn pong(heard_over_udp: bool) -> [u8; HEAD_BYTES] {
+    head(0, if heard_over_udp { PONG_UDP_HEARD } else { PONG }.into())
+}
+
+/// Whether a train has a size that a frame can say.
+pub(crate) fn fits(train_bytes: usize, segment_bytes: usize) -> bool {
+    (1..=MAX_TRAIN_BYTES).contains(&train_bytes)
+        && (1..=train_bytes).contains(&segment_bytes)
+        && train_bytes.div_ceil(segment_bytes) <= MAX_SEGMENTS
+}
+
+/// Finds the frames in a stream of bytes, in memory that does not grow.
+#[derive(Debug)]
+pub struct Frames {
+    buffer: Vec<u8>,
+    /// What has been read and not taken.
+    start: usize,
+    end: usize,
+}
+
+impl Default for Frames {
+    fn default() -> Self {
+        Self { buffer: vec![0; BUFFER_BYTES], start: 0, end: 0 }
+    }
+}
+
+impl Frames {
+    /// Room for what is read next; never empty once [`Self::next`] has given all that there was.
+    pub fn room(&mut self) -> &mut [u8] {
+        if self.start > 0 {
+            self.buffer.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        self.buffer.get_mut(self.end..).unwrap_or_default()
+    }
+
+    /// So many bytes were read into [`Self::room`].
+    pub fn on_read(&mut self, bytes: usize) {
+        self.end = (self.end + bytes).min(self.buffer.len());
+    }
+
+    /// The next frame that is complete.
+    #[expect(clippy::should_implement_trait, reason = "what it gives is lent")]
+    pub fn next(&mut self) -> Result<Option<Frame<'_>>, MalformedFrame> {
+        let Some(&[a, b, c, d]) = self.buffer.get(self.start..self.end).and_then(|rest| rest.first_chunk::<HEAD_BYTES>()) else {
+            return Ok(None);
+        };
+        let (length, segment) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
+        let (train_bytes, segment_bytes) = (usize::from(length), usize::from(segment));
+        if train_bytes == 0 {
+            self.start += HEAD_BYTES;
+            return Ok(Some(match segment {
+                PING => Frame::Ping,
+                PONG => Frame::Pong { heard_over_udp: false },
+                PONG_UDP_HEARD => Frame::Pong { heard_over_udp: true },
+                _ => Frame::Unknown,
+            }));
+        }
+        if !fits(train_bytes, segment_bytes) {
+            return Err(MalformedFrame);
+        }
+        let (first, after) = (self.start + HEAD_BYTES, self.start + HEAD_BYTES + train_bytes);
+        if after > self.end {
+            return Ok(None);
+        }
+        self.start = after;
+        Ok(self.buffer.get_mut(first..after).map(|train| Frame::Train { train, segment_bytes }))
+    }
+}

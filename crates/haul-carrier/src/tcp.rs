@@ -1,0 +1,173 @@
+//! Lanes over TCP.
+//!
+//! ```text
+//!   client  -- "haulTCP1", the carrier's name (16 bytes) -->  server
+//!           <-- "haulTCP1" --------------------------------
+//! ```
+//! The name says which carrier a lane is for; who hands it out decides who may know it. It keeps strangers' connections short and proves nothing: what a lane brings is sealed for the
+//! transport's connection, or it is dropped.
+
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
+
+use crate::lane::Lane;
+
+/// A carrier's name.
+pub type Name = [u8; 16];
+
+const GREETING: [u8; 8] = *b"haulTCP1";
+/// How long a client may take to say which carrier it wants.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a reader looks whether it is still wanted.
+const LOOK: Duration = Duration::from_secs(2);
+/// A lane on which nothing is acknowledged for so long is dead.
+const DEAD_AFTER: Duration = Duration::from_secs(30);
+const KEEP_ALIVE: Duration = Duration::from_secs(10);
+/// Clients that have not said what they want, at once.
+const MAX_PENDING: usize = 64;
+/// Connections that the kernel completes ahead.
+const BACKLOG: i32 = 128;
+
+/// Opens a lane to a listener.
+pub fn connect(to: SocketAddr, from: Option<IpAddr>, name: &Name, patience: Duration) -> io::Result<Lane> {
+    let socket = Socket::new(Domain::for_address(to), Type::STREAM, Some(Protocol::TCP))?;
+    if let Some(from) = from {
+        socket.bind(&SockAddr::from(SocketAddr::new(from, 0)))?;
+    }
+    socket.connect_timeout(&to.into(), patience)?;
+    let stream = TcpStream::from(socket);
+    stream.set_read_timeout(Some(patience))?;
+    let greeting: Vec<u8> = GREETING.iter().chain(name).copied().collect();
+    (&stream).write_all(&greeting)?;
+    let mut answer = [0; GREETING.len()];
+    (&stream).read_exact(&mut answer)?;
+    if answer != GREETING {
+        return Err(io::Error::new(ErrorKind::InvalidData, "no carrier of haul's listens there"));
+    }
+    lane(stream)
+}
+
+/// Listens on a port of TCP, on `[::]` for both families.
+pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
+    let socket = Socket::new(Domain::for_address(addr), Type::STREAM, Some(Protocol::TCP))?;
+    if let SocketAddr::V6(v6) = addr {
+        let dual = socket.set_only_v6(!v6.ip().is_unspecified());
+        tracing::trace!(?dual, "dual socket");
+    }
+    socket.set_reuse_address(true)?;
+    socket.bind(&addr.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket.into())
+}
+
+/// Takes lanes, as long as `welcome` wants any: it is told the carrier's name and who comes, and gives back whether the lane is its own; then it gets it.
+pub fn accept(listener: &TcpListener, welcome: impl Welcome) {
+    let (welcome, pending) = (Arc::new(welcome), Arc::new(AtomicUsize::new(0)));
+    for stream in listener.incoming() {
+        if welcome.is_over() {
+            return;
+        }
+        let Ok(stream) = stream else {
+            // Out of descriptors, for instance: those who are there may end.
+            thread::park_timeout(Duration::from_millis(50));
+            continue;
+        };
+        if pending.fetch_add(1, Ordering::AcqRel) >= MAX_PENDING {
+            pending.fetch_sub(1, Ordering::AcqRel);
+            continue;
+        }
+        let place = Place(Arc::clone(&pending));
+        let welcome = Arc::clone(&welcome);
+        let greeted = thread::Builder::new().name("haul-lane".to_owned()).spawn(move || {
+            let _place = place;
+            if let Err(error) = greet(stream, &*welcome) {
+                tracing::debug!(%error, "a TCP connection is no lane");
+            }
+        });
+        drop(greeted);
+    }
+}
+
+/// Who takes lanes.
+pub trait Welcome: Send + Sync + 'static {
+    /// Whether nobody is wanted any more; looked at when somebody comes.
+    fn is_over(&self) -> bool;
+    /// Whether there is, or may be, a carrier of this name for who comes from there.
+    fn knows(&self, name: &Name, from: SocketAddr) -> bool;
+    /// Its lane.
+    fn take(&self, name: &Name, from: SocketAddr, lane: Lane);
+}
+
+struct Place(Arc<AtomicUsize>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+fn greet(stream: TcpStream, welcome: &dyn Welcome) -> io::Result<()> {
+    let from = stream.peer_addr()?;
+    let from = SocketAddr::new(from.ip().to_canonical(), from.port());
+    // One read's time for all of it, or a byte a moment would hold the place for long.
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut greeting = [0; GREETING.len() + 16];
+    let read = (&stream).read(&mut greeting)?;
+    let name: Option<Name> =
+        greeting.strip_prefix(&GREETING).filter(|_| read == greeting.len()).and_then(|name| name.try_into().ok());
+    let Some(name) = name.filter(|name| welcome.knows(name, from)) else {
+        return Err(ErrorKind::InvalidData.into());
+    };
+    (&stream).write_all(&GREETING)?;
+    welcome.take(&name, from, lane(stream)?);
+    Ok(())
+}
+
+fn lane(stream: TcpStream) -> io::Result<Lane> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(LOOK))?;
+    let socket = socket2::SockRef::from(&stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(KEEP_ALIVE))?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(DEAD_AFTER))?;
+    let (read, write) = (stream.try_clone()?, Prompt::new(stream.try_clone()?));
+    // The peer reads the end; what is still to be written gets there before it.
+    let finish = Box::new(move || drop(stream.shutdown(Shutdown::Write)));
+    Ok(Lane { read: Box::new(read), write: Box::new(write), finish })
+}
+
+/// What is not sent yet stays with the carrier: in the kernel's buffer, which grows to megabytes, it could neither go by another lane nor be overtaken.
+struct Prompt(TcpStream);
+
+impl Prompt {
+    fn new(stream: TcpStream) -> Self {
+        #[cfg(target_os = "linux")]
+        if let Err(error) = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES) {
+            tracing::debug!(%error, "TCP's buffer is as large as it wants to be");
+        }
+        Self(stream)
+    }
+}
+
+impl io::Write for Prompt {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // A socket that has more than that unsent is not ready; writing alone would not wait for it.
+        #[cfg(target_os = "linux")]
+        rustix::event::poll(&mut [rustix::event::PollFd::new(&self.0, rustix::event::PollFlags::OUT)], None)?;
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Not sent yet, in each connection.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 128 << 10;

@@ -1,0 +1,111 @@
+//! A listener's clients that come over TCP, because UDP does not get there.
+//!
+//! Whoever comes is a stranger, who chooses his carrier's name himself. Until a connection is complete on it, which takes a key that the listener lets in, a carrier has one lane; there are few such carriers, and each is
+//! gone after a while. Then it may have more, from the same address.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul::Endpoint;
+use haul::carrier::{Carrier, Lane, tcp};
+use haul_units::Cancel;
+
+use crate::clock;
+
+/// Carriers on which no connection is complete, at most; and those of one address.
+const MAX_STRANGERS: usize = 64;
+const MAX_STRANGERS_EACH: usize = 4;
+/// All carriers.
+const MAX_CARRIERS: usize = 1024;
+/// Lanes of one carrier.
+const MAX_LANES: usize = 16;
+/// How long a carrier may be of no use.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// How often that is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// Takes connections over TCP too, on the port of the endpoint's, until `over` is cancelled.
+pub fn carry_clients(endpoint: &Endpoint, over: &Cancel) -> io::Result<()> {
+    let listener = tcp::listen(endpoint.local_addr())?;
+    let clients = Clients { endpoint: endpoint.clone(), over: over.clone(), by_name: Arc::default() };
+    let sweeper = clients.clone();
+    thread::Builder::new().name("haul-sweeper".to_owned()).spawn(move || sweeper.sweep())?;
+    thread::Builder::new().name("haul-door".to_owned()).spawn(move || tcp::accept(&listener, clients))?;
+    Ok(())
+}
+
+#[derive(Clone)]
+struct Clients {
+    endpoint: Endpoint,
+    over: Cancel,
+    by_name: Arc<Mutex<HashMap<tcp::Name, Client>>>,
+}
+
+struct Client {
+    carrier: Carrier,
+    /// Its address at the endpoint.
+    at: SocketAddr,
+    from: SocketAddr,
+    /// When it was last of use.
+    used: Instant,
+    /// A connection has been complete on it.
+    is_known: bool,
+}
+
+impl Clients {
+    fn lock(&self) -> MutexGuard<'_, HashMap<tcp::Name, Client>> {
+        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends what is of no use.
+    fn sweep(&self) {
+        while !self.over.is_cancelled() {
+            thread::park_timeout(LOOK);
+            let now = clock::now();
+            self.lock().retain(|_, client| {
+                if self.endpoint.is_used(client.at) {
+                    (client.used, client.is_known) = (now, true);
+                }
+                let stays = now - client.used < PATIENCE && (client.carrier.lanes() > 0 || now - client.used < LOOK * 2);
+                if !stays {
+                    self.endpoint.drop_carrier(client.at);
+                }
+                stays
+            });
+        }
+        self.lock().clear();
+    }
+}
+
+impl tcp::Welcome for Clients {
+    fn is_over(&self) -> bool {
+        self.over.is_cancelled()
+    }
+
+    fn knows(&self, name: &tcp::Name, from: SocketAddr) -> bool {
+        let mut clients = self.lock();
+        if let Some(client) = clients.get_mut(name) {
+            client.is_known = client.is_known || self.endpoint.is_used(client.at);
+            return client.is_known && client.from.ip() == from.ip() && client.carrier.lanes() < MAX_LANES;
+        }
+        let strangers = || clients.values().filter(|client| !client.is_known);
+        let of_address = strangers().filter(|client| client.from.ip() == from.ip()).count();
+        if clients.len() >= MAX_CARRIERS || strangers().count() >= MAX_STRANGERS || of_address >= MAX_STRANGERS_EACH {
+            return false;
+        }
+        let (at, carrier) = self.endpoint.carry(Some(from));
+        clients.insert(*name, Client { carrier, at, from, used: clock::now(), is_known: false });
+        true
+    }
+
+    fn take(&self, name: &tcp::Name, from: SocketAddr, lane: Lane) {
+        let carrier = self.lock().get(name).map(|client| client.carrier.clone());
+        if let Some(Err(error)) = carrier.map(|carrier| carrier.add(lane)) {
+            tracing::debug!(%error, %from, "no lane");
+        }
+    }
+}

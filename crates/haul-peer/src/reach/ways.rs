@@ -1,0 +1,391 @@
+//! The ways around UDP to the far side of ssh, and when they are taken.
+//!
+//! ```text
+//!   UDP  -- nothing heard -->  TCP, if a lane opens  -- else -->  ssh's channel, if the far side answers there
+//!    ^                                                                |
+//!    '---------------- nothing heard there either --------------------'
+//! ```
+//! A way is taken only when the far side has answered on it, so an outage of the whole network changes nothing: the connection waits for UDP, as it does without other ways. It stays the same connection; what was on
+//! its way over UDP is sent again.
+//!
+//! How many TCP connections: some at once, then twice as many as long as that made it faster.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use haul::carrier::{Carrier, Lane, tcp};
+use haul::{Connection, Endpoint, Identity};
+use haul_units::Cancel;
+
+use crate::carriage::{Carrying, GoesOver, NoUdp};
+use crate::clock;
+use crate::ports::PortRange;
+use crate::ssh::SshSession;
+use crate::tell::Tell;
+
+/// How often is looked whether the peer is heard.
+const LOOK: Duration = Duration::from_millis(50);
+/// At the beginning an answer takes a round trip, which ssh has measured; not all of them alike.
+const FIRST_ANSWER: Duration = Duration::from_millis(700);
+const FIRST_ANSWER_MAX: Duration = Duration::from_secs(4);
+/// What a round trip may be where ssh has measured none.
+const USUAL_RTT: Duration = Duration::from_millis(200);
+/// Later the peer is heard each second: of five in a row one arrives. One that is kept alive less often is heard every five seconds.
+pub(super) const SILENT: Duration = Duration::from_secs(5);
+pub(super) const SILENT_AT_REST: Duration = Duration::from_secs(12);
+/// In this time the transport has asked a silent peer again, and an answer has come.
+const PROBED: Duration = Duration::from_millis(2500);
+/// How long a way may take to open: TCP asks again after a second.
+const OPEN: Duration = Duration::from_millis(2500);
+/// Pause between two rounds in which no way opened.
+const PAUSE: Duration = Duration::from_secs(3);
+/// TCP connections at first, and at most.
+const FIRST_LANES: usize = 4;
+const MAX_LANES: usize = 16;
+/// Over what time a rate is taken before more of them are tried.
+const GROW: Duration = Duration::from_secs(2);
+/// So much faster is faster: three times in twenty.
+const FASTER: f64 = 1.15;
+/// Below this rate nobody waits for more connections, in bytes a second.
+const WORTH_IT: f64 = 250_000.0;
+
+/// The way over TCP.
+pub(super) struct TcpWay {
+    pub(super) carrier: Carrier,
+    /// The address that stands for it.
+    pub(super) at: SocketAddr,
+    /// Where the far side may listen, the likeliest first.
+    pub(super) to: Vec<SocketAddr>,
+    pub(super) name: tcp::Name,
+    pub(super) bind: Option<IpAddr>,
+}
+
+/// The way through ssh's channel.
+pub(super) struct SshWay {
+    pub(super) carrier: Carrier,
+    pub(super) at: SocketAddr,
+}
+
+impl TcpWay {
+    /// One to a listener at these addresses, by a name that nobody else knows.
+    pub(super) fn to(endpoint: &Endpoint, to: Vec<SocketAddr>, bind: Option<IpAddr>) -> Self {
+        let (at, carrier) = endpoint.carry(to.first().copied());
+        // The fingerprint of a key that nobody has is as good a secret as any.
+        let secret = Identity::generate().public_key().fingerprint();
+        let name = secret.as_bytes().first_chunk().copied().unwrap_or_default();
+        Self { carrier, at, to, name, bind }
+    }
+
+    /// A lane to the first of the addresses that gives one.
+    pub(super) fn open(&self, patience: Duration) -> std::io::Result<()> {
+        let (tell, told) = mpsc::channel();
+        for &to in &self.to {
+            let (tell, name, bind) = (tell.clone(), self.name, self.bind);
+            thread::spawn(move || tell.send((to, tcp::connect(to, bind, &name, patience))));
+        }
+        drop(tell);
+        let mut failure = std::io::Error::from(std::io::ErrorKind::AddrNotAvailable);
+        for (to, opened) in told {
+            match opened {
+                Ok(lane) => {
+                    tracing::debug!(%to, "a lane over TCP");
+                    return self.carrier.add(lane);
+                }
+                Err(error) => failure = error,
+            }
+        }
+        Err(failure)
+    }
+
+    /// More lanes beside those there are, all at once; whoever waits does not wait for them.
+    pub(super) fn grow(&self, to: usize) {
+        for _ in self.carrier.lanes()..to {
+            let way = Self { carrier: self.carrier.clone(), at: self.at, to: self.to.clone(), name: self.name, bind: self.bind };
+            thread::spawn(move || drop(way.open(OPEN)));
+        }
+    }
+}
+
+impl SshWay {
+    /// Makes ssh's channel a lane, once.
+    pub(super) fn open(&self, ssh: &Mutex<SshSession>) -> std::io::Result<()> {
+        if self.carrier.lanes() > 0 {
+            return Ok(());
+        }
+        let mut ssh = ssh.lock().unwrap_or_else(PoisonError::into_inner);
+        let (write, read) = ssh.channel(self.carrier.clone()).ok_or(std::io::ErrorKind::NotConnected)?;
+        // Dropping its writing half ends it.
+        self.carrier.add(Lane { read: Box::new(read), write: Box::new(write), finish: Box::new(|| {}) })
+    }
+}
+
+/// What is needed to change the way.
+pub(super) struct Ways {
+    pub(super) connection: Connection,
+    /// Gone with whoever uses the connection.
+    pub(super) ssh: Weak<Mutex<SshSession>>,
+    /// Where UDP was tried, the likeliest first.
+    pub(super) udp: Vec<SocketAddr>,
+    pub(super) tcp: Option<TcpWay>,
+    pub(super) channel: Option<SshWay>,
+    pub(super) host: String,
+    pub(super) ports: PortRange,
+    /// Of ssh's own connection.
+    pub(super) rtt: Option<Duration>,
+    pub(super) tell: Arc<dyn Tell>,
+    pub(super) cancel: Cancel,
+    /// After how much silence another way is looked for.
+    pub(super) silent: Duration,
+}
+
+impl Ways {
+    /// Looks after the connection until it is over, or what is given back is dropped.
+    pub(super) fn watch(self, begins_over: Carrying) -> Watched {
+        let dropped = Cancel::new();
+        let now = Arc::new(Mutex::new(begins_over));
+        let watched = Watched { dropped: dropped.clone(), carrying: Arc::clone(&now) };
+        let started = thread::Builder::new().name("haul-ways".to_owned()).spawn(move || {
+            let growth = (begins_over == Carrying::Tcp).then(Growth::default);
+            let mut watch = Watch {
+                carrying: begins_over,
+                began: clock::now(),
+                heard: false,
+                udp: None,
+                growth,
+                acknowledged: (0, clock::now()),
+                ways: self,
+                dropped,
+                now,
+            };
+            watch.run();
+        });
+        if let Err(error) = started {
+            tracing::warn!(%error, "nobody looks for another way");
+        }
+        watched
+    }
+}
+
+/// A connection that is looked after; dropped, it is no longer.
+pub(super) struct Watched {
+    dropped: Cancel,
+    carrying: Arc<Mutex<Carrying>>,
+}
+
+impl Watched {
+    /// What carries the connection.
+    pub(super) fn carrying(&self) -> Carrying {
+        *self.carrying.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.dropped.cancel();
+    }
+}
+
+struct Watch {
+    ways: Ways,
+    carrying: Carrying,
+    began: Instant,
+    /// The peer has been heard on the way that is taken.
+    heard: bool,
+    /// Where it was heard over UDP.
+    udp: Option<SocketAddr>,
+    growth: Option<Growth>,
+    /// Bytes that the peer has acknowledged, and when the last of them, or nothing was to be.
+    acknowledged: (u64, Instant),
+    /// The connection's user has gone.
+    dropped: Cancel,
+    /// What its user is told: `carrying`.
+    now: Arc<Mutex<Carrying>>,
+}
+
+impl Watch {
+    fn run(&mut self) {
+        while !self.is_over() {
+            thread::park_timeout(LOOK);
+            let silence = self.silence();
+            if self.has_fallen_silent(silence) && !self.go_over(silence) {
+                self.pause();
+            }
+            self.grow();
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.dropped.is_cancelled() || self.ways.cancel.is_cancelled() || self.ways.connection.end().is_some()
+    }
+
+    /// How long nothing has come, or nothing that was sent has been acknowledged: what blocks UDP may do so in one direction.
+    fn silence(&mut self) -> Duration {
+        let since = self.began.elapsed();
+        if let Some(path) = self.ways.connection.paths().first() {
+            let acknowledged = path.acknowledged.as_u64();
+            if acknowledged != self.acknowledged.0 || path.in_flight.as_u64() == 0 {
+                self.acknowledged = (acknowledged, clock::now());
+            }
+        }
+        let silence = self.ways.connection.stats().silence.max(self.acknowledged.1.elapsed());
+        if !self.heard && silence + LOOK < since {
+            self.heard = true;
+            if self.carrying == Carrying::Udp {
+                self.udp = Some(self.ways.connection.remote_addr());
+            }
+        }
+        silence
+    }
+
+    fn has_fallen_silent(&self, silence: Duration) -> bool {
+        let first = (FIRST_ANSWER + self.ways.rtt.unwrap_or(USUAL_RTT) * 4).min(FIRST_ANSWER_MAX);
+        match (self.heard, self.carrying) {
+            (true, _) => silence > self.ways.silent,
+            (false, Carrying::Udp) => self.began.elapsed() > first,
+            (false, _) => self.began.elapsed() > SILENT,
+        }
+    }
+
+    /// Takes another way, if one opens.
+    fn go_over(&mut self, silence: Duration) -> bool {
+        let order: &[Carrying] = match self.carrying {
+            Carrying::Udp => &[Carrying::Tcp, Carrying::Ssh],
+            // The same once more, where all connections have ended.
+            Carrying::Tcp => &[Carrying::Tcp, Carrying::Ssh, Carrying::Udp],
+            Carrying::Ssh => &[Carrying::Tcp, Carrying::Udp],
+        };
+        let before = clock::now();
+        for &to in order {
+            if to == self.carrying && self.ways.tcp.as_ref().is_none_or(|way| way.carrier.lanes() > 0) {
+                continue;
+            }
+            let Some((at, heard)) = self.open(to) else { continue };
+            if self.is_over() || self.is_heard_again(before) {
+                return true;
+            }
+            let why = match heard {
+                _ if self.udp.is_some() => NoUdp::Lost(silence),
+                Some(true) => NoUdp::Answers,
+                Some(false) => NoUdp::Inbound,
+                None => NoUdp::Silent,
+            };
+            let (host, ports) = (self.ways.host.clone(), self.ways.ports);
+            tracing::debug!(?to, ?why, "goes over");
+            self.ways.connection.redirect(at);
+            self.ways.tell.goes_over(&GoesOver { host, to, why, ports });
+            *self.now.lock().unwrap_or_else(PoisonError::into_inner) = to;
+            (self.carrying, self.began, self.heard) = (to, clock::now(), false);
+            self.acknowledged.1 = clock::now();
+            self.growth = (to == Carrying::Tcp).then(Growth::default);
+            return true;
+        }
+        false
+    }
+
+    /// Whether the peer has been heard where it was, since then. Where the whole network was away, TCP may be back a little before UDP is tried again.
+    fn is_heard_again(&mut self, before: Instant) -> bool {
+        let until = clock::now() + if self.udp.is_some() && self.carrying == Carrying::Udp { PROBED } else { Duration::ZERO };
+        while clock::now() < until && before.elapsed() <= self.silence() && !self.is_over() {
+            thread::park_timeout(LOOK);
+        }
+        before.elapsed() > self.silence()
+    }
+
+    /// The address of a way on which the peer has answered, and whether it has got anything over UDP.
+    fn open(&self, to: Carrying) -> Option<(SocketAddr, Option<bool>)> {
+        match to {
+            Carrying::Udp => Some((self.udp.or_else(|| self.ways.udp.first().copied())?, None)),
+            Carrying::Tcp => {
+                let way = self.ways.tcp.as_ref()?;
+                if way.carrier.lanes() == 0 {
+                    way.open(OPEN).inspect_err(|error| tracing::debug!(%error, "no TCP")).ok()?;
+                }
+                way.carrier.ask(OPEN).map(|heard| (way.at, Some(heard)))
+            }
+            Carrying::Ssh => {
+                let way = self.ways.channel.as_ref()?;
+                way.open(&*self.ways.ssh.upgrade()?).inspect_err(|error| tracing::debug!(%error, "no channel")).ok()?;
+                way.carrier.ask(OPEN).map(|heard| (way.at, Some(heard)))
+            }
+        }
+    }
+
+    fn pause(&self) {
+        let until = clock::now() + PAUSE;
+        while clock::now() < until && !self.is_over() {
+            thread::park_timeout(LOOK);
+        }
+    }
+
+    /// More TCP connections, as long as that helps.
+    fn grow(&mut self) {
+        let (Some(growth), Some(way)) = (&mut self.growth, &self.ways.tcp) else { return };
+        let (sent, received) = way.carrier.moved_bytes();
+        if let Some(lanes) = growth.wanted(clock::now(), sent + received, way.carrier.lanes()) {
+            tracing::debug!(lanes, "more lanes");
+            way.grow(lanes);
+        }
+    }
+}
+
+/// Finds the number of TCP connections.
+#[derive(Debug, Default)]
+pub(super) struct Growth {
+    /// Since when is measured, and what had been moved then.
+    from: Option<(Instant, u64)>,
+    best: f64,
+    /// New ones are still finding their rate.
+    starting: bool,
+    settled: bool,
+}
+
+impl Growth {
+    /// So many are wanted, if more are.
+    pub(super) fn wanted(&mut self, now: Instant, moved_bytes: u64, lanes: usize) -> Option<usize> {
+        let Some((since, before)) = self.from else {
+            (self.from, self.starting) = (Some((now, moved_bytes)), true);
+            return (lanes < FIRST_LANES).then_some(FIRST_LANES);
+        };
+        let seconds = (now - since).as_secs_f64();
+        if self.settled || seconds < GROW.as_secs_f64() {
+            return None;
+        }
+        let rate = moved_bytes.saturating_sub(before) as f64 / seconds;
+        self.from = Some((now, moved_bytes));
+        if std::mem::take(&mut self.starting) || rate < WORTH_IT {
+            return None;
+        }
+        if rate < self.best * FASTER || lanes >= MAX_LANES {
+            self.settled = true;
+            return None;
+        }
+        (self.best, self.starting) = (rate, true);
+        Some((lanes * 2).clamp(FIRST_LANES, MAX_LANES))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// How many lanes there are in the end where so many bytes go through each in a second, and so many through all.
+    fn found(each: u64, all: u64) -> usize {
+        let (mut growth, mut now, mut moved, mut lanes) = (Growth::default(), clock::now(), 0, 1);
+        for _ in 0..30 {
+            lanes = growth.wanted(now, moved, lanes).unwrap_or(lanes);
+            now += Duration::from_millis(2100);
+            moved += (each * lanes as u64).min(all) * 21 / 10;
+        }
+        lanes
+    }
+
+    #[test]
+    fn there_are_as_many_as_make_it_faster() {
+        assert_eq!(found(1_000_000, 1_000_000_000), MAX_LANES, "each is slowed down by loss");
+        assert_eq!(found(100_000_000, 100_000_000), 8, "four fill the link, eight are no faster");
+        assert_eq!(found(10_000, 1_000_000_000), FIRST_LANES, "there is little to send");
+    }
+}
