@@ -120,14 +120,15 @@ fn lost_in_the_middle(block: impl Fn(&Lab), words: &[&str]) {
             if is_push { [source.join("file").into(), far(&there)] } else { [far(&source.join("file")), OsString::from(&there)] };
         let start = lab.bytes_carried();
         let mut running = Running::start(lab.cp(operands));
-        let under_way = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > SIZE);
+        let under_way = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > SIZE * 8 / 5);
         assert!(under_way && running.runs(), "the copy is not under way");
         block(&lab);
         let finished = running.wait(PATIENCE).expect(0);
         assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
         assert_said(&[finished], words);
         let carried = lab.bytes_carried() - start;
-        assert!(carried < 2 * SIZE + SIZE / 2, "{carried} bytes were sent for {} of the file", 2 * SIZE);
+        // From the beginning again it would be 3.6 times that.
+        assert!(carried < 3 * SIZE, "{carried} bytes were sent for {} of the file", 2 * SIZE);
         lab.assert_no_process_left(Duration::from_secs(10));
     }
 }
@@ -187,13 +188,13 @@ fn a_copy_with_a_daemon_that_loses_udp_in_the_middle_goes_on_over_tcp() {
     let daemon = Daemon::start(&lab, &root);
     let start = lab.bytes_carried();
     let mut running = Running::start(lab.cp([OsString::from(source.join("file")), daemon.url("").into()]));
-    let under_way = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > SIZE);
+    let under_way = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > SIZE * 8 / 5);
     assert!(under_way && running.runs(), "the copy is not under way");
     lab.block_udp();
     let finished = running.wait(PATIENCE).expect(0);
     assert_said(&[finished], &["has brought nothing for", "over TCP"]);
     assert_eq!(tree::hash(&source.join("file")), tree::hash(&root.join("file")));
-    assert!(lab.bytes_carried() - start < 2 * SIZE + SIZE / 2, "sent again");
+    assert!(lab.bytes_carried() - start < 3 * SIZE, "sent again");
 }
 
 /// An outage of everything is no reason to go over: the copy waits, and goes on over UDP.

@@ -144,6 +144,7 @@ fn ssh_gets_its_options_and_no_secret() {
         "filler",
         "remembered",
         "opening",
+        "carries",
     ];
     assert!(greeting.keys().all(|key| public.contains(&key.as_str())), "{greeting:?}");
     assert!(greeting["client"].as_str().unwrap().starts_with("SHA256:"), "{greeting:?}");
@@ -216,12 +217,12 @@ fn udp_that_does_not_come_through_is_noticed_by_every_command() {
     let ssh = bench.script("elsewhere", &changing(&format!(r#"s/"port":[0-9]*/"port":{port}/"#)));
     let ssh = ssh.to_str().unwrap();
     let commands: [&[&str]; 6] = [
-        &["cp", "-S", ssh, "x", "far:y"],
-        &["cp", "-S", ssh, "far:x", "y"],
-        &["pipe", "-S", ssh, "far", "--", "cat"],
-        &["rsh", "--ssh", ssh, "far", "true"],
-        &["perf", "-S", ssh, "far"],
-        &["proxy", "-S", ssh, "far", "-L", "0:localhost:1"],
+        &["cp", "--transport", "udp", "-S", ssh, "x", "far:y"],
+        &["cp", "--transport", "udp", "-S", ssh, "far:x", "y"],
+        &["pipe", "--transport", "udp", "-S", ssh, "far", "--", "cat"],
+        &["rsh", "--transport", "udp", "--ssh", ssh, "far", "true"],
+        &["perf", "--transport", "udp", "-S", ssh, "far"],
+        &["proxy", "--transport", "udp", "-S", ssh, "far", "-L", "0:localhost:1"],
     ];
     let running = commands.map(|args| bench.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     for child in running {
@@ -257,7 +258,8 @@ fn the_handshake_goes_through_ssh_and_over_udp_where_it_cannot() {
     let changes = [r#"s/,"answer":"[^"]*"//"#, r#"s/"answer":"..../"answer":"/"#, r#"s/\("answer":".*\)......"/\1AAAAAA"/"#];
     for (to, how) in ["2", "3", "4"].into_iter().zip(changes) {
         let ssh = bench.script("changes", &changing(how));
-        let run = bench.haul(["cp", "-vv", "-S", ssh.to_str().unwrap(), "x", &format!("far:{to}")]).expect(0);
+        let run =
+            bench.haul(["cp", "-vv", "--transport", "udp", "-S", ssh.to_str().unwrap(), "x", &format!("far:{to}")]).expect(0);
         run.says(&["carried=false"]);
         assert_eq!(fs::read(bench.path("far").join(to)).unwrap(), noise(10));
     }
