@@ -38,6 +38,7 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "key" -d 'Show and manage 
 complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path, memory to memory'
 complete -c haul -n "__fish_haul_needs_command" -f -a "tcp" -d 'Congestion control for the kernel\'s own TCP: programs that know nothing of haul use it'
 complete -c haul -n "__fish_haul_needs_command" -f -a "pace" -d 'Even distances between the packets of programs that know nothing of haul'
+complete -c haul -n "__fish_haul_needs_command" -f -a "trace" -d 'What connections did, from a trace that HAUL_TRACE wrote'
 complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide area network on this machine'
 complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
 complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
@@ -464,6 +465,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s T -l title -d 'Put this before every line' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l trace -d 'Draw what this side sent, rate, delay and loss over time with the phases of the congestion control: to a file that ends in .svg or .png; in .qlog a log of it' -r -F
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-clients -d 'Clients at once' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-per-address -d 'Clients at once from one address' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-time -d 'The longest measurement' -r
@@ -589,6 +591,10 @@ complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcomma
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -l json -d 'As JSON'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand trace" -s o -l out -d 'Write it as what the name ends with: .svg or .png a picture of rate, delay, bytes under way and loss, with the phases behind them; .qlog for viewers of QUIC\'s logs' -r -F
+complete -c haul -n "__fish_haul_using_subcommand trace" -l id -d 'The connection to draw; without it the one that carried most' -r
+complete -c haul -n "__fish_haul_using_subcommand trace" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand trace" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "wan" -d 'A WAN between network namespaces of this machine'

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output v/verbose 1/one-off max-clients= max-per-address= until-input-ends max-time= max-memory= max-bitrate= audit= journal-socket= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= udp-port= dead-after= state= h/help
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output trace= v/verbose 1/one-off max-clients= max-per-address= until-input-ends max-time= max-memory= max-bitrate= audit= journal-socket= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= udp-port= dead-after= state= h/help
 end
 
 function __fish_hperf_needs_command
@@ -38,6 +38,7 @@ complete -c hperf -n "__fish_hperf_needs_command" -l paths -d 'Send from so many
 complete -c hperf -n "__fish_hperf_needs_command" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s T -l title -d 'Put this before every line' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l trace -d 'Draw what this side sent, rate, delay and loss over time with the phases of the congestion control: to a file that ends in .svg or .png; in .qlog a log of it' -r -F
 complete -c hperf -n "__fish_hperf_needs_command" -l max-clients -d 'Clients at once' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-per-address -d 'Clients at once from one address' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-time -d 'The longest measurement' -r

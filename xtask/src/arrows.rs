@@ -27,6 +27,7 @@ const RULES: &[Rule] = &[
     rule("haul-paths", &["haul-units"], &[]),
     rule("haul-sim", &["haul-units"], &[]),
     rule("haul-plot", &[], &[]),
+    rule("haul-trace", &["haul-plot", "haul-units"], &[]),
     rule("haul-clib", &[], &[]),
     rule("haul-netdev", &["haul-units"], &[]),
     rule("haul-pace", &["haul-netdev", "haul-sim", "haul-units"], &["haul-lab"]),

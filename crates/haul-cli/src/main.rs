@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, lab, remote, generate the commands
+//!   cp, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, trace, lab, remote, generate the commands
 //!   program     another program, run to its end
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
@@ -35,6 +35,7 @@ mod rsync;
 mod serve;
 mod tcp;
 mod terminal;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -81,6 +82,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Perf(args) => perf::run(&args),
         Command::Tcp(args) => tcp::run(&args),
         Command::Pace(args) => pace::run(&args),
+        Command::Trace(args) => trace::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Remote(args) => remote::run(&args),
         Command::Man { dir } => generate::man(dir.as_deref()),

@@ -26,6 +26,8 @@ pub struct Chart {
     pub data: Data,
     /// Values to compare with, drawn across.
     pub limits: Vec<Limit>,
+    /// Stretches of the horizontal axis with a name, behind the lines.
+    pub spans: Vec<Span>,
 }
 
 /// An axis.
@@ -123,6 +125,17 @@ pub struct Limit {
     pub at: f64,
 }
 
+/// A stretch of the horizontal axis with a name, such as a phase.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Span {
+    /// Which; the same name has the same tint all along. Written where there is room for it.
+    pub name: String,
+    /// Where it begins.
+    pub from: f64,
+    /// Where it ends.
+    pub to: f64,
+}
+
 impl Figure {
     /// One chart.
     pub fn single(title: impl Into<String>, subtitle: impl Into<String>, chart: Chart) -> Self {
@@ -133,12 +146,19 @@ impl Figure {
 impl Chart {
     /// Lines.
     pub fn lines(x: Axis, y: Axis, lines: Vec<Line>) -> Self {
-        Self { title: String::new(), x, y, data: Data::Lines(lines), limits: Vec::new() }
+        Self { title: String::new(), x, y, data: Data::Lines(lines), limits: Vec::new(), spans: Vec::new() }
     }
 
     /// Bars.
     pub fn bars(groups_label: impl Into<String>, y: Axis, bars: Bars) -> Self {
-        Self { title: String::new(), x: Axis::linear(groups_label, ""), y, data: Data::Bars(bars), limits: Vec::new() }
+        Self {
+            title: String::new(),
+            x: Axis::linear(groups_label, ""),
+            y,
+            data: Data::Bars(bars),
+            limits: Vec::new(),
+            spans: Vec::new(),
+        }
     }
 
     /// With a title.
@@ -149,6 +169,12 @@ impl Chart {
     /// With a value to compare with.
     pub fn limit(mut self, name: impl Into<String>, at: f64) -> Self {
         self.limits.push(Limit { name: name.into(), at });
+        self
+    }
+
+    /// With stretches of the horizontal axis that have a name.
+    pub fn spans(mut self, spans: impl IntoIterator<Item = Span>) -> Self {
+        self.spans.extend(spans);
         self
     }
 }

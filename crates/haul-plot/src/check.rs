@@ -71,7 +71,8 @@ fn check_chart(name: &str, chart: &Chart) -> Result<(), PlotError> {
     let limits = chart.limits.iter().map(|limit| (limit.name.as_str(), limit.at));
     check_axis(name, &chart.y, values.into_iter().chain(limits))?;
     if matches!(chart.data, Data::Lines(_)) {
-        check_axis(name, &chart.x, chart.data.places().into_iter())?;
+        let spans = chart.spans.iter().flat_map(|span| [(span.name.as_str(), span.from), (span.name.as_str(), span.to)]);
+        check_axis(name, &chart.x, chart.data.places().into_iter().chain(spans))?;
     }
     Ok(())
 }

@@ -107,6 +107,9 @@ fn draw_chart(drawing: &mut Drawing, chart: &Chart, at: (f64, f64), size: (f64, 
         let style = TextStyle { px: style::CHART_TITLE_PX, bold: true, anchor: Anchor::Middle, ..TEXT };
         drawing.text((area.x(0.5), at.1 + style::CHART_TITLE_PX + 2.0), &chart.title, style);
     }
+    if matches!(chart.data, Data::Lines(_)) {
+        draw_spans(drawing, &area, chart, &Ruler::new(&chart.x, chart.data.places().into_iter().map(|(_, place)| place)));
+    }
     draw_vertical(drawing, &area, &chart.y, &y_ticks, at.0 + style::TEXT_PX);
     match &chart.data {
         Data::Lines(all) => {
@@ -148,6 +151,26 @@ fn draw_horizontal(drawing: &mut Drawing, area: &Area, ticks: &[Tick]) {
         let style = TextStyle { px: style::TICK_PX, anchor: Anchor::Middle, ..TEXT };
         if !tick.label.is_empty() {
             drawing.text((x, area.y(0.0) + style::TICK_PX + 8.0), &tick.label, style);
+        }
+    }
+}
+
+/// Tints by name, in the order in which the names come; a name where it has room.
+fn draw_spans(drawing: &mut Drawing, area: &Area, chart: &Chart, horizontal: &Ruler) {
+    let mut names: Vec<&str> = Vec::new();
+    let mut written = area.left;
+    for span in &chart.spans {
+        let number = names.iter().position(|name| *name == span.name).unwrap_or_else(|| {
+            names.push(&span.name);
+            names.len() - 1
+        });
+        let x = |at: f64| area.x(horizontal.place(at).clamp(0.0, 1.0));
+        let (from, to) = (x(span.from), x(span.to));
+        drawing.rect((from, area.y(1.0)), (to - from, area.height), style::TINTS[number % style::TINTS.len()]);
+        if from >= written && text::width(&span.name, style::TICK_PX, false) + 6.0 <= to - from {
+            let style = TextStyle { px: style::TICK_PX, colour: style::FAINT, ..TEXT };
+            drawing.text((from + 3.0, area.y(1.0) + style::TICK_PX + 2.0), &span.name, style);
+            written = to;
         }
     }
 }

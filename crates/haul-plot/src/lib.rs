@@ -32,5 +32,5 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use chart::{Axis, BarSeries, Bars, Chart, Data, Figure, Limit, Line, Point, Scale, Value};
+pub use chart::{Axis, BarSeries, Bars, Chart, Data, Figure, Limit, Line, Point, Scale, Span, Value};
 pub use check::PlotError;

@@ -46,6 +46,8 @@ pub(super) const FAINT: &str = "#666666";
 pub(super) const GRID: &str = "#dddddd";
 pub(super) const FINE_GRID: &str = "#f0f0f0";
 pub(super) const PAPER: &str = "#ffffff";
+/// Behind stretches of time, in turn: so pale that lines of any colour stand out.
+pub(super) const TINTS: [&str; 6] = ["#f3f6fb", "#fdf3e7", "#eef7f0", "#fbeff4", "#f5f5f5", "#eef6f8"];
 
 /// A figure of one chart; those of several are smaller.
 pub(super) const SINGLE: (f64, f64) = (860.0, 460.0);

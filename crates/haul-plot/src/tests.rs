@@ -24,6 +24,8 @@ fn many() -> Figure {
     let series =
         (0..20).map(|n| Line::through(format!("flow {n}"), (0..500).map(|x| (f64::from(x), f64::from(x * n % 97)))).plain());
     let over_time = Chart::lines(Axis::linear("time", "s"), Axis::linear("rate", "Mbit/s"), series.collect()).titled("over time");
+    let phase = |name: &str, from, to| Span { name: name.into(), from, to };
+    let over_time = over_time.spans([phase("startup", 0.0, 200.0), phase("up", 200.0, 201.0), phase("cruise", 201.0, 499.0)]);
     let spread = Value::of([40.0, 60.0, 45.0]);
     let charts = vec![
         over_time.limit("limit", 95.0),
@@ -41,7 +43,7 @@ fn every_kind_of_chart_is_a_picture_with_its_labels() {
             &["loss [%]", "throughput [Mbit/s]", "haul", "TCP &quot;CUBIC&quot;"][..],
         ),
         (figure(bars(vec![Value::of([40.0, 60.0]), None])), &["mode", "share [%]", "group 0", "group 1", "50"][..]),
-        (many(), &["over time", "time [s]", "flow 19", "limit", "All of it"][..]),
+        (many(), &["over time", "time [s]", "flow 19", "limit", "All of it", "startup", "cruise"][..]),
     ] {
         let svg = figure.svg().expect("sound data");
         let document = Document::parse(&svg).expect("well-formed");

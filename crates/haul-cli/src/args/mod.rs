@@ -16,6 +16,7 @@ mod rsync;
 mod serve;
 mod silence;
 mod tcp;
+mod trace;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -45,6 +46,7 @@ pub use rsync::RsyncArgs;
 pub use serve::ServeArgs;
 pub use silence::SilenceArgs;
 pub use tcp::{ScopeArgs, TcpArgs, TcpCommand};
+pub use trace::TraceArgs;
 
 /// Congestion control of what carries other programs' streams. Their connections live long, rest often and are asked for much at once: what the
 /// first packets tell of the path spares each of them a second of search, and the queues on the way what a search overshoots.
@@ -86,6 +88,7 @@ pub enum Command {
     Perf(Box<PerfArgs>),
     Tcp(TcpArgs),
     Pace(Box<PaceArgs>),
+    Trace(TraceArgs),
     Lab(Box<crate::lab::args::LabArgs>),
     /// Write the manual pages
     #[command(hide = true)]

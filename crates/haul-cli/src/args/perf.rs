@@ -185,6 +185,9 @@ pub struct ShowArgs {
     /// Show the server's own output too
     #[arg(long)]
     pub get_server_output: bool,
+    /// Draw what this side sent, rate, delay and loss over time with the phases of the congestion control: to a file that ends in .svg or .png; in .qlog a log of it
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::FilePath, conflicts_with_all = ["reverse", "tcp"])]
+    pub trace: Option<PathBuf>,
     /// Say more; twice, and ssh says more too
     #[arg(short, long, action = clap::ArgAction::Count)]
     pub verbose: u8,

@@ -22,6 +22,7 @@ use self::json::{event, pretty};
 use crate::args::{PerfArgs, PerfCommand};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
+use crate::trace::Kept;
 use crate::{clock, interrupt, logging, output};
 
 /// What a client may do that has proved who it is.
@@ -48,7 +49,10 @@ pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
 
 fn measure(args: &PerfArgs) -> Result<Exit, Failure> {
     let report = Report { args, plan: plan(args)? };
-    over_connections(&report).inspect_err(|failure| report.failed(failure))
+    let kept = args.show.trace.as_deref().map(Kept::start).transpose()?;
+    let exit = over_connections(&report).inspect_err(|failure| report.failed(failure))?;
+    kept.map_or(Ok(()), |kept| kept.write())?;
+    Ok(exit)
 }
 
 /// A measurement, over as many connections as it takes. One that breaks with its daemon begins again with the next one: figures of two connections, and of the time

@@ -15,5 +15,6 @@ mod outage;
 mod rights;
 mod ssh;
 mod support;
+mod trace;
 mod usage;
 mod words;

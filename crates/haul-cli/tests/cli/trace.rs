@@ -1,0 +1,43 @@
+//! `haul trace`: a copy's trace as lines, pictures and a qlog.
+
+use std::fs;
+
+use super::support::{Bench, Daemon, noise};
+
+#[test]
+fn a_copys_trace_is_lines_a_picture_and_a_qlog() {
+    let (server, client) = (Bench::new(), Bench::new());
+    let daemon = Daemon::start(&server, &client, &[format!("pub={}", server.path("").display())]);
+    fs::write(server.path("file"), noise(3_000_000)).unwrap();
+    let trace = client.path("near.jsonl");
+    let status = client.command(["cp", &daemon.url("pub/file"), "there"]).env("HAUL_TRACE", &trace).status().unwrap();
+    assert!(status.success());
+    let trace = trace.display().to_string();
+    let said = client.haul(["trace", &trace]).expect(0);
+    assert!(said.text().contains("  fair  RTT ") && said.text().contains("received 2.8"), "{}", said.text());
+    for (name, begins) in [("o.svg", &b"<svg"[..]), ("o.png", b"\x89PNG"), ("o.qlog", b"{\"qlog_format\":\"JSON\"")] {
+        client.haul(["trace", &trace, "-o", name]).expect(0);
+        let written = fs::read(client.path(name)).unwrap();
+        assert!(written.starts_with(begins), "{name}: {:?}", &written[..20]);
+    }
+    assert!(fs::read_to_string(client.path("o.svg")).unwrap().contains("startup"), "phases stand in it");
+}
+
+#[test]
+fn what_is_no_trace_is_named() {
+    let bench = Bench::new();
+    fs::write(bench.path("text"), "not of a trace\n").unwrap();
+    fs::write(bench.path("one"), "{\"t\":1,\"id\":\"\\u001b[2J2a\",\"event\":\"connected\"}\n").unwrap();
+    for (args, says) in [
+        ("trace none", "none: No such file or directory\n"),
+        ("trace text", "text: line 1 is none of a trace"),
+        ("trace one -o picture.gif", "let it end in .svg or .png"),
+        ("trace one --id 7 -o a.svg", "there are "),
+        ("perf -c h -R --trace a.svg", "cannot be used with"),
+        ("perf -c h --trace a.gif", "let it end in .svg or .png"),
+    ] {
+        bench.haul(args.split_whitespace()).expect(2).says(&[says, "error:"]);
+    }
+    let shown = bench.haul(["trace", "one"]).expect(0);
+    assert!(!shown.text().contains('\u{1b}'), "what a terminal would obey is not printed");
+}
