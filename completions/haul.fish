@@ -51,6 +51,14 @@ fail\t'Do not copy it; exit status 1'
 retry\t'Copy it again from its start, once; if it changes again, do not copy it'"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l verify -d 'What is checked against the BLAKE3 hashes of what was read at the source' -r -f -a "arrival\t'What arrives, in memory, just before it is written; what the disk then keeps is not looked at. The default'
 read-back\t'That, and what the target\'s disk gives back after the sync, before the file gets its name: past the page cache (O_DIRECT), or where its file system cannot do that, through the cache after it was told to drop the file; the summary says which. A file that differs is named and does not get its name; exit status 1'"
+complete -c haul -n "__fish_haul_using_subcommand cp" -l files-from -d 'Copy only what FILE lists, a path below the one source a line (`-`: standard input). The source is a directory, and what is listed keeps its path in the target; of a directory all that is in it comes only with -r. Names that lead out of the source (`..`) are refused' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -l max-delete -d 'Remove nothing if more than NUMBER names would go' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l manifest -d 'Write the checksums of all that the copy brings, or finds there already, to FILE, for `b3sum --check` or `sha256sum --check` in the target. The files are read here once more for it' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -l manifest-hash -d 'What the checksums in --manifest are' -r -f -a "blake3\t'For `b3sum`. The default'
+sha256\t'For `sha256sum`'"
+complete -c haul -n "__fish_haul_using_subcommand cp" -l log-file -d 'Append what happens to FILE, a line each with its time: files, what was removed, problems, the end' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -l retries -d 'Try again so often, after 1 s, 2 s, 4 s and so on up to a minute, where the connection was lost or did not come about; each time goes on where the last one was' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l timeout -d 'rsync\'s word for --dead-after' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l reconnect -d 'Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time after which silence ends a connection: what an outage does not end, a restart does not end either' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l list-interrupted -d 'Show the interrupted copies that are kept in a directory, here or on another host' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -l discard -d 'Remove what interrupted copies have kept: all in DIR, here or on another host, or that of one copy, whose hidden directory it is' -r -F
@@ -74,6 +82,12 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Keep files t
 complete -c haul -n "__fish_haul_using_subcommand cp" -l skip-same -d 'Skip files that the target already has with the same size and modification time, whichever is newer otherwise; rsync\'s quick check. Sets times, as -p does'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-verify -d 'Hash nothing and check nothing'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l no-resume -d 'Start over instead of going on with what an interrupted copy left behind'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l size-only -d 'Skip files that the target already has with the same size, whatever their times'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l checksum -d 'Skip files that the target already has with the same content, whatever their times: both sides read and hash (BLAKE3) what has the same size'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l compare -d 'Copy nothing: print what differs at the target in content (or with --size-only in size), and exit with 1 if anything does'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s 0 -l from0 -d 'The paths in --files-from are divided by NUL, as find -print0 writes them'
+complete -c haul -n "__fish_haul_using_subcommand cp" -l delete -d 'Remove in the copied directories of the target what their source does not have, once all has arrived. What is excluded stays; nothing is removed where the source could not be read whole. Try it with -n first'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s L -l copy-links -d 'Copy what symbolic links below the sources lead to, not the links'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s n -l dry-run -d 'Print what would be done, on standard output, and do nothing: nothing is written on either side'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s q -l quiet -d 'Print nothing but errors'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s v -l verbose -d 'Say more; twice, and ssh says more too'

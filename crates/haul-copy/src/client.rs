@@ -45,7 +45,7 @@ impl Job {
     }
 
     /// What was read from a stream or written to one is gone, and a copy that is not to be resumed would begin again.
-    fn can_be_resumed(&self) -> bool {
+    pub(crate) fn can_be_resumed(&self) -> bool {
         match self {
             Self::Push(push) => push.options.resume && push.sources.iter().all(|source| matches!(source, SourceSpec::Path(_))),
             Self::Pull(pull) => pull.options.resume && matches!(pull.destination, Destination::Path(_)),

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul::ControllerChoice;
-use haul_files::{CopyError, Observer, Report, Silent};
+use haul_files::{CopyError, Observer, Report, Silent, Stop};
 use haul_peer::{Again, Carrying, Connected, Connector, Host, Lifeline, Memory, ReachError, Refusal, StateDir, Way, is_stalled};
 use haul_units::{BitRate, Cancel};
 use thiserror::Error;
@@ -30,6 +30,11 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The far side's process may end a little before the copy here does: that long it does not matter.
 const ORPHANED: Duration = Duration::from_secs(3);
 
+/// Before the first further try; twice as long before each after it ..
+const FIRST_WAIT: Duration = Duration::from_secs(1);
+/// .. up to this.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
 /// Copies from and to hosts.
 #[derive(Clone)]
 pub struct Copier {
@@ -39,6 +44,8 @@ pub struct Copier {
     pub limit: Option<BitRate>,
     /// How long after it was last heard a daemon that was stopped or restarted is connected to again; zero: not at all.
     pub reconnect: Duration,
+    /// How often a copy that lost its connection, or found none, is tried again; each time goes on where the last one was.
+    pub retries: u32,
     /// Whether what ssh says at its end is waited for.
     pub hear_ssh: bool,
 }
@@ -53,6 +60,9 @@ pub trait CopyWatch: Observer {
 
     /// The engine has ended, for better or worse.
     fn ended(&self) {}
+
+    /// The copy is tried again after this time, as [`Copier::retries`] allows.
+    fn retries(&self, _error: &NotCopied, _wait: Duration) {}
 
     /// The copy goes on over another connection: it finds everything again, and keeps what has arrived.
     fn again(&self, _again: &Again<'_>) {}
@@ -93,9 +103,53 @@ pub enum NotCopied {
     Copy(CopyError),
 }
 
+impl NotCopied {
+    /// Whether it may be otherwise a little later: the network, or the far side, was not there. Not what somebody would have to do something about first, such as keys, names and passwords.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Self::Reach(error) | Self::Connection(error) => {
+                matches!(
+                    error,
+                    ReachError::NoAnswer(_) | ReachError::Connect { .. } | ReachError::Ssh(_) | ReachError::NoSuchHost { .. }
+                )
+            }
+            Self::Silence(_) | Self::SshEnded | Self::Copy(CopyError::Connection(_) | CopyError::Refused(Stop::Interrupted)) => {
+                true
+            }
+            Self::Copy(_) => false,
+        }
+    }
+}
+
 impl Copier {
     /// Copies.
     pub fn copy(&mut self, host: &Host, job: &Job, watch: &dyn CopyWatch) -> Result<Copied, NotCopied> {
+        let mut wait = FIRST_WAIT;
+        for _ in 0..self.retries {
+            match self.attempt(host, job, watch) {
+                Err(error) if error.may_pass() && job.can_be_resumed() && !self.connector.cancel.is_cancelled() => {
+                    watch.retries(&error, wait);
+                    self.wait(wait);
+                    if self.connector.cancel.is_cancelled() {
+                        return Err(error);
+                    }
+                    wait = (wait * 2).min(LONGEST_WAIT);
+                }
+                result => return result,
+            }
+        }
+        self.attempt(host, job, watch)
+    }
+
+    /// Waits, unless the user wants an end.
+    fn wait(&self, time: Duration) {
+        let (ended, is_over) = mpsc::channel::<()>();
+        let _hook = self.connector.cancel.on_cancel(move || ended.send(()).unwrap_or_default());
+        let _ = is_over.recv_timeout(time);
+    }
+
+    /// One try.
+    fn attempt(&mut self, host: &Host, job: &Job, watch: &dyn CopyWatch) -> Result<Copied, NotCopied> {
         let memory = self.memory(host, job);
         self.connector.transport.remembered = memory.as_ref().and_then(|(memory, name, way)| memory.look_up(name, *way));
         let begun = clock::now();

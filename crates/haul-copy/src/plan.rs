@@ -69,6 +69,9 @@ pub enum PlanError {
         /// One of them is in a store that is no directory of this machine.
         in_store: bool,
     },
+    /// A list of names is of what is in one directory.
+    #[error("a list of names needs one source, a directory, and a target that is no stream")]
+    NotOneDirectory,
     /// What comes from several hosts goes into a directory.
     #[error("{}: is not a directory, and several sources need one", .0.display())]
     NotADirectory(PathBuf),
@@ -87,6 +90,33 @@ impl Plan {
             Operand::Ssh(host, path) => Self::push(Host::Ssh(host), sources, path),
             Operand::Daemon(host, path) => Self::push(Host::Daemon(host), sources, at_daemon(&path)),
             local => Self::pull(sources, local),
+        }
+    }
+
+    /// The same of what is in its one source, which is a directory: as if it were named `DIRECTORY/.`.
+    pub fn of_content(self) -> Result<Self, PlanError> {
+        match self {
+            Self::Push { host, sources, destination } => match <[Operand; 1]>::try_from(sources) {
+                Ok([Operand::Local(path)]) => Ok(Self::Push { host, sources: vec![Operand::Local(path.join("."))], destination }),
+                _ => Err(PlanError::NotOneDirectory),
+            },
+            Self::Pull { mut parts, destination } => match parts.as_mut_slice() {
+                [(_, paths)] if paths.len() == 1 && destination != Operand::Stdio => {
+                    for path in paths {
+                        *path = Path::new(&*path).join(".").into();
+                    }
+                    Ok(Self::Pull { parts, destination })
+                }
+                _ => Err(PlanError::NotOneDirectory),
+            },
+        }
+    }
+
+    /// How many hosts it is with.
+    pub const fn hosts(&self) -> usize {
+        match self {
+            Self::Push { .. } => 1,
+            Self::Pull { parts, .. } => parts.len(),
         }
     }
 

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::descriptors::Shelf;
 use crate::journal::PathKey;
-use crate::names::{Name, Names};
 use crate::protocol::ROOT;
 use crate::store::{At, Identity, Store, StoreError};
+use haul_names::{Name, Names};
 
 /// The directories of one tree.
 pub(crate) struct Dirs<'a, S: Store> {
@@ -91,6 +91,21 @@ impl<'a, S: Store> Dirs<'a, S> {
         inner.insert(id, parent, key, name, identity);
         drop(inner);
         self.open.keep(id, Arc::new(dir));
+    }
+
+    /// The highest id that was given.
+    pub(crate) fn last_id(&self) -> u64 {
+        self.lock().nodes.last().map_or(ROOT, |node| node.id)
+    }
+
+    /// What names the directory among all of the tree.
+    pub(crate) fn key(&self, id: u64) -> PathKey {
+        self.lock().find(id).map_or([0; 16], |node| node.key)
+    }
+
+    /// What tells the directory from others, where it was looked at.
+    pub(crate) fn identity(&self, id: u64) -> Option<Identity> {
+        self.lock().find(id).map(|node| node.identity).filter(|identity| *identity != UNSEEN)
     }
 
     /// Names the file `name` in `parent` for the journal.

@@ -8,19 +8,18 @@ use std::sync::Arc;
 
 use crate::error::{CopyError, Stop, WirePath};
 use crate::expand::{Expanded, MAX_SOURCES, expand};
-use crate::filter::Filter;
 use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
 use crate::observe::{Asked, Event, Observer};
-use crate::paths::base_name;
-use crate::pattern::is_pattern;
-use crate::protocol::{DRY_RUNS, Hello, LEAVES_OUT, Message, PATTERNS, Request, Terms, VERSION, What};
+use crate::protocol::{Hello, MAX_FRAME, Message, PATTERNS, Request, Term, VERSION, What};
 use crate::receive::{Expected, ReceiveJob, Target, receive};
 use crate::report::Report;
 use crate::send::{Feed, Origin, SendJob, send};
 use crate::session::{self, Incoming, Session};
 use crate::store::unwritten::{self, Unwritten};
 use crate::store::{Local, Named, Place, Store};
+use crate::terms::{self, terms_of};
 use crate::transport::{Link, Transport};
+use haul_names::{Chosen, Filter, MAX_CHOSEN, MAX_CHOSEN_BYTES, base_name, is_pattern};
 use haul_units::Cancel;
 
 /// Sends files from here to the server at the other end of `link`.
@@ -40,6 +39,7 @@ pub fn push_from<T: Transport, S: Store>(
 ) -> Result<Report, CopyError> {
     session::run(link, observer, cancel, |session, incoming| {
         let spelled: Vec<WirePath> = job.sources.iter().map(SourceSpec::spelled).collect();
+        check_list(&job.filter, &spelled)?;
         let destination: WirePath = job.destination.as_path().into();
         let stream = job.sources.iter().any(|source| matches!(source, SourceSpec::Stdin(_)));
         // A stream cannot be sent anew, and is not to be read for a copy that is refused.
@@ -49,8 +49,10 @@ pub fn push_from<T: Transport, S: Store>(
             what: What::Push { destination, sources: spelled.len() as u32, stream, early },
             options: job.options,
         };
-        introduce(session, request, &Filter::default())?;
-        let dry_run = job.options.dry_run;
+        let terms = terms_of(&request.what, &request.options);
+        // The server does not list the sources; it is told what to leave alone.
+        let told = if job.options.delete.is_some() { job.filter.patterns() } else { Filter::default() };
+        introduce(session, request, &terms, &told)?;
         let origin = |source: &SourceSpec| match source {
             SourceSpec::Path(path) => Named::new(store, &path.as_path().into()).map(Origin::Named),
             SourceSpec::Stdin(stream) => Ok(Origin::Stream(stream.clone())),
@@ -68,7 +70,7 @@ pub fn push_from<T: Transport, S: Store>(
         };
         send(session, incoming, store, job, |incoming| {
             check_hello(session, incoming.next())?;
-            if dry_run && !session.peer_has(DRY_RUNS) { Err(CopyError::PeerLacks("say what it would do")) } else { Ok(()) }
+            check_terms(session, &terms, &told)
         })
     })
 }
@@ -92,7 +94,7 @@ pub fn push_fed<T: Transport, S: Store>(
             what: What::Push { destination, sources: 0, stream: false, early: false },
             options: job.options,
         };
-        introduce(session, request, &Filter::default())?;
+        introduce(session, request, &[], &Filter::default())?;
         let tops = job.sources.iter().map(|source| Named::new(store, &source.spelled()).map(Origin::Named));
         let tops = tops.collect::<Result<_, _>>().map_err(CopyError::Stopped)?;
         let job = SendJob {
@@ -138,6 +140,7 @@ fn pull_to<T: Transport, S: Store>(
 ) -> Result<Report, CopyError> {
     session::run(link, observer, cancel, |session, incoming| {
         let sources: Vec<WirePath> = job.sources.iter().map(|path| path.as_path().into()).collect();
+        check_list(&job.filter, &sources)?;
         let (target, spelled) = match &job.destination {
             Destination::Path(path) => (find(path, sources.len() > 1)?, path.as_path().into()),
             Destination::Stdout(stream) => (Target::Stream(stream.clone()), WirePath(b"-".to_vec())),
@@ -149,7 +152,8 @@ fn pull_to<T: Transport, S: Store>(
         let patterns = sources.iter().any(|source| is_pattern(&source.0));
         let mut expected = Expected::plain(&sources);
         let request = Request { what: What::Pull { sources: sources.clone(), in_order }, options, job: id };
-        introduce(session, request, &job.filter)?;
+        let terms = terms_of(&request.what, &request.options);
+        introduce(session, request, &terms, &job.filter)?;
         let receive_it = |incoming: &mut Incoming, target, expected, meet: &dyn Fn(&mut Incoming) -> Result<(), CopyError>| {
             let (expected, filter) = (Some(expected), job.filter.clone());
             let job = ReceiveJob { target, options, job: id, expected, early: false, filter, takes_what_fits: false };
@@ -157,7 +161,7 @@ fn pull_to<T: Transport, S: Store>(
         };
         let meet = |incoming: &mut Incoming| {
             check_hello(session, incoming.next())?;
-            check_leaves_out(session, &job.filter)
+            check_terms(session, &terms, &job.filter)
         };
         if !patterns {
             return receive_it(incoming, target, expected, &meet);
@@ -231,7 +235,7 @@ pub fn serve_asked<T: Transport>(
     session::run(link, observer, cancel, |session, incoming| {
         hello(session, incoming)?;
         let mut message = incoming.next()?;
-        let (mut filter, mut terms) = (Filter::default(), Terms::default());
+        let (mut filter, mut terms) = (Filter::default(), Vec::new());
         if let Message::Terms(said) = message {
             terms = said;
             message = incoming.next()?;
@@ -240,10 +244,24 @@ pub fn serve_asked<T: Transport>(
             filter = Filter::new(lines).map_err(|_| CopyError::PeerMisbehaved("patterns that cannot be used"))?;
             message = incoming.next()?;
         }
+        let (mut chosen, mut bytes): (Vec<WirePath>, usize) = (Vec::new(), 0);
+        let is_chosen = matches!(message, Message::Choose(_));
+        while let Message::Choose(paths) = message {
+            bytes += paths.iter().map(|path| path.0.len()).sum::<usize>();
+            chosen.extend(paths);
+            if chosen.len() > MAX_CHOSEN || bytes > MAX_CHOSEN_BYTES {
+                return Err(CopyError::PeerMisbehaved("more names than can be remembered"));
+            }
+            message = incoming.next()?;
+        }
+        if is_chosen {
+            let chosen = Chosen::new(chosen.iter().map(|path| &*path.0));
+            filter = filter.of(chosen.map_err(|_| CopyError::PeerMisbehaved("a list with names that lead elsewhere"))?);
+        }
         let Message::Request(mut request) = message else {
             return Err(CopyError::PeerMisbehaved("no request"));
         };
-        request.options.dry_run = terms.dry_run;
+        terms::apply(&terms, &mut request.options);
         choose(Asking { session, incoming, request, filter })
     })
 }
@@ -289,7 +307,7 @@ impl<T: Transport> Asking<'_, '_, T> {
                     job: request.job,
                     expected: None,
                     early,
-                    filter: Filter::default(),
+                    filter: if options.delete.is_some() { filter } else { Filter::default() },
                     takes_what_fits: sources == 0,
                 };
                 receive_or_look(session, incoming, store, job, |_| Ok(()))
@@ -351,14 +369,30 @@ fn requested<T: Transport, S: Store>(
 }
 
 /// The client's first words; what else it has to say need not wait for the answer.
-pub(crate) fn introduce<T: Transport>(session: &Session<'_, T>, request: Request, filter: &Filter) -> Result<(), CopyError> {
+pub(crate) fn introduce<T: Transport>(
+    session: &Session<'_, T>,
+    request: Request,
+    terms: &[Term],
+    filter: &Filter,
+) -> Result<(), CopyError> {
     session.send(&Message::Hello(Hello::ours()))?;
-    // Who receives itself needs no other side for it.
-    if request.options.dry_run && matches!(request.what, What::Push { .. }) {
-        session.send(&Message::Terms(Terms { dry_run: true }))?;
+    if !terms.is_empty() {
+        session.send(&Message::Terms(terms.to_vec()))?;
     }
     if !filter.is_empty() {
         session.send(&Message::LeaveOut { lines: filter.lines().to_vec() })?;
+    }
+    if let Some(chosen) = filter.chosen() {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for path in chosen.paths() {
+            bytes += path.len() + 4;
+            batch.push(WirePath(path));
+            if bytes > MAX_FRAME / 4 {
+                session.send(&Message::Choose(std::mem::take(&mut batch)))?;
+                bytes = 0;
+            }
+        }
+        session.send(&Message::Choose(batch))?;
     }
     session.send(&Message::Request(request))
 }
@@ -383,12 +417,19 @@ pub(crate) fn check_hello<T: Transport>(session: &Session<'_, T>, message: Resul
     }
 }
 
-/// Whether the peer leaves out what it was told to: one that does not know how would send all.
-pub(crate) fn check_leaves_out<T: Transport>(session: &Session<'_, T>, filter: &Filter) -> Result<(), CopyError> {
-    if filter.is_empty() || session.peer_has(LEAVES_OUT) {
-        return Ok(());
+/// Whether the peer does what it was told before the request: one that does not know how would do something else.
+pub(crate) fn check_terms<T: Transport>(session: &Session<'_, T>, terms: &[Term], said: &Filter) -> Result<(), CopyError> {
+    terms::lacking(terms, said, |feature| session.peer_has(feature)).map_or(Ok(()), |what| Err(CopyError::PeerLacks(what)))
+}
+
+/// A list is of what is in its source, so the source has no name at the destination.
+fn check_list<'a>(filter: &Filter, sources: impl IntoIterator<Item = &'a WirePath>) -> Result<(), CopyError> {
+    let is_named = |source: &WirePath| !base_name(&source.0).is_empty();
+    if filter.chosen().is_some() && sources.into_iter().any(is_named) {
+        let why = "a list of names is of what is in a directory: name it as DIRECTORY/.";
+        return Err(CopyError::Stopped(Stop::Unavailable(why.into())));
     }
-    Err(CopyError::PeerLacks("leave out what matches a pattern"))
+    Ok(())
 }
 
 fn target<S: Store>(store: &S, path: &Path, many: bool) -> Result<Target<S::Dir>, CopyError> {

@@ -226,6 +226,15 @@ pub enum Why {
     ForeignStage,
     /// It does not say how long it is, so no part of it can be ordered; only told by the sender of a [`What::Ordered`](crate::protocol::What::Ordered).
     NoLength,
+    /// More is at the destination than the source has, and than may be removed: nothing was; only told where removal was asked for.
+    TooMuchToDelete {
+        /// The most that may.
+        most: u64,
+    },
+    /// Not all that was announced can be seen in this directory, perhaps because its file system takes other spellings for the same name: nothing in it was removed.
+    NotAllSeen,
+    /// Another file system is mounted there: it is not removed.
+    OtherFileSystem,
 }
 
 impl Why {
@@ -252,6 +261,11 @@ impl fmt::Display for Why {
                 let end = text.find(" (os error").unwrap_or(text.len());
                 return f.write_str(text.get(..end).unwrap_or(&text));
             }
+            Self::TooMuchToDelete { most } => {
+                return write!(f, "has more than {most} names that the source has not: none was deleted");
+            }
+            Self::NotAllSeen => "not all that was copied can be seen there: nothing in it was deleted",
+            Self::OtherFileSystem => "another file system is mounted there: not deleted",
             Self::Changed => "changed while it was copied",
             Self::Special => "is a device, socket or named pipe: skipped",
             Self::DirectoryWithoutRecursive => "is a directory: not copied without -r",

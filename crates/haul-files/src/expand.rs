@@ -9,8 +9,8 @@ use std::ops::ControlFlow;
 use rustix::io::Errno;
 
 use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
-use crate::pattern::{Pattern, is_pattern};
 use crate::store::{Named, Store, StoreError};
+use haul_names::{Pattern, is_pattern};
 
 /// Most sources in one request, and most matches.
 pub(crate) const MAX_SOURCES: usize = 1 << 20;

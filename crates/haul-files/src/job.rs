@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use crate::error::WirePath;
-use crate::filter::Filter;
+use haul_names::Filter;
 
 /// How to copy; the letters are scp's where it has one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +28,16 @@ pub struct Options {
     pub verify: Verify,
     /// Go on from what an earlier run left; off with `--no-resume`, which removes it. Default on.
     pub resume: bool,
-    /// `--dry-run`: nothing is written on either side; what would be done is told ([`Event::Would`](crate::Event::Would)). It crosses the network apart, in [`Terms`](crate::protocol::Terms).
+    /// `--size-only`, `--checksum`: by what a file of the same name at the destination counts as the same one, and stays as it is. Crosses the network as `dry_run` does.
+    #[serde(skip)]
+    pub same: Same,
+    /// `-L`: symbolic links below a source are followed. Crosses the network as `dry_run` does.
+    #[serde(skip)]
+    pub follow: bool,
+    /// `--delete`: what the destination has and the source has not is removed there. Crosses the network as `dry_run` does.
+    #[serde(skip)]
+    pub delete: Option<Delete>,
+    /// `--dry-run`: nothing is written on either side; what would be done is told ([`Event::Would`](crate::Event::Would)). It crosses the network apart, in [`Term`](crate::protocol::Term).
     #[serde(skip)]
     pub dry_run: bool,
 }
@@ -43,6 +52,9 @@ impl Default for Options {
             changed: Changed::Take,
             verify: Verify::Arrival,
             resume: true,
+            same: Same::Time,
+            follow: false,
+            delete: None,
             dry_run: false,
         }
     }
@@ -87,10 +99,36 @@ impl Options {
         self.keeps_same() || self.dry_run
     }
 
-    /// Whether files that are the same at the destination stay as they are.
-    pub(crate) fn keeps_same(self) -> bool {
+    /// Whether times of modification are compared.
+    pub(crate) fn compares_times(self) -> bool {
         self.update || self.skip_same
     }
+
+    /// Whether files that are the same at the destination stay as they are.
+    pub(crate) fn keeps_same(self) -> bool {
+        self.compares_times() || self.same != Same::Time
+    }
+}
+
+/// How much may be removed at the destination.
+///
+/// It is removed when all has arrived, in directories that were announced, and never where the source could not be read whole. What the filter of the copy leaves out stays.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Delete {
+    /// `--max-delete`: where more names than this would go, none goes; none: any number.
+    pub most: Option<u64>,
+}
+
+/// What makes two files the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum Same {
+    /// Size and modification time; looked at with [`Options::skip_same`] or [`Options::update`]. The default.
+    #[default]
+    Time,
+    /// The size alone; rsync's `--size-only`.
+    Size,
+    /// Size and BLAKE3 of the content, which is read on both sides; rsync's `--checksum`.
+    Content,
 }
 
 /// Something to send from this machine.

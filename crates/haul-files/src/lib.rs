@@ -46,17 +46,13 @@ mod dirs;
 mod engine;
 mod error;
 mod expand;
-mod filter;
 mod job;
 pub mod journal;
 mod locks;
-mod names;
 mod note;
 mod observe;
 mod order;
 mod outcome;
-mod paths;
-mod pattern;
 pub mod protocol;
 mod ranges;
 mod receive;
@@ -65,13 +61,16 @@ mod send;
 mod session;
 mod stamp;
 pub mod store;
+mod terms;
 mod transport;
 
 pub use engine::{Asking, pull, pull_into, push, push_fed, push_from, serve, serve_asked, serve_store};
 pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
-pub use filter::{Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS};
+pub use haul_names::{Chosen, ChosenError, Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS};
 pub use haul_units::Cancel;
-pub use job::{Access, Changed, Destination, Export, Options, Ownership, PullJob, PushJob, SourceSpec, Stream, Verify};
+pub use job::{
+    Access, Changed, Delete, Destination, Export, Options, Ownership, PullJob, PushJob, Same, SourceSpec, Stream, Verify,
+};
 pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Asked, Event, FileUnderWay, Observer, Silent};
 pub use order::{Customer, Delivery, OrderJob, Wish, order};

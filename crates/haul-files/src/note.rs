@@ -42,6 +42,11 @@ pub enum Note {
         /// The directory.
         path: WirePath,
     },
+    /// What the source has not was to be removed, and was not, because the source could not be read whole; only told where that was asked for.
+    NothingDeleted {
+        /// The destination as it was spelled.
+        path: WirePath,
+    },
 }
 
 /// A file that was written to while it was copied.
@@ -68,7 +73,9 @@ impl Note {
     pub(crate) fn bounded(mut self) -> Self {
         match &mut self {
             Self::OwnersNotKept => {}
-            Self::WrittenInPlace { path } | Self::StageNotEmpty { path } => path.0.truncate(MAX_PATH),
+            Self::WrittenInPlace { path } | Self::StageNotEmpty { path } | Self::NothingDeleted { path } => {
+                path.0.truncate(MAX_PATH);
+            }
             Self::InterruptedHere { path, name, .. } => {
                 path.0.truncate(MAX_PATH);
                 name.0.truncate(MAX_PATH);
@@ -119,6 +126,7 @@ impl fmt::Display for Note {
             ),
             Self::InterruptedHere { path, name, count, bytes, days } => interrupted(f, (path, name), *count, *bytes, *days),
             Self::StageNotEmpty { path } => write!(f, "{path}: stays, because it holds something that haul did not put there"),
+            Self::NothingDeleted { path } => write!(f, "{path}: nothing was deleted, because the source could not be read whole"),
         }
     }
 }

@@ -13,6 +13,10 @@ use crate::store::Space;
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn event(&self, event: Event<'_>);
+    /// Whether [`Event::Content`] is wanted.
+    fn wants_content(&self) -> bool {
+        false
+    }
     /// Whether [`Event::FileStarted`], [`Event::FileFinished`] and [`Event::UnderWay`] are wanted; they cost a path each.
     fn wants_files(&self) -> bool {
         false
@@ -87,6 +91,15 @@ pub enum Event<'a> {
     Resumed,
     /// In a dry run: what would be done at the destination.
     Would(&'a Would),
+    /// It was removed at the destination, as [`Options::delete`](crate::Options::delete) has it.
+    Removed(&'a WirePath),
+    /// Files that this copy brings, or that are there already and the same: told by this side before they are read, or when they have their names, if [`wants_content`](Observer::wants_content).
+    Content {
+        /// Its path below the target, where a source that gets another name there has the one that it has at the sender.
+        name: &'a [u8],
+        /// Its path on this side.
+        here: &'a Path,
+    },
     /// The room at the destination, told by the receiver's side only: at the start, and when files have become durable.
     Room(Space),
 }

@@ -18,15 +18,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use crate::block::{self, Piece};
 use crate::clock::POLL;
-use crate::engine::{check_hello, check_leaves_out, far_source, introduce, job_id};
+use crate::engine::{check_hello, check_terms, far_source, introduce, job_id};
 use crate::error::{CopyError, FileProblem, WirePath};
-use crate::filter::Filter;
 use crate::job::Options;
 use crate::locks::lock;
 use crate::note::{MAX_NOTES, Note};
 use crate::observe::Silent;
-use crate::paths::is_plain_name;
-use crate::pattern::is_pattern;
 use crate::protocol::{
     DIGESTS, Digest, Entry, Finished, Kind, LIMITS, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOT, Request, What,
 };
@@ -34,6 +31,9 @@ use crate::receive::Expected;
 use crate::report::Report;
 use crate::session::{self, Incoming, Session};
 use crate::transport::{BlockRx, Link, Transport};
+use haul_names::Filter;
+use haul_names::is_pattern;
+use haul_names::is_plain_name;
 use haul_units::{BitRate, Cancel};
 
 /// What is asked for.
@@ -133,13 +133,13 @@ pub fn order<T: Transport>(
         if patterns {
             expected.add_patterns(&sources);
         }
-        introduce(session, Request { what: What::Ordered { sources }, options: job.options, job: job.id() }, &job.filter)?;
+        introduce(session, Request { what: What::Ordered { sources }, options: job.options, job: job.id() }, &[], &job.filter)?;
         session.send(&Message::Start { wants: true })?;
         check_hello(session, incoming.next())?;
         if !session.peer_has(ORDERS) {
             return Err(CopyError::PeerLacks("send parts of files as they are ordered"));
         }
-        check_leaves_out(session, &job.filter)?;
+        check_terms(session, &[], &job.filter)?;
         if patterns && !matches!(incoming.next()?, Message::Matched(_)) {
             return Err(CopyError::PeerMisbehaved("no word on the patterns"));
         }

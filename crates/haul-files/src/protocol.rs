@@ -34,9 +34,9 @@
 //!                      <-- Bye
 //! ```
 //!
-//! A client that receives can name what is to be left out ([`Message::LeaveOut`], between its hello and its request); the server says how much that was before `ScanDone`.
+//! A client that receives can name what is to be left out ([`Message::LeaveOut`], between its hello and its request), and what alone is meant ([`Message::Choose`]); the server says how much that was before `ScanDone`.
 //!
-//! What an option of a push asks of the server beyond its [`Request`] is said before that ([`Message::Terms`]). In a dry run the receiver wants nothing of any file, and a server says what it would have done ([`Message::Would`]).
+//! What an option asks of the server beyond its [`Request`] is said before that ([`Message::Terms`]). In a dry run the receiver wants nothing of any file, and a server says what it would have done ([`Message::Would`]).
 //!
 //! `Stop` may come from either side at any time and ends the copy. New fields go to the end of [`Hello`] and [`Request`] (a reader
 //! ignores what follows the fields it knows); a new message is sent only to a peer whose `features` name it.
@@ -46,12 +46,12 @@ use std::io::{self, Read};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{FileProblem, Stop, Why, WirePath};
-use crate::job::Options;
+use crate::job::{Delete, Options, Same};
 use crate::note::Note;
 use crate::report::{ReadBack, Waits};
 
-pub use crate::paths::MAX_NAME;
 pub use crate::stamp::Stamp;
+pub use haul_names::MAX_NAME;
 
 /// Version of the protocol; a peer with another one is refused.
 pub const VERSION: u16 = 3;
@@ -67,10 +67,19 @@ pub const LEAVES_OUT: u64 = 1 << 3;
 pub const DIGESTS: u64 = 1 << 4;
 /// Feature: takes a [`Message::Limit`].
 pub const LIMITS: u64 = 1 << 5;
-/// Feature: takes [`Message::Terms`], as far as [`Terms::dry_run`].
+/// Feature: takes [`Term::DryRun`].
 pub const DRY_RUNS: u64 = 1 << 6;
+/// Feature: takes [`Term::Same`], and hashes what it then announces.
+pub const SAMENESS: u64 = 1 << 7;
+/// Feature: takes [`Term::Delete`], and then a [`Message::LeaveOut`] before a request to send.
+pub const DELETES: u64 = 1 << 8;
+/// Feature: takes [`Term::Follow`].
+pub const FOLLOWS: u64 = 1 << 9;
+/// Feature: takes a [`Message::Choose`].
+pub const CHOOSES: u64 = 1 << 10;
 /// Features of this program, one bit each.
-pub const FEATURES: u64 = PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS | LIMITS | DRY_RUNS;
+pub const FEATURES: u64 =
+    PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS | LIMITS | DRY_RUNS | SAMENESS | DELETES | FOLLOWS | CHOOSES;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.
@@ -131,7 +140,7 @@ pub enum Message {
     Enough,
     /// Sender, see [`What::Ordered`]: orders that are over. What was sent for them may still be on its way.
     OrderEnds(Vec<OrderEnd>),
-    /// Client, before a request to receive: lines of a [`Filter`](crate::Filter); what it leaves out is not to be announced.
+    /// Client, before a request: lines of a [`Filter`](crate::Filter); what it leaves out is not to be announced, and not to be removed ([`Term::Delete`]).
     LeaveOut {
         lines: Vec<String>,
     },
@@ -139,24 +148,34 @@ pub enum Message {
     LeftOut(u64),
     /// Receiver, see [`What::Ordered`], to a peer with [`DIGESTS`]: the hashes of these files are wanted.
     Digest(Vec<u64>),
-    /// Sender: hashes that were asked for, in any order.
+    /// Sender: hashes that were asked for, in any order; or, where content decides what is the same ([`Same::Content`]), those of files that the next entries announce.
     Digests(Vec<Digest>),
     /// Receiver, see [`What::Ordered`], to a peer with [`LIMITS`]: send no faster than this, in bits per second of what is on the wire; 0: as fast as it goes. A limit of the
     /// sender's own, or one that was agreed on before, holds besides.
     Limit {
         bps: u64,
     },
-    /// Client, before a request to send: more of how. The client goes no further with a server that lacks the feature of something in it.
-    Terms(Terms),
-    /// Receiver, in a dry run: what it would have done.
+    /// Client, before a request: more of how. The client goes no further with a server that lacks the feature of one of them.
+    Terms(Vec<Term>),
+    /// Receiver, in a dry run: what it would have done; and in a copy that deletes, what it has removed.
     Would(Vec<Would>),
+    /// Client, before a request to receive: paths below the sources ([`Filter::chosen`](crate::Filter::chosen)), of which alone it is; several times where they are many.
+    Choose(Vec<WirePath>),
+    /// Receiver, in a copy that deletes, before `Finished`: how many names it has removed.
+    Removed(u64),
 }
 
-/// What came to [`Options`] after version 3 of the protocol; new fields go to the end, with a feature each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Terms {
+/// What came to [`Options`](crate::Options) after version 3 of the protocol; a new one goes to the end, with a feature of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Term {
     /// Nothing is to be written. See [`DRY_RUNS`].
-    pub dry_run: bool,
+    DryRun,
+    /// By what files are the same. See [`SAMENESS`].
+    Same(Same),
+    /// What the destination has besides is to be removed. See [`DELETES`].
+    Delete(Delete),
+    /// Links below the sources are followed. See [`FOLLOWS`].
+    Follow,
 }
 
 /// Something that a copy would do at the destination.
@@ -179,6 +198,8 @@ pub enum Change {
     Directory,
     /// A symbolic or hard link, where there is none like it.
     Link,
+    /// Nothing: it is removed. Only told where that was asked for.
+    Removed,
 }
 
 /// The first frame of each side.

@@ -16,20 +16,21 @@ mod in_order;
 mod incomplete;
 mod read_back;
 mod remembered;
+mod sameness;
 mod stage;
+mod surplus;
 mod tree;
 mod under_way;
 mod write;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 
 use crate::clock;
 use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath, is_full};
-use crate::filter::Filter;
-use crate::job::{Options, Stream};
+use crate::job::{Options, Same, Stream};
 use crate::locks::lock;
 use crate::note::Note;
 use crate::observe::Event;
@@ -41,6 +42,7 @@ use crate::transport::Transport;
 use commit::{Ready, hand_over};
 use conclude::conclude;
 pub(crate) use expected::Expected;
+use haul_names::Filter;
 use incomplete::{End, Incomplete, Part};
 use stage::Stage;
 use tree::Tree;
@@ -80,6 +82,8 @@ struct Receiver<'a, T: Transport, S: Store> {
     /// A file that there is no room for is a problem of its own.
     takes_what_fits: bool,
     wants: bool,
+    /// The sender has announced all that it has.
+    scanned: AtomicBool,
     files: Mutex<Files>,
     announced: Condvar,
     counts: Counts,
@@ -91,6 +95,8 @@ struct Receiver<'a, T: Transport, S: Store> {
     /// Bytes of content that are to come.
     announced_bytes: AtomicU64,
     waits: Mutex<Waits>,
+    /// Of files that are about to be announced, where content decides what is the same.
+    digests: Mutex<HashMap<u64, [u8; 32]>>,
     /// In a dry run, what the peer is still to be told.
     would: Mutex<Vec<Would>>,
     /// The peer is the client, who is to hear of it.
@@ -153,6 +159,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
     let serves = expected.is_none();
     let receiver = Receiver {
         session,
+        digests: Mutex::default(),
         would: Mutex::default(),
         serves,
         options,
@@ -160,6 +167,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
         filter,
         takes_what_fits,
         wants,
+        scanned: AtomicBool::new(false),
         files: Mutex::new(Files { void: early && wants && !options.compares(), ..Files::default() }),
         announced: Condvar::new(),
         counts: Counts::default(),
@@ -237,7 +245,11 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         loop {
             match incoming.next()? {
                 Message::Entries(entries) => self.entries(entries, ready, &mut found)?,
-                Message::ScanDone => found.tell(self.session.observer, true),
+                Message::Digests(digests) if self.options.same == Same::Content => self.hear_digests(digests)?,
+                Message::ScanDone => {
+                    self.scanned.store(true, Ordering::Relaxed);
+                    found.tell(self.session.observer, true);
+                }
                 Message::LeftOut(count) if !self.filter.is_empty() => self.session.left_out(count),
                 Message::FileEnd(FileEnd::Failed { id }) => self.forget(id),
                 Message::FileEnd(FileEnd::Sent { id, size, bytes, sum }) => {
@@ -257,7 +269,12 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     fn set_aside(&self, incoming: &mut Incoming) -> Result<(), CopyError> {
         loop {
             match incoming.next()? {
-                Message::Entries(_) | Message::ScanDone | Message::FileEnd(_) | Message::Problem(_) | Message::Note(_) => {}
+                Message::Entries(_)
+                | Message::Digests(_)
+                | Message::ScanDone
+                | Message::FileEnd(_)
+                | Message::Problem(_)
+                | Message::Note(_) => {}
                 Message::Anew { after } => {
                     let mut files = lock(&self.files);
                     // What is late of it is known to be over.
@@ -292,6 +309,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 }
             };
         }
+        self.remove_surplus()?;
         self.tell_would()?;
         let mut waits = *lock(&self.waits);
         // Before the directories get their modes: one may forbid to open it.

@@ -36,6 +36,8 @@ pub struct Report {
     pub changed_files: u64,
     /// Names that a [`Filter`](crate::Filter) left out; what is in a directory that was left out is not counted.
     pub left_out: u64,
+    /// Names that were removed at the destination, or in a dry run would be; see [`Options::delete`](crate::Options::delete).
+    pub removed: u64,
     /// Bytes that were written and dropped again: of files that failed, or were read again.
     pub discarded: Bytes,
     /// How many files, links and directories were not copied.
@@ -70,6 +72,7 @@ impl Report {
         self.skipped += other.skipped;
         self.changed_files += other.changed_files;
         self.left_out += other.left_out;
+        self.removed += other.removed;
         self.discarded += other.discarded;
         self.problem_count += other.problem_count;
         self.problems.extend(other.problems.iter().cloned());

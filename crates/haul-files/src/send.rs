@@ -12,6 +12,7 @@
 //! it is ready ([`early`]); if the receiver then has something of an earlier run, all starts again, this time with its wants.
 
 mod changed;
+mod chosen;
 mod digests;
 mod early;
 mod feed;
@@ -31,12 +32,11 @@ use haul_units::{BitRate, Bytes};
 
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
-use crate::filter::Filter;
 use crate::job::Options;
 use crate::locks::lock;
 use crate::observe::{Event, FileUnderWay};
 use crate::outcome::report;
-use crate::protocol::{Entry, Finished, Message, Part, ROOT};
+use crate::protocol::{Digest, Entry, Finished, Message, Part, ROOT};
 use crate::report::{Report, Waits};
 use crate::session::{Incoming, Session};
 use crate::store::Store;
@@ -45,6 +45,7 @@ use digests::Digests;
 use early::{Early, Held};
 use feed::Offers;
 pub use feed::{Fed, Feed, Thing};
+use haul_names::Filter;
 use orders::Orders;
 use plan::Plan;
 pub(crate) use source::Origin;
@@ -82,6 +83,8 @@ struct Sender<'a, T: Transport, S: Store> {
     digests: Digests,
     early: Early,
     offers: Mutex<Offers>,
+    /// What links lead to that are followed.
+    followed: Mutex<Vec<Arc<S::Top>>>,
     announcer: Mutex<Announcer>,
     /// The large files that were opened, by id: their names, for progress. Empty if nobody wants names.
     opened: Mutex<BTreeMap<u64, (PathBuf, Bytes)>>,
@@ -92,6 +95,8 @@ struct Sender<'a, T: Transport, S: Store> {
 struct Announcer {
     last_id: u64,
     batch: Vec<Entry>,
+    /// Of files in the batch, where content decides.
+    digests: Vec<Digest>,
     batch_bytes: usize,
 }
 
@@ -153,7 +158,8 @@ impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
             plan: Plan::new(wants, cautious),
             early,
             offers: Mutex::default(),
-            announcer: Mutex::new(Announcer { last_id, batch: Vec::new(), batch_bytes: 0 }),
+            followed: Mutex::default(),
+            announcer: Mutex::new(Announcer { last_id, batch: Vec::new(), digests: Vec::new(), batch_bytes: 0 }),
             opened: Mutex::default(),
             waits: Mutex::default(),
         }
@@ -280,6 +286,12 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                         self.session.observer.event(Event::Would(would));
                     }
                 }
+                (Message::Would(list), None) if self.job.options.delete.is_some() => {
+                    for would in &list {
+                        self.session.observer.event(Event::Removed(&would.path));
+                    }
+                }
+                (Message::Removed(names), None) if self.job.options.delete.is_some() => self.session.removed(names),
                 (Message::Progress(progress), _) => self.session.progress(&progress),
                 (Message::UnderWay(parts), _) => self.under_way(&parts),
                 (Message::Finished(finished), _) => {
@@ -310,7 +322,12 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
     }
 
     /// Gives the entry its id and adds it to the batch.
-    fn announce(&self, mut entry: Entry) -> Result<Entry, CopyError> {
+    fn announce(&self, entry: Entry) -> Result<Entry, CopyError> {
+        self.announce_with(entry, None)
+    }
+
+    /// As [`announce`](Self::announce), with the hash of a file's content.
+    fn announce_with(&self, mut entry: Entry, hash: Option<[u8; 32]>) -> Result<Entry, CopyError> {
         let mut announcer = lock(&self.announcer);
         // The new one stays back until it is known here: the receiver's word on it may come at once.
         if announcer.batch_bytes > 128 << 10 {
@@ -320,6 +337,9 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         entry.id = announcer.last_id;
         announcer.batch_bytes += 96 + entry.name.0.len() + entry.target_len();
         announcer.batch.push(entry.clone());
+        if hash.is_some() {
+            announcer.digests.push(Digest { file: entry.id, hash });
+        }
         Ok(entry)
     }
 
@@ -333,6 +353,9 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
             return Ok(());
         }
         announcer.batch_bytes = 0;
+        if !announcer.digests.is_empty() {
+            self.session.send(&Message::Digests(std::mem::take(&mut announcer.digests)))?;
+        }
         self.session.send(&Message::Entries(std::mem::take(&mut announcer.batch)))
     }
 

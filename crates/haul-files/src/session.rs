@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use haul_units::Bytes;
 
 use crate::clock::{self, POLL};
-use crate::error::{CopyError, FileProblem, Stop};
+use crate::error::{CopyError, Fault, FileProblem, Stop, Why};
 use crate::locks::lock;
 use crate::note::{MAX_NOTES, Note};
 use crate::observe::{Event, Observer};
@@ -33,11 +33,15 @@ pub(crate) struct Session<'a, T> {
     features: AtomicU64,
     failure: Mutex<Option<CopyError>>,
     problems: Mutex<(u64, Vec<FileProblem>)>,
+    /// One of them is the source's.
+    misses_some: AtomicBool,
     notes: Mutex<Vec<Note>>,
     /// Files that were written to while they were copied.
     changed: AtomicU64,
     /// Names that a filter has left out.
     left_out: AtomicU64,
+    /// Names that were removed at the destination.
+    removed: AtomicU64,
     started: Instant,
 }
 
@@ -92,9 +96,11 @@ pub(crate) fn run<T: Transport>(
         features: AtomicU64::new(0),
         failure: Mutex::default(),
         problems: Mutex::default(),
+        misses_some: AtomicBool::new(false),
         notes: Mutex::default(),
         changed: AtomicU64::new(0),
         left_out: AtomicU64::new(0),
+        removed: AtomicU64::new(0),
         started: clock::now(),
     };
     let mut incoming = Incoming { stream: link.control_in, body: Vec::new() };
@@ -138,6 +144,16 @@ impl<T: Transport> Session<'_, T> {
     /// A filter has left out so many names.
     pub(crate) fn left_out(&self, names: u64) {
         self.left_out.store(names, Ordering::Relaxed);
+    }
+
+    /// So many names were removed at the destination.
+    pub(crate) fn removed(&self, names: u64) {
+        self.removed.store(names, Ordering::Relaxed);
+    }
+
+    /// Whether the source could not be read whole.
+    pub(crate) fn misses_some(&self) -> bool {
+        self.misses_some.load(Ordering::Relaxed)
     }
 
     /// What stops this side.
@@ -204,6 +220,10 @@ impl<T: Transport> Session<'_, T> {
     /// Notes a problem.
     pub(crate) fn note(&self, problem: FileProblem) {
         self.observer.event(Event::Problem(&problem));
+        // What is no file, link or directory is never copied, and is no part of the source.
+        if problem.fault == Fault::Source && problem.why != Why::Special {
+            self.misses_some.store(true, Ordering::Relaxed);
+        }
         let mut problems = lock(&self.problems);
         problems.0 += 1;
         if problems.1.len() < MAX_PROBLEMS {
@@ -244,6 +264,7 @@ impl<T: Transport> Session<'_, T> {
         report.problems = problems.1;
         report.changed_files = self.changed.load(Ordering::Relaxed);
         report.left_out = self.left_out.load(Ordering::Relaxed);
+        report.removed = self.removed.load(Ordering::Relaxed);
         report.notes = std::mem::take(&mut *lock(&self.notes));
         report.elapsed = clock::now() - self.started;
         report

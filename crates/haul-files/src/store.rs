@@ -50,16 +50,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_units::{Bytes, Cancel};
+use rustix::io::Errno;
 
 use crate::block::Hash;
 use crate::error::{Stop, WirePath};
 use crate::job::Ownership;
 use crate::journal::{Made, Record, Source};
-use crate::paths::base_name;
 use crate::stamp::Stamp;
+use haul_names::base_name;
 
-pub use crate::paths::{Scheme, is_plain_name, is_reserved};
 pub use error::StoreError;
+pub use haul_names::{Scheme, is_plain_name, is_reserved};
 pub use local::{Local, stage_name, umask};
 pub use objects::Objects;
 
@@ -108,6 +109,11 @@ pub trait Store: Send + Sync {
 
     /// Changes the permission bits of a directory, for as long as it is written to.
     fn set_mode(&self, dir: &Self::Dir, mode: u32) -> Result<(), StoreError>;
+
+    /// Removes what has this name: an empty directory, or anything but a directory. A store that does not remove what it has not made keeps this.
+    fn remove(&self, _dir: &Self::Dir, _name: &[u8], _is_directory: bool) -> Result<(), StoreError> {
+        Err(Errno::OPNOTSUPP.into())
+    }
 
     /// Gives a directory owner, mode and time, once all is in it.
     fn finish_directory(&self, dir: &Self::Dir, attributes: &Attributes) -> Result<(), StoreError>;

@@ -104,7 +104,7 @@ fn settings(words: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>)
     let (connector, key) = reach::connector(words, PROTOCOL)?;
     let limit = connector.transport.rate_limit;
     let reconnect = words.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds(&value))?;
-    Ok((Copier { connector, limit, reconnect, hear_ssh: false }, key))
+    Ok((Copier { connector, limit, reconnect, retries: 0, hear_ssh: false }, key))
 }
 
 /// One copy a host, in their order; the first that fails ends it.

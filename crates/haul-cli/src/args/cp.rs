@@ -7,7 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
 use haul::{ControllerChoice, PATHS_MAX};
-use haul_files::Options;
+use haul_copy::Sum;
+use haul_files::{Delete, Options, Same};
 use haul_peer::{Carriage, Family, SshOptions};
 
 use super::{FileArgs, Limit, PortRange, SilenceArgs};
@@ -49,6 +50,46 @@ pub struct CpArgs {
     /// What becomes of files.
     #[command(flatten)]
     pub files: FileArgs,
+    /// Skip files that the target already has with the same size, whatever their times
+    #[arg(long, conflicts_with = "checksum")]
+    pub size_only: bool,
+    /// Skip files that the target already has with the same content, whatever their times: both sides read and hash (BLAKE3) what has the same size
+    #[arg(long)]
+    pub checksum: bool,
+    /// Copy nothing: print what differs at the target in content (or with --size-only in size), and exit with 1 if anything does
+    #[arg(long, conflicts_with_all = ["dry_run", "update", "skip_same", "manifest"])]
+    pub compare: bool,
+    /// Copy only what FILE lists, a path below the one source a line (`-`: standard input). The source is a directory, and what is listed keeps its path in the target; of a directory all that is in it comes
+    /// only with -r. Names that lead out of the source (`..`) are refused
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub files_from: Option<PathBuf>,
+    /// The paths in --files-from are divided by NUL, as find -print0 writes them
+    #[arg(short = '0', long, requires = "files_from")]
+    pub from0: bool,
+    /// Remove in the copied directories of the target what their source does not have, once all has arrived. What is excluded stays; nothing is removed where the source could not be read whole. Try it with -n first
+    #[arg(long, requires = "recursive", conflicts_with = "files_from")]
+    pub delete: bool,
+    /// Remove nothing if more than NUMBER names would go
+    #[arg(long, value_name = "NUMBER", requires = "delete")]
+    pub max_delete: Option<u64>,
+    /// Copy what symbolic links below the sources lead to, not the links
+    #[arg(short = 'L', long)]
+    pub copy_links: bool,
+    /// Write the checksums of all that the copy brings, or finds there already, to FILE, for `b3sum --check` or `sha256sum --check` in the target. The files are read here once more for it
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run", value_hint = clap::ValueHint::FilePath)]
+    pub manifest: Option<PathBuf>,
+    /// What the checksums in --manifest are
+    #[arg(long, value_enum, value_name = "HASH", default_value_t = SumArg::Blake3, requires = "manifest")]
+    pub manifest_hash: SumArg,
+    /// Append what happens to FILE, a line each with its time: files, what was removed, problems, the end
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub log_file: Option<PathBuf>,
+    /// Try again so often, after 1 s, 2 s, 4 s and so on up to a minute, where the connection was lost or did not come about; each time goes on where the last one was
+    #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
+    pub retries: u32,
+    /// rsync's word for --dead-after
+    #[arg(long, value_name = "SECONDS", conflicts_with = "dead_after", value_parser = clap::value_parser!(u64).range(8..=3600))]
+    pub timeout: Option<u64>,
     /// Print what would be done, on standard output, and do nothing: nothing is written on either side
     #[arg(short = 'n', long)]
     pub dry_run: bool,
@@ -91,7 +132,30 @@ pub struct CpArgs {
     pub ssh: SshArgs,
 }
 
+/// Values of the option `--manifest-hash`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum SumArg {
+    /// For `b3sum`. The default
+    Blake3,
+    /// For `sha256sum`
+    Sha256,
+}
+
+impl From<SumArg> for Sum {
+    fn from(argument: SumArg) -> Self {
+        match argument {
+            SumArg::Blake3 => Self::Blake3,
+            SumArg::Sha256 => Self::Sha256,
+        }
+    }
+}
+
 impl CpArgs {
+    /// The silence after which the connection is given up.
+    pub fn silence(&self) -> Duration {
+        self.timeout.map_or_else(|| self.silence.timeout(), Duration::from_secs)
+    }
+
     /// How long after a daemon was last heard to connect to it again.
     pub const fn reconnect(&self) -> Duration {
         Duration::from_secs(self.reconnect)
@@ -101,7 +165,18 @@ impl CpArgs {
 impl CpArgs {
     /// As the engine takes them.
     pub fn options(&self) -> Options {
-        Options { dry_run: self.dry_run, ..self.files.options() }
+        let same = match (self.size_only, self.checksum || self.compare) {
+            (true, _) => Same::Size,
+            (false, true) => Same::Content,
+            (false, false) => Same::Time,
+        };
+        let delete = self.delete.then_some(Delete { most: self.max_delete });
+        Options { same, delete, follow: self.copy_links, dry_run: self.looks_only(), ..self.files.options() }
+    }
+
+    /// Whether nothing is to be written.
+    pub const fn looks_only(&self) -> bool {
+        self.dry_run || self.compare
     }
 
     /// Whether something is to be copied, not only looked after.
@@ -206,6 +281,9 @@ Examples:
   haul cp -rp --skip-same photos nas:     again later: only what changed
   haul cp -rp --update photos nas:        the same, and what is newer there stays
   haul cp -rpn --skip-same photos nas:    what that would copy
+  haul cp -r --compare photos nas:        whether all is there, with this content
+  haul cp -rpn --delete src/. nas:src     what a mirror of src would copy and remove
+  git ls-files -z | haul cp -0 --files-from - . host:src
   tar c dir | haul cp - host:dir.tar      from standard input
   haul cp haul://host/pub/big.tar .       from a daemon
   haul cp -r host:results gfarm:/home/me  into Gfarm, from another machine

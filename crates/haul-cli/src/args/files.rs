@@ -58,7 +58,7 @@ impl FileArgs {
             changed: self.changed.into(),
             verify: self.verified_how(),
             resume: !self.no_resume,
-            dry_run: false,
+            ..Options::default()
         }
     }
 

@@ -21,7 +21,7 @@ pub fn connector(args: &CpArgs) -> Connector {
             controller: args.mode,
             rate_limit: args.limit.map(|limit| limit.0),
             paths: args.paths,
-            idle_timeout: args.silence.timeout(),
+            idle_timeout: args.silence(),
             ..TransportConfig::default()
         },
         bind: None,

@@ -7,9 +7,11 @@
 mod connector;
 mod failure;
 mod interrupted;
+mod records;
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use haul_copy::{Copied, Copier, CopyWatch, Job, NotCopied, PathProbe, Plan, Standard, Tally};
 use haul_files::{Destination, Event, Filter, Observer, Report, SourceSpec};
@@ -17,6 +19,7 @@ use haul_peer::{Again, Host};
 use serde_json::json;
 
 use self::connector::connector;
+use self::records::{Records, chosen};
 use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Outcome, Style, Ticker, Watched};
@@ -28,8 +31,17 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     if let Some(directory) = args.list_interrupted.as_ref().or(args.discard.as_ref()) {
         return interrupted::run(args, directory, args.discard.is_some());
     }
-    let plan = Plan::new(&args.operands)?;
-    let filter = args.files.filter()?;
+    let mut plan = Plan::new(&args.operands)?;
+    let mut filter = args.files.filter()?;
+    if let Some(list) = &args.files_from {
+        plan = plan.of_content()?;
+        filter = filter.of(chosen(list, args.from0)?);
+    }
+    if args.delete && plan.hosts() > 1 {
+        return Err(Failure::new("--delete takes sources of one host: what the first brought would go with the next")
+            .hint("a directory of its own for each host, and a command each"));
+    }
+    let records = Records::open(args)?;
     if args.json && plan.writes_stdout() {
         return Err(Failure::new("--json and the target - both need standard output").hint("name a file as the target"));
     }
@@ -37,20 +49,21 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
         return Err(Failure::new("standard output cannot be read back")
             .hint("name a file as the target, or leave out --verify read-back"));
     }
-    if args.dry_run && (plan.writes_stdout() || plan.reads_stdin()) {
+    if args.looks_only() && (plan.writes_stdout() || plan.reads_stdin()) {
         return Err(Failure::new("what comes from standard input, or goes to standard output, has no dry run"));
     }
     interrupt::watch_connecting();
     let style = match Style::choose(args.quiet, args.json) {
         // What is printed line by line is the result.
-        Style::Bars if args.dry_run => Style::Lines,
+        Style::Bars if args.looks_only() => Style::Lines,
         style => style,
     };
     if style == Style::Json {
         output::print_event(&start_event(args));
     }
-    let mut copy = Copy::new(args, style);
+    let mut copy = Copy::new(args, style, records);
     let exit = copy.all(plan, &filter);
+    let exit = copy.keep_records(exit);
     Ok(copy.conclude(exit))
 }
 
@@ -68,7 +81,7 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(args: &'a CpArgs, style: Style) -> Self {
+    fn new(args: &'a CpArgs, style: Style, records: Records) -> Self {
         let names = args.verbose > 0 || matches!(style, Style::Bars | Style::Json);
         Self {
             args,
@@ -77,10 +90,17 @@ impl<'a> Copy<'a> {
                 connector: connector(args),
                 limit: args.limit.map(|limit| limit.0),
                 reconnect: args.reconnect(),
+                retries: args.retries,
                 hear_ssh: args.verbose > 1,
             },
-            shown: Shown { style, verbose: args.verbose > 0, tally: Arc::new(Tally::new(names)), monitor: Mutex::default() },
-            outcome: Outcome { is_dry: args.dry_run, ..Outcome::default() },
+            shown: Shown {
+                style,
+                verbose: args.verbose > 0,
+                tally: Arc::new(Tally::new(names)),
+                records,
+                monitor: Mutex::default(),
+            },
+            outcome: Outcome { is_dry: args.looks_only(), ..Outcome::default() },
             failures: Vec::new(),
             advice: Vec::new(),
         }
@@ -105,6 +125,7 @@ impl<'a> Copy<'a> {
         }
         match (done, self.failures.len(), self.outcome.report.problem_count) {
             (0, _, _) => Exit::Failed,
+            _ if self.args.compare && self.outcome.would_change() => Exit::Partial,
             (_, 0, 0) if self.args.files.is_enough(self.outcome.report.verified) => Exit::Done,
             _ => Exit::Partial,
         }
@@ -137,6 +158,18 @@ impl<'a> Copy<'a> {
         }
         if let Some(hint) = failure::problems_hint(&report.problems).filter(|_| !self.args.quiet) {
             output::print_hint(hint);
+        }
+    }
+
+    /// Writes what is to be kept of the copy; what cannot be written is not said to be done.
+    fn keep_records(&mut self, exit: Exit) -> Exit {
+        match self.shown.records.close(&self.outcome.report, self.args.manifest_hash.into(), exit) {
+            Ok(()) => exit,
+            Err(failure) => {
+                output::print_failure(&failure);
+                self.failures.push(failure);
+                if exit == Exit::Done { Exit::Partial } else { exit }
+            }
         }
     }
 
@@ -179,19 +212,27 @@ struct Shown {
     style: Style,
     verbose: bool,
     tally: Arc<Tally>,
+    records: Records,
     monitor: Mutex<Option<Ticker>>,
 }
 
 impl Observer for Shown {
     fn event(&self, event: Event<'_>) {
-        if let Event::Would(would) = event {
-            output::print_would(self.style, would);
+        match event {
+            Event::Would(would) => output::print_would(self.style, would),
+            Event::Removed(path) if self.verbose && self.style != Style::Json => output::print_line(&format!("deleted {path}")),
+            _ => {}
         }
+        self.records.event(&event);
         self.tally.event(event);
     }
 
     fn wants_files(&self) -> bool {
-        self.tally.wants_files()
+        self.tally.wants_files() || self.records.log.is_some()
+    }
+
+    fn wants_content(&self) -> bool {
+        self.records.manifest.is_some()
     }
 }
 
@@ -204,6 +245,13 @@ impl CopyWatch for Shown {
     fn ended(&self) {
         let monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take();
         monitor.into_iter().for_each(Ticker::finish);
+    }
+
+    fn retries(&self, error: &NotCopied, wait: Duration) {
+        self.tally.over_again();
+        if self.style != Style::Quiet {
+            output::print_hint(&format!("{error}: trying again in {} s", wait.as_secs()));
+        }
     }
 
     fn again(&self, again: &Again<'_>) {

@@ -21,6 +21,7 @@ impl From<PlanError> for Failure {
             PlanError::BothLocal { .. } => {
                 "use cp for that; another host is written host:path or haul://host/root/path".to_owned()
             }
+            PlanError::NotOneDirectory => "name the directory that the names are below, once".to_owned(),
             PlanError::NotADirectory(_) => "make the directory first".to_owned(),
         };
         Self::new(error).hint(hint)

@@ -29,6 +29,11 @@ impl Outcome {
         if self.report.elapsed.is_zero() { BitRate::ZERO } else { BitRate::of(self.report.bytes, self.report.elapsed) }
     }
 
+    /// Whether a dry run has found anything to do.
+    pub const fn would_change(&self) -> bool {
+        self.report.files + self.report.directories + self.links() + self.report.removed > 0
+    }
+
     const fn links(&self) -> u64 {
         self.report.symlinks + self.report.hard_links
     }
@@ -52,6 +57,7 @@ impl Outcome {
             "files_skipped": self.report.skipped_files,
             "files_newer_there": self.report.newer_files,
             "excluded": self.report.left_out,
+            "deleted": self.report.removed,
             "files_changed": self.report.changed_files,
             "bytes_discarded": self.report.discarded.as_u64(),
             "problems": self.report.problem_count,
@@ -115,7 +121,9 @@ fn skipped(outcome: &Outcome) -> Vec<String> {
     let same = outcome.report.skipped_files.saturating_sub(newer);
     let line = |count, why| (count > 0).then(|| format!("{} skipped, {why}", counted(count, "file")));
     let excluded = (outcome.report.left_out > 0).then(|| format!("{} excluded", counted(outcome.report.left_out, "name")));
-    [line(same, "there already"), line(newer, "newer there"), excluded].into_iter().flatten().collect()
+    let verb = if outcome.is_dry { "would be deleted" } else { "deleted" };
+    let deleted = (outcome.report.removed > 0).then(|| format!("{} {verb}", counted(outcome.report.removed, "name")));
+    [line(same, "there already"), line(newer, "newer there"), excluded, deleted].into_iter().flatten().collect()
 }
 
 /// What `verified` means in `--json`.

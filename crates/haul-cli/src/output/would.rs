@@ -17,6 +17,7 @@ fn line(Would { path, change }: &Would) -> String {
         Change::Replaced(size) => format!("replace  {path} ({})", Bytes(*size)),
         Change::Directory => format!("make     {path}/"),
         Change::Link => format!("link     {path}"),
+        Change::Removed => format!("delete   {path}"),
     }
 }
 
@@ -26,6 +27,7 @@ fn event(Would { path, change }: &Would) -> Value {
         Change::Replaced(size) => ("replace", Some(size)),
         Change::Directory => ("make", None),
         Change::Link => ("link", None),
+        Change::Removed => ("delete", None),
     };
     json!({ "event": "would", "what": what, "path": path.to_string(), "size": size })
 }

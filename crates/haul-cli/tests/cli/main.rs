@@ -10,6 +10,7 @@ mod generated;
 mod interrupt;
 mod kept;
 mod limits;
+mod mirror;
 mod operations;
 mod outage;
 mod rights;

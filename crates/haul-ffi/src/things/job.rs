@@ -89,7 +89,7 @@ impl Job {
 
 fn run(host: &Host, copy: &Copy, connector: Connector, limit: Option<BitRate>, watcher: &Watcher) -> Outcome<HaulCopyResult> {
     let cancel = connector.cancel.clone();
-    let mut copier = Copier { connector, limit, reconnect: Duration::ZERO, hear_ssh: false };
+    let mut copier = Copier { connector, limit, reconnect: Duration::ZERO, retries: 0, hear_ssh: false };
     match copier.copy(host, copy, watcher) {
         Ok(copied) => Ok(HaulCopyResult::from(&copied.report)),
         Err(NotCopied::Reach(_)) if cancel.is_cancelled() => Err(Failure::new(Code::Cancelled, "the copy was cancelled")),

@@ -16,11 +16,11 @@ use crate::journal::{PathKey, Record, Source};
 use crate::locks::lock;
 use crate::note::Note;
 use crate::observe::Event;
-use crate::paths::path_of;
 use crate::protocol::{Message, Progress};
 use crate::report::Waits;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
+use haul_names::path_of;
 
 /// A group is full with this many files (a `syncfs` may wait for all other writers of the file system, so the fewer the better) ..
 const GROUP_FILES: usize = 1 << 14;
@@ -179,6 +179,7 @@ fn commit<T: Transport, S: Store>(
         if ready.linked {
             receiver.tree.named(ready.id, ready.parent, &ready.name);
         }
+        receiver.tell_content(ready.parent, &ready.name);
         if !ready.kept {
             receiver.counts.files.fetch_add(1, Ordering::Relaxed);
         }

@@ -1,6 +1,6 @@
 //! A dry run: what the receiver says instead of doing it.
 //!
-//! It runs as always, over a store that is never written to ([`Unwritten`](crate::store::unwritten::Unwritten)), and wants nothing of any file.
+//! What a copy has removed is said in the same words. It runs as always, over a store that is never written to ([`Unwritten`](crate::store::unwritten::Unwritten)), and wants nothing of any file.
 
 use std::sync::atomic::Ordering;
 
@@ -54,9 +54,10 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         }
     }
 
-    fn would(&self, parent: u64, name: &[u8], change: Change) -> Result<(), CopyError> {
+    pub(super) fn would(&self, parent: u64, name: &[u8], change: Change) -> Result<(), CopyError> {
         let would = Would { path: self.tree.display(parent, name), change };
-        self.session.observer.event(Event::Would(&would));
+        let told = if self.options.dry_run { Event::Would(&would) } else { Event::Removed(&would.path) };
+        self.session.observer.event(told);
         if !self.serves {
             return Ok(());
         }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
+use haul_names::path_of;
 use haul_units::Bytes;
 use rustix::io::Errno;
 
@@ -174,6 +175,10 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
                 return nothing;
             }
         };
+        if self.filter.chosen().is_some_and(|chosen| !chosen.takes(&self.tree.path_at_sender(entry), self.options.recursive)) {
+            return Err(CopyError::PeerMisbehaved("what is not on the list of names"));
+        }
+        self.tree.announced(entry, &name);
         if self.tree.is_masked(entry) {
             self.session.remark(Note::OwnersNotKept)?;
         }
@@ -257,7 +262,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             return Ok((Some(Arc::new(file)), Needs::All));
         }
         let earlier = self.tree.stage.take_earlier(&file.key).filter(|earlier| earlier.source == file.source);
-        if self.is_kept(&file, existing.as_ref(), earlier.as_ref()) {
+        if self.is_same(&file, existing.as_ref())? || is_made(existing.as_ref(), earlier.as_ref()) {
             self.keep(&file);
             return Ok((None, Needs::Nothing));
         }
@@ -282,15 +287,21 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         Ok((Some(Arc::new(file)), needs))
     }
 
-    /// Whether the destination has this file already.
-    fn is_kept(&self, file: &Incomplete, existing: Option<&Metadata>, earlier: Option<&Earlier>) -> bool {
-        let Some(there) = existing.filter(|there| there.kind == FileKind::File) else { return false };
-        let unchanged = self.options.keeps_same() && there.size == file.size && there.mtime == file.source.mtime;
-        let made = earlier.and_then(|earlier| earlier.complete.as_ref());
-        unchanged || made.is_some_and(|(made, _)| *made == there.made())
+    fn keep(&self, file: &Incomplete) {
+        self.tell_content(file.parent, &file.name);
+        self.count_kept(file);
     }
 
-    fn keep(&self, file: &Incomplete) {
+    /// Tells who wants to know of a file that has its name, and is that of the source.
+    pub(super) fn tell_content(&self, parent: u64, name: &[u8]) {
+        let observer = self.session.observer;
+        if observer.wants_content() && !self.options.dry_run {
+            let here = path_of(self.tree.display(parent, name).0);
+            observer.event(Event::Content { name: &self.tree.path_below(parent, name), here: &here });
+        }
+    }
+
+    fn count_kept(&self, file: &Incomplete) {
         self.counts.kept_files.fetch_add(1, Ordering::Relaxed);
         self.counts.kept_bytes.fetch_add(file.size, Ordering::Relaxed);
         if file.linked {
@@ -300,7 +311,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
 
     fn keep_newer(&self, file: &Incomplete) {
         self.counts.newer_files.fetch_add(1, Ordering::Relaxed);
-        self.keep(file);
+        self.count_kept(file);
     }
 
     /// Goes on from an earlier run's part file, as far as its content is what the journal says.
@@ -370,6 +381,13 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     fn is_range_good(&self, part: &impl Content, offset: u64, length: u32, hash: &[u8; 32], buffer: &mut Vec<u8>) -> bool {
         if *hash == [0; 32] { !self.options.verify.hashes() } else { holds(part, offset, length, hash, buffer) }
     }
+}
+
+/// Whether an earlier run of this copy has put this file there.
+fn is_made(existing: Option<&Metadata>, earlier: Option<&Earlier>) -> bool {
+    let Some(there) = existing.filter(|there| there.kind == FileKind::File) else { return false };
+    let made = earlier.and_then(|earlier| earlier.complete.as_ref());
+    made.is_some_and(|(made, _)| *made == there.made())
 }
 
 /// Whether the destination has a newer file of this name.

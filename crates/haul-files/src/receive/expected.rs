@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use crate::error::WirePath;
-use crate::paths::base_name;
-use crate::pattern::{Pattern, is_pattern};
+use haul_names::base_name;
+use haul_names::{Pattern, is_pattern};
 
 /// Names that were asked for: who asks for `a` is not given `b`.
 pub(crate) struct Expected {

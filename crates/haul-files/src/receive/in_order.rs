@@ -10,13 +10,13 @@ use super::conclude::conclude;
 use crate::block::{self, Piece};
 use crate::clock::{self, timed};
 use crate::error::{CopyError, Stop, Why, WirePath};
-use crate::filter::Filter;
 use crate::job::{Options, Stream};
 use crate::locks::lock;
 use crate::protocol::{Entry, FileEnd, Finished, Kind, Message, Progress};
 use crate::report::{Report, Waits};
 use crate::session::{Incoming, Session};
 use crate::transport::{BlockRx, Transport};
+use haul_names::Filter;
 
 struct Line<'a, B> {
     stream: &'a Stream<dyn Write + Send>,

@@ -10,9 +10,9 @@ use crate::block::Hash;
 use crate::error::{Why, WirePath};
 use crate::job::Verify;
 use crate::observe::Event;
-use crate::paths::path_of;
 use crate::store::{Attributes, ReadHow, Stage, Store, Written};
 use crate::transport::Transport;
+use haul_names::path_of;
 
 /// A piece that was written: offset, length, hash.
 pub(super) type Sent = (u64, u32, Hash);

@@ -2,8 +2,11 @@
 //!
 //! A peer decides how much that is, so it is kept small (24 to 40 bytes and a name) and counted in bytes.
 
-use crate::names::{Name, Names};
+use std::collections::{HashMap, HashSet};
+
+use crate::journal::PathKey;
 use crate::stamp::Stamp;
+use haul_names::{Name, Names};
 
 /// A directory and a name in it.
 pub(super) type Location<'a> = (u64, &'a [u8]);
@@ -136,6 +139,34 @@ impl Remembered {
             + self.named.capacity() * size_of::<Named>()
             + self.replaced.capacity() * size_of::<(u64, u64)>()
             + self.names.bytes()
+    }
+}
+
+/// Names that were announced, by their paths' keys: two that fall together, which never happens, keep a file.
+#[derive(Default)]
+pub(super) struct Announced {
+    names: HashSet<PathKey>,
+    /// How many in each directory.
+    counts: HashMap<PathKey, u64>,
+}
+
+impl Announced {
+    pub(super) fn add(&mut self, dir: PathKey, name: PathKey) {
+        if self.names.insert(name) {
+            *self.counts.entry(dir).or_default() += 1;
+        }
+    }
+
+    pub(super) fn has(&self, name: &PathKey) -> bool {
+        self.names.contains(name)
+    }
+
+    pub(super) fn count(&self, dir: &PathKey) -> u64 {
+        self.counts.get(dir).copied().unwrap_or(0)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.names.capacity() * (size_of::<PathKey>() + 1) + self.counts.capacity() * (size_of::<(PathKey, u64)>() + 1)
     }
 }
 

@@ -8,17 +8,17 @@ use std::sync::{Arc, Mutex};
 use rustix::io::Errno;
 
 use super::expected::Expected;
-use super::remembered::{DirInfo, Finish, Links, Location, Remembered};
+use super::remembered::{Announced, DirInfo, Finish, Links, Location, Remembered};
 use super::stage::Stage;
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
 use crate::job::{Options, Ownership};
 use crate::journal::Record;
 use crate::locks::lock;
-use crate::paths::{is_plain_name, is_reserved};
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
 use crate::store::local::{MAX_TOPS, umask};
 use crate::store::{At, Attributes, FEW, FileKind, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError};
+use haul_names::{is_plain_name, is_reserved};
 
 /// Memory for the directories and hard links that a user's own copy remembers to its end: some seven million of them.
 const REMEMBERED_BYTES: usize = 1 << 30;
@@ -44,6 +44,8 @@ struct State {
     /// What the source that gets another name is called.
     renamed: Option<Vec<u8>>,
     remembered: Remembered,
+    /// What was announced, where what was not is to go.
+    announced: Announced,
     /// Directories in which names were made, no more than are synced one by one.
     touched: HashSet<u64>,
 }
@@ -100,6 +102,33 @@ impl<'a, S: Store> Tree<'a, S> {
         Ok(info.usable.then_some(info.created))
     }
 
+    /// Remembers that the sender has this name, where what it has not is to go.
+    pub(super) fn announced(&self, entry: &Entry, name: &[u8]) {
+        if self.options.delete.is_some() && entry.parent != ROOT {
+            let (dir, key) = (self.dirs.key(entry.parent), self.dirs.child_key(entry.parent, name));
+            lock(&self.state).announced.add(dir, key);
+        }
+    }
+
+    /// Whether the sender has this name, where that is remembered.
+    pub(super) fn is_announced(&self, parent: u64, name: &[u8]) -> bool {
+        let key = self.dirs.child_key(parent, name);
+        lock(&self.state).announced.has(&key)
+    }
+
+    /// How many names in a directory the sender has, where that is remembered.
+    pub(super) fn announced_in(&self, id: u64) -> u64 {
+        let key = self.dirs.key(id);
+        lock(&self.state).announced.count(&key)
+    }
+
+    /// The directories that the sender has and that were there before, the latest first.
+    pub(super) fn taken_directories(&self) -> Vec<u64> {
+        let state = lock(&self.state);
+        let taken = state.remembered.directories().filter(|(id, info)| *id != ROOT && info.usable && !info.created);
+        taken.map(|(id, _)| id).collect()
+    }
+
     /// What has this name already.
     pub(super) fn existing(&self, parent: u64, name: &[u8]) -> Result<Option<Metadata>, StoreError> {
         let dir = self.dirs.open(parent)?;
@@ -123,10 +152,16 @@ impl<'a, S: Store> Tree<'a, S> {
 
     /// The path of an entry below the target; where its source gets another name there, with that which it has at the sender.
     pub(super) fn path_at_sender(&self, entry: &Entry) -> Vec<u8> {
-        let path = self.dirs.relative(entry.parent, &entry.name.0);
+        if entry.parent == ROOT { entry.name.0.clone() } else { self.path_below(entry.parent, &entry.name.0) }
+    }
+
+    /// The same of a name that is at the destination.
+    pub(super) fn path_below(&self, parent: u64, name: &[u8]) -> Vec<u8> {
+        let path = self.dirs.relative(parent, name);
         let state = lock(&self.state);
         match (&self.place.rename, &state.renamed) {
-            (Some(name), Some(was)) if entry.parent != ROOT => {
+            (Some(_), Some(was)) if parent == ROOT => was.clone(),
+            (Some(name), Some(was)) => {
                 let rest = path.strip_prefix(&**name).and_then(|rest| rest.strip_prefix(b"/")).unwrap_or(&path);
                 let between: &[u8] = if was.is_empty() { b"" } else { b"/" };
                 [was, between, rest].concat()
@@ -172,7 +207,10 @@ impl<'a, S: Store> Tree<'a, S> {
     /// Whether more may be announced, where what is not complete takes `open` bytes.
     pub(super) fn has_room(&self, open: usize) -> bool {
         let room = if self.place.confined { CLIENTS_REMEMBERED_BYTES } else { REMEMBERED_BYTES };
-        lock(&self.state).remembered.bytes() + self.dirs.bytes() + open < room
+        let state = lock(&self.state);
+        let remembered = state.remembered.bytes() + state.announced.bytes();
+        drop(state);
+        remembered + self.dirs.bytes() + open < room
     }
 
     fn make_directory(&self, entry: &Entry, name: &[u8]) -> Result<DirInfo, Why> {
@@ -200,13 +238,18 @@ impl<'a, S: Store> Tree<'a, S> {
             return Err(Why::Reserved);
         }
         // Left read-only, perhaps by an earlier run of this copy: opened up until the end.
-        if !created && there.mode & 0o300 != 0o300 && self.euid != 0 && there.uid == self.euid {
+        if !created && self.may_open_up(&there) {
             finish.mode = finish.mode.or(Some(there.mode));
             self.dirs.store().set_mode(&made.dir, there.mode | 0o700)?;
         }
         self.dirs.add_open(entry.id, entry.parent, name, made.dir, there.identity);
         self.touched(entry.parent);
         Ok(DirInfo { created, usable: true, finish })
+    }
+
+    /// Whether a directory cannot be written to and its mode is this user's to change.
+    pub(super) fn may_open_up(&self, there: &Metadata) -> bool {
+        there.mode & 0o300 != 0o300 && self.euid != 0 && there.uid == self.euid
     }
 
     fn owner(&self, entry: &Entry) -> Option<(u32, u32)> {
@@ -246,7 +289,7 @@ impl<'a, S: Store> Tree<'a, S> {
         let mode =
             (final_mode & !(0o777 & !self.umask) != 0 || owner.is_some() && final_mode & 0o6000 != 0).then_some(final_mode);
         // What compares times the next time needs them.
-        let dated = self.options.preserve || self.options.keeps_same();
+        let dated = self.options.preserve || self.options.compares_times();
         let undated_stream = matches!(entry.kind, Kind::Stream { .. }) && entry.mtime == Stamp::default();
         let mtime = (dated && !undated_stream).then_some(entry.mtime);
         Attributes { open_mode, mode, final_mode, mtime, owner }

@@ -11,10 +11,10 @@ use super::Receiver;
 use crate::error::CopyError;
 use crate::locks::lock;
 use crate::observe::{Event, FileUnderWay};
-use crate::paths::path_of;
 use crate::protocol::{Message, Part, UNDER_WAY};
 use crate::store::Store;
 use crate::transport::Transport;
+use haul_names::path_of;
 
 /// Most files that are told of at once.
 pub(crate) const MAX_TOLD: usize = 4;

@@ -66,7 +66,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
     }
 
     /// Nothing where the file cannot be read, or is another by now.
-    fn digest_of(&self, file: &SourceFile) -> Result<Option<[u8; 32]>, CopyError> {
+    pub(super) fn digest_of(&self, file: &SourceFile) -> Result<Option<[u8; 32]>, CopyError> {
         let Ok(open) = self.open(file) else { return Ok(None) };
         let (mut hasher, mut block, mut at) = (blake3::Hasher::new(), Vec::new(), 0);
         while at < file.state.size {

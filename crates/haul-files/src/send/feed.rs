@@ -183,7 +183,14 @@ impl<T: Transport, S: Store> Run<'_, T, S> {
             Ok(kind) => {
                 let entry = sender.announce(entry_of(parent, &thing.name, &thing.metadata, kind))?;
                 self.announced += 1;
-                let file = Arc::new(SourceFile { entry, state: thing.metadata.source(), dir, top: thing.source, retried: false });
+                let file = Arc::new(SourceFile {
+                    entry,
+                    state: thing.metadata.source(),
+                    dir,
+                    top: thing.source,
+                    link: None,
+                    retried: false,
+                });
                 if sender.plan.waits_for_wants(&file) {
                     if offered {
                         lock(&sender.offers).asked.insert(file.entry.id, thing.number);

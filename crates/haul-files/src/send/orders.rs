@@ -12,9 +12,9 @@ use crate::clock::POLL;
 use crate::error::{CopyError, Stop, Why, WirePath};
 use crate::journal::Source;
 use crate::locks::lock;
-use crate::names::{Name, Names};
 use crate::protocol::{Entry, Kind, Order, OrderEnd};
 use crate::store::Content;
+use haul_names::{Name, Names};
 
 /// Orders that are not over; a receiver that knows what it is doing has a thousand.
 const MAX_OPEN: usize = 1 << 16;
@@ -103,7 +103,7 @@ impl Known {
         let Source { size, mtime, version } = *state;
         let kind = Kind::File { size, data: size, version, linked: false, replaces: None };
         let entry = Entry { id: *id, parent: *parent, name, mode: 0, mtime, uid: 0, gid: 0, kind };
-        Some(SourceFile { entry, state: *state, dir: *parent, top: top.map(|top| top as usize), retried: false })
+        Some(SourceFile { entry, state: *state, dir: *parent, top: top.map(|top| top as usize), link: None, retried: false })
     }
 }
 

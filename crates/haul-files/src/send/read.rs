@@ -23,11 +23,11 @@ use crate::error::{CopyError, Why};
 use crate::job::Changed;
 use crate::locks::lock;
 use crate::observe::Event;
-use crate::paths::path_of;
 use crate::protocol::{FileEnd, Kind, Message, UNDER_WAY};
 use crate::report::Waits;
 use crate::store::{At, Content, FileKind, Metadata, Store, StoreError};
 use crate::transport::{BlockTx, Transport};
+use haul_names::path_of;
 
 /// Works off the plan; one call a thread.
 pub(super) fn run<T: Transport, S: Store>(sender: &Sender<'_, T, S>, tx: &T::Tx) -> Result<(), CopyError> {
@@ -268,7 +268,8 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
     fn again(&self, file: &Arc<SourceFile>, there: &Metadata, kind: Kind) -> Result<(), CopyError> {
         let sender = self.sender;
         let entry = sender.announce(entry_of(file.entry.parent, &file.entry.name.0, there, kind))?;
-        let again = Arc::new(SourceFile { entry, state: there.source(), dir: file.dir, top: file.top, retried: true });
+        let again =
+            Arc::new(SourceFile { entry, state: there.source(), dir: file.dir, top: file.top, link: file.link, retried: true });
         if sender.plan.waits_for_wants(&again) {
             sender.plan.expect_want(again);
             return sender.flush();
@@ -309,6 +310,9 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
 impl<T: Transport, S: Store> Sender<'_, T, S> {
     pub(super) fn open(&self, file: &SourceFile) -> Result<S::File, Failed> {
         let store = self.dirs.store();
+        if let Some(top) = file.link.and_then(|index| lock(&self.followed).get(index).cloned()) {
+            return Ok(store.open(At::Top(&*top))?);
+        }
         match file.top.and_then(|index| self.job.tops.get(index)) {
             Some(Origin::Named(top)) => Ok(store.open(top.at())?),
             Some(Origin::Stream(_)) => Err(Failed::Changed(None)),

@@ -5,13 +5,18 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::rc::Rc;
 use std::sync::Arc;
 
+use haul_names::path_of;
 use haul_units::Bytes;
+use rustix::io::Errno;
 
 use super::Sender;
 use super::source::{Origin, SourceFile};
 use crate::error::{CopyError, Why, WirePath};
+use crate::job::Same;
+use crate::locks::lock;
 use crate::observe::Event;
 use crate::protocol::{Entry, Kind, Message, ROOT, Stamp};
 use crate::store::{At, Content, FileKind, Identity, Metadata, Named, Store, StoreError};
@@ -32,6 +37,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
             files: 0,
             bytes: 0,
             left_out: 0,
+            link: None,
         };
         for (index, origin) in self.job.tops.iter().enumerate() {
             match origin {
@@ -44,7 +50,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                     let state = crate::journal::Source { size: 0, mtime, version: 0 };
                     let entry = self.announce(entry)?;
                     scan.files += 1;
-                    scan.keep(SourceFile { entry, state, dir: ROOT, top: Some(index), retried: false })?;
+                    scan.keep(SourceFile { entry, state, dir: ROOT, top: Some(index), link: None, retried: false })?;
                 }
             }
         }
@@ -59,8 +65,8 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
     }
 }
 
-struct Scan<'a, T: Transport, S: Store> {
-    sender: &'a Sender<'a, T, S>,
+pub(super) struct Scan<'a, T: Transport, S: Store> {
+    pub(super) sender: &'a Sender<'a, T, S>,
     /// Files with several names.
     links: HashMap<Identity, u64>,
     /// Files announced in the current batch.
@@ -71,13 +77,29 @@ struct Scan<'a, T: Transport, S: Store> {
     bytes: u64,
     /// Names.
     left_out: u64,
+    /// What the link leads to that is announced next.
+    link: Option<usize>,
 }
 
 /// A directory to be listed.
-struct Pending {
-    id: u64,
-    /// Its path below the target, if the filter looks at it.
+pub(super) struct Pending {
+    pub(super) id: u64,
+    /// Its path below the target, if anybody looks at it.
     path: Vec<u8>,
+    /// Where links are followed, the directories that it is in: one that leads back into them has no end.
+    above: Option<Rc<Above>>,
+}
+
+/// A directory, and those that it is in.
+struct Above {
+    identity: Identity,
+    up: Option<Rc<Above>>,
+}
+
+impl Above {
+    fn has(&self, identity: Identity) -> bool {
+        std::iter::successors(Some(self), |above| above.up.as_deref()).any(|above| above.identity == identity)
+    }
 }
 
 impl<T: Transport, S: Store> Scan<'_, T, S> {
@@ -92,20 +114,35 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
             return Ok(());
         }
         match there.kind {
-            FileKind::Directory if self.sender.job.options.recursive => {
+            FileKind::Directory if self.sender.job.options.recursive || self.sender.job.filter.chosen().is_some() => {
                 let entry = self.announce(entry_of(ROOT, &top.name, &there, Kind::Directory))?;
                 self.sender.dirs.add_source(entry.id, &top.spelled.0, top.top.clone());
-                self.walk(Pending { id: entry.id, path })
+                let above = self.below(None, &there);
+                let pending = Pending { id: entry.id, path, above };
+                let filter = self.sender.job.filter.clone();
+                match filter.chosen() {
+                    None => self.walk(pending),
+                    Some(chosen) => self.chosen(pending, chosen),
+                }
             }
+            FileKind::File if self.sender.job.filter.chosen().is_some() => fail(Errno::NOTDIR.into()),
             FileKind::Directory => fail(Why::DirectoryWithoutRecursive),
-            FileKind::File => self.file(ROOT, &top.name, &there, Some(index), top.at()),
+            FileKind::File => {
+                self.found(&path, &there, || top.spelled.0.clone());
+                self.file(ROOT, &top.name, &there, Some(index), top.at())
+            }
             // Only met where links are not followed: an exported root.
             FileKind::Symlink => fail(Why::OutsideRoot),
             FileKind::Special => fail(Why::Special),
         }
     }
 
-    fn walk(&mut self, top: Pending) -> Result<(), CopyError> {
+    /// Where links are followed, what is in a directory is below this.
+    fn below(&self, above: Option<Rc<Above>>, there: &Metadata) -> Option<Rc<Above>> {
+        self.sender.job.options.follow.then(|| Rc::new(Above { identity: there.identity, up: above }))
+    }
+
+    pub(super) fn walk(&mut self, top: Pending) -> Result<(), CopyError> {
         let mut stack = vec![top];
         while let Some(pending) = stack.pop() {
             if let Err(error) = self.directory(&pending, &mut stack)? {
@@ -116,7 +153,7 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
     }
 
     /// Whether this is left out; if so, it is counted.
-    fn leaves_out(&mut self, path: &[u8], is_directory: bool) -> bool {
+    pub(super) fn leaves_out(&mut self, path: &[u8], is_directory: bool) -> bool {
         let out = self.sender.job.filter.leaves_out(path, is_directory);
         self.left_out += u64::from(out);
         out
@@ -135,12 +172,12 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
             gone_on = self.sender.check().and_then(|()| {
                 let metadata = (entry.metadata)();
                 let is_directory = metadata.as_ref().is_ok_and(|there| there.kind == FileKind::Directory);
-                let path = self.sender.job.filter.path(&pending.path, entry.name);
+                let path = self.path(pending, entry.name);
                 if self.leaves_out(&path, is_directory) {
                     return Ok(());
                 }
                 match metadata {
-                    Ok(there) => self.child((&dir, id), entry.name, path, &there, stack),
+                    Ok(there) => self.child(&dir, pending, (entry.name, path), &there, stack),
                     Err(error) => self.fail(id, entry.name, error.into()),
                 }
             });
@@ -149,22 +186,47 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         gone_on.map(|()| listed)
     }
 
-    fn child(
+    /// The path below the target of a name in a directory, if anybody looks at it.
+    pub(super) fn path(&self, pending: &Pending, name: &[u8]) -> Vec<u8> {
+        let (filter, observer) = (&self.sender.job.filter, self.sender.session.observer);
+        if filter.is_empty() && filter.chosen().is_none() && !observer.wants_content() {
+            return Vec::new();
+        }
+        let between: &[u8] = if pending.path.is_empty() || name.is_empty() { b"" } else { b"/" };
+        [&pending.path, between, name].concat()
+    }
+
+    /// Tells who wants to know of a file, which `here` is called on this side.
+    fn found(&self, path: &[u8], there: &Metadata, here: impl FnOnce() -> Vec<u8>) {
+        let observer = self.sender.session.observer;
+        if observer.wants_content() && there.kind == FileKind::File {
+            observer.event(Event::Content { name: path, here: &path_of(here()) });
+        }
+    }
+
+    /// What is in a directory; a directory goes onto the stack.
+    pub(super) fn child(
         &mut self,
-        (dir, parent): (&S::Dir, u64),
-        name: &[u8],
-        path: Vec<u8>,
+        dir: &S::Dir,
+        pending: &Pending,
+        (name, path): (&[u8], Vec<u8>),
         there: &Metadata,
         stack: &mut Vec<Pending>,
     ) -> Result<(), CopyError> {
+        let parent = pending.id;
         match there.kind {
-            FileKind::File => self.file(parent, name, there, None, At::In(dir, name)),
+            FileKind::File => {
+                self.found(&path, there, || self.sender.dirs.display(parent, name));
+                self.file(parent, name, there, None, At::In(dir, name))
+            }
             FileKind::Directory => {
                 let entry = self.announce(entry_of(parent, name, there, Kind::Directory))?;
                 self.sender.dirs.add(entry.id, parent, name);
-                stack.push(Pending { id: entry.id, path });
+                let above = self.below(pending.above.clone(), there);
+                stack.push(Pending { id: entry.id, path, above });
                 Ok(())
             }
+            FileKind::Symlink if self.sender.job.options.follow => self.followed(pending, name, path, stack),
             FileKind::Symlink => match self.sender.dirs.store().read_link(dir, name) {
                 Ok(target) => {
                     let kind = Kind::Symlink { target: WirePath(target) };
@@ -172,6 +234,39 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
                 }
                 Err(error) => self.fail(parent, name, error.into()),
             },
+            FileKind::Special => self.fail(parent, name, Why::Special),
+        }
+    }
+
+    /// What a link leads to, under the link's name. It is found by its path, as its user would, so a root that is exported leads nowhere by links.
+    fn followed(&mut self, pending: &Pending, name: &[u8], path: Vec<u8>, stack: &mut Vec<Pending>) -> Result<(), CopyError> {
+        let (parent, dirs) = (pending.id, &self.sender.dirs);
+        let spelled = WirePath(dirs.display(parent, name));
+        let Ok(top) = dirs.store().source(&spelled).map(Arc::new) else { return self.fail(parent, name, Why::OutsideRoot) };
+        let there = match dirs.store().stat(At::Top(&*top)) {
+            Ok(there) => there,
+            Err(error) => return self.fail(parent, name, error.into()),
+        };
+        match there.kind {
+            FileKind::File => {
+                self.found(&path, &there, || spelled.0.clone());
+                let mut followed = lock(&self.sender.followed);
+                self.link = Some(followed.len());
+                followed.push(top.clone());
+                drop(followed);
+                self.file(parent, name, &there, None, At::Top(&*top))
+            }
+            FileKind::Directory if pending.above.as_ref().is_some_and(|above| above.has(there.identity)) => {
+                self.fail(parent, name, Errno::LOOP.into())
+            }
+            FileKind::Directory => {
+                let entry = self.announce(entry_of(parent, name, &there, Kind::Directory))?;
+                dirs.add_source(entry.id, &spelled.0, top);
+                let above = self.below(pending.above.clone(), &there);
+                stack.push(Pending { id: entry.id, path, above });
+                Ok(())
+            }
+            FileKind::Symlink => self.fail(parent, name, Why::OutsideRoot),
             FileKind::Special => self.fail(parent, name, Why::Special),
         }
     }
@@ -198,12 +293,15 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
     }
 
     fn announce_file(&mut self, entry: Entry, there: &Metadata, top: Option<usize>) -> Result<u64, CopyError> {
-        let entry = self.sender.announce(entry)?;
-        let id = entry.id;
+        let (dir, state) = (entry.parent, there.source());
+        let mut file = SourceFile { entry, state, dir, top, link: self.link.take(), retried: false };
+        let hashed = self.sender.job.options.same == Same::Content && self.sender.orders.is_none();
+        let hash = if hashed && there.size > 0 { self.sender.digest_of(&file)? } else { None };
+        file.entry = self.sender.announce_with(file.entry, hash)?;
+        let id = file.entry.id;
         self.files += 1;
         self.bytes += there.data;
-        let dir = entry.parent;
-        self.keep(SourceFile { entry, state: there.source(), dir, top, retried: false })?;
+        self.keep(file)?;
         Ok(id)
     }
 
@@ -248,7 +346,7 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         }
     }
 
-    fn fail(&self, parent: u64, name: &[u8], why: Why) -> Result<(), CopyError> {
+    pub(super) fn fail(&self, parent: u64, name: &[u8], why: Why) -> Result<(), CopyError> {
         self.sender.problem(WirePath(self.sender.dirs.display(parent, name)), why)
     }
 }

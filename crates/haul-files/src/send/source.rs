@@ -22,6 +22,8 @@ pub(super) struct SourceFile {
     pub(super) dir: u64,
     /// The index of the source that it is itself, if it is one.
     pub(super) top: Option<usize>,
+    /// It is what a link leads to that is followed: the index of that in [`Sender::followed`](super::Sender::followed).
+    pub(super) link: Option<usize>,
     /// It replaces one that changed while it was read.
     pub(super) retried: bool,
 }

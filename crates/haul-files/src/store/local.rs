@@ -34,7 +34,7 @@ use crate::error::{Stop, Why, WirePath};
 use crate::job::Access;
 use crate::journal::Record;
 use crate::locks::lock;
-use crate::paths::{Scheme, base_name};
+use haul_names::{Scheme, base_name};
 
 pub use interrupted::Discarded;
 pub(crate) use interrupted::MAX_TOPS;
@@ -159,6 +159,11 @@ impl Store for Local {
 
     fn make_directory(&self, dir: &OwnedFd, name: &[u8], mode: u32) -> Result<MadeDirectory<OwnedFd>, StoreError> {
         make_directory(dir, name, mode)
+    }
+
+    fn remove(&self, dir: &OwnedFd, name: &[u8], is_directory: bool) -> Result<(), StoreError> {
+        let flags = if is_directory { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        Ok(rustix::fs::unlinkat(dir, name, flags)?)
     }
 
     fn set_mode(&self, dir: &OwnedFd, mode: u32) -> Result<(), StoreError> {

@@ -51,7 +51,7 @@ use crate::error::{Stop, WirePath};
 use crate::job::Ownership;
 use crate::journal::Record;
 use crate::locks::lock;
-use crate::paths::{is_plain_name, is_reserved};
+use haul_names::{is_plain_name, is_reserved};
 
 /// Mode of the directories that objects are in.
 const SHARD_MODE: u32 = 0o755;

@@ -111,6 +111,10 @@ impl<S: Store> Store for Unwritten<'_, S> {
         }
     }
 
+    fn remove(&self, _dir: &Self::Dir, _name: &[u8], _is_directory: bool) -> Result<(), StoreError> {
+        Ok(())
+    }
+
     fn set_mode(&self, _dir: &Self::Dir, _mode: u32) -> Result<(), StoreError> {
         Ok(())
     }

@@ -99,6 +99,10 @@ fn entry(id: u64, parent: u64, name: &[u8], kind: Kind) -> Entry {
     Entry { id, parent, name: WirePath(name.to_vec()), mode: 0o755, mtime: Stamp { secs: 1, nanos: 2 }, uid, gid, kind }
 }
 
+pub fn directory(id: u64, parent: u64, name: &[u8]) -> Entry {
+    entry(id, parent, name, Kind::Directory)
+}
+
 pub fn file(id: u64, parent: u64, name: &[u8], size: u64) -> Entry {
     entry(id, parent, name, Kind::File { size, data: size, version: 0, linked: false, replaces: None })
 }

@@ -10,6 +10,7 @@ mod fixture;
 mod hostile;
 mod interrupted;
 mod limits;
+mod mirrored;
 mod mounted;
 mod objects;
 mod options;

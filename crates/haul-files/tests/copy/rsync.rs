@@ -10,9 +10,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 
-use haul_files::protocol::{DRY_RUNS, Hello, Message, VERSION, Would};
+use haul_files::protocol::{DRY_RUNS, Digest, Hello, Message, SAMENESS, VERSION, Would};
 use haul_files::{
-    Cancel, Change, CopyError, Destination, Event, Filter, Observer, Options, PullJob, PushJob, Report, Silent, pull, push, serve,
+    Cancel, Change, CopyError, Destination, Event, Filter, Observer, Options, PullJob, PushJob, Report, Same, Silent, pull, push,
+    serve,
 };
 use haul_ramstore::memory::{Conditions, pair};
 
@@ -20,17 +21,17 @@ use crate::fixture::{Places, account, places, shuffled, snapshot};
 use crate::hostile::{Peer, misbehaved};
 
 /// Pairs of trees in each test.
-const TREES: u64 = 200;
+pub const TREES: u64 = 200;
 
 /// Numbers that follow from a seed.
-struct Chance(blake3::OutputReader);
+pub struct Chance(blake3::OutputReader);
 
 impl Chance {
-    fn of(seed: u64) -> Self {
+    pub fn of(seed: u64) -> Self {
         Self(blake3::Hasher::new().update(b"rsync").update(&seed.to_le_bytes()).finalize_xof())
     }
 
-    fn below(&mut self, end: u64) -> u64 {
+    pub fn below(&mut self, end: u64) -> u64 {
         let mut bytes = [0; 8];
         self.0.fill(&mut bytes);
         u64::from_le_bytes(bytes) % end
@@ -63,7 +64,7 @@ fn dated(path: &Path, seconds: u64) {
     fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
 }
 
-fn grown(seed: u64) -> Places {
+pub fn grown(seed: u64) -> Places {
     let p = places();
     let mut chance = Chance::of(seed);
     grow(&mut chance, &p.from, 2);
@@ -73,7 +74,7 @@ fn grown(seed: u64) -> Places {
 
 /// Hears what would be done.
 #[derive(Default)]
-struct Heard(Mutex<BTreeSet<(PathBuf, &'static str)>>);
+pub struct Heard(pub Mutex<BTreeSet<(PathBuf, &'static str)>>);
 
 impl Observer for Heard {
     fn event(&self, event: Event<'_>) {
@@ -83,6 +84,7 @@ impl Observer for Heard {
                 Change::Replaced(_) => "replaced",
                 Change::Directory => "directory",
                 Change::Link => "link",
+                Change::Removed => "removed",
             };
             assert!(self.0.lock().unwrap().insert((PathBuf::from(String::from_utf8(would.path.0.clone()).unwrap()), what)));
         }
@@ -91,7 +93,7 @@ impl Observer for Heard {
 
 impl Heard {
     /// By names below `root`.
-    fn below(&self, root: &Path) -> BTreeSet<(PathBuf, &'static str)> {
+    pub fn below(&self, root: &Path) -> BTreeSet<(PathBuf, &'static str)> {
         let heard = self.0.lock().unwrap();
         heard.iter().map(|(path, what)| (path.strip_prefix(root).unwrap().to_owned(), *what)).collect()
     }
@@ -99,6 +101,11 @@ impl Heard {
 
 /// Copies the content of `from` into `to`, the far side being the one or the other.
 fn copy(p: &Places, options: Options, pulled: bool, observer: &dyn Observer) -> Report {
+    copy_of(p, options, &Filter::default(), pulled, observer)
+}
+
+/// As [`copy`], of what the filter leaves.
+pub fn copy_of(p: &Places, options: Options, filter: &Filter, pulled: bool, observer: &dyn Observer) -> Report {
     let (here, there) = pair(shuffled(1));
     let transport = here.transport.clone();
     let source = p.from.join(".");
@@ -106,11 +113,11 @@ fn copy(p: &Places, options: Options, pulled: bool, observer: &dyn Observer) -> 
         let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
         let report = if pulled {
             let destination = Destination::Path(p.to.clone());
-            let job = PullJob { sources: vec![source], destination, options, filter: Filter::default() };
+            let job = PullJob { sources: vec![source], destination, options, filter: filter.clone() };
             pull(here, &job, observer, &Cancel::new())
         } else {
             let sources = vec![source.into()];
-            let job = PushJob { sources, destination: p.to.clone(), options, filter: Filter::default() };
+            let job = PushJob { sources, destination: p.to.clone(), options, filter: filter.clone() };
             push(here, &job, observer, &Cancel::new())
         };
         transport.kill();
@@ -121,20 +128,33 @@ fn copy(p: &Places, options: Options, pulled: bool, observer: &dyn Observer) -> 
 
 /// Lines that rsync says of what it does, from `from` to `to`.
 fn rsync(p: &Places, words: &[&str]) -> Option<Vec<String>> {
+    rsync_with(p, &[&["-rlpt"], words].concat()).map(|(lines, whole)| {
+        assert!(whole);
+        lines
+    })
+}
+
+/// As [`rsync`], with no words of its own; and whether all was copied.
+pub fn rsync_with(p: &Places, words: &[&str]) -> Option<(Vec<String>, bool)> {
     let mut command = Command::new("rsync");
-    command.args(["-rlpt", "--out-format=%i %n"]).args(words).arg(p.from.join("")).arg(p.to.join(""));
+    command.arg("--out-format=%i %n").args(words).arg(p.from.join("")).arg(p.to.join(""));
     let Ok(done) = command.output() else {
         assert!(std::env::var_os("CI").is_none(), "rsync is not installed (make setup)");
         eprintln!("SKIPPED: rsync is not installed");
         return None;
     };
-    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
-    Some(String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect())
+    // 23: some were not there, or lead nowhere.
+    assert!(matches!(done.status.code(), Some(0 | 23)), "{}", String::from_utf8_lossy(&done.stderr));
+    let lines = String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect();
+    Some((lines, done.status.success()))
 }
 
 /// What rsync's lines say of names: changes of times and modes alone are left out.
-fn changes(lines: &[String]) -> BTreeSet<(PathBuf, &'static str)> {
+pub fn changes(lines: &[String]) -> BTreeSet<(PathBuf, &'static str)> {
     let of = |line: &String| {
+        if let Some(name) = line.strip_prefix("*deleting") {
+            return Some((PathBuf::from(name.trim().trim_end_matches('/')), "removed"));
+        }
         let (how, name) = line.split_once(' ')?;
         let what = match (&how[..2], how.ends_with("++")) {
             (">f", true) => "new",
@@ -212,5 +232,83 @@ fn pushed_to(features: u64, options: Options) -> Result<Report, CopyError> {
 fn a_server_that_would_do_it_is_named_and_one_that_says_what_nobody_asked_is_refused() {
     let dry = Options { dry_run: true, ..Options::default() };
     assert!(matches!(pushed_to(Hello::ours().features & !DRY_RUNS, dry), Err(CopyError::PeerLacks(_))));
+    for same in [Same::Size, Same::Content] {
+        let options = Options { same, ..Options::default() };
+        assert!(matches!(pushed_to(Hello::ours().features & !SAMENESS, options), Err(CopyError::PeerLacks(_))), "{same:?}");
+    }
     assert_eq!(misbehaved(pushed_to(Hello::ours().features, Options::default())), "a message that no receiver sends");
+}
+
+/// Sizes and contents alone: by `--size-only` and `--checksum` the same files come over as with rsync. One that is the same keeps its time here, where rsync's `-t` sets it.
+#[test]
+fn size_or_content_decide_as_with_rsync() {
+    for (word, same) in [("--size-only", Same::Size), ("--checksum", Same::Content)] {
+        let (mut kept, mut sent) = (0, 0);
+        for seed in 0..TREES {
+            let p = grown(seed);
+            let Some(lines) = rsync(&p, &["-n", word]) else { return };
+            // Lines of files that only get another time are no transfers.
+            let expected = changes(&lines);
+            let options = Options { recursive: true, preserve: true, same, ..Options::default() };
+            let pulled = seed % 2 == 0;
+            for pulled in [false, true] {
+                let heard = Heard::default();
+                copy(&p, Options { dry_run: true, ..options }, pulled, &heard);
+                assert_eq!(heard.below(&p.to), expected, "{word}, seed {seed}, pulled: {pulled}");
+            }
+            let theirs = grown(seed);
+            let report = copy(&p, options, pulled, &Silent);
+            rsync(&theirs, &[word]);
+            let kinds = |p: &Places| snapshot(&p.to).into_iter().map(|(path, seen)| (path, seen.kind)).collect::<Vec<_>>();
+            assert_eq!(kinds(&p), kinds(&theirs), "{word}, seed {seed}");
+            (kept, sent) = (kept + report.skipped_files, sent + report.files);
+        }
+        assert!(kept > TREES / 2 && sent > TREES, "{word}: {kept} kept, {sent} sent");
+    }
+}
+
+/// `-u`, and patterns that both read alike.
+#[test]
+fn newer_files_and_excluded_names_as_with_rsync() {
+    let excluded = ["f1", "d0/"];
+    let words: Vec<String> = excluded.iter().map(|pattern| format!("--exclude={pattern}")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let filter = Filter::new(excluded.map(str::to_owned)).unwrap();
+    for (words, filter, update) in [(&["-u"][..], Filter::default(), true), (&words, filter, false)] {
+        for seed in 0..TREES {
+            let (ours, theirs) = (grown(seed), grown(seed));
+            let options = Options { recursive: true, preserve: true, update, skip_same: true, ..Options::default() };
+            copy_of(&ours, options, &filter, seed % 2 == 0, &Silent);
+            if rsync(&theirs, words).is_none() {
+                return;
+            }
+            let kinds = |p: &Places| snapshot(&p.to).into_iter().map(|(path, seen)| (path, seen.kind)).collect::<Vec<_>>();
+            assert_eq!(kinds(&ours), kinds(&theirs), "{words:?}, seed {seed}");
+        }
+    }
+}
+
+/// A hash that is not that of the file costs a copy of it, or keeps what is there: it writes nothing else. More of them than can be remembered are refused.
+#[test]
+fn hashes_that_lead_nowhere_are_refused() {
+    let p = places();
+    fs::write(p.to.join("f"), "there").unwrap();
+    let (here, there) = pair(Conditions::default());
+    let options = Options { same: Same::Content, ..Options::default() };
+    let job =
+        PullJob { sources: vec!["f".into()], destination: Destination::Path(p.to.clone()), options, filter: Filter::default() };
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut peer = Peer { link: there };
+            peer.say(&Message::Hello(Hello::ours()));
+            for batch in 0..17 {
+                let digests = (0..4096).map(|n| Digest { file: 1 + batch * 4096 + n, hash: Some([1; 32]) });
+                peer.say(&Message::Digests(digests.collect()));
+            }
+            peer.listen();
+        });
+        pull(here, &job, &Silent, &Cancel::new())
+    });
+    assert_eq!(misbehaved(result), "more hashes than can be remembered");
+    assert_eq!(fs::read(p.to.join("f")).unwrap(), b"there");
 }

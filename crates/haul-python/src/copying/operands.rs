@@ -133,7 +133,6 @@ pub fn options(words: &Bound<'_, PyDict>) -> PyResult<Options> {
         update: flag("update")?,
         skip_same: flag("skip_same")?,
         resume: given(words, "resume")?.unwrap_or(true),
-        dry_run: false,
         changed: match changed.as_str() {
             "take" => Changed::Take,
             "fail" => Changed::Fail,
@@ -146,6 +145,7 @@ pub fn options(words: &Bound<'_, PyDict>) -> PyResult<Options> {
             "read-back" => Verify::ReadBack,
             other => return Err(unknown(other, "off, arrival and read-back")),
         },
+        ..Options::default()
     })
 }
 

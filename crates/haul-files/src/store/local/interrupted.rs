@@ -18,8 +18,8 @@ use super::stage::{self, Opening};
 use crate::descriptors::open_at;
 use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Record};
-use crate::paths::{STAGE_PREFIX, path_of};
 use crate::store::{Interrupted, StoreError};
+use haul_names::{STAGE_PREFIX, path_of};
 
 /// Names in a directory that are looked at on behalf of a copy: a listing of some milliseconds.
 const MAX_LOOKED: usize = 10_000;

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use super::Local;
 use crate::error::{Stop, WirePath};
 use crate::job::{Access, Export, Ownership};
-use crate::paths::Scheme;
+use haul_names::Scheme;
 
 /// Memory that is a file system, on every Linux.
 const MEMORY: &str = "/dev/shm";

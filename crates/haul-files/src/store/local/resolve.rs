@@ -17,8 +17,8 @@ use crate::descriptors::{open_at, patiently};
 use crate::error::{Stop, Why, WirePath};
 use crate::job::{Access, Export, Ownership};
 use crate::locks::lock;
-use crate::paths::{is_plain_name, is_reserved};
 use crate::store::{self, StoreError};
+use haul_names::{is_plain_name, is_reserved};
 
 type Place = store::Place<OwnedFd>;
 

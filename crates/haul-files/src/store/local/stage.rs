@@ -30,8 +30,8 @@ use crate::descriptors::{open_at, patiently};
 use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Record};
 use crate::locks::lock;
-use crate::paths::STAGE_PREFIX;
 use crate::store::Identity;
+use haul_names::STAGE_PREFIX;
 
 const JOURNAL: &str = "journal";
 /// Names that a job's stage may have, one after the other: enough for accidents. Whoever takes them all on purpose may write in the destination.
@@ -365,7 +365,7 @@ fn remove_parts(dir: &OwnedFd) -> Result<(), Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paths::is_reserved;
+    use haul_names::is_reserved;
 
     #[test]
     fn names_of_stages_are_reserved_however_they_are_written() {

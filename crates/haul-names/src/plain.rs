@@ -7,14 +7,14 @@ use std::path::PathBuf;
 /// Longest name of one directory entry in bytes.
 pub const MAX_NAME: usize = 255;
 /// What the names of stages begin with.
-pub(crate) const STAGE_PREFIX: &str = ".haul-";
+pub const STAGE_PREFIX: &str = ".haul-";
 
 /// Which store a path is in, where files of several can be named: one that says nothing is a path of this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scheme {
     /// Directories of this machine. One whose name begins like another scheme is written with `./` before it.
     Local,
-    /// `ram:`, this user's directory in the memory of the machine: [`Local::ram_disk`](crate::Local::ram_disk).
+    /// `ram:`, this user's directory in the memory of the machine.
     Ram,
     /// `gfarm:`, the Gfarm file system, which is a crate of its own (haul-gfarm).
     Gfarm,
@@ -39,7 +39,7 @@ impl Scheme {
 }
 
 /// What a source is called at the destination.
-pub(crate) fn base_name(path: &[u8]) -> Vec<u8> {
+pub fn base_name(path: &[u8]) -> Vec<u8> {
     let (_, path) = Scheme::split(path);
     let name = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default();
     if matches!(name, b"." | b"..") { Vec::new() } else { name.to_vec() }
@@ -59,7 +59,7 @@ pub fn is_reserved(name: &[u8]) -> bool {
 }
 
 /// A path from bytes.
-pub(crate) fn path_of(bytes: Vec<u8>) -> PathBuf {
+pub fn path_of(bytes: Vec<u8>) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 

@@ -11,6 +11,8 @@ use std::{ffi::OsStr, fmt};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
+use crate::chosen::Chosen;
+
 /// Most patterns of a copy: several times those of the longest `.gitignore` that is in use.
 pub const MAX_PATTERNS: usize = 1024;
 /// Longest pattern in bytes; a path that a system takes has 4096, but who spells one out needs no pattern.
@@ -18,9 +20,12 @@ pub const MAX_PATTERN: usize = 1024;
 /// All patterns of a copy together, in bytes. It bounds what they cost where they are matched for somebody else.
 pub const MAX_ALL_PATTERNS: usize = 32 << 10;
 
-/// What is left out; by default nothing. Cheap to clone.
+/// What is left out, by default nothing, and what alone is meant, by default all. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Filter(Option<Arc<Patterns>>);
+pub struct Filter {
+    patterns: Option<Arc<Patterns>>,
+    chosen: Option<Arc<Chosen>>,
+}
 
 struct Patterns {
     spelled: Vec<String>,
@@ -77,27 +82,44 @@ impl Filter {
             return Ok(Self::default());
         }
         let matcher = builder.build().map_err(|source| FilterError::Invalid { pattern: String::new(), source })?;
-        Ok(Self(Some(Arc::new(Patterns { spelled, matcher }))))
+        Ok(Self { patterns: Some(Arc::new(Patterns { spelled, matcher })), chosen: None })
+    }
+
+    /// As this one, of nothing but what is chosen.
+    #[must_use]
+    pub fn of(self, chosen: Chosen) -> Self {
+        Self { chosen: Some(Arc::new(chosen)), ..self }
+    }
+
+    /// What it leaves out, of all.
+    #[must_use]
+    pub fn patterns(&self) -> Self {
+        Self { patterns: self.patterns.clone(), chosen: None }
+    }
+
+    /// What alone is meant; none: all.
+    pub fn chosen(&self) -> Option<&Chosen> {
+        self.chosen.as_deref()
     }
 
     /// The lines that count.
     pub fn lines(&self) -> &[String] {
-        self.0.as_ref().map_or(&[], |patterns| &patterns.spelled)
+        self.patterns.as_ref().map_or(&[], |patterns| &patterns.spelled)
     }
 
-    /// Whether nothing is left out.
+    /// Whether no pattern leaves anything out.
     pub fn is_empty(&self) -> bool {
-        self.0.is_none()
+        self.patterns.is_none()
     }
 
     /// Whether a thing is left out whose path below the target this is. What is in a directory that is left out is for the caller to leave out.
     pub fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
-        let Some(patterns) = self.0.as_ref().filter(|_| !path.is_empty()) else { return false };
+        let Some(patterns) = self.patterns.as_ref().filter(|_| !path.is_empty()) else { return false };
         patterns.matcher.matched(Path::new(OsStr::from_bytes(path)), is_directory).is_ignore()
     }
 
     /// The path of `name` in the directory at `parent`, if it matters.
-    pub(crate) fn path(&self, parent: &[u8], name: &[u8]) -> Vec<u8> {
+    pub fn path(&self, parent: &[u8], name: &[u8]) -> Vec<u8> {
         if self.is_empty() {
             return Vec::new();
         }

@@ -5,7 +5,7 @@
 
 /// One component of a pattern.
 #[derive(Debug, Clone)]
-pub(crate) struct Pattern {
+pub struct Pattern {
     tokens: Vec<Token>,
 }
 
@@ -21,12 +21,13 @@ enum Token {
 }
 
 /// Whether a shell would expand this.
-pub(crate) fn is_pattern(path: &[u8]) -> bool {
+pub fn is_pattern(path: &[u8]) -> bool {
     path.iter().any(|b| b"*?[\\".contains(b))
 }
 
 impl Pattern {
-    pub(crate) fn new(component: &[u8]) -> Self {
+    /// Of one component of a path.
+    pub fn new(component: &[u8]) -> Self {
         let chars = characters(component);
         let mut tokens = Vec::new();
         let mut rest = chars.as_slice();
@@ -55,7 +56,7 @@ impl Pattern {
     }
 
     /// Whether a name matches.
-    pub(crate) fn matches(&self, name: &[u8]) -> bool {
+    pub fn matches(&self, name: &[u8]) -> bool {
         if name.first() == Some(&b'.') && !matches!(self.tokens.first(), Some(Token::One(46))) {
             return false;
         }

@@ -1,18 +1,18 @@
-//! Many short names in one allocation. Which names a peer may give is decided in `paths.rs`.
+//! Many short names in one allocation. Which names a peer may give is decided in `plain.rs`.
 //!
 //! A tree of millions of directories and links is remembered to the end of its copy; a `Vec` for each name would cost more than the name.
 
 /// A name in [`Names`]: where it begins, and in the lowest byte how long it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Name(u64);
+pub struct Name(u64);
 
-/// Names of up to [`MAX_NAME`](crate::protocol::MAX_NAME) bytes.
+/// Names of up to [`MAX_NAME`](crate::MAX_NAME) bytes.
 #[derive(Default)]
-pub(crate) struct Names(Vec<u8>);
+pub struct Names(Vec<u8>);
 
 impl Names {
     /// Adds a name; what is beyond the longest that a file system takes is cut off.
-    pub(crate) fn add(&mut self, name: &[u8]) -> Name {
+    pub fn add(&mut self, name: &[u8]) -> Name {
         let length = u8::try_from(name.len()).unwrap_or(u8::MAX);
         let at = self.0.len() as u64;
         self.0.extend(name.iter().take(length.into()));
@@ -20,13 +20,13 @@ impl Names {
     }
 
     /// The name.
-    pub(crate) fn get(&self, Name(name): Name) -> &[u8] {
+    pub fn get(&self, Name(name): Name) -> &[u8] {
         let (at, length) = ((name >> 8) as usize, (name & 0xff) as usize);
         self.0.get(at..).and_then(|rest| rest.get(..length)).unwrap_or_default()
     }
 
     /// Bytes in memory.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.0.capacity()
     }
 }

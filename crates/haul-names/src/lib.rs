@@ -1,0 +1,26 @@
+//! Names of files, without files: which a peer may give, which are meant by patterns and lists, and how a list of them is written.
+//!
+//! | | |
+//! |---|---|
+//! | [`is_plain_name`], [`is_reserved`], [`base_name`], [`Scheme`] | which name a peer may give, and what a path is called |
+//! | [`Pattern`] | a shell's pattern of one component |
+//! | [`Filter`] | what is left out: lines of a `.gitignore` |
+//! | [`Chosen`] | what is meant one by one: a list of paths |
+//! | [`sum_line`] | a line of a list of checksums |
+//! | [`Names`] | millions of short names in little memory |
+//!
+//! Names are bytes. Everything here takes what a peer may send: it is bounded, and costs time in proportion to its length.
+
+mod chosen;
+mod filter;
+mod many;
+mod pattern;
+mod plain;
+mod sums;
+
+pub use chosen::{Chosen, ChosenError, MAX_CHOSEN, MAX_CHOSEN_BYTES, MAX_CHOSEN_PATH};
+pub use filter::{Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS};
+pub use many::{Name, Names};
+pub use pattern::{Pattern, is_pattern};
+pub use plain::{MAX_NAME, STAGE_PREFIX, Scheme, base_name, is_plain_name, is_reserved, path_of};
+pub use sums::sum_line;
