@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 
 const PURE: &[&str] = &[
     "crates/haul-cc/",
-    "crates/haul-names/",
+    "crates/haul-pieces/",
     "crates/haul-paths/",
     "crates/haul-plan/",
     "crates/haul-proto/",

@@ -6,7 +6,8 @@ use std::error::Error;
 use std::path::Path;
 
 use haul_files::store::{At, Attributes, Content, Part, Spot, Stage, Store};
-use haul_files::{Cancel, CopyError, Local, Objects, StoreError, WirePath};
+use haul_files::{Cancel, CopyError, Local, StoreError, WirePath};
+use haul_objects::Objects;
 
 const RANGE: u64 = 1 << 20;
 

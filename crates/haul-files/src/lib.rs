@@ -39,7 +39,6 @@
 //!
 //! The control messages are in [`protocol`], the blocks in [`block`], what survives a kill in [`journal`].
 
-pub mod block;
 mod clock;
 mod descriptors;
 mod dirs;
@@ -54,7 +53,6 @@ mod observe;
 mod order;
 mod outcome;
 pub mod protocol;
-mod ranges;
 mod receive;
 mod report;
 mod send;
@@ -67,6 +65,7 @@ mod transport;
 pub use engine::{Asking, pull, pull_into, push, push_fed, push_from, serve, serve_asked, serve_store};
 pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};
 pub use haul_names::{Chosen, ChosenError, Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS};
+pub use haul_pieces::block;
 pub use haul_units::Cancel;
 pub use job::{
     Access, Changed, Delete, Destination, Export, Options, Ownership, PullJob, PushJob, Same, SourceSpec, Stream, Verify,
@@ -78,5 +77,5 @@ pub use protocol::{Change, Would};
 pub use report::{MAX_PROBLEMS, ReadBack, Report, Verified, Waits};
 pub use send::{Fed, Feed, Thing};
 pub use store::local::Discarded;
-pub use store::{Interrupted, Local, Objects, Store, StoreError};
+pub use store::{Interrupted, Local, Store, StoreError};
 pub use transport::{BlockRx, BlockTx, Left, Link, Transport};

@@ -6,7 +6,7 @@
 //!                                             sync -> read_back -> commit | discard;  remove at the end
 //! ```
 //!
-//! [`Local`] is directories of this machine, what `haul cp` uses. haul-ramstore has a tree in memory that fails on request, for tests. [`Objects`] has one flat name space, for servers that
+//! [`Local`] is directories of this machine, what `haul cp` uses. haul-ramstore has a tree in memory that fails on request, for tests. haul-objects has one flat name space, for servers that
 //! keep pieces of other things. docs/engine.md says how to add one.
 //!
 //! # Who owns what
@@ -41,7 +41,6 @@
 
 mod error;
 pub(crate) mod local;
-mod objects;
 pub(crate) mod unwritten;
 
 use std::ops::ControlFlow;
@@ -50,7 +49,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_units::{Bytes, Cancel};
-use rustix::io::Errno;
 
 use crate::block::Hash;
 use crate::error::{Stop, WirePath};
@@ -62,7 +60,6 @@ use haul_names::base_name;
 pub use error::StoreError;
 pub use haul_names::{Scheme, is_plain_name, is_reserved};
 pub use local::{Local, stage_name, umask};
-pub use objects::Objects;
 
 /// Up to this many parts or directories are worth a sync each, which leaves other writers alone; with more of them all of the store is synced.
 pub const FEW: usize = 8;
@@ -112,7 +109,7 @@ pub trait Store: Send + Sync {
 
     /// Removes what has this name: an empty directory, or anything but a directory. A store that does not remove what it has not made keeps this.
     fn remove(&self, _dir: &Self::Dir, _name: &[u8], _is_directory: bool) -> Result<(), StoreError> {
-        Err(Errno::OPNOTSUPP.into())
+        Err(StoreError::UNSUPPORTED)
     }
 
     /// Gives a directory owner, mode and time, once all is in it.

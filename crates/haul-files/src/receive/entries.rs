@@ -18,9 +18,9 @@ use crate::locks::lock;
 use crate::note::Note;
 use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
-use crate::ranges::Ranges;
 use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
+use haul_pieces::Ranges;
 
 /// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and
 /// those in the blocks under way.

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicU64;
 use super::read_back::Sent;
 use crate::block::PieceSum;
 use crate::journal::{PathKey, Source};
-use crate::ranges::Ranges;
 use crate::store::Attributes;
+use haul_pieces::Ranges;
 
 /// A file that is to arrive.
 pub(super) struct Incomplete {

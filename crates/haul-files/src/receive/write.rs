@@ -18,11 +18,11 @@ use crate::error::{CopyError, Why};
 use crate::journal::Record;
 use crate::locks::lock;
 use crate::observe::Event;
-use crate::ranges::Ranges;
 use crate::report::Waits;
 use crate::store::{Part as _, Stage as _, Store, StoreError};
 use crate::transport::{BlockRx, Transport};
 use haul_names::path_of;
+use haul_pieces::Ranges;
 
 /// Threads that check and write.
 pub(super) const WRITERS: u32 = 2;

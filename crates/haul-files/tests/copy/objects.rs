@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use haul_files::store::{At, Content, Objects, Store};
+use haul_files::store::{At, Content, Store};
 use haul_files::{Local, Options, Stop, StoreError, WirePath};
+use haul_objects::Objects;
 use haul_ramstore::Ram;
 use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;

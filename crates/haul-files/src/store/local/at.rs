@@ -10,7 +10,7 @@ use crate::descriptors::open_at;
 use crate::store::{FileKind, MadeDirectory, StoreError};
 
 /// Makes a directory or takes the one that is there.
-pub(in crate::store) fn make_directory(dir: &OwnedFd, name: &[u8], mode: u32) -> Result<MadeDirectory<OwnedFd>, StoreError> {
+pub(super) fn make_directory(dir: &OwnedFd, name: &[u8], mode: u32) -> Result<MadeDirectory<OwnedFd>, StoreError> {
     let created = match rustix::fs::mkdirat(dir, name, meta::mode(mode)) {
         Ok(()) => true,
         Err(Errno::EXIST) => false,
@@ -27,16 +27,8 @@ pub(in crate::store) fn make_directory(dir: &OwnedFd, name: &[u8], mode: u32) ->
 }
 
 /// Opens a directory in another one, for access below it.
-pub(in crate::store) fn open_directory(dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
+pub(super) fn open_directory(dir: &OwnedFd, name: &[u8]) -> Result<OwnedFd, Errno> {
     open_at(dir, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
-}
-
-/// Removes a name, if it is there.
-pub(in crate::store) fn unlink(dir: &OwnedFd, name: &[u8]) -> Result<(), StoreError> {
-    match rustix::fs::unlinkat(dir, name, AtFlags::empty()) {
-        Ok(()) | Err(Errno::NOENT) => Ok(()),
-        Err(errno) => Err(errno.into()),
-    }
 }
 
 /// A directory that is held for access below it, opened so that it can be read or synced.

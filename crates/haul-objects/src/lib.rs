@@ -10,7 +10,8 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use haul_files::store::{At, Attributes, Content, Objects, Part, Spot, Stage, Store};
+//! use haul_files::store::{At, Attributes, Content, Part, Spot, Stage, Store};
+//! use haul_objects::Objects;
 //!
 //! let dir = tempfile::tempdir()?;
 //! let objects = Objects::open(dir.path())?;
@@ -38,19 +39,17 @@ use std::fs::File;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul_units::Cancel;
 
-use super::{
-    At, Attributes, Identity, Listed, Local, MadeDirectory, Metadata, Place, Placed, ReadHow, Space, Spot, Stage, Store,
-    StoreError, Written, local,
+use haul_files::block::Hash;
+use haul_files::journal::Record;
+use haul_files::store::{
+    At, Attributes, FEW, Identity, Listed, Local, MadeDirectory, Metadata, Place, Placed, ReadHow, Space, Spot, Stage, Store,
+    StoreError, Written,
 };
-use crate::block::Hash;
-use crate::error::{Stop, WirePath};
-use crate::job::Ownership;
-use crate::journal::Record;
-use crate::locks::lock;
+use haul_files::{Ownership, Stop, WirePath};
 use haul_names::{is_plain_name, is_reserved};
 
 /// Mode of the directories that objects are in.
@@ -67,7 +66,7 @@ pub struct Root(Arc<OwnedFd>);
 
 /// The stage of one copy.
 pub struct ObjectStage {
-    stage: local::Stage,
+    stage: <Local as Store>::Stage,
     root: Arc<Root>,
     /// Directories in which objects got names that are not synced.
     touched: Mutex<BTreeSet<u8>>,
@@ -85,7 +84,10 @@ impl Objects {
     /// Removes an object, if it is there: durable with the next sync of the machine.
     pub fn remove(&self, name: &[u8]) -> Result<(), StoreError> {
         match self.root.shard(name) {
-            Ok(shard) => local::at::unlink(&shard, name),
+            Ok(shard) => match self.local.remove(&shard, name, false) {
+                Err(StoreError::Missing) => Ok(()),
+                removed => removed,
+            },
             Err(StoreError::Missing) => Ok(()),
             Err(error) => Err(error),
         }
@@ -107,13 +109,13 @@ impl Root {
     }
 
     fn open(&self, shard: u8) -> Result<OwnedFd, StoreError> {
-        Ok(local::at::open_directory(&self.0, shard_name(shard).as_bytes())?)
+        Local::own().directory(At::In(&*self.0, shard_name(shard).as_bytes()), None)
     }
 
     /// The same, made where it is missing.
     fn make_shard(&self, name: &[u8]) -> Result<(u8, OwnedFd), StoreError> {
         let shard = shard_of(checked(name)?);
-        Ok((shard, local::at::make_directory(&self.0, shard_name(shard).as_bytes(), SHARD_MODE)?.dir))
+        Ok((shard, Local::own().make_directory(&self.0, shard_name(shard).as_bytes(), SHARD_MODE)?.dir))
     }
 }
 
@@ -210,7 +212,15 @@ impl Store for Objects {
         resume: bool,
         cancel: &Cancel,
     ) -> Result<(ObjectStage, Vec<Record>), Stop> {
-        let (stage, records) = local::Stage::open(&self.root.0, &place.spelled, job, resume, cancel)?;
+        let place = Place {
+            root: Arc::clone(&self.root.0),
+            spelled: place.spelled.clone(),
+            rename: None,
+            directory_only: false,
+            confined: place.confined,
+            ownership: place.ownership,
+        };
+        let (stage, records) = self.local.stage(&place, job, resume, cancel)?;
         Ok((ObjectStage { stage, root: self.root.clone(), touched: Mutex::default() }, records))
     }
 
@@ -291,7 +301,7 @@ impl Stage for ObjectStage {
 
     fn sync_names(&self, changed: Option<&[Arc<Root>]>) -> Result<(), StoreError> {
         let touched = std::mem::take(&mut *lock(&self.touched));
-        if changed.is_none() || touched.len() > super::FEW {
+        if changed.is_none() || touched.len() > FEW {
             return self.stage.sync_names(None);
         }
         let shards = touched.into_iter().map(|shard| self.root.open(shard).map(Arc::new));
@@ -329,4 +339,8 @@ fn shard_of(name: &[u8]) -> u8 {
 
 fn shard_name(shard: u8) -> String {
     format!("{shard:02x}")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,7 +12,7 @@
 //! block, and by the receiver over the bytes in memory that it hands to the write call, before that call. For a file of several pieces both
 //! sides also add up a [`PieceSum`] over (offset, length, hash) of all pieces; equal sums say that nothing is missing, doubled or
 //! misplaced. Not verified by that: that a disk gives back what was written to it; see
-//! [`Verify::ReadBack`](crate::Verify::ReadBack).
+//! `Verify::ReadBack` of haul-files.
 
 /// Most content in a block, in bytes; also the largest piece.
 pub const MAX_CONTENT: usize = 1 << 20;

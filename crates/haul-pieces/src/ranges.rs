@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 /// Ranges of a file, joined where they touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Ranges {
+pub struct Ranges {
     /// Start to end; apart from each other.
     runs: BTreeMap<u64, u64>,
 }
 
 impl Ranges {
     /// Adds `start..end`; false, and no change, where a part of it is in the set already.
-    pub(crate) fn insert(&mut self, start: u64, end: u64) -> bool {
+    pub fn insert(&mut self, start: u64, end: u64) -> bool {
         debug_assert!(start < end);
         let before = self.runs.range(..end).next_back().map(|(&s, &e)| (s, e));
         let mut joined = (start, end);
@@ -31,17 +31,17 @@ impl Ranges {
     }
 
     /// How many ranges there are, joined ones counted once.
-    pub(crate) fn runs(&self) -> usize {
+    pub fn runs(&self) -> usize {
         self.runs.len()
     }
 
     /// Sum of the lengths.
-    pub(crate) fn total(&self) -> u64 {
+    pub fn total(&self) -> u64 {
         self.runs.iter().map(|(start, end)| end - start).sum()
     }
 
     /// What of `0..size` is not in the set.
-    pub(crate) fn missing(&self, size: u64) -> Vec<(u64, u64)> {
+    pub fn missing(&self, size: u64) -> Vec<(u64, u64)> {
         let mut gaps = Vec::new();
         let mut at = 0;
         for (&start, &end) in &self.runs {
