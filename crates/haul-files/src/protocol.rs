@@ -165,7 +165,7 @@ pub enum Message {
     Removed(u64),
 }
 
-/// What came to [`Options`](crate::Options) after version 3 of the protocol; a new one goes to the end, with a feature of its own.
+/// What came to [`Options`] after version 3 of the protocol; a new one goes to the end, with a feature of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Term {
     /// Nothing is to be written. See [`DRY_RUNS`].
