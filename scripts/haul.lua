@@ -1,4 +1,4 @@
--- A Wireshark dissector for haul's packets: what their clear headers say. See docs/debugging.md.
+-- A Wireshark dissector for haul's packets: what their clear headers say. See docs/use/debugging.md.
 --
 --   wireshark -X lua_script:scripts/haul.lua capture.pcap        (or tshark)
 --

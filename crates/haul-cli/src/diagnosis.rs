@@ -1,6 +1,6 @@
 //! `HAUL_TRACE` and `HAUL_KEYLOG`: what connections do, and the keys of their packets, for who looks for a fault.
 //!
-//! docs/debugging.md says what is in them. Keys are as dangerous as they are useful: the file is made for this user alone, one that others can read is refused, a program
+//! docs/use/debugging.md says what is in them. Keys are as dangerous as they are useful: the file is made for this user alone, one that others can read is refused, a program
 //! that runs with rights that its user does not have ignores both variables, and whoever has set one is told so each time.
 
 use std::fs::{File, OpenOptions};

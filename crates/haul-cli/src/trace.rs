@@ -25,7 +25,7 @@ pub fn run(args: &TraceArgs) -> Result<Exit, Failure> {
         ))
     };
     let trace =
-        Trace::read(input).map_err(|error| failed(&error).hint("name a file that HAUL_TRACE wrote: docs/debugging.md"))?;
+        Trace::read(input).map_err(|error| failed(&error).hint("name a file that HAUL_TRACE wrote: docs/use/debugging.md"))?;
     let chosen = match &args.id {
         Some(id) => trace.connections.iter().rfind(|connection| connection.id == id.as_str()).ok_or_else(|| {
             let known: Vec<&str> = trace.connections.iter().map(|connection| &*connection.id).collect();

@@ -4,7 +4,7 @@
  * Copyright: the haul maintainers. Licence: MIT OR Apache-2.0.
  *
  * The manual pages of section 3 are made of this file: a comment that begins with a group's name opens the group, the one above a
- * prototype is what its page says. docs/c.md is the guide, with the smallest program and the table from UDT.
+ * prototype is what its page says. docs/reference/c.md is the guide, with the smallest program and the table from UDT.
  */
 #ifndef HAUL_H
 #define HAUL_H

@@ -3,7 +3,7 @@
 //! Laws are eBPF programs (`bpf/`, GPL-2.0-only as the kernel requires of them) that the kernel runs as congestion control of its TCP. [`Tcp`] loads them, and says which
 //! connections get which: those of a network namespace, to a network, of a cgroup, of one program, or those that are open.
 //!
-//! Everything that is changed is in a journal before it is changed, and [`Tcp::off`] puts back what was there. docs/kernel-tcp.md has what each law is.
+//! Everything that is changed is in a journal before it is changed, and [`Tcp::off`] puts back what was there. docs/use/tcp.md has what each law is.
 
 mod clock;
 mod connection;

@@ -1,4 +1,4 @@
-//! What connections did, from a trace of the driver (`HAUL_TRACE`, docs/debugging.md): a table, a picture, a qlog.
+//! What connections did, from a trace of the driver (`HAUL_TRACE`, docs/use/debugging.md): a table, a picture, a qlog.
 //!
 //! ```text
 //! lines of JSON --Trace::read--> connections, each with its samples --+--> Connection::summary   one line for people

@@ -37,7 +37,7 @@ pub enum Event {
 /// A line: counters since the start, gauges of that moment. What a line lacks is zero or empty.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default)]
-#[expect(missing_docs, reason = "named as in docs/debugging.md, with their units")]
+#[expect(missing_docs, reason = "named as in docs/use/debugging.md, with their units")]
 pub struct Sample {
     /// Seconds since the process first read its clock.
     pub t: f64,

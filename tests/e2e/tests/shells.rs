@@ -1,5 +1,5 @@
 //! `haul rsh` in the place of ssh, for the programs that take a remote shell: each over the same emulated WAN (100 ms, 0.1 % loss each way) with ssh and with haul. What arrives is asserted, never
-//! how long it took; `HAUL_SHELL_TIMES=FILE` has the times written there, and `HAUL_SHELL_MB` says how much is moved (docs/rsh.md).
+//! how long it took; `HAUL_SHELL_TIMES=FILE` has the times written there, and `HAUL_SHELL_MB` says how much is moved (docs/use/rsh.md).
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};

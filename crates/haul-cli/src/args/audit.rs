@@ -21,7 +21,7 @@ pub enum AuditWord {
 pub struct AuditArgs {
     /// Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd's journal
     ///
-    /// The file is opened when the listener starts, as the user that started it. docs/daemon.md has the events and their fields, and how to rotate it.
+    /// The file is opened when the listener starts, as the user that started it. docs/use/serve.md has the events and their fields, and how to rotate it.
     #[arg(long, value_name = "FILE")]
     pub audit: Option<AuditWord>,
     /// Where the journal hears.

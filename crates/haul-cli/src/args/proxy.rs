@@ -206,6 +206,6 @@ Examples:
   haul proxy connect dbhost --listen 5432                    to the target of `haul proxy serve` there
   haul proxy connect web:7702 --listen 0.0.0.0:8080 --key SHA256:...
   haul proxy connect office -L 8443:intra:443 -D 1080        where its --allow lets them
-  haul proxy connect office --transparent 3129               on a gateway; see docs/proxy.md for its rules
+  haul proxy connect office --transparent 3129               on a gateway; see docs/use/proxy.md for its rules
 
 Exit status: 0 ended by a signal, 2 wrong usage, or the first connection failed.";

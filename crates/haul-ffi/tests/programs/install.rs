@@ -22,7 +22,7 @@ fn flags(dest: &Path, which: &[&str]) -> Vec<String> {
 
 /// The first program in the guide.
 fn smallest_program() -> String {
-    let guide = fs::read_to_string(root().join("../../docs/c.md")).expect("the guide");
+    let guide = fs::read_to_string(root().join("../../docs/reference/c.md")).expect("the guide");
     guide.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program").to_owned()
 }
 

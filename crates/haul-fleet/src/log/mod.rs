@@ -1,4 +1,4 @@
-//! Logs of jobs: what happened on each member, and each second how it and the client did, as JSON lines. docs/fleet-log.md has the format.
+//! Logs of jobs: what happened on each member, and each second how it and the client did, as JSON lines. docs/reference/fleet-log.md has the format.
 //!
 //! A log is a directory of its own, made new below the one that was set: nothing that is there is opened, followed or written over, and nobody else may read it. What is told in the middle of the work is put into a
 //! bounded queue; a thread writes it. Where the queue is full lines are left out and counted.

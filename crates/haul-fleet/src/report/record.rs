@@ -29,7 +29,7 @@ pub struct JobRecord {
 
 /// The client at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-#[allow(missing_docs, reason = "docs/fleet-log.md has them")]
+#[allow(missing_docs, reason = "docs/reference/fleet-log.md has them")]
 pub struct ClientPoint {
     pub t: f64,
     pub files: f64,
@@ -55,7 +55,7 @@ pub struct MemberRecord {
 
 /// A member at a moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-#[allow(missing_docs, reason = "docs/fleet-log.md has them")]
+#[allow(missing_docs, reason = "docs/reference/fleet-log.md has them")]
 pub struct MemberPoint {
     pub t: f64,
     pub delivered: f64,

@@ -11,7 +11,7 @@ use crate::rig::*;
 /// Hosts of the other site; nothing but the proxy leads to them.
 const TARGETS: [&str; 2] = ["10.2.0.5", "fd02::5"];
 
-/// The rules of docs/proxy.md, for both families.
+/// The rules of docs/use/proxy.md, for both families.
 const RULES: &str = "\
 ip rule add fwmark 0x68 lookup 104
 ip route add local 0.0.0.0/0 dev lo table 104
