@@ -31,7 +31,7 @@ pub use session::{
     up,
 };
 pub use start::{
-    Absent, AbsentError, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons, Way,
-    WayError, lead, start, start_bringing,
+    Absent, AbsentError, Coming, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons,
+    Way, WayError, lead, start, start_bringing,
 };
 pub use status::{MemberStatus, status};

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use haul::ControllerChoice;
 use haul_fleet::Way;
 use haul_peer::Moment;
+use haul_units::BitRate;
 
 use super::cp::mode_help;
 use super::{FileArgs, Limit, PortRange, SilenceArgs, SshArgs};
@@ -272,6 +273,11 @@ impl JobArgs {
     /// The rest after each file.
     pub fn pause(&self) -> Duration {
         self.pause.map(|pause| pause.0).unwrap_or_default()
+    }
+
+    /// What is asked of each server at most.
+    pub fn limit_each(&self) -> Option<BitRate> {
+        self.limit_each.map(|limit| limit.0)
     }
 
     /// How long to wait before the first transfer.

@@ -72,6 +72,7 @@ fn get(args: &FleetGetArgs) -> Result<Exit, Failure> {
     });
     // What a server has that was never heard of nobody knows.
     let unheard = coming.end()?;
+    let unheard = if interrupt::requested() { Vec::new() } else { unheard };
     conclude(&args.job, style, result?, unheard)
 }
 

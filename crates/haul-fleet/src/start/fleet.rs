@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use haul_peer::{GuestMemory, Tell};
-use haul_units::{Bytes, Cancel};
+use haul_units::{BitRate, Bytes, Cancel};
 
 use super::direct;
 use super::error::{AbsentError, Report, StartError};
@@ -169,10 +169,22 @@ impl Fleet {
         self.members.iter().for_each(|member| member.connection.set_memory(each));
     }
 
+    /// Asks each member for so much at most, where it is not asked for less already.
+    pub fn limit_each(&mut self, limit: Option<BitRate>) {
+        for member in &mut self.members {
+            member.limit = least(member.limit, limit);
+        }
+    }
+
     /// Lets all members end.
     pub fn part(self) {
         self.members.into_iter().for_each(Member::part);
     }
+}
+
+/// What is asked of a server at most, where two say so.
+pub(super) fn least(one: Option<BitRate>, other: Option<BitRate>) -> Option<BitRate> {
+    one.into_iter().chain(other).min()
 }
 
 #[cfg(test)]
@@ -180,6 +192,14 @@ mod tests {
     use haul_peer::Nobody;
 
     use super::*;
+
+    #[test]
+    fn the_lower_of_two_limits_counts() {
+        let rate = |mbps| Some(BitRate::mbps(mbps));
+        assert_eq!(least(rate(2), rate(1)), rate(1));
+        assert_eq!(least(None, rate(1)), rate(1));
+        assert_eq!(least(None, None), None);
+    }
 
     #[test]
     fn a_host_that_nobody_knows_is_named_and_left_out() {

@@ -7,6 +7,7 @@
 //!   mpirun, srun    client [--ssh--> a host] --mpirun, srun--> all       / members call the client back, or listen (`dial_out`)
 //! ```
 
+mod coming;
 mod direct;
 mod error;
 mod far;
@@ -18,6 +19,7 @@ mod named;
 mod spec;
 mod words;
 
+pub use self::coming::Coming;
 pub use self::error::{AbsentError, StartError};
 pub(crate) use self::far::Calling;
 pub use self::fleet::{Absent, Fleet, start, start_bringing};
