@@ -3,7 +3,7 @@
 //! rsync starts a program that connects it with another one over there, ssh unless `-e` says otherwise, and splits what `-e` says at blanks itself.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::process::Command;
 
 /// rsync with these arguments, and a shell of the caller's wherever it would start ssh: `shell` makes the word for `-e` of the options that ssh was to have (` -p 2222`, with the blank before it; empty
@@ -29,8 +29,54 @@ pub fn command<E>(arguments: &[OsString], shell: impl Fn(&[u8]) -> Result<OsStri
     Ok(command)
 }
 
+/// An option that is not rsync's, and its value.
+pub type Own = (&'static str, OsString);
+
+/// An option came last, and without its value.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0} needs a value")]
+pub struct NoValue(pub &'static str);
+
+/// Takes options of these names, each with a value, out of rsync's arguments: `--mode MODE` or `--mode=MODE`, anywhere before a `--`. Returns them and the rest.
+pub fn own_options(arguments: &[OsString], names: &[&'static str]) -> Result<(Vec<Own>, Vec<OsString>), NoValue> {
+    let (mut own, mut rest) = (Vec::new(), Vec::new());
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        if word == "--" {
+            rest.push(word.clone());
+            rest.extend(words.by_ref().cloned());
+            break;
+        }
+        let name = names.iter().copied().find(|name| {
+            word.as_bytes().strip_prefix(name.as_bytes()).is_some_and(|tail| tail.is_empty() || tail.first() == Some(&b'='))
+        });
+        let Some(name) = name else {
+            rest.push(word.clone());
+            continue;
+        };
+        let value = match word.as_bytes().get(name.len() + 1..) {
+            Some(value) => OsStr::from_bytes(value).to_owned(),
+            None => words.next().cloned().ok_or(NoValue(name))?,
+        };
+        own.push((name, value));
+    }
+    Ok((own, rest))
+}
+
+/// A program with options as one word for rsync's `-e`: `own` first, then `options` as ssh would have them.
+pub fn shell_word(program: &OsStr, subcommand: &str, own: &[Own], options: &[u8]) -> OsString {
+    let mut line = quoted(program);
+    line.extend(format!(" {subcommand}").bytes());
+    for (name, value) in own {
+        line.extend(format!(" {name} ").bytes());
+        line.extend(quoted(value));
+    }
+    line.extend(options);
+    OsString::from_vec(line)
+}
+
 /// A word that survives rsync's splitting: in `-e` a quote is written twice inside of quotes.
-pub fn quoted(word: &OsStr) -> Vec<u8> {
+fn quoted(word: &OsStr) -> Vec<u8> {
     let bytes = word.as_bytes();
     let plain = |b: &u8| b.is_ascii_alphanumeric() || b"/._-+:,~@%=".contains(b);
     if !bytes.is_empty() && bytes.iter().all(plain) {
@@ -101,6 +147,23 @@ mod tests {
         assert_eq!(with_shell(&["-ave", "ssh -p 2222 -i key", "x"]), ["-ave", "haul rsh -p 2222 -i key", "x"]);
         assert_eq!(with_shell(&["--rsh=ssh -4", "x"]), ["--rsh=haul rsh -4", "x"]);
         assert_eq!(with_shell(&["-e", "sshpass x", "x"]), ["-e", "sshpass x", "x"]);
+    }
+
+    #[test]
+    fn options_of_the_caller_are_found_among_rsync_s() {
+        let split = |line: &str| own_options(&line.split(' ').map(OsString::from).collect::<Vec<_>>(), &["--mode", "--port"]);
+        let (own, rest) = split("-av --mode modest a --port=7000-7010 b: -- --mode").expect("sound");
+        assert_eq!(own, [("--mode", "modest".into()), ("--port", "7000-7010".into())]);
+        assert_eq!(rest, ["-av", "a", "b:", "--", "--mode"]);
+        assert_eq!(split("a b: --mode"), Err(NoValue("--mode")));
+        assert_eq!(split("--modest a").map(|(own, _)| own), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn the_shell_is_a_program_with_its_options_and_ssh_s() {
+        let own = [("--mode", OsString::from("modest")), ("--remote-haul", OsString::from("/my haul"))];
+        let word = shell_word(OsStr::new("/bin/haul"), "rsh", &own, b" -p 2222 -i key");
+        assert_eq!(word, "/bin/haul rsh --mode modest --remote-haul \"/my haul\" -p 2222 -i key");
     }
 
     #[test]
