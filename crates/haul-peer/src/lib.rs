@@ -100,6 +100,7 @@ mod parting;
 mod ports;
 mod reach;
 mod rule;
+pub mod secret;
 mod ssh;
 mod state;
 mod target;
