@@ -142,6 +142,11 @@ mod tests {
         let endpoint = Endpoint::listen("127.0.0.1:0".parse().expect("an address"), server).expect("an endpoint");
         let (_, carrier) = endpoint.carry(None);
         follow(&carrier, io::Cursor::new(vec![0xff; 300_000]), io::sink());
+        // The lane's own threads end when they have heard of it.
+        let patience = std::time::Instant::now() + std::time::Duration::from_secs(20);
+        while carrier.lanes() > 0 && std::time::Instant::now() < patience {
+            std::thread::yield_now();
+        }
         assert_eq!(carrier.lanes(), 0);
     }
 }
