@@ -1,13 +1,15 @@
 //! `cargo xtask`: checks of this workspace that no ready-made tool makes, and its tests.
 //!
 //! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, layers within a crate, purity of the sans-IO crates, what is public for
-//! nobody, reasons of numbers, length of files and size of crates, stubs, a peer's words. Each check is a pure function from text to findings, tested with input that
+//! nobody, reasons of numbers, length of files and size of crates, stubs, a peer's words, results, what is generated in documents, links. Each check is a pure function from text to findings, tested with input that
 //! must fail; this file only reads the workspace and prints.
 //! `cargo xtask test` runs every test program, several at once (`testing/`).
 //! `cargo xtask arrows` writes the table and the picture of the crates into ARCHITECTURE.md.
+//! `cargo xtask docs` writes docs/results.md, docs/controllers/numbers.md and the golden tables of documents, and wraps lines.
 
 mod arrows;
 mod circles;
+mod documents;
 mod finding;
 mod layers;
 mod length;
@@ -15,12 +17,15 @@ mod picture;
 mod public;
 mod purity;
 mod reasons;
+mod results;
+mod runs;
 mod size;
 mod source;
 mod stubs;
 mod testing;
 mod words;
 mod workspace;
+mod wrap;
 
 use std::process::ExitCode;
 
@@ -41,6 +46,9 @@ const CHECKS: &[(&str, Check)] = &[
     ("size", size::check),
     ("stubs", stubs::check),
     ("words", words::check),
+    ("results", results::check),
+    ("documents", documents::check),
+    ("links", documents::links::check),
 ];
 
 fn main() -> ExitCode {
@@ -53,6 +61,7 @@ fn main() -> ExitCode {
             None => usage(),
         },
         ["arrows"] => draw(),
+        ["docs"] => write_documents(),
         ["test", wanted @ ..] => testing::test(wanted),
         _ => usage(),
     }
@@ -71,6 +80,21 @@ fn draw() -> ExitCode {
             ExitCode::from(2)
         }
     }
+}
+
+fn write_documents() -> ExitCode {
+    let Some(workspace) = read() else { return ExitCode::from(2) };
+    for document in documents::updated(&workspace) {
+        if workspace.documents.contains(&document) {
+            continue;
+        }
+        if let Err(error) = std::fs::write(workspace::root().join(&document.path), &document.text) {
+            eprintln!("error: cannot write {}: {error}", document.path);
+            return ExitCode::from(2);
+        }
+        println!("{}", document.path);
+    }
+    ExitCode::SUCCESS
 }
 
 fn read() -> Option<Workspace> {
@@ -96,7 +120,7 @@ fn run(checks: &[(&str, Check)]) -> ExitCode {
 fn usage() -> ExitCode {
     let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
     eprintln!(
-        "usage: cargo xtask check [{}]\n       cargo xtask arrows\n       cargo xtask test [PART OF A PROGRAM'S NAME]..",
+        "usage: cargo xtask check [{}]\n       cargo xtask arrows\n       cargo xtask docs\n       cargo xtask test [PART OF A PROGRAM'S NAME]..",
         names.join("|")
     );
     ExitCode::from(2)

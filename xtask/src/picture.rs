@@ -183,7 +183,7 @@ mod tests {
         ];
         let sources = vec![Source::new("crates/left/src/lib.rs", &"fn f() {}\n".repeat(1_234))];
         let architecture = format!("# House\n\n{BEGIN}{END}\nMore.\n");
-        Workspace { packages, sources, architecture }
+        Workspace { packages, sources, architecture, ..Workspace::default() }
     }
 
     const DRAWN: &str = "\

@@ -1,4 +1,4 @@
-//! What the checks look at: the packages as `cargo metadata` reports them, and the text of every Rust file.
+//! What the checks look at: the packages as `cargo metadata` reports them, the text of every Rust file and of every document, golden files and records of runs.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -7,6 +7,7 @@ use std::{fs, io};
 
 use serde_json::Value;
 
+use crate::runs::{RUNS, Run};
 use crate::source::Source;
 
 /// The document that has the picture of the crates.
@@ -21,6 +22,20 @@ pub struct Workspace {
     pub sources: Vec<Source>,
     /// The text of [`ARCHITECTURE`].
     pub architecture: String,
+    /// Every page of Markdown that belongs to the project, records of runs left out.
+    pub documents: Vec<Document>,
+    /// What was measured, in bench/results.
+    pub runs: Vec<Run>,
+    /// Golden files of the simulated tests, by their name.
+    pub golden: Vec<(String, String)>,
+}
+
+/// A page of Markdown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Path from the root of the workspace.
+    pub path: String,
+    pub text: String,
 }
 
 /// One member and what it needs of other members.
@@ -47,7 +62,7 @@ impl Workspace {
     pub fn read() -> Result<Self, Box<dyn Error>> {
         let root = root();
         let mut paths = Vec::new();
-        walk(root, &mut paths)?;
+        walk(root, "rs", &mut paths)?;
         paths.sort();
         let mut sources = Vec::with_capacity(paths.len());
         for path in &paths {
@@ -56,7 +71,8 @@ impl Workspace {
         }
         Source::mark_test_modules(&mut sources);
         let architecture = fs::read_to_string(root.join(ARCHITECTURE))?;
-        Ok(Self { packages: packages(root)?, sources, architecture })
+        let (documents, runs) = (documents(root)?, Run::read_all(root)?);
+        Ok(Self { packages: packages(root)?, sources, architecture, documents, runs, golden: golden(root)? })
     }
 
     /// The files below `src` of a member.
@@ -103,16 +119,44 @@ fn parse_metadata(metadata: &Value, root: &Path) -> Vec<Package> {
     list(&metadata["packages"]).iter().map(package).collect()
 }
 
-fn walk(dir: &Path, found: &mut Vec<PathBuf>) -> io::Result<()> {
+fn documents(root: &Path) -> Result<Vec<Document>, Box<dyn Error>> {
+    let mut paths = Vec::new();
+    walk(root, "md", &mut paths)?;
+    paths.sort();
+    let mut documents = Vec::new();
+    for path in paths.iter().filter(|path| !path.starts_with(root.join(RUNS))) {
+        let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
+        documents.push(Document { path: name, text: fs::read_to_string(path)? });
+    }
+    Ok(documents)
+}
+
+/// Where tests keep golden tables.
+const GOLDEN: &str = "crates/haul-scenarios/tests/golden";
+
+fn golden(root: &Path) -> Result<Vec<(String, String)>, Box<dyn Error>> {
+    let mut paths = Vec::new();
+    walk(&root.join(GOLDEN), "txt", &mut paths)?;
+    paths.sort();
+    let mut files = Vec::new();
+    for path in &paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        files.push((name, fs::read_to_string(path)?));
+    }
+    Ok(files)
+}
+
+/// Files of a kind, what is built and what is hidden left out.
+fn walk(dir: &Path, kind: &str, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let (path, name) = (entry.path(), entry.file_name());
         let name = name.to_string_lossy();
         if entry.file_type()?.is_dir() {
             if name != "target" && !name.starts_with('.') {
-                walk(&path, found)?;
+                walk(&path, kind, found)?;
             }
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+        } else if path.extension().is_some_and(|extension| extension == kind) {
             found.push(path);
         }
     }
