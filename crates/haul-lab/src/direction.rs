@@ -230,7 +230,7 @@ impl Inputs {
 
     fn wait(&mut self, timeout: Option<Duration>) {
         let timeout = timeout.map(|timeout| libc::timespec {
-            tv_sec: timeout.as_secs() as libc::time_t,
+            tv_sec: timeout.as_secs() as _,
             tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
         });
         let until = timeout.as_ref().map_or(std::ptr::null(), |timeout| &raw const *timeout);
@@ -243,10 +243,11 @@ impl Inputs {
 /// Asks the system to wake this thread when it is due, not some time after. What is refused stays as it is: without privileges the
 /// delays are less exact, not wrong.
 fn be_prompt() {
-    // SAFETY: plain system calls on numbers and on a structure that outlives the call; both concern the calling thread only.
+    // SAFETY: plain system calls on numbers and on a structure that outlives the call; both concern the calling thread only. The structure is one of numbers, of which some C libraries have more.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong);
-        let parameters = libc::sched_param { sched_priority: 1 };
+        let mut parameters: libc::sched_param = std::mem::zeroed();
+        parameters.sched_priority = 1;
         libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const parameters);
     }
 }

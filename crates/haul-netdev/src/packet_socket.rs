@@ -110,7 +110,7 @@ impl PacketSocket {
         message.msg_iov = &raw mut part;
         message.msg_iovlen = 1;
         message.msg_control = control.as_mut_ptr().cast();
-        message.msg_controllen = size_of_val(&control);
+        message.msg_controllen = size_of_val(&control) as _;
         // MSG_TRUNC: the length is that of the frame, whatever fits.
         // SAFETY: the header names live buffers of the sizes told.
         let length = unsafe { libc::recvmsg(self.fd.as_raw_fd(), &raw mut message, libc::MSG_TRUNC) };

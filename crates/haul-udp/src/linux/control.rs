@@ -108,7 +108,9 @@ pub(super) unsafe fn read(header: &libc::msghdr) -> Sideband {
         // SAFETY: as above.
         let data = unsafe { libc::CMSG_DATA(next) };
         // SAFETY: CMSG_LEN only computes a size.
-        let len = message.cmsg_len.saturating_sub(unsafe { libc::CMSG_LEN(0) } as _);
+        let before = unsafe { libc::CMSG_LEN(0) } as usize;
+        #[allow(clippy::unnecessary_cast, reason = "the C libraries differ in its type")]
+        let len = (message.cmsg_len as usize).saturating_sub(before);
         // SAFETY: the kernel has written `len` bytes at `data`.
         unsafe { sideband.take(message.cmsg_level, message.cmsg_type, data, len) };
         // SAFETY: as above.

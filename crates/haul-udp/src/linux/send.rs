@@ -72,7 +72,7 @@ impl System {
             while done < count {
                 let rest = &mut headers[done..count];
                 // SAFETY: `rest` has as many headers as said, and they point to live buffers of the lengths they name.
-                let call = || unsafe { libc::sendmmsg(self.fd(), rest.as_mut_ptr(), rest.len() as _, SEND_FLAGS) as isize };
+                let call = || unsafe { libc::sendmmsg(self.fd(), rest.as_mut_ptr(), rest.len() as _, SEND_FLAGS as _) as isize };
                 match self.until_room(wait, call) {
                     Ok(sent) => done += sent.max(1),
                     Err(error) => return classify(error),
