@@ -76,6 +76,9 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s o -d 'Option in the for
 complete -c haul -n "__fish_haul_using_subcommand cp" -s S -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l bootstrap -d 'Where the far side has no haul of this version, send it one over ssh: into ~/.cache/haul there to stay, or to be gone at once with `once`' -r -f -a "keep\t'Until somebody removes it'
+once\t'It is removed before it has done anything'"
+complete -c haul -n "__fish_haul_using_subcommand cp" -l bootstrap-from -d 'The static haul to send, or a directory with one for each kind of machine' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'

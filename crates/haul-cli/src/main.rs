@@ -4,6 +4,7 @@
 //!   args        the command line, its help, its manual pages
 //!   cp, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, trace, lab, remote, generate the commands
 //!   program     another program, run to its end
+//!   bootstrap   haul for a far side that has none
 //!   meanwhile   what libraries tell and ask while they work
 //!   output      progress, summary, verdict
 //!   interrupt   signals, and the one `Cancel` that they cancel
@@ -12,6 +13,7 @@
 //! ```
 
 mod args;
+mod bootstrap;
 mod clock;
 mod cp;
 mod diagnosis;

@@ -62,6 +62,8 @@
 //!   === or over TCP, or in ssh's own channel =======     where UDP does not pass: [`Carriage`]
 //! ```
 //!
+//! A far side without haul, or with one of another version, gets a program of this side's ([`SshOptions::bootstrap`]), over the same ssh.
+//!
 //! Whether UDP comes through is known only once the connection is in use: it was made through ssh. If what is asked of it fails, [`Connected::cause`] says whether that was why. Where ssh ends later, the connection goes on
 //! as long as the peer is heard ([`Connected::lifeline`]).
 //!
@@ -81,6 +83,7 @@
 
 mod again;
 mod allocator;
+mod bootstrap;
 mod carriage;
 mod carried_clients;
 mod carried_far;
@@ -98,6 +101,7 @@ mod operand;
 mod outage;
 mod parting;
 mod ports;
+mod programs;
 mod reach;
 mod rule;
 pub mod secret;
@@ -109,6 +113,7 @@ mod tell;
 mod unwinding;
 
 pub use again::Again;
+pub use bootstrap::{Bootstrap, Obstacle, ObstacleKind, Sending, Stay};
 pub use carriage::{Carriage, CarriageError, Carrying, GoesOver, NoUdp};
 pub use carried_clients::carry_clients;
 pub use carried_far::TcpDoor;
@@ -125,6 +130,7 @@ pub use operand::{DAEMON_PORT, DaemonHost, Operand, OperandError, STORES, SshHos
 pub use outage::{OutageWatch, Silence, is_gone, is_stalled};
 pub use parting::wait_for;
 pub use ports::{PortRange, PortRangeError};
+pub use programs::Program;
 pub use reach::{
     Connected, Connector, Host, KEEP_ALIVE, Lifeline, Listener, Lost, ReachError, Unanswered, is_heard, own_address, race,
 };

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use haul::Fingerprint;
 
+use crate::bootstrap::{Bootstrap, Sending};
 use crate::carriage::GoesOver;
-use crate::operand::DaemonHost;
+use crate::operand::{DaemonHost, SshHost};
 
 /// What is to be told of an outage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,14 @@ pub trait Tell: Send + Sync {
     fn trusts(&self, _host: &DaemonHost, _key: Fingerprint) -> Option<bool> {
         None
     }
+
+    /// The far side has no haul of this version, which `why` says: what it is to get, if the user wants that. None: nobody can be asked, or does not want it.
+    fn bootstraps(&self, _host: &SshHost, _why: &str) -> Option<Bootstrap> {
+        None
+    }
+
+    /// A program is sent to the far side.
+    fn sends(&self, _sending: &Sending<'_>) {}
 }
 
 /// Hears nothing, and trusts no key that is not known.

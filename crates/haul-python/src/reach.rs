@@ -59,6 +59,7 @@ fn ssh(words: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
         option: given::<Vec<PathBuf>>(&words, "options")?.unwrap_or_default().into_iter().map(Into::into).collect(),
         family: Family::of(given(&words, "ipv4")?.unwrap_or(false), given(&words, "ipv6")?.unwrap_or(false)),
         remote_haul: given::<PathBuf>(&words, "remote_haul")?.map(Into::into),
+        bootstrap: None,
         quiet: false,
         verbose: false,
         carriage: Carriage::default(),

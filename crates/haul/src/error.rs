@@ -189,12 +189,30 @@ impl ConnectionError {
     pub const fn is_key_refused(&self) -> bool {
         matches!(self, Self::Ended(CloseReason::Handshake(HandshakeError::Refused { alert: 42..=49 | 116 })))
     }
+
+    /// The two sides do not speak the same version of what this connection is for.
+    pub const fn is_other_protocol(&self) -> bool {
+        // 120: no_application_protocol (RFC 8446 6.2)
+        matches!(
+            self,
+            Self::Ended(CloseReason::Handshake(HandshakeError::NoCommonProtocol | HandshakeError::Refused { alert: 120 }))
+        )
+    }
 }
 
 impl ConnectError {
     /// As [`ConnectionError::is_key_refused`].
     pub const fn is_key_refused(&self) -> bool {
         matches!(self, Self::Failed { source, .. } if source.is_key_refused())
+    }
+
+    /// The two sides speak different versions: of the transport, or of what this connection is for.
+    pub const fn is_other_version(&self) -> bool {
+        match self {
+            Self::VersionMismatch { .. } => true,
+            Self::Failed { source, .. } => source.is_other_protocol(),
+            _ => false,
+        }
     }
 
     /// What the end of a connection in its handshake means for whoever wanted to connect.

@@ -82,7 +82,7 @@ fn server_config(far: &Host, dir: &Path, path: &str) -> String {
     format!(
         "Port {PORT}\nListenAddress {}\nListenAddress {}\nHostKey {dir}/host_key\nAuthorizedKeysFile {dir}/authorized_keys\n\
          StrictModes no\nPidFile none\nUsePAM no\nPermitRootLogin yes\nPasswordAuthentication no\nUseDNS no\n\
-         MaxStartups 100\nSubsystem sftp internal-sftp\nSetEnv PATH={path} XDG_CONFIG_HOME={dir}/far-config XDG_STATE_HOME={dir}/far-state RUST_BACKTRACE=1 GFARM_CONFIG_FILE={gfarm}\n",
+         MaxStartups 100\nSubsystem sftp internal-sftp\nSetEnv PATH={path} XDG_CACHE_HOME={dir}/far-cache XDG_CONFIG_HOME={dir}/far-config XDG_STATE_HOME={dir}/far-state RUST_BACKTRACE=1 GFARM_CONFIG_FILE={gfarm}\n",
         far.address,
         far.address6,
         gfarm = gfarm.display()

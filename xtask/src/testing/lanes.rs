@@ -50,6 +50,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("e2e/failures", Lane::Waiting),
     ("e2e/hostile", Lane::Waiting),
     ("e2e/logins", Lane::Waiting),
+    ("e2e/bootstrap", Lane::Waiting),
     ("e2e/lab", Lane::Waiting),
     ("e2e/fleet", Lane::Waiting),
     ("e2e/fleet_command", Lane::Waiting),

@@ -11,7 +11,7 @@ use haul_copy::Sum;
 use haul_files::{Delete, Options, Same};
 use haul_peer::{Carriage, Family, SshOptions};
 
-use super::{FileArgs, Limit, PortRange, SilenceArgs};
+use super::{BootstrapArgs, FileArgs, Limit, PortRange, SilenceArgs};
 
 /// Copy files and trees between hosts
 ///
@@ -130,6 +130,9 @@ pub struct CpArgs {
     /// How to reach the far side.
     #[command(flatten)]
     pub ssh: SshArgs,
+    /// Where haul is missing there.
+    #[command(flatten)]
+    pub bootstrap: BootstrapArgs,
 }
 
 /// Values of the option `--manifest-hash`.
@@ -260,6 +263,7 @@ impl SshArgs {
             option: usual.option,
             remote_haul: usual.remote_haul,
             carriage: usual.transport,
+            bootstrap: None,
             quiet,
             verbose,
         }

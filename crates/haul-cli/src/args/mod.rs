@@ -1,6 +1,7 @@
 //! The command line: one definition, from which parsing, help, man pages and completions all come.
 
 mod audit;
+mod bootstrap;
 mod cp;
 mod files;
 mod fleet;
@@ -28,6 +29,7 @@ use haul::ControllerChoice;
 pub use haul_peer::{Limit, PortRange};
 
 pub use audit::AuditArgs;
+pub use bootstrap::BootstrapArgs;
 pub use cp::{CpArgs, SshArgs, UsualSshArgs};
 pub use files::{FileArgs, VerifyArg};
 pub use fleet::{

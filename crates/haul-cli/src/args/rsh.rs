@@ -219,6 +219,7 @@ impl RshArgs {
             option: options,
             family: Family::of(self.login.ipv4, self.login.ipv6),
             remote_haul: self.login.remote_haul.clone(),
+            bootstrap: None,
             quiet: self.quiet,
             verbose: self.verbose > 0,
             carriage: self.transport,

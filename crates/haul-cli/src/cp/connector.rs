@@ -4,17 +4,19 @@ use std::sync::Arc;
 
 use haul::TransportConfig;
 use haul_copy::PROTOCOL;
-use haul_peer::Connector;
+use haul_peer::{Connector, SshOptions};
 
 use crate::args::CpArgs;
-use crate::interrupt;
+use crate::exit::Failure;
 use crate::meanwhile::User;
+use crate::{bootstrap, interrupt};
 
 /// For copies.
-pub fn connector(args: &CpArgs) -> Connector {
-    Connector {
+pub fn connector(args: &CpArgs) -> Result<Connector, Failure> {
+    let bootstrap = bootstrap::asked(&args.bootstrap)?;
+    Ok(Connector {
         service: PROTOCOL,
-        ssh: args.ssh.options(args.quiet, args.verbose > 1),
+        ssh: SshOptions { bootstrap, ..args.ssh.options(args.quiet, args.verbose > 1) },
         udp_port: args.udp_port,
         state: args.state.clone(),
         transport: TransportConfig {
@@ -30,5 +32,5 @@ pub fn connector(args: &CpArgs) -> Connector {
         tells_outages: false,
         tell: Arc::new(User),
         cancel: interrupt::cancel().clone(),
-    }
+    })
 }

@@ -40,7 +40,7 @@ pub fn run(args: &CpArgs, directory: &OsStr, discard: bool) -> Result<Exit, Fail
 /// What another host has; none if the user does not wait for it.
 fn at(args: &CpArgs, host: &Host, colon: &str, request: KeptRequest) -> Result<(Place, Option<Kept>), Failure> {
     interrupt::watch_connecting();
-    let connected = connector(args).connect(host)?;
+    let connected = connector(args)?.connect(host)?;
     let found = match request.ask(&connected.connection, interrupt::cancel()) {
         Ok(found) => Some(found),
         Err(CopyError::Cancelled) if interrupt::requested() => None,

@@ -61,7 +61,7 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     if style == Style::Json {
         output::print_event(&start_event(args));
     }
-    let mut copy = Copy::new(args, style, records);
+    let mut copy = Copy::new(args, style, records)?;
     let exit = copy.all(plan, &filter);
     let exit = copy.keep_records(exit);
     Ok(copy.conclude(exit))
@@ -81,13 +81,13 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(args: &'a CpArgs, style: Style, records: Records) -> Self {
+    fn new(args: &'a CpArgs, style: Style, records: Records) -> Result<Self, Failure> {
         let names = args.verbose > 0 || matches!(style, Style::Bars | Style::Json);
-        Self {
+        Ok(Self {
             args,
             style,
             copier: Copier {
-                connector: connector(args),
+                connector: connector(args)?,
                 limit: args.limit.map(|limit| limit.0),
                 reconnect: args.reconnect(),
                 retries: args.retries,
@@ -103,7 +103,7 @@ impl<'a> Copy<'a> {
             outcome: Outcome { is_dry: args.looks_only(), ..Outcome::default() },
             failures: Vec::new(),
             advice: Vec::new(),
-        }
+        })
     }
 
     /// One copy a host, in the order of the operands; a host that fails does not keep the others from being tried.

@@ -6,7 +6,9 @@ use std::path::Path;
 
 use haul::Fingerprint;
 use haul_peer::keys::KeysError;
-use haul_peer::{Carriage, Connected, DaemonHost, FarSideError, Listener, ReachError, Refusal, SshEnded, SshError, StateError};
+use haul_peer::{
+    Carriage, Connected, DaemonHost, FarSideError, Listener, ObstacleKind, ReachError, Refusal, SshEnded, SshError, StateError,
+};
 use haul_tunnel::{program, proxy};
 use haul_units::PeerText;
 
@@ -44,6 +46,9 @@ impl From<ReachError> for Failure {
             ReachError::KeyUnknown { host, key, state } => {
                 let command = trust(&host, key, state.as_deref());
                 failure.hint(format!("if `haul key show` prints the same on that host: {command}"))
+            }
+            ReachError::Connect { source, .. } if source.is_other_version() => {
+                failure.hint(format!("{SAME_VERSION}; or what listens there is for something else"))
             }
             ReachError::Opening { .. }
             | ReachError::NoWay { .. }
@@ -89,16 +94,36 @@ impl From<SshError> for Failure {
             }
             SshError::NoAnswer { host, ended } => failure.hint(match ended.status {
                 Some(SshEnded::NOT_FOUND) => {
-                    "install haul on the far side, or say where it is with --remote-haul PATH".to_owned()
+                    "install haul on the far side, say where it is with --remote-haul PATH, or have `haul cp --bootstrap` bring it there"
+                        .to_owned()
                 }
                 Some(SshEnded::NOT_EXECUTABLE) => "name another with --remote-haul PATH".to_owned(),
                 Some(SshEnded::NO_LOGIN) => format!("`ssh {host} true` must work first"),
                 _ => format!("`ssh {host} haul --version` must print haul's version"),
             }),
             SshError::Failed { host, hint: Some(hint), .. } => failure.hint(format!("on {host}: {hint}")),
-            SshError::OtherVersion { .. } => failure.hint(SAME_VERSION),
+            SshError::OtherVersion { .. } => failure.hint(format!("{SAME_VERSION}, or give --bootstrap")),
+            SshError::NoProgram { .. } => failure.hint("name one for it with --bootstrap-from PATH, or install haul there"),
+            SshError::NotBrought { obstacle, .. } => match remedy(obstacle.kind) {
+                Some(remedy) => failure.hint(remedy),
+                None => failure,
+            },
             _ => failure,
         }
+    }
+}
+
+/// What to do where haul cannot be brought.
+const fn remedy(obstacle: ObstacleKind) -> Option<&'static str> {
+    match obstacle {
+        ObstacleKind::Directory | ObstacleKind::Owner => Some(
+            "it goes below ~/.cache, or XDG_CACHE_HOME where that is set there; install haul elsewhere and name it with --remote-haul PATH",
+        ),
+        ObstacleKind::Room => Some("make room there, or set XDG_CACHE_HOME there to a directory that has some"),
+        ObstacleKind::Run => Some(
+            "may programs be run there (mount option noexec)? Set XDG_CACHE_HOME there to a directory where they may, or install haul",
+        ),
+        ObstacleKind::Hash | ObstacleKind::NoHash => None,
     }
 }
 

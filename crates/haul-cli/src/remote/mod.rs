@@ -39,6 +39,8 @@ pub fn run(args: &RemoteArgs) -> Result<Exit, Failure> {
             Failure::new("`haul remote` is the far side of a copy").hint("`haul cp` starts it through ssh; nobody else needs to")
         );
     }
+    // One that ssh has brought is run by a descriptor, and would have its number for a name.
+    let _ = rustix::thread::set_name(c"haul");
     // Silent unless RUST_LOG is set there: what it prints comes out at the user's side.
     logging::start(logging::Audience::Person, 0, true);
     if let Some(summons) = fleet::summons(args) {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
 mod audit;
+mod bootstrap;
 mod daemon;
 mod decode;
 mod experiments;

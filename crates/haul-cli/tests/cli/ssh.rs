@@ -10,7 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::support::{Bench, HAUL, Run, noise};
 
 /// Takes ssh's arguments apart, answers `-G`, greets as a login shell may, and runs the command in the far side's home.
-const STAND_IN: &str = r#"
+pub const STAND_IN: &str = r#"
 printf '%s\n' "$*" >> "$0.calls"
 while [ "$1" != "--" ]; do [ "$1" = "-G" ] && explain=yes; shift; done
 host=$2; shift 2

@@ -14,11 +14,14 @@ use haul::{ClientConfig, Connection, ControllerChoice, Endpoint, Fingerprint, Id
 use super::lifeline::{KEEP_ALIVE, Routes};
 use super::ways::{SILENT, SshWay, TcpWay, Watched, Ways};
 use super::{Connected, Connector, Judge, Listener, Lost, NO_ANSWER, ReachError, race, unanswered};
+use crate::bootstrap::Bootstrap;
 use crate::carriage::{Carriage, Carrying};
 use crate::memory::SavedPath;
 use crate::operand::SshHost;
 use crate::ports::PortRange;
-use crate::ssh::{BOOTSTRAP, ClientHello, RemoteHello, SshCommand, SshError, SshSession, candidates, resolve, ssh_names};
+use crate::ssh::{
+    BOOTSTRAP, ClientHello, RemoteHello, SshCommand, SshError, SshOptions, SshSession, candidates, resolve, ssh_names,
+};
 
 impl Connector {
     pub(super) fn through_ssh(&self, host: &SshHost) -> Result<Connected, ReachError> {
@@ -179,8 +182,25 @@ impl Connector {
         Ok((connection, watched))
     }
 
-    /// Starts ssh; once more where this host got another address meanwhile, as one does that changes the network.
+    /// Logs in, and where the far side lacks haul once more, if it may be given one.
     fn log_in(&self, command: &SshCommand, host: &SshHost, hello: &ClientHello) -> Result<(SshSession, RemoteHello), SshError> {
+        let error = match self.call_ssh(command, host, hello) {
+            Err(error) if error.lacks_haul() => error,
+            called => return called,
+        };
+        let bootstrap = match command.bootstrap() {
+            // What is there has this version's name, and not its words.
+            Some(tried) if !tried.afresh => Some(Bootstrap { afresh: true, ..tried.clone() }),
+            Some(_) => None,
+            None => self.tell.bootstraps(host, &error.to_string()),
+        };
+        let Some(bootstrap) = bootstrap else { return Err(error) };
+        let options = SshOptions { bootstrap: Some(bootstrap), ..self.ssh.clone() };
+        self.call_ssh(&SshCommand::new(&options, host), host, hello)
+    }
+
+    /// Starts ssh; once more where this host got another address meanwhile, as one does that changes the network.
+    fn call_ssh(&self, command: &SshCommand, host: &SshHost, hello: &ClientHello) -> Result<(SshSession, RemoteHello), SshError> {
         let start = || SshSession::start(command, &host.to_string(), hello, &*self.tell, &self.cancel);
         match start() {
             Err(SshError::CutOff { .. }) => {

@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::process::Command;
 
-use super::{ClientHello, Family, SshOptions};
+use super::{ClientHello, Family, SshOptions, script};
+use crate::bootstrap::Bootstrap;
 use crate::operand::SshHost;
 
 /// How ssh is to be called for one host.
@@ -14,6 +15,9 @@ pub struct SshCommand {
     arguments: Vec<OsString>,
     destination: OsString,
     remote: OsString,
+    /// What is run there without haul's arguments, as a word of the shell.
+    haul: OsString,
+    bootstrap: Option<Bootstrap>,
 }
 
 impl SshCommand {
@@ -58,12 +62,12 @@ impl SshCommand {
         let flags =
             [(family == Family::Ipv4, "-4"), (family == Family::Ipv6, "-6"), (options.quiet, "-q"), (options.verbose, "-v")];
         arguments.extend(flags.iter().filter(|(wanted, _)| *wanted).map(|(_, flag)| OsString::from(flag)));
-        Self {
-            program: options.program.clone().unwrap_or_else(|| OsString::from("ssh")),
-            arguments,
-            destination: host.host.clone(),
-            remote: remote_command(options.remote_haul.as_deref(), words),
-        }
+        let haul = remote_haul(options.remote_haul.as_deref());
+        let mut remote = haul.clone();
+        remote.push(" ");
+        remote.push(words);
+        let program = options.program.clone().unwrap_or_else(|| OsString::from("ssh"));
+        Self { program, arguments, destination: host.host.clone(), remote, haul, bootstrap: options.bootstrap.clone() }
     }
 
     /// Runs the far side.
@@ -73,12 +77,23 @@ impl SshCommand {
         command
     }
 
-    /// Runs the far side, and greets it.
+    /// Runs the far side, and greets it; where there is a program for a far side without haul, by way of the script that asks for it.
     pub fn start_with(&self, hello: &ClientHello) -> Command {
         let mut greeted = self.clone();
+        if let Some(bootstrap) = &self.bootstrap {
+            // A program is half as long on the way. The user's own word on this came first, and counts.
+            greeted.arguments.extend(["-o".into(), "Compression=yes".into()]);
+            greeted.remote = script::command(bootstrap, &self.haul.to_string_lossy()).into();
+            greeted.remote.push(" remote");
+        }
         greeted.remote.push(" ");
         greeted.remote.push(hello.to_word());
         greeted.start()
+    }
+
+    /// What a far side gets that has no haul of this version.
+    pub const fn bootstrap(&self) -> Option<&Bootstrap> {
+        self.bootstrap.as_ref()
     }
 
     /// Asks ssh what it makes of the host name: `ssh -G`.
@@ -110,22 +125,14 @@ pub fn quoted_word(word: &str) -> String {
     quoted(OsStr::new(word)).to_string_lossy().into_owned()
 }
 
-fn remote_command(path: Option<&OsStr>, words: &str) -> OsString {
-    let mut command = match path {
-        None => OsString::from("haul"),
-        // The far side's shell is to replace the tilde: it stays outside the quotes.
-        Some(path) => match path.as_bytes().strip_prefix(b"~/") {
-            Some(rest) => {
-                let mut home = OsString::from("~/");
-                home.push(quoted(OsStr::from_bytes(rest)));
-                home
-            }
-            None => quoted(path),
-        },
-    };
-    command.push(" ");
-    command.push(words);
-    command
+/// haul over there, as a word of the shell.
+fn remote_haul(path: Option<&OsStr>) -> OsString {
+    let Some(path) = path else { return OsString::from("haul") };
+    // The far side's shell is to replace the tilde: it stays outside the quotes.
+    let Some(rest) = path.as_bytes().strip_prefix(b"~/") else { return quoted(path) };
+    let mut home = OsString::from("~/");
+    home.push(quoted(OsStr::from_bytes(rest)));
+    home
 }
 
 /// One word for any shell, in single quotes where it needs them.
@@ -200,7 +207,7 @@ mod tests {
         ] {
             assert_eq!(quoted(OsStr::new(word)), safe);
         }
-        assert_eq!(remote_command(Some(OsStr::new("~/my bin/haul")), "remote"), "~/'my bin/haul' remote");
+        assert_eq!(remote_haul(Some(OsStr::new("~/my bin/haul"))), "~/'my bin/haul'");
     }
 
     #[test]

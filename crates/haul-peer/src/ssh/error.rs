@@ -3,9 +3,12 @@
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::path::PathBuf;
 
 use haul_units::PeerText;
 use thiserror::Error;
+
+use crate::bootstrap::Obstacle;
 
 /// Why ssh led to no far side.
 #[derive(Debug, Error)]
@@ -51,6 +54,34 @@ pub enum SshError {
         /// The host.
         host: String,
     },
+    /// The far side has no haul of this version, and there is no program for such a machine at hand.
+    #[error("{host} has no haul of this version, and there is none here for {system} {machine} (there is: {at_hand})")]
+    NoProgram {
+        /// The host.
+        host: String,
+        /// As `uname -s` says it there.
+        system: PeerText,
+        /// As `uname -m` says it there.
+        machine: PeerText,
+        /// What there are programs for.
+        at_hand: String,
+    },
+    /// A program could not be brought there.
+    #[error("{host}: {obstacle}")]
+    NotBrought {
+        /// The host.
+        host: String,
+        /// Why.
+        obstacle: Obstacle,
+    },
+    /// The program that was to be brought there cannot be read.
+    #[error("{}: {source}", path.display())]
+    ProgramUnreadable {
+        /// The program.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Part of what the far side said is not what it should be.
     #[error("{host}: the far side's answer makes no sense")]
     Unclear {
@@ -88,6 +119,17 @@ impl SshEnded {
     pub const NOT_EXECUTABLE: i32 = 126;
     /// ssh itself failed.
     pub const NO_LOGIN: i32 = 255;
+}
+
+impl SshError {
+    /// Whether a haul of this version at the far side would mend it.
+    pub const fn lacks_haul(&self) -> bool {
+        match self {
+            Self::NoAnswer { ended, .. } => matches!(ended.status, Some(SshEnded::NOT_FOUND | SshEnded::NOT_EXECUTABLE)),
+            Self::OtherVersion { .. } => true,
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for SshEnded {

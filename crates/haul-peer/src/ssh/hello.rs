@@ -201,6 +201,11 @@ impl ClientHello {
 }
 
 impl RemoteAnswer {
+    /// From what stands behind the prefix.
+    pub(super) fn from_text(text: &str) -> Result<Self, AnswerError> {
+        serde_json::from_str(text).map_err(AnswerError::Malformed)
+    }
+
     /// As the line that goes back, newlines included: the first one ends whatever the shell left unfinished.
     pub fn to_line(&self) -> String {
         format!("\n{}", json_line(MAGIC, self))
@@ -209,6 +214,11 @@ impl RemoteAnswer {
 
 /// Reads until the answer, past whatever a shell prints before it.
 pub fn find_answer(reader: &mut impl BufRead) -> Result<RemoteAnswer, AnswerError> {
+    RemoteAnswer::from_text(&find_text(reader)?)
+}
+
+/// Reads until an answer's prefix, and gives what stands behind it.
+pub(super) fn find_text(reader: &mut impl BufRead) -> Result<String, AnswerError> {
     let mut printed = Vec::new();
     let mut noise = 0;
     loop {
@@ -219,8 +229,8 @@ pub fn find_answer(reader: &mut impl BufRead) -> Result<RemoteAnswer, AnswerErro
             return Err(AnswerError::Missing { printed });
         }
         let line = String::from_utf8_lossy(&line);
-        if let Some((_, json)) = line.split_once(MAGIC) {
-            return serde_json::from_str(json).map_err(AnswerError::Malformed);
+        if let Some((_, text)) = line.split_once(MAGIC) {
+            return Ok(text.to_owned());
         }
         let line = line.trim_end();
         if !line.is_empty() {

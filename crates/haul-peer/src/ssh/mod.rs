@@ -11,6 +11,7 @@ mod keeper;
 mod nodelay;
 mod options;
 mod resolve;
+mod script;
 mod session;
 
 pub use command::{SshCommand, quoted_word};

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::Family;
+use crate::bootstrap::Bootstrap;
 use crate::carriage::Carriage;
 
 /// How ssh is to be called; the default is as a user calls it who gives no options.
@@ -25,6 +26,8 @@ pub struct SshOptions {
     pub family: Family,
     /// haul's path on the far side, where its PATH does not have it.
     pub remote_haul: Option<OsString>,
+    /// What a far side gets that has no haul of this version; nothing, unless it is said.
+    pub bootstrap: Option<Bootstrap>,
     /// ssh is to print errors only (`-q`).
     pub quiet: bool,
     /// ssh is to say more (`-v`).

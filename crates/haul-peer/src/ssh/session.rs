@@ -1,6 +1,7 @@
 //! ssh, while it runs.
 
-use std::io::{BufReader, Read, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
@@ -10,9 +11,11 @@ use haul::carrier::Carrier;
 use haul_units::Cancel;
 
 use super::error::{SshEnded, SshError};
-use super::hello::AnswerError;
+use super::hello::{AnswerError, find_text};
 use super::nodelay::NoDelay;
-use super::{ClientHello, RemoteAnswer, RemoteHello, SshCommand, find_answer, spawn};
+use super::script::ShellSays;
+use super::{ClientHello, RemoteAnswer, RemoteHello, SshCommand, spawn};
+use crate::bootstrap::{Bootstrap, Sending};
 use crate::clock;
 use crate::tell::Tell;
 
@@ -24,6 +27,8 @@ const HURRY: Duration = Duration::from_millis(300);
 const LOOK: Duration = Duration::from_millis(10);
 /// How often to look for an interrupt while ssh logs in.
 const GLANCE: Duration = Duration::from_millis(50);
+/// How long the last part of a program may be under way from here to ssh once the far side has answered it.
+const LAST_PART: Duration = Duration::from_secs(2);
 /// How long ssh's last words may take once it has ended; a process that it left behind may hold its standard error for ever.
 const LAST_WORDS: Duration = Duration::from_millis(300);
 
@@ -68,8 +73,10 @@ impl SshSession {
             unreachable!("all were asked for as pipes")
         };
         let said = pass_on(stderr, tell.ssh_says());
-        // If ssh has ended, the missing answer says so with a better reason than a broken pipe.
-        let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
+        if command.bootstrap().is_none() {
+            // If ssh has ended, the missing answer says so with a better reason than a broken pipe.
+            let _ = stdin.write_all(hello.to_line().as_bytes()).and_then(|()| stdin.flush());
+        }
         let mut session = Self {
             child,
             stdin: Some(stdin),
@@ -77,14 +84,19 @@ impl SshSession {
             ended: None,
             rtt: None,
             said,
-            stdout: None,
+            stdout: Some(BufReader::new(stdout)),
             carrier: None,
             hurry: cancel.clone(),
         };
-        let answer = session.await_answer(BufReader::new(stdout), &prompt, host)?;
+        let mut text = session.await_text(&prompt, host)?;
+        if let (Some(bootstrap), Ok(said)) = (command.bootstrap(), &text)
+            && let Some(says) = ShellSays::parse(said)
+        {
+            text = session.bring(bootstrap, says, tell, &prompt, host)?;
+        }
         session.rtt = prompt.rtt();
         drop(prompt);
-        match answer {
+        match text.and_then(|text| RemoteAnswer::from_text(&text)) {
             Ok(RemoteAnswer::Ready(remote)) => {
                 tracing::debug!(port = remote.port, rtt = ?session.rtt, "the far side listens");
                 Ok((session, remote))
@@ -100,23 +112,59 @@ impl SshSession {
         }
     }
 
-    /// Waits for the far side's line: as long as a login may take, but no longer than the user wants.
-    fn await_answer(
+    /// Gives the far side the program that its shell asks for, and waits for what it says next.
+    fn bring(
         &mut self,
-        mut stdout: BufReader<ChildStdout>,
+        bootstrap: &Bootstrap,
+        says: ShellSays,
+        tell: &dyn Tell,
         connection: &NoDelay,
         host: &str,
-    ) -> Result<Result<RemoteAnswer, AnswerError>, SshError> {
+    ) -> Result<Result<String, AnswerError>, SshError> {
+        let lacks = |obstacle| SshError::NotBrought { host: host.to_owned(), obstacle };
+        let (system, machine) = match says {
+            ShellSays::Wants { system, machine } => (system, machine),
+            ShellSays::Lacks(obstacle) => return Err(lacks(obstacle)),
+        };
+        let Some(program) = bootstrap.program(&system, &machine) else {
+            let (host, at_hand) = (host.to_owned(), bootstrap.machines());
+            return Err(SshError::NoProgram { host, system: system.into(), machine: machine.into(), at_hand });
+        };
+        tell.sends(&Sending { host, machine: program.machine, bytes: program.bytes, stay: bootstrap.stay });
+        let unreadable = |source| SshError::ProgramUnreadable { path: program.path.clone(), source };
+        let file = File::open(&program.path).map_err(unreadable)?.take(program.bytes);
+        let Some(stdin) = self.stdin.take() else { return Err(SshError::Lost) };
+        let (tell_fed, fed) = mpsc::channel();
+        thread::spawn(move || {
+            let _ = tell_fed.send(feed(file, stdin));
+        });
+        let text = match self.await_text(connection, host)? {
+            Ok(text) => text,
+            none => return Ok(none),
+        };
+        if let Some(ShellSays::Lacks(obstacle)) = ShellSays::parse(&text) {
+            return Err(lacks(obstacle));
+        }
+        // What has answered has read all of it.
+        let Ok((fed, stdin)) = fed.recv_timeout(LAST_PART) else { return Err(SshError::Unclear { host: host.to_owned() }) };
+        fed.map_err(unreadable)?;
+        self.stdin = Some(stdin);
+        Ok(Ok(text))
+    }
+
+    /// Waits for the far side's line: as long as a login may take, but no longer than the user wants.
+    fn await_text(&mut self, connection: &NoDelay, host: &str) -> Result<Result<String, AnswerError>, SshError> {
+        let Some(mut stdout) = self.stdout.take() else { return Err(SshError::Lost) };
         let (tell, told) = mpsc::channel();
         thread::spawn(move || {
-            let answer = find_answer(&mut stdout);
-            let _ = tell.send((answer, stdout));
+            let text = find_text(&mut stdout);
+            let _ = tell.send((text, stdout));
         });
         loop {
             match told.recv_timeout(GLANCE) {
-                Ok((answer, stdout)) => {
+                Ok((text, stdout)) => {
                     self.stdout = Some(stdout);
-                    return Ok(answer);
+                    return Ok(text);
                 }
                 Err(RecvTimeoutError::Timeout) if self.hurry.is_cancelled() => {
                     // It does not look at its input while it logs in.
@@ -200,6 +248,18 @@ impl Drop for SshSession {
     fn drop(&mut self) {
         if !self.left {
             self.end();
+        }
+    }
+}
+
+/// Writes a program to ssh. A far side that stops reading says why.
+fn feed(mut program: impl Read, mut stdin: ChildStdin) -> (io::Result<()>, ChildStdin) {
+    let mut part = vec![0; 1 << 16];
+    loop {
+        match program.read(&mut part) {
+            Ok(read @ 1..) if stdin.write_all(part.get(..read).unwrap_or_default()).is_ok() => {}
+            Ok(_) => return (Ok(()), stdin),
+            Err(error) => return (Err(error), stdin),
         }
     }
 }
