@@ -8,7 +8,7 @@ FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 MINUTES ?= 10
 SEED ?= random
 
-.PHONY: help setup build demo dev test check fuzz torture soak install install-files install-library clean
+.PHONY: help setup build demo dev test check fuzz torture soak static release install install-files install-library clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -44,6 +44,14 @@ soak: setup
 ## make build    the haul command, target/release/haul, and libhaul for programs in C
 build: setup
 	cargo build --release --locked -p haul-cli -p haul-ffi
+
+## make static   haul as one file that needs nothing of the system it runs on, target/static/haul-MACHINE-linux
+static: setup
+	@scripts/static.sh
+
+## make release  all that is handed out, of the tree as it is, into dist/: static program, packages, tarball, bill of materials, checksums
+release: setup
+	@scripts/artifacts.sh dist
 
 ## make install  haul, hcp, hperf and libhaul with manual pages and completions below PREFIX (default /usr/local), libraries in LIBDIR (PREFIX/lib)
 PREFIX ?= /usr/local
