@@ -4,18 +4,36 @@
 //!   kin      do two paths share a bottleneck?            by the queueing delays that their packets met at the same time
 //!   roster   who carries data?                           one path until the flow has proved long; then one more at a time; of those that share a bottleneck one
 //!   turns    whose turn is it?                           the order in which paths are asked to take a train
+//!   via      by which ways does the user want to leave?  interfaces and addresses, spare ones, metered ones
+//!   leave    from where do paths leave now?              what to do as interfaces come and go
+//!   duty     what is a path for at present?           data, spare, nothing: the client's word
+//!   allowance  how much may a metered path carry?        a limit shared out between both ends
+//!   address  where does a path lead?                     how the peer's address is proved, and a change of it followed
+//!   whereabouts  where may the server be?                the addresses of one that was greeted another way
 //! ```
 //!
 //! A transport tells a [`Roster`] what it sends ([`Roster::on_sent`], [`Roster::on_idle`]) and which delays its packets met ([`Roster::on_delay`]), and asks it before each train
 //! for the [`Turns`] of its paths. Why one path of those that share a bottleneck: there several carry no more than one, and take from others what several flows take.
 
+mod address;
+mod allowance;
+mod duty;
 mod kin;
+pub mod leave;
 mod roster;
 mod turns;
+mod via;
+mod whereabouts;
 
+pub use address::{CHALLENGE_BYTES, CONTROL_BYTES, PeerAddress, Proof};
+pub use allowance::Allowance;
+pub use duty::{Duty, Standing, Told};
 pub use kin::Verdict;
+pub use leave::Leave;
 pub use roster::{Candidate, Load, Roster};
 pub use turns::Turns;
+pub use via::{Class, Exit, Via, ViaSyntaxError};
+pub use whereabouts::Whereabouts;
 
 /// Paths of a connection, at most.
 pub const PATHS_MAX: usize = 8;

@@ -30,11 +30,13 @@
 //! - **Errors** are those of the socket itself. What one train meets (no route, too large, no room) is its [`Sent`]; what an earlier datagram met
 //!   and the system tells a receiver is passed over.
 //! - **Ending**: [`Socket::stop`] ends a [`Socket::receive`] of another thread.
+//! - **Interfaces**: [`Socket::bind_via`] leaves from one of them; [`interfaces`] lists them, [`InterfaceWatch`] tells when that changes.
 //! - **Memory**: [`Batch`] is allocated once. Nothing is allocated or copied for a train or a packet.
 //!
 //! Here are all of haul's system calls for datagrams, and the unsafe code that they take.
 
 mod buffers;
+mod interface;
 #[cfg(target_os = "linux")]
 mod linux;
 #[cfg(not(target_os = "linux"))]
@@ -44,8 +46,13 @@ mod system;
 mod train;
 
 pub use buffers::BufferSizes;
+pub use interface::Interface;
+#[cfg(not(target_os = "linux"))]
+pub use interface::{InterfaceWatch, interfaces};
 #[cfg(target_os = "linux")]
 pub use linux::Batch;
+#[cfg(target_os = "linux")]
+pub use linux::{InterfaceWatch, interfaces};
 #[cfg(not(target_os = "linux"))]
 pub use portable::Batch;
 pub use socket::Socket;

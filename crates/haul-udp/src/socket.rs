@@ -27,21 +27,32 @@ pub struct Socket {
 impl Socket {
     /// Binds to `addr`. `[::]` takes IPv4 too, where the system allows it. Fragmentation is forbidden; buffers are as large as granted.
     pub fn bind(addr: SocketAddr, options: Options) -> io::Result<Self> {
-        Self::open(addr, None, options)
+        Self::open(addr, None, None, options)
+    }
+
+    /// Binds to `addr` and to an interface: what is sent leaves by it, and what comes another way is not received. Where the system does not let this user bind to an interface (Linux before 5.7),
+    /// the address alone is bound, and by which interface packets leave is for its routing table to say; then the second value is false.
+    pub fn bind_via(addr: SocketAddr, interface: &str, options: Options) -> io::Result<(Self, bool)> {
+        let mut is_bound = true;
+        let socket = Self::open(addr, None, Some((interface, &mut is_bound)), options)?;
+        Ok((socket, is_bound))
     }
 
     /// Binds to a free port, for one peer: only what it sends arrives.
     pub fn connect(peer: SocketAddr, options: Options) -> io::Result<Self> {
         let any = if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-        Self::open(SocketAddr::new(any, 0), Some(peer), options)
+        Self::open(SocketAddr::new(any, 0), Some(peer), None, options)
     }
 
-    fn open(addr: SocketAddr, peer: Option<SocketAddr>, options: Options) -> io::Result<Self> {
+    fn open(addr: SocketAddr, peer: Option<SocketAddr>, via: Option<(&str, &mut bool)>, options: Options) -> io::Result<Self> {
         let inner = socket2::Socket::new(Domain::for_address(addr), Type::DGRAM, Some(Protocol::UDP))?;
         if let SocketAddr::V6(v6) = addr {
             // Some systems have no dual sockets: then `[::]` takes IPv6 alone.
             let dual = inner.set_only_v6(!v6.ip().is_unspecified());
             tracing::trace!(?dual, "dual socket");
+        }
+        if let Some((interface, is_bound)) = via {
+            *is_bound = crate::system::bind_interface(&inner, interface)?;
         }
         inner.bind(&addr.into())?;
         if let Some(peer) = peer {

@@ -1,5 +1,6 @@
 //! The system's socket and how it is set up: what the code of each system works on.
 
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -28,6 +29,20 @@ pub(crate) struct System {
     pub(crate) peer: Option<SocketAddr>,
     /// Trains may still go out whole. Cleared for good by the first one that the system refuses for being a train.
     pub(crate) segment_offload: AtomicBool,
+}
+
+/// Binds to an interface; false where the system does not let this user.
+pub(crate) fn bind_interface(socket: &socket2::Socket, interface: &str) -> io::Result<bool> {
+    #[cfg(target_os = "linux")]
+    match socket.bind_device(Some(interface.as_bytes())) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(false),
+        result => result.map(|()| true),
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = (socket, interface);
+        Ok(false)
+    }
 }
 
 /// How long to wait for room in the system's buffer before a train counts as lost.

@@ -293,6 +293,7 @@ impl Connection {
                 self.reap(stream);
             }
             Frame::PathResponse(nonce) => self.on_path_response(now, nonce),
+            Frame::PathStatus(path, told) => self.on_told(now, origin.from, path, &told),
             Frame::Close { code, reason } => self.on_peer_close(now, code, &reason),
         }
         Ok(())
@@ -360,6 +361,7 @@ impl Connection {
         if !self.is_established() {
             return;
         }
+        self.renew_allowances();
         if now >= self.round_until {
             self.on_round(now);
         }

@@ -8,7 +8,6 @@
 //! | `mod` | the struct, what a user of the crate calls about the connection itself |
 //! | `setup` | from the first datagram to the data phase |
 //! | `admission` | what a client may do before the application has admitted it |
-//! | `candidates` | where a server may be that was greeted another way than over UDP |
 //! | `input` | what a received packet does |
 //! | `acked` | what an acknowledgement or a loss does to streams and frames |
 //! | `output` | what leaves next |
@@ -23,7 +22,6 @@
 
 mod acked;
 mod admission;
-mod candidates;
 mod close;
 mod event;
 mod filler;
@@ -45,7 +43,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
-use haul_paths::Roster;
+use haul_paths::{Roster, Whereabouts};
 use haul_units::{BitRate, Bytes, Time};
 
 pub(crate) use admission::confined;
@@ -67,7 +65,6 @@ use crate::path::Path;
 use crate::rng::Rng;
 use crate::streams::{Side, SinkFactory, StreamId, Streams};
 use crate::wire::Frame;
-use candidates::Candidates;
 use phase::Phase;
 use stats::WaitMeter;
 
@@ -82,12 +79,16 @@ pub struct Connection {
     handshake: Option<Box<Handshake>>,
     /// Where handshake datagrams go; nowhere until the peer of a carried handshake has been heard.
     handshake_peer: Option<SocketAddr>,
-    candidates: Candidates,
+    candidates: Whereabouts,
     /// Where the client of a carried handshake is, if that is known another way.
     vouched: Option<IpAddr>,
     keys: Option<DataKeys>,
     /// By their number; empty before the handshake is complete.
     paths: Vec<Path>,
+    /// How many there may be.
+    paths_allowed: u8,
+    /// The peer understands what is said of them.
+    takes_standings: bool,
     /// Between how many paths rates are shared out.
     sharers: usize,
     /// Which of them carries what.

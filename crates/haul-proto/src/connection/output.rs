@@ -5,11 +5,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use haul_paths::CONTROL_BYTES;
 use haul_units::{Bytes, Time};
 
 use super::stats::Wait;
 use super::{Connection, Phase, Transmit};
-use crate::path::{CONTROL_BYTES, Path, SentRun};
+use crate::path::{Path, SentRun};
 use crate::receive::Ecn;
 use crate::recovery::Content;
 use crate::streams::{Receiver, Side};
@@ -65,6 +66,9 @@ impl Connection {
 
     /// What leaves on one path besides data.
     fn poll_path(&mut self, now: Time, index: usize, train: &mut [u8]) -> Option<Transmit> {
+        if !self.may_leave_on(index) {
+            return None;
+        }
         self.poll_challenge(now, index, train)
             .or_else(|| self.poll_control(now, index, train))
             .or_else(|| self.poll_mtu_probe(now, index, train))
@@ -126,11 +130,12 @@ impl Connection {
     /// Which path's report is due on this path, if any: its own, on the main path also one that has nowhere to go yet.
     fn report_due_on(&self, now: Time, index: usize) -> Option<usize> {
         let is_due = |path: &Path| path.reporter.due() <= now;
-        let own = self.paths.get(index).filter(|path| path.peer.is_open() && is_due(path));
+        let is_home = |path: &Path| path.peer.is_open() && path.may_carry();
+        let own = self.paths.get(index).filter(|path| is_home(path) && is_due(path));
         if own.is_some() {
             return Some(index);
         }
-        let homeless = self.paths.iter().position(|path| !path.peer.is_open() && is_due(path))?;
+        let homeless = self.paths.iter().position(|path| !is_home(path) && is_due(path))?;
         (index == self.main_path()).then_some(homeless)
     }
 

@@ -15,13 +15,14 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_cc::{Company, ControllerChoice};
-use haul_paths::{Candidate, Load, Turns};
+use haul_paths::{Candidate, Load, PeerAddress, Standing, Told, Turns};
 use haul_units::{BitRate, Bytes, Ratio, Time};
 
-use super::Connection;
+use super::{Connection, Phase};
 use crate::config::PATHS_MAX;
-use crate::path::{Path, PeerAddress};
+use crate::path::Path;
 use crate::streams::Side;
+use crate::wire::Frame;
 
 /// One path of a connection.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,6 +33,8 @@ pub struct PathStats {
     pub remote: SocketAddr,
     /// The peer has answered there, and has not been silent since.
     pub usable: bool,
+    /// What it is for.
+    pub standing: Standing,
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Pacing rate.
@@ -59,6 +62,7 @@ impl Connection {
             id: path.id,
             remote: path.peer.current(),
             usable: path.is_usable(),
+            standing: path.duty.standing(),
             rtt: path.rtt.smoothed(),
             pacing_rate: path.controller.rate(),
             window: path.controller.window(),
@@ -71,14 +75,72 @@ impl Connection {
         })
     }
 
-    /// A client's further paths, as many as both sides want.
-    pub(super) fn open_paths(&mut self, now: Time, peer_allows: u8) {
-        if self.side != Side::Client {
-            return;
+    /// A client opens one more path, if both sides take more: its number.
+    pub fn open_path(&mut self, now: Time) -> Option<u8> {
+        let may = self.side == Side::Client && self.phase == Phase::Established && self.paths.len() < self.paths_allowed.into();
+        may.then(|| {
+            self.add_path(now, PeerAddress::opening(now, self.remote()), self.first_rtt());
+            self.paths.len() as u8 - 1
+        })
+    }
+
+    /// A client says what a path is for; `limit`: how much may be sent and received there in all, kept if it was said before. What was on its way on one that is away goes to the
+    /// others; one that comes back is used once the peer has answered there. The server keeps to it too, where it knows how to.
+    pub fn set_standing(&mut self, now: Time, path: u8, standing: Standing, limit: Option<Bytes>) {
+        let Some(index) = self.known_path(path) else { return };
+        let was = self.paths[index].duty.standing();
+        let told = self.paths[index].duty.set(standing, limit.map(Bytes::as_u64));
+        self.tell(path, told);
+        self.on_standing(now, index, was);
+    }
+
+    /// A client's path leaves from another address from now on: the server is asked there, and follows.
+    pub fn renew_path(&mut self, now: Time, path: u8) {
+        if let Some(index) = self.known_path(path) {
+            self.lose_flight(now, index);
+            self.paths[index].ask_again(now, true);
         }
-        for _ in 1..self.config.paths.min(peer_allows).min(PATHS_MAX) {
-            let peer = PeerAddress::opening(now, self.remote());
-            self.add_path(now, peer, self.first_rtt());
+    }
+
+    fn known_path(&self, path: u8) -> Option<usize> {
+        let index = usize::from(path);
+        (self.side == Side::Client && self.phase == Phase::Established && index < self.paths.len()).then_some(index)
+    }
+
+    fn tell(&mut self, path: u8, told: Told) {
+        if self.takes_standings {
+            self.control.push_back(Frame::PathStatus(path, told));
+        }
+    }
+
+    /// The client says what a path is for.
+    pub(super) fn on_told(&mut self, now: Time, from: SocketAddr, path: u8, told: &Told) {
+        if self.may_admit_path(path) {
+            // Its first packet may come later.
+            self.admit_path(now, path, from);
+        }
+        let Some(known) = self.paths.get_mut(usize::from(path)).filter(|_| self.side == Side::Server) else { return };
+        let was = known.duty.standing();
+        if known.duty.on_told(told) {
+            self.on_standing(now, path.into(), was);
+        }
+    }
+
+    fn on_standing(&mut self, now: Time, index: usize, was: Standing) {
+        match (was, self.paths[index].duty.standing()) {
+            (Standing::Available | Standing::Backup, Standing::Away) => self.lose_flight(now, index),
+            (Standing::Away, Standing::Available | Standing::Backup) => self.paths[index].ask_again(now, false),
+            _ => {}
+        }
+    }
+
+    /// A client shares out what metered paths may carry.
+    pub(super) fn renew_allowances(&mut self) {
+        for index in 0..self.paths.len() {
+            let path = &mut self.paths[index];
+            if let Some(told) = path.duty.renew(path.meter.sent_bytes, path.reporter.bytes()) {
+                self.tell(index as u8, told);
+            }
         }
     }
 
@@ -121,9 +183,18 @@ impl Connection {
         }
     }
 
-    /// Where frames of the connection leave: the first usable path, else the first one.
+    /// Where frames of the connection leave: the first usable path that is no backup, else the first usable one, else the first one that is not away.
     pub(super) fn main_path(&self) -> usize {
-        self.paths.iter().position(Path::is_usable).unwrap_or(0)
+        let first = |is: fn(&Path) -> bool| self.paths.iter().position(is);
+        first(|path| path.is_usable() && path.duty.standing() == Standing::Available)
+            .or_else(|| first(Path::is_usable))
+            .or_else(|| first(|path| path.peer.is_open() && path.may_carry()))
+            .unwrap_or(0)
+    }
+
+    /// Whether anything at all may leave on a path: on the main one always.
+    pub(super) fn may_leave_on(&self, index: usize) -> bool {
+        self.paths.get(index).is_some_and(Path::may_carry) || index == self.main_path()
     }
 
     /// How many paths are asked side by side because no path answers.
@@ -143,9 +214,14 @@ impl Connection {
     /// The paths on which data may leave, in order: of the usable ones, those that are to carry data; where none is usable, of all that may carry any.
     pub(super) fn turns(&mut self, now: Time) -> Turns {
         let is_usable = self.paths.iter().any(Path::is_usable);
+        let is_spare = |path: &Path| path.duty.standing() == Standing::Backup;
+        let wants_spare = is_usable && !self.paths.iter().any(|path| path.is_usable() && !is_spare(path));
+        let may = |path: &&Path| {
+            if is_usable { path.is_usable() && is_spare(path) == wants_spare } else { path.peer.is_open() && path.may_carry() }
+        };
         let mut candidates = [Candidate::default(); PATHS_MAX as usize];
         let mut count = 0;
-        for path in self.paths.iter().filter(|path| if is_usable { path.is_usable() } else { path.peer.is_open() }) {
+        for path in self.paths.iter().filter(may) {
             let (rtt, carried) = (path.rtt.smoothed(), path.meter.delivered);
             candidates[count] = Candidate { id: path.id, rtt, sent_at: path.sent_at, carried };
             count += 1;

@@ -5,10 +5,10 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use haul_paths::PeerAddress;
 use haul_units::Time;
 
 use super::{Connection, Side};
-use crate::path::PeerAddress;
 
 impl Connection {
     /// Nothing is taken for lost on the paths there are before so much time has passed; zero: as the round trips say.

@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::net::{IpAddr, SocketAddr};
 
-use haul_paths::Roster;
+use haul_paths::{PeerAddress, Roster, Whereabouts};
 use haul_units::{Bytes, Time};
 use zeroize::Zeroizing;
 
-use super::candidates::Candidates;
 use super::quiet::Quiet;
 use super::stats::WaitMeter;
 use super::{CloseReason, Connection, Event, Phase};
@@ -15,7 +14,7 @@ use crate::ConnectionId;
 use crate::config::{PATHS_MAX, TransportConfig};
 use crate::flow::ReceiveCredit;
 use crate::handshake::{Established, Handshake, HandshakeError, TransportParams, feature};
-use crate::path::{ACK_DELAY_MAX, PeerAddress};
+use crate::path::ACK_DELAY_MAX;
 use crate::rng::Rng;
 use crate::streams::{Side, Streams};
 
@@ -47,10 +46,12 @@ impl Connection {
             phase: Phase::Handshaking,
             handshake: Some(Box::new(handshake)),
             handshake_peer: remote,
-            candidates: Candidates::default(),
+            candidates: Whereabouts::default(),
             vouched: None,
             keys: None,
             paths: Vec::new(),
+            paths_allowed: 1,
+            takes_standings: false,
             sharers: 1,
             roster: Roster::default(),
             max_packet: config.max_packet,
@@ -90,7 +91,7 @@ impl Connection {
     /// A client's connection whose handshake is complete, with a server at one of these addresses, the likeliest first.
     pub(crate) fn opened(now: Time, arrival: Arrival, candidates: &[SocketAddr], handshake: Handshake) -> Self {
         let mut new = Self::new(now, Arrival { remote: candidates.first().copied(), ..arrival }, handshake);
-        new.candidates = Candidates::new(candidates);
+        new.candidates = Whereabouts::new(candidates);
         new.advance_handshake(now);
         new
     }
@@ -107,7 +108,7 @@ impl Connection {
             ack_interval_max: ACK_DELAY_MAX,
             reset_token: Some(reset_token),
             max_paths: PATHS_MAX,
-            features: if config.controller.measures_dispersion() { feature::REPORT_THE_START } else { 0 },
+            features: feature::PATH_STATUS | if config.controller.measures_dispersion() { feature::REPORT_THE_START } else { 0 },
             ..TransportParams::default()
         }
     }
@@ -191,6 +192,7 @@ impl Connection {
             peer_params.initial_max_stream_data.as_u64(),
         );
         self.max_packet = self.config.max_packet.min(peer_params.max_packet_bytes);
+        self.takes_standings = peer_params.features & feature::PATH_STATUS != 0;
         self.reports_the_start = peer_params.features & feature::REPORT_THE_START != 0;
         let peer = match self.handshake.as_ref().filter(|handshake| !handshake.is_address_proved()) {
             Some(handshake) => {
@@ -200,8 +202,11 @@ impl Connection {
             None => PeerAddress::new(self.remote()),
         };
         self.add_path(now, peer, rtt);
-        self.open_paths(now, peer_params.max_paths);
         self.phase = Phase::Established;
+        self.paths_allowed = peer_params.max_paths.min(PATHS_MAX);
+        for _ in 1..self.config.paths {
+            self.open_path(now);
+        }
         self.heard_at = now;
         self.waits = WaitMeter::new(now);
         self.events.push_back(Event::Connected);

@@ -40,13 +40,15 @@ impl Connection {
         }
         let mut next = (self.heard_at + self.idle_timeout).min(self.admission_timer()).min(self.quiet_due());
         let silent = self.silent_paths();
-        for path in &self.paths {
+        for (index, path) in self.paths.iter().enumerate() {
+            next = next.min(path.recovery_timer(silent));
+            if !self.may_leave_on(index) {
+                continue;
+            }
             if path.ping_due && !path.peer.is_held() {
                 return Time::ZERO;
             }
-            next =
-                next.min(path.recovery_timer(silent)).min(path.peer.timer()).min(path.paced_until).min(self.keep_alive_due(path));
-            next = next.min(path.floor_timer());
+            next = next.min(path.peer.timer()).min(path.paced_until).min(self.keep_alive_due(path)).min(path.floor_timer());
         }
         next
     }
@@ -98,7 +100,7 @@ impl Connection {
         }
         self.ask_if_quiet(now);
         for index in 0..self.paths.len() {
-            if now >= self.keep_alive_due(&self.paths[index]) {
+            if self.may_leave_on(index) && now >= self.keep_alive_due(&self.paths[index]) {
                 self.paths[index].ping_due = true;
             }
         }

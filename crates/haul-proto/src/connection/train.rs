@@ -174,7 +174,7 @@ struct Filled {
 /// How many bytes may leave at once, or why none and until when.
 fn train_limit(path: &mut Path, now: Time, pacing: Pacing, rate_limit: Option<BitRate>) -> Result<usize, (Wait, Time)> {
     let packet = u64::from(path.mtu.current());
-    let allowed = path.peer.data_room();
+    let allowed = path.peer.data_room().min(path.duty_room());
     if allowed < packet {
         path.sampler.on_app_limited(now);
         return Err((Wait::Window, Time::NEVER));

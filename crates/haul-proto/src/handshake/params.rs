@@ -82,6 +82,8 @@ pub mod feature {
     pub const REPORT_THE_START: u64 = 1;
     /// The sender of this bit, a server, does not know the client yet: it takes one bidirectional stream and no other one until it says more.
     pub const CONFINED: u64 = 2;
+    /// The sender of this bit understands what a client says of its paths.
+    pub const PATH_STATUS: u64 = 4;
 }
 
 mod tag {

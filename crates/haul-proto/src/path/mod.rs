@@ -3,7 +3,6 @@
 //! [`Path::on_report`] applies an acknowledgement in this order: the sent ring settles packets, the round-trip time and the queueing delay are sampled, what is overdue
 //! is taken for lost, the controller hears of loss, marks and acknowledgement.
 
-mod address;
 mod ecn;
 mod mtu;
 mod skips;
@@ -17,11 +16,11 @@ use haul_cc::{
     AckReport, AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, LossSample, OneWayDelay, Pacer,
     PathStart, RateSampler, RttEstimator, SentSample,
 };
+use haul_paths::{Duty, PeerAddress};
 use haul_units::{BitRate, Bytes, Time};
 
 pub use self::witness::Evidence;
 use self::witness::Witness;
-pub use address::{CONTROL_BYTES, PeerAddress};
 pub use ecn::EcnState;
 pub use mtu::MtuDiscovery;
 pub use skips::Skips;
@@ -61,6 +60,8 @@ pub struct Path {
     pub id: u8,
     /// Where it leads.
     pub peer: PeerAddress,
+    /// What it is for.
+    pub duty: Duty,
     /// Number of the next packet to send.
     pub next_number: u64,
     /// Numbers that were never used.
@@ -175,6 +176,7 @@ impl Path {
         Self {
             id,
             peer,
+            duty: Duty::default(),
             next_number: 0,
             skips: Skips::default(),
             sent: SentRing::default(),
@@ -233,7 +235,17 @@ impl Path {
 
     /// Whether data may go there and the path answers: the one to send on, where there is a choice.
     pub fn is_usable(&self) -> bool {
-        self.peer.is_open() && self.loss.probes() < SILENT_PROBES
+        self.peer.is_open() && self.loss.probes() < SILENT_PROBES && self.may_carry()
+    }
+
+    /// UDP payload that may leave on it, as far as its client wants that.
+    pub fn duty_room(&self) -> u64 {
+        self.duty.room(self.meter.sent_bytes)
+    }
+
+    /// Whether any may.
+    pub fn may_carry(&self) -> bool {
+        self.duty_room() > 0
     }
 
     /// What the path has shown of itself so far.
@@ -536,6 +548,20 @@ impl Path {
             if self.mtu.on_silence(now) {
                 self.controller.on_mtu(Bytes(self.mtu.current().into()));
             }
+        }
+    }
+
+    /// It leaves from elsewhere, or could not leave for a while: the peer is asked, and until it answers the path is silent.
+    pub fn ask_again(&mut self, now: Time, moved: bool) {
+        if moved {
+            self.controller.on_path_change(now);
+            self.ecn.restart();
+        }
+        if self.peer.is_proved() {
+            self.loss.fall_silent(now, SILENT_PROBES);
+            self.ping_due = true;
+        } else {
+            self.peer = PeerAddress::opening(now, self.peer.current());
         }
     }
 

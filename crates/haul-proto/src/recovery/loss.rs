@@ -144,6 +144,11 @@ impl LossDetector {
         self.probes = 0;
     }
 
+    /// As if so many probes had not been answered.
+    pub const fn fall_silent(&mut self, now: Time, probes: u32) {
+        (self.probes, self.probed_at) = (probes, now);
+    }
+
     /// Whether the silence has lasted so long that everything in flight is to be taken for lost, and nothing leaves but probes.
     pub const fn is_persistent(&self) -> bool {
         self.probes >= PERSISTENT_PROBES

@@ -6,6 +6,7 @@ use super::ack::Ack;
 use super::error::DecodeError;
 use super::stream::{StreamId, StreamKind};
 use super::varint::{Reader, put_varint};
+use haul_paths::{Standing, Told};
 
 /// One control frame.
 #[derive(Debug, Clone, PartialEq)]
@@ -69,6 +70,8 @@ pub enum Frame {
     PathChallenge(u64),
     /// The proof.
     PathResponse(u64),
+    /// What a path is for, in its client's words.
+    PathStatus(u8, Told),
     /// The connection ends.
     Close {
         /// The application's or protocol's code.
@@ -93,6 +96,7 @@ const PATH_CHALLENGE: u8 = 10;
 const PATH_RESPONSE: u8 = 11;
 const CLOSE: u8 = 12;
 const FILLER: u8 = 13;
+const PATH_STATUS: u8 = 14;
 
 impl Frame {
     /// The longest reason of a [`Frame::Close`].
@@ -113,6 +117,7 @@ impl Frame {
                 | Self::ResetStream { .. }
                 | Self::StopSending { .. }
                 | Self::PlacedFin { .. }
+                | Self::PathStatus(..)
         )
     }
 
@@ -138,6 +143,9 @@ impl Frame {
             Self::PlacedFin { stream, total } => put_fields(out, PLACED_FIN, &[stream.0.into(), *total]),
             Self::PathChallenge(nonce) => put_nonce(out, PATH_CHALLENGE, *nonce),
             Self::PathResponse(nonce) => put_nonce(out, PATH_RESPONSE, *nonce),
+            Self::PathStatus(path, told) => {
+                put_fields(out, PATH_STATUS, &[(*path).into(), told.standing as u64, told.sequence, told.cap]);
+            }
             Self::Close { code, reason } => {
                 let reason = &reason[..reason.len().min(Self::MAX_REASON_BYTES)];
                 put_fields(out, CLOSE, &[*code, reason.len() as u64]);
@@ -188,6 +196,16 @@ impl Frame {
             PLACED_FIN => Self::PlacedFin { stream: stream_id(reader)?, total: reader.varint()? },
             PATH_CHALLENGE => Self::PathChallenge(reader.u64()?),
             PATH_RESPONSE => Self::PathResponse(reader.u64()?),
+            PATH_STATUS => {
+                let path = u8::try_from(reader.varint()?).map_err(|_| DecodeError::Overflow)?;
+                let standing = match reader.varint()? {
+                    0 => Standing::Available,
+                    1 => Standing::Backup,
+                    2 => Standing::Away,
+                    _ => return Err(DecodeError::Overflow),
+                };
+                Self::PathStatus(path, Told { standing, sequence: reader.varint()?, cap: reader.varint()? })
+            }
             CLOSE => {
                 let code = reader.varint()?;
                 let len = usize::try_from(reader.varint()?).map_err(|_| DecodeError::Overflow)?;
@@ -246,6 +264,10 @@ mod tests {
             (stream, any::<u64>()).prop_map(|(stream, total)| Frame::PlacedFin { stream, total }),
             any::<u64>().prop_map(Frame::PathChallenge),
             any::<u64>().prop_map(Frame::PathResponse),
+            (any::<u8>(), 0..3usize, any::<u64>(), any::<u64>()).prop_map(|(path, standing, sequence, cap)| {
+                let standing = [Standing::Available, Standing::Backup, Standing::Away][standing];
+                Frame::PathStatus(path, Told { sequence, standing, cap })
+            }),
             (any::<u64>(), prop::collection::vec(any::<u8>(), 0..600)).prop_map(|(code, mut reason)| {
                 reason.truncate(Frame::MAX_REASON_BYTES);
                 Frame::Close { code, reason }

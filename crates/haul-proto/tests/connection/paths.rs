@@ -3,12 +3,15 @@
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_proto::{Connection, PATHS_MAX, PathStats, TransportConfig};
+use haul_proto::{Connection, PATHS_MAX, PathStats, Standing, TransportConfig};
 use haul_scenarios::{End, Way};
 use haul_sim::{EndpointId, LinkId, LossModel, Network};
-use haul_units::{BitRate, Ratio, Time};
+use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use crate::harness::{CLIENT, Path, SERVER, configs, ends, ms};
+
+/// No path but the first is opened by itself.
+const LATER: u8 = 0;
 
 /// A connection whose paths have links of their own.
 struct Lab {
@@ -20,7 +23,8 @@ struct Lab {
 impl Lab {
     /// A client that wants as many paths as there are in `paths`.
     fn new(paths: &[Path], transport: &TransportConfig) -> Self {
-        let transport = TransportConfig { paths: paths.len() as u8, max_packet: 1472, ..transport.clone() };
+        let count = if transport.paths == LATER { 1 } else { paths.len() as u8 };
+        let transport = TransportConfig { paths: count, max_packet: 1472, ..transport.clone() };
         let (client, server) = configs(&transport);
         let (mut client, mut server) = ends(paths[0].seed, client, server);
         let (client_address, server_address) = (client.address, server.address);
@@ -240,4 +244,109 @@ fn no_more_paths_than_both_sides_want() {
         assert_eq!(lab.paths(end).len(), usize::from(PATHS_MAX));
         assert!(lab.paths(end).iter().all(|path| path.usable));
     }
+}
+
+fn acknowledged(lab: &mut Lab, end: EndpointId) -> Vec<u64> {
+    lab.paths(end).iter().map(|path| path.acknowledged.as_u64()).collect()
+}
+
+fn received(lab: &mut Lab, end: EndpointId) -> Vec<u64> {
+    lab.paths(end).iter().map(|path| path.received.as_u64()).collect()
+}
+
+#[test]
+fn a_backup_carries_data_only_while_nothing_else_works() {
+    let path = Path::new(BitRate::mbps(100), ms(40));
+    for from in [CLIENT, SERVER] {
+        let mut lab = Lab::new(&[path, path], &fixed(BitRate::mbps(160)));
+        let start = lab.connected();
+        lab.connection(CLIENT).set_standing(start, 1, Standing::Backup, None);
+        let bytes = 30 << 20;
+        lab.end(from).start_bulk(bytes, false);
+        lab.network.run(start + Duration::from_secs(1));
+        assert!(lab.paths(CLIENT)[1].usable && lab.paths(SERVER)[1].usable);
+        assert!(acknowledged(&mut lab, from)[1] < 10_000, "{from:?}: {:?}", lab.paths(from));
+        lab.set_loss(0, LossModel::Random(Ratio::ONE));
+        lab.network.run(start + Duration::from_secs(2));
+        let meanwhile = acknowledged(&mut lab, from)[1];
+        assert!(meanwhile > 5 << 20, "{from:?}: {:?}", lab.paths(from));
+        lab.set_loss(0, LossModel::None);
+        lab.arrives(EndpointId(1 - from.0), bytes, Duration::from_secs(8));
+        let [first, spare] = acknowledged(&mut lab, from)[..] else { panic!("two paths") };
+        assert!(first + spare > bytes && spare < meanwhile + (12 << 20), "{from:?}: {first} {spare}");
+    }
+}
+
+#[test]
+fn what_a_client_gives_up_goes_to_the_others_at_once_and_is_used_again_when_it_answers() {
+    let path = Path::new(BitRate::mbps(100), ms(80));
+    for (from, away) in [(CLIENT, 0), (CLIENT, 1), (SERVER, 0), (SERVER, 1)] {
+        let mut lab = Lab::new(&[path, path], &fixed(BitRate::mbps(180)));
+        let start = lab.connected();
+        let bytes = 40 << 20;
+        lab.end(from).start_bulk(bytes, false);
+        let mut now = start + ms(600);
+        lab.network.run(now);
+        for turn in 0..4 {
+            lab.set_loss(away.into(), LossModel::Random(Ratio::ONE));
+            lab.connection(CLIENT).set_standing(now, away, Standing::Away, None);
+            let sent = lab.paths(CLIENT)[usize::from(away)].sent;
+            let before = received(&mut lab, EndpointId(1 - from.0))[1 - usize::from(away)];
+            // A round trip, in which the server hears of it, and one in which what was lost is sent again.
+            now += ms(200);
+            lab.network.run(now);
+            assert_eq!(lab.paths(CLIENT)[usize::from(away)].sent, sent, "nothing leaves there");
+            assert_eq!(lab.paths(SERVER)[usize::from(away)].standing, Standing::Away);
+            let meanwhile = received(&mut lab, EndpointId(1 - from.0))[1 - usize::from(away)] - before;
+            assert!(meanwhile > 1 << 20, "{from:?}, turn {turn}: the other goes on: {meanwhile}");
+            lab.set_loss(away.into(), LossModel::None);
+            lab.connection(CLIENT).set_standing(now, away, Standing::Available, None);
+            now += ms(300);
+            lab.network.run(now);
+            assert!(
+                lab.paths(CLIENT)[usize::from(away)].usable && lab.paths(SERVER)[usize::from(away)].usable,
+                "{from:?}, turn {turn}"
+            );
+        }
+        lab.arrives(EndpointId(1 - from.0), bytes, Duration::from_secs(20));
+    }
+}
+
+#[test]
+fn a_metered_path_stops_at_its_bytes_and_the_connection_lives() {
+    let path = Path::new(BitRate::mbps(100), ms(40));
+    let limit = 6 << 20;
+    for from in [CLIENT, SERVER] {
+        let mut lab = Lab::new(&[path, path], &fixed(BitRate::mbps(160)));
+        let start = lab.connected();
+        lab.connection(CLIENT).set_standing(start, 1, Standing::Backup, Some(Bytes(limit)));
+        lab.network.run(start + ms(200));
+        lab.set_loss(0, LossModel::Random(Ratio::ONE));
+        let bytes = 30 << 20;
+        lab.end(from).start_bulk(bytes, false);
+        lab.network.run(start + Duration::from_secs(12));
+        let metered = lab.paths(CLIENT)[1];
+        let sent = metered.sent.as_u64() + lab.paths(SERVER)[1].sent.as_u64();
+        assert!((limit * 9 / 10..=limit).contains(&sent), "{from:?}: {sent} of {limit}: {metered:?}");
+        // What is left waits for the other one.
+        lab.set_loss(0, LossModel::None);
+        lab.arrives(EndpointId(1 - from.0), bytes, Duration::from_secs(10));
+        let sent = lab.paths(CLIENT)[1].sent.as_u64() + lab.paths(SERVER)[1].sent.as_u64();
+        assert!(sent <= limit, "{from:?}: {sent} of {limit}");
+    }
+}
+
+#[test]
+fn a_path_opened_later_carries_data_too() {
+    let path = Path::new(BitRate::mbps(100), ms(40));
+    let mut lab = Lab::new(&[path; 3], &TransportConfig { paths: LATER, ..fixed(BitRate::mbps(180)) });
+    let start = lab.connected();
+    assert_eq!(lab.paths(CLIENT).len(), 1);
+    lab.network.run(start + ms(500));
+    let now = lab.network.now();
+    assert_eq!(lab.connection(CLIENT).open_path(now), Some(1));
+    assert_eq!(lab.connection(SERVER).open_path(now), None, "a client's business");
+    lab.end(CLIENT).start_bulk(20 << 20, false);
+    lab.arrives(SERVER, 20 << 20, Duration::from_secs(5));
+    assert!(acknowledged(&mut lab, CLIENT)[1] > 5 << 20, "{:?}", lab.paths(CLIENT));
 }

@@ -9,43 +9,44 @@ use std::net::SocketAddr;
 
 /// The addresses, until one has answered.
 #[derive(Debug, Default)]
-pub(super) struct Candidates {
+pub struct Whereabouts {
     /// The likeliest last, and twice: a flight ends there.
     addresses: Vec<SocketAddr>,
     /// Where the flight under way goes.
     asked: usize,
 }
 
-impl Candidates {
+impl Whereabouts {
     /// The likeliest first.
-    pub(super) fn new(addresses: &[SocketAddr]) -> Self {
+    pub fn new(addresses: &[SocketAddr]) -> Self {
         let twice = addresses.first();
         Self { addresses: addresses.iter().rev().chain(twice).copied().collect(), asked: addresses.len().saturating_sub(1) }
     }
 
-    pub(super) fn contains(&self, address: SocketAddr) -> bool {
+    /// Whether it may be there.
+    pub fn contains(&self, address: SocketAddr) -> bool {
         self.addresses.contains(&address)
     }
 
     /// Where the flight under way goes, if that is to be tried out.
-    pub(super) fn current(&self) -> Option<SocketAddr> {
+    pub fn current(&self) -> Option<SocketAddr> {
         self.addresses.get(self.asked).copied()
     }
 
     /// The flight has left; false if there is nowhere else to send it.
-    pub(super) fn advance(&mut self) -> bool {
+    pub fn advance(&mut self) -> bool {
         let more = self.asked + 1 < self.addresses.len();
         self.asked += usize::from(more);
         more
     }
 
     /// All of them are asked, from the least likely on.
-    pub(super) const fn ask_all(&mut self) {
+    pub const fn ask_all(&mut self) {
         self.asked = 0;
     }
 
     /// One has answered.
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         *self = Self::default();
     }
 }
@@ -57,7 +58,7 @@ mod tests {
     #[test]
     fn the_likeliest_first_then_all() {
         let [a, b, c] = [1, 2, 3].map(|port| SocketAddr::from(([192, 0, 2, 1], port)));
-        let mut candidates = Candidates::new(&[a, b, c]);
+        let mut candidates = Whereabouts::new(&[a, b, c]);
         assert_eq!((candidates.current(), candidates.advance()), (Some(a), true));
         assert_eq!((candidates.current(), candidates.advance()), (Some(a), false));
         candidates.ask_all();
