@@ -4,7 +4,7 @@
 #   OTHER   a program, or a commit or tag of this repository, which is built once, in a work tree of its own, and kept (SKEW_DIR, target/skew)
 #   THIS    a program; target/debug/haul, built
 #
-# Each pair either works or says in words that the versions differ: no hang, no crash, no wrong content. What it is, is printed as a table.
+# Each pair either works or says in words that the versions differ: no hang, no crash, no wrong content, and a copy that is refused has changed nothing. What it is, is printed as a table.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 2
 [ $# -ge 1 ] || { echo "usage: scripts/skew.sh OTHER [THIS]" >&2; exit 2; }
@@ -63,13 +63,13 @@ try() {
     output=$(timeout 60 "$@" 2>&1 </dev/null)
     status=$?
     if [ "$status" = 0 ] && matches; then
-        printf '  %-28s works\n' "$what"
+        printf '  %-32s works\n' "$what"
     elif grep -q 'unexpected argument' <<<"$output"; then
-        printf '  %-28s not known to the near one\n' "$what"
+        printf '  %-32s not known to the near one\n' "$what"
     elif [[ $status = 2 || $status = 255 ]] && grep -qiE 'version|application protocol' <<<"$output"; then
-        printf '  %-28s refused: %s\n' "$what" "$(grep -m1 'error:' <<<"$output" | cut -c1-150)"
+        printf '  %-32s refused: %s\n' "$what" "$(grep -m1 'error:' <<<"$output" | cut -c1-150)"
     else
-        printf '  %-28s FAILED, status %s: %s\n' "$what" "$status" "$(tr '\n' ' ' <<<"$output" | cut -c1-300)"
+        printf '  %-32s FAILED, status %s: %s\n' "$what" "$status" "$(tr '\n' ' ' <<<"$output" | cut -c1-300)"
         failed=yes
     fi
 }
@@ -78,6 +78,56 @@ try() {
 result='' expected=$work/near/file
 matches() {
     [ -z "$result" ] || cmp -s "$result" "$expected"
+}
+
+# A word of cp, with a tree of `a` and `b` that goes to where another name is already, and comes from there: it does what it says, or nothing: NEAR FAR "NAMES THAT ARE THERE THEN" WORDS..
+word() {
+    local near=$1 far=$2 expected=$3 what ssh direction output status has from to into
+    shift 3
+    ssh=(-S "$work/ssh" --remote-haul "$far")
+    for direction in to from; do
+        rm -rf "$work/near/tree" "$work/near/into" "$work/home/far/tree" "$work/home/far/into"
+        if [ $direction = to ]; then
+            from=$work/near/tree to=far:into into=$work/home/far/into
+            mkdir -p "$into/tree" "$from"
+            echo a >"$from/a" && echo b >"$from/b"
+        else
+            from=far:tree to=$work/near/into into=$work/near/into
+            mkdir -p "$into/tree" "$work/home/far/tree"
+            echo a >"$work/home/far/tree/a" && echo b >"$work/home/far/tree/b"
+        fi
+        echo z >"$into/tree/z"
+        output=$(timeout 60 "$near" cp -r "${ssh[@]}" "$@" "$from" "$to" 2>&1 </dev/null)
+        status=$?
+        has=$(find "$into" -type f -printf '%f\n' | sort | tr '\n' ' ')
+        has=${has% }
+        what="cp ${*/#$work\/near\//}, $direction it"
+        if grep -q 'unexpected argument' <<<"$output" && [ "$has" = z ]; then
+            printf '  %-32s not known to the near one\n' "$what"
+        elif [[ $status = 0 || $* = --compare && $status = 1 ]] && [ "$has" = "$expected" ]; then
+            printf '  %-32s works\n' "$what"
+        elif [ "$status" = 2 ] && grep -qi version <<<"$output" && [ "$has" = z ]; then
+            printf '  %-32s refused: %s\n' "$what" "$(grep -m1 'error:' <<<"$output" | cut -c1-150)"
+        else
+            printf '  %-32s FAILED, status %s, then there: %s: %s\n' "$what" "$status" "$has" "$(tr '\n' ' ' <<<"$output" | cut -c1-300)"
+            failed=yes
+        fi
+    done
+}
+
+words() {
+    echo a >"$work/near/list"
+    local with=("$1" "$2")
+    word "${with[@]}" z --dry-run
+    word "${with[@]}" "a z" --exclude b
+    word "${with[@]}" "a z" --files-from "$work/near/list"
+    word "${with[@]}" "a b" --delete
+    word "${with[@]}" "a b z" --checksum
+    word "${with[@]}" "a b z" --size-only
+    word "${with[@]}" z --compare
+    word "${with[@]}" "a b z" --copy-links
+    word "${with[@]}" "a b z" --transport tcp
+    word "${with[@]}" "a b z" --transport ssh
 }
 
 both_ways() {
@@ -90,12 +140,12 @@ both_ways() {
     cp "$work/near/file" "$work/home/far/up"
     try "cp, from it" "$near" cp "${ssh[@]}" far:up "$work/near/down"
     result=''
-    try "cp --dry-run" "$near" cp -n "${ssh[@]}" "$work/near/file" far:up2
     try "perf" "$near" perf "${ssh[@]}" -t 1 far
     try "pipe" "$near" pipe "${ssh[@]}" far -- true
     try "rsh" "$near" rsh --ssh "$work/ssh" --remote-haul "$far" far true
     try "fleet get" "$near" fleet get -S "$work/ssh" --remote-haul "$far" -H far "up" "$work/near/fleet"
-    rm -f "$work/near/down" "$work/near/fleet" "$work/home/far/up" "$work/home/far/up2"
+    rm -f "$work/near/down" "$work/near/fleet" "$work/home/far/up"
+    words "$near" "$far"
 
     # The daemon.
     rm -rf "$work/state"
