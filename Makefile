@@ -8,7 +8,7 @@ FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 MINUTES ?= 10
 SEED ?= random
 
-.PHONY: help setup build demo dev test check fuzz torture soak static release install install-files install-library clean
+.PHONY: help setup build demo dev test check fuzz torture soak static release packages reproduce skew install install-files install-library clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -52,6 +52,18 @@ static: setup
 ## make release  all that is handed out, of the tree as it is, into dist/: static program, packages, tarball, bill of materials, checksums
 release: setup
 	@scripts/artifacts.sh dist
+
+## make packages what `make release` makes, installed into clean roots and tried there (root, debootstrap)
+packages: release
+	@scripts/roots.sh dist
+
+## make reproduce  two release builds of this commit, which must be equal
+reproduce: setup
+	@scripts/reproduce.sh
+
+## make skew OTHER=v0.1.0   another version of haul, a commit or a program, with this one, both ways, by every protocol
+skew: setup
+	@scripts/skew.sh "$(OTHER)"
 
 ## make install  haul, hcp, hperf and libhaul with manual pages and completions below PREFIX (default /usr/local), libraries in LIBDIR (PREFIX/lib)
 PREFIX ?= /usr/local

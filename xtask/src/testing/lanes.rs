@@ -51,6 +51,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("e2e/hostile", Lane::Waiting),
     ("e2e/logins", Lane::Waiting),
     ("e2e/bootstrap", Lane::Waiting),
+    ("e2e/packages", Lane::Waiting),
     ("e2e/lab", Lane::Waiting),
     ("e2e/fleet", Lane::Waiting),
     ("e2e/fleet_command", Lane::Waiting),

@@ -1,0 +1,211 @@
+//! What `scripts/package.sh` packs: the same bytes each time, what belongs in it, and nothing that a package does not say it depends on. The units of systemd, and the bill of materials.
+//!
+//! The program that is handed out, in roots made by debootstrap: `make packages`, which takes a release build.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use e2e::tree::{self, Exactness};
+use e2e::{Lab, Random, Running, eventually, haul_binary};
+
+/// Exposure that `systemd-analyze security` may find at most, in tenths: 0 is best, 100 is worst.
+const UNITS: [(&str, u32); 2] = [("haul-serve.service", 14), ("haul-tcp.service", 50)];
+
+fn workspace() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("tests/e2e is in it")
+}
+
+#[track_caller]
+fn said(command: &mut Command) -> String {
+    let Output { status, stdout, stderr } = command.output().expect("it starts");
+    assert!(status.success(), "{command:?}: {}", String::from_utf8_lossy(&stderr));
+    String::from_utf8_lossy(&stdout).into_owned()
+}
+
+fn is_here(program: &str) -> bool {
+    let here = Command::new(program).arg("--version").output().is_ok();
+    if !here {
+        eprintln!("SKIPPED: no {program} here");
+    }
+    here
+}
+
+/// A small program that runs the real one, which would take long to pack.
+fn small(lab: &Lab) -> PathBuf {
+    let (source, program) = (lab.scratch().join("small.c"), lab.scratch().join("small"));
+    let real = haul_binary().display();
+    fs::write(&source, format!("#include <unistd.h>\nint main(int n, char **words) {{ return execv(\"{real}\", words); }}\n"))
+        .expect("room");
+    said(Command::new("cc").arg("-o").arg(&program).arg(&source));
+    program
+}
+
+/// Packs it, in surroundings of these words of the shell; what came of it, by name.
+fn packed(lab: &Lab, program: &Path, out: &str, surroundings: &str) -> BTreeMap<String, PathBuf> {
+    let out = lab.scratch().join(out);
+    let script = format!("{surroundings}; SOURCE_DATE_EPOCH=1700000000 exec scripts/package.sh \"$@\"");
+    said(Command::new("bash").args(["-c", &script, "package"]).args([program, program, &out]).current_dir(workspace()));
+    tree::names(&out).into_iter().map(|name| (name.clone(), out.join(name))).collect()
+}
+
+fn ending<'a>(packages: &'a BTreeMap<String, PathBuf>, end: &str) -> Option<&'a Path> {
+    packages.iter().find(|(name, _)| name.ends_with(end)).map(|(_, path)| path.as_path())
+}
+
+#[test]
+fn the_same_files_give_the_same_packages_with_all_that_belongs_in() {
+    let Some(lab) = Lab::open() else { return };
+    if !is_here("dpkg-deb") {
+        return;
+    }
+    let program = small(&lab);
+    let first = packed(&lab, &program, "one", "umask 022; export TZ=UTC");
+    let second = packed(&lab, &program, "two", "umask 077; export TZ=Asia/Tokyo LC_ALL=C.UTF-8 HOME=/nonexistent");
+    assert_eq!(first.keys().collect::<Vec<_>>(), second.keys().collect::<Vec<_>>());
+    for (name, path) in &first {
+        assert!(fs::read(path).expect("it") == fs::read(&second[name]).expect("the other"), "{name} differs");
+    }
+
+    let lists = [
+        (ending(&first, ".deb"), "dpkg-deb --contents"),
+        (ending(&first, ".rpm"), "rpm --query --list --package"),
+        (ending(&first, "-static.tar.gz"), "tar --list --file"),
+    ];
+    for (package, how) in lists {
+        let Some(package) = package else {
+            eprintln!("SKIPPED: no rpmbuild here, and no RPM");
+            continue;
+        };
+        let mut words = how.split(' ');
+        let list = said(Command::new(words.next().expect("a program")).args(words).arg(package));
+        for part in [
+            "/bin/haul\n",
+            "/bin/hcp",
+            "/share/man/man1/haul-cp.1.gz\n",
+            "/share/bash-completion/completions/haul\n",
+            "/share/zsh/site-functions/_haul\n",
+            "/share/fish/vendor_completions.d/haul.fish\n",
+            "/lib/systemd/system/haul-serve.service\n",
+            "/lib/systemd/system/haul-tcp.service\n",
+            "/lib/sysusers.d/haul.conf\n",
+            "/share/doc/haul/LICENSE-MIT\n",
+            "/share/doc/haul/docs/use/install.md\n",
+        ] {
+            assert!(list.contains(part), "no {part:?} in {}:\n{list}", package.display());
+        }
+    }
+    let list = said(Command::new("dpkg-deb").arg("--contents").arg(ending(&first, ".deb").expect("a package")));
+    assert!(list.contains("/usr/lib/haul/static/haul-"), "a program for far sides: {list}");
+    for line in list.lines() {
+        let (mode, rest) = line.split_at(10);
+        let is_writable = mode.as_bytes()[5] == b'w' || mode.as_bytes()[8] == b'w';
+        assert!(rest.contains("root/root") && (!is_writable || mode.starts_with('l')), "{line}");
+    }
+}
+
+/// The files of the package, and those of the packages that it depends on as this machine has them; nothing else, not even a shell.
+fn root_of(lab: &Lab, package: &Path) -> PathBuf {
+    let root = lab.scratch().join("root");
+    for dir in ["usr/lib", "usr/lib64", "usr/bin", "usr/sbin", "root", "data"] {
+        fs::create_dir_all(root.join(dir)).expect("a directory");
+    }
+    for name in ["lib", "lib64", "bin", "sbin"] {
+        if let Ok(target) = fs::read_link(Path::new("/").join(name)) {
+            symlink(target, root.join(name)).expect("a link as this machine has it");
+        }
+    }
+    let unpacked = "dpkg-deb --fsys-tarfile \"$1\" | tar -C \"$2\" -x --keep-directory-symlink
+        for name in $(dpkg-deb -f \"$1\" Depends | sed 's/([^)]*)//g; s/,/ /g'); do dpkg -L \"$name\"; done | grep -E '^/(usr/)?lib' | \
+        while read -r path; do { [ -L \"$path\" ] || [ -f \"$path\" ]; } && echo \"$path\"; done | tar -C / -c -T - 2>/dev/null | tar -C \"$2\" -x --keep-directory-symlink";
+    said(Command::new("bash").args(["-ec", unpacked, "root"]).args([package, &root]));
+    fs::copy(haul_binary(), root.join("usr/bin/haul")).expect("the program itself");
+    root
+}
+
+#[test]
+fn the_program_needs_what_its_package_depends_on_and_nothing_else() {
+    let Some(lab) = Lab::open() else { return };
+    if !is_here("dpkg-deb") || !Path::new("/var/lib/dpkg/status").exists() {
+        return;
+    }
+    let packages = packed(&lab, &small(&lab), "packed", ":");
+    let root = root_of(&lab, ending(&packages, ".deb").expect("a package"));
+    let haul = |words: &[&str]| {
+        let mut command = lab.near.command("chroot");
+        command.arg(&root).arg("/usr/bin/haul").args(words).env_clear().env("HOME", "/root").env("PATH", "/usr/sbin:/usr/bin");
+        command
+    };
+    let key = said(&mut haul(&["key", "show", "--state", "/state"])).trim().to_owned();
+    let own = said(&mut haul(&["key", "show"])).trim().to_owned();
+    let address = format!("{}:7700", lab.near.address);
+    said(&mut haul(&["key", "authorize", "--state", "/state", &own, "--name", "own"]));
+    said(&mut haul(&["key", "trust", &address, &key]));
+    let _daemon = Running::start(haul(&["serve", "--state", "/state", "--root", "data=/data:rw", "--listen", &address]));
+    let source = root.join("tree");
+    fs::create_dir(&source).expect("a directory");
+    tree::make_many(&source, 50, &mut Random::seeded(93));
+    let there = format!("haul://{address}/data/tree");
+    let goes = || haul(&["cp", "-rq", "/tree", &there]).status().is_ok_and(|status| status.success());
+    assert!(eventually(Duration::from_secs(30), goes));
+    said(&mut haul(&["cp", "-rq", &there, "/back"]));
+    tree::assert_same(&source, &root.join("data/tree"), Exactness::Content);
+    tree::assert_same(&source, &root.join("back"), Exactness::Content);
+}
+
+#[test]
+fn the_units_are_whole_and_locked_down() {
+    if !is_here("systemd-analyze") {
+        return;
+    }
+    let scratch = tempfile::tempdir().expect("a directory");
+    let place = |path: &str| {
+        let path = scratch.path().join(path);
+        fs::create_dir_all(path.parent().expect("its directory")).expect("a directory");
+        path
+    };
+    for path in ["usr/bin/haul", "bin/kill"] {
+        fs::copy("/bin/true", place(path)).expect("a program");
+    }
+    for target in ["sysinit", "basic", "network-online", "shutdown", "multi-user"] {
+        let path = place(&format!("etc/systemd/system/{target}.target"));
+        fs::write(path, "[Unit]\nDefaultDependencies=no\n").expect("room");
+    }
+    let units = workspace().join("packaging/systemd");
+    for (unit, exposure) in UNITS {
+        fs::copy(units.join(unit), place(&format!("etc/systemd/system/{unit}"))).expect("the unit");
+        let mut verify = Command::new("systemd-analyze");
+        verify.args(["verify", "--man=no", &format!("--root={}", scratch.path().display()), unit]);
+        let output = verify.output().expect("it starts");
+        let words = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success() && !words.contains(unit), "{words}");
+        let threshold = format!("--threshold={exposure}");
+        said(Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager", &threshold]).arg(units.join(unit)));
+    }
+}
+
+#[test]
+fn the_bill_of_materials_has_what_is_in_the_program() {
+    let target = format!("{}-unknown-linux-musl", std::env::consts::ARCH);
+    let text = said(Command::new("python3").args(["scripts/sbom.py", &target]).current_dir(workspace()));
+    assert_eq!(text, said(Command::new("python3").args(["scripts/sbom.py", &target]).current_dir(workspace())));
+    let bill: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(bill["bomFormat"], "CycloneDX");
+    assert_eq!(bill["metadata"]["component"]["name"], "haul");
+    let components = bill["components"].as_array().expect("a list");
+    let has = |name: &str| components.iter().any(|component| component["name"] == name);
+    for name in ["rustls", "aws-lc-sys", "blake3", "haul-proto"] {
+        assert!(has(name), "{name}");
+    }
+    for name in ["proptest", "tempfile", "e2e", "windows-sys"] {
+        assert!(!has(name), "{name} is not in the program");
+    }
+    for component in components {
+        assert!(component["licenses"].is_array(), "{component}");
+        let is_own = component["name"].as_str().is_some_and(|name| name == "haul" || name.starts_with("haul-"));
+        assert!(is_own || component["hashes"].is_array(), "{component}");
+    }
+}
