@@ -183,7 +183,9 @@ fn the_units_are_whole_and_locked_down() {
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && !words.contains(unit), "{words}");
         let threshold = format!("--threshold={exposure}");
-        said(Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager", &threshold]).arg(units.join(unit)));
+        said(
+            Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager", &threshold]).arg(units.join(unit)),
+        );
     }
 }
 
