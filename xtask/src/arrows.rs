@@ -37,7 +37,7 @@ const RULES: &[Rule] = &[
     rule("haul-udp", &["haul-units"], &[]),
     rule("haul-carrier", &[], &[]),
     rule("haul-inspect", &["haul-proto"], &[]),
-    rule("haul", &["haul-carrier", "haul-inspect", "haul-udp", "haul-proto", "haul-cc", "haul-units"], &[]),
+    rule("haul", &["haul-carrier", "haul-inspect", "haul-paths", "haul-udp", "haul-proto", "haul-cc", "haul-units"], &[]),
     rule("haul-pieces", &[], &[]),
     rule("haul-files", &["haul-names", "haul-pieces", "haul-units"], &["haul-objects", "haul-ramstore"]),
     rule("haul-objects", &["haul-files", "haul-names", "haul-units"], &[]),

@@ -89,8 +89,13 @@ pub enum LeaveError {
     AllDown(String),
 }
 
-/// What is wrong with what the user wants, whatever is plugged in at the moment.
-pub fn verify(via: &[Via], interfaces: &[Interface], server: IpAddr) -> Result<(), LeaveError> {
+/// As [`leaves`], for a connection that begins: it fails for what cannot be, whatever is plugged in, and where nothing works at present.
+pub fn first_leaves(
+    via: &[Via],
+    interfaces: &[Interface],
+    server: IpAddr,
+    routed: Option<IpAddr>,
+) -> Result<Vec<Leave>, LeaveError> {
     for way in via {
         match &way.exit {
             Exit::All => {}
@@ -114,11 +119,12 @@ pub fn verify(via: &[Via], interfaces: &[Interface], server: IpAddr) -> Result<(
             }
         }
     }
-    if leaves(via, interfaces, server, None).is_empty() {
+    let leaves = leaves(via, interfaces, server, routed);
+    if leaves.is_empty() {
         let wanted = via.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(LeaveError::AllDown(wanted));
     }
-    Ok(())
+    Ok(leaves)
 }
 
 /// Where paths to `server` can leave from now: normal ways before backups, and among each kind `routed`, the address that the routing table would take, before others of `all`.
@@ -280,7 +286,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_said() {
-        let verify = |text: &str, server: &str| verify(&via(text), &machine(), ip(server)).map_err(|error| error.to_string());
+        let verify = |text: &str, server: &str| {
+            first_leaves(&via(text), &machine(), ip(server), None).map(drop).map_err(|error| error.to_string())
+        };
         assert_eq!(verify("all,eth1:backup", "192.0.2.1"), Ok(()));
         for (text, server, words) in [
             ("eth7", "192.0.2.1", "eth7: there are lo, eth0, eth1, bare"),
@@ -295,7 +303,7 @@ mod tests {
         for interface in &mut down {
             interface.is_up = false;
         }
-        let error = super::verify(&via("eth0,eth1"), &down, ip("192.0.2.1")).unwrap_err();
+        let error = first_leaves(&via("eth0,eth1"), &down, ip("192.0.2.1"), None).unwrap_err();
         assert_eq!(error, LeaveError::AllDown("eth0, eth1".to_owned()));
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
+use haul_paths::Via;
 use haul_units::{BitRate, Bytes};
 
 use crate::identity::{Identity, PeerTrust};
@@ -51,6 +52,8 @@ pub struct TransportConfig {
     /// driver gives it one. 1..=[`PATHS_MAX`], and no
     /// more than the server takes. Default: 1. Those that share a bottleneck are one flow to others; further ones carry nothing before a flow has proved long.
     pub paths: u8,
+    /// By which interfaces or addresses a client's paths leave, where the driver can do that: one for each, instead of `paths`. Default: none, the routing table says.
+    pub via: Vec<Via>,
     /// Data packets sealed with one key, at most. Default 2^22, half of what AES-GCM allows; tests set it small.
     pub packets_per_key: u64,
 }
@@ -79,6 +82,7 @@ impl Default for TransportConfig {
             filler: false,
             sinks: None,
             paths: 1,
+            via: Vec::new(),
             packets_per_key: 1 << 22,
         }
     }

@@ -13,7 +13,7 @@ use haul_units::{BitRate, Bytes};
 
 use crate::blocks::{BlockReceiver, BlockSender};
 use crate::clock;
-use crate::driver::{Handle, Link, Open, State, Wanted, is_carried};
+use crate::driver::{Handle, Link, Open, PathWay, State, Wanted, is_carried};
 use crate::error::ConnectionError;
 use crate::stream::{RecvStream, SendStream};
 use crate::waiting::block_on;
@@ -195,6 +195,11 @@ impl Connection {
     /// The paths that the connection has at present, each with figures of its own; the one of the handshake is the first.
     pub fn paths(&self) -> Vec<PathStats> {
         self.link().look(|state| state.connection.paths().collect())
+    }
+
+    /// By which interfaces and addresses a client's paths leave, by their number, where [`crate::TransportConfig::via`] has named some; else nothing.
+    pub fn path_ways(&self) -> Vec<PathWay> {
+        self.link().ways.as_ref().map(|ways| ways.list()).unwrap_or_default()
     }
 
     /// How what was measured so far is distributed: round-trip times, queueing delays, gaps, packets out of order.

@@ -57,6 +57,15 @@ pub enum ConnectError {
         /// What was asked for.
         asked: u8,
     },
+    /// Nothing can leave by the ways that [`haul_proto::TransportConfig::via`] names.
+    #[error(transparent)]
+    Leave(#[from] haul_paths::leave::LeaveError),
+    /// The interfaces of this machine are not to be had: paths by way of them want Linux.
+    #[error("cannot use the interfaces of this machine")]
+    Interfaces(#[source] io::Error),
+    /// The address names no host.
+    #[error("no address to connect to")]
+    NoAddress,
     /// Nothing at all was heard from the peer: nobody is there, or UDP is blocked on the way.
     #[error("no answer from {addr} within {waited:?}: nobody listens there, or UDP is blocked on the way")]
     TimedOut {

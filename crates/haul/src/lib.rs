@@ -50,6 +50,7 @@ mod waiting;
 pub use arriving::MAX_BLOCK;
 pub use blocks::{Block, BlockReceiver, BlockSender, SendBlock};
 pub use connection::Connection;
+pub use driver::PathWay;
 pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
 pub use opening::Opening;
@@ -69,7 +70,7 @@ pub use haul_cc::{ControllerChoice, Learned, Snapshot};
 pub use haul_proto::handshake::HandshakeError;
 pub use haul_proto::identity::{Fingerprint, Identity, IdentityError, PeerTrust, PublicKey};
 pub use haul_proto::{
-    Admission, AdmittedBy, BlockData, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing, PathStats,
-    ResetKey, ServerConfig, Sink, SinkFactory, Stats, StreamId, TransportConfig, Waits,
+    Admission, AdmittedBy, BlockData, Class, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing,
+    PathStats, ResetKey, ServerConfig, Sink, SinkFactory, Standing, Stats, StreamId, TransportConfig, Via, Waits,
 };
 pub use haul_units::{BitRate, Bytes, Ratio};

@@ -84,6 +84,11 @@ impl Connection {
         })
     }
 
+    /// How many paths there may be, as far as both sides say.
+    pub const fn paths_allowed(&self) -> u8 {
+        self.paths_allowed
+    }
+
     /// A client says what a path is for; `limit`: how much may be sent and received there in all, kept if it was said before. What was on its way on one that is away goes to the
     /// others; one that comes back is used once the peer has answered there. The server keeps to it too, where it knows how to.
     pub fn set_standing(&mut self, now: Time, path: u8, standing: Standing, limit: Option<Bytes>) {
@@ -197,12 +202,12 @@ impl Connection {
         self.paths.get(index).is_some_and(Path::may_carry) || index == self.main_path()
     }
 
-    /// How many paths are asked side by side because no path answers.
+    /// How many paths are asked side by side because no path answers; 0 where several do, of which one may be about to fall silent.
     pub(super) fn silent_paths(&self) -> u32 {
-        if self.paths.iter().any(Path::is_usable) {
-            1
-        } else {
-            self.paths.iter().filter(|path| path.peer.is_open()).count() as u32
+        match self.paths.iter().filter(|path| path.is_usable()).count() {
+            0 => self.paths.iter().filter(|path| path.peer.is_open()).count() as u32,
+            1 => 1,
+            _ => 0,
         }
     }
 

@@ -125,11 +125,13 @@ impl LossDetector {
         }
     }
 
-    /// When to probe: a timeout after the newest packet left, doubled for each probe without an answer, up to two seconds for each of `silent` paths that are asked side by side.
+    /// When to probe: a timeout after the newest packet left, doubled for each probe without an answer, up to two seconds for each of `silent` paths that are asked side by side;
+    /// 0: others answer, and the first doubling is left out, for it is they who are waited for.
     pub fn probe_timer(&self, ring: &SentRing, timeout: Duration, silent: u32) -> Time {
         // DEVIATION: RFC 9002 6.2.1 doubles without bound. A peer that comes back after an outage is to be noticed within two seconds.
         let longest = timeout.max(PROBE_INTERVAL_MAX * silent.max(1));
-        let backed_off = (timeout * (1 << self.probes.min(PROBE_DOUBLINGS_MAX))).min(longest);
+        let doublings = self.probes.saturating_sub((silent == 0).into()).min(PROBE_DOUBLINGS_MAX);
+        let backed_off = (timeout * (1 << doublings)).min(longest);
         ring.newest_sent_at().map_or(Time::NEVER, |at| at.max(self.probed_at) + backed_off)
     }
 

@@ -9,9 +9,10 @@ use haul_proto::{ClientConfig, Connection, ConnectionId, Opening, PATHS_MAX, Ser
 use haul_udp::{Options, Socket};
 use haul_units::Bytes;
 
-use super::link::Link;
+use super::link::{Link, Sockets};
 use super::ports::Ports;
 use super::shared::Shared;
+use super::ways::{self, Ways};
 use super::{inward, porter, receiving, sending, watching};
 use crate::clock;
 use crate::error::{BindError, ConnectError};
@@ -50,29 +51,35 @@ impl Handle {
 
     /// Starts a connection; its handshake goes on in the threads.
     pub(crate) fn connect(&self, to: SocketAddr, mut config: ClientConfig) -> Result<Arc<Link>, ConnectError> {
-        let further = self.prepare(&[to], &mut config.transport)?;
+        let sockets = self.prepare(&mut vec![to], &mut config.transport)?;
         let (id, connection) = self.shared.demultiplexer().connect(clock::now(), to, config)?;
-        self.run(id, connection, further).map_err(ConnectError::Thread)
+        self.run(id, connection, sockets).map_err(ConnectError::Thread)
     }
 
     /// Starts a connection that has been opened another way.
     pub(crate) fn connect_opened(&self, to: &[SocketAddr], mut opening: Opening) -> Result<Arc<Link>, ConnectError> {
-        let further = self.prepare(to, &mut opening.config_mut().transport)?;
-        let (id, connection) = self.shared.demultiplexer().connect_opened(clock::now(), to, opening)?;
-        self.run(id, connection, further).map_err(ConnectError::Thread)
+        let mut to = to.to_vec();
+        let sockets = self.prepare(&mut to, &mut opening.config_mut().transport)?;
+        let (id, connection) = self.shared.demultiplexer().connect_opened(clock::now(), &to, opening)?;
+        self.run(id, connection, sockets).map_err(ConnectError::Thread)
     }
 
     /// What a client's connection needs here: sockets for its further paths, and someone to take what comes.
-    fn prepare(&self, to: &[SocketAddr], transport: &mut TransportConfig) -> Result<Vec<Arc<Socket>>, ConnectError> {
+    fn prepare(&self, to: &mut Vec<SocketAddr>, transport: &mut TransportConfig) -> Result<Sockets, ConnectError> {
         if let Some(&addr) = to.iter().find(|addr| addr.port() == 0 || addr.ip().is_unspecified()) {
             return Err(ConnectError::InvalidAddress { addr });
         }
         if !(1..=PATHS_MAX).contains(&transport.paths) {
             return Err(ConnectError::Paths { asked: transport.paths });
         }
+        if !transport.via.is_empty() {
+            // The further ones are opened as interfaces come.
+            transport.paths = 1;
+            return Ways::open(&transport.via, to, self.options).map(Sockets::Ways);
+        }
         let further = self.further_sockets(transport.paths - 1);
         transport.paths = 1 + further.len() as u8;
-        Ok(further)
+        Ok(Sockets::Ports(further))
     }
 
     /// Sockets for a client's further paths. Where the system has no more, there are fewer paths.
@@ -88,11 +95,14 @@ impl Handle {
     }
 
     /// Gives a connection that we begin its threads.
-    fn run(&self, id: ConnectionId, connection: Connection, further: Vec<Arc<Socket>>) -> io::Result<Arc<Link>> {
-        let link = self.shared.link_for(id, connection, further.clone());
+    fn run(&self, id: ConnectionId, connection: Connection, sockets: Sockets) -> io::Result<Arc<Link>> {
+        let link = self.shared.link_for(id, connection, sockets.clone());
         link.set_has_thread(true);
         self.shared.add(link.clone());
-        let receivers = further.into_iter().try_for_each(|socket| receiving::spawn(self.shared.clone(), socket));
+        let receivers = match sockets {
+            Sockets::Ports(further) => further.into_iter().try_for_each(|socket| receiving::spawn(self.shared.clone(), socket)),
+            Sockets::Ways(ways) => ways::spawn(&self.shared, &link, &ways),
+        };
         if let Err(error) = receivers.and_then(|()| sending::spawn(self.shared.clone(), link.clone())) {
             link.stop_further_sockets();
             self.shared.remove(id);

@@ -18,12 +18,15 @@ use super::calls::Calls;
 use super::carriers::{self, Carriers, is_carried};
 use super::ecn;
 use super::state::{State, Wanted};
+use super::ways::Ways;
 
 /// A connection and what its threads and handles share.
 pub(crate) struct Link {
     pub(crate) id: ConnectionId,
-    /// By path: a client sends each from a socket of its own, a server all from the first.
+    /// By path: a client sends each from a socket of its own, a server all from the first. None for paths that leave by ways of their own.
     sockets: Vec<Arc<Socket>>,
+    /// By which interfaces a client's paths leave, where it has been told.
+    pub(crate) ways: Option<Arc<Ways>>,
     state: Mutex<State>,
     /// The send thread sleeps on it.
     pub(super) alarm: Condvar,
@@ -35,22 +38,34 @@ pub(crate) struct Link {
     pub(crate) carriers: Arc<Carriers>,
 }
 
+/// What a client's paths leave from besides its endpoint's socket.
+#[derive(Clone)]
+pub(super) enum Sockets {
+    /// The further ones from ports of their own.
+    Ports(Vec<Arc<Socket>>),
+    /// All from interfaces.
+    Ways(Arc<Ways>),
+}
+
 impl Link {
-    /// `socket` is the endpoint's; those for a client's `further` paths are the link's own.
+    /// `socket` is the endpoint's; those of a client's paths are the link's own.
     pub(super) fn new(
         id: ConnectionId,
         mut connection: Connection,
         calls: Arc<Calls>,
         socket: Arc<Socket>,
-        further: Vec<Arc<Socket>>,
+        own: Sockets,
         carriers: Arc<Carriers>,
     ) -> Arc<Self> {
-        let sockets = std::iter::once(socket).chain(further).collect();
+        let (sockets, ways) = match own {
+            Sockets::Ports(further) => (std::iter::once(socket).chain(further).collect(), None),
+            Sockets::Ways(ways) => (Vec::new(), Some(ways)),
+        };
         let queues = Queues::new(connection.memory());
         connection.provide_sinks(queues.sinks());
         let state = State::new(connection, queues);
         let (state, alarm, [has_thread, consumed]) = (Mutex::new(state), Condvar::new(), Default::default());
-        Arc::new(Self { id, sockets, state, alarm, calls, has_thread, consumed, carriers })
+        Arc::new(Self { id, sockets, ways, state, alarm, calls, has_thread, consumed, carriers })
     }
 
     /// Whether it has a send thread.
@@ -140,6 +155,9 @@ impl Link {
     /// Nothing will come for this connection any more: the threads that receive for it alone end.
     pub(super) fn stop_further_sockets(&self) {
         self.sockets.iter().skip(1).for_each(|socket| socket.stop());
+        if let Some(ways) = &self.ways {
+            ways.stop();
+        }
     }
 
     /// Sends a train that the connection has made. The lock must not be held. A carrier without room is waited for no longer than this.
@@ -153,7 +171,8 @@ impl Link {
         }
         let ecn = ecn::to_bits(transmit.ecn);
         let outgoing = Outgoing { to: transmit.remote, from, ecn, train, segment_bytes: transmit.segment };
-        let Some(socket) = self.sockets.get(usize::from(transmit.path)).or(self.sockets.first()) else { return };
+        let own = self.ways.as_ref().and_then(|ways| ways.socket(transmit.path));
+        let Some(socket) = own.as_ref().or(self.sockets.get(usize::from(transmit.path))).or(self.sockets.first()) else { return };
         let mut sent = socket.send(&outgoing);
         if from.is_some() && matches!(sent, Ok(Sent::Lost(_))) {
             // The address that the peer talks to may be gone: any other will do until the peer is heard again.

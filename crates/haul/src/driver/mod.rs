@@ -31,6 +31,7 @@ mod sending;
 mod shared;
 mod state;
 mod watching;
+mod ways;
 
 pub(crate) use carriers::is_carried;
 pub(crate) use handle::Handle;
@@ -39,3 +40,4 @@ pub(crate) use open::Open;
 pub(crate) use ports::Ports;
 pub(crate) use shared::Shared;
 pub(crate) use state::{State, Wanted};
+pub use ways::PathWay;

@@ -23,13 +23,21 @@ use haul_udp::{Batch, Outgoing, Received, Socket};
 
 /// Starts the thread that receives from a socket of the endpoint's, until it is stopped.
 pub(super) fn spawn(shared: Arc<Shared>, socket: Arc<Socket>) -> std::io::Result<()> {
-    thread::Builder::new().name("haul-receive".to_owned()).spawn(move || Receiver::new(shared, socket).run())?;
+    thread::Builder::new().name("haul-receive".to_owned()).spawn(move || Receiver::new(shared, socket, false).run())?;
+    Ok(())
+}
+
+/// The same for the socket of a path of its own, which may be the one that a handshake of ours leaves from.
+pub(super) fn spawn_for_path(shared: Arc<Shared>, socket: Arc<Socket>) -> std::io::Result<()> {
+    thread::Builder::new().name("haul-receive".to_owned()).spawn(move || Receiver::new(shared, socket, true).run())?;
     Ok(())
 }
 
 struct Receiver {
     shared: Arc<Shared>,
     socket: Arc<Socket>,
+    /// A handshake's answers come here.
+    takes_handshakes: bool,
     /// For what the input causes to be sent.
     train: Vec<u8>,
     /// The connection that the last train was for: on a busy path the next one is for it too.
@@ -39,8 +47,8 @@ struct Receiver {
 }
 
 impl Receiver {
-    fn new(shared: Arc<Shared>, socket: Arc<Socket>) -> Self {
-        Self { shared, socket, train: vec![0; TRAIN_BYTES], last: None, reporting: None }
+    fn new(shared: Arc<Shared>, socket: Arc<Socket>, takes_handshakes: bool) -> Self {
+        Self { shared, socket, takes_handshakes, train: vec![0; TRAIN_BYTES], last: None, reporting: None }
     }
 
     fn run(mut self) {
@@ -91,7 +99,7 @@ impl Receiver {
         }
         let Received { from, to, ecn, train, segment_bytes } = received;
         for datagram in train.chunks_mut(segment_bytes) {
-            if self.is_further() && is_handshake(datagram) {
+            if self.is_further() && !self.takes_handshakes && is_handshake(datagram) {
                 // Connections begin on the endpoint's own socket.
                 continue;
             }
@@ -103,6 +111,8 @@ impl Receiver {
                         self.feed(&link, now, Received { from, to, ecn, train: datagram, segment_bytes });
                     }
                 }
+                // Nobody knows of this port.
+                Handled::New(id, _) if self.is_further() => self.shared.demultiplexer().forget(id),
                 Handled::New(id, connection) => {
                     self.shared.take_in(id, *connection, self.socket.answer_from(to));
                     let evicted = self.shared.demultiplexer().take_evicted();
@@ -217,6 +227,9 @@ impl Receiver {
         link.wake(false, woken);
         if connected {
             self.shared.on_connected(link.id, reset_token);
+            if let Some(ways) = &link.ways {
+                ways.wake();
+            }
         }
         if announce {
             self.shared.announce(link.clone());

@@ -13,7 +13,7 @@ use haul_udp::Socket;
 
 use super::calls::Calls;
 use super::carriers::Carriers;
-use super::link::Link;
+use super::link::{Link, Sockets};
 use crate::clock;
 use crate::error::{AcceptError, BindError, ConnectionError};
 use crate::waiting::Waiters;
@@ -95,7 +95,7 @@ impl Shared {
         connection.expect_admission(clock::now() + self.patience);
         let taken = self.accepts && !self.abandoned.load(Ordering::Acquire);
         if taken {
-            let link = self.link_for(id, connection, Vec::new());
+            let link = self.link_for(id, connection, Sockets::Ports(Vec::new()));
             link.look(|state| {
                 state.answer_from = answer_from;
                 (state.accepted, state.incoming) = (true, true);
@@ -108,9 +108,9 @@ impl Shared {
         taken
     }
 
-    /// A link for a connection; `further` are the sockets of a client's further paths.
-    pub(super) fn link_for(&self, id: ConnectionId, connection: Connection, further: Vec<Arc<Socket>>) -> Arc<Link> {
-        Link::new(id, connection, self.calls.clone(), self.socket.clone(), further, self.carriers.clone())
+    /// A link for a connection, with the sockets of a client's paths.
+    pub(super) fn link_for(&self, id: ConnectionId, connection: Connection, sockets: Sockets) -> Arc<Link> {
+        Link::new(id, connection, self.calls.clone(), self.socket.clone(), sockets, self.carriers.clone())
     }
 
     /// What comes for this connection goes to this link.

@@ -13,3 +13,4 @@ mod relay;
 mod strangers;
 mod streams;
 mod support;
+mod ways;
