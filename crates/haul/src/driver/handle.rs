@@ -12,8 +12,8 @@ use haul_units::Bytes;
 use super::link::{Link, Sockets};
 use super::ports::Ports;
 use super::shared::Shared;
-use super::ways::{self, Ways};
-use super::{inward, porter, receiving, sending, watching};
+use super::ways::Ways;
+use super::{following, inward, porter, receiving, sending, watching};
 use crate::clock;
 use crate::error::{BindError, ConnectError};
 
@@ -101,7 +101,7 @@ impl Handle {
         self.shared.add(link.clone());
         let receivers = match sockets {
             Sockets::Ports(further) => further.into_iter().try_for_each(|socket| receiving::spawn(self.shared.clone(), socket)),
-            Sockets::Ways(ways) => ways::spawn(&self.shared, &link, &ways),
+            Sockets::Ways(ways) => following::spawn(&self.shared, &link, &ways),
         };
         if let Err(error) = receivers.and_then(|()| sending::spawn(self.shared.clone(), link.clone())) {
             link.stop_further_sockets();

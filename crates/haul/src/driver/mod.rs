@@ -20,6 +20,7 @@
 mod calls;
 mod carriers;
 mod ecn;
+mod following;
 mod handle;
 mod inward;
 mod link;

@@ -1,26 +1,15 @@
-//! The interfaces and addresses that the paths of a client's connection leave from, and the thread that follows them.
+//! The interfaces and addresses that the paths of a client's connection leave from.
 //!
-//! Each path has a socket that is bound to an interface and its address. The thread sleeps until the kernel says that an interface or an address has changed (and looks once a second,
-//! lest a word was lost), compares what there is with where the paths leave from, and does what [`haul_paths::leave::changes`] says: a path is given up as soon as its carrier
-//! or address is gone, before any timer notices; one that is back is asked; a new interface gets a path. Nothing of this is on the way of a packet but a lock that is read for
-//! each train of such a connection.
+//! Each path has a socket that is bound to an interface and its address. Nothing of this is on the way of a packet but a lock that is read for each train of such a connection.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::thread;
-use std::time::Duration;
 
-use haul_paths::leave::{Change, Interface, Leave, Slot, changes, first_leaves, leaves};
-use haul_proto::{Class, PATHS_MAX, Standing, Via};
+use haul_paths::leave::{Interface, Leave, Slot, first_leaves, leaves};
+use haul_proto::{Class, Via};
 use haul_udp::{InterfaceWatch, Options, Socket};
-use haul_units::{Bytes, Time};
 
-use super::carriers::is_carried;
-use super::link::Link;
-use super::receiving;
-use super::shared::Shared;
-use crate::clock;
 use crate::error::ConnectError;
 
 /// Where a connection's paths leave from.
@@ -29,13 +18,13 @@ pub(crate) struct Ways {
     options: Options,
     /// By path.
     places: RwLock<Vec<Place>>,
-    watch: InterfaceWatch,
+    pub(super) watch: InterfaceWatch,
 }
 
 /// Of one path.
-struct Place {
-    slot: Slot,
-    socket: Arc<Socket>,
+pub(super) struct Place {
+    pub(super) slot: Slot,
+    pub(super) socket: Arc<Socket>,
 }
 
 /// Where a path leaves from, for people.
@@ -100,20 +89,25 @@ impl Ways {
         self.wake();
     }
 
+    /// Where paths to `server` can leave from now.
+    pub(super) fn leaves(&self, server: SocketAddr) -> io::Result<Vec<Leave>> {
+        Ok(leaves(&self.via, &interfaces()?, canonical(server), routed(server)))
+    }
+
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Vec<Place>> {
         self.places.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Vec<Place>> {
+    pub(super) fn write(&self) -> std::sync::RwLockWriteGuard<'_, Vec<Place>> {
         self.places.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn slots(&self) -> Vec<Slot> {
+    pub(super) fn slots(&self) -> Vec<Slot> {
         self.read().iter().map(|place| place.slot.clone()).collect()
     }
 
     /// A socket to leave from there.
-    fn place(&self, leave: Leave) -> io::Result<Place> {
+    pub(super) fn place(&self, leave: Leave) -> io::Result<Place> {
         let (socket, is_bound) = Socket::bind_via(SocketAddr::new(leave.address, 0), &leave.interface, self.options)?;
         if !is_bound {
             tracing::warn!(
@@ -123,158 +117,6 @@ impl Ways {
         }
         Ok(Place { slot: Slot { leave, is_there: true }, socket: Arc::new(socket) })
     }
-}
-
-/// Starts the threads: one that receives on the first path, and the one that follows.
-pub(super) fn spawn(shared: &Arc<Shared>, link: &Arc<Link>, ways: &Arc<Ways>) -> io::Result<()> {
-    if let Some(socket) = ways.socket(0) {
-        receiving::spawn_for_path(shared.clone(), socket)?;
-    }
-    let follower = Follower { shared: shared.clone(), link: link.clone(), ways: ways.clone(), moved: clock::now() };
-    thread::Builder::new().name("haul-follow".to_owned()).spawn(move || follower.run())?;
-    Ok(())
-}
-
-struct Follower {
-    shared: Arc<Shared>,
-    link: Arc<Link>,
-    ways: Arc<Ways>,
-    /// When the handshake last began to leave from elsewhere.
-    moved: Time,
-}
-
-impl Follower {
-    fn run(mut self) {
-        loop {
-            let (over, connected) = self.link.look(|state| (state.drained || state.closed.is_some(), state.connected));
-            if over {
-                return;
-            }
-            if connected {
-                self.follow();
-            } else {
-                self.try_another();
-            }
-            self.ways.watch.wait(LOOK);
-        }
-    }
-
-    /// Where to leave from now; `None` where that cannot be told, or a carrier is used.
-    fn leaves(&self) -> Option<Vec<Leave>> {
-        let server = self.link.look(|state| state.connection.remote());
-        if is_carried(server) {
-            return None;
-        }
-        let there = interfaces().inspect_err(|error| tracing::warn!(%error, "no list of interfaces")).ok()?;
-        Some(leaves(&self.ways.via, &there, canonical(server), routed(server)))
-    }
-
-    /// The handshake has not been answered: it may be by another way.
-    fn try_another(&mut self) {
-        let now = clock::now();
-        if now.since(self.moved) < HANDSHAKE_PATIENCE {
-            return;
-        }
-        self.moved = now;
-        let Some(leaves) = self.leaves().filter(|leaves| leaves.len() > 1) else { return };
-        let at = self.ways.slots().first().and_then(|slot| leaves.iter().position(|leave| leave.is_place_of(&slot.leave)));
-        let next = leaves[at.map_or(0, |at| (at + 1) % leaves.len())].clone();
-        tracing::info!(interface = %next.interface, "no answer: the handshake goes another way");
-        self.renew(0, next);
-    }
-
-    fn follow(&self) {
-        let Some(leaves) = self.leaves() else { return };
-        self.say_classes();
-        let most = usize::from(self.link.look(|state| state.connection.paths_allowed()).min(PATHS_MAX));
-        for change in changes(&self.ways.slots(), &leaves, most) {
-            tracing::debug!(?change, "interfaces");
-            match change {
-                Change::GiveUp(path) => self.set_there(path, false),
-                Change::Return(path) => self.set_there(path, true),
-                Change::Renew(path, leave) => self.renew(path, leave),
-                Change::Open(leave) => self.open(leave),
-            }
-        }
-    }
-
-    /// The handshake's path may be one that is not for data.
-    fn say_classes(&self) {
-        let slots = self.ways.slots();
-        let Some(first) = slots.first().filter(|slot| slot.is_there && slot.leave.class.is_backup()) else { return };
-        self.link.act(|state, now| {
-            if state.connection.paths().next().is_some_and(|path| path.standing == Standing::Available) {
-                let (standing, limit) = duty(&first.leave);
-                state.connection.set_standing(now, 0, standing, limit);
-            }
-        });
-    }
-
-    fn set_there(&self, path: usize, is_there: bool) {
-        let mut leave = None;
-        if let Some(place) = self.ways.write().get_mut(path) {
-            place.slot.is_there = is_there;
-            leave = Some(place.slot.leave.clone());
-        }
-        let Some(leave) = leave else { return };
-        let (standing, limit) = duty(&leave);
-        let standing = if is_there { standing } else { Standing::Away };
-        self.link.act(|state, now| state.connection.set_standing(now, path as u8, standing, limit));
-    }
-
-    /// A path leaves from elsewhere.
-    fn renew(&self, path: usize, leave: Leave) {
-        let (standing, limit) = duty(&leave);
-        let Some(place) = self.received(leave) else { return };
-        if let Some(old) = self.ways.write().get_mut(path) {
-            std::mem::replace(old, place).socket.stop();
-        }
-        self.link.act(|state, now| {
-            state.connection.renew_path(now, path as u8);
-            state.connection.set_standing(now, path as u8, standing, limit);
-        });
-    }
-
-    fn open(&self, leave: Leave) {
-        let (standing, limit) = duty(&leave);
-        let Some(place) = self.received(leave) else { return };
-        // The path may send at once: its socket comes first.
-        self.ways.write().push(place);
-        let opened = self.link.act(|state, now| {
-            let path = state.connection.open_path(now)?;
-            if standing != Standing::Available || limit.is_some() {
-                state.connection.set_standing(now, path, standing, limit);
-            }
-            Some(path)
-        });
-        if opened.is_none()
-            && let Some(place) = self.ways.write().pop()
-        {
-            place.socket.stop();
-        }
-    }
-
-    /// A socket there, with a thread that receives from it.
-    fn received(&self, leave: Leave) -> Option<Place> {
-        let interface = leave.interface.clone();
-        let place = self.ways.place(leave).and_then(|place| {
-            receiving::spawn_for_path(self.shared.clone(), place.socket.clone())?;
-            Ok(place)
-        });
-        // An address that has just come may not be usable yet.
-        place.inspect_err(|error| tracing::debug!(%error, %interface, "no path leaves from there yet")).ok()
-    }
-}
-
-impl Drop for Follower {
-    fn drop(&mut self) {
-        self.ways.stop();
-    }
-}
-
-fn duty(leave: &Leave) -> (Standing, Option<Bytes>) {
-    let standing = if leave.class.is_backup() { Standing::Backup } else { Standing::Available };
-    (standing, leave.class.limit())
 }
 
 fn interfaces() -> io::Result<Vec<Interface>> {
@@ -296,8 +138,3 @@ fn routed(server: SocketAddr) -> Option<IpAddr> {
 fn canonical(addr: SocketAddr) -> IpAddr {
     addr.ip().to_canonical()
 }
-
-/// How often interfaces are looked at though nothing was said of a change.
-const LOOK: Duration = Duration::from_secs(1);
-/// A handshake without an answer goes another way after so long: two tries of it.
-const HANDSHAKE_PATIENCE: Duration = Duration::from_millis(1500);
