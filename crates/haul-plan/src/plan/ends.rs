@@ -70,7 +70,7 @@ impl Plan {
             server.pieces.remove(at);
         }
         if server.pieces.is_empty() {
-            server.on_idle();
+            server.on_idle(now);
             server.rests_until = now + pause;
         }
     }

@@ -173,8 +173,15 @@ impl Server {
     }
 
     /// It has nothing to send any more: the time until it has does not count.
-    pub fn on_idle(&mut self) {
-        self.counting = None;
+    ///
+    /// One that ran dry before a count was full is faster than what it was told by. It is taken for twice as fast, or for what this
+    /// count says if that is less: else it would be told as little the next time, run dry as soon, and never be measured.
+    pub fn on_idle(&mut self, now: Time) {
+        let Some((since, counted)) = self.counting.take() else { return };
+        let passed = now.since(since).as_secs_f64();
+        if passed > 0.0 {
+            self.rate = self.rate.max((counted as f64 / passed).min(self.rate * 2.0));
+        }
     }
 
     /// When it has been silent for too long, if it has something to send.
