@@ -136,10 +136,10 @@ pub fn look(tool: Tool) -> usize {
         Tool::Udt | Tool::Sftp => 4,
         Tool::Srt | Tool::Gridftp => 5,
         Tool::QuicCubic | Tool::GridftpBbr => 6,
-        Tool::QuicBbr => 7,
+        Tool::QuicBbr | Tool::Mscp => 7,
         Tool::HaulQuickstart | Tool::HaulCpAgain => 8,
-        Tool::HaulModest => 9,
-        Tool::HaulAggressive => 10,
+        Tool::HaulModest | Tool::HaulCpTcp => 9,
+        Tool::HaulAggressive | Tool::HaulCpSsh => 10,
     }
 }
 

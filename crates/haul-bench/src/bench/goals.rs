@@ -19,6 +19,17 @@ pub enum Effort {
     Full,
 }
 
+/// Which of the goals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GoalSet {
+    /// Memory to memory.
+    Memory,
+    /// Files.
+    Files,
+    /// Files where a firewall drops UDP.
+    Carriers,
+}
+
 /// A row of the goals.
 struct Goal {
     name: &'static str,
@@ -53,6 +64,8 @@ enum Who {
     TarWithoutDelay,
     /// What people have: haul, scp, rsync.
     Everyday,
+    /// haul over TCP and through ssh, over UDP to compare with, and who needs nothing but ssh.
+    WithoutUdp,
 }
 
 enum GoalBar {
@@ -61,6 +74,7 @@ enum GoalBar {
     Within(f64),
     WithinBy(Tool, f64),
     TimesBestOther(f64),
+    TimesBestOtherBy(Tool, f64),
     TimesRateOf(Tool, f64),
     Started(Tool, f64),
     Memory,
@@ -131,6 +145,19 @@ const FILES: &[Goal] = &[
     easy("2,000 files of 8 KiB over loopback", GoalWork::Files(2000, 8192, 60)),
 ];
 
+/// Where UDP does not pass: TCP's rules, which loss slows down, carry haul as they carry everybody else.
+const CARRIERS: &[Goal] = &[
+    carried("1 GB, 1 Gbit/s, 100 ms", 0.0, GoalWork::Files(1, GB, 70)),
+    carried("1 GB, 1 Gbit/s, 100 ms, 0.1 % loss", 0.1, GoalWork::Files(1, GB, 70)),
+    carried("2,000 files of 8 KiB, 1 Gbit/s, 100 ms", 0.0, GoalWork::Files(2000, 8192, 60)),
+    carried("2,000 files of 8 KiB, 1 Gbit/s, 100 ms, 0.1 % loss", 0.1, GoalWork::Files(2000, 8192, 60)),
+];
+
+const fn carried(name: &'static str, loss_percent: f64, work: GoalWork) -> Goal {
+    let bars = &[GoalBar::TimesBestOtherBy(Tool::HaulCpTcp, 1.0), GoalBar::TimesBestOtherBy(Tool::HaulCpSsh, 1.0)];
+    Goal { name, path: GoalPath::Wan(1000, 100, loss_percent), work, who: Who::WithoutUdp, bars }
+}
+
 const fn copied(name: &'static str, path: GoalPath, work: GoalWork, bars: &'static [GoalBar]) -> Goal {
     Goal { name, path, work, who: Who::Copiers, bars }
 }
@@ -145,11 +172,12 @@ const fn easy(name: &'static str, work: GoalWork) -> Goal {
     Goal { name, path: GoalPath::Loopback, work, who: Who::Everyday, bars: &[GoalBar::TimesBestOther(1.0)] }
 }
 
-/// The rows of a kind of work; only these tools, where any are named.
-pub fn goals(kind: Kind, effort: Effort, tools: &[Tool], repeat: u32) -> Grid {
-    let (name, goals) = match kind {
-        Kind::Memory => ("goals-memory", MEMORY),
-        Kind::Files => ("goals-files", FILES),
+/// The rows of some of the goals; only these tools, where any are named.
+pub fn goals(which: GoalSet, effort: Effort, tools: &[Tool], repeat: u32) -> Grid {
+    let (name, goals) = match which {
+        GoalSet::Memory => ("goals-memory", MEMORY),
+        GoalSet::Files => ("goals-files", FILES),
+        GoalSet::Carriers => ("goals-carriers", CARRIERS),
     };
     Grid { name: name.to_owned(), rows: goals.iter().map(|goal| goal.row(effort, tools)).collect(), repeat }
 }
@@ -209,6 +237,12 @@ impl Who {
             Self::CopiersAndAgain => {
                 [Tool::HaulCp, Tool::HaulCpAgain].into_iter().chain(Tool::usual(Kind::Files).skip(1)).map(here).collect()
             }
+            Self::WithoutUdp => {
+                [Tool::HaulCpTcp, Tool::HaulCpSsh, Tool::HaulCp, Tool::Scp, Tool::Mscp, Tool::Rsync, Tool::Tar, Tool::Sftp]
+                    .into_iter()
+                    .map(here)
+                    .collect()
+            }
             Self::Everyday => [Tool::HaulCp, Tool::Scp, Tool::Rsync].into_iter().map(here).collect(),
             Self::TarWithoutDelay => {
                 // A queue of one product would have no room.
@@ -236,6 +270,7 @@ impl GoalBar {
                 (effort == Effort::Full).then(|| Bar::WithinBy(tool, Duration::from_secs_f64(seconds)))
             }
             Self::TimesBestOther(times) => Some(Bar::TimesBestOther(times)),
+            Self::TimesBestOtherBy(tool, times) => Some(Bar::TimesBestOtherBy(tool, times)),
             Self::TimesRateOf(tool, times) => Some(Bar::TimesRateOf(tool, times)),
             Self::Started(tool, rtts) => Some(Bar::StartedWithin(tool, rtts)),
             Self::Memory => Some(Bar::MemoryOfEachSide),
@@ -249,9 +284,10 @@ mod tests {
 
     #[test]
     fn every_goal_has_a_bar_and_somebody_to_reach_it() {
-        for kind in [Kind::Memory, Kind::Files] {
-            let grid = goals(kind, Effort::Full, &[], 3);
-            assert!(grid.rows.len() >= 8);
+        let sets = [(GoalSet::Memory, Kind::Memory, 8), (GoalSet::Files, Kind::Files, 8), (GoalSet::Carriers, Kind::Files, 4)];
+        for (which, kind, rows) in sets {
+            let grid = goals(which, Effort::Full, &[], 3);
+            assert!(grid.rows.len() >= rows);
             for row in &grid.rows {
                 assert!(!row.bars.is_empty() && row.contestants.len() >= 3, "{}", row.name);
                 assert!(
@@ -266,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_host_that_is_known_is_a_goal_of_its_own() {
-        let rows = goals(Kind::Files, Effort::Full, &[], 1).rows;
+        let rows = goals(GoalSet::Files, Effort::Full, &[], 1).rows;
         let bar = Bar::WithinBy(Tool::HaulCpAgain, Duration::from_secs(3));
         let with: Vec<_> = rows.iter().filter(|row| row.bars.contains(&bar)).collect();
         assert_eq!(with.len(), 2, "without loss, and with");
@@ -276,9 +312,9 @@ mod tests {
     #[test]
     fn a_quick_look_takes_a_quarter_of_the_time() {
         let time =
-            |effort| goals(Kind::Memory, effort, &[Tool::Haul], 1).rows.iter().map(|row| row.work.at_most()).sum::<Duration>();
+            |effort| goals(GoalSet::Memory, effort, &[Tool::Haul], 1).rows.iter().map(|row| row.work.at_most()).sum::<Duration>();
         assert_eq!(time(Effort::Full), time(Effort::Quick) * 4);
-        let only = goals(Kind::Files, Effort::Quick, &[Tool::HaulCp], 1);
+        let only = goals(GoalSet::Files, Effort::Quick, &[Tool::HaulCp], 1);
         assert!(only.rows.iter().all(|row| row.contestants.len() == 1));
     }
 }

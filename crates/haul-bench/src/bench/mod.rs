@@ -49,7 +49,7 @@ mod verdict;
 
 pub(crate) use duel::{Listens, MeasureError, wait_until_listening};
 pub use emulated::Emulators;
-pub use goals::{Effort, goals};
+pub use goals::{Effort, GoalSet, goals};
 pub use keeping::{KeepError, directory};
 pub use machine::{ProcessorTime, date, facts, load, tcp_hint};
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};

@@ -93,6 +93,8 @@ pub enum Bar {
     WithinBy(Tool, #[serde(with = "quantities::seconds")] Duration),
     /// The work in at most so many times what the fastest of the others needed.
     TimesBestOther(f64),
+    /// The same, by one of haul's ways to do it.
+    TimesBestOtherBy(Tool, f64),
     /// At least so many times the rate of a tool.
     TimesRateOf(Tool, f64),
     /// The start is over within so many round trips, in one of haul's modes.

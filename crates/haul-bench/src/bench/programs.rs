@@ -62,10 +62,11 @@ const fn needs(tool: Tool) -> Needs {
         Tool::QuicCubic | Tool::QuicBbr => {
             (&["quinn-bulk", "ss"], "cargo build --release -p quinn-bulk; apt-get install iproute2")
         }
-        Tool::HaulCp | Tool::HaulCpAgain | Tool::Scp | Tool::Tar => {
+        Tool::HaulCp | Tool::HaulCpAgain | Tool::HaulCpTcp | Tool::HaulCpSsh | Tool::Scp | Tool::Tar => {
             (&["ssh", "sshd", "ssh-keygen", "scp", "ss"], "apt-get install openssh-client openssh-server iproute2")
         }
         Tool::Sftp => (&["ssh", "sshd", "ssh-keygen", "sftp", "ss"], "apt-get install openssh-client openssh-server iproute2"),
+        Tool::Mscp => (&["mscp", "sshd", "ssh-keygen", "ss"], "build github.com/upa/mscp, which Debian 12 does not have"),
         Tool::Rsync => {
             (&["ssh", "sshd", "ssh-keygen", "rsync", "ss"], "apt-get install rsync openssh-client openssh-server iproute2")
         }

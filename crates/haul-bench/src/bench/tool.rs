@@ -35,8 +35,14 @@ pub enum Tool {
     HaulCp,
     /// `haul cp --mode quickstart` over ssh to a host to which it has copied before: the second run.
     HaulCpAgain,
+    /// `haul cp --transport tcp`: as where a firewall drops UDP.
+    HaulCpTcp,
+    /// `haul cp --transport ssh`: as where a firewall lets nothing but ssh pass.
+    HaulCpSsh,
     /// scp.
     Scp,
+    /// mscp: SFTP over several connections of ssh, which is what is used today where a firewall drops UDP.
+    Mscp,
     /// rsync over ssh.
     Rsync,
     /// tar, piped through ssh into tar.
@@ -74,7 +80,10 @@ const NAMES: &[(Tool, &str, &str)] = &[
     (Tool::QuicBbr, "quic-bbr", "QUIC (quinn), BBR"),
     (Tool::HaulCp, "haul-cp", "haul cp"),
     (Tool::HaulCpAgain, "haul-cp-again", "haul cp, quickstart, again"),
+    (Tool::HaulCpTcp, "haul-cp-tcp", "haul cp over TCP"),
+    (Tool::HaulCpSsh, "haul-cp-ssh", "haul cp through ssh"),
     (Tool::Scp, "scp", "scp"),
+    (Tool::Mscp, "mscp", "mscp, 8 connections"),
     (Tool::Rsync, "rsync", "rsync over ssh"),
     (Tool::Tar, "tar", "tar over ssh"),
     (Tool::Sftp, "sftp", "sftp"),
@@ -95,8 +104,18 @@ impl Tool {
 
     /// Those of a kind that take part where nobody says who: of haul, the mode that users get.
     pub fn usual(kind: Kind) -> impl Iterator<Item = Self> {
-        let special =
-            |tool: &Self| matches!(tool, Self::HaulQuickstart | Self::HaulModest | Self::HaulAggressive | Self::HaulCpAgain);
+        let special = |tool: &Self| {
+            matches!(
+                tool,
+                Self::HaulQuickstart
+                    | Self::HaulModest
+                    | Self::HaulAggressive
+                    | Self::HaulCpAgain
+                    | Self::HaulCpTcp
+                    | Self::HaulCpSsh
+                    | Self::Mscp
+            )
+        };
         Self::of(kind).filter(move |tool| !special(tool))
     }
 
@@ -116,7 +135,10 @@ impl Tool {
             | Self::QuicBbr => Kind::Memory,
             Self::HaulCp
             | Self::HaulCpAgain
+            | Self::HaulCpTcp
+            | Self::HaulCpSsh
             | Self::Scp
+            | Self::Mscp
             | Self::Rsync
             | Self::Tar
             | Self::Sftp
@@ -129,7 +151,14 @@ impl Tool {
     pub const fn is_haul(self) -> bool {
         matches!(
             self,
-            Self::Haul | Self::HaulQuickstart | Self::HaulModest | Self::HaulAggressive | Self::HaulCp | Self::HaulCpAgain
+            Self::Haul
+                | Self::HaulQuickstart
+                | Self::HaulModest
+                | Self::HaulAggressive
+                | Self::HaulCp
+                | Self::HaulCpAgain
+                | Self::HaulCpTcp
+                | Self::HaulCpSsh
         )
     }
 

@@ -54,6 +54,10 @@ impl RowResults {
                 (self.of(tool).map(|turn| seconds(turn.time)).max_by(f64::total_cmp), Some(seconds(time)))
             }
             Bar::TimesBestOther(times) => (slowest().map(seconds), self.fastest_other().map(|time| seconds(time) * times)),
+            Bar::TimesBestOtherBy(tool, times) => (
+                self.of(tool).map(|turn| seconds(turn.time)).max_by(f64::total_cmp),
+                self.fastest_other().map(|time| seconds(time) * times),
+            ),
             Bar::TimesRateOf(tool, times) => {
                 let least = haul().map(|turn| turn.mean).min().map(|rate| rate.as_bps() as f64);
                 let other = self.mean_of(tool, |turn| Some(turn.mean)).map(|rate| rate.as_bps() as f64);
@@ -76,6 +80,7 @@ impl RowResults {
         let met = reached.zip(wanted).is_some_and(|(reached, wanted)| match bar {
             Bar::SecondHalfOfLimit(_) | Bar::TimesRateOf(..) => reached >= wanted,
             Bar::StartedWithin(..) | Bar::MemoryOfEachSide | Bar::WithinBy(..) => reached <= wanted,
+            Bar::TimesBestOtherBy(tool, _) => reached <= wanted && self.of(tool).all(Measurement::done),
             Bar::TimesIdealAndRtts(..) | Bar::Within(_) | Bar::TimesBestOther(_) => {
                 reached <= wanted && haul().all(Measurement::done)
             }
@@ -112,7 +117,7 @@ impl fmt::Display for Verdict {
             Bar::StartedWithin(..) if reached.is_infinite() => write!(f, "haul: {word}: {}, never got there", self.bar),
             Bar::StartedWithin(..) => write!(f, "haul: {word}: {}, took {reached:.1}", self.bar),
             Bar::MemoryOfEachSide => write!(f, "haul: {word}: {} ({wanted:.0} MiB), took {reached:.0} MiB", self.bar),
-            Bar::TimesIdealAndRtts(..) | Bar::Within(_) | Bar::WithinBy(..) | Bar::TimesBestOther(_) => {
+            Bar::TimesIdealAndRtts(..) | Bar::Within(_) | Bar::WithinBy(..) | Bar::TimesBestOther(_) | Bar::TimesBestOtherBy(..) => {
                 let part = reached / wanted.max(1e-9) * 100.0;
                 write!(f, "haul: {word}: {} ({wanted:.2} s), took {reached:.2} s, {part:.0} % of that", self.bar)
             }
@@ -128,6 +133,7 @@ impl fmt::Display for Bar {
             Self::Within(time) => write!(f, "at most {} s", time.as_secs_f64()),
             Self::WithinBy(tool, time) => write!(f, "{}: at most {} s", tool.title(), time.as_secs_f64()),
             Self::TimesBestOther(times) => write!(f, "at most {times} x the fastest other"),
+            Self::TimesBestOtherBy(tool, times) => write!(f, "{}: at most {times} x the fastest other", tool.title()),
             Self::TimesRateOf(tool, times) => write!(f, "at least {times} x the rate of {tool}"),
             Self::StartedWithin(tool, rtts) => write!(f, "{}: 80 % of the limit within {rtts} RTT", tool.title()),
             Self::MemoryOfEachSide => f.write_str("each side's memory at most 2 BDP + 128 MiB"),

@@ -26,6 +26,9 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
         Tool::Haul | Tool::HaulQuickstart | Tool::HaulModest | Tool::HaulAggressive => haul::measure(bench),
         Tool::HaulCp
         | Tool::HaulCpAgain
+        | Tool::HaulCpTcp
+        | Tool::HaulCpSsh
+        | Tool::Mscp
         | Tool::Scp
         | Tool::Rsync
         | Tool::Tar

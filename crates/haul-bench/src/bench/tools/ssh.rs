@@ -57,18 +57,25 @@ fn words(bench: &Bench<'_>, files: FileSet) -> Vec<String> {
     let words = |words: &[&[&str]]| words.concat().into_iter().map(str::to_owned).collect();
     let piped = |pipe: String| words(&[&["bash", "-o", "pipefail", "-c", &pipe]]);
     match bench.cell.tool {
-        Tool::HaulCp | Tool::HaulCpAgain => {
+        Tool::HaulCp | Tool::HaulCpAgain | Tool::HaulCpTcp | Tool::HaulCpSsh => {
             let haul = bench.programs.haul().to_string_lossy();
             // What it keeps about hosts stays on the disk: no run is to know of another one.
             let homes = ["CONFIG", "STATE"].map(|what| format!("XDG_{what}_HOME={DISK}/near"));
-            let mode: &[&str] = if bench.cell.tool == Tool::HaulCpAgain { &["--mode", "quickstart"] } else { &[] };
+            let how: &[&str] = match bench.cell.tool {
+                Tool::HaulCpAgain => &["--mode", "quickstart"],
+                Tool::HaulCpTcp => &["--transport", "tcp"],
+                Tool::HaulCpSsh => &["--transport", "ssh"],
+                _ => &[],
+            };
             words(&[
                 &["env", &homes[0], &homes[1], &haul, "cp", "-F", &config, "--remote-haul", &haul],
-                mode,
+                how,
                 recursive,
                 &[&source, &far],
             ])
         }
+        // By itself it has as many connections as the processors of the host say, and 1 MiB asked for on each.
+        Tool::Mscp => words(&[&["mscp", "-q", "-F", &config, "-n", "8", "-a", "256", &source, &far]]),
         Tool::Rsync => {
             let shell = format!("ssh -F {config}");
             words(&[&["rsync", "-a", "--whole-file", "--inplace", "-e", &shell, &source, &far]])

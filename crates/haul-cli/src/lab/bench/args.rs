@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use haul_bench::bench::{Effort, FileSet, Grid, Kind, Path, Tool, Work, goals};
+use haul_bench::bench::{Effort, FileSet, GoalSet, Grid, Kind, Path, Tool, Work, goals};
 use haul_lab::{LinkOptions, QueueSize};
 use haul_units::{BitRate, Bytes, Ratio};
 
@@ -88,14 +88,20 @@ pub enum Goals {
     Memory,
     /// Files from RAM disk to RAM disk, logging in included
     Files,
+    /// Files where a firewall drops UDP: haul over TCP and through ssh beside scp and mscp
+    Carriers,
 }
 
 /// What is to be measured.
 pub fn grid(args: &BenchArgs) -> Result<Grid, String> {
     if let Some(which) = args.goals {
-        let kind = if which == Goals::Memory { Kind::Memory } else { Kind::Files };
+        let which = match which {
+            Goals::Memory => GoalSet::Memory,
+            Goals::Files => GoalSet::Files,
+            Goals::Carriers => GoalSet::Carriers,
+        };
         let (effort, repeat) = if args.quick { (Effort::Quick, 1) } else { (Effort::Full, args.repeat) };
-        return Ok(goals(kind, effort, &args.tools, repeat));
+        return Ok(goals(which, effort, &args.tools, repeat));
     }
     let work = work(args);
     let tools = if args.tools.is_empty() { Tool::usual(work.kind()).collect() } else { args.tools.clone() };
@@ -142,7 +148,7 @@ const MOST_FILES: u32 = 10_000_000;
 
 pub const AFTER_HELP: &str = "\
 Tools, memory to memory: haul (haul-quickstart, haul-modest, haul-aggressive), cubic, bbr, reno (TCP by iperf3), udt, srt, quic-cubic, quic-bbr (quinn).
-Tools that copy files: haul-cp (haul-cp-again: quickstart, the second time), scp, rsync, tar, sftp (over ssh), gridftp, gridftp-bbr (parallel
+Tools that copy files: haul-cp (haul-cp-again: quickstart, the second time; haul-cp-tcp, haul-cp-ssh: without UDP), scp, mscp, rsync, tar, sftp (over ssh), gridftp, gridftp-bbr (parallel
 streams in clear text, no login).
 What is not installed is skipped, and the table says what to install; scripts/setup-bench.sh installs and builds everything.
 
