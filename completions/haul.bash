@@ -1116,7 +1116,7 @@ _haul() {
                     return 0
                     ;;
                 --goals)
-                    COMPREPLY=($(compgen -W "memory files" -- "${cur}"))
+                    COMPREPLY=($(compgen -W "memory files carriers" -- "${cur}"))
                     return 0
                     ;;
                 --out)

@@ -659,7 +659,8 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l files -d 'Copy files from RAM disk to RAM disk: their number and size, for instance 1x1GB or 2000x8KiB' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l repeat -d 'How many turns each tool has in each row' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l goals -d 'Measure the rows of the project\'s goals instead' -r -f -a "memory\t'Memory to memory, one connection'
-files\t'Files from RAM disk to RAM disk, logging in included'"
+files\t'Files from RAM disk to RAM disk, logging in included'
+carriers\t'Files where a firewall drops UDP: haul over TCP and through ssh beside scp and mscp'"
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l out -d 'Directory of the results [default: bench/results/DATE-NAME in a checkout of haul, haul-bench-DATE elsewhere]' -r -F
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l quick -d 'Less time for each measurement of the goals, and a single turn'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l json -d 'Print the results as JSON instead of a table'
