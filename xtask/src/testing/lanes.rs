@@ -46,6 +46,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("e2e/tunnels", Lane::Waiting),
     ("e2e/shells", Lane::Waiting),
     ("haul-cli/cli", Lane::Waiting),
+    ("haul-cli/documents", Lane::Waiting),
     ("e2e/copies", Lane::Waiting),
     ("e2e/failures", Lane::Waiting),
     ("e2e/hostile", Lane::Waiting),

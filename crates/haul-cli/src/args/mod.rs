@@ -3,6 +3,8 @@
 mod audit;
 mod bootstrap;
 mod cp;
+#[cfg(test)]
+mod documents;
 mod files;
 mod fleet;
 mod guests;
