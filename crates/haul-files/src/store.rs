@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`Local`] is directories of this machine, what `haul cp` uses. haul-ramstore has a tree in memory that fails on request, for tests. haul-objects has one flat name space, for servers that
-//! keep pieces of other things. docs/how/engine.md says how to add one.
+//! keep pieces of other things. docs/reference/store.md says how to add one.
 //!
 //! # Who owns what
 //! The *engine* decides: which names a peer may give, which mode, time and owner a file gets, what is needed of it, what is resumed, what the journal says, when to sync and
