@@ -80,6 +80,7 @@ there() {
 const ELSEWHERE: &[(&str, &str)] = &[
     ("bench", "root, the other tools, and minutes"),
     ("experiments", "minutes; tests/cli/experiments.rs runs each for a moment"),
+    ("install", "another machine: scripts/roots.sh installs each way into a clean root"),
     ("lab", "root and /dev/net/tun: tests/lab.rs"),
     ("pace", "root and eBPF: tests/pace.rs"),
     ("rsh", "the programs that call it: tests/e2e/tests/shells.rs"),
