@@ -6,7 +6,7 @@ use std::fmt;
 use haul_units::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::error::WirePath;
+use crate::error::{Why, WirePath};
 
 /// How many notes one side of a copy passes on: each is told once, or once a file, and a peer must not fill a terminal with them.
 pub const MAX_NOTES: usize = 100;
@@ -47,6 +47,11 @@ pub enum Note {
         /// The destination as it was spelled.
         path: WirePath,
     },
+    /// A device, socket or named pipe in a tree: skipped, for it has no content that could be copied. Only to a peer that knows it, see [`SPECIALS`](crate::protocol::SPECIALS).
+    Special {
+        /// Its name.
+        path: WirePath,
+    },
 }
 
 /// A file that was written to while it was copied.
@@ -73,7 +78,10 @@ impl Note {
     pub(crate) fn bounded(mut self) -> Self {
         match &mut self {
             Self::OwnersNotKept => {}
-            Self::WrittenInPlace { path } | Self::StageNotEmpty { path } | Self::NothingDeleted { path } => {
+            Self::WrittenInPlace { path }
+            | Self::StageNotEmpty { path }
+            | Self::NothingDeleted { path }
+            | Self::Special { path } => {
                 path.0.truncate(MAX_PATH);
             }
             Self::InterruptedHere { path, name, .. } => {
@@ -127,6 +135,7 @@ impl fmt::Display for Note {
             Self::InterruptedHere { path, name, count, bytes, days } => interrupted(f, (path, name), *count, *bytes, *days),
             Self::StageNotEmpty { path } => write!(f, "{path}: stays, because it holds something that haul did not put there"),
             Self::NothingDeleted { path } => write!(f, "{path}: nothing was deleted, because the source could not be read whole"),
+            Self::Special { path } => write!(f, "{path}: {}", Why::Special),
         }
     }
 }

@@ -77,9 +77,11 @@ pub const DELETES: u64 = 1 << 8;
 pub const FOLLOWS: u64 = 1 << 9;
 /// Feature: takes a [`Message::Choose`].
 pub const CHOOSES: u64 = 1 << 10;
+/// Feature: understands [`Note::Special`].
+pub const SPECIALS: u64 = 1 << 11;
 /// Features of this program, one bit each.
 pub const FEATURES: u64 =
-    PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS | LIMITS | DRY_RUNS | SAMENESS | DELETES | FOLLOWS | CHOOSES;
+    PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS | LIMITS | DRY_RUNS | SAMENESS | DELETES | FOLLOWS | CHOOSES | SPECIALS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.

@@ -34,9 +34,10 @@ use crate::dirs::Dirs;
 use crate::error::{CopyError, Fault, FileProblem, Why, WirePath};
 use crate::job::Options;
 use crate::locks::lock;
+use crate::note::Note;
 use crate::observe::{Event, FileUnderWay};
 use crate::outcome::report;
-use crate::protocol::{Digest, Entry, Finished, Message, Part, ROOT};
+use crate::protocol::{Digest, Entry, Finished, Message, Part, ROOT, SPECIALS};
 use crate::report::{Report, Waits};
 use crate::session::{Incoming, Session};
 use crate::store::Store;
@@ -382,6 +383,11 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
     fn tell_now(&self, news: Held) -> Result<(), CopyError> {
         match news {
             Held::Problem(problem) => return self.session.problem(problem),
+            // Nothing is missing at the target that was to be there; who knows no other word for it is told of a problem.
+            Held::Special(path) if self.session.peer_has(SPECIALS) => return self.session.remark(Note::Special { path }),
+            Held::Special(path) => {
+                return self.session.problem(FileProblem { path, fault: Fault::Source, why: Why::Special });
+            }
             Held::Note(note) => return self.session.remark(note),
             Held::Finished(path, size) => self.session.observer.event(Event::FileFinished { path: &path, size }),
         }

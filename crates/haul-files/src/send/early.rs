@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, PoisonError};
 use haul_units::Bytes;
 
 use crate::clock::POLL;
-use crate::error::{CopyError, FileProblem};
+use crate::error::{CopyError, FileProblem, WirePath};
 use crate::locks::lock;
 use crate::note::Note;
 
@@ -19,6 +19,8 @@ const MAX_HELD: usize = 1 << 14;
 /// News of files.
 pub(super) enum Held {
     Problem(FileProblem),
+    /// A device, socket or named pipe in a tree.
+    Special(WirePath),
     Note(Note),
     Finished(PathBuf, Bytes),
 }

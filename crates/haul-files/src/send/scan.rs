@@ -13,6 +13,7 @@ use haul_units::Bytes;
 use rustix::io::Errno;
 
 use super::Sender;
+use super::early::Held;
 use super::source::{Origin, SourceFile};
 use crate::error::{CopyError, Why, WirePath};
 use crate::job::Same;
@@ -234,7 +235,7 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
                 }
                 Err(error) => self.fail(parent, name, error.into()),
             },
-            FileKind::Special => self.fail(parent, name, Why::Special),
+            FileKind::Special => self.special(parent, name),
         }
     }
 
@@ -267,7 +268,7 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
                 Ok(())
             }
             FileKind::Symlink => self.fail(parent, name, Why::OutsideRoot),
-            FileKind::Special => self.fail(parent, name, Why::Special),
+            FileKind::Special => self.special(parent, name),
         }
     }
 
@@ -344,6 +345,10 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
             Some(Origin::Named(top)) => self.sender.problem(top.spelled.clone(), why),
             _ => self.fail(parent, name, why),
         }
+    }
+
+    fn special(&self, parent: u64, name: &[u8]) -> Result<(), CopyError> {
+        self.sender.tell(Held::Special(WirePath(self.sender.dirs.display(parent, name))))
     }
 
     pub(super) fn fail(&self, parent: u64, name: &[u8], why: Why) -> Result<(), CopyError> {

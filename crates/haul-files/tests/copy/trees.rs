@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use haul_files::{Destination, Fault, Filter, Options, Why};
+use haul_files::{Destination, Fault, Filter, Note, Options, Why};
 use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 use proptest::prelude::*;
@@ -169,20 +169,25 @@ fn a_directory_of_20_000_files() {
 }
 
 #[test]
-fn special_files_and_unreadable_ones_are_skipped_and_named() {
+fn special_files_are_skipped_and_what_is_missing_is_named() {
     let p = places();
     let tree = p.from.join("tree");
     write(tree.join("a"), "a");
     write(tree.join("b"), "b");
     rustix::fs::mknodat(rustix::fs::CWD, tree.join("pipe"), rustix::fs::FileType::Fifo, Mode::RWXU, 0).unwrap();
     let report = push_paths(&[&tree, &p.from.join("missing")], &p.to, recursive(), shuffled(1)).partial();
-    assert_eq!((report.files, report.problem_count), (2, 2));
-    let mut problems: Vec<_> =
-        report.problems.iter().map(|problem| (problem.path.to_path(), problem.why.clone(), problem.fault)).collect();
-    problems.sort_by(|a, b| a.0.cmp(&b.0));
-    assert_eq!(problems[0], (p.from.join("missing"), Why::Os(2), Fault::Source));
-    assert_eq!(problems[1], (tree.join("pipe"), Why::Special, Fault::Source));
+    assert_eq!((report.files, report.problem_count), (2, 1));
+    let problem = &report.problems[0];
+    assert_eq!((problem.path.to_path(), &problem.why, problem.fault), (p.from.join("missing"), &Why::Os(2), Fault::Source));
+    let pipe = Note::Special { path: tree.join("pipe").as_path().into() };
+    assert_eq!(report.notes, std::slice::from_ref(&pipe));
     assert_nothing_left(&p.to);
+    // As an operand of its own it is all that was wanted.
+    let report = push_paths(&[&tree.join("pipe")], &p.to, recursive(), shuffled(2)).partial();
+    assert_eq!((report.files, &report.problems[0].why), (0, &Why::Special));
+    // The other way round the receiver is the one who asked.
+    let outcome = pull_paths(&[&tree], Destination::Path(p.to.join("back")), recursive(), shuffled(3)).clean();
+    assert_eq!((outcome.files, outcome.notes), (2, vec![pipe]));
 }
 
 #[test]
