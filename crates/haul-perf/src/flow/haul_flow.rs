@@ -6,6 +6,7 @@ use std::thread;
 
 use haul::{BlockReceiver, BlockSender, Connection, ConnectionError, Distributions, SharedBytes, StreamError};
 
+use super::turns::{Turn, Turns};
 use super::{Event, Events, Flow, Portions, Quota, incompressible};
 use crate::plan::Plan;
 use crate::sample::PathSample;
@@ -14,6 +15,7 @@ use crate::sample::PathSample;
 pub struct HaulSender {
     connection: Connection,
     streams: Vec<Arc<Outgoing>>,
+    turns: Arc<Turns>,
     stopped: Arc<AtomicBool>,
 }
 
@@ -34,12 +36,14 @@ impl HaulSender {
         for _ in 0..plan.streams {
             streams.push(Arc::new(Outgoing { blocks: connection.open_blocks()?, written: AtomicU64::new(0) }));
         }
-        for stream in &streams {
+        let turns = Arc::new(Turns::new(streams.len()));
+        for (index, stream) in streams.iter().enumerate() {
+            let turns = Arc::clone(&turns);
             let (stream, source, events) = (Arc::clone(stream), source.clone(), events.clone());
             let portions = Portions::new(&quota, plan, &stopped);
             let stopped = Arc::clone(&stopped);
             thread::spawn(move || {
-                let sent = stream.send(&source, portions, &stopped);
+                let sent = stream.send(&source, portions, &turns.of(index), &stopped);
                 let event = match sent {
                     Err(_) if stopped.load(Ordering::Acquire) => return,
                     // A receiver that stops the stream has measured enough.
@@ -49,13 +53,20 @@ impl HaulSender {
                 let _ = events.send(event);
             });
         }
-        Ok(Self { connection: connection.clone(), streams, stopped })
+        Ok(Self { connection: connection.clone(), streams, turns, stopped })
     }
 }
 
 impl Outgoing {
-    fn send(&self, source: &SharedBytes, mut portions: Portions, stopped: &AtomicBool) -> Result<(), StreamError> {
+    fn send(
+        &self,
+        source: &SharedBytes,
+        mut portions: Portions,
+        turn: &Turn<'_>,
+        stopped: &AtomicBool,
+    ) -> Result<(), StreamError> {
         while let Some(len) = portions.next(source.len()) {
+            turn.next();
             // The same memory again and again, as iperf3 does: what is measured is the network, not the memory of the host.
             self.blocks.send(source.slice(..len))?;
             self.written.fetch_add(len as u64, Ordering::Relaxed);
@@ -84,6 +95,7 @@ impl Flow for HaulSender {
 
     fn stop(&self) {
         self.stopped.store(true, Ordering::Release);
+        self.turns.end();
         self.streams.iter().for_each(|stream| stream.blocks.reset(0));
     }
 }

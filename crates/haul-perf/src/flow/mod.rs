@@ -6,6 +6,7 @@ mod haul_flow;
 mod info;
 mod tcp_flow;
 mod throttle;
+mod turns;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
