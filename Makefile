@@ -76,10 +76,12 @@ install: build
 install-library:
 	@DESTDIR="$(DESTDIR)" scripts/install-library.sh "$(BUILT)" "$(PREFIX)" "$(LIBDIR)"
 
-# The files that belong to the program HAUL.
+# The files that belong to the program HAUL; its symbols go to the file DEBUG, if one is named.
+DEBUG ?=
 install-files:
 	set -e; haul="$(HAUL)"; to="$(DESTDIR)$(PREFIX)"; \
 	install -D -m 755 "$$haul" "$$to/bin/haul"; \
+	scripts/strip.sh "$$to/bin/haul" "$(DEBUG)"; \
 	ln -sf haul "$$to/bin/hcp"; \
 	ln -sf haul "$$to/bin/hperf"; \
 	mkdir -p "$$to"/share/{man/man1,bash-completion/completions,zsh/site-functions,fish/vendor_completions.d}; \

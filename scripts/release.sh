@@ -85,7 +85,8 @@ git archive --prefix="haul-$version/" -o "dist/haul-$version.tar.gz" "v$version"
 packed="haul-$version-$(uname -m)-linux.tar.gz"
 step "dist/$packed"
 root=$(mktemp -d)
-make -s install-files HAUL="$haul" DESTDIR="$root" PREFIX=/usr
+symbols="haul-$version-$(uname -m)-linux.debug"
+make -s install-files HAUL="$haul" DESTDIR="$root" PREFIX=/usr DEBUG="dist/$symbols"
 # A dry run builds nothing, and has a library only if one is there.
 library=$(dirname "$haul")
 if [ -z "$dry" ] || [ -e "$library/libhaul_ffi.so" ] && [ -e "$library/libhaul_ffi.a" ]; then
@@ -95,7 +96,7 @@ install -D -m 644 -t "$root/usr/share/doc/haul" LICENSE-* README.md CHANGELOG.md
 # The same bytes from the same files, whoever packs them, and when.
 tar -C "$root" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -c . | gzip -n >"dist/$packed"
 rm -rf "$root"
-(cd dist && sha256sum "haul-$version.tar.gz" "$packed" >SHA256SUMS)
+(cd dist && sha256sum "haul-$version.tar.gz" "$packed" "$symbols" >SHA256SUMS)
 
 if [ -n "$dry" ]; then
     git --no-pager show --stat --format=%s HEAD
