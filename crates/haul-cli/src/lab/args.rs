@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use haul_lab::{LinkChanges, LinkError, LinkOptions, QueueSize, WanSpec};
 use haul_units::{BitRate, Ratio};
 
+use super::part::part;
 use super::span::Span;
 use super::{bench, constant, decode, list, run};
 
@@ -91,22 +92,22 @@ pub struct LinkArgs {
     #[arg(long, value_name = "SIZE")]
     pub queue: Option<QueueSize>,
     /// Packets lost in each direction
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", value_parser = part)]
     pub loss: Option<Ratio>,
     /// Lose them in bursts of this mean length (Gilbert-Elliott); 1 is back to one by one
     #[arg(long, value_name = "PACKETS")]
     pub burst_loss: Option<f64>,
     /// Packets that arrive later than those sent after them
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", value_parser = part)]
     pub reorder: Option<Ratio>,
     /// By how much later [default: 1ms]
     #[arg(long, value_name = "TIME")]
     pub reorder_by: Option<Span>,
     /// Packets that arrive twice
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", value_parser = part)]
     pub duplicate: Option<Ratio>,
     /// Packets that arrive with other bytes; their checksum tells
-    #[arg(long, value_name = "RATIO")]
+    #[arg(long, value_name = "RATIO", value_parser = part)]
     pub corrupt: Option<Ratio>,
     /// Mark packets (ECN) that find more than this in the queue
     #[arg(long, value_name = "SIZE")]
@@ -213,6 +214,9 @@ pub struct CheckArgs {
     /// Compare the simulator's TCP with this kernel's instead: takes a quarter of an hour
     #[arg(long, conflicts_with = "time")]
     pub model: bool,
+    /// With --model, two links for each algorithm: half a minute
+    #[arg(long, requires = "model")]
+    pub quick: bool,
     /// Write the table as Markdown
     #[arg(long)]
     pub markdown: bool,

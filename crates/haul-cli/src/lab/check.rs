@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use haul_lab::LinkChanges;
-use haul_lab::check::{self, CheckRow};
+use haul_lab::check::{self, CheckRow, Extent};
 use haul_units::{BitRate, Cancel, Ratio};
 
 use super::args::CheckArgs;
@@ -18,7 +18,7 @@ pub fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     let markdown = args.markdown;
     check::needed()?;
     if args.model {
-        return model::run(markdown);
+        return model::run(if args.quick { Extent::Quick } else { Extent::Whole }, markdown);
     }
     print(&head(markdown))?;
     let row = |row: CheckRow| write(&cells(markdown, [row.what, &link(&row), row.configured, &row.measured]));

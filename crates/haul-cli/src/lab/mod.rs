@@ -18,6 +18,7 @@ mod decode;
 mod enter;
 mod list;
 mod model;
+mod part;
 mod print;
 mod relay;
 mod run;
@@ -63,7 +64,8 @@ fn up(args: &UpArgs) -> Result<Exit, Failure> {
     let emulator = Emulator::start(&order, COMMANDS)?;
     let name = order.name;
     let option = if name == DEFAULT_NAME { String::new() } else { format!(" --name {name}") };
-    let mut text = format!("The WAN `{name}` is up:\n");
+    let link = emulator.wan().status().map(|status| format!(": {}", status::link(&status))).unwrap_or_default();
+    let mut text = format!("The WAN `{name}` is up{link}\n");
     for host in emulator.hosts() {
         for address in &host.addresses {
             let _ = writeln!(text, "  {:<4} {:<16} {}", host.name, address.v4.to_string(), address.v6);

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use haul_lab::check::{ModelRow, TOLERANCE, run_model};
+use haul_lab::check::{Extent, ModelRow, TOLERANCE, run_model};
 use haul_units::Cancel;
 
 use super::commands::COMMANDS;
@@ -10,11 +10,14 @@ use super::print::{print, write};
 use crate::exit::{Exit, Failure};
 
 /// Prints the table; partial where a row is not within the tolerance.
-pub fn run(markdown: bool) -> Result<Exit, Failure> {
+pub fn run(extent: Extent, markdown: bool) -> Result<Exit, Failure> {
     let mut table = Table { markdown, rows: 0, within: 0, log_ratios: 0.0 };
     table.head().map_err(|error| Failure::new(format!("cannot write: {error}")))?;
     // An interrupt ends this process, and the emulator with it.
-    run_model(COMMANDS, &Cancel::new(), |row| table.row(row))?;
+    let lacking = run_model(extent, COMMANDS, &Cancel::new(), |row| table.row(row))?;
+    for algorithm in lacking {
+        print(&format!("{algorithm:<6}not compared: this kernel has no {algorithm}\n"))?;
+    }
     table.end()
 }
 
@@ -53,7 +56,7 @@ impl Table {
     }
 
     fn end(&self) -> Result<Exit, Failure> {
-        let mean = (self.log_ratios / f64::from(self.rows)).exp();
+        let mean = (self.log_ratios / f64::from(self.rows.max(1))).exp();
         let tolerance = TOLERANCE * 100.0;
         print(&format!(
             "\n{} of {} rows within {tolerance:.0} %; the model is {mean:.2} of the kernel on average.\n",

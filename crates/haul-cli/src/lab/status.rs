@@ -21,8 +21,7 @@ pub fn run(args: &StatusArgs) -> Result<Exit, Failure> {
 }
 
 fn table(status: &WanStatus) -> String {
-    let mut text =
-        format!("WAN `{}`: RTT {} ms, loss {} %, MTU {}\n", status.name, status.rtt_s * 1e3, status.loss * 100.0, status.mtu);
+    let mut text = format!("WAN `{}`: {}\n", status.name, link(status));
     for direction in &status.directions {
         direction_text(&mut text, direction);
     }
@@ -31,6 +30,14 @@ fn table(status: &WanStatus) -> String {
         let _ = writeln!(text, "dropped before the emulator could read them: {} from a, {} from b", drops.a, drops.b);
     }
     text
+}
+
+/// The link in a few words: what was asked for, with the defaults for the rest.
+pub fn link(status: &WanStatus) -> String {
+    let mut rates: Vec<BitRate> = status.directions.iter().map(|direction| BitRate::from_bps(direction.rate_bps)).collect();
+    rates.dedup();
+    let rates: Vec<String> = rates.iter().map(BitRate::to_string).collect();
+    format!("{}, RTT {} ms, loss {} %, MTU {}", rates.join(" and "), status.rtt_s * 1e3, status.loss * 100.0, status.mtu)
 }
 
 fn direction_text(text: &mut String, direction: &DirectionStatus) {

@@ -10,7 +10,7 @@ use haul_units::{BitRate, Cancel, CancelHook, Ratio};
 use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
-pub use self::model::{MeanRate, ModelRow, TOLERANCE, run as run_model};
+pub use self::model::{Extent, MeanRate, ModelRow, TOLERANCE, run as run_model};
 
 use crate::emulator::{AskError, Commands, DirectionStatus, Emulator, Life, Order, StartError};
 use crate::namespace::value as setting;

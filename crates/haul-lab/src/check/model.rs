@@ -3,8 +3,8 @@
 //! Flows that share a link which they do not fill are independent: many at once give a mean that one would give in an hour. Where a
 //! flow fills its link there is one, and the queue has its part in it.
 
-use std::io;
 use std::time::Duration;
+use std::{fs, io};
 
 use haul_sim::TcpConfig;
 use haul_units::{BitRate, Cancel, Ratio};
@@ -30,7 +30,8 @@ const fn row(rate_mbps: u64, rtt_ms: u64, loss_percent: f64, flows: usize, secon
     Row { rate_mbps, rtt_ms, loss_percent, flows, seconds }
 }
 
-const ROWS: &[Row] = &[
+/// What loss decides, and two links that are full.
+const BY_LOSS: &[Row] = &[
     row(1000, 20, 1.0, 20, 10),
     row(1000, 50, 1.0, 40, 10),
     row(1000, 100, 1.0, 60, 12),
@@ -44,9 +45,36 @@ const ROWS: &[Row] = &[
     row(100, 20, 0.0, 1, 20),
     row(100, 100, 0.0, 1, 30),
 ];
+/// A flow that fills its link whatever is lost: one at a time, for several would be about how they share.
+const ALONE: &[Row] = &[
+    row(100, 20, 0.0, 1, 20),
+    row(100, 100, 0.0, 1, 30),
+    row(100, 20, 1.0, 1, 20),
+    row(100, 100, 1.0, 1, 30),
+    row(100, 100, 10.0, 1, 30),
+];
+/// A look at whether it works at all: half a minute.
+const QUICK_BY_LOSS: &[Row] = &[row(100, 20, 0.0, 1, 5), row(100, 20, 1.0, 8, 6)];
+const QUICK_ALONE: &[Row] = &[row(100, 20, 0.0, 1, 5), row(100, 20, 1.0, 1, 6)];
 
-/// The kernel's algorithms that the simulator has too.
-const ALGORITHMS: [(&str, TcpConfig); 2] = [("reno", TcpConfig::RENO), ("cubic", TcpConfig::CUBIC)];
+/// A kernel's algorithm that the simulator has too, the links on which they are compared, and those of a quick look.
+type Compared = (&'static str, TcpConfig, &'static [Row], &'static [Row]);
+const COMPARED: [Compared; 3] = [
+    ("reno", TcpConfig::RENO, BY_LOSS, QUICK_BY_LOSS),
+    ("cubic", TcpConfig::CUBIC, BY_LOSS, QUICK_BY_LOSS),
+    ("bbr", TcpConfig::BBR, ALONE, QUICK_ALONE),
+];
+/// What the kernel has.
+const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+
+/// How much is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// Every link: a quarter of an hour.
+    Whole,
+    /// Two links an algorithm, for some seconds each.
+    Quick,
+}
 /// Of the model, each row is run this often, with chances of its own.
 const SEEDS: u64 = 4;
 /// By how much the mean rate of the model may differ from the kernel's: a part of that.
@@ -82,11 +110,22 @@ pub struct ModelRow {
     pub model: MeanRate,
 }
 
-/// Measures one link after the other with each algorithm, and hands over what came out. Needs root and iperf3; takes a quarter of an hour.
-pub fn run(commands: Commands, cancel: &Cancel, mut each: impl FnMut(&ModelRow) -> io::Result<()>) -> Result<(), CheckError> {
+/// Measures one link after the other with each algorithm, and hands over what came out; returns the algorithms that this kernel lacks. Needs root and iperf3.
+pub fn run(
+    extent: Extent,
+    commands: Commands,
+    cancel: &Cancel,
+    mut each: impl FnMut(&ModelRow) -> io::Result<()>,
+) -> Result<Vec<&'static str>, CheckError> {
     needed()?;
-    for (algorithm, tcp) in ALGORITHMS {
-        for row in ROWS {
+    let available = fs::read_to_string(AVAILABLE).unwrap_or_default();
+    let mut lacking = Vec::new();
+    for (algorithm, tcp, whole, quick) in COMPARED {
+        if !available.split_whitespace().any(|name| name == algorithm) {
+            lacking.push(algorithm);
+            continue;
+        }
+        for row in if extent == Extent::Quick { quick } else { whole } {
             let kernel = row.kernel(algorithm, commands, cancel)?;
             let &Row { rate_mbps, rtt_ms, loss_percent, flows, seconds } = row;
             let model = row.model(tcp);
@@ -94,7 +133,7 @@ pub fn run(commands: Commands, cancel: &Cancel, mut each: impl FnMut(&ModelRow) 
                 .map_err(CheckError::Tell)?;
         }
     }
-    Ok(())
+    Ok(lacking)
 }
 
 impl ModelRow {
