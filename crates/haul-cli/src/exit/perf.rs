@@ -56,7 +56,9 @@ impl From<SitesError> for Failure {
         let failure = Self::new(&error);
         match error {
             SitesError::File { .. } => failure,
-            SitesError::TooFew => failure.hint("name them, or a file with one a line"),
+            SitesError::TooFew | SitesError::NoFile(_) | SitesError::FewInFile(_) => {
+                failure.hint("name them, or a file with one a line")
+            }
             SitesError::SameName(_) => failure.hint("give each a name of its own: NAME=HOST"),
             SitesError::Host(error) => error.into(),
             SitesError::Site(_) => failure.hint("write [NAME=][USER@]HOST[,ADDRESS]"),

@@ -35,6 +35,12 @@ pub enum SitesError {
     /// There are no pairs.
     #[error("a mesh needs two hosts or more")]
     TooFew,
+    /// There are no pairs: the only operand may have been meant for a file of hosts.
+    #[error("a mesh needs two hosts or more, and there is no file `{0}`")]
+    NoFile(String),
+    /// The file of hosts has fewer than two.
+    #[error("{}: a mesh needs two hosts or more", .0.display())]
+    FewInFile(PathBuf),
     /// Two have the same name.
     #[error("two hosts are called `{0}`")]
     SameName(String),
@@ -62,12 +68,19 @@ pub fn sites(operands: &[impl AsRef<OsStr>]) -> Result<Vec<Site>, SitesError> {
             for line in lines.filter(|line| !line.is_empty()) {
                 sites.push(site(line)?);
             }
+        } else if path.components().count() > 1 {
+            // No host has a slash.
+            return Err(SitesError::File { path: path.to_owned(), source: io::ErrorKind::NotFound.into() });
         } else {
             sites.push(site(&operand.as_ref().to_string_lossy())?);
         }
     }
     if sites.len() < 2 {
-        return Err(SitesError::TooFew);
+        return Err(match operands {
+            [only] if Path::new(only.as_ref()).is_file() => SitesError::FewInFile(only.as_ref().into()),
+            [only] => SitesError::NoFile(only.as_ref().to_string_lossy().into_owned()),
+            _ => SitesError::TooFew,
+        });
     }
     for (index, site) in sites.iter().enumerate() {
         if sites.iter().take(index).any(|other| other.name == site.name) {

@@ -2,7 +2,9 @@
 
 mod table;
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
 
 use haul_perf::mesh::{self, Matrix, MeshListener, MeshSettings, Pair, PairError, Site, StartError, megabits, sites};
 
@@ -14,19 +16,20 @@ use crate::{interrupt, output};
 /// Runs the command.
 pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
     let sites = sites(&args.hosts)?;
+    let results = Results::free(&args.out).map_err(|error| unwritten(&args.out, &error))?;
     let settings = MeshSettings {
         time: args.time,
         omit: args.omit,
-        interval: args.interval,
+        interval: args.every(),
         parallel: args.parallel,
         mode: args.mode,
         congestion: args.congestion.clone(),
         server_port: args.server_port,
         at_once: args.at_once,
-        ssh: args.ssh.options(false, false),
+        ssh: args.ssh_args().options(false, false),
     };
     let matrix = mesh::measure(&sites, &settings, interrupt::cancel(), &Progress);
-    write_files(&matrix, args)?;
+    results.write(&matrix)?;
     output::out_lines(&table::text(&matrix));
     output::print_out("");
     let all = sites.len() * (sites.len() - 1);
@@ -55,14 +58,56 @@ impl MeshListener for Progress {
     }
 }
 
-fn write_files(matrix: &Matrix, args: &MeshArgs) -> Result<(), Failure> {
-    let json = pretty(&matrix.document()) + "\n";
-    for (ending, content) in [("csv", matrix.csv()), ("json", json), ("html", matrix.page())] {
-        let mut path = args.out.clone().into_os_string();
-        path.push(format!(".{ending}"));
-        fs::write(&path, content)
-            .map_err(|error| Failure::new(format!("{}: {error}", path.display())).hint("name another place with --out PREFIX"))?;
-        output::print_line(&format!("wrote {}", path.display()));
+/// The files of the results: those of an earlier mesh are never written over.
+struct Results(Vec<(PathBuf, File)>);
+
+impl Results {
+    /// PREFIX.csv, .json and .html, or PREFIX-2 and so on where there is one of them. They are made before anything is measured: what cannot be written is known then.
+    fn free(prefix: &Path) -> io::Result<Self> {
+        let paths = |number: u32| {
+            ENDINGS.map(|ending| {
+                let mut path = prefix.as_os_str().to_owned();
+                path.push(if number == 1 { format!(".{ending}") } else { format!("-{number}.{ending}") });
+                PathBuf::from(path)
+            })
+        };
+        let free = (1..10_000).map(paths).find(|paths| paths.iter().all(|path| path.symlink_metadata().is_err()));
+        let open = |path: PathBuf| File::create_new(&path).map(|file| (path, file));
+        free.into_iter().flatten().map(open).collect::<io::Result<_>>().map(Self)
     }
-    Ok(())
+
+    fn write(self, matrix: &Matrix) -> Result<(), Failure> {
+        let contents = [matrix.csv(), pretty(&matrix.document()) + "\n", matrix.page()];
+        for ((path, mut file), content) in self.0.into_iter().zip(contents) {
+            file.write_all(content.as_bytes()).map_err(|error| unwritten(&path, &error))?;
+            output::print_line(&format!("wrote {}", path.display()));
+        }
+        Ok(())
+    }
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::new(format!("{}: {error}", path.display())).hint("name another place with --out PREFIX")
+}
+
+const ENDINGS: [&str; 3] = ["csv", "json", "html"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_never_written_over() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let prefix = dir.path().join("mesh");
+        std::fs::write(prefix.with_extension("json"), "measured for hours").expect("room");
+        let names = |results: Results| -> Vec<String> {
+            results.0.iter().map(|(path, _)| path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
+        };
+        let results = Results::free(&prefix).expect("room");
+        assert_eq!(names(results), ["mesh-2.csv", "mesh-2.json", "mesh-2.html"]);
+        assert_eq!(std::fs::read_to_string(prefix.with_extension("json")).expect("there"), "measured for hours");
+        assert!(!prefix.with_extension("csv").exists(), "what was not used is left");
+        assert!(Results::free(&dir.path().join("nowhere/mesh")).is_err());
+    }
 }
