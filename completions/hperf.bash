@@ -26,7 +26,7 @@ _hperf() {
 
     case "${cmd}" in
         hperf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --audit --journal-socket --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h -V --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help --version mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -105,7 +105,7 @@ _hperf() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --paths)
@@ -171,10 +171,6 @@ _hperf() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --journal-socket)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --key)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -227,7 +223,7 @@ _hperf() {
             return 0
             ;;
         hperf__subcmd__mesh)
-            opts="-t -O -p -P -i -J -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --remote-haul --transport --help"
+            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -253,12 +249,20 @@ _hperf() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --parallel)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --mode)
+                -P)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mode)
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --congestion)
@@ -292,15 +296,11 @@ _hperf() {
                     fi
                     return 0
                     ;;
-                -P)
+                --ssh-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                -i)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -J)
+                --jump)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -339,3 +339,38 @@ if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERS
 else
     complete -F _hperf -o bashdefault -o default hperf
 fi
+
+_haul_known_hosts() {
+    cat ~/.ssh/config ~/.ssh/config.d/* 2>/dev/null | awk 'tolower($1) == "host" { for (i = 2; i <= NF; i++) if ($i !~ /[*?!]/) print $i }'
+    cat ~/.ssh/known_hosts 2>/dev/null | awk '$1 !~ /^[|@#[]/ { split($1, names, ","); for (i in names) print names[i] }'
+}
+
+_hperf_with_hosts() {
+    _hperf "$@"
+    # The word with its colons, at which readline divides.
+    local line=${COMP_LINE:0:COMP_POINT} command=${COMP_WORDS[0]##*/} word
+    word=${line##*[[:space:]]}
+    [[ $command == haul ]] && command=${COMP_WORDS[1]-}
+    [[ $word == -* || ( ${COMP_WORDS[0]##*/} == haul && COMP_CWORD -lt 2 ) ]] && return
+    # The value of an option.
+    [[ ${COMP_WORDS[COMP_CWORD-1]} == -* && ${COMPREPLY[0]--} != -* ]] && return
+    case $command in
+    cp | hcp)
+        COMPREPLY=()
+        if [[ $word == *:* && ${word%%:*} != */* ]]; then
+            local path name IFS=$'\n'
+            path=$(printf %q "${word#*:}")
+            for name in $(ssh -o BatchMode=yes -o ConnectTimeout=3 -- "${word%%:*}" "ls -1dp -- ${path/#\\~/\~}* 2>/dev/null" </dev/null 2>/dev/null); do
+                [[ $COMP_WORDBREAKS == *:* ]] || name=${word%%:*}:$name
+                COMPREPLY+=("$name")
+            done
+        else
+            COMPREPLY=($(compgen -f -- "$word") $(compgen -S : -W "$(_haul_known_hosts)" -- "$word"))
+        fi
+        ;;
+    perf | hperf | pipe | rsh | ssh)
+        COMPREPLY+=($(compgen -W "$(_haul_known_hosts)" -- "$word"))
+        ;;
+    esac
+}
+complete -F _hperf_with_hosts -o nosort -o bashdefault -o default -o nospace hperf

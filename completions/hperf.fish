@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_hperf_global_optspecs
-    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output trace= v/verbose 1/one-off max-clients= max-per-address= until-input-ends max-time= max-memory= max-bitrate= audit= journal-socket= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= udp-port= dead-after= state= h/help
+    string join \n s/server c/client= p/port= B/bind= t/time= n/bytes= O/omit= P/parallel= R/reverse bidir b/bitrate= l/length= mode= paths= no-pacing tcp congestion= i/interval= J/json json-stream T/title= get-server-output trace= v/verbose 1/one-off max-clients= max-per-address= max-time= max-memory= max-bitrate= audit= key= ssh-port= jump= F= o= 4 6 S= remote-haul= transport= udp-port= dead-after= state= h/help V/version
 end
 
 function __fish_hperf_needs_command
@@ -33,7 +33,22 @@ complete -c hperf -n "__fish_hperf_needs_command" -s O -l omit -d 'Leave out the
 complete -c hperf -n "__fish_hperf_needs_command" -s P -l parallel -d 'Streams in parallel: of one connection with haul, connections with --tcp' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s b -l bitrate -d 'What each stream sends at most; without it, or with 0, as much as the path bears' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s l -l length -d 'Bytes handed to the transport at once' -r
-complete -c hperf -n "__fish_hperf_needs_command" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c hperf -n "__fish_hperf_needs_command" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c hperf -n "__fish_hperf_needs_command" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c hperf -n "__fish_hperf_needs_command" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
@@ -45,7 +60,6 @@ complete -c hperf -n "__fish_hperf_needs_command" -l max-time -d 'The longest me
 complete -c hperf -n "__fish_hperf_needs_command" -l max-memory -d 'Window for each client at most; memory is bounded by three of it [default: up to 1G, so that all clients together take a quarter of the machine\'s memory]' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l max-bitrate -d 'What is sent to each client at most' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
-complete -c hperf -n "__fish_hperf_needs_command" -l journal-socket -d 'Where the journal hears' -r -F
 complete -c hperf -n "__fish_hperf_needs_command" -l key -d 'Believe only the server with this key' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l ssh-port -d 'Port of the ssh server' -r
 complete -c hperf -n "__fish_hperf_needs_command" -l jump -d 'Log in by way of another host (ssh\'s -J)' -r
@@ -67,23 +81,37 @@ complete -c hperf -n "__fish_hperf_needs_command" -l json-stream -d 'Print JSON 
 complete -c hperf -n "__fish_hperf_needs_command" -l get-server-output -d 'Show the server\'s own output too'
 complete -c hperf -n "__fish_hperf_needs_command" -s v -l verbose -d 'Say more; twice, and ssh says more too'
 complete -c hperf -n "__fish_hperf_needs_command" -s 1 -l one-off -d 'Serve one client, then end'
-complete -c hperf -n "__fish_hperf_needs_command" -l until-input-ends -d 'End when standard input does'
 complete -c hperf -n "__fish_hperf_needs_command" -s 4 -d 'Use IPv4 only'
 complete -c hperf -n "__fish_hperf_needs_command" -s 6 -d 'Use IPv6 only'
 complete -c hperf -n "__fish_hperf_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hperf -n "__fish_hperf_needs_command" -s V -l version -d 'Print version'
 complete -c hperf -n "__fish_hperf_needs_command" -a "mesh" -d 'Measure every ordered pair of a list of hosts, haul against TCP'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s t -l time -d 'Length of each measurement' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s O -l omit -d 'Leave out the first seconds of each' -r
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l interval -d 'Seconds between two points of the plots' -r
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l parallel -d 'Streams in parallel' -r
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s i -l interval -d 'Seconds between two points of the plots; a file name here is a key for ssh, as in haul-cp(1)' -r
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s P -l parallel -d 'Streams in parallel' -r
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l congestion -d 'TCP\'s congestion control' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s p -l port -d 'Port of the servers, UDP and TCP; any free one without it' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l at-once -d 'Pairs measured at once, of different hosts: for sites that share no link' -r
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l out -d 'Where the results go: PREFIX.csv, PREFIX.json, PREFIX.html' -r -F
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s P -d 'Port of the ssh server' -r
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s i -d 'File with the private key to log in with' -r -F
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s J -d 'Log in by way of another host' -r
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l out -d 'Where the results go: PREFIX.csv, PREFIX.json, PREFIX.html; PREFIX-2 and so on where there is one' -r -F
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l ssh-port -d 'Port of the ssh servers' -r
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l jump -d 'Log in by way of another host (ssh\'s -J)' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s F -d 'Configuration file for ssh' -r -F
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s S -d 'Program to use in place of ssh' -r
@@ -91,4 +119,4 @@ complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l remote-haul -d 'hau
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 4 -d 'Use IPv4 only'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 6 -d 'Use IPv6 only'
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s h -l help -d 'Print help'

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, trace, lab, remote, generate the commands
+//!   cp, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, trace, lab, remote the commands; manual, completions: what is made of their definition
 //!   program     another program, run to its end
 //!   bootstrap   haul for a far side that has none
 //!   meanwhile   what libraries tell and ask while they work
@@ -15,15 +15,16 @@
 mod args;
 mod bootstrap;
 mod clock;
+mod completions;
 mod cp;
 mod diagnosis;
 mod exit;
 mod fleet;
-mod generate;
 mod interrupt;
 mod key;
 mod lab;
 mod logging;
+mod manual;
 mod meanwhile;
 mod output;
 mod pace;
@@ -87,7 +88,7 @@ fn run(command: Command) -> Result<Exit, Failure> {
         Command::Trace(args) => trace::run(&args),
         Command::Lab(args) => lab::run(&args),
         Command::Remote(args) => remote::run(&args),
-        Command::Man { dir } => generate::man(dir.as_deref()),
-        Command::Completions { shell, name } => Ok(generate::completions(shell, &name)),
+        Command::Man { dir } => manual::man(dir.as_deref()),
+        Command::Completions { shell, name } => Ok(completions::completions(shell, &name)),
     }
 }

@@ -70,6 +70,11 @@ pub fn is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
+/// How many columns the terminal on standard error has, if it says so.
+pub fn width() -> Option<usize> {
+    rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
+}
+
 /// How many lines the terminal on standard error has, if it says so.
 pub fn height() -> Option<usize> {
     rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| size.ws_row.into())

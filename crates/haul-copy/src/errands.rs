@@ -22,6 +22,7 @@
 
 mod client;
 mod doing;
+mod roots;
 mod serve;
 
 use haul_files::{Why, WirePath};
@@ -29,6 +30,7 @@ use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 
 pub use client::{ErrandError, Errands, Reading, Writing};
+pub use roots::roots;
 pub(crate) use serve::serve;
 
 /// Of what follows the opening.

@@ -95,7 +95,7 @@ mod verdict;
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
 pub use copier::{Copied, Copier, CopyWatch, NotCopied, PathProbe};
-pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing};
+pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing, roots};
 pub use keep::{Guest, Keeping};
 pub use kept::{Kept, KeptCopy, KeptRequest};
 pub use log::{CopyLog, LogError};

@@ -60,6 +60,8 @@ pub enum PlanError {
         source_name: String,
         /// A file here has this name.
         is_here: bool,
+        /// The command that copies it from host to host, where ssh reaches the source.
+        direct: Option<String>,
     },
     /// Source and target are both here.
     #[error("{source_name}: source and target are both on this machine")]
@@ -157,7 +159,13 @@ impl Plan {
             Some(source) => {
                 let source_name = source.to_string();
                 let is_here = Path::new(&source_name).exists();
-                Err(PlanError::BothRemote { source_name, is_here })
+                let path = destination.display();
+                let target = if let Host::Ssh(host) = &host { format!("{host}:{path}") } else { format!("{host}{path}") };
+                let direct = match source {
+                    Operand::Ssh(host, path) => Some(format!("ssh {host} haul cp {} {target}", path.display())),
+                    _ => None,
+                };
+                Err(PlanError::BothRemote { source_name, is_here, direct })
             }
         }
     }

@@ -183,7 +183,7 @@ impl Failure {
 
     fn with_ssh_hint(self, error: &SshError) -> Self {
         match error {
-            SshError::NoAnswer { host, .. } => self.hint(format!("`ssh {host} haul --version` must print haul's version")),
+            SshError::NoAnswer { login, .. } => self.hint(format!("`{login} haul --version` must print haul's version")),
             SshError::OtherVersion { .. } => self.hint("install the same version of haul on both hosts"),
             _ => self,
         }

@@ -117,7 +117,11 @@ impl fmt::Display for Verdict {
             Bar::StartedWithin(..) if reached.is_infinite() => write!(f, "haul: {word}: {}, never got there", self.bar),
             Bar::StartedWithin(..) => write!(f, "haul: {word}: {}, took {reached:.1}", self.bar),
             Bar::MemoryOfEachSide => write!(f, "haul: {word}: {} ({wanted:.0} MiB), took {reached:.0} MiB", self.bar),
-            Bar::TimesIdealAndRtts(..) | Bar::Within(_) | Bar::WithinBy(..) | Bar::TimesBestOther(_) | Bar::TimesBestOtherBy(..) => {
+            Bar::TimesIdealAndRtts(..)
+            | Bar::Within(_)
+            | Bar::WithinBy(..)
+            | Bar::TimesBestOther(_)
+            | Bar::TimesBestOtherBy(..) => {
                 let part = reached / wanted.max(1e-9) * 100.0;
                 write!(f, "haul: {word}: {} ({wanted:.2} s), took {reached:.2} s, {part:.0} % of that", self.bar)
             }

@@ -11,6 +11,7 @@ use haul_copy::Sum;
 use haul_files::{Delete, Options, Same};
 use haul_peer::{Carriage, Family, SshOptions};
 
+use super::mode::ModeParser;
 use super::{BootstrapArgs, FileArgs, Limit, PortRange, SilenceArgs};
 
 /// Copy files and trees between hosts
@@ -108,7 +109,7 @@ pub struct CpArgs {
     /// Limit the rate; a bare number is in Kbit/s, as with scp
     #[arg(short, long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
-    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
     #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, value_parser = paths_parser(), help = paths_help())]
     pub paths: u8,
@@ -133,6 +134,64 @@ pub struct CpArgs {
     /// Where haul is missing there.
     #[command(flatten)]
     pub bootstrap: BootstrapArgs,
+    /// What is left of scp's letters.
+    #[command(flatten)]
+    pub scp: ScpArgs,
+}
+
+/// Letters that scp has besides: those that mean something to a login by ssh, and those that scripts give and that mean nothing here.
+#[derive(Debug, Default, Clone, Args)]
+#[command(next_help_heading = "Letters of scp")]
+pub struct ScpArgs {
+    /// Ask for nothing: no password, no passphrase
+    #[arg(short = 'B')]
+    pub batch: bool,
+    /// Ciphers of the login (ssh's -c); what encrypts the data is not chosen
+    #[arg(short = 'c', value_name = "CIPHERS")]
+    pub ciphers: Option<OsString>,
+    /// Compress the login (ssh's -C); data is sent as it is
+    #[arg(short = 'C')]
+    pub compress: bool,
+    /// Nothing: protocols of scp, a check of names that is always made, and an agent for logins from there, which a copy makes none of
+    #[arg(short = 'O', visible_short_aliases = ['s', 'T', 'A'], action = clap::ArgAction::Count)]
+    pub nothing: u8,
+    /// From one host to another by way of this one: not offered, and said so where there are two
+    #[arg(short = '3', hide = true)]
+    pub through_here: bool,
+    /// The same from host to host.
+    #[arg(short = 'R', hide = true)]
+    pub from_there: bool,
+    /// An sftp server of this machine.
+    #[arg(short = 'D', value_name = "PATH", hide = true)]
+    pub sftp_server: Option<OsString>,
+    /// Options of sftp.
+    #[arg(short = 'X', value_name = "OPTION", hide = true)]
+    pub sftp_options: Vec<OsString>,
+}
+
+impl ScpArgs {
+    /// What they are in the form of ssh_config(5).
+    fn options(&self) -> impl Iterator<Item = OsString> {
+        let set = |given: bool, option: &str| given.then(|| OsString::from(option));
+        let ciphers = self.ciphers.as_ref().map(|ciphers| {
+            let mut option = OsString::from("Ciphers=");
+            option.push(ciphers);
+            option
+        });
+        let others = [set(self.batch, "BatchMode=yes"), set(self.compress, "Compression=yes")];
+        others.into_iter().flatten().chain(ciphers)
+    }
+
+    /// A letter that cannot mean anything here, and would change what is copied from where.
+    pub const fn refused(&self) -> Option<&'static str> {
+        if self.sftp_server.is_some() {
+            Some("-D")
+        } else if !self.sftp_options.is_empty() {
+            Some("-X")
+        } else {
+            None
+        }
+    }
 }
 
 /// Values of the option `--manifest-hash`.
@@ -175,6 +234,13 @@ impl CpArgs {
         };
         let delete = self.delete.then_some(Delete { most: self.max_delete });
         Options { same, delete, follow: self.copy_links, dry_run: self.looks_only(), ..self.files.options() }
+    }
+
+    /// How to reach the far side, for the library that starts ssh.
+    pub fn ssh_options(&self) -> SshOptions {
+        let mut options = self.ssh.options(self.quiet, self.verbose > 1);
+        options.option.extend(self.scp.options());
+        options
     }
 
     /// Whether nothing is to be written.

@@ -11,6 +11,7 @@ use haul_peer::Moment;
 use haul_units::BitRate;
 
 use super::cp::mode_help;
+use super::mode::ModeParser;
 use super::{FileArgs, Limit, PortRange, SilenceArgs, SshArgs};
 
 /// Copy from and to many storage servers at once
@@ -109,7 +110,7 @@ pub struct FleetUpArgs {
     /// Where the background process writes what happens [default: NAME.log beside its socket]
     #[arg(long, value_name = "FILE", conflicts_with = "foreground", value_hint = clap::ValueHint::FilePath)]
     pub log_file: Option<PathBuf>,
-    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
     /// Print events as lines of JSON on standard output
     #[arg(long)]
@@ -224,7 +225,7 @@ pub struct JobArgs {
     /// Transfer nothing before this time
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<Moment>,
-    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
     /// Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)
     #[arg(long, value_name = "DIR")]

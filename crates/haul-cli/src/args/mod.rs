@@ -9,6 +9,7 @@ mod files;
 mod fleet;
 mod guests;
 mod key;
+mod mode;
 mod pace;
 mod perf;
 mod pipe;
@@ -114,7 +115,9 @@ pub enum Command {
 
 /// Parses the arguments, the program's name included: it may be a command's own name.
 pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
-    match args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str()) {
+    // An operand of the others may be called like that.
+    let args = if matches!(called(&args), Some("hcp" | "hperf" | "ssh")) { args } else { spelled_out(args) };
+    match called(&args) {
         Some("hcp") => {
             let matches = hcp().try_get_matches_from(args)?;
             complete(Command::Cp(Box::new(CpArgs::from_arg_matches(&matches)?)), hcp)
@@ -131,6 +134,24 @@ pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
             haul.find_subcommand("cp").cloned().unwrap_or(haul)
         }),
     }
+}
+
+/// The name by which the program was called.
+fn called(args: &[OsString]) -> Option<&str> {
+    args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str())
+}
+
+/// `haul help COMMAND` and `haul version`, as the options that they are elsewhere.
+fn spelled_out(mut args: Vec<OsString>) -> Vec<OsString> {
+    match args.get(1).and_then(|word| word.to_str()) {
+        Some("help") => {
+            args.remove(1);
+            args.push("--help".into());
+        }
+        Some("version") if args.len() == 2 => args[1] = "--version".into(),
+        _ => {}
+    }
+    args
 }
 
 /// `haul rsh` with its options before the host, wherever the `taken` words and more had them.
@@ -206,6 +227,20 @@ mod tests {
     }
 
     #[test]
+    fn help_and_version_are_commands_too() {
+        let shown = |line: &str| parsed(line).map(|_| ()).expect_err("it shows something and ends");
+        assert_eq!(shown("haul version").kind(), ErrorKind::DisplayVersion);
+        assert_eq!(shown("haul version").to_string(), shown("haul --version").to_string());
+        for (line, options) in
+            [("haul help", "haul --help"), ("haul help cp", "haul cp --help"), ("haul help perf mesh", "haul perf mesh --help")]
+        {
+            assert_eq!(shown(line).kind(), ErrorKind::DisplayHelp, "{line}");
+            assert_eq!(shown(line).to_string(), shown(options).to_string(), "{line}");
+        }
+        assert!(matches!(parsed("hcp help far:"), Ok(Command::Cp(_))));
+    }
+
+    #[test]
     fn takes_the_letters_of_scp() {
         let line = "hcp -r -p -q -v -P 2222 -i key -i key2 -J jump -F config -o A=b -o C=d -4 -l 1000 -S prog -- -a b:c";
         let Ok(Command::Cp(args)) = parsed(line) else { panic!("refused") };
@@ -218,6 +253,18 @@ mod tests {
     }
 
     #[test]
+    fn each_letter_of_scp_is_taken() {
+        let line = "hcp -346ABCOpqRrsTv -c aes128-ctr -D server -F file -i key -J jump -l 1 -o A=b -P 1 -S ssh -X option a b:c";
+        // scp itself knows no -4 with -6.
+        let Ok(Command::Cp(args)) = parsed(&line.replace("346", "34")) else { panic!("refused") };
+        let options = args.ssh_options().option;
+        assert_eq!(options, ["A=b", "BatchMode=yes", "Compression=yes", "Ciphers=aes128-ctr"]);
+        assert_eq!(args.scp.refused(), Some("-D"));
+        let Ok(Command::Cp(plain)) = parsed("hcp -O -s -T a b:c") else { panic!("refused") };
+        assert!(plain.ssh_options().option.is_empty() && plain.scp.refused().is_none());
+    }
+
+    #[test]
     fn options_may_stand_between_operands() {
         let Ok(Command::Cp(args)) = parsed("haul cp a -r b -q c:") else { panic!("refused") };
         assert!(args.files.recursive && args.quiet && args.operands == ["a", "b", "c:"]);
@@ -226,7 +273,7 @@ mod tests {
     #[test]
     fn refuses_what_it_does_not_offer() {
         for line in
-            ["hcp -C a b", "hcp a", "hcp", "haul", "haul cp -4 -6 a b", "haul cp -P x a b", "haul move a b", "haul cp -l 0 a b"]
+            ["hcp -Z a b", "hcp a", "hcp", "haul", "haul cp -4 -6 a b", "haul cp -P x a b", "haul move a b", "haul cp -l 0 a b"]
         {
             assert!(parsed(line).is_err(), "{line}");
         }

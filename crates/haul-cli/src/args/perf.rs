@@ -10,6 +10,7 @@ use haul::{ControllerChoice, Fingerprint};
 use haul_units::{BitRate, Bytes, parse_duration};
 
 use super::cp::{mode_help, paths_help, paths_parser};
+use super::mode::ModeParser;
 use super::{AuditArgs, PortRange, SilenceArgs, SshArgs, UsualSshArgs};
 
 /// The port that `haul perf -s` listens on unless told otherwise.
@@ -89,13 +90,13 @@ pub struct MeshArgs {
     /// Leave out the first seconds of each
     #[arg(short = 'O', long, value_name = "SECONDS", value_parser = parse_duration, default_value = "0", hide_default_value = true)]
     pub omit: Duration,
-    /// Seconds between two points of the plots
-    #[arg(long, value_name = "SECONDS", value_parser = parse_duration, default_value = "1")]
-    pub interval: Duration,
+    /// Seconds between two points of the plots; a file name here is a key for ssh, as in haul-cp(1)
+    #[arg(short, long, value_name = "SECONDS", default_value = "1")]
+    pub interval: Vec<IntervalOrKey>,
     /// Streams in parallel
-    #[arg(long, value_name = "STREAMS", default_value_t = 1)]
+    #[arg(short = 'P', long, value_name = "STREAMS", default_value_t = 1)]
     pub parallel: u16,
-    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
     /// TCP's congestion control
     #[arg(long, value_name = "NAME", default_value = "cubic")]
@@ -106,12 +107,30 @@ pub struct MeshArgs {
     /// Pairs measured at once, of different hosts: for sites that share no link
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub at_once: usize,
-    /// Where the results go: PREFIX.csv, PREFIX.json, PREFIX.html
+    /// Where the results go: PREFIX.csv, PREFIX.json, PREFIX.html; PREFIX-2 and so on where there is one
     #[arg(long, value_name = "PREFIX", default_value = "haul-mesh", value_hint = ValueHint::FilePath)]
     pub out: PathBuf,
+    /// Port of the ssh servers
+    #[arg(long, value_name = "PORT")]
+    pub ssh_port: Option<u16>,
+    /// Log in by way of another host (ssh's -J)
+    #[arg(long, value_name = "JUMP")]
+    pub jump: Option<OsString>,
     /// How to reach the hosts.
     #[command(flatten)]
-    pub ssh: SshArgs,
+    pub usual: UsualSshArgs,
+}
+
+impl MeshArgs {
+    /// Time between two points of the plots.
+    pub fn every(&self) -> Duration {
+        last_interval(&self.interval)
+    }
+
+    /// As `haul cp` has them.
+    pub fn ssh_args(&self) -> SshArgs {
+        SshArgs { port: self.ssh_port, identity: keys(&self.interval), jump: self.jump.clone(), usual: self.usual.clone() }
+    }
 }
 
 const MESH_AFTER_HELP: &str = "\
@@ -151,7 +170,7 @@ pub struct MeasureArgs {
     /// Bytes handed to the transport at once
     #[arg(short, long, value_name = "BYTES")]
     pub length: Option<Bytes>,
-    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, help = mode_help())]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
     #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, value_parser = paths_parser(), help = paths_help(), conflicts_with = "tcp")]
     pub paths: u8,
@@ -271,29 +290,34 @@ impl std::str::FromStr for IntervalOrKey {
 }
 
 impl ShowArgs {
-    /// Time between two reports: what was given last.
+    /// Time between two reports.
     pub fn every(&self) -> Duration {
-        let given = self.interval.iter().rev().find_map(|given| match given {
-            IntervalOrKey::Interval(interval) => Some(*interval),
-            IntervalOrKey::Key(_) => None,
-        });
-        given.unwrap_or(Duration::from_secs(1))
+        last_interval(&self.interval)
     }
+}
 
-    fn keys(&self) -> Vec<PathBuf> {
-        let key = |given: &IntervalOrKey| match given {
-            IntervalOrKey::Key(path) => Some(path.clone()),
-            IntervalOrKey::Interval(_) => None,
-        };
-        self.interval.iter().filter_map(key).collect()
-    }
+/// What was given last.
+fn last_interval(given: &[IntervalOrKey]) -> Duration {
+    let interval = given.iter().rev().find_map(|given| match given {
+        IntervalOrKey::Interval(interval) => Some(*interval),
+        IntervalOrKey::Key(_) => None,
+    });
+    interval.unwrap_or(Duration::from_secs(1))
+}
+
+fn keys(given: &[IntervalOrKey]) -> Vec<PathBuf> {
+    let key = |given: &IntervalOrKey| match given {
+        IntervalOrKey::Key(path) => Some(path.clone()),
+        IntervalOrKey::Interval(_) => None,
+    };
+    given.iter().filter_map(key).collect()
 }
 
 impl PerfArgs {
     /// As `haul cp` has them.
     pub fn ssh_args(&self) -> SshArgs {
         let ssh = &self.ssh;
-        SshArgs { port: ssh.ssh_port, identity: self.show.keys(), jump: ssh.jump.clone(), usual: ssh.usual.clone() }
+        SshArgs { port: ssh.ssh_port, identity: keys(&self.show.interval), jump: ssh.jump.clone(), usual: ssh.usual.clone() }
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use haul::ControllerChoice;
 
+use super::mode::ModeParser;
 use super::{AuditArgs, Limit, PortRange, STREAM_MODE, SilenceArgs, SshArgs};
 
 /// Connect standard input and output to a program on another host
@@ -57,7 +58,7 @@ pub struct PipeArgs {
     #[arg(long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
     /// Congestion control, as for `haul cp`; the default is quickstart
-    #[arg(long, value_name = "MODE", default_value_t = STREAM_MODE, hide_default_value = true)]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t = STREAM_MODE, hide_default_value = true)]
     pub mode: ControllerChoice,
     /// UDP port or ports that the far side may use, with a command
     #[arg(long, value_name = "PORT[-PORT]", requires = "command")]

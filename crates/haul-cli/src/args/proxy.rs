@@ -9,6 +9,7 @@ use haul::{ControllerChoice, Fingerprint};
 use haul_peer::{PortRange, Rule, Target};
 use haul_tunnel::proxy::{Forward, Listen, RemoteForward};
 
+use super::mode::ModeParser;
 use super::{AuditArgs, GuestArgs, Limit, STREAM_MODE, SilenceArgs, SshArgs};
 
 /// The UDP port that `haul proxy serve` listens on unless told otherwise.
@@ -166,7 +167,7 @@ pub struct CarriageArgs {
     #[arg(long, value_name = "LIMIT")]
     pub limit: Option<Limit>,
     /// Congestion control, as for `haul cp`; the default is quickstart
-    #[arg(long, value_name = "MODE", default_value_t = STREAM_MODE, hide_default_value = true)]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t = STREAM_MODE, hide_default_value = true)]
     pub mode: ControllerChoice,
     /// Directory of the identity key, the known hosts and the authorised keys
     #[arg(long, value_name = "DIR")]

@@ -11,6 +11,7 @@ use clap::Args;
 use haul::ControllerChoice;
 use haul_peer::{Carriage, Family, SshOptions};
 
+use super::mode::ModeParser;
 use super::{PortRange, STREAM_MODE, SilenceArgs};
 
 /// Run a command on another host, as ssh would, with its streams over haul
@@ -65,7 +66,7 @@ pub struct RshArgs {
     #[arg(short = 'v', action = clap::ArgAction::Count)]
     pub verbose: u8,
     /// Congestion control, as for `haul cp`; the default is quickstart
-    #[arg(long, value_name = "MODE", default_value_t = STREAM_MODE, hide_default_value = true)]
+    #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t = STREAM_MODE, hide_default_value = true)]
     pub mode: ControllerChoice,
     /// UDP port or ports that the far side may use
     #[arg(long, value_name = "PORT[-PORT]")]

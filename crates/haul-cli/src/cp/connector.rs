@@ -16,7 +16,7 @@ pub fn connector(args: &CpArgs) -> Result<Connector, Failure> {
     let bootstrap = bootstrap::asked(&args.bootstrap)?;
     Ok(Connector {
         service: PROTOCOL,
-        ssh: SshOptions { bootstrap, ..args.ssh.options(args.quiet, args.verbose > 1) },
+        ssh: SshOptions { bootstrap, ..args.ssh_options() },
         udp_port: args.udp_port,
         state: args.state.clone(),
         transport: TransportConfig {

@@ -30,6 +30,11 @@ pub fn explain(host: &Host, error: &CopyError, no_resume: bool) -> Failure {
     }
 }
 
+/// Whether whoever reads standard output has closed it.
+pub fn is_reader_gone(error: &CopyError) -> bool {
+    matches!(error, CopyError::Stopped(Stop::Destination { path, why }) if path.0 == b"-" && *why == Why::from(Errno::PIPE))
+}
+
 /// A copy that broke, and that the next one goes on with, if it may.
 pub fn resumable(message: String, no_resume: bool) -> Failure {
     Failure { message, hint: (!no_resume).then(|| RESUME.to_owned()) }

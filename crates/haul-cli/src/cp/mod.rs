@@ -11,11 +11,11 @@ mod records;
 
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use haul_copy::{Copied, Copier, CopyWatch, Job, NotCopied, PathProbe, Plan, Standard, Tally};
+use haul_copy::{Copied, Copier, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
 use haul_files::{Destination, Event, Filter, Observer, Report, SourceSpec};
-use haul_peer::{Again, Host};
+use haul_peer::{Again, DaemonHost, Host, OperandError};
 use serde_json::json;
 
 use self::connector::connector;
@@ -23,7 +23,7 @@ use self::records::{Records, chosen};
 use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Outcome, Style, Ticker, Watched};
-use crate::{interrupt, logging};
+use crate::{clock, interrupt, logging};
 
 /// Runs the command.
 pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
@@ -31,7 +31,13 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     if let Some(directory) = args.list_interrupted.as_ref().or(args.discard.as_ref()) {
         return interrupted::run(args, directory, args.discard.is_some());
     }
-    let mut plan = Plan::new(&args.operands)?;
+    if let Some(letter) = args.scp.refused() {
+        return Err(Failure::new(format!("{letter} is about sftp, which is no part of a copy by haul")).hint("leave it out"));
+    }
+    let mut plan = match Plan::new(&args.operands) {
+        Err(PlanError::Operand(OperandError::NoRoot(address))) => return Err(no_root(args, &address)),
+        plan => plan?,
+    };
     let mut filter = args.files.filter()?;
     if let Some(list) = &args.files_from {
         plan = plan.of_content()?;
@@ -54,8 +60,8 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     }
     interrupt::watch_connecting();
     let style = match Style::choose(args.quiet, args.json) {
-        // What is printed line by line is the result.
-        Style::Bars if args.looks_only() => Style::Lines,
+        // What is printed line by line is the result; and a bar would stand in the middle of what goes to standard output.
+        Style::Bars if args.looks_only() || plan.writes_stdout() => Style::Lines,
         style => style,
     };
     if style == Style::Json {
@@ -65,6 +71,27 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     let exit = copy.all(plan, &filter);
     let exit = copy.keep_records(exit);
     Ok(copy.conclude(exit))
+}
+
+/// A daemon's address without a root: which there are is for the daemon to say, if it knows this client.
+fn no_root(args: &CpArgs, address: &str) -> Failure {
+    let failure = Failure::from(OperandError::NoRoot(address.to_owned()));
+    let Some(Ok(host)) = address.strip_prefix("haul://").map(|rest| DaemonHost::parse(rest.trim_end_matches('/'))) else {
+        return failure;
+    };
+    interrupt::watch_connecting();
+    let connector = match connector(args) {
+        Ok(connector) => connector,
+        Err(failure) => return failure,
+    };
+    match connector.connect(&Host::Daemon(host.clone())).map(|connected| roots(connected.connection.clone())) {
+        Ok(Ok(roots)) if !roots.is_empty() => {
+            let roots: Vec<String> = roots.iter().map(|root| format!("haul://{host}/{root}")).collect();
+            failure.hint(format!("there are {}", roots.join(", ")))
+        }
+        Ok(_) => failure.hint("it has none for this key"),
+        Err(error) => failure.hint(error),
+    }
 }
 
 /// The copies of one command.
@@ -99,6 +126,7 @@ impl<'a> Copy<'a> {
                 tally: Arc::new(Tally::new(names)),
                 records,
                 monitor: Mutex::default(),
+                connected: Mutex::default(),
             },
             outcome: Outcome { is_dry: args.looks_only(), ..Outcome::default() },
             failures: Vec::new(),
@@ -117,7 +145,11 @@ impl<'a> Copy<'a> {
             match self.one(&host, &job) {
                 Ok(()) => done += 1,
                 Err(_) if interrupt::requested() => return Exit::Interrupted,
-                Err(failure) => {
+                Err(Ended::ReaderGone) => {
+                    self.style = Style::Quiet;
+                    return Exit::Partial;
+                }
+                Err(Ended::Failed(failure)) => {
                     output::print_failure(&failure);
                     self.failures.push(failure);
                 }
@@ -131,15 +163,23 @@ impl<'a> Copy<'a> {
         }
     }
 
-    fn one(&mut self, host: &Host, job: &Job) -> Result<(), Failure> {
+    fn one(&mut self, host: &Host, job: &Job) -> Result<(), Ended> {
+        let begun = clock::now();
         let result = self.copier.copy(host, job, &self.shown);
         self.shown.tally.next_copy();
+        if let Some(connected) = self.shown.connected.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            self.outcome.login += connected - begun;
+        }
         let no_resume = self.args.files.no_resume;
-        let Copied { report, path, verdict, mut advice } = result.map_err(|error| match error {
+        if matches!(&result, Err(NotCopied::Copy(error)) if failure::is_reader_gone(error)) {
+            return Err(Ended::ReaderGone);
+        }
+        let copied = result.map_err(|error| match error {
             NotCopied::Reach(error) | NotCopied::Connection(error) => error.into(),
             NotCopied::Copy(error) => failure::explain(host, &error, no_resume),
             broken => failure::resumable(format!("{host}: {broken}"), no_resume),
-        })?;
+        });
+        let Copied { report, path, verdict, mut advice } = copied.map_err(Ended::Failed)?;
         self.advice.append(&mut advice);
         (self.outcome.verdict, self.outcome.path) = (verdict, path);
         self.account(&report);
@@ -207,6 +247,13 @@ impl<'a> Copy<'a> {
     }
 }
 
+/// Why a copy with a host did not come to its end.
+enum Ended {
+    /// Who reads standard output has read enough: nobody's fault, and nothing to say.
+    ReaderGone,
+    Failed(Failure),
+}
+
 /// What a copy tells, and the thread that shows it while there is a connection.
 struct Shown {
     style: Style,
@@ -214,6 +261,8 @@ struct Shown {
     tally: Arc<Tally>,
     records: Records,
     monitor: Mutex<Option<Ticker>>,
+    /// When the connection of the copy under way first was there.
+    connected: Mutex<Option<Instant>>,
 }
 
 impl Observer for Shown {
@@ -238,6 +287,7 @@ impl Observer for Shown {
 
 impl CopyWatch for Shown {
     fn connected(&self, path: PathProbe) {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(clock::now);
         let monitor = output::monitor(self.style, self.verbose, Watched { tally: Arc::clone(&self.tally), path });
         *self.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
     }

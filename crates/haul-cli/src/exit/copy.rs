@@ -11,8 +11,11 @@ impl From<PlanError> for Failure {
             PlanError::Operand(operand) => return Self::from(operand.clone()),
             PlanError::NoTarget => return Self::new(error),
             PlanError::StdinTwice => "name - once among the sources".to_owned(),
-            PlanError::BothRemote { source_name, is_here: true } => {
+            PlanError::BothRemote { source_name, is_here: true, .. } => {
                 format!("a file here has this name: write ./{source_name} if you mean it")
+            }
+            PlanError::BothRemote { direct: Some(command), .. } => {
+                format!("the data goes from host to host with `{command}`; or copy to this machine first")
             }
             PlanError::BothRemote { .. } => "run haul on one of the two, or copy to this machine first".to_owned(),
             PlanError::BothLocal { in_store: true, .. } => {

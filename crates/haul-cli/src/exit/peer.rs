@@ -92,14 +92,14 @@ impl From<SshError> for Failure {
             SshError::NotStarted { source, .. } if source.kind() == ErrorKind::NotFound => {
                 failure.hint("install the ssh client, or name one with -S PROGRAM")
             }
-            SshError::NoAnswer { host, ended } => failure.hint(match ended.status {
+            SshError::NoAnswer { ended, login, .. } => failure.hint(match ended.status {
                 Some(SshEnded::NOT_FOUND) => {
                     "install haul on the far side, say where it is with --remote-haul PATH, or have `haul cp --bootstrap` bring it there"
                         .to_owned()
                 }
                 Some(SshEnded::NOT_EXECUTABLE) => "name another with --remote-haul PATH".to_owned(),
-                Some(SshEnded::NO_LOGIN) => format!("`ssh {host} true` must work first"),
-                _ => format!("`ssh {host} haul --version` must print haul's version"),
+                Some(SshEnded::NO_LOGIN) => format!("`{login} true` must work first"),
+                _ => format!("`{login} haul --version` must print haul's version"),
             }),
             SshError::Failed { host, hint: Some(hint), .. } => failure.hint(format!("on {host}: {hint}")),
             SshError::OtherVersion { .. } => failure.hint(format!("{SAME_VERSION}, or give --bootstrap")),
@@ -185,14 +185,14 @@ mod tests {
 
     fn explained(status: i32) -> Failure {
         let ended = SshEnded { status: Some(status), remote: "haul remote".into(), printed: Vec::new() };
-        SshError::NoAnswer { host: "far".to_owned(), ended }.into()
+        SshError::NoAnswer { host: "far".to_owned(), ended, login: "ssh -p 2222 far".to_owned() }.into()
     }
 
     #[test]
     fn every_way_of_ssh_to_fail_has_its_advice() {
         for (status, message, hint) in [
             (127, "haul not found there", "--remote-haul"),
-            (255, "could not log in", "ssh far true"),
+            (255, "could not log in", "`ssh -p 2222 far true`"),
             (1, "status 1", "haul --version"),
         ] {
             let failure = explained(status);

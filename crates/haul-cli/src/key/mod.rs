@@ -51,17 +51,22 @@ fn authorize(state: &StateDir, key: Fingerprint, name: Option<&str>, rights: Opt
 }
 
 fn list(state: &StateDir) -> Result<Exit, Failure> {
-    for (host, key) in known_hosts(state)?.entries() {
+    let hosts = known_hosts(state)?;
+    for (host, key) in hosts.entries() {
         print(&format!("trusted     {key}  haul://{host}"));
     }
     let keys = authorized_keys(state)?;
     let (entries, faults) = (keys.entries(), keys.faults());
     let width = entries.iter().map(|entry| entry.name.chars().count()).max().unwrap_or_default();
-    for Entry { key, name, rights } in entries {
+    for Entry { key, name, rights } in &entries {
         print(&format!("authorised  {key}  {name:width$}  {rights}"));
     }
     for Fault { line, reason } in &faults {
         print(&format!("refused     line {line} of {}: {reason}", keys.path().display()));
+    }
+    if hosts.entries().next().is_none() && entries.is_empty() && faults.is_empty() {
+        let dir = keys.path().parent().unwrap_or(keys.path());
+        output::print_line(&format!("no host is trusted, and no key authorised, in {}", dir.display()));
     }
     Ok(if faults.is_empty() { Exit::Done } else { Exit::Partial })
 }

@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 /// A copy that takes longer than this would be worth tuning a system for.
 const LONG: Duration = Duration::from_secs(5);
+/// A login that takes less is not worth a word.
+const NOTABLE: Duration = Duration::from_millis(100);
 
 /// What all the copies of one command did together.
 #[derive(Debug, Clone, Default)]
@@ -19,6 +21,8 @@ pub struct Outcome {
     pub path: Option<PathReport>,
     /// What limited the speed of the last copy.
     pub verdict: String,
+    /// Time until the connections were there: ssh's login, mostly. It is no part of `report.elapsed`.
+    pub login: Duration,
     /// Nothing was done, only looked at.
     pub is_dry: bool,
 }
@@ -66,6 +70,7 @@ impl Outcome {
             "files_read_back_direct": self.report.read_back.direct_files,
             "files_read_back_uncached": self.report.read_back.uncached_files,
             "elapsed_s": self.report.elapsed.as_secs_f64(),
+            "login_s": self.login.as_secs_f64(),
             "rate_bps": self.rate().as_bps(),
             "verdict": self.verdict,
             "error": error,
@@ -99,8 +104,7 @@ pub fn summary(outcome: &Outcome) -> Vec<String> {
         return vec![[first, skipped(outcome)].concat().join("; ")];
     }
     let rate = if outcome.report.bytes > Bytes::ZERO { format!(", {}", outcome.rate()) } else { String::new() };
-    let mut first =
-        vec![format!("copied {}: {} in {}{rate}", done.join(", "), outcome.report.bytes, seconds(outcome.report.elapsed))];
+    let mut first = vec![format!("copied {}: {} in {}{rate}", done.join(", "), outcome.report.bytes, time(outcome))];
     first.extend(verified(outcome));
     if outcome.report.resumed > Bytes::ZERO {
         first.push(format!("{} were there from an interrupted copy", outcome.report.resumed));
@@ -114,6 +118,14 @@ pub fn summary(outcome: &Outcome) -> Vec<String> {
         lines.push(outcome.verdict.clone());
     }
     lines
+}
+
+/// How long it took, and, where that is something else, how long the user has waited.
+fn time(outcome: &Outcome) -> String {
+    let elapsed = outcome.report.elapsed;
+    let with =
+        if outcome.login < NOTABLE { String::new() } else { format!(" ({} with the login)", seconds(elapsed + outcome.login)) };
+    seconds(elapsed) + &with
 }
 
 fn skipped(outcome: &Outcome) -> Vec<String> {
@@ -189,6 +201,12 @@ mod tests {
         let report = &mut outcome.report;
         (report.files, report.bytes, report.elapsed, report.verified) = (1, Bytes::mib(1), Duration::from_secs(1), verified);
         assert_eq!(summary(&outcome), ["copied 1 file: 1.00 MiB in 1.00 s, 8.39 Mbit/s; verified on arrival"]);
+        outcome.login = Duration::from_millis(1500);
+        assert_eq!(
+            summary(&outcome),
+            ["copied 1 file: 1.00 MiB in 1.00 s (2.50 s with the login), 8.39 Mbit/s; verified on arrival"]
+        );
+        outcome.login = Duration::from_millis(20);
         let report = &mut outcome.report;
         (report.files, report.directories, report.symlinks, report.hard_links) = (2, 1, 2, 1);
         (report.resumed, report.skipped_files, report.changed_files) = (Bytes::mib(2), 4, 1);

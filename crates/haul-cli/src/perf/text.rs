@@ -93,7 +93,7 @@ pub fn report(plan: &Plan, outcome: &Outcome) -> Vec<String> {
         if let Some(packets) = sender.paths.iter().map(|path| path.burst_p99_pkts).max().filter(|&packets| packets > 0) {
             say("Bursts", format!("p99 {packets} packets"));
         }
-        say("Waited for", waits(&sender.paths));
+        say("Waited for", waits(&sender.paths, plan.rate_bps.is_some()));
     }
     if let Some(done) = &outcome.done {
         let (here, there) = (outcome.cpu, done.cpu);
@@ -127,13 +127,16 @@ fn one_of_several(part: &PartSample, time_us: u64) -> String {
 }
 
 /// What sending waited for, as parts of all waiting.
-fn waits(paths: &[PathSample]) -> String {
+fn waits(paths: &[PathSample], is_limited: bool) -> String {
     let sum = |get: fn(&PathSample) -> u64| paths.iter().map(get).sum::<u64>();
     let waits = [
-        ("pacing", sum(|path| path.wait_pacing_us)),
-        ("the window", sum(|path| path.wait_window_us)),
-        ("the receiver", sum(|path| path.wait_credit_us)),
-        ("the application", sum(|path| path.wait_application_us)),
+        (
+            if is_limited { "its turn at the rate of -b (pacing)" } else { "its turn at the path's rate (pacing)" },
+            sum(|path| path.wait_pacing_us),
+        ),
+        ("acknowledgements (window)", sum(|path| path.wait_window_us)),
+        ("the receiver's credit (receiver)", sum(|path| path.wait_credit_us)),
+        ("data to send (application)", sum(|path| path.wait_application_us)),
     ];
     let all = waits.iter().map(|(_, us)| us).sum::<u64>().max(1);
     let parts = waits.iter().map(|(name, us)| (name, *us as f64 / all as f64)).filter(|(_, part)| *part >= 0.005);

@@ -139,6 +139,13 @@ fn patterns_are_expanded_inside_the_root() {
 }
 
 #[test]
+fn an_address_without_a_root_is_answered_with_the_roots() {
+    let (_server, client, daemon) = pair();
+    let url = daemon.url("");
+    client.haul(["cp", &url, "."]).expect(2).says(&["no root named", "hint: there are ", &format!("{url}pub")]);
+}
+
+#[test]
 fn refusals_name_the_reason_and_the_way_out() {
     let (_server, client, daemon) = pair();
     client.file("x", 10);

@@ -120,15 +120,47 @@ fn standard_streams() {
 }
 
 #[test]
+fn a_reader_that_has_enough_is_nobody_s_fault() {
+    let bench = bench();
+    bench.file("far/big", 20_000_000);
+    let ssh = bench.path("bin/ssh");
+    let (reader, writer) = std::io::pipe().unwrap();
+    let command = ["cp", "-S", ssh.to_str().unwrap(), "far:big", "-"];
+    let mut child = bench.command(command).stdout(Stdio::from(writer)).stderr(Stdio::piped()).spawn().unwrap();
+    let mut reader = BufReader::new(reader);
+    reader.fill_buf().unwrap();
+    drop(reader);
+    let mut said = String::new();
+    std::io::Read::read_to_string(&mut child.stderr.take().unwrap(), &mut said).unwrap();
+    assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(1), ""));
+}
+
+#[test]
+fn what_is_no_file_is_a_note_and_no_failure() {
+    let bench = bench();
+    bench.file("tree/file", 10);
+    rustix::fs::mknodat(rustix::fs::CWD, bench.path("tree/pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    cp(&bench, &["-r", "tree", "far:"]).expect(0).says(&["note: tree/pipe: is a device, socket or named pipe: skipped"]);
+    cp(&bench, &["-r", "far:tree", "back"]).expect(0);
+    assert!(bench.path("back/file").exists() && !bench.path("back/pipe").exists());
+    cp(&bench, &["tree/pipe", "far:"]).expect(1).says(&["error: tree/pipe: is a device"]);
+}
+
+#[test]
 fn ssh_gets_its_options_and_no_secret() {
     let bench = bench();
     bench.file("x", 10);
-    let args = "-P 2222 -i key -J jump -F conf -o User=me -4 -q x you@far:";
+    let args = "-P 2222 -i key -J jump -F conf -o User=me -4 -q -B -c aes128-ctr x you@far:";
     cp(&bench, &args.split(' ').collect::<Vec<_>>()).expect(0);
     let calls = calls(&bench);
     let login = calls.lines().find(|line| !line.contains(" -G ")).unwrap();
     let (login, greeting) = login.rsplit_once(' ').unwrap();
-    assert!(login.ends_with("-F conf -i key -J jump -o User=me -p 2222 -l you -4 -q -- far haul remote"), "{login}");
+    assert!(
+        login.ends_with(
+            "-F conf -i key -J jump -o User=me -o BatchMode=yes -o Ciphers=aes128-ctr -p 2222 -l you -4 -q -- far haul remote"
+        ),
+        "{login}"
+    );
     // Public all of it: versions, the fingerprint of the key that will connect, what the far side is to listen on, TLS' ClientHello.
     let greeting = data_encoding::BASE64URL_NOPAD.decode(greeting.as_bytes()).unwrap();
     let greeting: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&greeting).unwrap();
@@ -185,7 +217,7 @@ fn ssh_itself_fails() {
     bench.haul(["cp", "-S", "/no/such/ssh", "x", "far:"]).expect(2).says(&["/no/such/ssh: No such file", "-S PROGRAM"]);
     let refuses = bench.script("refuses", "echo 'Permission denied (publickey).' >&2; exit 255");
     let run = bench.haul(["cp", "-S", refuses.to_str().unwrap(), "x", "far:"]).expect(2);
-    run.says(&["Permission denied (publickey).", "far: ssh could not log in", "hint: `ssh far true`"]);
+    run.says(&["Permission denied (publickey).", "far: ssh could not log in", "refuses far true` must work first"]);
     let closed = bench.script("closed", "echo 'This account is closed.'; exit 1");
     bench.haul(["cp", "-S", closed.to_str().unwrap(), "x", "far:"]).expect(2).says(&["(it printed: This account is closed.)"]);
 }

@@ -13,6 +13,8 @@ use crate::operand::SshHost;
 pub struct SshCommand {
     program: OsString,
     arguments: Vec<OsString>,
+    /// The first of them are not the user's.
+    own: usize,
     destination: OsString,
     remote: OsString,
     /// What is run there without haul's arguments, as a word of the shell.
@@ -40,6 +42,8 @@ impl SshCommand {
         ] {
             option("-o", OsStr::new(set));
         }
+        let own = arguments.len();
+        let mut option = |letter: &str, value: &OsStr| arguments.extend([letter.into(), value.to_owned()]);
         if let Some(config) = &options.config {
             option("-F", config.as_os_str());
         }
@@ -67,7 +71,15 @@ impl SshCommand {
         remote.push(" ");
         remote.push(words);
         let program = options.program.clone().unwrap_or_else(|| OsString::from("ssh"));
-        Self { program, arguments, destination: host.host.clone(), remote, haul, bootstrap: options.bootstrap.clone() }
+        Self { program, arguments, own, destination: host.host.clone(), remote, haul, bootstrap: options.bootstrap.clone() }
+    }
+
+    /// What a user types to log in there in the same way.
+    pub fn login(&self) -> String {
+        let options = self.arguments.get(self.own..).unwrap_or_default();
+        let words = [&self.program].into_iter().chain(options).chain([&self.destination]);
+        let words = words.map(|word| quoted(word).to_string_lossy().into_owned());
+        words.collect::<Vec<_>>().join(" ")
     }
 
     /// Runs the far side.

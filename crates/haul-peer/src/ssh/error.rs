@@ -37,6 +37,8 @@ pub enum SshError {
         host: String,
         /// How ssh ended, and what was printed.
         ended: SshEnded,
+        /// What a user types to log in there in the same way, by ssh alone.
+        login: String,
     },
     /// The far side said that it cannot serve.
     #[error("{host}: {error}")]

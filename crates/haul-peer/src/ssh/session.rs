@@ -107,7 +107,7 @@ impl SshSession {
             Err(AnswerError::Missing { printed }) => {
                 let status = session.end().and_then(|status| status.code());
                 let ended = SshEnded { status, remote: command.remote().to_owned(), printed };
-                Err(SshError::NoAnswer { host: host.to_owned(), ended })
+                Err(SshError::NoAnswer { host: host.to_owned(), ended, login: command.login() })
             }
         }
     }

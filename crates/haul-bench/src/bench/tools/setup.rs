@@ -62,9 +62,17 @@ pub const fn tcp(tool: Tool) -> Option<&'static str> {
     match tool {
         Tool::Bbr | Tool::GridftpBbr => Some("bbr"),
         Tool::Reno => Some("reno"),
-        Tool::Cubic | Tool::HaulCp | Tool::HaulCpAgain | Tool::HaulCpTcp | Tool::HaulCpSsh | Tool::Mscp | Tool::Scp | Tool::Rsync | Tool::Tar | Tool::Sftp | Tool::Gridftp => {
-            Some("cubic")
-        }
+        Tool::Cubic
+        | Tool::HaulCp
+        | Tool::HaulCpAgain
+        | Tool::HaulCpTcp
+        | Tool::HaulCpSsh
+        | Tool::Mscp
+        | Tool::Scp
+        | Tool::Rsync
+        | Tool::Tar
+        | Tool::Sftp
+        | Tool::Gridftp => Some("cubic"),
         Tool::Haul
         | Tool::HaulQuickstart
         | Tool::HaulModest
