@@ -4,11 +4,18 @@ set -uo pipefail
 cd "$(dirname "$0")/.."
 
 failed=()
+partly=()
 step() {
-    local name=$1
+    local name=$1 status=0
     shift
     echo "== $name"
-    "$@" || failed+=("$name")
+    "$@" || status=$?
+    case $status in
+        0) ;;
+        # What could be checked here is sound, and something could not be checked.
+        77) partly+=("$name") ;;
+        *) failed+=("$name") ;;
+    esac
 }
 
 documentation() {
@@ -31,5 +38,10 @@ step "licences and advisories" scripts/deny.sh
 if [ ${#failed[@]} -gt 0 ]; then
     printf 'check: FAILED: %s\n' "${failed[@]}" >&2
     exit 1
+fi
+if [ ${#partly[@]} -gt 0 ]; then
+    printf 'check: NOT CHECKED in part, see above: %s\n' "${partly[@]}" >&2
+    echo "check: all else clean"
+    exit 0
 fi
 echo "check: all clean"

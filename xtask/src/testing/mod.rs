@@ -4,7 +4,7 @@
 //!   build once ──> [programs] ──> processor:  one after the other, each with a thread for every core
 //!                                 waiting:    two at a time, for their time goes by on links and in timers   } together
 //!                                 alone:      what measures, one after the other, when the others are done
-//!              ──> the output of each as it ends, then a table of times, then once more the output of what failed
+//!              ──> the output of each as it ends, then a table of times, what was skipped, then once more the output of what failed
 //! ```
 //! `cargo test` runs one program after the other, and stands still while a copy waits for a link to come back. Programs are asked for once
 //! (`programs.rs`), sorted by what they need (`lanes.rs`) and run to their end whatever the others come to (`run.rs`).
@@ -46,6 +46,9 @@ pub fn test(wanted: &[&str]) -> ExitCode {
 /// The table, and at the very end what failed and how.
 fn report(ended: &[Ended], building: Duration, in_all: Duration) -> ExitCode {
     println!("\n{}", table::table(ended, building, in_all));
+    for line in table::skipped(ended) {
+        println!("{line}");
+    }
     let failed: Vec<&Ended> = ended.iter().filter(|ended| !ended.success).collect();
     for ended in &failed {
         println!("\n== FAILED: {} ({})\n{}", ended.name, ended.how, ended.output.trim_end());

@@ -22,6 +22,23 @@ pub fn table(ended: &[Ended], building: Duration, in_all: Duration) -> String {
     text
 }
 
+/// What programs say that they did not test, and why; each reason of a program once.
+pub fn skipped(ended: &[Ended]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in ended {
+        for said in one.output.lines().filter(|line| line.starts_with(SKIPPED)) {
+            let line = format!("{said} ({})", one.name);
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    lines
+}
+
+/// How a test begins the line in which it says so, on the process's own standard error: what goes through `eprintln!` is shown only of tests that fail.
+const SKIPPED: &str = "SKIPPED";
+
 /// How many tests ran; documentation says so once a crate.
 fn tests(output: &str) -> u64 {
     // "test result: ok. 89 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.83s"
@@ -40,6 +57,13 @@ mod tests {
     fn ended(name: &str, lane: Lane, seconds: u64, success: bool, output: &str) -> Ended {
         let took = Duration::from_secs(seconds);
         Ended { name: name.into(), lane, success, how: String::new(), output: output.into(), took }
+    }
+
+    #[test]
+    fn what_was_skipped_is_said_once() {
+        let said = "test a ... SKIPPED\nSKIPPED: mount: no root\nok\nSKIPPED: mount: no root\n";
+        let ended = [ended("a/lib", Lane::Waiting, 1, true, said), ended("b/lib", Lane::Waiting, 1, true, "ok\n")];
+        assert_eq!(skipped(&ended), ["SKIPPED: mount: no root (a/lib)"]);
     }
 
     #[test]

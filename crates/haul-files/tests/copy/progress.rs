@@ -118,7 +118,7 @@ fn going_on_from_an_earlier_run_is_told_on_both_sides() {
 }
 
 #[test]
-fn a_watcher_that_looks_away_costs_nothing_and_breaks_nothing() {
+fn a_copy_that_nobody_watches_is_as_whole_as_any() {
     let p = places();
     write(p.from.join("file"), noise(5 << 20, 1));
     let job = PushJob {
@@ -127,5 +127,9 @@ fn a_watcher_that_looks_away_costs_nothing_and_breaks_nothing() {
         options: Options::default(),
         filter: Filter::default(),
     };
-    run_push(&job, &account(), Conditions::default(), &Silent, |_| {}).clean();
+    let outcome = run_push(&job, &account(), Conditions::default(), &Silent, |_| {});
+    let outcome = outcome.clean();
+    assert_eq!(outcome.files, 1);
+    assert_same_content(&p.from, &p.to);
+    assert_nothing_left(&p.to);
 }
