@@ -33,9 +33,10 @@ fn bytes_in_memory_are_measured_where_they_arrive() {
             assert!(!["haul", "cubic"].contains(&turn["tool"].as_str().unwrap()) && why.contains("there is no "), "{turn}");
             continue;
         }
-        // What an idle machine gives is not asserted; that nothing arrives faster than the link is.
+        // What an idle machine gives is not asserted; that nothing arrives faster than the link is, and that what fills it in its sleep has carried a tenth.
         let (mean, bytes) = (turn["mean_bps"].as_f64().unwrap(), turn["bytes"].as_f64().unwrap());
-        assert!(turn["outcome"] == "done" && (1.0..20e6).contains(&mean), "{turn}");
+        let least = if ["haul", "cubic"].contains(&turn["tool"].as_str().unwrap()) { 2e6 } else { 1e5 };
+        assert!(turn["outcome"] == "done" && (least..20e6).contains(&mean), "{turn}");
         assert!((bytes * 8.0 / 2.0 - mean).abs() < 10.0 && turn["series"].as_array().unwrap().len() >= 10, "{turn}");
         assert!(turn["sender"]["cpu_s"].as_f64().unwrap() > 0.0 && turn["receiver"]["memory_bytes"].as_f64().unwrap() > 0.0);
         assert!(text.contains(turn["settings"].as_str().unwrap()));

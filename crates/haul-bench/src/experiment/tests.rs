@@ -28,8 +28,8 @@ fn a_wrong_name_is_answered_with_the_nearest() {
     assert!(!error.contains("did you mean"), "{error}");
 }
 
-/// Runs one quickly, and looks at what it writes.
-fn quick(name: &str) {
+/// Runs one quickly, and looks at what it writes; what it says is for its own test.
+fn quick(name: &str) -> Report {
     let report = (find(name).expect("it is there").simulate)(Scale::Quick);
     let text = report.text();
     assert!(text.contains("simulated") && report.tables.iter().all(|table| !table.rows.is_empty()), "{text}");
@@ -45,51 +45,108 @@ fn quick(name: &str) {
     let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     assert!(json["tables"].is_array() && !json["data"].is_null());
     fs::remove_dir_all(&dir).expect("it was ours");
+    report
+}
+
+/// A cell as a number: what stands before the second half in brackets.
+fn number(cell: &str) -> f64 {
+    cell.split([' ', '%']).next().and_then(|cell| cell.parse().ok()).unwrap_or_else(|| panic!("`{cell}` is no number"))
+}
+
+/// The numbers of a table below a head, from the first row to the last.
+fn column(table: &Table, head: &str) -> Vec<f64> {
+    let index =
+        table.columns.iter().position(|column| column == head).unwrap_or_else(|| panic!("no {head} in {:?}", table.columns));
+    table.rows.iter().map(|row| number(&row[index])).collect()
 }
 
 #[test]
-fn loss() {
-    quick("loss");
+fn loss_takes_from_tcp_what_it_leaves_haul() {
+    let report = quick("loss");
+    let table = &report.tables[0];
+    let ([clean, lossy], [cubic_clean, cubic_lossy]) =
+        ([0, 1].map(|row| column(table, "haul")[row]), [0, 1].map(|row| column(table, "TCP CUBIC")[row]));
+    assert_eq!(column(table, "loss %"), [0.0, 1.0]);
+    assert!(lossy > 0.8 * clean, "{}", report.text());
+    assert!(cubic_lossy < 0.3 * cubic_clean && cubic_lossy > 0.0, "{}", report.text());
 }
 
 #[test]
 fn fattree() {
-    quick("fattree");
+    let report = quick("fattree");
+    let table = |name: &str| report.tables.iter().find(|table| table.name == name).expect("a table");
+    assert!(table("times").rows.len() > 1 && !table("longs").rows.is_empty(), "{}", report.text());
+    assert!(report.heading.contains("short flows in"), "{}", report.heading);
+    let flows: u64 =
+        report.heading.split(" short flows").next().and_then(|text| text.rsplit(' ').next()?.parse().ok()).expect("a number");
+    assert!(flows > 10, "{}", report.heading);
 }
 
+/// Frames that fill the gaps put every packet in its place, and timers do not.
 #[test]
 fn gaps() {
-    quick("gaps");
+    let report = quick("gaps");
+    assert!(!report.verdicts.is_empty() && report.verdicts.iter().all(|judged| judged.met == Some(true)), "{}", report.text());
 }
 
 #[test]
 fn kernel() {
-    quick("kernel");
+    let report = quick("kernel");
+    assert!(!report.verdicts.is_empty() || report.tables[0].rows.len() == 1, "{}", report.text());
+    assert!(column(&report.tables[0], "TCP CUBIC")[0] < column(&report.tables[0], "haul")[0], "{}", report.text());
+}
+
+/// Each case has a row for each of its flows' rates, and each goal a verdict: a value, not "not measured".
+fn sharing_of(name: &str) {
+    let report = quick(name);
+    assert!(report.verdicts.len() > report.tables[0].rows.len() / 2, "{}", report.text());
+    assert!(
+        report.verdicts.iter().filter(|judged| judged.met.is_none()).count() * 4 < report.verdicts.len(),
+        "{}",
+        report.text()
+    );
+    assert!(report.verdicts.iter().any(|judged| judged.who.starts_with("2 ")), "{}", report.text());
 }
 
 #[test]
 fn kernel_sharing() {
-    quick("kernel-sharing");
+    sharing_of("kernel-sharing");
 }
 
 #[test]
-fn rtt() {
-    quick("rtt");
+fn rtt_takes_from_tcp_what_it_leaves_haul() {
+    let report = quick("rtt");
+    let table = &report.tables[0];
+    assert_eq!(column(table, "RTT ms"), [10.0, 100.0]);
+    let (haul, cubic) = (column(table, "haul"), column(table, "TCP CUBIC"));
+    assert!(haul[1] > 0.7 * haul[0] && haul[1] > cubic[1], "{}", report.text());
+    let genome = &report.tables[1];
+    assert!(genome.rows.iter().any(|row| row[0] == "haul" && row[1].contains('h')), "{}", report.text());
 }
 
 #[test]
 fn startup() {
-    quick("startup");
+    let report = quick("startup");
+    let (names, rounds) = (&report.tables[0].rows, column(&report.tables[0], "in round trips"));
+    let of = |name: &str| rounds[names.iter().position(|row| row[0] == name).expect("it took part")];
+    assert!(of("haul, quickstart") < of("haul") && of("haul") < 15.0, "{}", report.text());
 }
 
 #[test]
 fn sharing() {
-    quick("sharing");
+    sharing_of("sharing");
 }
 
+/// What leaves in bursts loses more than what is spread out: the other way round, the flag would not reach the sender.
 #[test]
 fn pacing() {
-    quick("pacing");
+    let report = quick("pacing");
+    let table = &report.tables[0];
+    let mean = |how: &str| -> f64 {
+        let of = table.rows.iter().filter(|row| row[1] == how);
+        of.map(|row| number(&row[2])).sum()
+    };
+    assert!(mean("with") > mean("without") && mean("without") > 0.0, "{}", report.text());
 }
 
 #[test]
