@@ -16,9 +16,6 @@ _haul() {
             ",$1")
                 cmd="haul"
                 ;;
-            haul,completions)
-                cmd="haul__subcmd__completions"
-                ;;
             haul,cp)
                 cmd="haul__subcmd__cp"
                 ;;
@@ -30,9 +27,6 @@ _haul() {
                 ;;
             haul,lab)
                 cmd="haul__subcmd__lab"
-                ;;
-            haul,man)
-                cmd="haul__subcmd__man"
                 ;;
             haul,pace)
                 cmd="haul__subcmd__pace"
@@ -103,14 +97,8 @@ _haul() {
             haul__subcmd__lab,bench)
                 cmd="haul__subcmd__lab__subcmd__bench"
                 ;;
-            haul__subcmd__lab,constant)
-                cmd="haul__subcmd__lab__subcmd__constant"
-                ;;
             haul__subcmd__lab,decode)
                 cmd="haul__subcmd__lab__subcmd__decode"
-                ;;
-            haul__subcmd__lab,files)
-                cmd="haul__subcmd__lab__subcmd__files"
                 ;;
             haul__subcmd__lab,list)
                 cmd="haul__subcmd__lab__subcmd__list"
@@ -124,20 +112,11 @@ _haul() {
             haul__subcmd__lab,wan)
                 cmd="haul__subcmd__lab__subcmd__wan"
                 ;;
-            haul__subcmd__lab__subcmd__constant,receive)
-                cmd="haul__subcmd__lab__subcmd__constant__subcmd__receive"
-                ;;
-            haul__subcmd__lab__subcmd__constant,send)
-                cmd="haul__subcmd__lab__subcmd__constant__subcmd__send"
-                ;;
             haul__subcmd__lab__subcmd__wan,check)
                 cmd="haul__subcmd__lab__subcmd__wan__subcmd__check"
                 ;;
             haul__subcmd__lab__subcmd__wan,down)
                 cmd="haul__subcmd__lab__subcmd__wan__subcmd__down"
-                ;;
-            haul__subcmd__lab__subcmd__wan,emulate)
-                cmd="haul__subcmd__lab__subcmd__wan__subcmd__emulate"
                 ;;
             haul__subcmd__lab__subcmd__wan,exec)
                 cmd="haul__subcmd__lab__subcmd__wan__subcmd__exec"
@@ -209,7 +188,7 @@ _haul() {
 
     case "${cmd}" in
         haul)
-            opts="-h -V --no-strict-modes --help --version cp fleet pipe proxy rsync rsh serve key perf tcp pace trace lab man completions remote"
+            opts="-h -V --help --version cp fleet pipe proxy rsync rsh serve key perf tcp pace trace lab remote"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -222,26 +201,8 @@ _haul() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        haul__subcmd__completions)
-            opts="-h --name --no-strict-modes --help bash elvish fish powershell zsh"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --name)
-                    COMPREPLY=($(compgen -W "haul hcp hperf" -- "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         haul__subcmd__cp)
-            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --no-strict-modes --help"
+            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -A -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -353,7 +314,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --paths)
@@ -408,6 +369,10 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -416,7 +381,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet)
-            opts="-h --no-strict-modes --help get put up down list status report"
+            opts="-h --help get put up down list status report"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -430,7 +395,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__down)
-            opts="-h --name --no-strict-modes --help"
+            opts="-h --name --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -448,7 +413,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__get)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --no-strict-modes --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -503,7 +468,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --log)
@@ -582,7 +547,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__list)
-            opts="-h --json --no-strict-modes --help"
+            opts="-h --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -596,7 +561,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__put)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --no-strict-modes --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -651,7 +616,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --log)
@@ -730,7 +695,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__report)
-            opts="-h --out --no-strict-modes --help"
+            opts="-h --out --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -748,7 +713,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__status)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --no-strict-modes --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -826,7 +791,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__up)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --in-background --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --no-strict-modes --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -852,7 +817,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --hosts)
@@ -923,7 +888,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key)
-            opts="-h --state --no-strict-modes --help show trust authorize list revoke"
+            opts="-h --state --help show trust authorize list revoke"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -941,7 +906,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__authorize)
-            opts="-h --name --root --read-only --only --proxy --from --max-rate --expires --state --no-strict-modes --help"
+            opts="-h --name --root --read-only --only --proxy --from --max-rate --expires --state --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -987,7 +952,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__list)
-            opts="-h --state --no-strict-modes --help"
+            opts="-h --state --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1005,7 +970,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__revoke)
-            opts="-h --state --no-strict-modes --help"
+            opts="-h --state --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1023,7 +988,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__show)
-            opts="-h --state --no-strict-modes --help"
+            opts="-h --state --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1041,7 +1006,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__key__subcmd__trust)
-            opts="-h --replace --state --no-strict-modes --help"
+            opts="-h --replace --state --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1059,7 +1024,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab)
-            opts="-h --no-strict-modes --help wan relay bench run list decode constant files"
+            opts="-h --help wan relay bench run list decode"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1073,7 +1038,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__bench)
-            opts="-h --rate --rtt --loss --queue --tools --seconds --bytes --files --repeat --goals --quick --out --json --no-strict-modes --help"
+            opts="-h --rate --rtt --loss --queue --tools --seconds --bytes --files --repeat --goals --quick --out --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1130,70 +1095,8 @@ _haul() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        haul__subcmd__lab__subcmd__constant)
-            opts="-h --no-strict-modes --help send receive"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        haul__subcmd__lab__subcmd__constant__subcmd__receive)
-            opts="-h --listen --no-strict-modes --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --listen)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        haul__subcmd__lab__subcmd__constant__subcmd__send)
-            opts="-h --to --rate --time --packet --no-strict-modes --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --to)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rate)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --time)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --packet)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         haul__subcmd__lab__subcmd__decode)
-            opts="-h --keys --no-strict-modes --help"
+            opts="-h --keys --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1210,34 +1113,8 @@ _haul() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        haul__subcmd__lab__subcmd__files)
-            opts="-h --count --size --seed --no-strict-modes --help make check"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --size)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --seed)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         haul__subcmd__lab__subcmd__list)
-            opts="-h --json --no-strict-modes --help"
+            opts="-h --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1251,7 +1128,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__relay)
-            opts="-h --listen --to --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --no-strict-modes --help"
+            opts="-h --listen --to --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1325,7 +1202,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__run)
-            opts="-h --all --quick --sim-only --real --tools --out --no-strict-modes --help"
+            opts="-h --all --quick --sim-only --real --tools --out --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1347,7 +1224,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan)
-            opts="-h --no-strict-modes --help up exec set status down run check emulate"
+            opts="-h --help up exec set status down run check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1361,7 +1238,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__check)
-            opts="-h --time --model --markdown --no-strict-modes --help"
+            opts="-h --time --model --quick --markdown --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1379,25 +1256,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__down)
-            opts="-h --name --no-strict-modes --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --name)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        haul__subcmd__lab__subcmd__wan__subcmd__emulate)
-            opts="-h --name --with-parent --no-strict-modes --help"
+            opts="-h --name --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1415,7 +1274,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__exec)
-            opts="-h --name --no-strict-modes --help"
+            opts="-h --name --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1433,7 +1292,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__run)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --mtu --tcp --no-strict-modes --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --mtu --tcp --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1523,7 +1382,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__set)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --no-strict-modes --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1593,7 +1452,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__status)
-            opts="-h --name --json --no-strict-modes --help"
+            opts="-h --name --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1611,7 +1470,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__lab__subcmd__wan__subcmd__up)
-            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --mtu --tcp --no-strict-modes --help"
+            opts="-h --name --rate --asymmetric --rtt --jitter --queue --loss --burst-loss --reorder --reorder-by --duplicate --corrupt --ecn --seed --hosts --access --links --mtu --tcp --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1700,22 +1559,8 @@ _haul() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        haul__subcmd__man)
-            opts="-h --no-strict-modes --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         haul__subcmd__pace)
-            opts="-h --rate --follow --to --gaps --line --no-strict-modes --help on off status"
+            opts="-h --rate --follow --to --gaps --line --help on off status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1745,7 +1590,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pace__subcmd__off)
-            opts="-h --no-strict-modes --help"
+            opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1759,7 +1604,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pace__subcmd__on)
-            opts="-h --rate --follow --to --no-strict-modes --help"
+            opts="-h --rate --follow --to --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1781,7 +1626,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pace__subcmd__status)
-            opts="-h --json --no-strict-modes --help"
+            opts="-h --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1795,7 +1640,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --until-input-ends --max-time --max-memory --max-bitrate --audit --journal-socket --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --no-strict-modes --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1874,7 +1719,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --paths)
@@ -1940,10 +1785,6 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --journal-socket)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --key)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -1996,7 +1837,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf__subcmd__mesh)
-            opts="-t -O -p -P -i -J -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --remote-haul --transport --no-strict-modes --help"
+            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2022,12 +1863,20 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -i)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --parallel)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --mode)
+                -P)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --mode)
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --congestion)
@@ -2061,15 +1910,11 @@ _haul() {
                     fi
                     return 0
                     ;;
-                -P)
+                --ssh-port)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                -i)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -J)
+                --jump)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2101,7 +1946,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pipe)
-            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --audit --journal-socket --detach --limit --mode --udp-port --dead-after --quiet --verbose --json --state --remote-haul --transport --no-strict-modes --help"
+            opts="-l -k -s -d -N -q -v -P -i -J -F -o -4 -6 -S -h --listen --keep --source --anyone --key --audit --detach --limit --mode --udp-port --dead-after --quiet --verbose --json --state --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2123,16 +1968,12 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --journal-socket)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --limit)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --udp-port)
@@ -2187,7 +2028,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy)
-            opts="-L -D -g -R -N -q -v -P -i -J -F -o -4 -6 -S -h --gateway-ports --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --no-strict-modes --help serve connect"
+            opts="-L -D -g -R -N -q -v -P -i -J -F -o -4 -6 -S -h --gateway-ports --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --help serve connect"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2222,7 +2063,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --state)
@@ -2269,7 +2110,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy__subcmd__connect)
-            opts="-L -D -g -q -v -P -i -J -F -o -4 -6 -S -h --listen --to --transparent --gateway-ports --key --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --no-strict-modes --help"
+            opts="-L -D -g -q -v -P -i -J -F -o -4 -6 -S -h --listen --to --transparent --gateway-ports --key --udp-port --max-connections --dead-after --limit --mode --state --json --quiet --verbose --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2316,7 +2157,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --state)
@@ -2363,7 +2204,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__proxy__subcmd__serve)
-            opts="-p -B -q -v -h --to --allow --port --bind --anyone --max-clients --max-per-key --max-per-address --max-memory --audit --journal-socket --max-connections --dead-after --limit --mode --state --json --quiet --verbose --no-strict-modes --help"
+            opts="-p -B -q -v -h --to --allow --port --bind --anyone --max-clients --max-per-key --max-per-address --max-memory --audit --max-connections --dead-after --limit --mode --state --json --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2413,10 +2254,6 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --journal-socket)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 --max-connections)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -2430,7 +2267,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --state)
@@ -2445,7 +2282,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__remote)
-            opts="-h --only --root --read-only --no-strict-modes --help"
+            opts="-h --only --root --read-only --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2467,7 +2304,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsh)
-            opts="-l -p -n -s -N -f -W -E -q -v -i -J -F -o -4 -6 -c -m -M -S -O -G -V -T -t -x -a -e -C -2 -A -X -Y -L -R -D -w -b -B --help --behind --mode --udp-port --transport --dead-after --state --ssh --remote-haul --no-strict-modes"
+            opts="-l -p -n -s -N -f -W -E -q -v -i -J -F -o -4 -6 -c -m -M -S -O -G -V -T -t -x -a -e -C -2 --help --mode --udp-port --transport --dead-after --ssh --remote-haul"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2490,7 +2327,7 @@ _haul() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --udp-port)
@@ -2502,10 +2339,6 @@ _haul() {
                     return 0
                     ;;
                 --dead-after)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --state)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -2553,30 +2386,6 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                -L)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -R)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -D)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -w)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -b)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                -B)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2585,7 +2394,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsync)
-            opts="--help --mode --udp-port --transport --dead-after --remote-haul --no-strict-modes"
+            opts="--help --mode --udp-port --transport --dead-after --remote-haul"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2619,7 +2428,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__serve)
-            opts="-l -q -v -h --root --roots-file --listen --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --journal-socket --quiet --verbose --no-strict-modes --help"
+            opts="-l -q -v -h --root --roots-file --listen --state --user --limit --max-clients --max-per-key --max-per-address --max-memory --audit --quiet --verbose --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2673,10 +2482,6 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
-                --journal-socket)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -2685,7 +2490,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp)
-            opts="-h --no-strict-modes --help on off status watch set switch run default install check"
+            opts="-h --help on off status watch set switch run default install check"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2699,7 +2504,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__check)
-            opts="-h --port --rate --no-strict-modes --help"
+            opts="-h --port --rate --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2721,7 +2526,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__default)
-            opts="-h --netns --no-strict-modes --help"
+            opts="-h --netns --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2739,7 +2544,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__install)
-            opts="-h --print --remove --no-strict-modes --help"
+            opts="-h --print --remove --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2753,7 +2558,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__off)
-            opts="-h --to --netns --cgroup --no-strict-modes --help"
+            opts="-h --to --netns --cgroup --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2779,7 +2584,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__on)
-            opts="-h --to --netns --cgroup --no-strict-modes --help"
+            opts="-h --to --netns --cgroup --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2805,7 +2610,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__run)
-            opts="-h --mode --no-strict-modes --help"
+            opts="-h --mode --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2823,7 +2628,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__set)
-            opts="-h --no-strict-modes --help"
+            opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2837,7 +2642,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__status)
-            opts="-h --netns --json --no-strict-modes --help"
+            opts="-h --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2855,7 +2660,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__switch)
-            opts="-h --to --netns --no-strict-modes --help"
+            opts="-h --to --netns --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2877,7 +2682,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__tcp__subcmd__watch)
-            opts="-h --netns --every --no-strict-modes --help"
+            opts="-h --netns --every --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2899,7 +2704,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__trace)
-            opts="-o -h --out --id --no-strict-modes --help"
+            opts="-o -h --out --id --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2954,3 +2759,38 @@ if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERS
 else
     complete -F _haul -o bashdefault -o default haul
 fi
+
+_haul_known_hosts() {
+    cat ~/.ssh/config ~/.ssh/config.d/* 2>/dev/null | awk 'tolower($1) == "host" { for (i = 2; i <= NF; i++) if ($i !~ /[*?!]/) print $i }'
+    cat ~/.ssh/known_hosts 2>/dev/null | awk '$1 !~ /^[|@#[]/ { split($1, names, ","); for (i in names) print names[i] }'
+}
+
+_haul_with_hosts() {
+    _haul "$@"
+    # The word with its colons, at which readline divides.
+    local line=${COMP_LINE:0:COMP_POINT} command=${COMP_WORDS[0]##*/} word
+    word=${line##*[[:space:]]}
+    [[ $command == haul ]] && command=${COMP_WORDS[1]-}
+    [[ $word == -* || ( ${COMP_WORDS[0]##*/} == haul && COMP_CWORD -lt 2 ) ]] && return
+    # The value of an option.
+    [[ ${COMP_WORDS[COMP_CWORD-1]} == -* && ${COMPREPLY[0]--} != -* ]] && return
+    case $command in
+    cp | hcp)
+        COMPREPLY=()
+        if [[ $word == *:* && ${word%%:*} != */* ]]; then
+            local path name IFS=$'\n'
+            path=$(printf %q "${word#*:}")
+            for name in $(ssh -o BatchMode=yes -o ConnectTimeout=3 -- "${word%%:*}" "ls -1dp -- ${path/#\\~/\~}* 2>/dev/null" </dev/null 2>/dev/null); do
+                [[ $COMP_WORDBREAKS == *:* ]] || name=${word%%:*}:$name
+                COMPREPLY+=("$name")
+            done
+        else
+            COMPREPLY=($(compgen -f -- "$word") $(compgen -S : -W "$(_haul_known_hosts)" -- "$word"))
+        fi
+        ;;
+    perf | hperf | pipe | rsh | ssh)
+        COMPREPLY+=($(compgen -W "$(_haul_known_hosts)" -- "$word"))
+        ;;
+    esac
+}
+complete -F _haul_with_hosts -o nosort -o bashdefault -o default -o nospace haul

@@ -1,6 +1,6 @@
 # Print an optspec for argparse to handle cmd's options that are independent of any subcommand.
 function __fish_haul_global_optspecs
-    string join \n no-strict-modes h/help V/version
+    string join \n h/help V/version
 end
 
 function __fish_haul_needs_command
@@ -24,8 +24,7 @@ function __fish_haul_using_subcommand
     contains -- $cmd[1] $argv
 end
 
-complete -c haul -n "__fish_haul_needs_command" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_needs_command" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_needs_command" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_needs_command" -s V -l version -d 'Print version'
 complete -c haul -n "__fish_haul_needs_command" -f -a "cp" -d 'Copy files and trees between hosts'
 complete -c haul -n "__fish_haul_needs_command" -f -a "fleet" -d 'Copy from and to many storage servers at once'
@@ -40,8 +39,6 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "tcp" -d 'Congestion contr
 complete -c haul -n "__fish_haul_needs_command" -f -a "pace" -d 'Even distances between the packets of programs that know nothing of haul'
 complete -c haul -n "__fish_haul_needs_command" -f -a "trace" -d 'What connections did, from a trace that HAUL_TRACE wrote'
 complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide area network on this machine'
-complete -c haul -n "__fish_haul_needs_command" -f -a "man" -d 'Write the manual pages'
-complete -c haul -n "__fish_haul_needs_command" -f -a "completions" -d 'Print a completion script'
 complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a command that goes through ssh; to confine a login to it'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
@@ -64,7 +61,22 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -l list-interrupted -d 'Sh
 complete -c haul -n "__fish_haul_using_subcommand cp" -l discard -d 'Remove what interrupted copies have kept: all in DIR, here or on another host, or that of one copy, whose hidden directory it is' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
-complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l state -d 'Directory of the identity key and the known hosts, for haul:// targets' -r -F
@@ -79,6 +91,7 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -l transport -d 'What carr
 complete -c haul -n "__fish_haul_using_subcommand cp" -l bootstrap -d 'Where the far side has no haul of this version, send it one over ssh: into ~/.cache/haul there to stay, or to be gone at once with `once`' -r -f -a "keep\t'Until somebody removes it'
 once\t'It is removed before it has done anything'"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l bootstrap-from -d 'The static haul to send, or a directory with one for each kind of machine' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -s c -d 'Ciphers of the login (ssh\'s -c); what encrypts the data is not chosen' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
@@ -97,10 +110,11 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s v -l verbose -d 'Say mo
 complete -c haul -n "__fish_haul_using_subcommand cp" -l json -d 'Print events as lines of JSON on standard output'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand cp" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s B -d 'Ask for nothing: no password, no passphrase'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s C -d 'Compress the login (ssh\'s -C); data is sent as it is'
+complete -c haul -n "__fish_haul_using_subcommand cp" -s O -s s -s T -s A -d 'Nothing: protocols of scp, a check of names that is always made, and an agent for logins from there, which a copy makes none of'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "get" -d 'Copy from the servers to this machine'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "put" -d 'Copy from this machine to the servers, spread over them'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and not __fish_seen_subcommand_from get put up down list status report" -f -a "up" -d 'Start servers that stay up for many jobs'
@@ -124,7 +138,22 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l limit-each -d 'Limit the rate of each server' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l pause -d 'Rest so long after each file, on each server; then a server has one file at a time' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l start-at -d 'Transfer nothing before this time' -r
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l log -d 'Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)' -r -F
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l name -d 'Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
@@ -154,7 +183,6 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l dial-out -d 'Have the servers wait for this machine to call them, where they cannot call it'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l replicas -d 'On how many servers each file is to be' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l policy -d 'Which server gets which file' -r -f -a "dynamic\t'The next file goes to a server that has little left to take. The default'
@@ -172,7 +200,22 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l limit-each -d 'Limit the rate of each server' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l pause -d 'Rest so long after each file, on each server; then a server has one file at a time' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l start-at -d 'Transfer nothing before this time' -r
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l log -d 'Write what each server did, and when, into a new directory in this one: see haul-fleet-report(1)' -r -F
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l name -d 'Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
@@ -201,11 +244,25 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l dial-out -d 'Have the servers wait for this machine to call them, where they cannot call it'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l name -d 'What the fleet is called: letters, digits, `.`, `_`, `-`' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l log-file -d 'Where the background process writes what happens [default: NAME.log beside its socket]' -r -F
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l start -d 'How to start them: `ssh-direct` (this machine logs in to each; the default), `ssh` (it logs in to the first, and that one to the others), `mpirun`, `srun` (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l timeout -d 'Leave out a server that has not come up within so long, and go on with the others' -r
@@ -222,17 +279,13 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l foreground -d 'Stay in the foreground, for a service manager'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l json -d 'Print events as lines of JSON on standard output'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l in-background -d 'Started by `up` itself, which waits for its word on standard output'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l dial-out -d 'Have the servers wait for this machine to call them, where they cannot call it'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from up" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from down" -l name -d 'What the fleet is called' -r
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from down" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from down" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from down" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from list" -l json -d 'Print one line of JSON for each on standard output'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from list" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l name -d 'Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s H -l hosts -d 'The servers: names with commas between them, `node[01-13,20]`, or `@FILE` with one on each line; as ssh knows them, or `haul://host[:port]`. Without it, those of the Slurm or PBS job that this runs in' -r
@@ -253,17 +306,29 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l dial-out -d 'Have the servers wait for this machine to call them, where they cannot call it'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -l out -d 'Where to write to [default: DIR]' -r -F
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s s -l source -d 'Address to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l key -d 'The listening side\'s fingerprint, as it prints it; without this its key must be known' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
-complete -c haul -n "__fish_haul_using_subcommand pipe" -l journal-socket -d 'Where the journal hears' -r -F
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l limit -d 'Limit the rate; a bare number is in Kbit/s' -r
-complete -c haul -n "__fish_haul_using_subcommand pipe" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
+complete -c haul -n "__fish_haul_using_subcommand pipe" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l udp-port -d 'UDP port or ports that the far side may use, with a command' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
@@ -285,7 +350,6 @@ complete -c haul -n "__fish_haul_using_subcommand pipe" -s v -l verbose -d 'Prin
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l json -d 'Print one line of JSON on standard error when it is over'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand pipe" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s L -d 'Listen on a port here and connect to HOST:HOSTPORT from the far side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s D -d 'Listen on a port here as a SOCKS5 server; names are resolved and connections made on the far side' -r
@@ -294,7 +358,22 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_sub
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s P -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s i -d 'File with the private key to log in with' -r -F
@@ -311,8 +390,7 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_sub
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s v -l verbose -d 'Log every connection; twice, and more'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -a "serve" -d 'Serve the other side of a proxy: take haul connections, and connect to targets here'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and not __fish_seen_subcommand_from serve connect" -a "connect" -d 'Listen here for TCP connections, and carry them to a `haul proxy serve`'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l to -d 'A target that clients may connect to; may be given several times, the first is the one for clients that name none' -r
@@ -324,17 +402,30 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-per-address -d 'Connections at once from one address' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-memory -d 'Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later [default: half of the machine\'s]' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l journal-socket -d 'Where the journal hears' -r -F
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l anyone -d 'Let anybody in, not only those whose keys are authorised here'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l json -d 'Print events as lines of JSON on standard output'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s q -l quiet -d 'Log warnings and errors only'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s v -l verbose -d 'Log every connection; twice, and more'
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l listen -d 'Listen on this TCP port for connections to the other side\'s target, or to that of --to' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l to -d 'The target for --listen; without it the other side\'s first one' -r
@@ -346,7 +437,22 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l max-connections -d 'TCP connections that may be open at once; further ones wait here, and are refused on the serving side' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l limit -d 'Limit the rate of what this side sends, per haul connection; a bare number is in Kbit/s' -r
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l state -d 'Directory of the identity key, the known hosts and the authorised keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s P -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s i -d 'File with the private key to log in with' -r -F
@@ -362,24 +468,36 @@ complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s v -l verbose -d 'Log every connection; twice, and more'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand proxy; and __fish_seen_subcommand_from connect" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long (90)' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand rsync" -l help -d 'Print help; -h is rsync\'s'
-complete -c haul -n "__fish_haul_using_subcommand rsync" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s l -d 'Who logs in' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s p -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s W -d 'Connect standard input and output to a TCP port as the far side sees it, as ProxyCommand of ssh for instance' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s E -d 'Append haul\'s and the command\'s errors to FILE' -r -F
-complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l mode -d 'Congestion control, as for `haul cp`; the default is quickstart' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l udp-port -d 'UDP port or ports that the far side may use' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -l state -d 'Directory of haul\'s own keys; not used with ssh' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s i -d 'File with the private key to log in with' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s J -d 'Log in by way of another host' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s F -d 'Configuration file for ssh' -r -F
@@ -391,18 +509,11 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s O -d 'Tell the ssh tha
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l ssh -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s e -d 'There is no terminal to escape from' -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s L -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s R -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s D -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s w -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s b -r
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s B -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s n -d 'Do not read standard input'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s s -d 'Run the subsystem that is named in the place of the command: `sftp`, or one that sshd_config there names'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s N -d 'Run nothing; stay connected until interrupted'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s f -d 'Go to the background when the login is over; standard input is not read'
-complete -c haul -n "__fish_haul_using_subcommand rsh" -l behind -d 'This is the process in the background: standard input is a pipe to the one in front, which waits for a word of the login\'s end'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s q -d 'Print nothing but errors'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s v -d 'ssh says more'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s 4 -d 'Use IPv4 only'
@@ -416,10 +527,6 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s x -d 'X11 is never for
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s a -d 'The agent is never forwarded'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s C -d 'Nothing is compressed: programs that gain by it do that themselves'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s 2 -d 'There is no other version of the protocol'
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s A
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s X
-complete -c haul -n "__fish_haul_using_subcommand rsh" -s Y
-complete -c haul -n "__fish_haul_using_subcommand rsh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand serve" -l root -d 'Directory to export, read-only unless it ends in `:rw`; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l roots-file -d 'File of more roots, `NAME=PATH[:rw[,owners]]` a line; read again on SIGHUP' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -l listen -d 'UDP address and port to listen on' -r
@@ -431,25 +538,20 @@ complete -c haul -n "__fish_haul_using_subcommand serve" -l max-per-key -d 'Conn
 complete -c haul -n "__fish_haul_using_subcommand serve" -l max-per-address -d 'Connections at once from one address' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l max-memory -d 'Memory that the connections of all clients may take together, in equal parts; a client that would get less than 14 MiB is told to try again later [default: half of the machine\'s]' -r
 complete -c haul -n "__fish_haul_using_subcommand serve" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
-complete -c haul -n "__fish_haul_using_subcommand serve" -l journal-socket -d 'Where the journal hears' -r -F
 complete -c haul -n "__fish_haul_using_subcommand serve" -s q -l quiet -d 'Log warnings and errors only'
 complete -c haul -n "__fish_haul_using_subcommand serve" -s v -l verbose -d 'Log more'
-complete -c haul -n "__fish_haul_using_subcommand serve" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand serve" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -l state -d 'Directory of the keys' -r -F
-complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "show" -d 'Print the fingerprint of the own key, made if there is none'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "trust" -d 'Trust a daemon\'s key'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "authorize" -d 'Let the holder of a key use the daemon, the proxy and the pipes on this machine'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "list" -d 'List the trusted hosts, and the authorised keys with what they may do'
 complete -c haul -n "__fish_haul_using_subcommand key; and not __fish_seen_subcommand_from show trust authorize list revoke" -f -a "revoke" -d 'Withdraw an authorised key, or the trust in a host'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from show" -l state -d 'Directory of the keys' -r -F
-complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from show" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from show" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -l state -d 'Directory of the keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -l replace -d 'Put this key in the place of another one that is trusted for the host'
-complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from trust" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l name -d 'Whose key it is' -r
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l root -d 'Name of a root of the daemon that copies may use; may be given several times; without it all' -r
@@ -460,13 +562,10 @@ complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l expires -d 'The key is refused from then on: 2026-12-31 or 2026-12-31T18:00Z, in UTC' -r
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l state -d 'Directory of the keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l read-only -d 'Copies may read only, from whatever root'
-complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from authorize" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -l state -d 'Directory of the keys' -r -F
-complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l state -d 'Directory of the keys' -r -F
-complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s c -l client -d 'Measure against a running server' -r -f -a "(__fish_print_hostnames)"
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the server: UDP, and TCP of the same number for --tcp' -r
@@ -477,7 +576,22 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s P -l parallel -d 'Streams in parallel: of one connection with haul, connections with --tcp' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s b -l bitrate -d 'What each stream sends at most; without it, or with 0, as much as the path bears' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s l -l length -d 'Bytes handed to the transport at once' -r
-complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
@@ -489,7 +603,6 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-memory -d 'Window for each client at most; memory is bounded by three of it [default: up to 1G, so that all clients together take a quarter of the machine\'s memory]' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l max-bitrate -d 'What is sent to each client at most' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l audit -d 'Write who came, with which key, from where, for what, how much and with what result: a line of JSON an event, appended to FILE, or with `journal` entries of systemd\'s journal' -r
-complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l journal-socket -d 'Where the journal hears' -r -F
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l key -d 'Believe only the server with this key' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l ssh-port -d 'Port of the ssh server' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l jump -d 'Log in by way of another host (ssh\'s -J)' -r
@@ -511,24 +624,36 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subc
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l get-server-output -d 'Show the server\'s own output too'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s v -l verbose -d 'Say more; twice, and ssh says more too'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s 1 -l one-off -d 'Serve one client, then end'
-complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l until-input-ends -d 'End when standard input does'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -a "mesh" -d 'Measure every ordered pair of a list of hosts, haul against TCP'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s t -l time -d 'Length of each measurement' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s O -l omit -d 'Leave out the first seconds of each' -r
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l interval -d 'Seconds between two points of the plots' -r
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l parallel -d 'Streams in parallel' -r
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s i -l interval -d 'Seconds between two points of the plots; a file name here is a key for ssh, as in haul-cp(1)' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s P -l parallel -d 'Streams in parallel' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l congestion -d 'TCP\'s congestion control' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the servers, UDP and TCP; any free one without it' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l at-once -d 'Pairs measured at once, of different hosts: for sites that share no link' -r
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l out -d 'Where the results go: PREFIX.csv, PREFIX.json, PREFIX.html' -r -F
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s P -d 'Port of the ssh server' -r
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s i -d 'File with the private key to log in with' -r -F
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s J -d 'Log in by way of another host' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l out -d 'Where the results go: PREFIX.csv, PREFIX.json, PREFIX.html; PREFIX-2 and so on where there is one' -r -F
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l ssh-port -d 'Port of the ssh servers' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l jump -d 'Log in by way of another host (ssh\'s -J)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s F -d 'Configuration file for ssh' -r -F
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s o -d 'Option in the form of ssh_config(5)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s S -d 'Program to use in place of ssh' -r
@@ -536,10 +661,8 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcomma
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "on" -d 'Give new connections a mode or an algorithm'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "off" -d 'Put back what was there: everything, or what was done for these connections'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "status" -d 'Show what is loaded, who gets what and how, and each connection with what is known of its path'
@@ -553,76 +676,57 @@ complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subco
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -l to -d 'Connections to and from this network, as 10.1.0.0/16, or host; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -l netns -d 'Of this network namespace, by its name for `ip netns`' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -l cgroup -d 'Of the programs in this directory of the cgroup2 file system' -r -F
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -l to -d 'Connections to and from this network, as 10.1.0.0/16, or host; may be given several times' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -l netns -d 'Of this network namespace, by its name for `ip netns`' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -l cgroup -d 'Of the programs in this directory of the cgroup2 file system' -r -F
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from status" -l netns -d 'Connections of this network namespace' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from status" -l json -d 'As JSON'
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from watch" -l netns -d 'Connections of this network namespace' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from watch" -l every -d 'Seconds between two looks' -r
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from watch" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from watch" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from set" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from set" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -l to -d 'Connections to and from this network; may be given several times; without it all' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -l netns -d 'Of this network namespace' -r
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -l mode -d 'Mode or algorithm' -r
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from default" -l netns -d 'Of this network namespace' -r
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from default" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from default" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from install" -l print -d 'Print the unit and change nothing'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from install" -l remove -d 'Take the unit away'
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from install" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from install" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -l port -d 'Port to measure the round-trip time by; one that refuses will do' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -l rate -d 'The rate to be reached' -r
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l rate -d 'The rate of each class that has none of its own' -r
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l to -d 'Connections to and from this network are a class, with a rate of its own perhaps; may be given several times, and then others are left alone' -r
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l gaps -d 'Fill the gaps with PAUSE frames that the next switch drops: exact to the byte, any protocol. What leaves through this Ethernet interface for the networks of --to is spaced while CMD runs, whoever sends it' -r
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l line -d 'What the line of that interface carries, where it does not say so itself' -r
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l follow -d 'Not more than a window each round trip'
-complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -a "on" -d 'Hold all TCP connections that open from now on to these rates, until `haul pace off` or a restart of the machine'
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -a "off" -d 'Take the rates back; connections that are open keep theirs'
 complete -c haul -n "__fish_haul_using_subcommand pace; and not __fish_seen_subcommand_from on off status" -a "status" -d 'Show what is on, and how many connections have it'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l rate -d 'The rate of each class that has none of its own' -r
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l to -d 'Connections to and from this network are a class, with a rate of its own perhaps; may be given several times, and then others are left alone' -r
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l follow -d 'Not more than a window each round trip'
-complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from on" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from off" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from off" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -l json -d 'As JSON'
-complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand pace; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand trace" -s o -l out -d 'Write it as what the name ends with: .svg or .png a picture of rate, delay, bytes under way and loss, with the phases behind them; .qlog for viewers of QUIC\'s logs' -r -F
 complete -c haul -n "__fish_haul_using_subcommand trace" -l id -d 'The connection to draw; without it the one that carried most' -r
-complete -c haul -n "__fish_haul_using_subcommand trace" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand trace" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "wan" -d 'A WAN between network namespaces of this machine'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "relay" -d 'The same link between UDP sockets, for haul alone and without root'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "bench" -d 'haul beside other tools, over the emulated WAN'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "run" -d 'Figures of the field, reproduced: in simulation and on real sockets'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "list" -d 'The experiments that `run` knows'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "decode" -d 'What is in captured packets of one\'s own connections'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "constant" -d 'Constant UDP traffic of the experiments'
-complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode constant files" -f -a "files" -d 'Files of the bench'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
+complete -c haul -n "__fish_haul_using_subcommand trace" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode" -f -a "wan" -d 'A WAN between network namespaces of this machine'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode" -f -a "relay" -d 'The same link between UDP sockets, for haul alone and without root'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode" -f -a "bench" -d 'haul beside other tools, over the emulated WAN'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode" -f -a "run" -d 'Figures of the field, reproduced: in simulation and on real sockets'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode" -f -a "list" -d 'The experiments that `run` knows'
+complete -c haul -n "__fish_haul_using_subcommand lab; and not __fish_seen_subcommand_from wan relay bench run list decode" -f -a "decode" -d 'What is in captured packets of one\'s own connections'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "up" -d 'Make a WAN and leave it up'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "exec" -d 'Run a command on one of its hosts'
@@ -631,7 +735,6 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "down" -d 'End the WAN and whatever runs on its hosts'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "run" -d 'Make a WAN, run a command, clean up whatever happens'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "check" -d 'Compare what is configured with what ping and iperf3 measure'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from wan" -f -a "emulate" -d 'The emulator itself'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l listen -d 'Address and port to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l to -d 'Address and port of the server' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l rate -d 'Rate of IP bytes, from a to b and back [default: 10G]' -r
@@ -647,7 +750,6 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l corrupt -d 'Packets that arrive with other bytes; their checksum tells' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l ecn -d 'Mark packets (ECN) that find more than this in the queue' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l seed -d 'Seed of all chance [default: 1]' -r
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from relay" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l rate -d 'Rates of the links' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l rtt -d 'Round-trip times' -r
@@ -664,7 +766,6 @@ carriers\t'Files where a firewall drops UDP: haul over TCP and through ssh besid
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l out -d 'Directory of the results [default: bench/results/DATE-NAME in a checkout of haul, haul-bench-DATE elsewhere]' -r -F
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l quick -d 'Less time for each measurement of the goals, and a single turn'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l json -d 'Print the results as JSON instead of a table'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from bench" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l tools -d 'Who is compared on real sockets, where an experiment compares tools; by default everybody' -r
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l out -d 'Directory of the results [default: bench/results/DATE-NAME in a checkout of haul, haul-lab-DATE-NAME elsewhere]' -r -F
@@ -672,35 +773,15 @@ complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l quick -d 'Small and short: to see that everything works, not for its figures'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l sim-only -d 'In simulation only: without root, and with the same figures each time'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l real -d 'On real sockets over the emulated WAN only'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from list" -l json -d 'As JSON'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from list" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from decode" -l keys -d 'File that HAUL_KEYLOG named on one of the two hosts' -r -F
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from decode" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from decode" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from constant" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from constant" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from constant" -f -a "send" -d 'Send it'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from constant" -f -a "receive" -d 'Take it until nothing has come for two seconds, and tell loss and jitter'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l count -r
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l size -r
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l seed -r
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand lab; and __fish_seen_subcommand_from files" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand man" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand man" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand completions" -l name -d 'The name that the program is installed under' -r -f -a "haul\t''
-hcp\t''
-hperf\t''"
-complete -c haul -n "__fish_haul_using_subcommand completions" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
-complete -c haul -n "__fish_haul_using_subcommand completions" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand remote" -l only -d 'What may be done: cp, perf, proxy, tunnel; with --root cp alone unless it is named, else everything' -r -f -a "cp\t'A copy'
 perf\t'A measurement'
 proxy\t'TCP connections in both directions'
 tunnel\t'A command and its standard streams: `haul pipe`, `rsh`, `rsync`'"
 complete -c haul -n "__fish_haul_using_subcommand remote" -l root -d 'Directory outside of which copies neither read nor write; their paths start there, `~` and `/` too' -r -F
 complete -c haul -n "__fish_haul_using_subcommand remote" -l read-only -d 'Copies may read only'
-complete -c haul -n "__fish_haul_using_subcommand remote" -l no-strict-modes -d 'Use files of keys whatever their owners and modes are'
 complete -c haul -n "__fish_haul_using_subcommand remote" -s h -l help -d 'Print help (see more with \'--help\')'

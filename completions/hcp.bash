@@ -23,7 +23,7 @@ _hcp() {
 
     case "${cmd}" in
         hcp)
-            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -h -V --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help --version"
+            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -A -O -h -V --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help --version"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -135,7 +135,7 @@ _hcp() {
                     return 0
                     ;;
                 --mode)
-                    COMPREPLY=($(compgen -f "${cur}"))
+                    COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
                     return 0
                     ;;
                 --paths)
@@ -190,6 +190,10 @@ _hcp() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                -c)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 *)
                     COMPREPLY=()
                     ;;
@@ -205,3 +209,38 @@ if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERS
 else
     complete -F _hcp -o bashdefault -o default hcp
 fi
+
+_haul_known_hosts() {
+    cat ~/.ssh/config ~/.ssh/config.d/* 2>/dev/null | awk 'tolower($1) == "host" { for (i = 2; i <= NF; i++) if ($i !~ /[*?!]/) print $i }'
+    cat ~/.ssh/known_hosts 2>/dev/null | awk '$1 !~ /^[|@#[]/ { split($1, names, ","); for (i in names) print names[i] }'
+}
+
+_hcp_with_hosts() {
+    _hcp "$@"
+    # The word with its colons, at which readline divides.
+    local line=${COMP_LINE:0:COMP_POINT} command=${COMP_WORDS[0]##*/} word
+    word=${line##*[[:space:]]}
+    [[ $command == haul ]] && command=${COMP_WORDS[1]-}
+    [[ $word == -* || ( ${COMP_WORDS[0]##*/} == haul && COMP_CWORD -lt 2 ) ]] && return
+    # The value of an option.
+    [[ ${COMP_WORDS[COMP_CWORD-1]} == -* && ${COMPREPLY[0]--} != -* ]] && return
+    case $command in
+    cp | hcp)
+        COMPREPLY=()
+        if [[ $word == *:* && ${word%%:*} != */* ]]; then
+            local path name IFS=$'\n'
+            path=$(printf %q "${word#*:}")
+            for name in $(ssh -o BatchMode=yes -o ConnectTimeout=3 -- "${word%%:*}" "ls -1dp -- ${path/#\\~/\~}* 2>/dev/null" </dev/null 2>/dev/null); do
+                [[ $COMP_WORDBREAKS == *:* ]] || name=${word%%:*}:$name
+                COMPREPLY+=("$name")
+            done
+        else
+            COMPREPLY=($(compgen -f -- "$word") $(compgen -S : -W "$(_haul_known_hosts)" -- "$word"))
+        fi
+        ;;
+    perf | hperf | pipe | rsh | ssh)
+        COMPREPLY+=($(compgen -W "$(_haul_known_hosts)" -- "$word"))
+        ;;
+    esac
+}
+complete -F _hcp_with_hosts -o nosort -o bashdefault -o default -o nospace hcp

@@ -19,7 +19,22 @@ complete -c hcp -l list-interrupted -d 'Show the interrupted copies that are kep
 complete -c hcp -l discard -d 'Remove what interrupted copies have kept: all in DIR, here or on another host, or that of one copy, whose hidden directory it is' -r -F
 complete -c hcp -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
 complete -c hcp -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
-complete -c hcp -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r
+complete -c hcp -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
+quickstart\t''
+modest\t''
+aggressive\t''
+reno\t''
+cubic\t''
+highspeed\t''
+scalable\t''
+bic\t''
+fast\t''
+udt\t''
+bbr\t''
+ledbat\t''
+lia\t''
+olia\t''
+balia\t''"
 complete -c hcp -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
 complete -c hcp -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c hcp -l state -d 'Directory of the identity key and the known hosts, for haul:// targets' -r -F
@@ -34,6 +49,7 @@ complete -c hcp -l transport -d 'What carries the data: udp, tcp, ssh (its own c
 complete -c hcp -l bootstrap -d 'Where the far side has no haul of this version, send it one over ssh: into ~/.cache/haul there to stay, or to be gone at once with `once`' -r -f -a "keep\t'Until somebody removes it'
 once\t'It is removed before it has done anything'"
 complete -c hcp -l bootstrap-from -d 'The static haul to send, or a directory with one for each kind of machine' -r -F
+complete -c hcp -s c -d 'Ciphers of the login (ssh\'s -c); what encrypts the data is not chosen' -r
 complete -c hcp -s r -l recursive -d 'Copy directories with everything in them; symbolic links are copied as links'
 complete -c hcp -s p -l preserve -d 'Keep modification times (to the nanosecond) and exact modes; owners too, where the target is written as root'
 complete -c hcp -l update -d 'Keep files that are newer at the target, as cp and rsync -u do; one of the same time is copied if its size differs. Sets times, as -p does'
@@ -52,5 +68,8 @@ complete -c hcp -s v -l verbose -d 'Say more; twice, and ssh says more too'
 complete -c hcp -l json -d 'Print events as lines of JSON on standard output'
 complete -c hcp -s 4 -d 'Use IPv4 only'
 complete -c hcp -s 6 -d 'Use IPv6 only'
+complete -c hcp -s B -d 'Ask for nothing: no password, no passphrase'
+complete -c hcp -s C -d 'Compress the login (ssh\'s -C); data is sent as it is'
+complete -c hcp -s O -s s -s T -s A -d 'Nothing: protocols of scp, a check of names that is always made, and an agent for logins from there, which a copy makes none of'
 complete -c hcp -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hcp -s V -l version -d 'Print version'
