@@ -47,7 +47,7 @@ pub struct DirectionStats {
 pub struct Control {
     wake: OwnedFd,
     /// Something is asked: spares the thread a system call each turn.
-    knocked: AtomicBool,
+    rung: AtomicBool,
     state: Mutex<State>,
     answered: Condvar,
 }
@@ -76,7 +76,7 @@ impl Control {
     /// Nothing asked yet.
     pub fn new() -> rustix::io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { wake, knocked: AtomicBool::new(false), state: Mutex::default(), answered: Condvar::new() })
+        Ok(Self { wake, rung: AtomicBool::new(false), state: Mutex::default(), answered: Condvar::new() })
     }
 
     /// The counts as they are at this point; those of the last time if the thread does not answer.
@@ -84,7 +84,7 @@ impl Control {
         let mut state = self.lock();
         state.asked += 1;
         let asked = state.asked;
-        self.knock();
+        self.wake_up();
         let waiting = |state: &mut State| state.answers < asked && !state.stop;
         let (state, _) = self.answered.wait_timeout_while(state, PATIENCE, waiting).unwrap_or_else(PoisonError::into_inner);
         state.stats
@@ -93,13 +93,13 @@ impl Control {
     /// Gives the link other properties.
     pub fn set(&self, config: LinkConfig) {
         self.lock().config = Some(config);
-        self.knock();
+        self.wake_up();
     }
 
     /// Ends the thread.
     pub fn stop(&self) {
         self.lock().stop = true;
-        self.knock();
+        self.wake_up();
     }
 
     /// Readable when there is a request.
@@ -109,7 +109,7 @@ impl Control {
 
     /// The thread's side: what is asked, if anything is.
     pub fn take(&self) -> Option<Request> {
-        if !self.knocked.swap(false, Ordering::AcqRel) {
+        if !self.rung.swap(false, Ordering::AcqRel) {
             return None;
         }
         // It may have been read for an earlier request.
@@ -126,11 +126,11 @@ impl Control {
         self.answered.notify_all();
     }
 
-    fn knock(&self) {
+    fn wake_up(&self) {
         // The only failure is a counter at its limit, and then it is readable.
         let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
         // After that: who sees this can read the counter, and it does not stay readable without this being set.
-        self.knocked.store(true, Ordering::Release);
+        self.rung.store(true, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

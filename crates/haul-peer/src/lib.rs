@@ -36,7 +36,7 @@
 //! let state = StateDir::find(Some(dir.path()))?;
 //! let (identity, _) = keys::load_or_make(&state)?;
 //! let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
-//! let server = Endpoint::listen("127.0.0.1:0".parse()?, ServerConfig::new(identity, keys::may_knock(Some(&state))))?;
+//! let server = Endpoint::listen("127.0.0.1:0".parse()?, ServerConfig::new(identity, keys::may_handshake(Some(&state))))?;
 //!
 //! let alice = Identity::generate();
 //! let mut authorized = AuthorizedKeys::load(state.authorized_keys())?;

@@ -220,15 +220,15 @@ impl Connector {
         };
         let (known, looked_up) = (known_hosts()?, host.clone());
         let judge = Judge::new(move |key| known.look_up(&looked_up, key) == Known::Trusted);
-        let won = self.knock(host, self.daemon(), &judge, Some(identity.clone()));
+        let won = self.handshake(host, self.daemon(), &judge, Some(identity.clone()));
         let Some(key) = judge.refused() else { return won };
         self.admit(host, key, known_hosts()?)?;
-        self.knock(host, self.daemon(), &Judge::new(move |now| now == key), Some(identity))
+        self.handshake(host, self.daemon(), &Judge::new(move |now| now == key), Some(identity))
     }
 
     fn to_key(&self, host: &DaemonHost, key: Fingerprint) -> Result<Connected, ReachError> {
         let judge = Judge::new(move |now| now == key);
-        let won = self.knock(host, self.daemon(), &judge, Some(self.identity()?.0));
+        let won = self.handshake(host, self.daemon(), &judge, Some(self.identity()?.0));
         match judge.refused() {
             Some(other) => Err(ReachError::OtherKey { host: host.clone(), key: other, expected: key }),
             None => won,
@@ -237,7 +237,7 @@ impl Connector {
 
     fn to_anyone(&self, host: &DaemonHost, pinned: Option<Fingerprint>) -> Result<Connected, ReachError> {
         let judge = Judge::new(move |key| pinned.is_none_or(|pinned| pinned == key));
-        let won = self.knock(host, Listener::Open, &judge, None);
+        let won = self.handshake(host, Listener::Open, &judge, None);
         match judge.refused() {
             Some(key) => Err(ReachError::NotTheKeyGiven { host: host.clone(), key }),
             None => won,
@@ -250,7 +250,7 @@ impl Connector {
     }
 
     /// Tries a host where `listener` should be found.
-    fn knock(
+    fn handshake(
         &self,
         host: &DaemonHost,
         listener: Listener,

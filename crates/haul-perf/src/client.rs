@@ -12,7 +12,7 @@ use haul_peer::Refusal;
 use haul_units::{Cancel, PeerText};
 
 use super::clock;
-use super::door::knock;
+use super::data_port::join;
 use super::flow::{CongestionError, set_congestion};
 use super::plan::{Direction, Plan, Role};
 use super::results::{Both, Done, Interval, Outcome, Pings, Total};
@@ -243,7 +243,7 @@ impl Client {
         for &direction in self.plan.ways.directions() {
             for stream in 0..self.plan.streams {
                 let connected =
-                    knock(to, &self.welcome.tcp_cookie, direction, stream).map_err(|source| MeasureError::Tcp { to, source })?;
+                    join(to, &self.welcome.tcp_cookie, direction, stream).map_err(|source| MeasureError::Tcp { to, source })?;
                 if let Some(name) = tcp.congestion.as_deref().filter(|_| direction == Direction::Up) {
                     set_congestion(&connected, name)?;
                 }

@@ -63,8 +63,8 @@
 
 mod client;
 mod clock;
+mod data_port;
 mod document;
-mod door;
 mod flow;
 pub mod mesh;
 mod meter;
@@ -79,12 +79,12 @@ mod system;
 mod wire;
 
 pub use client::{Client, Gone, Listener, MeasureError, measure};
+pub use data_port::DataPort;
 pub use document::{
     About, Connected, ConnectingTo, Counters, CpuUtilization, Details, DirectionLatency, Document, End, Gauges, HaulStart,
     IntervalRecord, Latency, OnePath, OverTime, Paths, Percentiles, Rates, Start, StreamEnds, StreamInterval, StreamTotal,
     SumInterval, SumTotal, TestStart, Timestamp, TotalRates, Waiting, WaitsUs,
 };
-pub use door::Door;
 pub use flow::CongestionError;
 pub use plan::{Amount, Direction, MAX_STREAMS, MAX_TIME, MIN_INTERVAL, Plan, PlanError, Role, TcpPlan, Ways};
 pub use results::{Both, Done, Interval, Outcome, Pings, Total};

@@ -15,7 +15,7 @@ use haul::{
 use haul_peer::{ClosesOnPanic, Family, GuestMemory, Guests, Limits, Refusal, keys};
 use haul_units::Cancel;
 
-use super::door::Door;
+use super::data_port::DataPort;
 use super::plan::MAX_STREAMS;
 use super::roles::Told;
 use super::session::{Bounds, Measured, ServeError, serve};
@@ -125,15 +125,15 @@ impl Server {
         let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, settings.port), config.clone());
         let endpoint = settings.bind.map_or_else(|| settings.family.listen(on), on)?;
         let address = endpoint.local_addr();
-        let (door, no_tcp) = match Door::open(address, address.port()..=address.port()) {
-            Ok(door) => (Some(door), None),
+        let (data_port, no_tcp) = match DataPort::open(address, address.port()..=address.port()) {
+            Ok(data_port) => (Some(data_port), None),
             Err(error) => (None, Some(error)),
         };
         let bounds = Bounds {
             longest: settings.longest,
             rate: settings.rate,
             strangers: true,
-            door,
+            data_port,
             tcp_ports: 0..=0,
             describe: settings.describe,
         };

@@ -16,7 +16,7 @@ use haul_cc::ParseControllerError;
 use haul_peer::Refusal;
 use haul_units::{Cancel, PeerText};
 
-use super::door::{COOKIE_BYTES, Door};
+use super::data_port::{COOKIE_BYTES, DataPort};
 use super::flow::{CongestionError, set_congestion};
 use super::plan::{Direction, MAX_TIME, PlanError, Role};
 use super::results::{Done, Total};
@@ -42,7 +42,7 @@ pub struct Bounds {
     /// Whether they are for anybody who comes.
     pub strangers: bool,
     /// Where TCP connections are taken; without it, on a port of their own for each measurement.
-    pub door: Option<Door>,
+    pub data_port: Option<DataPort>,
     /// The ports for that; any free one for 0..=0.
     pub tcp_ports: RangeInclusive<u16>,
     /// How the server's own output puts what a role tells, for a client that asks for that output; without it there is none.
@@ -52,7 +52,7 @@ pub struct Bounds {
 impl Bounds {
     /// For clients that have proved who they are: as long as they like, by any mode.
     pub const fn trusted(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Self {
-        Self { longest: MAX_TIME, rate, strangers: false, door: None, tcp_ports, describe: None }
+        Self { longest: MAX_TIME, rate, strangers: false, data_port: None, tcp_ports, describe: None }
     }
 
     /// Whether the server's data may be sent by this algorithm.
@@ -217,7 +217,7 @@ struct Session {
     connection: Connection,
     ask: Ask,
     longest: Duration,
-    door: Option<Door>,
+    data_port: Option<DataPort>,
     tcp_cookie: String,
     describe: Option<fn(&Told) -> String>,
 }
@@ -237,24 +237,24 @@ impl Session {
             connection.set_controller(mode);
             connection.set_rate_limit(bounds.rate);
         }
-        let (mut door, mut tcp_cookie) = (None, String::new());
+        let (mut data_port, mut tcp_cookie) = (None, String::new());
         if plan.tcp.is_some() {
-            let opened = match &bounds.door {
-                Some(door) => Ok(door.clone()),
-                None => Door::open((IpAddr::from([0_u16; 8]), 0).into(), bounds.tcp_ports.clone()),
+            let opened = match &bounds.data_port {
+                Some(data_port) => Ok(data_port.clone()),
+                None => DataPort::open((IpAddr::from([0_u16; 8]), 0).into(), bounds.tcp_ports.clone()),
             };
-            door = Some(opened.map_err(PlanRefused::Listen)?);
+            data_port = Some(opened.map_err(PlanRefused::Listen)?);
             tcp_cookie = cookie().map_err(PlanRefused::Cookie)?;
         }
         let (connection, describe) = (connection.clone(), bounds.describe);
-        Ok(Self { connection, longest: bounds.longest, ask, door, tcp_cookie, describe })
+        Ok(Self { connection, longest: bounds.longest, ask, data_port, tcp_cookie, describe })
     }
 
     fn welcome(&self) -> Welcome {
         Welcome {
             version: env!("CARGO_PKG_VERSION").into(),
             system: super::system_info(),
-            tcp_port: self.door.as_ref().map(Door::port),
+            tcp_port: self.data_port.as_ref().map(DataPort::port),
             tcp_cookie: self.tcp_cookie.clone().into(),
         }
     }
@@ -266,7 +266,7 @@ impl Session {
     }
 
     fn run(self, guard: &Guard, control: SendStream, mut incoming: BufReader<RecvStream>) -> Result<Measured, ServeError> {
-        let expected = self.door.as_ref().map(|door| door.expect(&self.tcp_cookie));
+        let expected = self.data_port.as_ref().map(|data_port| data_port.expect(&self.tcp_cookie));
         let control = Arc::new(Mutex::new(control));
         let tell = |message: &Message| send(&mut *control.lock().unwrap_or_else(PoisonError::into_inner), message);
         let mut played: Option<Played> = None;

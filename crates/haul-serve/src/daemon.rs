@@ -209,7 +209,7 @@ fn listen(address: SocketAddr, identity: Identity, state: &StateDir, audit: &Arc
     let config = ServerConfig {
         reset_key: keys::reset_key(&identity, "serve", Some(address.ip()), address.port()),
         protocols: vec![PROTOCOL.to_vec(), haul_perf::PROTOCOL.to_vec()],
-        ..ServerConfig::new(identity, audited(keys::may_knock(Some(state)), audit))
+        ..ServerConfig::new(identity, audited(keys::may_handshake(Some(state)), audit))
     };
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, address.port()), config.clone());
     let every = address.ip() == IpAddr::from(Ipv6Addr::UNSPECIFIED);
@@ -224,7 +224,7 @@ fn audited(trust: PeerTrust, audit: &Arc<Audit>) -> PeerTrust {
     PeerTrust::Callback(Arc::new(move |key| {
         let trusted = trusts(key);
         if !trusted {
-            strangers.knocked(key);
+            strangers.unknown(key);
         }
         trusted
     }))

@@ -67,7 +67,7 @@ pub trait Visits: Send + Sync {
     /// What has become of one.
     fn visit(&self, visitor: &Visitor, visit: &Visit<'_>);
 
-    /// One whose key is in no line knocked.
+    /// One has come whose key is in no line.
     fn stranger(&self, key: &PublicKey);
 }
 

@@ -5,6 +5,7 @@
 mod golden;
 pub mod links;
 mod numbers;
+mod records;
 
 use crate::finding::Finding;
 use crate::results;
@@ -28,7 +29,9 @@ pub fn updated(workspace: &Workspace) -> Vec<Document> {
         let text = match document.path.as_str() {
             results::PAGE => results::page(&workspace.runs),
             numbers::PAGE => numbers::page(workspace),
-            _ if wrap::is_wrapped(&document.path) => wrap::wrapped(&golden::filled(&document.text, &workspace.golden)),
+            _ if wrap::is_wrapped(&document.path) => {
+                wrap::wrapped(&records::filled(&golden::filled(&document.text, &workspace.golden), &workspace.runs))
+            }
             _ => document.text.clone(),
         };
         made.push(Document { path: document.path.clone(), text });

@@ -56,6 +56,8 @@ fn plain(run: &Run) -> String {
         let kind = Path::new(path).extension().and_then(|kind| kind.to_str());
         if kind == Some("md") {
             let _ = writeln!(text, "{}\n", content.trim());
+        } else if kind == Some("txt") && path != "machine.txt" {
+            let _ = writeln!(text, "```text\n{}\n```\n", content.trim_end());
         } else if kind == Some("csv") {
             let _ = writeln!(text, "{}", Table::parse(content).markdown());
         }
@@ -113,6 +115,15 @@ pub fn page(runs: &[Run]) -> String {
             count(section.behind.len()),
         ]);
     }
+    let total = |of: fn(&Section) -> usize| sections.iter().map(|(_, section)| of(section)).sum::<usize>().to_string();
+    short.rows.push(vec![
+        "all".to_owned(),
+        String::new(),
+        total(|section| section.met),
+        total(|section| section.missed.len()),
+        total(|section| section.unmeasured.len()),
+        total(|section| section.behind.len()),
+    ]);
     text.push_str(&short.markdown());
     lines(&mut text, "Goals that were missed", &sections, |section| &section.missed);
     lines(&mut text, "Goals that were not measured", &sections, |section| &section.unmeasured);
@@ -149,7 +160,17 @@ fn lines(text: &mut String, title: &str, sections: &[(&Run, Section)], of: impl 
 /// Where it was measured, and beside what.
 fn about(run: &Run, section: &Section) -> String {
     let fact = |name: &str| section.facts[name].as_str().map(|value| format!("{name} {value}"));
-    let names = ["date", "cpu", "cores", "memory", "kernel", "load average at the start", "load average at the end", "command"];
+    let names = [
+        "date",
+        "cpu",
+        "cores",
+        "memory",
+        "memory for TCP",
+        "kernel",
+        "load average at the start",
+        "load average at the end",
+        "command",
+    ];
     let facts: Vec<String> = names.iter().filter_map(|name| fact(name)).collect();
     let mut text = format!("[{}](../{RUNS}/{})", run.name, run.name);
     if !facts.is_empty() {

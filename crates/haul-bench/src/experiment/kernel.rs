@@ -9,7 +9,7 @@ use haul_sim::Path;
 use haul_tcp::{Choice, Law, Tcp};
 use haul_units::{BitRate, Ratio};
 
-use super::contest::{mbps, short, simulate};
+use super::comparison::{mbps, short, simulate};
 use super::ground::{Ground, Program, Sender};
 use super::simulated::CONTENDERS;
 use super::{Experiment, Judged, Report, Scale, Table};

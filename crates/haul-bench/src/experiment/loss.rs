@@ -6,7 +6,7 @@ use haul_lab::LinkOptions;
 use haul_sim::Path;
 use haul_units::{BitRate, Ratio};
 
-use super::contest::{Contest, LABORATORY_RTT, Points, laboratory_rate, length, mbps, measure, rates_table, simulate};
+use super::comparison::{Comparison, LABORATORY_RTT, Points, laboratory_rate, length, mbps, measure, rates_table, simulate};
 use super::ground::Ground;
 use super::simulated::CONTENDERS;
 use super::{Experiment, Report, Scale};
@@ -35,8 +35,9 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
         ..LinkOptions::default()
     };
     let paths: Vec<_> = percents(scale).iter().map(|&percent| (percent, link(percent))).collect();
-    let contest = Contest { name: "loss", tools: &ground.tools, paths: &paths, length: length(scale), repeat: scale.pick(1, 3) };
-    let (points, notes) = measure(&contest, ground);
+    let comparison =
+        Comparison { name: "loss", tools: &ground.tools, paths: &paths, length: length(scale), repeat: scale.pick(1, 3) };
+    let (points, notes) = measure(&comparison, ground);
     Report {
         notes,
         ..report("real sockets over the emulated WAN", laboratory_rate(scale), LABORATORY_RTT, length(scale), &points)

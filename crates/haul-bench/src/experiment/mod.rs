@@ -10,7 +10,7 @@
 //! | `report` | tables, verdicts, charts, and how they are written |
 //! | `ground` | what an experiment on real sockets runs on, and several flows at once on it |
 //! | `simulated` | plans run side by side, and what they give |
-//! | `contest` | haul beside other tools on the same paths: what loss, rtt and startup share |
+//! | `comparison` | haul beside other tools on the same paths: what loss, rtt and startup share |
 //! | `loss`, `rtt`, `startup` | throughput against loss and round-trip time, rate from the first packet on |
 //! | `sharing` | who gets how much of a path that is shared: haul's transport, and the kernel's TCP with haul's laws |
 //! | `fattree` | short flows among long ones in a data centre; in simulation only |
@@ -19,7 +19,7 @@
 //! | `kernel` | the kernel's TCP with haul's laws, against packet loss |
 //! | `pacing` | one and two window-based flows with and without pacing, beside a constant flow |
 
-mod contest;
+mod comparison;
 mod definition;
 mod error;
 mod fattree;

@@ -6,7 +6,7 @@ use haul_lab::LinkOptions;
 use haul_sim::Path;
 use haul_units::{BitRate, Bytes, Ratio};
 
-use super::contest::{Contest, Points, length, mbps, measure, rates_table, simulate};
+use super::comparison::{Comparison, Points, length, mbps, measure, rates_table, simulate};
 use super::ground::Ground;
 use super::simulated::CONTENDERS;
 use super::{Experiment, Report, Scale, Table};
@@ -33,8 +33,9 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
         (f64::from(ms), LinkOptions { rate: rate(scale), rtt, loss, ..LinkOptions::default() })
     };
     let paths: Vec<_> = round_trips_ms(scale).iter().map(|&ms| link(ms)).collect();
-    let contest = Contest { name: "rtt", tools: &ground.tools, paths: &paths, length: length(scale), repeat: scale.pick(1, 3) };
-    let (points, notes) = measure(&contest, ground);
+    let comparison =
+        Comparison { name: "rtt", tools: &ground.tools, paths: &paths, length: length(scale), repeat: scale.pick(1, 3) };
+    let (points, notes) = measure(&comparison, ground);
     Report { notes, ..report("real sockets over the emulated WAN", rate(scale), length(scale), &points) }
 }
 

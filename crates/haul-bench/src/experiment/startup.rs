@@ -6,7 +6,7 @@ use haul_lab::LinkOptions;
 use haul_sim::Path;
 use haul_units::BitRate;
 
-use super::contest::{Contest, LABORATORY_RTT, Points, laboratory_rate, length, mbps, measure, short, simulate};
+use super::comparison::{Comparison, LABORATORY_RTT, Points, laboratory_rate, length, mbps, measure, short, simulate};
 use super::ground::Ground;
 use super::simulated::{CONTENDERS, QUICKSTART};
 use super::{Experiment, Report, Scale, Table};
@@ -33,9 +33,9 @@ fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
     if tools.contains(&Tool::Haul) && !tools.contains(&Tool::HaulQuickstart) {
         tools.push(Tool::HaulQuickstart);
     }
-    let contest =
-        Contest { name: "startup", tools: &tools, paths: &[(0.0, link)], length: length(scale), repeat: scale.pick(1, 5) };
-    let (points, notes) = measure(&contest, ground);
+    let comparison =
+        Comparison { name: "startup", tools: &tools, paths: &[(0.0, link)], length: length(scale), repeat: scale.pick(1, 5) };
+    let (points, notes) = measure(&comparison, ground);
     Report {
         notes,
         ..report("real sockets over the emulated WAN", laboratory_rate(scale), LABORATORY_RTT, length(scale), &points)

@@ -52,7 +52,7 @@ impl Mode {
     }
 
     /// Whether an equal part is held against flows that keep the queue full.
-    pub(super) const fn contests(self) -> bool {
+    pub(super) const fn competes(self) -> bool {
         matches!(self, Self::Fair | Self::Quickstart)
     }
 

@@ -21,7 +21,7 @@ impl Strangers {
     }
 
     /// One has come, with this key that is in no line.
-    pub fn knocked(&self, key: &PublicKey) {
+    pub fn unknown(&self, key: &PublicKey) {
         let entry = Entry::of(Event::Refused).because("this key is not authorised");
         self.refused(Entry { key: Some(key.fingerprint().to_string()), ..entry });
     }

@@ -68,6 +68,6 @@ impl Visits for Visitors {
     }
 
     fn stranger(&self, key: &PublicKey) {
-        self.strangers.knocked(key);
+        self.strangers.unknown(key);
     }
 }

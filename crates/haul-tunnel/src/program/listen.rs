@@ -58,7 +58,7 @@ impl Listener {
             transport,
             reset_key: keys::reset_key(&identity, "pipe", address, port),
             admission: keys::admission(authorized.is_none()),
-            ..ServerConfig::new(identity, overheard(keys::may_knock(authorized.as_ref()), &visits))
+            ..ServerConfig::new(identity, overheard(keys::may_handshake(authorized.as_ref()), &visits))
         };
         let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
         let bound = address.map_or_else(|| family.listen(on), on);

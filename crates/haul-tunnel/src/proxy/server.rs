@@ -89,7 +89,7 @@ impl Server {
             transport,
             reset_key: keys::reset_key(&identity, "proxy", address, port),
             admission: keys::admission(authorized.is_none()),
-            ..ServerConfig::new(identity, overheard(keys::may_knock(authorized.as_ref()), &visits))
+            ..ServerConfig::new(identity, overheard(keys::may_handshake(authorized.as_ref()), &visits))
         };
         let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, port), config.clone());
         let bound = address.map_or_else(|| Family::Any.listen(on), on);

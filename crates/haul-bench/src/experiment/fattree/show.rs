@@ -5,7 +5,7 @@ use std::time::Duration;
 use haul_scenarios::fattree::{Load, Pattern, Summary, Trace};
 
 use super::cells::{Cell, Measured};
-use crate::experiment::contest::short;
+use crate::experiment::comparison::short;
 use crate::experiment::{Judged, Report, Scale, Table};
 use crate::plot::{Axis, Chart, Figure, Line};
 

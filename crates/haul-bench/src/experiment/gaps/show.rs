@@ -6,7 +6,7 @@ use haul_netdev::ethernet::MOST;
 use haul_units::{BitRate, Bytes, Distribution};
 
 use super::cases::{Case, NEAR, Seen};
-use crate::experiment::contest::{mbps, short};
+use crate::experiment::comparison::{mbps, short};
 use crate::experiment::{Judged, Report, Table};
 use crate::plot::{Axis, Chart, Figure, Line};
 

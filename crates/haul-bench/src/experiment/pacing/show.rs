@@ -8,7 +8,7 @@ use haul_units::Bytes;
 use super::cases::Group;
 use super::seen::{Constant, Seen};
 use crate::bench::Series;
-use crate::experiment::contest::{mbps, short};
+use crate::experiment::comparison::{mbps, short};
 use crate::experiment::{Report, Table};
 use crate::plot::{Axis, BarSeries, Bars, Chart, Figure, Line, Value};
 

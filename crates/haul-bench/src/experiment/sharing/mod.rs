@@ -18,7 +18,7 @@ use haul_units::{Bytes, Ratio};
 
 use self::cases::{CASES, Case, KERNEL_CASES, Party, Who};
 use self::judge::Seen;
-use super::contest::mbps;
+use super::comparison::mbps;
 use super::ground::{self, Attempt, Ground, Program, Sender};
 use super::kernel::with_laws;
 use super::simulated::{Run, plan, run_all};

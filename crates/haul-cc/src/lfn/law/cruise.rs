@@ -31,7 +31,7 @@ impl Flow {
         if standing > wanted {
             let gain = drain_gain(standing, wanted, summary.length, self.step(wanted, summary.length));
             // Who gives way to a queue that does not fall ends with nothing.
-            let least = if self.mode.contests() && self.cross.is_suspected() { LEAST_HELD_GAIN } else { 0.0 };
+            let least = if self.mode.competes() && self.cross.is_suspected() { LEAST_HELD_GAIN } else { 0.0 };
             self.cruise_gain = gain.max(least);
         } else if self.trials.running().is_some() {
             // Whether the queue is too short the trial tells that has begun.
@@ -88,7 +88,7 @@ impl Flow {
 
     /// Somebody else keeps the queue long, and this mode holds its part.
     pub(in crate::lfn) fn is_contested(&self) -> bool {
-        self.mode.contests() && self.cross.verdict(&self.path) != Verdict::Alone
+        self.mode.competes() && self.cross.verdict(&self.path) != Verdict::Alone
     }
 
     /// Back to sending what arrives.

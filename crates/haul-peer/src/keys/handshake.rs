@@ -19,7 +19,7 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 const LOG_BURST: u32 = 10;
 
 /// Whose handshake is completed: that of keys in the file of `state`; without one, everybody's, also that of clients without a key.
-pub fn may_knock(state: Option<&StateDir>) -> PeerTrust {
+pub fn may_handshake(state: Option<&StateDir>) -> PeerTrust {
     let Some(state) = state else { return PeerTrust::Anyone };
     let (path, log) = (state.authorized_keys(), Arc::new(Mutex::new(Sparse::new(clock::now()))));
     PeerTrust::Callback(Arc::new(move |key| {

@@ -75,7 +75,7 @@ pub fn simulate(contenders: &[Contender], paths: &[(f64, Path)], length: Duratio
 }
 
 /// Which tools on which paths, how long, and how often.
-pub struct Contest<'a> {
+pub struct Comparison<'a> {
     /// What a person calls it.
     pub name: &'static str,
     /// Who.
@@ -89,8 +89,8 @@ pub struct Contest<'a> {
 }
 
 /// Lets tools run over each path, in turns; and what was left out, and why.
-pub fn measure(contest: &Contest<'_>, ground: &Ground<'_>) -> (Vec<Points>, Vec<String>) {
-    let Contest { name, tools, paths, length, repeat } = *contest;
+pub fn measure(comparison: &Comparison<'_>, ground: &Ground<'_>) -> (Vec<Points>, Vec<String>) {
+    let Comparison { name, tools, paths, length, repeat } = *comparison;
     let rows = paths.iter().map(|(_, link)| bench::Path::Wan(link.clone()));
     let grid = Grid::over(name, rows, &Work::Time(length), tools, repeat);
     let results = bench::run(&grid, ground.sites, ground.programs, &mut **ground.observer.borrow_mut());

@@ -35,7 +35,7 @@ pub struct Arrived {
 
 /// A listening TCP port. It is closed when the last clone is dropped.
 #[derive(Clone)]
-pub struct Door {
+pub struct DataPort {
     inner: Arc<Inner>,
 }
 
@@ -63,7 +63,7 @@ impl Drop for Inner {
     }
 }
 
-impl Door {
+impl DataPort {
     /// Listens on the first free port of the range, any free one for 0..=0; on IPv4 alone where there is no IPv6.
     pub fn open(address: SocketAddr, ports: RangeInclusive<u16>) -> io::Result<Self> {
         let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
@@ -97,13 +97,13 @@ impl Door {
     pub fn expect(&self, cookie: &str) -> Expected {
         let (arrived, arrivals) = mpsc::channel();
         lock(&self.inner.expected).insert(cookie.to_owned(), arrived);
-        Expected { door: self.clone(), cookie: cookie.to_owned(), arrivals }
+        Expected { data_port: self.clone(), cookie: cookie.to_owned(), arrivals }
     }
 }
 
 /// Connections of one measurement.
 pub struct Expected {
-    door: Door,
+    data_port: DataPort,
     cookie: String,
     arrivals: mpsc::Receiver<Arrived>,
 }
@@ -130,7 +130,7 @@ impl Expected {
 
 impl Drop for Expected {
     fn drop(&mut self) {
-        lock(&self.door.inner.expected).remove(&self.cookie);
+        lock(&self.data_port.inner.expected).remove(&self.cookie);
     }
 }
 
@@ -183,7 +183,7 @@ fn identify(mut connection: TcpStream) -> Option<(String, Arrived)> {
 }
 
 /// Connects one stream and says whose it is.
-pub fn knock(to: SocketAddr, cookie: &str, direction: Direction, stream: u16) -> io::Result<TcpStream> {
+pub fn join(to: SocketAddr, cookie: &str, direction: Direction, stream: u16) -> io::Result<TcpStream> {
     let mut connection = TcpStream::connect_timeout(&to, PATIENCE)?;
     let mut preamble = cookie.as_bytes().to_vec();
     preamble.push(if direction == Direction::Up { b'u' } else { b'd' });
@@ -196,20 +196,20 @@ pub fn knock(to: SocketAddr, cookie: &str, direction: Direction, stream: u16) ->
 mod tests {
     use super::*;
 
-    fn door() -> (Door, SocketAddr) {
-        let door = Door::open("127.0.0.1:0".parse().unwrap(), 0..=0).unwrap();
-        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), door.port());
-        (door, address)
+    fn data_port() -> (DataPort, SocketAddr) {
+        let data_port = DataPort::open("127.0.0.1:0".parse().unwrap(), 0..=0).unwrap();
+        let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), data_port.port());
+        (data_port, address)
     }
 
     #[test]
     fn streams_find_their_measurement_in_any_order() {
-        let (door, address) = door();
+        let (data_port, address) = data_port();
         let cookies = ["a".repeat(COOKIE_BYTES), "b".repeat(COOKIE_BYTES)];
-        let expected = cookies.each_ref().map(|cookie| door.expect(cookie));
+        let expected = cookies.each_ref().map(|cookie| data_port.expect(cookie));
         let mut kept = Vec::new();
         for (cookie, stream) in [(1, 1), (0, 0), (1, 0), (0, 1)] {
-            kept.push(knock(address, &cookies[cookie], Direction::Up, stream).unwrap());
+            kept.push(join(address, &cookies[cookie], Direction::Up, stream).unwrap());
         }
         for expected in expected {
             let collected = expected.collect(&[Direction::Up], 2, Duration::from_secs(20)).expect("all came");
@@ -219,13 +219,13 @@ mod tests {
 
     #[test]
     fn a_stranger_is_shown_out_and_a_closed_door_refuses() {
-        let (door, address) = door();
-        let expected = door.expect(&"a".repeat(COOKIE_BYTES));
-        let mut stranger = knock(address, &"x".repeat(COOKIE_BYTES), Direction::Up, 0).unwrap();
+        let (data_port, address) = data_port();
+        let expected = data_port.expect(&"a".repeat(COOKIE_BYTES));
+        let mut stranger = join(address, &"x".repeat(COOKIE_BYTES), Direction::Up, 0).unwrap();
         assert_eq!(stranger.read(&mut [0]).unwrap_or(0), 0);
-        let beyond = knock(address, &"a".repeat(COOKIE_BYTES), Direction::Up, 9).unwrap();
+        let beyond = join(address, &"a".repeat(COOKIE_BYTES), Direction::Up, 9).unwrap();
         assert!(expected.collect(&[Direction::Up], 1, Duration::from_secs(20)).is_none(), "no such stream in the plan");
-        drop((expected, door, beyond));
+        drop((expected, data_port, beyond));
         assert!(TcpStream::connect(address).is_err());
     }
 }
