@@ -19,6 +19,9 @@ _haul() {
             haul,cp)
                 cmd="haul__subcmd__cp"
                 ;;
+            haul,ctl)
+                cmd="haul__subcmd__ctl"
+                ;;
             haul,fleet)
                 cmd="haul__subcmd__fleet"
                 ;;
@@ -57,6 +60,21 @@ _haul() {
                 ;;
             haul,trace)
                 cmd="haul__subcmd__trace"
+                ;;
+            haul__subcmd__ctl,limit)
+                cmd="haul__subcmd__ctl__subcmd__limit"
+                ;;
+            haul__subcmd__ctl,list)
+                cmd="haul__subcmd__ctl__subcmd__list"
+                ;;
+            haul__subcmd__ctl,pause)
+                cmd="haul__subcmd__ctl__subcmd__pause"
+                ;;
+            haul__subcmd__ctl,resume)
+                cmd="haul__subcmd__ctl__subcmd__resume"
+                ;;
+            haul__subcmd__ctl,stop)
+                cmd="haul__subcmd__ctl__subcmd__stop"
                 ;;
             haul__subcmd__fleet,down)
                 cmd="haul__subcmd__fleet__subcmd__down"
@@ -373,6 +391,90 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__ctl)
+            opts="-h --no-strict-modes --help list limit pause resume stop"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__ctl__subcmd__limit)
+            opts="-h --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__ctl__subcmd__list)
+            opts="-h --json --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__ctl__subcmd__pause)
+            opts="-h --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__ctl__subcmd__resume)
+            opts="-h --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__ctl__subcmd__stop)
+            opts="-h --no-strict-modes --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
                 *)
                     COMPREPLY=()
                     ;;

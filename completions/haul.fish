@@ -27,6 +27,7 @@ end
 complete -c haul -n "__fish_haul_needs_command" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_needs_command" -s V -l version -d 'Print version'
 complete -c haul -n "__fish_haul_needs_command" -f -a "cp" -d 'Copy files and trees between hosts'
+complete -c haul -n "__fish_haul_needs_command" -f -a "ctl" -d 'List the copies that run here for this user, and tell them to go slower, wait or stop'
 complete -c haul -n "__fish_haul_needs_command" -f -a "fleet" -d 'Copy from and to many storage servers at once'
 complete -c haul -n "__fish_haul_needs_command" -f -a "pipe" -d 'Connect standard input and output to a program on another host'
 complete -c haul -n "__fish_haul_needs_command" -f -a "proxy" -d 'Carry TCP connections across a long network'

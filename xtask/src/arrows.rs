@@ -24,6 +24,7 @@ const ALL: &[&str] = &["*"];
 const RULES: &[Rule] = &[
     rule("haul-units", &[], &[]),
     rule("haul-cc", &["haul-units"], &["haul-sim"]),
+    rule("haul-control", &["haul-units"], &[]),
     rule("haul-names", &[], &[]),
     rule("haul-paths", &["haul-units"], &[]),
     rule("haul-sim", &["haul-units"], &[]),
@@ -45,7 +46,7 @@ const RULES: &[Rule] = &[
     rule("haul-gfarm", &["haul-clib", "haul-files", "haul-units"], &["haul-ramstore"]),
     rule("haul-tcp", &["haul-clib", "haul-units"], &[]),
     rule("haul-peer", &["haul", "haul-units"], &[]),
-    rule("haul-copy", &["haul-peer", "haul", "haul-gfarm", "haul-files", "haul-names", "haul-units"], &[]),
+    rule("haul-copy", &["haul-control", "haul-peer", "haul", "haul-gfarm", "haul-files", "haul-names", "haul-units"], &[]),
     rule("haul-plan", &["haul-units"], &[]),
     rule("haul-fleet", &["haul-plan", "haul-plot", "haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),
     rule("haul-perf", &["haul-peer", "haul", "haul-cc", "haul-units"], &[]),

@@ -74,6 +74,12 @@ pub fn is_under_way() -> bool {
     UNDER_WAY.load(Ordering::Relaxed)
 }
 
+/// Asks this program to end, as somebody else would.
+pub fn ask() {
+    // It may always signal itself.
+    let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::TERM);
+}
+
 /// Whether somebody asked the program to end.
 pub fn requested() -> bool {
     REQUESTED.load(Ordering::Relaxed)

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   args        the command line, its help, its manual pages
-//!   cp, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, trace, lab, remote the commands; manual, completions: what is made of their definition
+//!   cp, ctl, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, trace, lab, remote the commands; manual, completions: what is made of their definition
 //!   program     another program, run to its end
 //!   bootstrap   haul for a far side that has none
 //!   meanwhile   what libraries tell and ask while they work
@@ -17,6 +17,7 @@ mod bootstrap;
 mod clock;
 mod completions;
 mod cp;
+mod ctl;
 mod diagnosis;
 mod exit;
 mod fleet;
@@ -75,6 +76,7 @@ fn raise_descriptor_limit() {
 fn run(command: Command) -> Result<Exit, Failure> {
     match command {
         Command::Cp(args) => cp::run(&args),
+        Command::Ctl(args) => ctl::run(&args),
         Command::Fleet(args) => fleet::run(&args),
         Command::Pipe(args) => pipe::run(&args),
         Command::Proxy(args) => proxy::run(&args),

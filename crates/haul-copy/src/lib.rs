@@ -55,7 +55,7 @@
 //! # Where files are
 //!
 //! A path that begins with `gfarm:` is in the Gfarm file system, one that begins with `ram:` in this user's directory in the memory of the machine, others in its directories (`./gfarm:` is a local name). That holds for
-//! the paths of a [`Job`] on this side, and on the other side for a client that has the whole account. [`space`] and [`roomiest`] tell where there is room.
+//! the paths of a [`Job`] on this side, and on the other side for a client that has the whole account. [`space`] and [`roomiest`] tell where there is dir.
 //!
 //! # Single files
 //!
@@ -74,6 +74,7 @@
 mod adapter;
 mod client;
 mod clock;
+mod control;
 mod copier;
 mod deadline;
 mod errands;
@@ -94,6 +95,7 @@ mod verdict;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
+pub use control::CopyControl;
 pub use copier::{Copied, Copier, CopyWatch, NotCopied, PathProbe};
 pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing, roots};
 pub use keep::{Guest, Keeping};

@@ -62,6 +62,7 @@ pub fn push_from<T: Transport, S: Store>(
             tops,
             options: job.options,
             in_order: false,
+            is_client: true,
             early,
             ordered: false,
             feed: None,
@@ -101,6 +102,7 @@ pub fn push_fed<T: Transport, S: Store>(
             tops,
             options: job.options,
             in_order: false,
+            is_client: true,
             early: false,
             ordered: false,
             feed: Some(feed),
@@ -314,12 +316,32 @@ impl<T: Transport> Asking<'_, '_, T> {
             }
             What::Pull { sources, in_order } => {
                 let tops = origins(session, store, &sources)?;
-                let job = SendJob { tops, options, in_order, early: false, ordered: false, feed: None, filter, tells };
+                let job = SendJob {
+                    tops,
+                    options,
+                    in_order,
+                    is_client: false,
+                    early: false,
+                    ordered: false,
+                    feed: None,
+                    filter,
+                    tells,
+                };
                 send(session, incoming, store, job, |_| Ok(()))
             }
             What::Ordered { sources } => {
                 let tops = origins(session, store, &sources)?;
-                let job = SendJob { tops, options, in_order: false, early: false, ordered: true, feed: None, filter, tells };
+                let job = SendJob {
+                    tops,
+                    options,
+                    in_order: false,
+                    is_client: false,
+                    early: false,
+                    ordered: true,
+                    feed: None,
+                    filter,
+                    tells,
+                };
                 send(session, incoming, store, job, |_| Ok(()))
             }
         }

@@ -71,7 +71,7 @@ pub use job::{
     Access, Changed, Delete, Destination, Export, Options, Ownership, PullJob, PushJob, Same, SourceSpec, Stream, Verify,
 };
 pub use note::{ChangedFile, MAX_NOTES, Note};
-pub use observe::{Asked, Event, FileUnderWay, Observer, Silent};
+pub use observe::{Asked, Event, FileUnderWay, Observer, Silent, Wishes};
 pub use order::{Customer, Delivery, OrderJob, Wish, order};
 pub use protocol::{Change, Would};
 pub use report::{MAX_PROBLEMS, ReadBack, Report, Verified, Waits};

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use haul_units::Bytes;
+use haul_units::{BitRate, Bytes};
 
 use crate::error::{FileProblem, WirePath};
 use crate::note::Note;
@@ -13,6 +13,10 @@ use crate::store::Space;
 pub trait Observer: Send + Sync {
     /// Something happened.
     fn event(&self, event: Event<'_>);
+    /// What is wanted of the copy at this moment; asked a few times a second, and before each block. None: nothing will ever be.
+    fn wishes(&self) -> Option<Wishes> {
+        None
+    }
     /// Whether [`Event::Content`] is wanted.
     fn wants_content(&self) -> bool {
         false
@@ -21,6 +25,15 @@ pub trait Observer: Send + Sync {
     fn wants_files(&self) -> bool {
         false
     }
+}
+
+/// What the user of a copy wants of it while it runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Wishes {
+    /// What is sent at most; none: as fast as it goes. A sender over there is told, if it has [`PACES`](crate::protocol::PACES), and keeps to the limit besides that it began with.
+    pub limit: Option<BitRate>,
+    /// Nothing is read, or taken from the network, until it is over.
+    pub paused: bool,
 }
 
 /// An observer that looks away.

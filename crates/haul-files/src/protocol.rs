@@ -79,9 +79,22 @@ pub const FOLLOWS: u64 = 1 << 9;
 pub const CHOOSES: u64 = 1 << 10;
 /// Feature: understands [`Note::Special`].
 pub const SPECIALS: u64 = 1 << 11;
+/// Feature: takes a [`Message::Limit`] in a [`What::Pull`] too.
+pub const PACES: u64 = 1 << 12;
 /// Features of this program, one bit each.
-pub const FEATURES: u64 =
-    PATTERNS | UNDER_WAY | ORDERS | LEAVES_OUT | DIGESTS | LIMITS | DRY_RUNS | SAMENESS | DELETES | FOLLOWS | CHOOSES | SPECIALS;
+pub const FEATURES: u64 = PATTERNS
+    | UNDER_WAY
+    | ORDERS
+    | LEAVES_OUT
+    | DIGESTS
+    | LIMITS
+    | DRY_RUNS
+    | SAMENESS
+    | DELETES
+    | FOLLOWS
+    | CHOOSES
+    | SPECIALS
+    | PACES;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.
@@ -152,7 +165,7 @@ pub enum Message {
     Digest(Vec<u64>),
     /// Sender: hashes that were asked for, in any order; or, where content decides what is the same ([`Same::Content`]), those of files that the next entries announce.
     Digests(Vec<Digest>),
-    /// Receiver, see [`What::Ordered`], to a peer with [`LIMITS`]: send no faster than this, in bits per second of what is on the wire; 0: as fast as it goes. A limit of the
+    /// Receiver, see [`What::Ordered`], to a peer with [`LIMITS`], and of a [`What::Pull`] to one with [`PACES`]: send no faster than this, in bits per second of what is on the wire; 0: as fast as it goes. A limit of the
     /// sender's own, or one that was agreed on before, holds besides.
     Limit {
         bps: u64,

@@ -33,7 +33,7 @@ use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath, is_full};
 use crate::job::{Options, Same, Stream};
 use crate::locks::lock;
 use crate::note::Note;
-use crate::observe::Event;
+use crate::observe::{Event, Wishes};
 use crate::protocol::{FileEnd, Finished, Message, Progress, ROOT, Would};
 use crate::report::{ReadBack, Report, Waits};
 use crate::session::{Incoming, Session};
@@ -95,6 +95,8 @@ struct Receiver<'a, T: Transport, S: Store> {
     /// Bytes of content that are to come.
     announced_bytes: AtomicU64,
     waits: Mutex<Waits>,
+    /// What was wanted when the sender was last told.
+    told: Mutex<Option<Wishes>>,
     /// Of files that are about to be announced, where content decides what is the same.
     digests: Mutex<HashMap<u64, [u8; 32]>>,
     /// In a dry run, what the peer is still to be told.
@@ -176,6 +178,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
         room,
         announced_bytes: AtomicU64::new(0),
         waits: Mutex::default(),
+        told: Mutex::new(session.observer.wishes()),
     };
     receiver.tell_room();
     session.say(&Message::Start { wants })?;

@@ -61,6 +61,8 @@ pub(crate) struct SendJob<S: Store> {
     pub(crate) options: Options,
     /// Blocks in the order of the files and their content, holes filled.
     pub(crate) in_order: bool,
+    /// This is the client.
+    pub(crate) is_client: bool,
     /// Begin before the receiver's word.
     pub(crate) early: bool,
     /// The receiver orders what is sent, see [`orders`].
@@ -90,6 +92,8 @@ struct Sender<'a, T: Transport, S: Store> {
     /// The large files that were opened, by id: their names, for progress. Empty if nobody wants names.
     opened: Mutex<BTreeMap<u64, (PathBuf, Bytes)>>,
     waits: Mutex<Waits>,
+    /// The receiver is the server, whose wishes nobody asked for.
+    is_client: bool,
 }
 
 /// Gives ids and sends entries: one order for both.
@@ -110,6 +114,7 @@ pub(crate) fn send<T: Transport, S: Store>(
     meet: impl FnOnce(&mut Incoming) -> Result<(), CopyError>,
 ) -> Result<Report, CopyError> {
     let options = job.options;
+    session.is_sender();
     let tx = session.transport.open_blocks().map_err(CopyError::Connection)?;
     let start = |incoming: &mut Incoming| meet(incoming).and_then(|()| started(incoming));
     let (mut sender, mut finished);
@@ -152,6 +157,7 @@ impl<'a, T: Transport, S: Store> Sender<'a, T, S> {
         let cautious = early.is_open() && job.options.resume && !job.options.compares();
         Self {
             session,
+            is_client: job.is_client,
             orders: job.ordered.then(Orders::new),
             digests: Digests::default(),
             job,
@@ -276,7 +282,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                 }
                 (Message::Enough, Some(orders)) => orders.enough(),
                 (Message::Digest(files), Some(_)) => self.digests.take(files)?,
-                (Message::Limit { bps }, Some(_)) => {
+                (Message::Limit { bps }, _) if self.orders.is_some() || !self.is_client => {
                     let limit = BitRate::from_bps(bps);
                     self.session.transport.limit((limit > BitRate::ZERO).then_some(limit));
                 }

@@ -22,6 +22,9 @@ use haul_units::Cancel;
 
 /// How long a side that failed waits for its peer to hear why.
 const FAREWELL: Duration = Duration::from_secs(1);
+/// How often a sender looks what its user wants.
+const WISHES: Duration = Duration::from_millis(200);
+
 /// What all threads of one side share.
 pub(crate) struct Session<'a, T> {
     pub(crate) observer: &'a dyn Observer,
@@ -42,6 +45,7 @@ pub(crate) struct Session<'a, T> {
     left_out: AtomicU64,
     /// Names that were removed at the destination.
     removed: AtomicU64,
+    sends: AtomicBool,
     started: Instant,
 }
 
@@ -101,6 +105,7 @@ pub(crate) fn run<T: Transport>(
         changed: AtomicU64::new(0),
         left_out: AtomicU64::new(0),
         removed: AtomicU64::new(0),
+        sends: AtomicBool::new(false),
         started: clock::now(),
     };
     let mut incoming = Incoming { stream: link.control_in, body: Vec::new() };
@@ -149,6 +154,20 @@ impl<T: Transport> Session<'_, T> {
     /// So many names were removed at the destination.
     pub(crate) fn removed(&self, names: u64) {
         self.removed.store(names, Ordering::Relaxed);
+    }
+
+    /// This side sends: what its user wants of the speed is its own business.
+    pub(crate) fn is_sender(&self) {
+        self.sends.store(true, Ordering::Relaxed);
+    }
+
+    /// Waits for as long as its user wants that. The peer waits too, once what is on its way has no room here.
+    pub(crate) fn wait_while_paused(&self) -> Result<(), CopyError> {
+        while self.observer.wishes().is_some_and(|wishes| wishes.paused) && !self.is_cut_off() {
+            self.check()?;
+            self.wait_until_over(POLL);
+        }
+        Ok(())
     }
 
     /// Whether the source could not be read whole.
@@ -283,9 +302,19 @@ impl<T: Transport> Session<'_, T> {
     }
 
     fn watch(&self) {
+        let mut limit = self.observer.wishes().map(|wishes| wishes.limit);
         let mut state = lock(&self.alarm.state);
         while !state.0 && !state.1 {
-            state = self.alarm.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            let Some(known) = limit else {
+                state = self.alarm.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            state = self.alarm.changed.wait_timeout(state, WISHES).unwrap_or_else(PoisonError::into_inner).0;
+            let wanted = self.observer.wishes().map_or(known, |wishes| wishes.limit);
+            if wanted != known && self.sends.load(Ordering::Relaxed) {
+                self.transport.limit(wanted);
+            }
+            limit = Some(wanted);
         }
         let over = state.1;
         drop(state);

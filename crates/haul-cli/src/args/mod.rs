@@ -3,6 +3,7 @@
 mod audit;
 mod bootstrap;
 mod cp;
+mod ctl;
 #[cfg(test)]
 mod documents;
 mod files;
@@ -34,6 +35,7 @@ pub use haul_peer::{Limit, PortRange};
 pub use audit::AuditArgs;
 pub use bootstrap::BootstrapArgs;
 pub use cp::{CpArgs, SshArgs, UsualSshArgs};
+pub use ctl::{CtlArgs, CtlCommand};
 pub use files::{FileArgs, VerifyArg};
 pub use fleet::{
     FleetArgs, FleetCommand, FleetDownArgs, FleetGetArgs, FleetListArgs, FleetPutArgs, FleetReportArgs, FleetStatusArgs,
@@ -83,6 +85,7 @@ Exit status: 0 all done and verified as asked, 1 some files were not, 2 wrong us
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Cp(Box<CpArgs>),
+    Ctl(CtlArgs),
     Fleet(FleetArgs),
     Pipe(Box<PipeArgs>),
     Proxy(Box<ProxyArgs>),

@@ -13,15 +13,16 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use haul_copy::{Copied, Copier, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
-use haul_files::{Destination, Event, Filter, Observer, Report, SourceSpec};
+use haul_control::ControlSocket;
+use haul_copy::{Copied, Copier, CopyControl, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
+use haul_files::{Destination, Event, Filter, Observer, Report, SourceSpec, Wishes};
 use haul_peer::{Again, DaemonHost, Host, OperandError};
 use serde_json::json;
 
 use self::connector::connector;
 use self::records::{Records, chosen};
 use crate::args::{CpArgs, VerifyArg};
-use crate::exit::{Exit, Failure};
+use crate::exit::{Exit, Failure, chain};
 use crate::output::{self, Outcome, Style, Ticker, Watched};
 use crate::{clock, interrupt, logging};
 
@@ -68,7 +69,11 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
         output::print_event(&start_event(args));
     }
     let mut copy = Copy::new(args, style, records)?;
+    // Without it nobody can tell it anything, and it copies all the same.
+    let socket = crate::ctl::dir().and_then(|dir| ControlSocket::open(&dir, copy.shown.control.clone()));
+    let socket = socket.inspect_err(|error| tracing::info!(error = %chain(error), "takes no orders"));
     let exit = copy.all(plan, &filter);
+    drop(socket);
     let exit = copy.keep_records(exit);
     Ok(copy.conclude(exit))
 }
@@ -109,13 +114,16 @@ struct Copy<'a> {
 
 impl<'a> Copy<'a> {
     fn new(args: &'a CpArgs, style: Style, records: Records) -> Result<Self, Failure> {
+        let operands: Vec<_> = args.operands.iter().map(|operand| operand.to_string_lossy()).collect();
+        let limit = args.limit.map(|limit| limit.0);
         let names = args.verbose > 0 || matches!(style, Style::Bars | Style::Json);
+        let tally = Arc::new(Tally::new(names));
         Ok(Self {
             args,
             style,
             copier: Copier {
                 connector: connector(args)?,
-                limit: args.limit.map(|limit| limit.0),
+                limit,
                 reconnect: args.reconnect(),
                 retries: args.retries,
                 hear_ssh: args.verbose > 1,
@@ -123,7 +131,8 @@ impl<'a> Copy<'a> {
             shown: Shown {
                 style,
                 verbose: args.verbose > 0,
-                tally: Arc::new(Tally::new(names)),
+                control: Arc::new(CopyControl::new(operands.join(" "), Arc::clone(&tally), limit, interrupt::ask)),
+                tally,
                 records,
                 monitor: Mutex::default(),
                 connected: Mutex::default(),
@@ -260,6 +269,7 @@ struct Shown {
     verbose: bool,
     tally: Arc<Tally>,
     records: Records,
+    control: Arc<CopyControl>,
     monitor: Mutex<Option<Ticker>>,
     /// When the connection of the copy under way first was there.
     connected: Mutex<Option<Instant>>,
@@ -280,6 +290,10 @@ impl Observer for Shown {
         self.tally.wants_files() || self.records.log.is_some()
     }
 
+    fn wishes(&self) -> Option<Wishes> {
+        Some(self.control.wishes())
+    }
+
     fn wants_content(&self) -> bool {
         self.records.manifest.is_some()
     }
@@ -288,7 +302,8 @@ impl Observer for Shown {
 impl CopyWatch for Shown {
     fn connected(&self, path: PathProbe) {
         self.connected.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_with(clock::now);
-        let monitor = output::monitor(self.style, self.verbose, Watched { tally: Arc::clone(&self.tally), path });
+        let watched = Watched { tally: Arc::clone(&self.tally), path, control: Arc::clone(&self.control) };
+        let monitor = output::monitor(self.style, self.verbose, watched);
         *self.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use haul_copy::{ActiveFile, PathProbe, Tally};
-use haul_files::{FileProblem, Note, WirePath};
+use haul_copy::{ActiveFile, CopyControl, PathProbe, Tally};
+use haul_files::{FileProblem, Note, WirePath, Wishes};
 use haul_peer::{Outage, Silence};
 use haul_units::{BitRate, Bytes};
 
@@ -25,6 +25,8 @@ pub struct Watched {
     pub tally: Arc<Tally>,
     /// How the path does.
     pub path: PathProbe,
+    /// What the user wants of it meanwhile (`haul ctl`).
+    pub control: Arc<CopyControl>,
 }
 
 /// Starts to watch. `verbose`: also name every finished file.
@@ -32,9 +34,10 @@ pub fn start(style: Style, verbose: bool, watched: Watched) -> Ticker {
     let watch = move || Watch {
         view: View::new(style),
         verbose,
-        watched,
         rates: Rates::start(),
         told: false,
+        wishes: watched.control.wishes(),
+        watched,
         outage: Silence::default(),
     };
     Ticker::start(watch, Watch::tick, |watch| watch.view.end())
@@ -48,6 +51,8 @@ struct Watch {
     rates: Rates,
     /// Whether the user has been told that the interrupt was heard.
     told: bool,
+    /// What the user wanted when it was last looked at.
+    wishes: Wishes,
     outage: Silence,
 }
 
@@ -56,6 +61,7 @@ impl Watch {
         let now = clock::now();
         self.report();
         self.tell_interrupt();
+        self.tell_wishes();
         let tally = &self.watched.tally;
         let counts = tally.counts();
         if counts.arrived > Bytes::ZERO || counts.arrived_files > 0 {
@@ -89,6 +95,19 @@ impl Watch {
             if self.verbose || matches!(self.view, View::Json(_)) {
                 self.view.finished(&file);
             }
+        }
+    }
+
+    /// Says in a terminal or a log what somebody has told the copy elsewhere: nobody should wonder why it stands still.
+    fn tell_wishes(&mut self) {
+        let (before, now) = (self.wishes, self.watched.control.wishes());
+        self.wishes = now;
+        if before.paused != now.paused {
+            self.view.note(if now.paused { "haul ctl: paused" } else { "haul ctl: goes on" });
+        }
+        if before.limit != now.limit {
+            let limit = now.limit.map_or_else(|| "no limit".to_owned(), |limit| format!("limit {limit}"));
+            self.view.note(&format!("haul ctl: {limit}"));
         }
     }
 

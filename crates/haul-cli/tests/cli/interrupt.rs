@@ -51,7 +51,7 @@ fn an_interrupted_download_goes_on_where_it_was() {
         .says(&["going on with a copy", "were there from an interrupted copy"]);
     assert_eq!(fs::read(client.path("copy")).unwrap(), original);
     let left: Vec<_> = fs::read_dir(client.path("")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 4, "only the copy and the places of the test: {left:?}");
+    assert_eq!(left.len(), 5, "only the copy and the places of the test: {left:?}");
 }
 
 #[test]

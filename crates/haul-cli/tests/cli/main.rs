@@ -4,6 +4,7 @@
 
 mod audit;
 mod bootstrap;
+mod ctl;
 mod daemon;
 mod decode;
 mod experiments;

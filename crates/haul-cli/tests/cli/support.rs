@@ -59,7 +59,7 @@ impl Run {
 impl Bench {
     pub fn new() -> Self {
         let bench = Self { dir: TempDir::new().unwrap() };
-        for name in ["home", "config", "bin"] {
+        for name in ["home", "config", "bin", "run"] {
             fs::create_dir(bench.path(name)).unwrap();
         }
         bench
@@ -83,6 +83,7 @@ impl Bench {
         let path = format!("{}:/usr/bin:/bin", Path::new(HAUL).parent().unwrap().display());
         command.args(args).current_dir(self.dir.path()).env_clear().env("PATH", path);
         command.env("HOME", self.path("home")).env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_RUNTIME_DIR", self.path("run"));
         command.stdin(Stdio::null());
         command
     }

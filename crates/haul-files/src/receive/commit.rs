@@ -16,7 +16,7 @@ use crate::journal::{PathKey, Record, Source};
 use crate::locks::lock;
 use crate::note::Note;
 use crate::observe::Event;
-use crate::protocol::{Message, Progress};
+use crate::protocol::{Message, PACES, Progress};
 use crate::report::Waits;
 use crate::store::{Attributes, Placed, Stage as _, Store, StoreError};
 use crate::transport::Transport;
@@ -113,6 +113,7 @@ fn tell<T: Transport, S: Store>(
         return Ok(());
     }
     *told_at = now;
+    receiver.tell_limit()?;
     let progress = receiver.counts.progress();
     if progress == *told {
         return Ok(());
@@ -193,6 +194,16 @@ fn commit<T: Transport, S: Store>(
 }
 
 impl<T: Transport, S: Store> Receiver<'_, T, S> {
+    /// Tells a sender over there what is wanted of its speed, where that has changed.
+    fn tell_limit(&self) -> Result<(), CopyError> {
+        let Some(wishes) = self.session.observer.wishes().filter(|_| self.session.peer_has(PACES)) else { return Ok(()) };
+        let known = lock(&self.told).replace(wishes);
+        if known.is_some_and(|known| known.limit == wishes.limit) {
+            return Ok(());
+        }
+        self.session.say(&Message::Limit { bps: wishes.limit.map_or(0, |limit| limit.as_bps().max(1)) })
+    }
+
     /// A file that was made, and has no record, goes again.
     pub(super) fn undo(&self, ready: &Ready, error: StoreError) -> Result<(), CopyError> {
         self.tree.stage.discard(ready.part);

@@ -54,6 +54,9 @@ impl<'a, T: Transport, S: Store> Writer<'a, T, S> {
 
     fn work(&mut self, rx: &T::Rx) -> Result<(), CopyError> {
         let result = loop {
+            if let Err(stopped) = self.receiver.session.wait_while_paused() {
+                break Err(stopped);
+            }
             // A block that is here need not be sent again.
             if let Err(stopped) = self.receiver.session.check_what_came() {
                 break Err(stopped);

@@ -61,6 +61,7 @@ impl<T: Transport, S: Store> Reader<'_, T, S> {
     fn work(&mut self) -> Result<(), CopyError> {
         let sender = self.sender;
         while let Some(job) = timed(&mut self.waits.plan, || sender.plan.next(|| sender.check()))? {
+            sender.session.wait_while_paused()?;
             match job {
                 Job::Batch(files) => self.batch(&files)?,
                 Job::Open(file, wanted) => self.open_large(file, wanted)?,

@@ -1,0 +1,62 @@
+//! `haul ctl`: orders for copies that run.
+
+use std::path::Path;
+
+use haul_control::{ControlDir, ControlError, Order, Status};
+use haul_peer::Moment;
+use haul_units::{BitRate, Bytes};
+
+use crate::args::{CtlArgs, CtlCommand};
+use crate::exit::{Exit, Failure, chain};
+use crate::output;
+
+/// The directory of this user's copies.
+pub fn dir() -> Result<ControlDir, ControlError> {
+    ControlDir::of_user(std::env::var_os("XDG_RUNTIME_DIR").as_deref().map(Path::new))
+}
+
+/// Runs the command.
+pub fn run(args: &CtlArgs) -> Result<Exit, Failure> {
+    let dir = dir().map_err(|error| Failure::new(chain(&error)))?;
+    let (pid, order) = match args.command {
+        CtlCommand::List { json } => return list(&dir, json),
+        CtlCommand::Limit { pid, rate } => (pid, Order::Limit { bps: rate.0.map(|limit| limit.0.as_bps()) }),
+        CtlCommand::Pause { pid } => (pid, Order::Pause),
+        CtlCommand::Resume { pid } => (pid, Order::Resume),
+        CtlCommand::Stop { pid } => (pid, Order::Stop),
+    };
+    let status = dir.tell(pid, order).map_err(|error| Failure::new(chain(&error)).hint("`haul ctl list` shows what runs"))?;
+    output::print_out(&line(&status));
+    Ok(Exit::Done)
+}
+
+fn list(dir: &ControlDir, json: bool) -> Result<Exit, Failure> {
+    let copies = dir.list().map_err(|error| Failure::new(chain(&error)))?;
+    if copies.is_empty() && !json {
+        output::print_out("no copy of this user runs here");
+    }
+    for status in copies {
+        if json {
+            output::print_event(&event(&status));
+        } else {
+            output::print_out(&line(&status));
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn event(status: &Status) -> serde_json::Value {
+    let mut event = serde_json::json!(status);
+    event["event"] = "copy".into();
+    event
+}
+
+fn line(status: &Status) -> String {
+    let limit = status.limit_bps.map_or_else(|| "no limit".to_owned(), |bps| format!("limit {}", BitRate::from_bps(bps)));
+    let paused = if status.paused { "; paused" } else { "" };
+    let (done, all) = (Bytes(status.bytes), Bytes(status.total));
+    let since = Moment::of_unix_seconds(status.began).in_full();
+    let mut what = String::new();
+    haul_units::push_printable(&mut what, status.what.as_bytes(), 400);
+    format!("{}  {done} of {all}, {} files; {limit}{paused}; since {since}: {what}", status.pid, status.files)
+}

@@ -1,0 +1,156 @@
+//! Copies that run are listed, and told to go slower, wait, go on and end.
+
+use std::fs;
+use std::io::Read as _;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Bench, Daemon, signal};
+
+const SIZE: usize = 12 << 20;
+
+struct Copy<'a> {
+    client: &'a Bench,
+    child: Child,
+}
+
+impl<'a> Copy<'a> {
+    /// Begins, and has brought something.
+    fn start(client: &'a Bench, source: &str, target: &str) -> Self {
+        let child = client.command(["cp", "-l", "16M", source, target]).stderr(Stdio::piped()).spawn().unwrap();
+        let copy = Self { client, child };
+        while copy.status().is_none_or(|status| status["bytes"] == 0) {
+            thread::park_timeout(Duration::from_millis(20));
+        }
+        copy
+    }
+
+    fn status(&self) -> Option<Value> {
+        let listed = self.client.haul(["ctl", "list", "--json"]).expect(0);
+        let listed = listed.text();
+        let mut listed = listed.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        listed.find(|status| status["pid"] == self.child.id())
+    }
+
+    fn tell(&self, order: &str, more: &[&str]) -> String {
+        self.client.haul([&["ctl", order, &self.child.id().to_string()], more].concat()).expect(0).text()
+    }
+
+    fn end(mut self) -> (i32, String) {
+        let mut said = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), said)
+    }
+}
+
+/// What has arrived once nothing more comes: the same in three looks half a second apart.
+fn settled(copy: &Copy<'_>) -> u64 {
+    let bytes = || copy.status().unwrap()["bytes"].as_u64().unwrap();
+    let mut looks = [0, 1, bytes()];
+    while looks[0] != looks[2] || looks[1] != looks[2] {
+        thread::park_timeout(Duration::from_millis(500));
+        looks = [looks[1], looks[2], bytes()];
+    }
+    looks[2]
+}
+
+fn daemon() -> (Bench, Bench, Daemon) {
+    let (server, client) = (Bench::new(), Bench::new());
+    let root = format!("home={}:rw", server.path("home").display());
+    let daemon = Daemon::start(&server, &client, &[root]);
+    (server, client, daemon)
+}
+
+fn is_paused_and_goes_on(client: &Bench, source: &str, target: &str) {
+    let copy = Copy::start(client, source, target);
+    let status = copy.status().unwrap();
+    assert_eq!((&status["limit_bps"], &status["paused"], &status["total"]), (&16_000_000.into(), &false.into(), &SIZE.into()));
+    let said = copy.tell("pause", &[]);
+    assert!(said.contains("paused") && said.contains(source) && said.contains(target), "{said}");
+    assert!(settled(&copy) < SIZE as u64, "it was over before it could wait");
+    assert!(copy.tell("limit", &["none"]).contains("no limit"));
+    assert!(settled(&copy) < SIZE as u64, "a limit that is lifted is no order to go on");
+    copy.tell("resume", &[]);
+    let (code, said) = copy.end();
+    assert_eq!(code, 0, "{said}");
+    for words in ["haul ctl: paused", "haul ctl: goes on", "haul ctl: no limit"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
+#[test]
+fn an_upload_waits_and_goes_on() {
+    let (server, client, daemon) = daemon();
+    let original = fs::read(client.file("file", SIZE)).unwrap();
+    is_paused_and_goes_on(&client, "file", &daemon.url("home/copy"));
+    assert_eq!(fs::read(server.path("home/copy")).unwrap(), original);
+    assert_eq!(client.haul(["ctl", "list"]).expect(0).text(), "no copy of this user runs here\n");
+}
+
+#[test]
+fn a_download_waits_and_goes_on() {
+    let (server, client, daemon) = daemon();
+    let original = fs::read(server.file("home/file", SIZE)).unwrap();
+    is_paused_and_goes_on(&client, &daemon.url("home/file"), "copy");
+    assert_eq!(fs::read(client.path("copy")).unwrap(), original);
+}
+
+#[test]
+fn one_that_waits_can_be_stopped_and_the_same_command_goes_on() {
+    let (server, client, daemon) = daemon();
+    let original = fs::read(client.file("file", SIZE)).unwrap();
+    let url = daemon.url("home/copy");
+    let copy = Copy::start(&client, "file", &url);
+    copy.tell("pause", &[]);
+    copy.tell("stop", &[]);
+    let (code, said) = copy.end();
+    assert_eq!(code, 130, "{said}");
+    client.haul(["cp", "file", &url]).expect(0).says(&["were there from an interrupted copy"]);
+    assert_eq!(fs::read(server.path("home/copy")).unwrap(), original);
+}
+
+#[test]
+fn a_limit_holds_for_what_is_fetched_too() {
+    let (server, client, daemon) = daemon();
+    server.file("home/file", SIZE);
+    let copy = Copy::start(&client, &daemon.url("home/file"), "copy");
+    // So slow that the rest would take hours: nothing of note comes any more, in whatever time.
+    assert!(copy.tell("limit", &["8K"]).contains("limit 8"));
+    let bytes = settled(&copy);
+    assert!(bytes < SIZE as u64, "{bytes}");
+    copy.tell("stop", &[]);
+    assert_eq!(copy.end().0, 130);
+}
+
+#[test]
+fn who_is_not_there_is_told_nothing() {
+    let client = Bench::new();
+    client.haul(["ctl", "pause", "1"]).expect(2).says(&["no copy of this user", "process 1", "haul ctl list"]);
+    client.haul(["ctl", "limit", "1", "fast"]).expect(2).says(&["fast"]);
+    // Where others could put a socket, nobody is asked.
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+    fs::set_permissions(client.path("run/haul"), open).unwrap();
+    client.haul(["ctl", "list"]).expect(2).says(&["run/haul", "not a directory of this user alone", "chmod 700"]);
+    // A copy goes on all the same.
+    let (_server, client, daemon) = daemon();
+    client.file("file", 10);
+    fs::create_dir(client.path("run/haul")).unwrap();
+    fs::set_permissions(client.path("run/haul"), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
+    client.haul(["cp", "file", &daemon.url("home/copy")]).expect(0);
+}
+
+#[test]
+fn one_that_was_killed_is_not_listed() {
+    let (_server, client, daemon) = daemon();
+    client.file("file", SIZE);
+    let copy = Copy::start(&client, "file", &daemon.url("home/copy"));
+    signal(&copy.child, Signal::KILL);
+    let mut child = copy.child;
+    child.wait().unwrap();
+    assert_eq!(client.haul(["ctl", "list"]).expect(0).text(), "no copy of this user runs here\n");
+    assert_eq!(fs::read_dir(client.path("run/haul")).unwrap().count(), 0, "its socket is gone");
+}
