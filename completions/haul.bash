@@ -206,7 +206,7 @@ _haul() {
 
     case "${cmd}" in
         haul)
-            opts="-h -V --help --version cp fleet pipe proxy rsync rsh serve key perf tcp pace trace lab remote"
+            opts="-h -V --help --version cp ctl fleet pipe proxy rsync rsh serve key perf tcp pace trace lab remote"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -399,7 +399,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__ctl)
-            opts="-h --no-strict-modes --help list limit pause resume stop"
+            opts="-h --help list limit pause resume stop"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -413,7 +413,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__ctl__subcmd__limit)
-            opts="-h --no-strict-modes --help"
+            opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -427,7 +427,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__ctl__subcmd__list)
-            opts="-h --json --no-strict-modes --help"
+            opts="-h --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -441,7 +441,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__ctl__subcmd__pause)
-            opts="-h --no-strict-modes --help"
+            opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -455,7 +455,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__ctl__subcmd__resume)
-            opts="-h --no-strict-modes --help"
+            opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -469,7 +469,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__ctl__subcmd__stop)
-            opts="-h --no-strict-modes --help"
+            opts="-h --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

@@ -56,7 +56,5 @@ fn line(status: &Status) -> String {
     let paused = if status.paused { "; paused" } else { "" };
     let (done, all) = (Bytes(status.bytes), Bytes(status.total));
     let since = Moment::of_unix_seconds(status.began).in_full();
-    let mut what = String::new();
-    haul_units::push_printable(&mut what, status.what.as_bytes(), 400);
-    format!("{}  {done} of {all}, {} files; {limit}{paused}; since {since}: {what}", status.pid, status.files)
+    format!("{}  {done} of {all}, {} files; {limit}{paused}; since {since}: {}", status.pid, status.files, status.what)
 }

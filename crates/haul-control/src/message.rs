@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead as _, BufReader, Read, Write};
 
+use haul_units::PeerText;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +34,7 @@ pub struct Status {
     /// Its process.
     pub pid: u32,
     /// What it was called with.
-    pub what: String,
+    pub what: PeerText,
     /// When it began, in seconds since 1970.
     pub began: u64,
     /// Files that are in place.

@@ -104,7 +104,7 @@ mod tests {
         let (own, heard) = (std::process::id(), Arc::clone(&recorder));
         let socket = ControlSocket::open(&dir, heard).expect("a socket");
         let listed = dir.list().expect("listed");
-        assert_eq!((listed.len(), listed[0].pid, &*listed[0].what), (1, own, "cp a b"));
+        assert_eq!((listed.len(), listed[0].pid, listed[0].what.as_str()), (1, own, "cp a b"));
         assert!(dir.tell(own, Order::Pause).expect("told").paused);
         // Nonsense is not answered, and keeps nobody else from being heard.
         let mut stranger = UnixStream::connect(dir.socket(own)).expect("connected");

@@ -48,7 +48,7 @@ impl Controlled for CopyControl {
         let counts = self.tally.counts();
         Status {
             pid: std::process::id(),
-            what: self.what.clone(),
+            what: self.what.as_str().into(),
             began: self.began,
             files: counts.arrived_files,
             bytes: counts.arrived.as_u64(),
