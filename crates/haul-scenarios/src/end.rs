@@ -4,10 +4,12 @@
 //! fills trains. All bytes of a transfer are known from their place in the stream ([`Content`]), so what arrives is checked without a copy of it.
 //! It keeps count of what happens; whoever drives the network reads that.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
+use haul_proto::data_destination;
+use haul_proto::wire::Header;
 use haul_proto::{
     ClientConfig, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, ServerConfig,
     SinkFactory, StreamId, StreamKind,
@@ -50,6 +52,8 @@ pub struct End {
     pub trains: u64,
     /// Datagrams sent.
     pub packets: u64,
+    /// Keys under which packets were sent; their number is clear.
+    pub epochs: BTreeSet<u8>,
     /// Times that a timer has called.
     pub wakes: u64,
 }
@@ -144,6 +148,7 @@ impl End {
             connected_at: None,
             trains: 0,
             packets: 0,
+            epochs: BTreeSet::new(),
             wakes: 0,
         }
     }
@@ -253,6 +258,7 @@ impl End {
             let (from, way) = self.ways.iter().find(is_for).map_or((self.address, 0), |way| (way.address, way.way));
             for bytes in self.train[..transmit.len].chunks(transmit.segment) {
                 self.packets += 1;
+                self.epochs.extend(data_destination(bytes).and_then(|_| Header::parse(bytes)).map(|header| header.epoch));
                 let packet = Datagram { bytes: bytes.to_vec(), from, ecn: transmit.ecn };
                 self.out.push_back(Transmit { to: self.peer, way, bytes: packet.wire_bytes(), packet });
             }
@@ -271,7 +277,7 @@ impl haul_sim::Endpoint for End {
     fn handle(&mut self, now: Time, _from: EndpointId, delivered: Delivered<Datagram>) {
         let Datagram { mut bytes, from, ecn } = Datagram::after(delivered);
         let len = bytes.len();
-        let is_data = haul_proto::data_destination(&bytes).is_some_and(|id| Some(id) == self.id);
+        let is_data = data_destination(&bytes).is_some_and(|id| Some(id) == self.id);
         if let Some(connection) = self.connection.as_mut().filter(|_| is_data) {
             connection.handle_train(now, from, ecn, &mut bytes, len);
             return;

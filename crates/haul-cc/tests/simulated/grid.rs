@@ -1,6 +1,6 @@
 //! The golden table: one fair flow over the grid of rates, round-trip times, loss and queues.
 //!
-//! A change of behaviour is a change of the table. `HAUL_GOLDEN=write cargo test -p haul-cc` writes it anew; read the difference.
+//! A change of behaviour is a change of the table. `HAUL_GOLDEN=write cargo test -p haul-cc --test simulated` writes it anew; read the difference.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -84,7 +84,7 @@ fn run(rate: BitRate, rtt: Duration, queue_bdp: f64, loss_percent: f64) -> Row {
 /// Compares with the table in git, or writes it.
 pub fn compare(name: &str, table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("HAUL_GOLDEN").is_some() {
+    if std::env::var_os("HAUL_GOLDEN").is_some_and(|value| value == "write") {
         std::fs::write(&path, table).expect("the table can be written");
         return;
     }

@@ -83,10 +83,11 @@ fn flows_share_a_bottleneck() {
         ("cubic, fair, long queue", vec![Cubic, Fair], secs(5), 4.0, 0.7),
         // The four are unequal among themselves.
         ("4 cubic, fair", vec![Cubic, Cubic, Cubic, Cubic, Fair], secs(1), 1.0, 0.75),
-        ("cubic, modest", vec![Cubic, Modest], secs(5), 1.0, 0.0),
-        ("cubic, aggressive", vec![Cubic, Aggressive], secs(5), 1.0, 0.0),
-        ("fair, aggressive", vec![Fair, Aggressive], secs(5), 1.0, 0.0),
-        ("fair, modest", vec![Fair, Modest], secs(5), 1.0, 0.0),
+        // These are not to be equal: UNEQUAL says how much of the link each gets.
+        ("cubic, modest", vec![Cubic, Modest], secs(5), 1.0, 0.5),
+        ("cubic, aggressive", vec![Cubic, Aggressive], secs(5), 1.0, 0.8),
+        ("fair, aggressive", vec![Fair, Aggressive], secs(5), 1.0, 0.8),
+        ("fair, modest", vec![Fair, Modest], secs(5), 1.0, 0.5),
     ] {
         let shares = mean_share(&controllers, apart, queue);
         let each: Vec<String> = shares.each.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
@@ -100,7 +101,9 @@ fn flows_share_a_bottleneck() {
             each.join(" ")
         )
         .expect("a string takes anything");
-        goals.push((name, shares.jain() >= least_jain && shares.total() >= 0.95));
+        let unequal = UNEQUAL.iter().find(|(unequal, _)| *unequal == name);
+        let each_its_own = unequal.is_none_or(|(_, least)| least.iter().zip(&shares.each).all(|(least, share)| share >= least));
+        goals.push((name, shares.jain() >= least_jain && shares.total() >= 0.95 && each_its_own));
     }
     println!("{table}");
     compare("sharing.txt", &table);
@@ -108,6 +111,13 @@ fn flows_share_a_bottleneck() {
     assert!(missed.is_empty(), "{missed:?}");
 }
 
+/// What each of two that are not to be equal gets at least: modest yields, aggressive takes more and leaves a fifth.
+const UNEQUAL: [(&str, [f64; 2]); 4] = [
+    ("cubic, modest", [0.9, 0.0]),
+    ("cubic, aggressive", [0.2, 0.55]),
+    ("fair, aggressive", [0.2, 0.2]),
+    ("fair, modest", [0.8, 0.03]),
+];
 /// Jain's index of 65 to 35.
 const EACH_35: f64 = 0.917;
 

@@ -99,6 +99,15 @@ fn keys_change_on_the_way() {
     let transport = TransportConfig { packets_per_key: 500, ..fixed(path.rate) };
     let mut network = pair(path, &transport);
     upload(&mut network, 20 << 20, Duration::from_secs(30));
+    let client = network.endpoint(CLIENT);
+    // One for 500 packets, but no more than one a round trip of some 900: the peer must have the one before. Epochs are counted modulo 256.
+    let (keys, packets) = (client.epochs.len() as u64, client.packets);
+    assert!(
+        (10..256).contains(&keys) && (packets / 1000..=packets / 500 + 1).contains(&keys),
+        "{keys} keys for {packets} packets"
+    );
+    // Reports are packets as well.
+    assert!(network.endpoint(SERVER).epochs.len() > 1, "{:?}", network.endpoint(SERVER).epochs);
 }
 
 #[test]

@@ -23,66 +23,71 @@ const fn secs(n: u64) -> Duration {
 
 #[test]
 fn named_reno() {
-    table(ControllerChoice::Reno, 0.9);
+    table(ControllerChoice::Reno, 0.9, 0.7);
 }
 
 #[test]
 fn named_cubic() {
-    table(ControllerChoice::Cubic, 0.85);
+    table(ControllerChoice::Cubic, 0.95, 0.85);
 }
 
 #[test]
 fn named_highspeed() {
-    table(ControllerChoice::HighSpeed, 0.9);
+    table(ControllerChoice::HighSpeed, 0.95, 0.8);
 }
 
-/// Shares do not become equal: who has more gains more.
+/// Shares become equal slowly: who has more gains more.
 #[test]
 fn named_scalable() {
-    table(ControllerChoice::Scalable, 0.0);
+    table(ControllerChoice::Scalable, 0.7, 0.9);
 }
 
 #[test]
 fn named_bic() {
-    table(ControllerChoice::Bic, 0.9);
+    table(ControllerChoice::Bic, 0.95, 0.9);
 }
 
 #[test]
 fn named_fast() {
-    table(ControllerChoice::Fast, 0.95);
+    table(ControllerChoice::Fast, 0.95, 0.9);
 }
 
 #[test]
 fn named_udt() {
-    table(ControllerChoice::Udt, 0.9);
+    table(ControllerChoice::Udt, 0.95, 0.8);
 }
 
 #[test]
 fn named_bbr() {
-    table(ControllerChoice::Bbr, 0.9);
+    table(ControllerChoice::Bbr, 0.9, 0.9);
 }
 
+/// It backs off from what it takes for others' queue: a short queue, a higher rate and an outage keep it low for long.
 #[test]
 fn named_ledbat() {
-    table(ControllerChoice::Ledbat, 0.9);
+    table(ControllerChoice::Ledbat, 0.95, 0.4);
 }
 
-/// The table of an algorithm, and what must hold for each: no collapse, and two flows that started 5 s apart are as fair as claimed.
-fn table(choice: ControllerChoice, least_jain: f64) {
+/// The table of an algorithm, and what must hold of it: a clean path is filled, a broken one used as claimed in the second half, and two flows that started 5 s apart
+/// are as fair as claimed.
+fn table(choice: ControllerChoice, least_jain: f64, least_broken: f64) {
     let mut text = format!("# {choice}{HEADER}");
+    let mut missed = Vec::new();
     for rtt in [20, 100, 200].map(Duration::from_millis) {
         for percent in [0.0, 0.01, 0.1, 1.0] {
             let outcome = alone(choice, Path::new(RATE, rtt).loss(percent / 100.0), secs(20));
             text += &row(&format!("{} ms, {percent} % lost", rtt.as_millis()), &outcome, RATE.scaled(1.0 - percent / 100.0), rtt);
+            let used = outcome.rates[0].ratio_to(best(RATE)).as_f64();
+            if percent == 0.0 && used < LEAST_CLEAN {
+                missed.push(format!("{rtt:?}: {used:.2}"));
+            }
         }
     }
-    let mut missed = Vec::new();
     for (name, path, end_rate) in BROKEN {
         let outcome = alone(choice, *path, secs(60));
         let used = outcome.rates[0].ratio_to(best(*end_rate)).as_f64();
         text += &row(name, &outcome, *end_rate, RTT);
-        // After the worst the slowest of them, which gain a packet or less a round trip, have not made it all good within thirty seconds.
-        if used < 0.4 {
+        if used < least_broken {
             missed.push(format!("{name}: {used:.2}"));
         }
     }
@@ -175,6 +180,9 @@ const BROKEN: &[(&str, Path, BitRate)] = &[
         RATE,
     ),
 ];
+
+/// UDT still probes at 100 ms; all others use 89 % and more.
+const LEAST_CLEAN: f64 = 0.8;
 
 const HEADER: &str = ": one flow on 100 Mbit/s from its handshake on, loss both ways, a queue of one bandwidth-delay product; broken paths have 50 ms and
 # break within the first half. Arrived: part of the payload that rate x (1 - loss) carries, in per cent, whole run and second half.
