@@ -18,6 +18,9 @@ use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::lane::Lane;
 
+#[cfg(target_os = "linux")]
+mod congestion;
+
 /// A carrier's name.
 pub type Name = [u8; 16];
 
@@ -130,6 +133,8 @@ fn greet(stream: TcpStream, welcome: &dyn Welcome) -> io::Result<()> {
 }
 
 fn lane(stream: TcpStream) -> io::Result<Lane> {
+    #[cfg(target_os = "linux")]
+    congestion::choose(&stream);
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LOOK))?;
     let socket = socket2::SockRef::from(&stream);
