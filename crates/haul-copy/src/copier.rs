@@ -21,6 +21,7 @@ use thiserror::Error;
 
 use crate::client::{ClientSession, Job};
 use crate::clock;
+use crate::paths::{OnePath, each_path};
 use crate::processor::ProcessorWatch;
 use crate::telemetry::{PathReport, PathView};
 use crate::verdict::{Conditions, verdict};
@@ -77,6 +78,8 @@ pub struct Copied {
     pub report: Report,
     /// The path, as its sender saw it.
     pub path: Option<PathReport>,
+    /// Each of several paths, or of those that leave by named interfaces.
+    pub paths: Vec<OnePath>,
     /// What limited the speed.
     pub verdict: String,
     /// Advice on the systems of both sides.
@@ -161,8 +164,9 @@ impl Copier {
             let (result, path) = self.over(&connected, host, job, login, watch);
             match result {
                 Ok((report, verdict)) => {
+                    let paths = each_path(&connected.connection, report.elapsed);
                     connected.part(self.hear_ssh);
-                    return Ok(Copied { report, path: path.sender, verdict, advice });
+                    return Ok(Copied { report, path: path.sender, paths, verdict, advice });
                 }
                 Err(error) => {
                     let connection = &connected.connection;

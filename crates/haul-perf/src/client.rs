@@ -273,10 +273,14 @@ impl Client {
             }
             match self.news.recv_timeout(LOADED_PING_INTERVAL / 2) {
                 Ok(News::Remote(Message::Started)) => self.play(&mut roles, &mut carrier, (Direction::Down, Role::Receiver))?,
-                Ok(News::Remote(Message::Interval(interval)) | News::Local(Told::Interval(interval))) => {
+                Ok(News::Remote(Message::Interval(mut interval)) | News::Local(Told::Interval(mut interval))) => {
+                    interval.paths.iter_mut().for_each(|path| path.name_interfaces(&self.connection));
                     state.add(interval).iter().for_each(|both| listener.interval(both));
                 }
-                Ok(News::Remote(Message::Total(total)) | News::Local(Told::Total(total))) => state.totals.push(total),
+                Ok(News::Remote(Message::Total(mut total)) | News::Local(Told::Total(mut total))) => {
+                    total.paths.iter_mut().for_each(|path| path.name_interfaces(&self.connection));
+                    state.totals.push(total);
+                }
                 Ok(News::Remote(Message::Pong(number))) => {
                     let took = self.flying.came_back(number);
                     self.pings.loaded.extend(took);

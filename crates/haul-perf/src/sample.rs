@@ -66,6 +66,8 @@ pub struct PartSample {
     pub id: u8,
     /// The peer answers there.
     pub usable: bool,
+    /// By which interface it leaves, where the client was told by which.
+    pub interface: Option<PeerText>,
     /// Round-trip time, smoothed.
     pub rtt_us: u64,
     /// Congestion window.
@@ -87,6 +89,7 @@ impl From<&PathStats> for PartSample {
         Self {
             id: path.id,
             usable: path.usable,
+            interface: None,
             rtt_us: micros(path.rtt),
             window_bytes: path.window.as_u64(),
             in_flight_bytes: path.in_flight.as_u64(),
@@ -149,8 +152,18 @@ impl PathSample {
     /// A connection as its sender sees it.
     pub fn of(connection: &Connection) -> Self {
         let paths = connection.paths();
-        let each = if paths.len() > 1 { paths.iter().map(PartSample::from).collect() } else { Vec::new() };
+        let is_several = paths.len() > 1 || !connection.path_ways().is_empty();
+        let each = if is_several { paths.iter().map(PartSample::from).collect() } else { Vec::new() };
         Self { each, ..Self::from(&connection.stats()) }
+    }
+
+    /// Names the interfaces by which the paths of a client's connection leave, whoever has sampled them.
+    pub fn name_interfaces(&mut self, connection: &Connection) {
+        for (number, way) in connection.path_ways().into_iter().enumerate() {
+            if let Some(part) = self.each.iter_mut().find(|part| usize::from(part.id) == number) {
+                part.interface = Some(way.interface.into());
+            }
+        }
     }
 
     /// This sample with its counters from `earlier` on.

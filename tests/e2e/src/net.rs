@@ -95,6 +95,40 @@ impl Net {
         ip(&["-n", &self.between, "link", "set", "to-far", "up"]);
     }
 
+    /// Gives the near host a second link to the router, `wan2`, and each of the two this rate in both directions, by a queue of its own.
+    pub fn second_link(&self, rate: &str) {
+        let (there, here) = (&self.near.namespace, &self.between);
+        ip(&["link", "add", "wan2", "netns", there, "type", "veth", "peer", "name", "to-wan2", "netns", here]);
+        for (namespace, device, last) in [(there, "wan2", 2), (here, "to-wan2", 1)] {
+            ip(&["-n", namespace, "address", "add", &format!("10.77.{SECOND_LINK}.{last}/24"), "dev", device]);
+            ip(&["-n", namespace, "link", "set", device, "up"]);
+        }
+        let gateway = format!("10.77.{SECOND_LINK}.1");
+        ip(&["-n", there, "route", "add", "default", "via", &gateway, "dev", "wan2", "metric", "200"]);
+        for name in ["all", "wan", "wan2"] {
+            // Strictly checked, what comes by the link that the routing table would not take is dropped.
+            set_in(there, &format!("net/ipv4/conf/{name}/rp_filter"), "2");
+        }
+        for (namespace, device) in [(there, "wan"), (there, "wan2"), (here, "to-near"), (here, "to-wan2")] {
+            let limit = format!("-n {namespace} qdisc replace dev {device} root tbf rate {rate} burst 64k limit 256k");
+            must(Command::new("tc").args(limit.split(' ')));
+        }
+    }
+
+    /// Pulls the cable of one of the near host's two links, or plugs it in.
+    pub fn plug(&self, link: usize, is_plugged: bool) {
+        let device = ["to-near", "to-wan2"][link];
+        ip(&["-n", &self.between, "link", "set", device, if is_plugged { "up" } else { "down" }]);
+    }
+
+    /// Bytes that have passed one of the near host's two links.
+    pub fn bytes_over(&self, link: usize) -> u64 {
+        let output = ip_output(&["-n", &self.between, "-s", "-j", "link", "show", "dev", ["to-near", "to-wan2"][link]]);
+        let links: serde_json::Value = serde_json::from_str(&output).expect("ip -j prints JSON");
+        let passed = |way: &str| links[0]["stats64"][way]["bytes"].as_u64().unwrap_or(0);
+        passed("tx") + passed("rx")
+    }
+
     /// Drops every UDP datagram on its way, and tells nobody.
     pub fn block_udp(&self) {
         ip(&["-n", &self.between, "rule", "add", "iif", "to-near", "ipproto", "udp", "blackhole"]);
@@ -145,6 +179,8 @@ fn device_of(plugged: u8) -> String {
     if plugged == 0 { "wan".to_owned() } else { format!("cable{plugged}") }
 }
 
+/// Number of the network of the near host's second link.
+const SECOND_LINK: u8 = 30;
 /// Number of the first network that the near host can be plugged into.
 const FIRST_CABLE: u8 = 3;
 

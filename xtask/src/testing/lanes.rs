@@ -38,6 +38,7 @@ impl fmt::Display for Lane {
 const KNOWN: &[(&str, Lane)] = &[
     ("torture/torture", Lane::Waiting),
     ("e2e/path", Lane::Waiting),
+    ("e2e/ways", Lane::Waiting),
     ("e2e/perf", Lane::Waiting),
     ("e2e/transports", Lane::Waiting),
     ("e2e/kills", Lane::Waiting),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use clap::builder::RangedI64ValueParser;
-use haul::{ControllerChoice, PATHS_MAX};
+use haul::{ControllerChoice, PATHS_MAX, Via};
 use haul_copy::Sum;
 use haul_files::{Delete, Options, Same};
 use haul_peer::{Carriage, Family, SshOptions};
@@ -113,6 +113,8 @@ pub struct CpArgs {
     pub mode: ControllerChoice,
     #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, value_parser = paths_parser(), help = paths_help())]
     pub paths: u8,
+    #[arg(long, value_name = "WAY[,WAY]", value_delimiter = ',', conflicts_with_all = ["paths", "transport"], help = VIA_HELP)]
+    pub via: Vec<Via>,
     /// UDP port or ports that the far side may use, where a firewall opens only those
     #[arg(long, value_name = "PORT[-PORT]")]
     pub udp_port: Option<PortRange>,
@@ -266,6 +268,10 @@ pub fn paths_help() -> String {
     )
 }
 
+/// Help of the option `--via`.
+pub const VIA_HELP: &str = "Leave by these interfaces or addresses, a path for each, and follow them as they come and go: eth0, 192.0.2.7, or all. eth1:backup carries data only \
+     while no other way works; wwan0:metered=BYTES too, and no more than that. Over UDP alone";
+
 /// Numbers that the option `--paths` takes.
 pub fn paths_parser() -> RangedI64ValueParser<u8> {
     RangedI64ValueParser::new().range(1..=PATHS_MAX.into())
@@ -313,6 +319,11 @@ pub struct UsualSshArgs {
     /// What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes
     #[arg(long, value_name = "WAY", default_value_t, hide_default_value = true)]
     pub transport: Carriage,
+}
+
+/// Paths that leave by interfaces are UDP's: what carries around it leaves as the routing table says.
+pub fn carriage_by(via: &[Via], asked: Carriage) -> Carriage {
+    if via.is_empty() { asked } else { Carriage::Udp }
 }
 
 impl SshArgs {

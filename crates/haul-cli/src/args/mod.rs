@@ -34,7 +34,7 @@ pub use haul_peer::{Limit, PortRange};
 
 pub use audit::AuditArgs;
 pub use bootstrap::BootstrapArgs;
-pub use cp::{CpArgs, SshArgs, UsualSshArgs};
+pub use cp::{CpArgs, SshArgs, UsualSshArgs, carriage_by};
 pub use ctl::{CtlArgs, CtlCommand};
 pub use files::{FileArgs, VerifyArg};
 pub use fleet::{

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
-use haul::{ControllerChoice, Fingerprint};
+use haul::{ControllerChoice, Fingerprint, Via};
 use haul_units::{BitRate, Bytes, parse_duration};
 
-use super::cp::{mode_help, paths_help, paths_parser};
+use super::cp::{VIA_HELP, mode_help, paths_help, paths_parser};
 use super::mode::ModeParser;
 use super::{AuditArgs, PortRange, SilenceArgs, SshArgs, UsualSshArgs};
 
@@ -174,6 +174,8 @@ pub struct MeasureArgs {
     pub mode: ControllerChoice,
     #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, value_parser = paths_parser(), help = paths_help(), conflicts_with = "tcp")]
     pub paths: u8,
+    #[arg(long, value_name = "WAY[,WAY]", value_delimiter = ',', conflicts_with_all = ["paths", "tcp", "transport"], help = VIA_HELP)]
+    pub via: Vec<Via>,
     /// Send whatever the window lets go at once, in bursts: to see what pacing is good for
     #[arg(long, conflicts_with_all = ["tcp", "reverse", "bidir"])]
     pub no_pacing: bool,

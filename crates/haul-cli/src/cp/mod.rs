@@ -188,9 +188,9 @@ impl<'a> Copy<'a> {
             NotCopied::Copy(error) => failure::explain(host, &error, no_resume),
             broken => failure::resumable(format!("{host}: {broken}"), no_resume),
         });
-        let Copied { report, path, verdict, mut advice } = copied.map_err(Ended::Failed)?;
+        let Copied { report, path, paths, verdict, mut advice } = copied.map_err(Ended::Failed)?;
         self.advice.append(&mut advice);
-        (self.outcome.verdict, self.outcome.path) = (verdict, path);
+        (self.outcome.verdict, self.outcome.path, self.outcome.paths) = (verdict, path, paths);
         self.account(&report);
         Ok(())
     }
@@ -248,6 +248,9 @@ impl<'a> Copy<'a> {
         }
         if let Some(path) = self.outcome.path.filter(|_| self.args.verbose > 0) {
             output::print_line(&output::path_line(&path));
+        }
+        if self.args.verbose > 0 || !self.args.via.is_empty() {
+            self.outcome.paths.iter().for_each(|path| output::print_line(&output::one_path_line(path)));
         }
         if self.args.verbose > 0 || self.outcome.wants_advice() {
             self.advice.iter().for_each(|advice| output::print_hint(advice));

@@ -25,7 +25,7 @@ pub use json::print as print_event;
 pub use monitor::{Watched, start as monitor};
 pub use outage::words as outage_words;
 pub use proxy::ProxyReport;
-pub use summary::{Outcome, path_line, summary};
+pub use summary::{Outcome, one_path_line, path_line, summary};
 pub use ticker::Ticker;
 pub use would::print as print_would;
 

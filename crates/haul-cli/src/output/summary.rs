@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use haul_copy::{PathReport, milliseconds};
+use haul_copy::{OnePath, PathReport, milliseconds};
 use haul_files::{Report, Verified};
-use haul_units::{BitRate, Bytes};
+use haul_units::{BitRate, Bytes, Ratio};
 use serde_json::{Value, json};
 
 /// A copy that takes longer than this would be worth tuning a system for.
@@ -19,6 +19,8 @@ pub struct Outcome {
     pub report: Report,
     /// The last path, as its sender saw it.
     pub path: Option<PathReport>,
+    /// Each of several paths of the last connection.
+    pub paths: Vec<OnePath>,
     /// What limited the speed of the last copy.
     pub verdict: String,
     /// Time until the connections were there: ssh's login, mostly. It is no part of `report.elapsed`.
@@ -75,6 +77,7 @@ impl Outcome {
             "verdict": self.verdict,
             "error": error,
             "path": self.path,
+            "paths": self.paths,
         })
     }
 }
@@ -176,6 +179,26 @@ pub fn path_line(path: &PathReport) -> String {
         seconds(Duration::from_micros(path.wait_window_us)),
         seconds(Duration::from_micros(path.wait_credit_us)),
         seconds(Duration::from_micros(path.wait_pacing_us)),
+    )
+}
+
+/// One of several paths in a line.
+pub fn one_path_line(path: &OnePath) -> String {
+    let by = match (&path.interface, path.address) {
+        (Some(interface), Some(address)) => format!(" by {interface} ({address})"),
+        _ => String::new(),
+    };
+    let class = path.class.as_deref().filter(|class| *class != "normal").map(|class| format!(", {class}"));
+    format!(
+        "path {}{by}{}: {}, {} sent, {} received, RTT {}, {} of what was sent lost{}",
+        path.path,
+        class.unwrap_or_default(),
+        BitRate::from_bps(path.rate_bps),
+        Bytes(path.sent_bytes),
+        Bytes(path.received_bytes),
+        milliseconds(path.rtt_us),
+        Ratio::new(path.loss),
+        if path.usable { "" } else { ", silent at the end" }
     )
 }
 

@@ -11,7 +11,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use haul::{BitRate, Connection, MAX_BLOCK, Pacing, TransportConfig};
-use haul_peer::{Again, Connected, Connector, DAEMON_PORT, DaemonHost, Host, Lifeline, is_gone};
+use haul_peer::{Again, Connected, Connector, DAEMON_PORT, DaemonHost, Host, Lifeline, SshOptions, is_gone};
 use haul_perf::{
     About, Amount, Ask, Both, Bounds, Client, Document, End, IntervalRecord, Listener, MAX_TIME, Outcome, PROTOCOL, Plan, Start,
     TcpPlan, Ways, micros, system_info,
@@ -19,7 +19,7 @@ use haul_perf::{
 use serde_json::json;
 
 use self::json::{event, pretty};
-use crate::args::{PerfArgs, PerfCommand};
+use crate::args::{PerfArgs, PerfCommand, carriage_by};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
 use crate::trace::Kept;
@@ -151,16 +151,18 @@ fn connector(args: &PerfArgs) -> Result<Connector, Failure> {
         std::net::UdpSocket::bind((ip, 0))
             .map_err(|error| Failure::new(format!("-B {ip}: {error}")).hint("name an address of this machine"))?;
     }
+    let ssh = args.ssh_args().options(false, args.show.verbose > 1);
     let pacing = if args.measure.no_pacing { Pacing::Off } else { Pacing::On };
     Ok(Connector {
         service: PROTOCOL,
-        ssh: args.ssh_args().options(false, args.show.verbose > 1),
+        ssh: SshOptions { carriage: carriage_by(&args.measure.via, ssh.carriage), ..ssh },
         udp_port: args.ssh.udp_port,
         state: args.ssh.state.clone(),
         transport: TransportConfig {
             controller: args.measure.mode,
             pacing,
             paths: args.measure.paths,
+            via: args.measure.via.clone(),
             idle_timeout: args.ssh.silence.timeout(),
             // What is measured is the path, not how fast a window grows.
             stream_window: TransportConfig::default().memory,

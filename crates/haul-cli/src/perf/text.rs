@@ -123,7 +123,8 @@ fn lost(paths: &[PathSample]) -> String {
 fn one_of_several(part: &PartSample, time_us: u64) -> String {
     let rate = BitRate::of(Bytes(part.acknowledged_bytes), Duration::from_micros(time_us));
     let silent = if part.usable { "" } else { ", silent at the end" };
-    format!("{rate}, RTT {}, {} packets lost{silent}", milliseconds(part.rtt_us), part.lost_pkts)
+    let by = part.interface.as_ref().map(|interface| format!("{interface}, ")).unwrap_or_default();
+    format!("{by}{rate}, RTT {}, {} packets lost{silent}", milliseconds(part.rtt_us), part.lost_pkts)
 }
 
 /// What sending waited for, as parts of all waiting.

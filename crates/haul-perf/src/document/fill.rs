@@ -288,6 +288,7 @@ impl OnePath {
     fn of(part: &PartSample, time_us: u64) -> Self {
         Self {
             path: part.id,
+            interface: part.interface.clone(),
             usable: part.usable,
             bytes: part.acknowledged_bytes,
             bits_per_second: bits_per_second(part.acknowledged_bytes, time_us),

@@ -430,6 +430,9 @@ pub struct Details {
 pub struct OnePath {
     /// Its number.
     pub path: u8,
+    /// By which interface it leaves, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interface: Option<PeerText>,
     /// The peer answers there.
     pub usable: bool,
     /// Acknowledged.
