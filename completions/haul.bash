@@ -220,7 +220,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -A -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help"
+            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -A -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -336,6 +336,10 @@ _haul() {
                     return 0
                     ;;
                 --paths)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --via)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1742,7 +1746,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf)
-            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help mesh"
+            opts="-s -c -p -B -t -n -O -P -R -b -l -i -J -T -v -1 -F -o -4 -6 -S -h --server --client --port --bind --time --bytes --omit --parallel --reverse --bidir --bitrate --length --mode --paths --via --no-pacing --tcp --congestion --interval --json --json-stream --title --get-server-output --trace --verbose --one-off --max-clients --max-per-address --max-time --max-memory --max-bitrate --audit --key --ssh-port --jump --remote-haul --transport --udp-port --dead-after --state --help mesh"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1825,6 +1829,10 @@ _haul() {
                     return 0
                     ;;
                 --paths)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --via)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

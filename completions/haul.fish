@@ -79,6 +79,7 @@ lia\t''
 olia\t''
 balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l via -d 'Leave by these interfaces or addresses, a path for each, and follow them as they come and go: eth0, 192.0.2.7, or all. eth1:backup carries data only while no other way works; wwan0:metered=BYTES too, and no more than that. Over UDP alone' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l udp-port -d 'UDP port or ports that the far side may use, where a firewall opens only those' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l state -d 'Directory of the identity key and the known hosts, for haul:// targets' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -s P -d 'Port of the ssh server' -r
@@ -606,6 +607,7 @@ lia\t''
 olia\t''
 balia\t''"
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l paths -d 'Send from so many ports to the far side\'s one, 1 to 8: for networks that send flows different ways. Those that share a bottleneck are one flow to others' -r
+complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l via -d 'Leave by these interfaces or addresses, a path for each, and follow them as they come and go: eth0, 192.0.2.7, or all. eth1:backup carries data only while no other way works; wwan0:metered=BYTES too, and no more than that. Over UDP alone' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -l congestion -d 'The kernel\'s congestion control for --tcp, for instance cubic or bbr' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s i -l interval -d 'Seconds between reports, fractions too; a file name here is a key for ssh, as in haul-cp(1)' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s T -l title -d 'Put this before every line' -r
