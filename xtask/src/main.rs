@@ -48,6 +48,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("words", words::check),
     ("results", results::check),
     ("documents", documents::check),
+    ("dates", documents::dates::check),
     ("links", documents::links::check),
 ];
 
