@@ -14,6 +14,9 @@ const NAMES: &[&str] = &["haul", "hcp", "hperf"];
 /// What stands for `SHA256:...`, and for what another command would say.
 const FINGERPRINT: &str = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
+/// What stands for a process that a shell knows.
+const PROCESS: &str = "4711";
+
 /// A command as it stands in a document.
 struct Said {
     place: String,
@@ -46,7 +49,12 @@ fn a_word_that_haul_does_not_know_is_found() {
 }
 
 fn refusal(said: &Said) -> Option<String> {
-    let words = said.words.iter().map(|word| if word == "SHA256:..." || word.starts_with("$(") { FINGERPRINT } else { word });
+    let words = said.words.iter().map(|word| match word.as_str() {
+        "SHA256:..." => FINGERPRINT,
+        "$!" => PROCESS,
+        word if word.starts_with("$(") => FINGERPRINT,
+        word => word,
+    });
     let error = parse(words.map(OsString::from).collect()).err()?;
     let allowed = match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
@@ -115,7 +123,9 @@ fn is_variable(word: &str) -> bool {
 /// Code in a sentence that is a command with words of its own.
 fn quoted(line: &str) -> Vec<Vec<String>> {
     let code = line.split('`').skip(1).step_by(2).filter(|code| !code.contains(['|', '[', '<']) && !code.contains(".."));
-    code.flat_map(typed).filter(|words| words.len() > 1).collect()
+    // `haul ctl: paused` is what it says, not what is typed.
+    let is_command = |words: &Vec<String>| words.get(1).is_some_and(|word| !word.ends_with(':'));
+    code.flat_map(typed).filter(is_command).collect()
 }
 
 /// Words of the commands in a line, as a shell divides them.
