@@ -1,4 +1,4 @@
-//! kill -9 of either side at any moment: nothing corrupt, nothing sent twice, nothing left behind.
+//! kill -9 of either side at any moment: nothing corrupt, nothing left behind, and what has to be sent again is bounded by what a kill can cost.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -28,12 +28,12 @@ enum Moment {
     UnderWay,
 }
 
-/// What a kill may cost in data that has to be sent again: what is in flight, in the receiver's hands and not yet durable.
+/// What a kill may cost in data that has to be sent again: what is in flight, in the receiver's hands and not yet durable. Nothing more than the run had carried.
 const LOST_PER_KILL_BYTES: u64 = 3 << 20;
 /// ssh's login, handshakes, acknowledgements and the list of files of one run.
 const OVERHEAD_PER_RUN_BYTES: u64 = 256 << 10;
 
-/// Each way twice, at other moments. What comes of hours of kills, `make torture` shows.
+/// Each way twice, at other moments; `E2E_SEED` gives others. What comes of hours of kills, `make torture` shows.
 #[test]
 fn kills_of_both_sides() {
     let Some(lab) = Lab::open() else { return };
@@ -51,13 +51,14 @@ fn kills_of_both_sides() {
             copy_with_kills(&lab, &source, &place, pull, &mut random)
         })
         .sum();
-    println!("{kills} kills in 4 copies");
-    // The machine decides how far a copy gets until it is killed; one in four may come too late.
-    assert!(kills >= 12, "only {kills} kills met a copy");
+    println!("{kills} kills in 4 copies met data under way");
+    // Two in each copy; the machine decides how far a copy gets until it is killed, and one in four may come too late.
+    assert!(kills >= 6, "only {kills} kills met data under way");
     lab.assert_no_process_left(Duration::from_secs(10));
 }
 
-/// Copies `source` into `place` through all [`KILLS`]; returns how many of them met the copy.
+/// Copies `source` into `place` through all [`KILLS`]; returns how many of them came when data was under way: those during a login cost no data, and show that nothing
+/// is left of it.
 fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, random: &mut Random) -> u32 {
     let far = |path: &Path| {
         let mut operand = OsString::from("far:");
@@ -67,7 +68,7 @@ fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, random: &
     let operands = if pull { [far(source), place.into()] } else { [source.into(), far(place)] };
     let args: Vec<OsString> = ["-rp".into(), "--json".into()].into_iter().chain(operands).collect();
     let (before, data) = (lab.bytes_carried(), tree::data_bytes(source));
-    let mut kills = 0;
+    let (mut kills, mut under_way, mut lost) = (0u64, 0, 0);
     let mut ended = None;
     for (side, moment) in KILLS {
         let start = lab.bytes_carried();
@@ -86,6 +87,8 @@ fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, random: &
         }
         kill(lab, &running, side);
         kills += 1;
+        under_way += u32::from(matches!(moment, Moment::UnderWay));
+        lost += (lab.bytes_carried() - start).min(LOST_PER_KILL_BYTES);
         // The side that was not killed notices and ends by itself.
         running.wait(Duration::from_secs(20));
         lab.assert_no_process_left(Duration::from_secs(20));
@@ -104,11 +107,11 @@ fn copy_with_kills(lab: &Lab, source: &Path, place: &Path, pull: bool, random: &
     assert_eq!(tree::names(place), ["tree"]);
     assert_eq!(tree::names(place.parent().expect("a place has a parent")), ["copy"], "something was left beside the copy");
     let carried = lab.bytes_carried() - before;
-    let runs = u64::from(kills) + 1;
-    println!("{kills} kills, {data} bytes of data, {carried} crossed the network; {summary}");
-    let allowed = data * 108 / 100 + u64::from(kills) * LOST_PER_KILL_BYTES + runs * OVERHEAD_PER_RUN_BYTES;
+    let runs = kills + 1;
+    let allowed = data * 108 / 100 + lost + runs * OVERHEAD_PER_RUN_BYTES;
+    println!("{kills} kills, {data} bytes of data, {carried} crossed the network, {allowed} may; {summary}");
     assert!(carried <= allowed, "{carried} bytes crossed the network in {runs} runs, {allowed} would be right");
-    kills
+    under_way
 }
 
 /// Kills that side; the near one if the far one is not there yet.
