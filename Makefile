@@ -8,7 +8,7 @@ FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 MINUTES ?= 10
 SEED ?= random
 
-.PHONY: help setup build demo dev test check fuzz torture soak static release packages reproduce skew install install-files install-library clean
+.PHONY: help setup build demo dev test check fuzz torture soak mutants static release packages reproduce skew install install-files install-library clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -40,6 +40,10 @@ torture: setup
 ## make soak     a daemon with 50 honest clients among strangers, garbage and kills for MINUTES by SEED, as root
 soak: setup
 	scripts/soak.sh $(MINUTES) $(SEED)
+
+## make mutants  what unit tests do not notice: make mutants CRATE=haul-cc FILES=crates/haul-cc/src/cubic.rs
+mutants: setup
+	scripts/mutants.sh $(CRATE) $(FILES)
 
 ## make build    the haul command, target/release/haul, and libhaul for programs in C
 build: setup

@@ -157,4 +157,45 @@ mod tests {
         law.cut(800.0, Cause::Loss);
         assert_eq!(law.max, Some(750.0));
     }
+
+    fn near(one: f64, other: f64) -> bool {
+        (one - other).abs() < 1e-9
+    }
+
+    #[test]
+    fn a_small_window_is_reno_s() {
+        // Xu 2004, 4: below 14 packets.
+        let mut law = Bic::default();
+        assert!(near(law.cut(13.9, Cause::Loss), 6.95) && near(law.cut(13.9, Cause::Mark), 11.12));
+        assert!(law.max.is_none());
+        assert!(near(law.cut(14.0, Cause::Loss), 12.25) && law.max == Some(14.0));
+        let mut path = Rounds::<Bic>::avoiding(5.0, Duration::from_millis(100));
+        let before = path.window();
+        path.round();
+        assert!((0.8..1.1).contains(&(path.window() - before)), "{} from {before}", path.window());
+    }
+
+    #[test]
+    fn without_a_maximum_steps_begin_at_one() {
+        let (mut law, mut window, mut steps) = (Bic::default(), 500.0, Vec::new());
+        for _ in 0..4 {
+            let step = law.step(window);
+            window += step;
+            steps.push(step);
+        }
+        assert_eq!(steps, [1.0, 2.0, 4.0, 8.0]);
+    }
+
+    #[test]
+    fn the_same_window_again_is_no_sign_of_others_a_timeout_forgets_and_another_packet_size_scales() {
+        let mut law = Bic { max: Some(800.0), probe: Probe { step: 4.0, until: 900.0 } };
+        assert_eq!(law.phase(), "binary search");
+        law.rescale(0.5);
+        assert!(law.max == Some(400.0) && near(law.probe.until, 450.0) && near(law.probe.step, 4.0));
+        law.cut(400.0, Cause::Loss);
+        assert_eq!(law.max, Some(400.0));
+        law.collapse();
+        assert!(law.max.is_none() && near(law.probe.step, 0.0));
+        assert_eq!(law.phase(), "max probing");
+    }
 }

@@ -147,4 +147,45 @@ mod tests {
         assert!((law.w_max - 800.0 * 0.85).abs() < 1e-9);
         assert!((law.prior - 800.0).abs() < 1e-9);
     }
+
+    fn near(one: f64, other: f64) -> bool {
+        (one - other).abs() < 1e-9
+    }
+
+    #[test]
+    fn a_mark_costs_less_than_a_loss_and_an_equal_window_does_not_shrink() {
+        let mut law = Cubic::default();
+        // RFC 8511 4.1
+        assert!(near(law.cut(1_000.0, Cause::Mark), 850.0));
+        // RFC 9438 4.6
+        assert!(near(law.cut(1_000.0, Cause::Loss), 700.0));
+        assert!(near(law.w_max, 1_000.0), "fast convergence is for windows below the last maximum");
+    }
+
+    #[test]
+    fn the_curve_is_the_cube_around_its_origin() {
+        // RFC 9438 4.2 Eq. 1: 0.4 (10 - 4)^3 + 100 = 186.4
+        let epoch = Epoch { start: Time::ZERO, k_seconds: 4.0, origin: 100.0, w_est: 0.0 };
+        let at = Time::ZERO + Duration::from_secs(7);
+        assert!(near(epoch.curve(at, Duration::from_secs(3)), 186.4));
+        // Eq. 2: cbrt((1000 - 700) / 0.4); beyond the maximum it begins at the flat part.
+        assert!(near(Epoch::new(at, 700.0, 1_000.0).k_seconds, 750.0_f64.cbrt()));
+        let beyond = Epoch::new(at, 1_200.0, 1_000.0);
+        assert!(near(beyond.k_seconds, 0.0) && near(beyond.origin, 1_200.0));
+    }
+
+    #[test]
+    fn a_pause_ends_a_curve_a_timeout_forgets_the_maximum_and_another_packet_size_scales_all() {
+        let epoch = || Some(Epoch::new(Time::ZERO, 700.0, 1_000.0));
+        let law = || Cubic { w_max: 1_000.0, prior: 800.0, epoch: epoch() };
+        let mut paused = law();
+        paused.pause();
+        assert!(paused.epoch.is_none() && near(paused.w_max, 1_000.0));
+        let mut collapsed = law();
+        collapsed.collapse();
+        assert!(collapsed.epoch.is_none() && near(collapsed.w_max, 0.0));
+        let mut rescaled = law();
+        rescaled.rescale(0.5);
+        assert!(rescaled.epoch.is_none() && near(rescaled.w_max, 500.0) && near(rescaled.prior, 400.0));
+    }
 }

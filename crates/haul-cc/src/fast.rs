@@ -205,4 +205,39 @@ mod tests {
         assert!((law.next(4.0, base, base) - 8.0).abs() < 1e-9);
         assert!((law.next(400.0, base, base) - 410.0).abs() < 1e-9);
     }
+
+    fn near(one: f64, other: f64) -> bool {
+        (one - other).abs() < 1e-9
+    }
+
+    #[test]
+    fn a_loss_takes_half_and_a_mark_a_fifth_of_what_was_before_draining() {
+        let draining = || Fast { drain: Some(Drain { window: 1_000.0, rounds: 1 }), ..Fast::default() };
+        let mut law = draining();
+        assert_eq!(law.phase(), "drain");
+        assert!(near(law.cut(900.0, Cause::Loss), 500.0) && law.drain.is_none());
+        assert_eq!(law.phase(), "balance");
+        assert!(near(draining().cut(900.0, Cause::Mark), 800.0));
+        let mut law = draining();
+        law.rescale(0.5);
+        assert!(law.drain.is_some_and(|drain| near(drain.window, 500.0)));
+        assert!(near(Fast::default().cut(100.0, Cause::Loss), 50.0));
+    }
+
+    #[test]
+    fn a_drain_is_due_every_interval_and_gives_the_window_back() {
+        let mut law = Fast { decade: Some(1), ..Fast::default() };
+        let at = |seconds| Time::ZERO + Duration::from_secs(seconds);
+        assert_eq!(law.drain(10_000.0, at(1)), None);
+        assert_eq!(law.drain(10_000.0, at(8)), None);
+        // A tenth, which is more than twice alpha: 200 packets in the second decade.
+        assert!(law.drain(10_000.0, at(9)).is_some_and(|window| near(window, 9_000.0)));
+        assert!(law.drain(9_000.0, at(9)).is_some_and(|window| near(window, 9_000.0)));
+        assert!(law.drain(9_000.0, at(10)).is_some_and(|window| near(window, 10_000.0)));
+        assert_eq!(law.drain(10_000.0, at(17)), None);
+        // Twice alpha, and no more than half.
+        assert!(law.drain(1_000.0, at(18)).is_some_and(|window| near(window, 600.0)));
+        let mut law = Fast { decade: Some(1), drained_at: Some(at(0)), ..Fast::default() };
+        assert!(law.drain(500.0, at(8)).is_some_and(|window| near(window, 250.0)));
+    }
 }
