@@ -350,3 +350,39 @@ fn a_path_opened_later_carries_data_too() {
     lab.arrives(SERVER, 20 << 20, Duration::from_secs(5));
     assert!(acknowledged(&mut lab, CLIENT)[1] > 5 << 20, "{:?}", lab.paths(CLIENT));
 }
+
+/// What arrives of a flow without end over all of these paths, in parts of what they carry together, between two moments of it.
+fn part_of_ideal(paths: &[Path], is_ordered: bool, between: [u64; 2], whole: &[Path]) -> f64 {
+    let mut lab = Lab::new(paths, &TransportConfig::default());
+    let start = lab.connected();
+    lab.end(CLIENT).start_bulk(1 << 30, is_ordered);
+    let mut arrived = [0; 2];
+    for (arrived, second) in arrived.iter_mut().zip(between) {
+        lab.network.run(start + Duration::from_secs(second));
+        let end = lab.end(SERVER);
+        *arrived = if is_ordered { end.read.iter().map(|read| read.1).sum() } else { end.placed.lock().unwrap().bytes };
+    }
+    assert_eq!(lab.end(SERVER).wrong, 0);
+    let bytes = arrived[1] - arrived[0];
+    ideal(whole, bytes).as_secs_f64() / (between[1] - between[0]) as f64
+}
+
+#[test]
+fn a_near_and_a_far_link_add_up() {
+    for (is_ordered, mbps, least) in [(false, 20, 0.95), (true, 4, 0.9)] {
+        let path = Path::new(BitRate::mbps(mbps), ms(20));
+        let paths = [path, Path { seed: 2, rtt: ms(200), ..path }];
+        let part = part_of_ideal(&paths, is_ordered, [15, 25], &paths);
+        assert!(part > least, "ordered: {is_ordered}: {part:.3} of the sum");
+    }
+}
+
+/// 12 Mbit/s, and 1 Mbit/s with a queue of a second.
+#[test]
+fn a_slow_link_with_a_long_queue_lowers_nothing() {
+    let paths = [Path::new(BitRate::mbps(12), ms(20)), Path { seed: 2, queue_bdp: 25.0, ..Path::new(BitRate::mbps(1), ms(40)) }];
+    for is_ordered in [false, true] {
+        let part = part_of_ideal(&paths, is_ordered, [5, 15], &paths[..1]);
+        assert!(part >= 1.0, "ordered: {is_ordered}: {part:.3} of the fast one alone");
+    }
+}
