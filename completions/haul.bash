@@ -16,6 +16,9 @@ _haul() {
             ",$1")
                 cmd="haul"
                 ;;
+            haul,config)
+                cmd="haul__subcmd__config"
+                ;;
             haul,cp)
                 cmd="haul__subcmd__cp"
                 ;;
@@ -60,6 +63,9 @@ _haul() {
                 ;;
             haul,trace)
                 cmd="haul__subcmd__trace"
+                ;;
+            haul__subcmd__config,check)
+                cmd="haul__subcmd__config__subcmd__check"
                 ;;
             haul__subcmd__ctl,limit)
                 cmd="haul__subcmd__ctl__subcmd__limit"
@@ -206,7 +212,7 @@ _haul() {
 
     case "${cmd}" in
         haul)
-            opts="-h -V --help --version cp ctl fleet pipe proxy rsync rsh serve key perf tcp pace trace lab remote"
+            opts="-h -V --help --version cp ctl fleet pipe proxy rsync rsh serve key config perf tcp pace trace lab remote"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -219,8 +225,36 @@ _haul() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
+        haul__subcmd__config)
+            opts="-h --help check"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__config__subcmd__check)
+            opts="-h --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
         haul__subcmd__cp)
-            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -A -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help"
+            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -A -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --on-success --on-failure --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -300,6 +334,14 @@ _haul() {
                     return 0
                     ;;
                 --retries)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --on-success)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --on-failure)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

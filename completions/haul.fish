@@ -35,6 +35,7 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "rsync" -d 'Run rsync with
 complete -c haul -n "__fish_haul_needs_command" -f -a "rsh" -d 'Run a command on another host, as ssh would, with its streams over haul'
 complete -c haul -n "__fish_haul_needs_command" -f -a "serve" -d 'Run the daemon: export directories to those whose keys are authorised'
 complete -c haul -n "__fish_haul_needs_command" -f -a "key" -d 'Show and manage keys: this machine\'s own, trusted hosts, authorised users'
+complete -c haul -n "__fish_haul_needs_command" -f -a "config" -d 'Show what the configuration file says, and what holds for a host'
 complete -c haul -n "__fish_haul_needs_command" -f -a "perf" -d 'Measure a path, memory to memory'
 complete -c haul -n "__fish_haul_needs_command" -f -a "tcp" -d 'Congestion control for the kernel\'s own TCP: programs that know nothing of haul use it'
 complete -c haul -n "__fish_haul_needs_command" -f -a "pace" -d 'Even distances between the packets of programs that know nothing of haul'
@@ -56,6 +57,8 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -l manifest-hash -d 'What 
 sha256\t'For `sha256sum`'"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l log-file -d 'Append what happens to FILE, a line each with its time: files, what was removed, problems, the end' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -l retries -d 'Try again so often, after 1 s, 2 s, 4 s and so on up to a minute, where the connection was lost or did not come about; each time goes on where the last one was' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -l on-success -d 'Run CMD by sh(1) once all is copied and verified as asked. HAUL_FILES, HAUL_BYTES, HAUL_TARGET and HAUL_STATUS are in its environment; where it fails, the exit status is 1. Not after a dry run' -r -f -a "(__fish_complete_command)"
+complete -c haul -n "__fish_haul_using_subcommand cp" -l on-failure -d 'Run CMD by sh(1) where the copy ended otherwise: HAUL_STATUS is the exit status, HAUL_ERROR the first error that ended it' -r -f -a "(__fish_complete_command)"
 complete -c haul -n "__fish_haul_using_subcommand cp" -l timeout -d 'rsync\'s word for --dead-after' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l reconnect -d 'Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time after which silence ends a connection: what an outage does not end, a restart does not end either' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l list-interrupted -d 'Show the interrupted copies that are kept in a directory, here or on another host' -r -F
@@ -581,6 +584,9 @@ complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -l state -d 'Directory of the keys' -r -F
 complete -c haul -n "__fish_haul_using_subcommand key; and __fish_seen_subcommand_from revoke" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand config; and not __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand config; and not __fish_seen_subcommand_from check" -a "check" -d 'Check the files; what is wrong is named by file and line, with exit status 2'
+complete -c haul -n "__fish_haul_using_subcommand config; and __fish_seen_subcommand_from check" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s c -l client -d 'Measure against a running server' -r -f -a "(__fish_print_hostnames)"
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the server: UDP, and TCP of the same number for --tcp' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and not __fish_seen_subcommand_from mesh" -s B -l bind -d 'Local address to listen on or to connect from' -r

@@ -13,6 +13,8 @@ complete -c hcp -l manifest-hash -d 'What the checksums in --manifest are' -r -f
 sha256\t'For `sha256sum`'"
 complete -c hcp -l log-file -d 'Append what happens to FILE, a line each with its time: files, what was removed, problems, the end' -r -F
 complete -c hcp -l retries -d 'Try again so often, after 1 s, 2 s, 4 s and so on up to a minute, where the connection was lost or did not come about; each time goes on where the last one was' -r
+complete -c hcp -l on-success -d 'Run CMD by sh(1) once all is copied and verified as asked. HAUL_FILES, HAUL_BYTES, HAUL_TARGET and HAUL_STATUS are in its environment; where it fails, the exit status is 1. Not after a dry run' -r -f -a "(__fish_complete_command)"
+complete -c hcp -l on-failure -d 'Run CMD by sh(1) where the copy ended otherwise: HAUL_STATUS is the exit status, HAUL_ERROR the first error that ended it' -r -f -a "(__fish_complete_command)"
 complete -c hcp -l timeout -d 'rsync\'s word for --dead-after' -r
 complete -c hcp -l reconnect -d 'Connect again to a daemon that was restarted, or is gone, until so long after it was last heard, and go on; 0: never. The default is the time after which silence ends a connection: what an outage does not end, a restart does not end either' -r
 complete -c hcp -l list-interrupted -d 'Show the interrupted copies that are kept in a directory, here or on another host' -r -F

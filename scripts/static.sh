@@ -3,7 +3,7 @@
 # Prints the program's path. Its symbols lie beside it, in a file with `.debug` behind the name.
 #
 # Rust for the target comes from rustup (`rustup target add MACHINE-unknown-linux-musl`). Where that is not to be had, Debian's compiler and the source of its library do (rustc-web, cargo-web, rust-web-src): the library is then built here,
-# once. C needs musl: musl-tools for this machine; for another one its compiler (gcc-aarch64-linux-gnu) and Debian's musl-dev for it.
+# once. C needs musl: Debian's musl-dev, and gcc; for another machine its compiler (gcc-aarch64-linux-gnu), and musl-dev for it, which is then fetched.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,14 +31,17 @@ flags=(-C target-feature=+crt-static "--remap-path-prefix=$PWD=/haul" "--remap-p
 c_flags="-ffile-prefix-map=$PWD=/haul -ffile-prefix-map=$home=/cargo -ffile-prefix-map=$built=/target"
 
 # The C compiler for musl.
-if [ "$machine" = "$(uname -m)" ]; then
-    cc=musl-gcc ar=ar objcopy=objcopy gcc=gcc
-    command -v musl-gcc >/dev/null || fail "no musl-gcc: apt-get install musl-tools"
-else
-    gcc=$machine-linux-gnu-gcc ar=$machine-linux-gnu-ar objcopy=$machine-linux-gnu-objcopy
-    command -v "$gcc" >/dev/null || fail "no $gcc: apt-get install gcc-$machine-linux-gnu"
-    cc=$(scripts/musl-cross.sh "$machine" "$built")
-fi
+gcc=$machine-linux-gnu-gcc ar=$machine-linux-gnu-ar objcopy=$machine-linux-gnu-objcopy
+command -v "$gcc" >/dev/null || fail "no $gcc: apt-get install gcc-$(tr _ - <<<"$machine")-linux-gnu"
+cc=$(scripts/musl-cross.sh "$machine" "$built")
+
+# The library asks for LLVM's unwinder by the name libunwind; that of gcc does the same. Debian's asks glibc where an address's tables are, which musl does not know: here it is told from the program's own headers.
+unwinder() {
+    mkdir -p "$1"
+    "$cc" -O2 -fPIC -c -o "$1/find.o" scripts/musl-unwind.c
+    cp "$("$gcc" -print-file-name=libgcc_eh.a)" "$1/libunwind.a"
+    "$ar" rD "$1/libunwind.a" "$1/find.o"
+}
 
 # A compiler of Debian's, and the target's library from its source.
 from_source() {
@@ -61,9 +64,7 @@ from_source() {
         rm -rf "$built/std" "$built/library"
         echo "$version $how" >"$library/version"
     fi
-    # The library asks for LLVM's unwinder by this name; that of gcc does the same.
-    mkdir -p "$built/crt-$machine"
-    cp "$("$gcc" -print-file-name=libgcc_eh.a)" "$built/crt-$machine/libunwind.a"
+    unwinder "$built/crt-$machine"
     flags+=(--sysroot "$built/sysroot" -C link-self-contained=no "-Lnative=$built/crt-$machine" "-Clinker=$cc")
     cargo=/usr/bin/cargo
     export RUSTC=$compiler
@@ -79,8 +80,8 @@ export "CC_$name=$cc" "AR_$name=$ar" "CFLAGS_$name=$c_flags"
 export CARGO_ENCODED_RUSTFLAGS
 CARGO_ENCODED_RUSTFLAGS=$(printf '%s\x1f' "${flags[@]}")
 CARGO_ENCODED_RUSTFLAGS=${CARGO_ENCODED_RUSTFLAGS%$'\x1f'}
-SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-export SOURCE_DATE_EPOCH CARGO_INCREMENTAL=0
+
+export CARGO_INCREMENTAL=0
 say "building for $target"
 # shellcheck disable=SC2086  # options, as many as there are
 CARGO_TARGET_DIR=$built "$cargo" build --profile dist --locked --target "$target" -p haul-cli ${STATIC_CARGO_OPTIONS:-} >&2

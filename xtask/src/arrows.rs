@@ -46,6 +46,7 @@ const RULES: &[Rule] = &[
     rule("haul-gfarm", &["haul-clib", "haul-files", "haul-units"], &["haul-ramstore"]),
     rule("haul-tcp", &["haul-clib", "haul-units"], &[]),
     rule("haul-peer", &["haul", "haul-units"], &[]),
+    rule("haul-config", &["haul-peer"], &[]),
     rule("haul-copy", &["haul-control", "haul-peer", "haul", "haul-gfarm", "haul-files", "haul-names", "haul-units"], &[]),
     rule("haul-plan", &["haul-units"], &[]),
     rule("haul-fleet", &["haul-plan", "haul-plot", "haul-copy", "haul-peer", "haul", "haul-files", "haul-units"], &[]),

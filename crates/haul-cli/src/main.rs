@@ -3,6 +3,7 @@
 //! ```text
 //!   args        the command line, its help, its manual pages
 //!   cp, ctl, fleet, perf, pace, pipe, proxy, rsh, rsync, serve, key, tcp, trace, lab, remote the commands; manual, completions: what is made of their definition
+//!   config      what the configuration file adds to a command line
 //!   program     another program, run to its end
 //!   bootstrap   haul for a far side that has none
 //!   meanwhile   what libraries tell and ask while they work
@@ -16,6 +17,7 @@ mod args;
 mod bootstrap;
 mod clock;
 mod completions;
+mod config;
 mod cp;
 mod ctl;
 mod diagnosis;
@@ -41,6 +43,7 @@ mod tcp;
 mod terminal;
 mod trace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -49,7 +52,9 @@ use crate::args::Command;
 use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
-    let command = match args::parse(std::env::args_os().collect()) {
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let words = haul_config::behind_name(&line, &["hcp", "hperf", "ssh"]);
+    let command = match args::parse(line) {
         Ok(command) => command,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Failed } else { Exit::Done };
@@ -59,7 +64,7 @@ fn main() -> ExitCode {
         }
     };
     raise_descriptor_limit();
-    let exit = diagnosis::start().and_then(|()| run(command)).unwrap_or_else(|failure| {
+    let exit = diagnosis::start().and_then(|()| run(command, words)).unwrap_or_else(|failure| {
         output::print_failure(&failure);
         if interrupt::requested() { Exit::Interrupted } else { Exit::Failed }
     });
@@ -73,18 +78,20 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-fn run(command: Command) -> Result<Exit, Failure> {
+/// `words` are those behind the command's name, to be parsed again with what the configuration file says.
+fn run(command: Command, words: Vec<OsString>) -> Result<Exit, Failure> {
     match command {
-        Command::Cp(args) => cp::run(&args),
+        Command::Cp(args) => cp::run(&args, &config::words(words)?),
         Command::Ctl(args) => ctl::run(&args),
         Command::Fleet(args) => fleet::run(&args),
-        Command::Pipe(args) => pipe::run(&args),
+        Command::Pipe(args) => pipe::run(&pipe::configured(*args, words)?),
         Command::Proxy(args) => proxy::run(&args),
         Command::Rsync(args) => rsync::run(&args),
         Command::Rsh(args) => Ok(rsh::run(&args)),
         Command::Serve(args) => serve::run(&args),
         Command::Key(args) => key::run(&args),
-        Command::Perf(args) => perf::run(&args),
+        Command::Config(args) => config::run(&args),
+        Command::Perf(args) => perf::run(&perf::configured(*args, words)?),
         Command::Tcp(args) => tcp::run(&args),
         Command::Pace(args) => pace::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -4,9 +4,9 @@ use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Write};
 
 use haul::Fingerprint;
-use haul_peer::{Bootstrap, DaemonHost, GoesOver, Outage, Sending, SshHost, Tell};
+use haul_peer::{Answer, Bootstrap, DaemonHost, GoesOver, Outage, Program, Sending, SshHost, Tell};
 
-use crate::bootstrap::{self, Answer};
+use crate::bootstrap;
 use crate::interrupt;
 use crate::output::{self, PeerOutput};
 
@@ -51,20 +51,20 @@ impl Tell for User {
 
     /// Asks the user, if there is a terminal to ask on, and something to send.
     fn bootstraps(&self, _host: &SshHost, why: &str) -> Option<Bootstrap> {
-        let programs = bootstrap::at_hand();
+        let programs = Program::at_hand();
         if programs.is_empty() || interrupt::requested() {
             return None;
         }
         let mut terminal = OpenOptions::new().read(true).write(true).open("/dev/tty").ok()?;
         let mut lines = BufReader::new(terminal.try_clone().ok()?);
-        let mut question = bootstrap::question(&output::shown(why), &programs);
+        let mut question = haul_peer::question(&output::shown(why), &programs);
         loop {
             terminal.write_all(question.as_bytes()).ok()?;
             let mut answer = String::new();
             if lines.read_line(&mut answer).ok()? == 0 || interrupt::requested() {
                 return None;
             }
-            match bootstrap::answer(&answer) {
+            match haul_peer::answer(&answer) {
                 Answer::Send(stay) => return Some(bootstrap::bootstrap(programs, stay)),
                 Answer::Leave => return None,
                 Answer::Unclear => "Type yes, once or no: ".clone_into(&mut question),
@@ -73,6 +73,6 @@ impl Tell for User {
     }
 
     fn sends(&self, sending: &Sending<'_>) {
-        output::print_note(&bootstrap::sending_words(sending));
+        output::print_note(&haul_peer::sending_words(sending));
     }
 }

@@ -1,5 +1,6 @@
 //! `haul pipe`: standard input and output, connected to a program on another host.
 
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -15,7 +16,16 @@ use crate::args::PipeArgs;
 use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::PeerOutput;
-use crate::{interrupt, logging, output};
+use crate::{config, interrupt, logging, output};
+
+/// The arguments, with what the configuration file says of the host.
+pub fn configured(args: PipeArgs, words: Vec<OsString>) -> Result<PipeArgs, Failure> {
+    match Role::of(&args)? {
+        Role::Listen { .. } => Ok(args),
+        Role::Connect { host } => Ok(config::words(words)?.of(Some(&Host::Daemon(host)))?),
+        Role::Command { host, .. } => Ok(config::words(words)?.of(Some(&Host::Ssh(host)))?),
+    }
+}
 
 /// Runs the command.
 pub fn run(args: &PipeArgs) -> Result<Exit, Failure> {
@@ -167,7 +177,7 @@ impl Role {
 }
 
 /// The words of a command as ssh sends them: the shell over there reads the line.
-pub fn joined(words: &[std::ffi::OsString]) -> Vec<u8> {
+pub fn joined(words: &[OsString]) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt as _;
     words.iter().map(|word| word.as_bytes()).collect::<Vec<_>>().join(&b' ')
 }

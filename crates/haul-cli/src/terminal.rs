@@ -6,6 +6,7 @@
 
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::process::Stdio;
 
 use haul_units::{is_unprintable, push_printable};
 
@@ -43,6 +44,11 @@ pub fn out(text: &str) {
 /// Prints lines of the program's own to standard output, a table for instance: each is cleaned, none is set in.
 pub fn out_lines(text: &str) {
     text.lines().for_each(out);
+}
+
+/// Standard error, for the output of a program of the user's own.
+pub fn for_program() -> Stdio {
+    io::stderr().into()
 }
 
 /// Empties the screen where standard output is a terminal.

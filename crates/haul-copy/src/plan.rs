@@ -95,6 +95,14 @@ impl Plan {
         }
     }
 
+    /// The host, or the one that is named first.
+    pub fn first_host(&self) -> Option<&Host> {
+        match self {
+            Self::Push { host, .. } => Some(host),
+            Self::Pull { parts, .. } => parts.first().map(|(host, _)| host),
+        }
+    }
+
     /// The same of what is in its one source, which is a directory: as if it were named `DIRECTORY/.`.
     pub fn of_content(self) -> Result<Self, PlanError> {
         match self {

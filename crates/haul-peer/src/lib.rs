@@ -83,6 +83,7 @@
 
 mod again;
 mod allocator;
+mod asking;
 mod bootstrap;
 mod carriage;
 mod carried_clients;
@@ -113,6 +114,7 @@ mod tell;
 mod unwinding;
 
 pub use again::Again;
+pub use asking::{Answer, answer, question, sending_words};
 pub use bootstrap::{Bootstrap, Obstacle, ObstacleKind, Sending, Stay};
 pub use carriage::{Carriage, CarriageError, Carrying, GoesOver, NoUdp};
 pub use carried_clients::carry_clients;

@@ -24,6 +24,8 @@ pub struct Program {
 
 /// Machines that haul is built for: their number in ELF headers, and what `uname -m` says there.
 const MACHINES: [(u16, &str); 2] = [(62, "x86_64"), (183, "aarch64")];
+/// Beside the directory of a program, where packages have programs for all kinds of machines.
+const BESIDE: &str = "../lib/haul/static";
 /// `PT_INTERP`: what needs a loader has a program header of this type.
 const LOADER: u32 = 3;
 /// The ELF header of a program of 64 bits.
@@ -61,6 +63,24 @@ impl Program {
             found.extend(program.filter(|program| found.iter().all(|one| one.machine != program.machine)));
         }
         Ok(found)
+    }
+
+    /// What a user has named: a program, or all that stand alone in a directory.
+    pub fn all_named(path: &Path) -> io::Result<Vec<Self>> {
+        if path.is_dir() { Self::all_in(path) } else { Ok(Self::named(path)?.into_iter().collect()) }
+    }
+
+    /// The program that runs, where it stands alone, and those that were installed beside it for this purpose. Nobody has named them: what cannot be read is not at hand.
+    pub fn at_hand() -> Vec<Self> {
+        let Ok(own) = std::env::current_exe() else { return Vec::new() };
+        let mut programs: Vec<Self> = Self::standing_alone(&own).ok().flatten().into_iter().collect();
+        let beside = own.parent().map(|dir| dir.join(BESIDE)).and_then(|dir| Self::all_in(&dir).ok()).unwrap_or_default();
+        for program in beside {
+            if programs.iter().all(|one| one.machine != program.machine) {
+                programs.push(program);
+            }
+        }
+        programs
     }
 
     fn hashed(path: &Path, elf: &Elf, mut file: File) -> io::Result<Self> {

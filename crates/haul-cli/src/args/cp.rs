@@ -88,6 +88,12 @@ pub struct CpArgs {
     /// Try again so often, after 1 s, 2 s, 4 s and so on up to a minute, where the connection was lost or did not come about; each time goes on where the last one was
     #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
     pub retries: u32,
+    /// Run CMD by sh(1) once all is copied and verified as asked. HAUL_FILES, HAUL_BYTES, HAUL_TARGET and HAUL_STATUS are in its environment; where it fails, the exit status is 1. Not after a dry run
+    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
+    pub on_success: Option<String>,
+    /// Run CMD by sh(1) where the copy ended otherwise: HAUL_STATUS is the exit status, HAUL_ERROR the first error that ended it
+    #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
+    pub on_failure: Option<String>,
     /// rsync's word for --dead-after
     #[arg(long, value_name = "SECONDS", conflicts_with = "dead_after", value_parser = clap::value_parser!(u64).range(8..=3600))]
     pub timeout: Option<u64>,
@@ -370,5 +376,7 @@ Examples:
   haul cp -r host:results gfarm:/home/me  into Gfarm, from another machine
   haul cp --list-interrupted /data        what was interrupted there
   haul cp --discard host:/data            what it has kept there, removed
+
+What holds for a host each time may stand in a file: haul-config(1).
 
 Exit status: 0 all copied and verified as asked, 1 some files were not, 2 wrong usage or failure, 130 interrupted.";

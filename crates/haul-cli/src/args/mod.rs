@@ -2,6 +2,7 @@
 
 mod audit;
 mod bootstrap;
+mod config;
 mod cp;
 mod ctl;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub use haul_peer::{Limit, PortRange};
 
 pub use audit::AuditArgs;
 pub use bootstrap::BootstrapArgs;
+pub use config::{ConfigArgs, ConfigCommand};
 pub use cp::{CpArgs, SshArgs, UsualSshArgs, carriage_by};
 pub use ctl::{CtlArgs, CtlCommand};
 pub use files::{FileArgs, VerifyArg};
@@ -62,7 +64,7 @@ const STREAM_MODE: ControllerChoice = ControllerChoice::Quickstart;
 /// Moves large data across long, fast, lossy networks
 ///
 /// Over its own encrypted transport on UDP, which keeps a path full at any distance and does not take random loss for congestion. There is
-/// nothing to configure: no bandwidth, no round-trip time, no port.
+/// nothing that must be configured: no bandwidth, no round-trip time, no port.
 #[derive(Debug, Parser)]
 #[command(name = "haul", version, after_help = AFTER_HELP, propagate_version = false, disable_help_subcommand = true)]
 pub struct Cli {
@@ -93,6 +95,7 @@ pub enum Command {
     Rsh(Box<RshArgs>),
     Serve(ServeArgs),
     Key(KeyArgs),
+    Config(ConfigArgs),
     Perf(Box<PerfArgs>),
     Tcp(TcpArgs),
     Pace(Box<PaceArgs>),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::time::Duration;
 
+use haul_config::Words;
 use haul_copy::{Kept, KeptCopy, KeptRequest, at_daemon};
 use haul_files::{CopyError, Discarded, WirePath};
 use haul_peer::{Host, Operand};
@@ -17,7 +18,7 @@ use crate::exit::{Exit, Failure, explained};
 use crate::{interrupt, output};
 
 /// Lists, or discards, what is kept in a directory.
-pub fn run(args: &CpArgs, directory: &OsStr, discard: bool) -> Result<Exit, Failure> {
+pub fn run(args: &CpArgs, words: &Words, directory: &OsStr, discard: bool) -> Result<Exit, Failure> {
     let request = |path: &OsStr| KeptRequest { directory: WirePath(path.as_bytes().to_vec()), discard };
     let (place, found) = match Operand::parse(directory)? {
         Operand::Stdio => return Err(Failure::new("-: not a directory")),
@@ -26,8 +27,8 @@ pub fn run(args: &CpArgs, directory: &OsStr, discard: bool) -> Result<Exit, Fail
             let found = request.here().map_err(Failure::new)?;
             (Place { before: String::new(), directory: request.directory }, Some(found))
         }
-        Operand::Ssh(host, path) => at(args, &Host::Ssh(host), ":", request(&path))?,
-        Operand::Daemon(host, path) => at(args, &Host::Daemon(host), "", request(&at_daemon(&path)))?,
+        Operand::Ssh(host, path) => at(words, &Host::Ssh(host), ":", request(&path))?,
+        Operand::Daemon(host, path) => at(words, &Host::Daemon(host), "", request(&at_daemon(&path)))?,
     };
     let Some(found) = found else { return Ok(Exit::Interrupted) };
     let exit = if discard { tell_discarded(&place, &found, args.json) } else { list(&place, &found, args.json) };
@@ -38,9 +39,10 @@ pub fn run(args: &CpArgs, directory: &OsStr, discard: bool) -> Result<Exit, Fail
 }
 
 /// What another host has; none if the user does not wait for it.
-fn at(args: &CpArgs, host: &Host, colon: &str, request: KeptRequest) -> Result<(Place, Option<Kept>), Failure> {
+fn at(words: &Words, host: &Host, colon: &str, request: KeptRequest) -> Result<(Place, Option<Kept>), Failure> {
     interrupt::watch_connecting();
-    let connected = connector(args)?.connect(host)?;
+    let args: CpArgs = words.of(Some(host))?;
+    let connected = connector(&args)?.connect(host)?;
     let found = match request.ask(&connected.connection, interrupt::cancel()) {
         Ok(found) => Some(found),
         Err(CopyError::Cancelled) if interrupt::requested() => None,

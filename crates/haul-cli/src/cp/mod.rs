@@ -6,6 +6,7 @@
 
 mod connector;
 mod failure;
+mod hooks;
 mod interrupted;
 mod records;
 
@@ -13,6 +14,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use haul_config::Words;
 use haul_control::ControlSocket;
 use haul_copy::{Copied, Copier, CopyControl, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
 use haul_files::{Destination, Event, Filter, Observer, Report, SourceSpec, Wishes};
@@ -26,11 +28,11 @@ use crate::exit::{Exit, Failure, chain};
 use crate::output::{self, Outcome, Style, Ticker, Watched};
 use crate::{clock, interrupt, logging};
 
-/// Runs the command.
-pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
+/// Runs the command. What the copies have in common, the first host's arguments say; how each is reached, its own.
+pub fn run(args: &CpArgs, words: &Words) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
     if let Some(directory) = args.list_interrupted.as_ref().or(args.discard.as_ref()) {
-        return interrupted::run(args, directory, args.discard.is_some());
+        return interrupted::run(args, words, directory, args.discard.is_some());
     }
     if let Some(letter) = args.scp.refused() {
         return Err(Failure::new(format!("{letter} is about sftp, which is no part of a copy by haul")).hint("leave it out"));
@@ -39,6 +41,7 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
         Err(PlanError::Operand(OperandError::NoRoot(address))) => return Err(no_root(args, &address)),
         plan => plan?,
     };
+    let args = &words.of::<CpArgs>(plan.first_host())?;
     let mut filter = args.files.filter()?;
     if let Some(list) = &args.files_from {
         plan = plan.of_content()?;
@@ -68,14 +71,15 @@ pub fn run(args: &CpArgs) -> Result<Exit, Failure> {
     if style == Style::Json {
         output::print_event(&start_event(args));
     }
-    let mut copy = Copy::new(args, style, records)?;
+    let mut copy = Copy::new(args, words, style, records)?;
     // Without it nobody can tell it anything, and it copies all the same.
     let socket = crate::ctl::dir().and_then(|dir| ControlSocket::open(&dir, copy.shown.control.clone()));
     let socket = socket.inspect_err(|error| tracing::info!(error = %chain(error), "takes no orders"));
     let exit = copy.all(plan, &filter);
     drop(socket);
     let exit = copy.keep_records(exit);
-    Ok(copy.conclude(exit))
+    copy.conclude(exit);
+    Ok(hooks::run(args, &copy.outcome, &copy.failures, exit))
 }
 
 /// A daemon's address without a root: which there are is for the daemon to say, if it knows this client.
@@ -102,6 +106,7 @@ fn no_root(args: &CpArgs, address: &str) -> Failure {
 /// The copies of one command.
 struct Copy<'a> {
     args: &'a CpArgs,
+    words: &'a Words,
     style: Style,
     copier: Copier,
     shown: Shown,
@@ -113,21 +118,16 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(args: &'a CpArgs, style: Style, records: Records) -> Result<Self, Failure> {
+    fn new(args: &'a CpArgs, words: &'a Words, style: Style, records: Records) -> Result<Self, Failure> {
         let operands: Vec<_> = args.operands.iter().map(|operand| operand.to_string_lossy()).collect();
         let limit = args.limit.map(|limit| limit.0);
         let names = args.verbose > 0 || matches!(style, Style::Bars | Style::Json);
         let tally = Arc::new(Tally::new(names));
         Ok(Self {
             args,
+            words,
             style,
-            copier: Copier {
-                connector: connector(args)?,
-                limit,
-                reconnect: args.reconnect(),
-                retries: args.retries,
-                hear_ssh: args.verbose > 1,
-            },
+            copier: copier(args)?,
             shown: Shown {
                 style,
                 verbose: args.verbose > 0,
@@ -174,6 +174,7 @@ impl<'a> Copy<'a> {
 
     fn one(&mut self, host: &Host, job: &Job) -> Result<(), Ended> {
         let begun = clock::now();
+        self.copier = copier_to(host, self.words).map_err(Ended::Failed)?;
         let result = self.copier.copy(host, job, &self.shown);
         self.shown.tally.next_copy();
         if let Some(connected) = self.shown.connected.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -222,7 +223,7 @@ impl<'a> Copy<'a> {
         }
     }
 
-    fn conclude(self, exit: Exit) -> Exit {
+    fn conclude(&self, exit: Exit) {
         match self.style {
             Style::Json => {
                 let error = self.failures.first().map(|failure| failure.message.clone());
@@ -239,7 +240,6 @@ impl<'a> Copy<'a> {
             Style::Bars | Style::Lines if exit != Exit::Failed => self.print_summary(),
             _ => {}
         }
-        exit
     }
 
     fn print_summary(&self) {
@@ -328,6 +328,21 @@ impl CopyWatch for Shown {
             output::print_hint(&again.to_string());
         }
     }
+}
+
+/// For a host, as its own tables have it.
+fn copier_to(host: &Host, words: &Words) -> Result<Copier, Failure> {
+    copier(&words.of(Some(host))?)
+}
+
+fn copier(args: &CpArgs) -> Result<Copier, Failure> {
+    Ok(Copier {
+        connector: connector(args)?,
+        limit: args.limit.map(|limit| limit.0),
+        reconnect: args.reconnect(),
+        retries: args.retries,
+        hear_ssh: args.verbose > 1,
+    })
 }
 
 fn start_event(args: &CpArgs) -> serde_json::Value {

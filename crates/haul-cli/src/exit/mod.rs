@@ -3,6 +3,7 @@
 //! `error:` names what failed, with the path or the host; `hint:` says what to do about it. The status is part of the interface: scripts
 //! branch on it. What a library's errors mean for a user of these commands, and which option helps, is in a file for each library.
 
+mod config;
 mod copy;
 mod fleet;
 mod lab;

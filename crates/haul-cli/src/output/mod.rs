@@ -17,7 +17,8 @@ mod ticker;
 mod would;
 
 pub use crate::terminal::{
-    PeerOutput, clear, colours, err as print_line, err_in_place, out as print_out, out_bytes, out_json, out_lines, shown,
+    PeerOutput, clear, colours, err as print_line, err_in_place, for_program, out as print_out, out_bytes, out_json, out_lines,
+    shown,
 };
 pub use aligned::aligned;
 pub use fleet::{JobTally, member_summary, members_json, show as show_job};

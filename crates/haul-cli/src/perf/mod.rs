@@ -7,6 +7,7 @@ mod text;
 
 pub use self::text::server_line;
 
+use std::ffi::OsString;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
@@ -23,13 +24,21 @@ use crate::args::{PerfArgs, PerfCommand, carriage_by};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
 use crate::trace::Kept;
-use crate::{clock, interrupt, logging, output};
+use crate::{clock, config, interrupt, logging, output};
 
 /// What a client may do that has proved who it is.
 pub const fn bounds(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Bounds {
     let mut bounds = Bounds::trusted(rate, tcp_ports);
     bounds.describe = Some(server_line);
     bounds
+}
+
+/// The arguments, with what the configuration file says of the host that is measured to.
+pub fn configured(args: PerfArgs, words: Vec<OsString>) -> Result<PerfArgs, Failure> {
+    if args.command.is_some() || args.server {
+        return Ok(args);
+    }
+    Ok(config::words(words)?.of(Some(&host(&args)?))?)
 }
 
 /// Runs the command.

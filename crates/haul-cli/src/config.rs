@@ -1,0 +1,54 @@
+//! What the configuration file adds to a command line, and `haul config`: which files there are, whether they are sound, and what holds for a host.
+
+use std::ffi::OsString;
+
+use haul_config::{Config, Words, check, definition};
+
+use crate::args::{ConfigArgs, ConfigCommand, CpArgs};
+use crate::exit::{Exit, Failure};
+use crate::output;
+
+/// The words behind a command's name, with what the files say.
+pub fn words(words: Vec<OsString>) -> Result<Words, Failure> {
+    Ok(Words::new(words, load()?))
+}
+
+fn load() -> Result<Config, Failure> {
+    Ok(Config::load(&|key, value| check::<CpArgs>(key, value, &["from".into(), "to:".into()]))?)
+}
+
+/// Runs the command.
+pub fn run(args: &ConfigArgs) -> Result<Exit, Failure> {
+    let config = load()?;
+    match (&args.host, args.command) {
+        (Some(host), _) => output::out_lines(&held_by(&config, host)),
+        (None, Some(ConfigCommand::Check) | None) => output::out_lines(&config.summary()),
+    }
+    Ok(Exit::Done)
+}
+
+fn held_by(config: &Config, host: &str) -> String {
+    let rows = config.rows(host, &definition::<CpArgs>());
+    output::aligned(&rows, &[0, 1, 2]).join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_config::KEYS;
+
+    use super::*;
+
+    #[test]
+    fn values_are_checked_by_the_options_own_code() {
+        for (key, value) in
+            [("mode", "modest"), ("limit", "2G"), ("bootstrap", "once"), ("udp-port", "60000-60100"), ("on-success", "-x; y")]
+        {
+            check::<CpArgs>(key, value, &["from".into(), "to:".into()]).unwrap_or_else(|message| panic!("{key}: {message}"));
+        }
+        for key in KEYS {
+            assert!(definition::<CpArgs>().get_arguments().any(|arg| arg.get_long() == Some(key)), "{key} is an option of cp");
+        }
+        let message = check::<CpArgs>("limit", "2X", &["from".into(), "to:".into()]).expect_err("no rate");
+        assert!(message.contains("2X") && !message.contains("error"), "{message}");
+    }
+}

@@ -1,0 +1,22 @@
+//! What is wrong with a configuration file, for a user.
+
+use haul_config::{ConfigError, Discord};
+
+use super::Failure;
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        match error {
+            ConfigError::Keys(error) => error.into(),
+            ConfigError::Unreadable { .. } => Self::new(error),
+            ConfigError::Wrong { .. } => Self::new(error).hint("`haul config --help` has what may stand there"),
+        }
+    }
+}
+
+impl From<Discord> for Failure {
+    fn from(error: Discord) -> Self {
+        let hint = format!("together with what stands in {}", error.lines);
+        Self::new(error).hint(hint)
+    }
+}

@@ -1,0 +1,130 @@
+//! A command line with what the files say of a host put before it.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args};
+use haul_peer::Host;
+
+use thiserror::Error;
+
+use crate::found::{Config, Held, name_of};
+use crate::options::{definition, named, wrong};
+
+/// What a file says does not go with the command line.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{message}")]
+pub struct Discord {
+    /// What the command line's parser says.
+    pub message: String,
+    /// The lines of files that hold for the host.
+    pub lines: String,
+}
+
+/// The words behind a command's name, and the files.
+pub struct Words {
+    words: Vec<OsString>,
+    config: Config,
+}
+
+impl Words {
+    /// These words, with what the files say.
+    pub const fn new(words: Vec<OsString>, config: Config) -> Self {
+        Self { words, config }
+    }
+
+    /// The arguments that hold for a host, or for none in particular.
+    pub fn of<A: Args>(&self, host: Option<&Host>) -> Result<A, Discord> {
+        let definition = definition::<A>();
+        let held = self.config.of(&host.map(name_of).unwrap_or_default());
+        // They have been parsed before: what is wrong with them now comes from a file.
+        let parsed = |words: Vec<OsString>| definition.clone().try_get_matches_from(words).map_err(|error| wrong(&error));
+        let given = parsed(named(&self.words, &[])).map_err(|message| from_file(message, &[]))?;
+        let words: Vec<OsString> = held.iter().filter(|held| counts(&definition, &given, held.key)).map(word).collect();
+        let matches = parsed(named(&self.words, &words)).map_err(|message| from_file(message, &held))?;
+        A::from_arg_matches(&matches).map_err(|error| from_file(wrong(&error), &held))
+    }
+}
+
+fn word(held: &Held<'_>) -> OsString {
+    format!("--{}={}", held.key, held.value).into()
+}
+
+/// The words behind a command's name, in a line that begins with the program's: one of `commands`, or another one, which the command follows.
+pub fn behind_name(line: &[OsString], commands: &[&str]) -> Vec<OsString> {
+    let program = line.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str());
+    let mut words = line.iter().skip(1);
+    if !program.is_some_and(|program| commands.contains(&program)) {
+        // Before a command's name there are options of all commands, which have no values.
+        words.by_ref().find(|word| !word.to_string_lossy().starts_with('-'));
+    }
+    words.cloned().collect()
+}
+
+/// Whether an option of a file counts: the command has it, and the command line has neither it nor another that excludes it.
+fn counts(definition: &clap::Command, given: &ArgMatches, key: &str) -> bool {
+    let is_given = |arg: &Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+    let Some(arg) = definition.get_arguments().find(|arg| arg.get_long() == Some(key)) else { return false };
+    let excludes = |other: &&Arg| definition.get_arg_conflicts_with(other).iter().any(|one| one.get_id() == arg.get_id());
+    let others = definition.get_arg_conflicts_with(arg);
+    !is_given(arg) && !others.into_iter().any(is_given) && !definition.get_arguments().filter(excludes).any(is_given)
+}
+
+fn from_file(message: String, held: &[Held<'_>]) -> Discord {
+    let lines: Vec<String> = held.iter().map(|held| held.origin.to_string()).collect();
+    Discord { message, lines: lines.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file;
+    use crate::found::ConfigFile;
+
+    #[derive(Debug, Args)]
+    struct Copying {
+        operands: Vec<String>,
+        #[arg(long)]
+        limit: Option<String>,
+        #[arg(long, default_value_t = 0)]
+        retries: u32,
+        #[arg(long)]
+        timeout: Option<u32>,
+        #[arg(long, conflicts_with = "timeout")]
+        dead_after: Option<u32>,
+    }
+
+    fn of(line: &str, host: &str) -> Copying {
+        let text = "[defaults]\nretries = 3\nlimit = '1G'\ndead-after = 60\nmode = 'fair'\n[host.far]\nlimit = '2G'\n";
+        let sections = Some(file::parse(text).expect("a file"));
+        let config = Config { files: vec![ConfigFile { path: "/file".into(), sections }] };
+        let words = line.split(' ').map(OsString::from).collect();
+        let host = Host::Ssh(haul_peer::SshHost::parse(host.as_ref()).expect("a host"));
+        Words::new(words, config).of(Some(&host)).expect("sound")
+    }
+
+    #[test]
+    fn the_command_line_counts_more_than_a_file_and_a_file_more_than_the_default() {
+        let far = of("a --no-strict-modes b", "me@far");
+        assert_eq!((far.retries, far.limit.as_deref(), far.dead_after), (3, Some("2G"), Some(60)));
+        assert_eq!(far.operands, ["a", "b"]);
+        let own = of("--limit 5M a --retries=0", "far");
+        assert_eq!((own.retries, own.limit.as_deref()), (0, Some("5M")));
+        assert_eq!(of("a", "near").limit.as_deref(), Some("1G"));
+    }
+
+    #[test]
+    fn the_words_of_a_command_are_those_behind_its_name() {
+        for line in ["hcp -r a b", "haul cp -r a b", "haul --no-strict-modes cp -r a b", "/usr/bin/haul cp -r a b"] {
+            let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+            assert_eq!(behind_name(&line, &["hcp"]), ["-r", "a", "b"], "{line:?}");
+        }
+    }
+
+    #[test]
+    fn another_word_for_the_same_thing_counts_more_too() {
+        let own = of("--timeout 30 a", "far");
+        assert_eq!((own.timeout, own.dead_after), (Some(30), None));
+    }
+}
