@@ -40,7 +40,7 @@ pub struct End {
 /// Both ends and the wire.
 pub struct World {
     pub now: Time,
-    pub ends: [End; 2],
+    pub ends: Vec<End>,
     pub addresses: [SocketAddr; 2],
     pub wire: VecDeque<Datagram>,
     train: Vec<u8>,
@@ -98,7 +98,7 @@ impl World {
         let address = |last: u8| SocketAddr::from(([10, 0, 0, last], 4000));
         Self {
             now: Time::from_nanos(1_000_000_000),
-            ends: [end(1, None), end(2, Some(server))],
+            ends: vec![end(1, None), end(2, Some(server))],
             addresses: [address(1), address(2)],
             wire: VecDeque::new(),
             train: vec![0; 1 << 16],
