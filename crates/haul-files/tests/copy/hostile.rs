@@ -77,7 +77,13 @@ pub fn pusher(to: &Path, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) 
 pub fn pusher_asking(request: Request, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
     let (here, there) = pair(Conditions { capacity: 10_000, ..Conditions::default() });
     std::thread::scope(|scope| {
-        let server = scope.spawn(|| serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));
+        let line = there.transport.open_blocks().unwrap();
+        let server = scope.spawn(move || {
+            let served = serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new());
+            // As a connection ends with its server: who still listens hears that, whatever was told before.
+            line.kill();
+            served
+        });
         let mut peer = Peer { link: here };
         peer.say(&Message::Hello(Hello::ours()));
         peer.say(&Message::Request(request));
