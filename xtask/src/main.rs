@@ -4,9 +4,11 @@
 //! nobody, reasons of numbers, length of files and size of crates, stubs, a peer's words, results, what is generated in documents, links. Each check is a pure function from text to findings, tested with input that
 //! must fail; this file only reads the workspace and prints.
 //! `cargo xtask test` runs every test program, several at once (`testing/`).
+//! `cargo xtask ablation` says which golden rows depend on which number of the controllers (`ablation/`).
 //! `cargo xtask arrows` writes the table and the picture of the crates into ARCHITECTURE.md.
 //! `cargo xtask docs` writes docs/results.md, docs/controllers/numbers.md and the golden tables of documents, and wraps lines.
 
+mod ablation;
 mod arrows;
 mod circles;
 mod documents;
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
             Some(at) => run(&CHECKS[at..=at]),
             None => usage(),
         },
+        ["ablation", wanted @ ..] => ablation::run(wanted),
         ["arrows"] => draw(),
         ["docs"] => write_documents(),
         ["test", wanted @ ..] => testing::test(wanted),
@@ -121,7 +124,7 @@ fn run(checks: &[(&str, Check)]) -> ExitCode {
 fn usage() -> ExitCode {
     let names: Vec<&str> = CHECKS.iter().map(|(name, _)| *name).collect();
     eprintln!(
-        "usage: cargo xtask check [{}]\n       cargo xtask arrows\n       cargo xtask docs\n       cargo xtask test [PART OF A PROGRAM'S NAME]..",
+        "usage: cargo xtask check [{}]\n       cargo xtask ablation [PART OF A NUMBER'S NAME]..\n       cargo xtask arrows\n       cargo xtask docs\n       cargo xtask test [PART OF A PROGRAM'S NAME]..",
         names.join("|")
     );
     ExitCode::from(2)

@@ -140,6 +140,7 @@ pub fn look(tool: Tool) -> usize {
         Tool::HaulQuickstart | Tool::HaulCpAgain => 8,
         Tool::HaulModest | Tool::HaulCpTcp => 9,
         Tool::HaulAggressive | Tool::HaulCpSsh => 10,
+        Tool::HaulCpDaemon => 11,
     }
 }
 

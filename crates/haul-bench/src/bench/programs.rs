@@ -53,7 +53,7 @@ impl Programs {
 
 const fn needs(tool: Tool) -> Needs {
     let (programs, install): (&[&str], _) = match tool {
-        Tool::Haul | Tool::HaulQuickstart | Tool::HaulModest | Tool::HaulAggressive => {
+        Tool::Haul | Tool::HaulQuickstart | Tool::HaulModest | Tool::HaulAggressive | Tool::HaulCpDaemon => {
             (&["haul", "ss"], "apt-get install iproute2")
         }
         Tool::Cubic | Tool::Bbr | Tool::Reno => (&["iperf3", "ss"], "apt-get install iperf3 iproute2"),

@@ -35,6 +35,8 @@ pub enum Tool {
     HaulCp,
     /// `haul cp --mode quickstart` over ssh to a host to which it has copied before: the second run.
     HaulCpAgain,
+    /// `haul cp` to a daemon that knows its key: no login, as GridFTP has none.
+    HaulCpDaemon,
     /// `haul cp --transport tcp`: as where a firewall drops UDP.
     HaulCpTcp,
     /// `haul cp --transport ssh`: as where a firewall lets nothing but ssh pass.
@@ -80,6 +82,7 @@ const NAMES: &[(Tool, &str, &str)] = &[
     (Tool::QuicBbr, "quic-bbr", "QUIC (quinn), BBR"),
     (Tool::HaulCp, "haul-cp", "haul cp"),
     (Tool::HaulCpAgain, "haul-cp-again", "haul cp, quickstart, again"),
+    (Tool::HaulCpDaemon, "haul-cp-daemon", "haul cp, daemon"),
     (Tool::HaulCpTcp, "haul-cp-tcp", "haul cp over TCP"),
     (Tool::HaulCpSsh, "haul-cp-ssh", "haul cp through ssh"),
     (Tool::Scp, "scp", "scp"),
@@ -111,6 +114,7 @@ impl Tool {
                     | Self::HaulModest
                     | Self::HaulAggressive
                     | Self::HaulCpAgain
+                    | Self::HaulCpDaemon
                     | Self::HaulCpTcp
                     | Self::HaulCpSsh
                     | Self::Mscp
@@ -135,6 +139,7 @@ impl Tool {
             | Self::QuicBbr => Kind::Memory,
             Self::HaulCp
             | Self::HaulCpAgain
+            | Self::HaulCpDaemon
             | Self::HaulCpTcp
             | Self::HaulCpSsh
             | Self::Scp
@@ -157,6 +162,7 @@ impl Tool {
                 | Self::HaulAggressive
                 | Self::HaulCp
                 | Self::HaulCpAgain
+                | Self::HaulCpDaemon
                 | Self::HaulCpTcp
                 | Self::HaulCpSsh
         )

@@ -8,7 +8,7 @@ use rustix::process::Signal;
 
 use super::disk::{DISK, run, shell};
 use super::setup::{Bench, Measured, words};
-use super::{gridftp, ssh};
+use super::{daemon, gridftp, ssh};
 use crate::bench::duel::MeasureError;
 use crate::bench::measurement::Usage;
 use crate::bench::plan::{FileSet, Work};
@@ -24,6 +24,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
     prepare(bench, files)?;
     let mut copier = match bench.cell.tool {
         Tool::Gridftp | Tool::GridftpBbr => gridftp::set_up(bench, files)?,
+        Tool::HaulCpDaemon => daemon::set_up(bench, files)?,
         _ => ssh::set_up(bench, files)?,
     };
     if bench.cell.tool == Tool::HaulCpAgain {

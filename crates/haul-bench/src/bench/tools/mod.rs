@@ -4,6 +4,7 @@
 //! tool was told is in its settings.
 
 mod copy;
+mod daemon;
 mod disk;
 mod driver;
 mod gridftp;
@@ -26,6 +27,7 @@ pub fn measure(bench: &Bench<'_>) -> Result<Measured, MeasureError> {
         Tool::Haul | Tool::HaulQuickstart | Tool::HaulModest | Tool::HaulAggressive => haul::measure(bench),
         Tool::HaulCp
         | Tool::HaulCpAgain
+        | Tool::HaulCpDaemon
         | Tool::HaulCpTcp
         | Tool::HaulCpSsh
         | Tool::Mscp

@@ -65,6 +65,7 @@ pub const fn tcp(tool: Tool) -> Option<&'static str> {
         Tool::Cubic
         | Tool::HaulCp
         | Tool::HaulCpAgain
+        | Tool::HaulCpDaemon
         | Tool::HaulCpTcp
         | Tool::HaulCpSsh
         | Tool::Mscp
