@@ -1,7 +1,7 @@
 //! `cargo xtask ablation`: which rows of the golden tables depend on which number of the engine of `fair` and its siblings.
 //!
 //! A copy of the workspace in target/ablation gets constants that ask for their value ([`rewrite`]), is built once, and writes its tables once for each
-//! number times [`FACTORS`]. What came out stands in a file, a line each, and is not measured again: the command goes on where it was stopped.
+//! number times [`FACTORS`]: the tables of the engine alone, and where it moves none of them, those beside others. What came out stands in a file, a line each, and is not measured again: the command goes on where it was stopped.
 
 mod rewrite;
 mod table;
@@ -12,15 +12,33 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use rewrite::{File, Number};
-use table::Tables;
+use table::{Moved, Tables};
 
 use crate::workspace;
 
 /// By how much numbers are moved, one way and the other.
 const FACTORS: [f64; 2] = [1.3, 0.7];
-/// The tables that the engine alone decides.
-const GOLDEN: &str = "crates/haul-cc/tests/golden";
+/// What writes tables, in this order.
+const PROGRAMS: [Tested; 2] = [
+    Tested { package: "haul-cc", program: "simulated", tests: &[], tables: &[] },
+    Tested {
+        package: "haul-scenarios",
+        program: "scenarios",
+        tests: &["sharing::sharing", "robustness::robustness"],
+        tables: &["sharing.txt", "robustness.txt"],
+    },
+];
 const HEADER: &str = "number,value,factor,rows moved,by more than a tenth,bounds broken,tables\n";
+
+/// A test program that writes golden tables.
+struct Tested {
+    package: &'static str,
+    program: &'static str,
+    /// All, where none is named.
+    tests: &'static [&'static str],
+    /// What these write; all, where none is named.
+    tables: &'static [&'static str],
+}
 
 /// Measures the numbers whose names have one of these parts; all, where none is named.
 pub fn run(wanted: &[&str]) -> ExitCode {
@@ -36,15 +54,11 @@ pub fn run(wanted: &[&str]) -> ExitCode {
 fn ablation(wanted: &[&str]) -> Result<(), String> {
     let (root, scratch) = (workspace::root(), workspace::root().join("target/ablation"));
     let numbers = copy(root, &scratch.join("source"))?;
-    let program = build(&scratch)?;
-    let golden = scratch.join("source").join(GOLDEN);
-    let before = tables(&root.join(GOLDEN))?;
-    play(&program, &golden, None)?;
-    if tables(&golden)? != before {
-        return Err(format!(
-            "the copy in {} with its numbers as they are writes other tables than {GOLDEN} has",
-            scratch.display()
-        ));
+    let programs: Vec<Written> =
+        PROGRAMS.iter().map(|tested| Written::build(tested, root, &scratch)).collect::<Result<_, _>>()?;
+    let (holds, moved) = programs[0].play(None)?;
+    if !holds || moved.count() > 0 {
+        return Err(format!("the copy in {} writes other tables with its numbers as they are", scratch.display()));
     }
     let record = scratch.join("ablation.csv");
     let mut known = fs::read_to_string(&record).unwrap_or_default();
@@ -60,8 +74,13 @@ fn ablation(wanted: &[&str]) -> Result<(), String> {
         if known.lines().any(|line| line.starts_with(&place)) {
             continue;
         }
-        let holds = play(&program, &golden, Some((&number.name, factor)))?;
-        let moved = table::moved(&before, &tables(&golden)?);
+        let (mut holds, mut moved) = (true, Moved::default());
+        for program in &programs {
+            (holds, moved) = program.play(Some((&number.name, factor)))?;
+            if !holds || moved.count() > 0 {
+                break;
+            }
+        }
         let broken = if holds { "" } else { "yes" };
         let line = format!("{place}{},{},{broken},{}\n", moved.count(), moved.much, moved.by_table());
         print!("{line}");
@@ -106,29 +125,46 @@ fn put(path: &Path, bytes: &[u8]) -> Result<(), String> {
     fs::write(path, bytes).map_err(failed)
 }
 
-/// The test program that writes the tables.
-fn build(scratch: &Path) -> Result<PathBuf, String> {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(scratch.join("source")).env("CARGO_TARGET_DIR", scratch.join("build"));
-    cargo.args(["test", "--locked", "--package", "haul-cc", "--test", "simulated", "--no-run", "--message-format", "json"]);
-    let output = cargo.stderr(Stdio::inherit()).output().map_err(|error| format!("cargo: {error}"))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
-    programs.next_back().filter(|_| output.status.success()).ok_or_else(|| "the copy does not compile: see above".to_owned())
+/// A test program that was built, and the tables that it writes with the numbers as they are.
+struct Written {
+    tested: &'static Tested,
+    program: PathBuf,
+    golden: PathBuf,
+    before: Tables,
 }
 
-/// Writes the tables with a number moved; whether all bounds of the tests hold.
-fn play(program: &Path, golden: &Path, moved: Option<(&str, f64)>) -> Result<bool, String> {
-    for name in tables(golden)?.keys() {
-        fs::remove_file(golden.join(name)).map_err(|error| format!("{name}: {error}"))?;
+impl Written {
+    fn build(tested: &'static Tested, root: &Path, scratch: &Path) -> Result<Self, String> {
+        let mut cargo = Command::new("cargo");
+        cargo.current_dir(scratch.join("source")).env("CARGO_TARGET_DIR", scratch.join("build"));
+        cargo.args(["test", "--locked", "--package", tested.package, "--test", tested.program]);
+        let output = cargo.args(["--no-run", "--message-format", "json"]).stderr(Stdio::inherit()).output();
+        let output = output.map_err(|error| format!("cargo: {error}"))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let messages = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let mut programs = messages.filter_map(|message| message["executable"].as_str().map(PathBuf::from));
+        let program = programs.next_back().filter(|_| output.status.success());
+        let program = program.ok_or_else(|| format!("the copy of {} does not compile: see above", tested.package))?;
+        let golden = format!("crates/{}/tests/golden", tested.package);
+        let mut before = tables(&root.join(&golden))?;
+        before.retain(|name, _| tested.tables.is_empty() || tested.tables.contains(&name.as_str()));
+        Ok(Self { tested, program, golden: scratch.join("source").join(golden), before })
     }
-    let mut command = Command::new(program);
-    command.env("HAUL_GOLDEN", "write").stdout(Stdio::null()).stderr(Stdio::null());
-    if let Some((name, factor)) = moved {
-        command.env(rewrite::VARIABLE, format!("{name}={factor}"));
+
+    /// Writes the tables, with a number moved; whether all bounds of the tests hold, and what differs.
+    fn play(&self, moved: Option<(&str, f64)>) -> Result<(bool, Moved), String> {
+        for name in self.before.keys() {
+            // It may be missing: a test that fails early writes none.
+            let _ = fs::remove_file(self.golden.join(name));
+        }
+        let mut command = Command::new(&self.program);
+        command.args(self.tested.tests).env("HAUL_GOLDEN", "write").stdout(Stdio::null()).stderr(Stdio::null());
+        if let Some((name, factor)) = moved {
+            command.env(rewrite::VARIABLE, format!("{name}={factor}"));
+        }
+        let status = command.status().map_err(|error| format!("{}: {error}", self.program.display()))?;
+        Ok((status.success(), table::moved(&self.before, &tables(&self.golden)?)))
     }
-    Ok(command.status().map_err(|error| format!("{}: {error}", program.display()))?.success())
 }
 
 fn tables(dir: &Path) -> Result<Tables, String> {
