@@ -1989,7 +1989,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__perf__subcmd__mesh)
-            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --help"
+            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --tcp-mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2029,6 +2029,10 @@ _haul() {
                     ;;
                 --mode)
                     COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
+                    return 0
+                    ;;
+                --tcp-mode)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --congestion)

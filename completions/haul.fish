@@ -669,6 +669,7 @@ ledbat\t''
 lia\t''
 olia\t''
 balia\t''"
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l tcp-mode -d 'Measure TCP with this law of `haul tcp` in haul\'s place: fair, quickstart, modest, aggressive or another one' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l congestion -d 'TCP\'s congestion control' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s p -l port -d 'Port of the servers, UDP and TCP; any free one without it' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l at-once -d 'Pairs measured at once, of different hosts: for sites that share no link' -r
@@ -682,7 +683,7 @@ complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcomma
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s 6 -d 'Use IPv6 only'
-complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand perf; and __fish_seen_subcommand_from mesh" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "on" -d 'Give new connections a mode or an algorithm'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and not __fish_seen_subcommand_from on off status watch set switch run default install check" -f -a "off" -d 'Put back what was there: everything, or what was done for these connections'

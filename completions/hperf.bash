@@ -227,7 +227,7 @@ _hperf() {
             return 0
             ;;
         hperf__subcmd__mesh)
-            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --help"
+            opts="-t -O -i -P -p -F -o -4 -6 -S -h --time --omit --interval --parallel --mode --tcp-mode --congestion --port --at-once --out --ssh-port --jump --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -267,6 +267,10 @@ _hperf() {
                     ;;
                 --mode)
                     COMPREPLY=($(compgen -W "fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia" -- "${cur}"))
+                    return 0
+                    ;;
+                --tcp-mode)
+                    COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
                 --congestion)

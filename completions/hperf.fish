@@ -107,6 +107,7 @@ ledbat\t''
 lia\t''
 olia\t''
 balia\t''"
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l tcp-mode -d 'Measure TCP with this law of `haul tcp` in haul\'s place: fair, quickstart, modest, aggressive or another one' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l congestion -d 'TCP\'s congestion control' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s p -l port -d 'Port of the servers, UDP and TCP; any free one without it' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l at-once -d 'Pairs measured at once, of different hosts: for sites that share no link' -r
@@ -120,4 +121,4 @@ complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l remote-haul -d 'hau
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l transport -d 'What carries the data: udp, tcp, ssh (its own connection), or auto: the first of these that passes' -r
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 4 -d 'Use IPv4 only'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 6 -d 'Use IPv6 only'
-complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s h -l help -d 'Print help'
+complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s h -l help -d 'Print help (see more with \'--help\')'

@@ -1,6 +1,6 @@
 //! `haul perf` across emulated links: over ssh, against a server for anyone, against a daemon, over TCP, and as a mesh of six sites.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use e2e::{Finished, Random, Running, Sites, Stopwatch, eventually, pause, tree};
@@ -267,6 +267,34 @@ fn a_daemon_is_measured_by_those_it_knows() {
     key(2, &["authorize", &ours]);
     assert_sound(&document(&run(&sites, 1, "haul://10.90.2.1 -t 2 -J").expect(0)), 101.0);
     assert_sound(&document(&run(&sites, 1, "haul://10.90.2.1 -t 2 --tcp -J").expect(0)), 101.0);
+}
+
+/// `--tcp-mode`: TCP with another congestion control stands where haul stands otherwise.
+#[test]
+fn a_mesh_of_tcp_against_tcp() {
+    let Some(sites) = Sites::open(&[link(BitRate::mbps(200), 2, 0.0, 2), link(BitRate::mbps(200), 2, 0.0, 4)]) else { return };
+    let out = sites.scratch().join("mesh");
+    let mesh = |law: &str, out: &Path| {
+        let mut command = sites.haul(sites.hub());
+        command.args(["perf", "mesh", "-F"]).arg(sites.ssh_config()).args(["-t", "1", "--tcp-mode", law, "--out"]).arg(out);
+        Running::start({
+            command.args(["one=site1,10.90.1.1", "two=site2,10.90.2.1"]);
+            command
+        })
+        .wait(Duration::from_secs(120))
+    };
+    let finished = mesh("reno", &out).expect(0);
+    let table = String::from_utf8_lossy(&finished.stdout).into_owned();
+    assert!(table.contains("TCP (reno) over TCP (cubic)"), "{table}");
+    let text = std::fs::read_to_string(out.with_extension("json")).expect("the results");
+    let results: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((results["transport"].as_str(), results["mode"].as_str()), (Some("tcp"), Some("reno")));
+    for pair in list(&results["pairs"]) {
+        assert!(number(&pair["haul"]["bits_per_second"]) > 0.0 && number(&pair["tcp"]["bits_per_second"]) > 0.0, "{pair:#}");
+    }
+    let refused = mesh("nonesuch", &sites.scratch().join("refused")).expect(2);
+    let said = String::from_utf8_lossy(&refused.stdout).into_owned();
+    assert!(said.contains("no congestion control `nonesuch`"), "which law is missing: {refused}");
 }
 
 /// Six sites like those of the field experiment: links of 1 and 10 Gbit/s, round trips of 2 to 18 ms, loss.

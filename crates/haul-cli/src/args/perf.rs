@@ -98,6 +98,11 @@ pub struct MeshArgs {
     pub parallel: u16,
     #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
+    /// Measure TCP with this law of `haul tcp` in haul's place: fair, quickstart, modest, aggressive or another one
+    ///
+    /// It must be loaded on every host, see `haul tcp on`.
+    #[arg(long, value_name = "LAW", conflicts_with = "mode")]
+    pub tcp_mode: Option<haul_tcp::Choice>,
     /// TCP's congestion control
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     pub congestion: String,

@@ -29,6 +29,9 @@ impl From<CongestionError> for Failure {
     fn from(error: CongestionError) -> Self {
         let CongestionError { name, source, available } = &error;
         let hint = match source.kind() {
+            io::ErrorKind::NotFound if name.starts_with("haul_") => {
+                format!("`haul tcp on {}` loads it there, as root", name.trim_start_matches("haul_"))
+            }
             io::ErrorKind::NotFound => format!("this kernel has: {available}; others may need `modprobe tcp_{name}`"),
             io::ErrorKind::PermissionDenied => {
                 format!("root may add it to net.ipv4.tcp_allowed_congestion_control (available: {available})")
@@ -79,6 +82,8 @@ mod tests {
         let hint = |kind| Failure::from(error(kind)).hint.unwrap_or_default();
         assert!(hint(io::ErrorKind::NotFound).ends_with("`modprobe tcp_htcp`"));
         assert!(hint(io::ErrorKind::PermissionDenied).contains("tcp_allowed_congestion_control (available: reno cubic)"));
+        let own = CongestionError { name: "haul_fair".into(), source: io::ErrorKind::NotFound.into(), available: String::new() };
+        assert_eq!(Failure::from(own).hint.as_deref(), Some("`haul tcp on fair` loads it there, as root"));
         assert_eq!(hint(io::ErrorKind::Other), "this kernel has: reno cubic");
         assert!(Failure::from(error(io::ErrorKind::Other)).message.starts_with("TCP congestion control `htcp`: "));
     }

@@ -89,7 +89,7 @@ pub fn congestion_of(stream: &TcpStream) -> Option<String> {
 
 /// This system's TCP has no such congestion control for us.
 #[derive(Debug, thiserror::Error)]
-#[error("TCP congestion control `{name}`: {source}")]
+#[error("{}", self.text())]
 pub struct CongestionError {
     /// What was asked for.
     pub name: PeerText,
@@ -97,6 +97,15 @@ pub struct CongestionError {
     pub source: io::Error,
     /// What this kernel has, with blanks between.
     pub available: String,
+}
+
+impl CongestionError {
+    fn text(&self) -> String {
+        match self.source.kind() {
+            io::ErrorKind::NotFound => format!("this kernel's TCP has no congestion control `{}`", self.name),
+            _ => format!("TCP congestion control `{}`: {}", self.name, self.source),
+        }
+    }
 }
 
 /// Chooses the congestion control of a connection.

@@ -1,6 +1,6 @@
 //! The matrix: from every site to every other one, haul over TCP; as data, CSV and JSON.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Display, Write as _};
 use std::time::Duration;
 
 use haul_units::BitRate;
@@ -67,6 +67,22 @@ impl Pair {
     }
 }
 
+/// What is measured beside TCP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Measured {
+    /// `haul`, or `tcp` with one of haul's laws.
+    pub transport: &'static str,
+    /// Its mode, or the law's name in the kernel.
+    pub mode: String,
+}
+
+impl Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let transport = if self.transport == "tcp" { "TCP" } else { self.transport };
+        write!(f, "{transport} ({})", self.mode)
+    }
+}
+
 /// What is known of an ordered pair; nothing on the diagonal and for what has not been tried.
 pub type Cell = Option<Result<Pair, PairError>>;
 
@@ -77,17 +93,17 @@ pub struct Matrix {
     pub names: Vec<String>,
     /// Pairs, or why there is none.
     pub cells: Vec<Vec<Cell>>,
-    /// haul's mode.
-    pub mode: String,
+    /// What is measured beside TCP.
+    pub measured: Measured,
     /// TCP's congestion control.
     pub congestion: String,
 }
 
 impl Matrix {
     /// Nothing is measured yet.
-    pub fn new(names: Vec<String>, mode: String, congestion: String) -> Self {
+    pub fn new(names: Vec<String>, measured: Measured, congestion: String) -> Self {
         let cells = names.iter().map(|_| names.iter().map(|_| None).collect()).collect();
-        Self { names, cells, mode, congestion }
+        Self { names, cells, measured, congestion }
     }
 
     /// Every cell off the diagonal: from, to, what is there.
@@ -101,7 +117,7 @@ impl Matrix {
     }
 
     /// Pairs that were measured.
-    pub fn measured(&self) -> usize {
+    pub fn measured_pairs(&self) -> usize {
         self.pairs().iter().filter(|(_, _, cell)| matches!(cell, Some(Ok(_)))).count()
     }
 
@@ -152,7 +168,8 @@ impl Matrix {
         };
         MatrixDocument {
             version: env!("CARGO_PKG_VERSION"),
-            mode: &self.mode,
+            transport: self.measured.transport,
+            mode: &self.measured.mode,
             tcp_congestion: &self.congestion,
             sites: &self.names,
             pairs: self.pairs().into_iter().map(pair).collect(),
@@ -165,7 +182,9 @@ impl Matrix {
 pub struct MatrixDocument<'a> {
     /// Version of the program.
     pub version: &'a str,
-    /// haul's mode.
+    /// `haul`, or `tcp` with one of haul's laws: what `haul` stands for in each pair.
+    pub transport: &'a str,
+    /// Its mode, or the law's name in the kernel.
     pub mode: &'a str,
     /// TCP's congestion control.
     pub tcp_congestion: &'a str,
@@ -249,7 +268,8 @@ pub(super) mod tests {
             lost_pkts: 3,
             sent_pkts: 3000,
         };
-        let mut matrix = Matrix::new(vec!["nict".into(), "kyushu".into(), "far <away>".into()], "fair".into(), "cubic".into());
+        let measured = Measured { transport: "haul", mode: "fair".into() };
+        let mut matrix = Matrix::new(vec!["nict".into(), "kyushu".into(), "far <away>".into()], measured, "cubic".into());
         matrix.cells[0][1] = Some(Ok(Pair { haul: run(786), tcp: run(77) }));
         matrix.cells[1][0] = Some(Ok(Pair { haul: run(2747), tcp: run(9431) }));
         matrix.cells[0][2] = Some(Err(PairError::Run { what: "haul", why: RunError::Said("no answer, \"really\"".into()) }));

@@ -13,7 +13,7 @@ mod page;
 mod remote;
 
 pub use self::hosts::{NotAHost, Site, SitesError, sites, ssh_host};
-pub use self::matrix::{Cell, Matrix, MatrixDocument, Pair, PairRecord, Run, RunRecord};
+pub use self::matrix::{Cell, Matrix, MatrixDocument, Measured, Pair, PairRecord, Run, RunRecord};
 pub use self::page::megabits;
 pub use self::remote::{PairError, RunError, StartError};
 
@@ -43,6 +43,8 @@ pub struct MeshSettings {
     pub parallel: u16,
     /// haul's congestion control.
     pub mode: ControllerChoice,
+    /// Another one of TCP's, as `haul tcp` brings it: TCP with it takes haul's place. None unless it is said.
+    pub tcp_mode: Option<String>,
     /// TCP's; cubic unless it is said.
     pub congestion: String,
     /// Port of the servers, UDP and TCP; any free one for 0, the default.
@@ -61,10 +63,21 @@ impl Default for MeshSettings {
             interval: Duration::from_secs(1),
             parallel: 1,
             mode: ControllerChoice::default(),
+            tcp_mode: None,
             congestion: "cubic".to_owned(),
             server_port: 0,
             at_once: 1,
             ssh: SshOptions::default(),
+        }
+    }
+}
+
+impl MeshSettings {
+    /// What is measured beside TCP, and its mode.
+    fn measured(&self) -> Measured {
+        match &self.tcp_mode {
+            None => Measured { transport: "haul", mode: self.mode.to_string() },
+            Some(congestion) => Measured { transport: "tcp", mode: congestion.clone() },
         }
     }
 }
@@ -93,7 +106,7 @@ pub fn measure(sites: &[Site], settings: &MeshSettings, cancel: &Cancel, listene
         servers: &servers,
         cancel,
         state: Mutex::new(State {
-            matrix: Matrix::new(names, settings.mode.to_string(), settings.congestion.clone()),
+            matrix: Matrix::new(names, settings.measured(), settings.congestion.clone()),
             waiting: pairs(sites.len()),
             busy: vec![false; sites.len()],
         }),
@@ -214,8 +227,12 @@ impl Mesh<'_> {
                 .and_then(|document| Run::from_json(&document).ok_or(RunError::Nonsense))
                 .map_err(|why| PairError::Run { what, why })
         };
-        let haul = one(&format!("{common} --mode {}", quoted_word(&settings.mode.to_string())), "haul")?;
-        let tcp = one(&format!("{common} --tcp --congestion {}", quoted_word(&settings.congestion)), "TCP")?;
+        let over_tcp = |congestion: &str| format!("{common} --tcp --congestion {}", quoted_word(congestion));
+        let haul = match &settings.tcp_mode {
+            None => one(&format!("{common} --mode {}", quoted_word(&settings.mode.to_string())), "haul")?,
+            Some(congestion) => one(&over_tcp(congestion), "TCP in haul's mode")?,
+        };
+        let tcp = one(&over_tcp(&settings.congestion), "TCP")?;
         Ok(Pair { haul, tcp })
     }
 }
@@ -226,8 +243,11 @@ mod tests {
 
     #[test]
     fn every_ordered_pair_once_and_never_two_at_one_site() {
-        let mut state =
-            State { matrix: Matrix::new(Vec::new(), String::new(), String::new()), waiting: pairs(6), busy: vec![false; 6] };
+        let mut state = State {
+            matrix: Matrix::new(Vec::new(), MeshSettings::default().measured(), String::new()),
+            waiting: pairs(6),
+            busy: vec![false; 6],
+        };
         let mut distinct = state.waiting.clone();
         distinct.sort_unstable();
         distinct.dedup();

@@ -13,11 +13,13 @@ const CURVES: std::ops::Range<f64> = 18.0..96.0;
 impl Matrix {
     /// As one HTML page that needs nothing else: a heat map, and below it the rate of each pair over time.
     pub fn page(&self) -> String {
+        let name = self.measured.to_string();
         let mut html = format!(
             "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>haul perf mesh</title>\n<style>{STYLE}</style></head><body>\n\
-             <h1>haul over TCP, {} sites</h1>\n<p>Ratio of haul ({}) to TCP ({}), and Mbit/s of each; rows send, columns receive.</p>\n",
+             <h1>{} over TCP, {} sites</h1>\n<p>Ratio of {} to TCP ({}), and Mbit/s of each; rows send, columns receive.</p>\n",
+            escaped(&name),
             self.names.len(),
-            escaped(&self.mode),
+            escaped(&name),
             escaped(&self.congestion)
         );
         heat_map(self, &mut html);

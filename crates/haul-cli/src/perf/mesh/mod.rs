@@ -23,6 +23,7 @@ pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
         interval: args.every(),
         parallel: args.parallel,
         mode: args.mode,
+        tcp_mode: args.tcp_mode.as_ref().map(haul_tcp::Choice::kernel_name),
         congestion: args.congestion.clone(),
         server_port: args.server_port,
         at_once: args.at_once,
@@ -33,7 +34,7 @@ pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
     output::out_lines(&table::text(&matrix));
     output::print_out("");
     let all = sites.len() * (sites.len() - 1);
-    Ok(match matrix.measured() {
+    Ok(match matrix.measured_pairs() {
         _ if interrupt::requested() => Exit::Interrupted,
         0 => Exit::Failed,
         some if some < all => Exit::Partial,

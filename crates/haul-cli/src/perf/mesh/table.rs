@@ -16,7 +16,7 @@ pub fn text(matrix: &Matrix) -> String {
         rows.push([vec![name], ratios].concat());
         rows.push([vec![String::new()], rates].concat());
     }
-    let mut text = format!("haul ({}) over TCP ({}): ratio, and Mbit/s of each\n\n", matrix.mode, matrix.congestion);
+    let mut text = format!("{} over TCP ({}): ratio, and Mbit/s of each\n\n", matrix.measured, matrix.congestion);
     for line in aligned(&rows, &[0]) {
         let _ = writeln!(text, "{line}");
     }
@@ -40,7 +40,7 @@ fn cell_text(matrix: &Matrix, from: usize, to: usize) -> [String; 2] {
 mod tests {
     use std::time::Duration;
 
-    use haul_perf::mesh::{Pair, PairError, Run, RunError};
+    use haul_perf::mesh::{Measured, Pair, PairError, Run, RunError};
     use haul_units::BitRate;
 
     use super::*;
@@ -55,7 +55,8 @@ mod tests {
             lost_pkts: 3,
             sent_pkts: 3000,
         };
-        let mut matrix = Matrix::new(vec!["nict".into(), "kyushu".into(), "far <away>".into()], "fair".into(), "cubic".into());
+        let measured = Measured { transport: "haul", mode: "fair".into() };
+        let mut matrix = Matrix::new(vec!["nict".into(), "kyushu".into(), "far <away>".into()], measured, "cubic".into());
         matrix.cells[0][1] = Some(Ok(Pair { haul: run(786), tcp: run(77) }));
         matrix.cells[1][0] = Some(Ok(Pair { haul: run(2747), tcp: run(9431) }));
         matrix.cells[0][2] = Some(Err(PairError::Run { what: "haul", why: RunError::Said("no answer, \"really\"".into()) }));
@@ -66,6 +67,7 @@ mod tests {
     fn the_table_has_ratio_and_rates_and_says_why_there_is_an_x() {
         let text = text(&example());
         let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "haul (fair) over TCP (cubic): ratio, and Mbit/s of each");
         assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["from", "\\", "to", "nict", "kyushu", "far", "<away>"]);
         assert_eq!(lines[3].split_whitespace().collect::<Vec<_>>(), ["nict", "-", "10.21", "x"]);
         assert_eq!(lines[4].trim(), "786 / 77");
