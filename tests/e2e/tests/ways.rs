@@ -93,11 +93,13 @@ fn both_links_carry_and_a_pulled_cable_ends_nothing() {
 fn a_backup_carries_only_while_the_other_is_gone() {
     let Some(ways) = Ways::open("50mbit", 1802) else { return };
     for operands in ways.directions() {
-        let before = ways.lab.bytes_over(1);
+        let (before, start) = (ways.lab.bytes_over(1), ways.passed());
         let mut running = ways.start("wan2:backup,wan", &operands);
         ways.wait_for(&mut running, SIZE / 4);
         let idle = ways.lab.bytes_over(1) - before;
-        assert!(idle < 100_000, "{idle} bytes by a backup that nobody needs");
+        // Where a machine stalls for longer than two probe timeouts the backup stands in, for a moment: one that took its turns would have half.
+        let all = ways.passed() - start;
+        assert!(idle < all / 5, "{idle} of {all} bytes by a backup that nobody needs");
         ways.lab.plug(0, false);
         assert!(eventually(Duration::from_secs(30), || ways.lab.bytes_over(1) - before > SIZE / 8), "the backup takes over");
         ways.lab.plug(0, true);
