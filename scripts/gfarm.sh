@@ -3,7 +3,9 @@
 # starts in 0.3 s. Debian: gfmd gfsd gfarm-client (scripts/setup.sh installs them, 6 s).
 #
 #   scripts/gfarm.sh up DIR PORT [FREE]   starts it (ends with 3 where somebody has PORT); it has PORT and the one below it, leaves FREE of a disk alone (1M), and GFARM_CONFIG_FILE=DIR/etc/gfarm2.conf is how to use it
-#   scripts/gfarm.sh kill DIR N           kills the storage server 127.0.0.N with what serves clients at the moment
+#   scripts/gfarm.sh meta DIR PORT HOST [FREE]   starts the metadata server alone, whose address for all others is HOST
+#   scripts/gfarm.sh register DIR N       makes a storage server known: with an address before it is started in the network namespace that has it; libgfarm crashes where a device of the namespace is a tunnel
+#   scripts/gfarm.sh kill DIR N           kills the storage server N with what serves clients at the moment
 #   scripts/gfarm.sh start DIR N          starts it again
 #   scripts/gfarm.sh spread DIR PATH N   brings a file (/path) to N of the servers, and waits until they have it
 #   scripts/gfarm.sh down DIR             stops all of it; the directory stays
@@ -27,33 +29,24 @@ runs() { kill -0 "$(cat "$1")" 2>/dev/null; }
 
 listens_or_gone() { ss -Hltnp "sport = :$1" | grep -q "pid=$(cat "$dir/run/gfmd.pid")," || ! runs "$dir/run/gfmd.pid"; }
 
-all_up() { [ "$(gfhost | wc -l)" = 3 ]; }
+# Whether as many storage servers are up as were ever added and not killed.
+all_up() { [ "$(gfhost | wc -l)" = "$(find "$dir/run" -name 'gfsd-*.pid' | wc -l)" ]; }
 
 # Of a file and a number: as many servers have it. gfmd says "device busy" while a server still removes an earlier copy: one asks again.
 spread() { gfrep -q -N "$2" "gfarm:$1" && [ "$(gfwhere "gfarm:$1" | wc -w)" = "$2" ]; }
 
-start_storage() {
-    gfsd -f "$dir/etc/gfsd.conf" -h "127.0.0.$1" -l "127.0.0.$1" -r "$dir/spool-$1" -P "$dir/run/gfsd-$1.pid" -F "$dir/log/gfsd-$1.log"
-}
+# The address of a storage server.
+address_of() { case $1 in *.*) echo "$1" ;; *) echo "127.0.0.$1" ;; esac; }
 
-# Ends a server with its children, by the number in its file.
-end_server() {
-    local pid
-    pid=$(cat "$1" 2>/dev/null) || return 0
-    # shellcheck disable=SC2046 # each is a number
-    kill -9 "$pid" $(ps -o pid= --ppid "$pid") 2>/dev/null || true
-    rm -f "$1"
-}
-
-case $verb in
-up)
-    port=$3 free=${4:-1M} me=$(id -un)
+start_meta() {
+    local port=$1 host=$2 free=${3:-1M} me
+    me=$(id -un)
     mkdir -p "$dir"/{etc,run,log}
     printf '_gfarmfs %s\n_gfarmmd %s\n' "$me" "$me" >"$dir/etc/users"
-    printf '%s\n' 'metadb_server_host 127.0.0.1' "metadb_server_port $port" "admin_user $me" 'auth enable sharedsecret *' \
+    printf '%s\n' "metadb_server_host $host" "metadb_server_port $port" "admin_user $me" 'auth enable sharedsecret *' \
         'metadb_replication disable' 'digest md5' "local_user_map $dir/etc/users" >"$dir/etc/gfmd.conf"
     # Hosts are never too busy for a test; a silent server is given up after 10 s, and room that nobody has after 1 s.
-    printf '%s\n' 'metadb_server_host 127.0.0.1' "metadb_server_port $port" 'auth enable sharedsecret *' 'schedule_busy_load_thresh 1000' \
+    printf '%s\n' "metadb_server_host $host" "metadb_server_port $port" 'auth enable sharedsecret *' 'schedule_busy_load_thresh 1000' \
         'schedule_idle_load_thresh 1000' 'network_receive_timeout 10' 'no_file_system_node_timeout 1' "minimum_free_disk_space $free" >"$dir/etc/gfarm2.conf"
     cp "$dir/etc/gfarm2.conf" "$dir/etc/gfsd.conf"
     echo "local_user_map $dir/etc/users" >>"$dir/etc/gfsd.conf"
@@ -67,15 +60,47 @@ up)
         echo "gfarm.sh: gfmd has ended: $(grep -F '<err>' "$dir/log/gfmd.log")" >&2
         exit 3
     fi
+}
+
+register() {
+    local host port
+    host=$(address_of "$1") port=$(cat "$dir/etc/port")
+    mkdir -p -m 700 "$dir/spool-$host"
+    gfhost -c -a amd64-linux -p $((port - 1)) -n 1 "$host"
+}
+
+start_storage() {
+    local host
+    host=$(address_of "$1")
+    gfsd -f "$dir/etc/gfsd.conf" -h "$host" -l "$host" -r "$dir/spool-$host" -P "$dir/run/gfsd-$host.pid" -F "$dir/log/gfsd-$host.log"
+}
+
+# Ends a server with its children, by the number in its file.
+end_server() {
+    local pid
+    pid=$(cat "$1" 2>/dev/null) || return 0
+    # shellcheck disable=SC2046 # each is a number
+    kill -9 "$pid" $(ps -o pid= --ppid "$pid") 2>/dev/null || true
+    rm -f "$1"
+}
+
+case $verb in
+up)
+    start_meta "$3" 127.0.0.1 "${4:-}"
     for n in 11 12 13; do
-        mkdir -p -m 700 "$dir/spool-$n"
-        gfhost -c -a amd64-linux -p $((port - 1)) -n 1 "127.0.0.$n"
+        register "$n"
         start_storage "$n"
     done
     until_true all_up
     ;;
+meta)
+    start_meta "$3" "$4" "${5:-}"
+    ;;
+register)
+    register "$3"
+    ;;
 kill)
-    end_server "$dir/run/gfsd-$3.pid"
+    end_server "$dir/run/gfsd-$(address_of "$3").pid"
     ;;
 start)
     start_storage "$3"
@@ -85,14 +110,17 @@ spread)
     until_true spread "$3" "$4"
     ;;
 down)
+    port=$(cat "$dir/etc/port")
     for pid in "$dir"/run/*.pid; do
         end_server "$pid"
     done
-    port=$(cat "$dir/etc/port")
-    rm -rf /tmp/.gfarm-gfsd127.0.0.1[123]-$((port - 1)) /tmp/gfsd-readonly-127.0.0.1[123]_$((port - 1))
+    for spool in "$dir"/spool-*; do
+        host=${spool##*/spool-}
+        rm -rf "/tmp/.gfarm-gfsd$host-$((port - 1))" "/tmp/gfsd-readonly-${host}_$((port - 1))"
+    done
     ;;
 *)
-    echo "gfarm.sh: up, kill, start, spread or down" >&2
+    echo "gfarm.sh: up, meta, register, kill, start, spread or down" >&2
     exit 2
     ;;
 esac

@@ -109,7 +109,7 @@ pub use paths::OnePath;
 pub use plan::{Plan, PlanError, Standard, at_daemon};
 pub use processor::ProcessorWatch;
 pub use server::{ServerSession, refuse};
-pub use status::{MAX_WORK, PlaceReport, StatusReport, WorkReport, ask as ask_status};
+pub use status::{MAX_WORK, PlaceReport, StatusReport, StorageReport, WorkReport, ask as ask_status};
 pub use stores::{locate, roomiest, space};
 pub use tally::{ActiveFile, Counts, Tally};
 pub use telemetry::{PathReport, PathView};

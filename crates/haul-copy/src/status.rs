@@ -10,8 +10,9 @@ use std::time::Duration;
 use haul::Connection;
 use haul_files::store::{Scheme, Space, Store};
 use haul_files::{Access, Local, WirePath};
-use haul_peer::{RepliedStream, from_line, to_line};
-use haul_units::{Cancel, PeerText};
+use haul_gfarm::{StorageServer, storage_servers};
+use haul_peer::{RepliedStream, from_bounded_line, to_line};
+use haul_units::{Bytes, Cancel, PeerText};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{MachineReport, MachineWatch};
@@ -22,6 +23,10 @@ use crate::{CLOSE_ABORTED, CLOSE_DONE, stores};
 const MAX_PLACES: usize = 16;
 /// Copies of which a server tells at most, for the same reason.
 pub const MAX_WORK: usize = 4;
+/// Storage servers behind a place of which it tells at most.
+const MAX_STORAGE: usize = 64;
+/// The answer is no longer, in bytes: names of hosts have up to 255.
+const MAX_LINE: usize = 64 << 10;
 /// How often a client that waits looks whether it is still to.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -66,7 +71,7 @@ pub struct WorkReport {
 }
 
 /// The room in one place.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PlaceReport {
     /// As the client would name it.
@@ -79,6 +84,40 @@ pub struct PlaceReport {
     pub writable: bool,
     /// Why nothing is known of it, where that is so.
     pub problem: Option<PeerText>,
+    /// The servers behind it, where it is spread over several (Gfarm): the first [`MAX_STORAGE`].
+    pub storage: Vec<StorageReport>,
+}
+
+/// A storage server behind a place: what `gfhost -l` and `gfdf` tell of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct StorageReport {
+    /// Its name.
+    pub host: PeerText,
+    /// Its kind of machine.
+    pub architecture: PeerText,
+    /// Its processors.
+    pub processors: u32,
+    /// How many processes wanted a processor, over the last minute; none where it does not answer.
+    pub load1: Option<f64>,
+    /// What may still be written there, in bytes; none where that is not known.
+    pub free_bytes: Option<u64>,
+    /// That and what is in use.
+    pub total_bytes: Option<u64>,
+}
+
+impl From<StorageServer> for StorageReport {
+    fn from(server: StorageServer) -> Self {
+        let free_bytes = server.free.map(Bytes::as_u64);
+        Self {
+            host: PeerText::from(&*server.host),
+            architecture: PeerText::from(&*server.architecture),
+            processors: server.processors,
+            load1: server.load1,
+            free_bytes,
+            total_bytes: free_bytes.zip(server.used).map(|(free, used)| free.saturating_add(used.as_u64())),
+        }
+    }
 }
 
 impl StatusReport {
@@ -122,7 +161,24 @@ fn places(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Vec<Plac
         Scheme::Ram | Scheme::Gfarm if in_account => stores::space(&name.to_path(), cancel).map_err(|error| error.to_string()),
         _ => room_below(&store, name),
     };
-    all.into_iter().map(|(name, writable)| place(&name, writable, room(&name))).collect()
+    let storage = |name: &WirePath| match Scheme::split(&name.0).0 {
+        Scheme::Gfarm if in_account => storage(cancel),
+        _ => Vec::new(),
+    };
+    all.into_iter()
+        .map(|(name, writable)| PlaceReport { storage: storage(&name), ..place(&name, writable, room(&name)) })
+        .collect()
+}
+
+/// Nothing where Gfarm's programs are not there: the room as a whole is told without them.
+fn storage(cancel: &Cancel) -> Vec<StorageReport> {
+    match storage_servers(cancel) {
+        Ok(servers) => servers.into_iter().take(MAX_STORAGE).map(StorageReport::from).collect(),
+        Err(error) => {
+            tracing::info!(%error, "the storage servers of Gfarm are not known");
+            Vec::new()
+        }
+    }
 }
 
 fn room_below(store: &Local, name: &WirePath) -> Result<Space, String> {
@@ -151,7 +207,7 @@ pub fn ask(connection: &Connection, path: Option<WirePath>, cancel: &Cancel) -> 
             Opening { version: env!("CARGO_PKG_VERSION").into(), status: true, status_path: path, ..Opening::default() };
         send.write_all(&to_line(&opening))?;
         send.flush()?;
-        from_line::<StatusReport>(&mut RepliedStream::new(receive))
+        from_bounded_line::<StatusReport>(&mut RepliedStream::new(receive), MAX_LINE)
     });
     while !asked.is_finished() && !cancel.is_cancelled() {
         thread::park_timeout(LOOK);
@@ -164,6 +220,7 @@ pub fn ask(connection: &Connection, path: Option<WirePath>, cancel: &Cancel) -> 
 #[cfg(test)]
 mod tests {
     use haul_files::{Export, Ownership};
+    use haul_peer::from_line;
 
     use super::*;
 
@@ -200,5 +257,15 @@ mod tests {
     fn reports_of_other_versions_can_be_read() {
         let report: StatusReport = from_line(&mut &b"{\"host\":\"x\\u001b[2J\",\"colour\":1}\n"[..]).unwrap();
         assert_eq!(report.host.to_string(), "x\\u{1b}[2J");
+    }
+
+    #[test]
+    fn the_longest_report_can_be_read() {
+        let long: PeerText = "x".repeat(255).as_str().into();
+        let server = StorageReport { host: long.clone(), architecture: "x86_64-linux".into(), ..StorageReport::default() };
+        let place = PlaceReport { name: long, storage: vec![server; MAX_STORAGE], ..PlaceReport::default() };
+        let report = StatusReport { places: vec![place], ..StatusReport::default() };
+        let line = to_line(&report);
+        assert_eq!(from_bounded_line::<StatusReport>(&mut &line[..], MAX_LINE).unwrap(), report);
     }
 }

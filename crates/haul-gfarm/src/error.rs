@@ -25,6 +25,18 @@ pub enum OpenError {
         /// The function that it lacks.
         source: Option<haul_clib::Error>,
     },
+    /// This system: the library would crash, for it takes every device to have an address of its own.
+    #[error(
+        "gfarm: libgfarm {major}.{minor} crashes on a host with a tunnel, and {device} is one: use it from another host, or in a network namespace without"
+    )]
+    Tunnel {
+        /// The device.
+        device: String,
+        /// The library's release.
+        major: i32,
+        /// Of that, the second part.
+        minor: i32,
+    },
     /// Gfarm's configuration for clients, in libgfarm's words.
     #[error("gfarm: configuration: {0} (gfarm2.conf in /etc, or what GFARM_CONFIG_FILE names)")]
     Configuration(String),

@@ -31,6 +31,7 @@ mod error;
 mod files;
 mod library;
 mod path;
+mod servers;
 mod service;
 mod stage;
 mod store;
@@ -38,6 +39,7 @@ mod store;
 pub use error::OpenError;
 pub use files::{GfarmFile, GfarmPart};
 pub use path::GfarmDir;
+pub use servers::{StorageServer, storage_servers};
 pub use stage::GfarmStage;
 pub use store::{Gfarm, GfarmTop};
 

@@ -15,6 +15,8 @@ use crate::error::{GfarmError, OpenError};
 pub(crate) const LIBRARY: &str = "libgfarm.so.1";
 /// The oldest release whose layouts are known to be these.
 const OLDEST: (c_int, c_int) = (2, 7);
+/// Releases up to this one crash on a host with a tunnel (seen with 2.7.20).
+const NO_TUNNELS: (c_int, c_int) = (2, 7);
 /// `LOG_ALERT` of syslog: what libgfarm says on standard error is for us to say.
 const QUIET: c_int = 1;
 
@@ -191,6 +193,9 @@ impl Library {
         let version = unsafe { ((library.functions.gfarm_version_major)(), (library.functions.gfarm_version_minor)()) };
         if version < OLDEST || version.0 != OLDEST.0 {
             return Err(OpenError::TooOld { library: name.to_owned(), source: None });
+        }
+        if let Some(device) = tunnel().filter(|_| version <= NO_TUNNELS) {
+            return Err(OpenError::Tunnel { device, major: version.0, minor: version.1 });
         }
         library.initialize().map_err(|error| OpenError::Configuration(library.text(error)))?;
         library.user = library.own_name().map_err(|error| OpenError::Configuration(library.text(error)))?;
@@ -524,6 +529,27 @@ impl Library {
 }
 
 /// A copy of a string of the library's.
+/// A device of this host without an address of its own, as tunnels are: getifaddrs gives it a null pointer for one, which libgfarm follows when it looks whether a server is this host.
+fn tunnel() -> Option<String> {
+    let mut list = ptr::null_mut();
+    // SAFETY: the place of one pointer, which a success fills.
+    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
+        return None;
+    }
+    let (mut at, mut found) = (list, None);
+    while !at.is_null() && found.is_none() {
+        // SAFETY: an entry of the list, which is freed below.
+        let entry = unsafe { &*at };
+        if entry.ifa_addr.is_null() {
+            found = Some(String::from_utf8_lossy(&bytes(entry.ifa_name)).into_owned());
+        }
+        at = entry.ifa_next;
+    }
+    // SAFETY: what getifaddrs gave, once.
+    unsafe { libc::freeifaddrs(list) };
+    found
+}
+
 fn bytes(text: *const c_char) -> Vec<u8> {
     if text.is_null() {
         return Vec::new();

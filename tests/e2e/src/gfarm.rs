@@ -1,4 +1,4 @@
-//! A real Gfarm on a host, by `scripts/gfarm.sh`: a metadata server and three storage servers on the host's loopback addresses, with all they have in memory.
+//! A real Gfarm by `scripts/gfarm.sh`, with all that it has in memory: a metadata server and three storage servers on the loopback addresses of a host, or a storage server on each of several sites.
 
 use std::fs;
 use std::io::Write as _;
@@ -7,11 +7,14 @@ use std::process::{Command, Output};
 
 use crate::lab::Lab;
 use crate::net::{Host, is_orphan};
+use crate::sites::Sites;
 use crate::sshd::{GFARM_CONFIG, gfarm_dir};
 
 /// The same in every namespace, but different for the two hosts: the servers have sockets in /tmp, which all share.
 const NEAR_PORT: u16 = 20601;
 const FAR_PORT: u16 = 20701;
+const SITES_PORT: u16 = 20801;
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/gfarm.sh");
 
 /// The servers; they end with this value.
 pub struct Gfarm<'a> {
@@ -30,7 +33,29 @@ impl<'a> Gfarm<'a> {
         Self::start(&lab.near, gfarm_dir(lab.scratch()).with_extension("near"), NEAR_PORT)
     }
 
+    /// The metadata server on the hub, and a storage server on each of the first sites, which have its configuration in their environment. The storage server of a site is named by its address.
+    pub fn on_sites(sites: &'a Sites, number: usize) -> Option<Self> {
+        let gfarm = Self::prepare(sites.hub(), gfarm_dir(sites.scratch()))?;
+        gfarm.script("meta", &[&SITES_PORT.to_string(), &sites.hub_address(1).to_string()]);
+        for site in 1..=number {
+            let config = gfarm_dir(&sites.scratch().join(format!("site{site}"))).join(GFARM_CONFIG);
+            fs::create_dir_all(config.parent().expect("a directory")).expect("a directory for a configuration");
+            std::os::unix::fs::symlink(gfarm.config(), config).expect("a configuration");
+            let host = sites.site(site);
+            gfarm.script("register", &[&host.address]);
+            let output = host.command(SCRIPT).arg("start").arg(&gfarm.dir).arg(&host.address).output();
+            printed("start", &output.expect("starting scripts/gfarm.sh"));
+        }
+        Some(gfarm)
+    }
+
     fn start(host: &'a Host, dir: PathBuf, port: u16) -> Option<Self> {
+        let gfarm = Self::prepare(host, dir)?;
+        gfarm.script("up", &[&port.to_string()]);
+        Some(gfarm)
+    }
+
+    fn prepare(host: &'a Host, dir: PathBuf) -> Option<Self> {
         let found = Command::new("sh").args(["-c", "PATH=$PATH:/usr/sbin command -v gfmd gfsd gfkey"]).output();
         if !found.is_ok_and(|found| found.status.success()) {
             let missing = "Gfarm is not installed (make setup)";
@@ -39,9 +64,7 @@ impl<'a> Gfarm<'a> {
             return None;
         }
         sweep(dir.parent().unwrap_or(&dir));
-        let gfarm = Self { host, dir };
-        gfarm.script("up", &[&port.to_string()]);
-        Some(gfarm)
+        Some(Self { host, dir })
     }
 
     /// What `GFARM_CONFIG_FILE` must say.
@@ -49,8 +72,8 @@ impl<'a> Gfarm<'a> {
         self.dir.join(GFARM_CONFIG)
     }
 
-    /// Kills the storage server 127.0.0.`n` with all that it does.
-    pub fn kill(&self, n: u8) {
+    /// Kills a storage server, by the last number of its loopback address or by the address of its site, with all that it does.
+    pub fn kill(&self, n: impl ToString) {
         self.script("kill", &[&n.to_string()]);
     }
 
@@ -73,16 +96,14 @@ impl<'a> Gfarm<'a> {
 
     #[track_caller]
     fn script(&self, verb: &str, more: &[&str]) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/gfarm.sh");
-        let output = self.host.command(script).arg(verb).arg(&self.dir).args(more).output();
+        let output = self.host.command(SCRIPT).arg(verb).arg(&self.dir).args(more).output();
         printed(verb, &output.expect("starting scripts/gfarm.sh"));
     }
 }
 
 impl Drop for Gfarm<'_> {
     fn drop(&mut self) {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/gfarm.sh");
-        let _ = self.host.command(script).arg("down").arg(&self.dir).output();
+        let _ = self.host.command(SCRIPT).arg("down").arg(&self.dir).output();
         let _ = fs::remove_dir_all(&self.dir);
     }
 }

@@ -110,8 +110,7 @@ impl Net {
             set_in(there, &format!("net/ipv4/conf/{name}/rp_filter"), "2");
         }
         for (namespace, device) in [(there, "wan"), (there, "wan2"), (here, "to-near"), (here, "to-wan2")] {
-            let limit = format!("-n {namespace} qdisc replace dev {device} root tbf rate {rate} burst 64k limit 256k");
-            must(Command::new("tc").args(limit.split(' ')));
+            shape(namespace, device, rate);
         }
     }
 
@@ -123,10 +122,7 @@ impl Net {
 
     /// Bytes that have passed one of the near host's two links.
     pub fn bytes_over(&self, link: usize) -> u64 {
-        let output = ip_output(&["-n", &self.between, "-s", "-j", "link", "show", "dev", ["to-near", "to-wan2"][link]]);
-        let links: serde_json::Value = serde_json::from_str(&output).expect("ip -j prints JSON");
-        let passed = |way: &str| links[0]["stats64"][way]["bytes"].as_u64().unwrap_or(0);
-        passed("tx") + passed("rx")
+        bytes_over(&self.between, ["to-near", "to-wan2"][link])
     }
 
     /// Drops every UDP datagram on its way, and tells nobody.
@@ -245,6 +241,20 @@ pub fn add(namespace: &str) {
     let dir = Path::new(NETNS_FILES_DIR).join(namespace);
     fs::create_dir_all(&dir).expect("a directory below /etc/netns");
     fs::write(dir.join("resolv.conf"), "nameserver 127.0.0.1\n").expect("a resolv.conf");
+}
+
+/// Bytes that have passed a device, both ways.
+pub fn bytes_over(namespace: &str, device: &str) -> u64 {
+    let output = ip_output(&["-n", namespace, "-s", "-j", "link", "show", "dev", device]);
+    let links: serde_json::Value = serde_json::from_str(&output).expect("ip -j prints JSON");
+    let passed = |way: &str| links[0]["stats64"][way]["bytes"].as_u64().unwrap_or(0);
+    passed("tx") + passed("rx")
+}
+
+/// Lets a device send so much and no more, with a queue for a tenth of a second at 20 Mbit/s.
+pub fn shape(namespace: &str, device: &str, rate: &str) {
+    let limit = format!("-n {namespace} qdisc replace dev {device} root tbf rate {rate} burst 64k limit 256k");
+    must(Command::new("tc").args(limit.split(' ')));
 }
 
 /// Ends what runs in a namespace and removes it. Must not panic: it runs while a test does.

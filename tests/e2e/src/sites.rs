@@ -5,7 +5,8 @@
 //!   site 2 (10.90.2.1) ---- emulated link ---- edge 2 --- hub: sees all of them
 //!   ..                                                 /
 //! ```
-//! The round trip between two sites is the sum of those of their links.
+//! The round trip between two sites is the sum of those of their links. For programs that cannot live beside the emulator's devices (libgfarm crashes where a host has a tunnel) there are sites on
+//! Ethernet, whose links have a rate and no delay.
 
 use std::fs;
 use std::net::IpAddr;
@@ -16,7 +17,7 @@ use std::process::{Command, Stdio};
 use haul_lab::{LinkOptions, Wan, WanSpec};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::net::{Host, PREFIX, add, ip, must, remove, set_in};
+use crate::net::{Host, PREFIX, add, bytes_over, ip, must, remove, set_in, shape};
 use crate::room::Room;
 use crate::sshd::{PORT, Sshd};
 use crate::tmpfs::SharedMounts;
@@ -35,23 +36,52 @@ pub struct Sites {
 impl Sites {
     /// One site for each link, or nothing where namespaces cannot be made: then the test says so and ends.
     pub fn open(links: &[LinkOptions]) -> Option<Self> {
+        let mut made = Self::without_sites()?;
+        for (index, link) in links.iter().enumerate() {
+            made.add(index + 1, link);
+        }
+        fs::write(made.ssh_config(), made.config()).expect("writing ssh_config");
+        Some(made)
+    }
+
+    /// Sites whose links to the hub are Ethernet of this rate (`40mbit`), both ways; they have no IPv6.
+    pub fn on_ethernet(number: usize, rate: &str) -> Option<Self> {
+        let mut made = Self::without_sites()?;
+        for site in 1..=number {
+            made.add_on_ethernet(site, rate);
+        }
+        fs::write(made.ssh_config(), made.config()).expect("writing ssh_config");
+        Some(made)
+    }
+
+    fn without_sites() -> Option<Self> {
         let room = Room::open()?;
         let id = room.id().to_owned();
         let hub = Host { namespace: format!("{PREFIX}{id}-hub"), address: "10.91.1.1".into(), address6: String::new() };
         add(&hub.namespace);
         set_in(&hub.namespace, "net/ipv4/ip_forward", "1");
         let mounts = SharedMounts::below(room.path());
-        let mut made = Self { hosts: Vec::new(), hub, wans: Vec::new(), inner: Vec::new(), _mounts: mounts, room };
-        for (index, link) in links.iter().enumerate() {
-            made.add(index + 1, link, &id);
-        }
-        fs::write(made.ssh_config(), made.config()).expect("writing ssh_config");
-        Some(made)
+        Some(Self { hosts: Vec::new(), hub, wans: Vec::new(), inner: Vec::new(), _mounts: mounts, room })
     }
 
-    fn add(&mut self, number: usize, link: &LinkOptions, id: &str) {
+    fn add_on_ethernet(&mut self, number: usize, rate: &str) {
+        let name = format!("{PREFIX}{}-site{number}", self.room.id());
+        let (hub, port) = (self.hub.namespace.clone(), format!("site{number}"));
+        add(&name);
+        ip(&["-n", &name, "link", "add", "eth0", "type", "veth", "peer", "name", &port, "netns", &hub]);
+        for (namespace, device, last) in [(&name, "eth0", 1), (&hub, port.as_str(), 2)] {
+            ip(&["-n", namespace, "address", "add", &format!("10.90.{number}.{last}/24"), "dev", device]);
+            ip(&["-n", namespace, "link", "set", "dev", device, "up"]);
+            shape(namespace, device, rate);
+        }
+        ip(&["-n", &hub, "address", "add", &format!("10.91.{number}.1/32"), "dev", &port]);
+        ip(&["-n", &name, "route", "add", "default", "via", &format!("10.90.{number}.2")]);
+        self.host(number, name, "127.0.0.1".to_owned());
+    }
+
+    fn add(&mut self, number: usize, link: &LinkOptions) {
         let wan = Wan::up(WanSpec { link: link.clone(), ..WanSpec::default() }).expect("an emulated link");
-        let name = format!("{PREFIX}{id}-site{number}");
+        let name = format!("{PREFIX}{}-site{number}", self.room.id());
         let (site, edge) = (wan.host("a").expect("host a"), wan.host("b").expect("host b"));
         inside(site, || {
             attach(&name);
@@ -71,12 +101,17 @@ impl Sites {
         ip(&["-n", &hub, "address", "add", &format!("10.91.{number}.1/24"), "dev", &port]);
         ip(&["-n", &hub, "link", "set", &port, "up"]);
         ip(&["-n", &hub, "route", "add", &format!("10.90.{number}.0/24"), "via", &format!("10.91.{number}.2")]);
-        let host = Host { namespace: name, address: format!("10.90.{number}.1"), address6: format!("fd90:{number}::1") };
+        self.host(number, name, format!("fd90:{number}::1"));
+        self.wans.push(wan);
+    }
+
+    /// Starts what a site has.
+    fn host(&mut self, number: usize, namespace: String, address6: String) {
+        let host = Host { namespace, address: format!("10.90.{number}.1"), address6 };
         let dir = self.scratch().join(format!("site{number}"));
         fs::create_dir_all(&dir).expect("a directory for sshd");
         let sshd = Sshd::start(&host, &dir, &self.room.search_path());
         self.hosts.push((host, sshd));
-        self.wans.push(wan);
     }
 
     /// A site; the first is 1.
@@ -105,6 +140,11 @@ impl Sites {
     /// Gives the link of a site other properties, while it is in use.
     pub fn relink(&mut self, number: usize, link: LinkOptions) {
         self.wans[number - 1].set(link);
+    }
+
+    /// Bytes of frames that have passed the link of a site on Ethernet so far, both ways.
+    pub fn passed_bytes(&self, number: usize) -> u64 {
+        bytes_over(&self.hub.namespace, &format!("site{number}"))
     }
 
     /// IP bytes handed to the link of a site so far, both ways.

@@ -17,7 +17,7 @@ pub const GFARM_CONFIG: &str = "etc/gfarm2.conf";
 
 /// Where the Gfarm of the far host is, whether it runs or not: those who log in have this in their environment. In memory, for it syncs what it is given, and a busy disk takes longer for that than Gfarm waits.
 pub fn gfarm_dir(scratch: &Path) -> PathBuf {
-    Path::new("/dev/shm").join(scratch.file_name().unwrap_or_default())
+    Path::new("/dev/shm").join(scratch.strip_prefix(std::env::temp_dir()).unwrap_or(scratch))
 }
 
 /// The daemon and what a client needs to log in.

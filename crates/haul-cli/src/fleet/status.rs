@@ -77,6 +77,11 @@ fn table(told: &[MemberStatus], kept: bool) -> Vec<String> {
                 format!("{}{access}{problem}", place.name),
                 first(work(report)),
             ]);
+            rows.extend(place.storage.iter().map(|server| {
+                let load = server.load1.map_or_else(|| "down".to_owned(), |load| format!("{load:.2}/{}", server.processors));
+                let (free, total) = (bytes(server.free_bytes), bytes(server.total_bytes));
+                vec![String::new(), load, String::new(), free, total, String::new(), format!("on {}", server.host), String::new()]
+            }));
         }
     }
     if !kept {
@@ -105,7 +110,7 @@ fn load(report: &StatusReport) -> String {
 mod tests {
     use std::time::Duration;
 
-    use haul_copy::{MachineReport, PlaceReport};
+    use haul_copy::{MachineReport, PlaceReport, StorageReport};
 
     use super::*;
 
@@ -117,13 +122,23 @@ mod tests {
             total_bytes: problem.is_none().then_some(4 << 30),
             writable,
             problem: problem.map(Into::into),
+            storage: Vec::new(),
         };
+        let behind = |host: &str, load1: Option<f64>| StorageReport {
+            host: host.into(),
+            processors: 8,
+            load1,
+            free_bytes: load1.map(|_| 1 << 29),
+            total_bytes: load1.map(|_| 1 << 31),
+            ..StorageReport::default()
+        };
+        let gfarm = PlaceReport { storage: vec![behind("s1", Some(0.25)), behind("s2", None)], ..place("gfarm:/", true, None) };
         let report = StatusReport {
             processors: 4,
             machine: MachineReport { load1: 0.5, ..MachineReport::default() },
             memory_available_bytes: 1 << 31,
             work: vec![WorkReport { what: "back".into(), since_s: 61.5, rate_bps: 8_000_000, ..WorkReport::default() }],
-            places: vec![place("/data", true, None), place("/old", false, Some("not a directory"))],
+            places: vec![place("/data", true, None), place("/old", false, Some("not a directory")), gfarm],
             ..StatusReport::default()
         };
         let rtt = Duration::from_micros(150_200);
@@ -137,6 +152,9 @@ mod tests {
                 "SERVER     LOAD  MEMORY FREE  ROOM FREE        OF       RTT  WHERE",
                 "store01  0.50/4     2.00 GiB   1.00 GiB  4.00 GiB  150.2 ms  /data",
                 "                                      ?         ?            /old (read only): not a directory",
+                "                               1.00 GiB  4.00 GiB            gfarm:/",
+                "          0.25/8                512 MiB  2.00 GiB            on s1",
+                "            down                      ?         ?            on s2",
             ]
         );
         let kept = table(&told, true);
