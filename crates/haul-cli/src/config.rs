@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 
 use haul_config::{Config, Words, check, definition};
+use haul_units::aligned;
 
 use crate::args::{ConfigArgs, ConfigCommand, CpArgs};
 use crate::exit::{Exit, Failure};
@@ -29,7 +30,7 @@ pub fn run(args: &ConfigArgs) -> Result<Exit, Failure> {
 
 fn held_by(config: &Config, host: &str) -> String {
     let rows = config.rows(host, &definition::<CpArgs>());
-    output::aligned(&rows, &[0, 1, 2]).join("\n")
+    aligned(&rows, &[0, 1, 2]).join("\n")
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Write};
 
 use haul::Fingerprint;
+use haul_copy::told::outage_words;
 use haul_peer::{Answer, Bootstrap, DaemonHost, GoesOver, Outage, Program, Sending, SshHost, Tell};
 
 use crate::bootstrap;
@@ -20,7 +21,7 @@ impl Tell for User {
     }
 
     fn outage(&self, outage: Outage) {
-        output::print_line(&output::outage_words(outage));
+        output::print_line(&outage_words(outage));
     }
 
     fn goes_over(&self, over: &GoesOver) {

@@ -7,7 +7,7 @@ use tracing::warn;
 
 use crate::args::ServeArgs;
 use crate::exit::{Exit, Failure};
-use crate::{interrupt, logging, perf};
+use crate::{interrupt, logging};
 
 /// Runs the command.
 pub fn run(args: &ServeArgs) -> Result<Exit, Failure> {
@@ -29,7 +29,7 @@ fn settings(args: &ServeArgs) -> Settings {
         user: args.user.clone(),
         limit: args.limit.map(|limit| limit.0),
         audit: args.audit.to(),
-        describe: Some(perf::server_line),
+        describe: Some(haul_perf::text::server_line),
         ..Settings::new(args.guests.places(args.max_clients))
     }
 }

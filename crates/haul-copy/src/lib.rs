@@ -92,6 +92,7 @@ mod status;
 mod stores;
 mod tally;
 mod telemetry;
+pub mod told;
 mod verdict;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};

@@ -14,6 +14,7 @@ mod service;
 mod session;
 mod start;
 mod status;
+pub mod told;
 
 pub use get::{Begin, GetError, GetJob, Here, ReplicasBy, get};
 pub use haul_plan::{MAX_REPLICAS, PlacementPolicy, Policy, ServerId, Settings, Why};

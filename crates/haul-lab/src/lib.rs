@@ -35,6 +35,7 @@
 //! | `direction` | the thread around a player |
 //! | `tun`, `namespace`, `wan` | devices, hosts, all together |
 //! | `line` | an Ethernet line of a known rate, and the switch behind it |
+//! | `typed` | what people type of it |
 //! | `relay` | the same between UDP sockets |
 //! | `constant` | constant UDP traffic with loss and jitter |
 //! | [`emulator`] | a WAN as a process of its own, and how others reach it |
@@ -56,6 +57,7 @@ mod player;
 mod relay;
 mod store;
 mod tun;
+mod typed;
 mod wan;
 
 pub use clock::now;
@@ -67,6 +69,7 @@ pub use model::{FlowRate, tcp_rates};
 pub use namespace::{Namespace, NamespaceError, value as setting};
 pub use options::{LinkChanges, LinkError, LinkOptions, ParseQueueError, QueueSize};
 pub use relay::{Relay, RelayError};
+pub use typed::{Access, Hosts, TypedError, wan_name};
 pub use wan::{Address, Host, Side, Wan, WanError, WanSpec};
 
 /// The model's TCP: how it finds its window; and what a constant flow is like.

@@ -44,7 +44,7 @@
 //!
 //! Both ends count; the receiver's bytes are the result. A [`Listener`] hears of each interval when both have told theirs ([`Both`]); at the end there is an [`Outcome`] with
 //! [`Total`]s of each direction and role, pings without load and under it, and processor time. All of it is data with [`serde`]. A [`Document`] is the same in iperf3's JSON:
-//! what `haul perf --json` prints.
+//! what `haul perf --json` prints. [`text`] is the same for people, in iperf3's layout.
 //!
 //! # Errors
 //!
@@ -76,6 +76,7 @@ mod server;
 mod session;
 mod spread;
 mod system;
+pub mod text;
 mod wire;
 
 pub use client::{Client, Gone, Listener, MeasureError, measure};
@@ -83,7 +84,7 @@ pub use data_port::DataPort;
 pub use document::{
     About, Connected, ConnectingTo, Counters, CpuUtilization, Details, DirectionLatency, Document, End, Gauges, HaulStart,
     IntervalRecord, Latency, OnePath, OverTime, Paths, Percentiles, Rates, Start, StreamEnds, StreamInterval, StreamTotal,
-    SumInterval, SumTotal, TestStart, Timestamp, TotalRates, Waiting, WaitsUs,
+    SumInterval, SumTotal, TestStart, Timestamp, TotalRates, Waiting, WaitsUs, pretty,
 };
 pub use flow::CongestionError;
 pub use plan::{Amount, Direction, MAX_STREAMS, MAX_TIME, MIN_INTERVAL, Plan, PlanError, Role, TcpPlan, Ways};

@@ -1,9 +1,10 @@
-//! What all of haul speaks in: quantities ([`Bytes`], [`BitRate`], [`Time`], [`Ratio`]), how many of them there were ([`Distribution`]), how evenly they came ([`GapMeter`]), [`Network`], addresses that begin alike, [`PeerText`], the words of somebody else, and [`Cancel`], the wish to stop.
+//! What all of haul speaks in: quantities ([`Bytes`], [`BitRate`], [`Time`], [`Ratio`]), how many of them there were ([`Distribution`]), how evenly they came ([`GapMeter`]), [`Network`], addresses that begin alike, [`PeerText`], the words of somebody else, [`Cancel`], the wish to stop, and tables of it all ([`aligned`]).
 //!
 //! The unit is the type. Sizes are bytes and print with binary prefixes (`KiB`, `MiB`, ..); rates are bits per second and
 //! print with decimal prefixes (`kbit/s`, `Mbit/s`, ..). Parsing takes what people type (`10G`, `1.5 Gbit/s`, `64KiB`) and refuses the
 //! rest with an error that names the text and says what is understood.
 
+mod aligned;
 mod bit_rate;
 mod bytes;
 mod cancel;
@@ -13,8 +14,11 @@ mod network;
 mod parse;
 mod peer_text;
 mod ratio;
+mod shown;
+mod span;
 mod time;
 
+pub use aligned::aligned;
 pub use bit_rate::BitRate;
 pub use bytes::Bytes;
 pub use cancel::{Cancel, CancelHook};
@@ -23,5 +27,7 @@ pub use gap_meter::GapMeter;
 pub use network::{Network, NetworkError};
 pub use parse::ParseQuantityError;
 pub use peer_text::{PeerText, is_unprintable, push_printable};
-pub use ratio::Ratio;
+pub use ratio::{PartError, Ratio, part};
+pub use shown::{PeerStream, shown, shown_json};
+pub use span::{Span, SpanError};
 pub use time::{Time, parse_duration};

@@ -32,6 +32,26 @@ impl Ratio {
     }
 }
 
+/// What is no part of a whole.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PartError {
+    /// No ratio.
+    #[error(transparent)]
+    NoRatio(#[from] ParseQuantityError),
+    /// Too much.
+    #[error("`{text}` is more than all packets: 100% at most")]
+    MoreThanAll {
+        /// As it was typed.
+        text: String,
+    },
+}
+
+/// `0.1%` or `0.001`, up to `100%`: a part of the packets.
+pub fn part(text: &str) -> Result<Ratio, PartError> {
+    let ratio: Ratio = text.parse()?;
+    if ratio > Ratio::ONE { Err(PartError::MoreThanAll { text: text.to_owned() }) } else { Ok(ratio) }
+}
+
 impl From<f64> for Ratio {
     fn from(value: f64) -> Self {
         Self::new(value)
@@ -84,5 +104,13 @@ mod tests {
         assert_eq!("0.1%".parse(), Ok(Ratio::new(0.001)));
         assert_eq!("0.5".parse(), Ok(Ratio::new(0.5)));
         assert!("50".parse::<Ratio>().is_err());
+    }
+
+    #[test]
+    fn no_more_than_all_of_them() {
+        assert_eq!(part("100%"), Ok(Ratio::ONE));
+        assert_eq!(part("0.001"), Ok(Ratio::percent(0.1)));
+        assert!(part("150%").is_err_and(|error| error.to_string().contains("100% at most")));
+        assert!(part("much").is_err());
     }
 }

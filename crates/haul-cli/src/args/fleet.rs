@@ -221,7 +221,7 @@ pub struct JobArgs {
     pub limit_each: Option<Limit>,
     /// Rest so long after each file, on each server; then a server has one file at a time
     #[arg(long, value_name = "TIME")]
-    pub pause: Option<crate::lab::span::Span>,
+    pub pause: Option<haul_units::Span>,
     /// Transfer nothing before this time
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<Moment>,

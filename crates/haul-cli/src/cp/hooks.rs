@@ -4,9 +4,11 @@
 
 use std::process::{Command, Stdio};
 
+use haul_copy::told::Outcome;
+
 use crate::args::CpArgs;
 use crate::exit::{Exit, Failure};
-use crate::output::{self, Outcome};
+use crate::output;
 
 /// Runs the one that is for this end, and gives the status that the command ends with: a hook of success that fails is part of what was asked for.
 pub fn run(args: &CpArgs, outcome: &Outcome, failures: &[Failure], exit: Exit) -> Exit {

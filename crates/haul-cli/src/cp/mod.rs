@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use haul_config::Words;
 use haul_control::ControlSocket;
+use haul_copy::told::{Outcome, one_path_line, path_line, summary};
 use haul_copy::{Copied, Copier, CopyControl, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
 use haul_files::{Destination, Event, Filter, Observer, Report, SourceSpec, Wishes};
 use haul_peer::{Again, DaemonHost, Host, OperandError};
@@ -25,7 +26,7 @@ use self::connector::connector;
 use self::records::{Records, chosen};
 use crate::args::{CpArgs, VerifyArg};
 use crate::exit::{Exit, Failure, chain};
-use crate::output::{self, Outcome, Style, Ticker, Watched};
+use crate::output::{self, Style, Ticker, Watched};
 use crate::{clock, interrupt, logging};
 
 /// Runs the command. What the copies have in common, the first host's arguments say; how each is reached, its own.
@@ -243,14 +244,14 @@ impl<'a> Copy<'a> {
     }
 
     fn print_summary(&self) {
-        for line in output::summary(&self.outcome) {
+        for line in summary(&self.outcome) {
             output::print_line(&line);
         }
         if let Some(path) = self.outcome.path.filter(|_| self.args.verbose > 0) {
-            output::print_line(&output::path_line(&path));
+            output::print_line(&path_line(&path));
         }
         if self.args.verbose > 0 || !self.args.via.is_empty() {
-            self.outcome.paths.iter().for_each(|path| output::print_line(&output::one_path_line(path)));
+            self.outcome.paths.iter().for_each(|path| output::print_line(&one_path_line(path)));
         }
         if self.args.verbose > 0 || self.outcome.wants_advice() {
             self.advice.iter().for_each(|advice| output::print_hint(advice));

@@ -3,7 +3,7 @@
 use haul_bench::bench::KeepError;
 use haul_bench::experiment::ExperimentError;
 use haul_lab::check::CheckError;
-use haul_lab::emulator::{AskError, EmulateError, EnterError, NotUp, Obstacle, StartError};
+use haul_lab::emulator::{AskError, EmulateError, NotUp, Obstacle, PassError, StartError};
 use haul_lab::{LinkError, RelayError};
 
 use super::Failure;
@@ -89,8 +89,8 @@ impl From<LinkError> for Failure {
     }
 }
 
-impl From<EnterError> for Failure {
-    fn from(error: EnterError) -> Self {
+impl From<PassError> for Failure {
+    fn from(error: PassError) -> Self {
         Self::new(error)
     }
 }

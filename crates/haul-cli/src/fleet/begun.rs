@@ -65,7 +65,7 @@ impl Begun {
             told.left_out(&left_out.name.clone(), why, absence(left_out));
         })?;
         let Some((members, coming)) = begun else {
-            tally.print_absent();
+            output::print_absent(&tally);
             return Err(Failure::new(NOBODY));
         };
         Ok(Self { members, names, coming, tally })

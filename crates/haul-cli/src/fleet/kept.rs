@@ -18,6 +18,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul::TransportConfig;
+use haul_fleet::told::since;
 use haul_fleet::{Absent, Claim, Fleet, FleetName, JoinError, Session, SessionStatus, Setup, StartSpec, UpFleet, claim};
 use haul_peer::{Tell, chain, spawn_apart};
 use rustix::process::{Pid, Signal, kill_process};
@@ -212,25 +213,4 @@ pub fn status(name: &str) -> Result<SessionStatus, Failure> {
 fn attach(name: &str) -> Result<Session, JoinError> {
     let tell: Arc<dyn Tell> = Arc::new(User);
     Session::attach(&FleetName::new(name)?, &tell)
-}
-
-/// A time in the largest units that tell it.
-pub fn since(seconds: u64) -> String {
-    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
-    match (days, hours, minutes) {
-        (0, 0, 0) => format!("{seconds} s"),
-        (0, 0, _) => format!("{minutes} min"),
-        (0, ..) => format!("{hours} h {} min", minutes % 60),
-        _ => format!("{days} d {} h", hours % 24),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_time_is_told_in_large_units() {
-        assert_eq!([59, 60, 3_700, 90_000].map(since), ["59 s", "1 min", "1 h 1 min", "1 d 1 h"]);
-    }
 }

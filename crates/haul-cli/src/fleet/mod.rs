@@ -15,7 +15,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::sync::Arc;
 
+use haul_copy::told::{Outcome, summary};
 use haul_files::Why;
+use haul_fleet::told::{events, words};
 use haul_fleet::{
     Begin, GetJob, JobEvent, JobLog, JobObserver, JobReport, JobTitle, PlacementPolicy, Policy, PutJob, ReplicasBy, Settings,
 };
@@ -24,7 +26,7 @@ use haul_units::Time;
 use self::begun::{Begun, started};
 use crate::args::{FleetArgs, FleetCommand, FleetGetArgs, FleetPutArgs, GetPolicyArg, JobArgs, PutPolicyArg, ReplicasByArg};
 use crate::exit::{Exit, Failure};
-use crate::output::{self, JobTally, Outcome, Style};
+use crate::output::{self, JobTally, Style};
 use crate::{interrupt, logging};
 
 /// Runs the command.
@@ -190,12 +192,12 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
     };
     if style == Style::Json {
         let mut summary = outcome.to_json(exit.code(), None);
-        summary["members"] = output::members_json(&report);
+        summary["members"] = events::members(&report);
         summary["bytes_wasted"] = report.wasted.as_u64().into();
         summary["unheard"] = unheard.clone().into();
         output::print_event(&summary);
     } else if style != Style::Quiet {
-        output::summary(&outcome).iter().chain(&output::member_summary(&report)).for_each(|line| output::print_line(line));
+        summary(&outcome).iter().chain(&words::summary(&report)).for_each(|line| output::print_line(line));
     }
     if style != Style::Json {
         output::print_not_copied(outcome.report.problem_count);

@@ -1,15 +1,13 @@
 //! `haul fleet status`: how the servers are, in a table or as lines of JSON.
 
-use haul_copy::{StatusReport, WorkReport};
-use haul_fleet::{Absent, MemberStatus, SessionStatus, status};
-use haul_units::{BitRate, Bytes};
-use serde_json::{Value, json};
+use haul_fleet::told::{status_event, status_table};
+use haul_fleet::{Absent, SessionStatus, status};
+use serde_json::json;
 
 use super::kept;
 use super::start::{bring_up, hosts_spec, print_absent};
 use crate::args::FleetStatusArgs;
 use crate::exit::{Exit, Failure, chain};
-use crate::output::aligned;
 use crate::{interrupt, logging, output};
 
 /// Runs the command.
@@ -34,9 +32,9 @@ pub fn run(args: &FleetStatusArgs) -> Result<Exit, Failure> {
         (status(bring_up(&spec, gone)?.members, interrupt::cancel()), spec.hosts.len())
     };
     if args.json {
-        told.iter().map(line).for_each(|line| output::print_event(&line));
+        told.iter().map(status_event).for_each(|event| output::print_event(&event));
     } else {
-        output::out_lines(&table(&told, args.kept.name.is_some()).join("\n"));
+        output::out_lines(&status_table(&told, args.kept.name.is_some()).join("\n"));
     }
     for (name, error) in told.iter().filter_map(|member| Some((&member.name, member.report.as_ref().err()?))) {
         output::print_error(&format!("{name}: {}", chain(error)));
@@ -47,118 +45,4 @@ pub fn run(args: &FleetStatusArgs) -> Result<Exit, Failure> {
         some if some < wanted => Exit::Partial,
         _ => Exit::Done,
     })
-}
-
-fn line(member: &MemberStatus) -> Value {
-    match &member.report {
-        Ok(report) => json!({ "member": member.name, "rtt_ms": member.rtt.as_secs_f64() * 1000.0, "status": report }),
-        Err(error) => json!({ "member": member.name, "error": chain(error) }),
-    }
-}
-
-/// A row for each place of each server; of those that have not answered, none. `kept`: they may have something to do, and what comes last.
-fn table(told: &[MemberStatus], kept: bool) -> Vec<String> {
-    let head = ["SERVER", "LOAD", "MEMORY FREE", "ROOM FREE", "OF", "RTT", "WHERE", "DOES"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    for member in told {
-        let Ok(report) = &member.report else { continue };
-        for (at, place) in report.places.iter().enumerate() {
-            let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "?".to_owned(), |bytes| Bytes(bytes).to_string());
-            let problem = place.problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
-            let access = if place.writable { "" } else { " (read only)" };
-            let first = |text: String| if at == 0 { text } else { String::new() };
-            rows.push(vec![
-                first(member.name.clone()),
-                first(load(report)),
-                first(Bytes(report.memory_available_bytes).to_string()),
-                bytes(place.free_bytes),
-                bytes(place.total_bytes),
-                first(format!("{:.1} ms", member.rtt.as_secs_f64() * 1000.0)),
-                format!("{}{access}{problem}", place.name),
-                first(work(report)),
-            ]);
-            rows.extend(place.storage.iter().map(|server| {
-                let load = server.load1.map_or_else(|| "down".to_owned(), |load| format!("{load:.2}/{}", server.processors));
-                let (free, total) = (bytes(server.free_bytes), bytes(server.total_bytes));
-                vec![String::new(), load, String::new(), free, total, String::new(), format!("on {}", server.host), String::new()]
-            }));
-        }
-    }
-    if !kept {
-        for row in &mut rows {
-            row.truncate(7);
-        }
-    }
-    aligned(&rows, &[0, 6, 7])
-}
-
-/// What a server does, for how long, and how fast.
-fn work(report: &StatusReport) -> String {
-    let one = |work: &WorkReport| {
-        let (way, since) = (if work.sends { "sends" } else { "receives" }, kept::since(work.since_s as u64));
-        format!("{way} {} for {since}, {}", work.what, BitRate::from_bps(work.rate_bps))
-    };
-    if report.work.is_empty() { "rests".to_owned() } else { report.work.iter().map(one).collect::<Vec<_>>().join("; ") }
-}
-
-/// Of how many processors so much is wanted.
-fn load(report: &StatusReport) -> String {
-    format!("{:.2}/{}", report.machine.load1, report.processors)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use haul_copy::{MachineReport, PlaceReport, StorageReport};
-
-    use super::*;
-
-    #[test]
-    fn a_row_for_each_place() {
-        let place = |name: &str, writable, problem: Option<&str>| PlaceReport {
-            name: name.into(),
-            free_bytes: problem.is_none().then_some(1 << 30),
-            total_bytes: problem.is_none().then_some(4 << 30),
-            writable,
-            problem: problem.map(Into::into),
-            storage: Vec::new(),
-        };
-        let behind = |host: &str, load1: Option<f64>| StorageReport {
-            host: host.into(),
-            processors: 8,
-            load1,
-            free_bytes: load1.map(|_| 1 << 29),
-            total_bytes: load1.map(|_| 1 << 31),
-            ..StorageReport::default()
-        };
-        let gfarm = PlaceReport { storage: vec![behind("s1", Some(0.25)), behind("s2", None)], ..place("gfarm:/", true, None) };
-        let report = StatusReport {
-            processors: 4,
-            machine: MachineReport { load1: 0.5, ..MachineReport::default() },
-            memory_available_bytes: 1 << 31,
-            work: vec![WorkReport { what: "back".into(), since_s: 61.5, rate_bps: 8_000_000, ..WorkReport::default() }],
-            places: vec![place("/data", true, None), place("/old", false, Some("not a directory")), gfarm],
-            ..StatusReport::default()
-        };
-        let rtt = Duration::from_micros(150_200);
-        let told = [
-            MemberStatus { name: "store01".into(), rtt, report: Ok(report) },
-            MemberStatus { name: "store02".into(), rtt, report: Err(std::io::Error::other("gone")) },
-        ];
-        assert_eq!(
-            table(&told, false),
-            [
-                "SERVER     LOAD  MEMORY FREE  ROOM FREE        OF       RTT  WHERE",
-                "store01  0.50/4     2.00 GiB   1.00 GiB  4.00 GiB  150.2 ms  /data",
-                "                                      ?         ?            /old (read only): not a directory",
-                "                               1.00 GiB  4.00 GiB            gfarm:/",
-                "          0.25/8                512 MiB  2.00 GiB            on s1",
-                "            down                      ?         ?            on s2",
-            ]
-        );
-        let kept = table(&told, true);
-        assert!(kept[0].ends_with("  WHERE                              DOES"), "{kept:?}");
-        assert!(kept[1].ends_with("  /data                              receives back for 1 min, 8.00 Mbit/s"), "{kept:?}");
-    }
 }

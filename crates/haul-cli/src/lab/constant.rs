@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use haul_lab::{CbrConfig, receive_constant, send_constant};
-use haul_units::{BitRate, Bytes};
+use haul_units::{BitRate, Bytes, Span};
 
 use super::print::print;
-use super::span::Span;
 use crate::exit::{Exit, Failure};
 
 /// Which end.

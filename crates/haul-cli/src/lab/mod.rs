@@ -6,8 +6,7 @@
 //!   haul lab wan run ----> an emulator that ends with it
 //! ```
 //!
-//! All of this is `haul-lab`, and measuring over it `haul-bench`; here are their commands: `enter` passes signals on, `status` and `check` make tables, `bench`,
-//! `run` and `list` are about measuring, `constant` is traffic for experiments, `decode` opens captured packets.
+//! All of this is `haul-lab`, and measuring over it `haul-bench`; here are their commands: `bench`, `run` and `list` are about measuring, `constant` is traffic for experiments, `decode` opens captured packets.
 
 pub mod args;
 mod bench;
@@ -15,20 +14,17 @@ mod check;
 mod commands;
 mod constant;
 mod decode;
-mod enter;
 mod list;
 mod model;
-mod part;
 mod print;
 mod relay;
 mod run;
-pub mod span;
 mod status;
 
 use std::fmt::Write as _;
 
 use haul_lab::LinkChanges;
-use haul_lab::emulator::{self, EmulateError, Emulator, HostStatus, Life, NamedWan, Order};
+use haul_lab::emulator::{self, EmulateError, Emulator, Life, NamedWan, Order};
 
 use self::args::{DEFAULT_NAME, ExecArgs, LabArgs, LabCommand, NameArgs, RunArgs, SetArgs, UpArgs, WanCommand};
 use self::commands::COMMANDS;
@@ -64,7 +60,7 @@ fn up(args: &UpArgs) -> Result<Exit, Failure> {
     let emulator = Emulator::start(&order, COMMANDS)?;
     let name = order.name;
     let option = if name == DEFAULT_NAME { String::new() } else { format!(" --name {name}") };
-    let link = emulator.wan().status().map(|status| format!(": {}", status::link(&status))).unwrap_or_default();
+    let link = emulator.wan().status().map(|status| format!(": {}", status.link())).unwrap_or_default();
     let mut text = format!("The WAN `{name}` is up{link}\n");
     for host in emulator.hosts() {
         for address in &host.addresses {
@@ -77,7 +73,7 @@ fn up(args: &UpArgs) -> Result<Exit, Failure> {
 
 fn exec(args: &ExecArgs) -> Result<Exit, Failure> {
     let (_, namespaces) = NamedWan::new(&args.name.wan()).enter(Some(&args.host))?;
-    let status = enter::run(&namespaces, &args.command, &[], None)?;
+    let status = emulator::run_to_end(&namespaces, &args.command, &[], None)?;
     std::process::exit(Exit::from(status).code().into())
 }
 
@@ -100,10 +96,10 @@ fn run_command(args: &RunArgs) -> Result<Exit, Failure> {
     let order = Order { name, wan: args::spec(&args.link, &args.shape)?, life: Life::WithThisProcess };
     let emulator = Emulator::start(&order, COMMANDS)?;
     let (_, namespaces) = emulator.wan().enter(None)?;
-    let environment = environment(&order.name, emulator.hosts());
-    let status = enter::run(&namespaces, &args.command, &environment, Some(emulator.pid().as_raw_nonzero().get()));
+    let environment = emulator::environment(&order.name, emulator.hosts());
+    let status = emulator::run_to_end(&namespaces, &args.command, &environment, Some(emulator.pid().as_raw_nonzero().get()));
     // Its socket closes before the processes of its hosts are killed.
-    let ended_early = !enter::interrupted() && emulator.wan().status().is_err();
+    let ended_early = !emulator::was_interrupted() && emulator.wan().status().is_err();
     emulator.end();
     if ended_early {
         return Err(Failure::new("the emulator ended before the command did, and the command with it"));
@@ -118,17 +114,4 @@ fn emulate() -> Result<Exit, Failure> {
         Err(by_hand @ EmulateError::Cradle(_)) => Err(by_hand.into()),
         Err(_) => Ok(Exit::Failed),
     }
-}
-
-/// What a command finds of the WAN it runs over.
-fn environment(name: &str, hosts: &[HostStatus]) -> Vec<(String, String)> {
-    let mut variables = vec![("HAUL_LAB_NAME".to_owned(), name.to_owned())];
-    for host in hosts {
-        let Some(address) = host.addresses.first() else { continue };
-        let variable = format!("HAUL_LAB_{}", host.name.to_uppercase());
-        variables.push((format!("{variable}_ADDRESS"), address.v4.to_string()));
-        variables.push((format!("{variable}_ADDRESS6"), address.v6.to_string()));
-        variables.push((variable, host.name.clone()));
-    }
-    variables
 }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use haul_copy::told::Look;
+use haul_copy::told::words::{path_parts, stalled, time_left, waiting};
 use haul_files::WirePath;
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::lines::{path_parts, stalled, time_left, waiting};
-use super::look::Look;
 use crate::terminal::{colours, shown, width};
 
 /// Time before anything is drawn: a short copy draws nothing.

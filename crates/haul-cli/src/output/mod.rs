@@ -3,16 +3,12 @@
 //! Counted is what has *arrived*: written at the destination, not merely handed to the network. Standard output belongs to the data
 //! (`-` as the target) and to JSON; everything for people goes to standard error. Both are reached through `terminal` alone.
 
-mod aligned;
 mod bars;
 mod fleet;
 mod json;
 mod lines;
-mod look;
 mod monitor;
-mod outage;
 mod proxy;
-mod summary;
 mod ticker;
 mod would;
 
@@ -20,13 +16,10 @@ pub use crate::terminal::{
     PeerOutput, clear, colours, err as print_line, err_in_place, for_program, out as print_out, out_bytes, out_json, out_lines,
     shown,
 };
-pub use aligned::aligned;
-pub use fleet::{JobTally, member_summary, members_json, show as show_job};
+pub use fleet::{JobTally, print_absent, show as show_job};
 pub use json::print as print_event;
 pub use monitor::{Watched, start as monitor};
-pub use outage::words as outage_words;
 pub use proxy::ProxyReport;
-pub use summary::{Outcome, one_path_line, path_line, summary};
 pub use ticker::Ticker;
 pub use would::print as print_would;
 

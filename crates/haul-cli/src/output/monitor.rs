@@ -1,23 +1,19 @@
 //! The thread that looks at a copy ten times a second and shows how it goes.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use haul_copy::told::{Look, Rates, events, outage_words};
 use haul_copy::{ActiveFile, CopyControl, PathProbe, Tally};
 use haul_files::{FileProblem, Note, WirePath, Wishes};
 use haul_peer::{Outage, Silence};
-use haul_units::{BitRate, Bytes};
+use haul_units::Bytes;
 
 use super::bars::Bars;
 use super::lines::Lines;
-use super::look::Look;
-use super::outage;
 use super::ticker::Ticker;
 use super::{STOPPING, Style, json};
 use crate::{clock, interrupt};
-
-/// Time that the shown rate is averaged over.
-const RATE_OVER: Duration = Duration::from_secs(5);
 
 /// What is looked at.
 pub struct Watched {
@@ -34,7 +30,7 @@ pub fn start(style: Style, verbose: bool, watched: Watched) -> Ticker {
     let watch = move || Watch {
         view: View::new(style),
         verbose,
-        rates: Rates::start(),
+        rates: Rates::start(clock::now()),
         told: false,
         wishes: watched.control.wishes(),
         watched,
@@ -71,7 +67,7 @@ impl Watch {
             counts,
             path: (self.watched.path)(),
             rate: self.rates.add(now, counts.arrived),
-            elapsed: now - self.rates.begun,
+            elapsed: now - self.rates.begun(),
             active: tally.active(),
         };
         let rtt = Duration::from_micros(look.path.rtt_us);
@@ -152,7 +148,7 @@ impl View {
         match self {
             Self::Quiet => {}
             Self::Bars(bars) => bars.above(|| super::print_note(&note.to_string())),
-            Self::Json(_) => json::print(&json::note(note)),
+            Self::Json(_) => json::print(&events::note(note)),
             Self::Lines(_) => super::print_note(&note.to_string()),
         }
     }
@@ -161,7 +157,7 @@ impl View {
         match self {
             Self::Bars(bars) => bars.above(|| super::print_error(&problem.to_string())),
             Self::Json(_) => {
-                json::print(&json::problem(problem));
+                json::print(&events::problem(problem));
                 super::print_error(&problem.to_string());
             }
             Self::Quiet | Self::Lines(_) => super::print_error(&problem.to_string()),
@@ -172,7 +168,7 @@ impl View {
         let line = || super::print_line(&format!("{} ({})", WirePath::from(file.path.as_path()), file.size));
         match self {
             Self::Bars(bars) => bars.above(line),
-            Self::Json(_) => json::file(file),
+            Self::Json(_) => json::print(&events::file(file)),
             Self::Quiet => {}
             Self::Lines(_) => line(),
         }
@@ -180,9 +176,9 @@ impl View {
 
     fn outage(&self, said: Outage) {
         if let Self::Json(_) = self {
-            json::outage(said);
+            json::print(&events::outage(said));
         } else {
-            self.note(&outage::words(said));
+            self.note(&outage_words(said));
         }
     }
 
@@ -206,47 +202,5 @@ impl View {
         if let Self::Bars(bars) = self {
             bars.end();
         }
-    }
-}
-
-/// Arrivals over the last seconds.
-pub struct Rates {
-    begun: Instant,
-    samples: std::collections::VecDeque<(Instant, Bytes)>,
-}
-
-impl Rates {
-    /// Nothing has arrived.
-    pub fn start() -> Self {
-        let begun = clock::now();
-        Self { begun, samples: [(begun, Bytes::ZERO)].into() }
-    }
-
-    /// So much has arrived in all; the rate over the last seconds.
-    pub fn add(&mut self, now: Instant, arrived: Bytes) -> BitRate {
-        self.samples.push_back((now, arrived));
-        while self.samples.len() > 2 && self.samples.front().is_some_and(|(then, _)| now - *then > RATE_OVER) {
-            self.samples.pop_front();
-        }
-        match self.samples.front() {
-            Some(&(then, before)) if now > then => BitRate::of(arrived.saturating_sub(before), now - then),
-            _ => BitRate::ZERO,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_rate_is_that_of_the_last_seconds() {
-        let mut rates = Rates::start();
-        let at = |seconds| rates.begun + Duration::from_secs(seconds);
-        let times = [at(1), at(2), at(10), at(11)];
-        assert_eq!(rates.add(times[0], Bytes(1_000_000)), BitRate::mbps(8));
-        assert_eq!(rates.add(times[1], Bytes(2_000_000)), BitRate::mbps(8));
-        rates.add(times[2], Bytes(2_000_000));
-        assert_eq!(rates.add(times[3], Bytes(2_000_000)), BitRate::ZERO);
     }
 }

@@ -3,9 +3,6 @@
 mod json;
 mod mesh;
 mod server;
-mod text;
-
-pub use self::text::server_line;
 
 use std::ffi::OsString;
 use std::ops::RangeInclusive;
@@ -15,11 +12,11 @@ use haul::{BitRate, Connection, MAX_BLOCK, Pacing, TransportConfig};
 use haul_peer::{Again, Connected, Connector, DAEMON_PORT, DaemonHost, Host, Lifeline, SshOptions, is_gone};
 use haul_perf::{
     About, Amount, Ask, Both, Bounds, Client, Document, End, IntervalRecord, Listener, MAX_TIME, Outcome, PROTOCOL, Plan, Start,
-    TcpPlan, Ways, micros, system_info,
+    TcpPlan, Ways, micros, pretty, system_info, text,
 };
 use serde_json::json;
 
-use self::json::{event, pretty};
+use self::json::event;
 use crate::args::{PerfArgs, PerfCommand, carriage_by};
 use crate::exit::{Exit, Failure, explained};
 use crate::meanwhile::User;
@@ -29,7 +26,7 @@ use crate::{clock, config, interrupt, logging, output};
 /// What a client may do that has proved who it is.
 pub const fn bounds(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Bounds {
     let mut bounds = Bounds::trusted(rate, tcp_ports);
-    bounds.describe = Some(server_line);
+    bounds.describe = Some(text::server_line);
     bounds
 }
 

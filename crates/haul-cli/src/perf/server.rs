@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::thread;
 
 use haul::Fingerprint;
-use haul_perf::{Ask, Server, ServerSettings, Visit, Visits};
+use haul_perf::text::{asked, server_line};
+use haul_perf::{Server, ServerSettings, Visit, Visits};
 use haul_serve::{Audit, Measurements};
-use haul_units::{Bytes, Cancel};
+use haul_units::Cancel;
 use serde_json::json;
 
 use super::json::event;
-use super::text::server_line;
 use crate::args::PerfArgs;
 use crate::exit::{Exit, Failure, chain};
 use crate::{interrupt, output};
@@ -58,18 +58,6 @@ fn settings(args: &PerfArgs) -> ServerSettings {
         one_off: serve.one_off,
         describe: Some(server_line),
     }
-}
-
-/// What a client wants, in a line.
-fn asked(ask: &Ask) -> String {
-    let plan = &ask.plan;
-    let what = if plan.tcp.is_some() { "TCP".to_owned() } else { format!("haul {}", plan.mode) };
-    let amount = match (plan.time(), plan.bytes()) {
-        (Some(time), _) => format!("{} s", time.as_secs_f64()),
-        (None, bytes) => Bytes(bytes.unwrap_or_default()).to_string(),
-    };
-    let streams = if plan.streams == 1 { String::new() } else { format!(", {} streams", plan.streams) };
-    format!("{what}, {:?}, {amount}{streams}", plan.ways).to_lowercase()
 }
 
 /// How the server talks to whoever looks after it: lines for people or for programs.

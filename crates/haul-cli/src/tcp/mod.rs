@@ -2,14 +2,13 @@
 
 mod check;
 mod install;
-mod rule;
 mod run;
 mod status;
 
+use haul_tcp::status::rule_words;
 use haul_tcp::{Choice, Namespace, Scope, Tcp, default_of};
 use haul_units::Network;
 
-use self::rule::words;
 use crate::args::{ScopeArgs, TcpArgs, TcpCommand};
 use crate::exit::{Exit, Failure};
 use crate::output;
@@ -39,7 +38,7 @@ pub fn run(args: &TcpArgs) -> Result<Exit, Failure> {
 
 fn on(tcp: &Tcp, mode: &Choice, scope: &Scope) -> Result<Exit, Failure> {
     for rule in tcp.on(mode, scope)? {
-        output::print_out(&words(&rule));
+        output::print_out(&rule_words(&rule));
     }
     Ok(Exit::Done)
 }
@@ -53,7 +52,7 @@ fn off(tcp: &Tcp, scope: &ScopeArgs) -> Result<Exit, Failure> {
         output::print_out("nothing was on");
     }
     for rule in rules {
-        output::print_out(&format!("off: {}", words(&rule)));
+        output::print_out(&format!("off: {}", rule_words(&rule)));
     }
     Ok(Exit::Done)
 }

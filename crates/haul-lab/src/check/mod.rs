@@ -1,6 +1,7 @@
 //! Whether the emulator tells the truth, by what ping and iperf3 see of it.
 
 mod model;
+mod table;
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -11,6 +12,7 @@ use rustix::process::{Signal, kill_process};
 use serde_json::Value;
 
 pub use self::model::{Extent, MeanRate, ModelRow, TOLERANCE, run as run_model};
+pub use self::table::{ModelTable, head};
 
 use crate::emulator::{AskError, Commands, DirectionStatus, Emulator, Life, Order, StartError};
 use crate::namespace::value as setting;

@@ -18,13 +18,16 @@
 //! | `named` | asking a WAN by its name |
 //! | `status` | what it tells of itself |
 //! | `enter` | a command among its processes, on one of its hosts |
+//! | `passing` | one that gets the signals of the process that runs it |
 
 mod cradle;
 mod enter;
 mod named;
+mod passing;
 mod process;
 mod start;
 mod status;
+mod table;
 mod talk;
 
 use serde::{Deserialize, Serialize};
@@ -32,9 +35,10 @@ use serde::{Deserialize, Serialize};
 pub use cradle::{CradleError, Order};
 pub use enter::{EnterError, command};
 pub use named::NamedWan;
+pub use passing::{PassError, run_to_end, was_interrupted};
 pub use process::{EmulateError, run};
 pub use start::{Emulator, StartError};
-pub use status::{DeviceDrops, DirectionStatus, HostStatus, Rates, WanStatus};
+pub use status::{DeviceDrops, DirectionStatus, HostStatus, Rates, WanStatus, environment};
 pub use talk::{AskError, Namespaces, NotUp, Obstacle, Refusal};
 
 /// How long an emulator lives.

@@ -201,6 +201,19 @@ impl DirectionStatus {
     }
 }
 
+/// What a command finds in its environment of the WAN that it runs over.
+pub fn environment(name: &str, hosts: &[HostStatus]) -> Vec<(String, String)> {
+    let mut variables = vec![("HAUL_LAB_NAME".to_owned(), name.to_owned())];
+    for host in hosts {
+        let Some(address) = host.addresses.first() else { continue };
+        let variable = format!("HAUL_LAB_{}", host.name.to_uppercase());
+        variables.push((format!("{variable}_ADDRESS"), address.v4.to_string()));
+        variables.push((format!("{variable}_ADDRESS6"), address.v6.to_string()));
+        variables.push((variable, host.name.clone()));
+    }
+    variables
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

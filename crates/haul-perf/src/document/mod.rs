@@ -34,6 +34,11 @@ pub struct Document {
     pub error: Option<PeerText>,
 }
 
+/// JSON for people to read too, with sorted keys.
+pub fn pretty(document: &impl Serialize) -> String {
+    serde_json::to_value(document).and_then(|value| serde_json::to_string_pretty(&value)).unwrap_or_default()
+}
+
 /// What is known of the two sides beside the plan; not part of the document as it is.
 #[derive(Debug, Clone)]
 pub struct About {

@@ -7,15 +7,19 @@
 //!
 //! The sites need haul; what is said about it there is in [`haul_peer::SshOptions`].
 
+mod files;
 mod hosts;
 mod matrix;
 mod page;
 mod remote;
+mod table;
 
+pub use self::files::{FilesError, ResultFiles};
 pub use self::hosts::{NotAHost, Site, SitesError, sites, ssh_host};
 pub use self::matrix::{Cell, Matrix, MatrixDocument, Measured, Pair, PairRecord, Run, RunRecord};
 pub use self::page::megabits;
 pub use self::remote::{PairError, RunError, StartError};
+pub use self::table::table;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;

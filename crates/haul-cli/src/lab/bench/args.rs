@@ -6,9 +6,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use haul_bench::bench::{Effort, FileSet, GoalSet, Grid, Kind, Path, Tool, Work, goals};
 use haul_lab::{LinkOptions, QueueSize};
-use haul_units::{BitRate, Bytes, Ratio};
-
-use crate::lab::span::Span;
+use haul_units::{BitRate, Bytes, Ratio, Span};
 
 /// Measure haul beside other tools
 ///

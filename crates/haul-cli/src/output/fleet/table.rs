@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
+use haul_fleet::told::{Look, words};
 use haul_fleet::{MemberState, MemberView};
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::look::Look;
-use super::rows;
 use crate::terminal::{colours, height, shown};
 
 /// Time before anything is drawn: a short job draws nothing.
@@ -42,8 +41,8 @@ impl Table {
         }
         let (shown_members, hidden) =
             chosen(&look.job.members, height().unwrap_or(USUAL_HEIGHT).saturating_sub(LEFT_FREE).max(1));
-        let width = rows::name_width(look.job.members.iter().map(|member| &*member.name));
-        let mut lines: Vec<String> = shown_members.into_iter().map(|member| rows::member(member, width)).collect();
+        let width = words::name_width(look.job.members.iter().map(|member| &*member.name));
+        let mut lines: Vec<String> = shown_members.into_iter().map(|member| words::member(member, width)).collect();
         if hidden > 0 {
             lines.push(format!("and {hidden} more"));
         }
@@ -63,7 +62,7 @@ impl Table {
             look.job.bytes_done.as_u64() as f64 / look.job.bytes.as_u64() as f64
         };
         self.total.set_position((part * STEPS as f64) as u64);
-        self.total.set_message(shown(&rows::total(look)));
+        self.total.set_message(shown(&words::total(look)));
     }
 
     /// Prints something that stays, above the rows.

@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use haul_copy::milliseconds;
+use haul_copy::told::words::{path_parts, short_duration};
 use haul_files::WirePath;
-use haul_fleet::{JobReport, MemberState, MemberView, Why};
+use haul_plan::Why;
 use haul_units::{BitRate, Bytes, Ratio};
 
-use super::look::Look;
-use crate::output::lines::{path_parts, short_duration};
+use super::look::{Look, Said};
+use crate::observe::{JobReport, MemberState, MemberView};
 
 /// The longest name that a column is made wide enough for.
 const WIDEST_NAME: usize = 28;
@@ -44,6 +46,30 @@ pub fn total(look: &Look) -> String {
     ];
     parts.extend(look.left().map(|left| format!("{} left", short_duration(left))));
     parts.join("  ")
+}
+
+/// What was told, in a line; told of only where names are wanted. `also_servers`: in a log, for a table shows servers by itself.
+pub fn said<F>(said: &Said<F>, also_servers: bool) -> Option<String> {
+    Some(match said {
+        Said::File { member: Some(member), path, size } => {
+            format!("{} ({size}) on {member}", WirePath::from(path.as_path()))
+        }
+        Said::File { member: None, path, size } => format!("{} ({size})", WirePath::from(path.as_path())),
+        Said::Ordered { member, path, range, why } => {
+            let (path, length) = (WirePath::from(path.as_path()), Bytes(range.end - range.start));
+            format!("{member}: {path} from {}, {length}{}", Bytes(range.start), because(*why))
+        }
+        // Where the first answer came through ssh, the distance is known a little later.
+        Said::Up { member, rtt } if also_servers && rtt.is_zero() => format!("{member}: up"),
+        Said::Up { member, rtt } if also_servers => {
+            format!("{member}: up, RTT {}", milliseconds(u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX)))
+        }
+        Said::Listed { member, files, bytes } if also_servers => {
+            let plural = if *files == 1 { "" } else { "s" };
+            format!("{member}: has {files} file{plural}, {bytes}")
+        }
+        _ => return None,
+    })
 }
 
 /// How wide the column of names is.
@@ -130,8 +156,8 @@ fn elided(name: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use crate::observe::Snapshot;
     use haul_copy::{PathReport, PathView};
-    use haul_fleet::Snapshot;
 
     use super::*;
 

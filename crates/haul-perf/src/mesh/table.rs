@@ -2,12 +2,13 @@
 
 use std::fmt::Write as _;
 
-use haul_perf::mesh::{Matrix, megabits};
+use haul_units::aligned;
 
-use crate::output::aligned;
+use super::matrix::Matrix;
+use super::page::megabits;
 
 /// For people: the ratio, below it the two rates, haul's first; why there is an `x` below the table.
-pub fn text(matrix: &Matrix) -> String {
+pub fn table(matrix: &Matrix) -> String {
     let names = || matrix.names.iter().cloned();
     let mut rows = vec![std::iter::once("from \\ to".to_owned()).chain(names()).collect::<Vec<_>>()];
     for (from, name) in names().enumerate() {
@@ -40,7 +41,7 @@ fn cell_text(matrix: &Matrix, from: usize, to: usize) -> [String; 2] {
 mod tests {
     use std::time::Duration;
 
-    use haul_perf::mesh::{Measured, Pair, PairError, Run, RunError};
+    use crate::mesh::{Measured, Pair, PairError, Run, RunError};
     use haul_units::BitRate;
 
     use super::*;
@@ -65,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_table_has_ratio_and_rates_and_says_why_there_is_an_x() {
-        let text = text(&example());
+        let text = table(&example());
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "haul (fair) over TCP (cubic): ratio, and Mbit/s of each");
         assert_eq!(lines[2].split_whitespace().collect::<Vec<_>>(), ["from", "\\", "to", "nict", "kyushu", "far", "<away>"]);

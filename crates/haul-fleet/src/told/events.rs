@@ -2,21 +2,22 @@
 
 use std::time::Duration;
 
-use haul_fleet::{JobReport, MemberReport, MemberView};
+use haul_copy::told::events as copy;
+use haul_plan::Why;
 use serde_json::{Value, json};
 
 use super::look::{Look, Said};
-use super::rows;
-use crate::output::json as copy;
+use super::words::state;
+use crate::observe::{JobReport, MemberReport, MemberView};
 
-/// `at_s`, here as in `progress`, is since the command began.
-pub fn said(at: Duration, said: &Said) -> Value {
+/// Something that was told. `at_s`, here as in `progress`, is since the command began.
+pub fn said<F>(at: Duration, said: &Said<F>) -> Value {
     let mut event = event(said);
     event["at_s"] = at.as_secs_f64().into();
     event
 }
 
-fn event(said: &Said) -> Value {
+fn event<F>(said: &Said<F>) -> Value {
     match said {
         Said::Absent { member, why, .. } => json!({ "event": "absent", "member": member, "error": why }),
         Said::Up { member, rtt } => json!({ "event": "up", "member": member, "rtt_ms": rtt.as_secs_f64() * 1000.0 }),
@@ -31,9 +32,9 @@ fn event(said: &Said) -> Value {
             "offset": range.start,
             "bytes": range.end - range.start,
             "why": match why {
-                haul_fleet::Why::Next => "next",
-                haul_fleet::Why::Taken(_) => "taken",
-                haul_fleet::Why::Twice(_) => "twice",
+                Why::Next => "next",
+                Why::Taken(_) => "taken",
+                Why::Twice(_) => "twice",
             },
         }),
         Said::File { member, path, size } => {
@@ -44,6 +45,7 @@ fn event(said: &Said) -> Value {
     }
 }
 
+/// How far it is.
 pub fn progress(look: &Look) -> Value {
     let job = &look.job;
     json!({
@@ -66,7 +68,7 @@ fn member(view: &MemberView) -> Value {
     let path = &view.path;
     json!({
         "member": view.name,
-        "state": rows::state(view.state),
+        "state": state(view.state),
         "file": view.file.as_ref().map(|file| file.to_string_lossy()),
         "bytes": view.delivered.as_u64(),
         "bytes_outstanding": view.outstanding.as_u64(),

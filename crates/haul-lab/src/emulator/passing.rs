@@ -1,12 +1,31 @@
 //! Running a command on a host to its end, and passing on to it the signals that ask this process to end.
 
 use std::ffi::OsString;
+use std::io;
 use std::process::{Child, ExitStatus};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use haul_lab::emulator::{self, Namespaces};
+use super::enter::{EnterError, command};
+use super::talk::Namespaces;
 
-use crate::exit::Failure;
+/// Why a command did not run to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum PassError {
+    /// The host cannot be entered.
+    #[error(transparent)]
+    Enter(#[from] EnterError),
+    /// There is no such program, or it cannot be started.
+    #[error("cannot run {program}: {source}")]
+    Run {
+        /// As it was named.
+        program: String,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// It runs, and nobody knows how it ends.
+    #[error("cannot wait for the command: {0}")]
+    Wait(#[source] io::Error),
+}
 
 /// The process that gets the signals sent to this one, and the one that is killed by a second one; 0 for none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
@@ -14,33 +33,33 @@ static KILL_AT_SECOND: AtomicI32 = AtomicI32::new(0);
 static SIGNALS: AtomicU32 = AtomicU32::new(0);
 
 /// Runs a command in these namespaces to its end. `emulator` is killed, and the command with it, when a second signal asks this process to
-/// end.
-pub fn run(
+/// end. Signals are handled for the whole process: this is for one that does nothing else.
+pub fn run_to_end(
     namespaces: &Namespaces,
-    command: &[OsString],
+    words: &[OsString],
     environment: &[(String, String)],
     emulator: Option<i32>,
-) -> Result<ExitStatus, Failure> {
+) -> Result<ExitStatus, PassError> {
     KILL_AT_SECOND.store(emulator.unwrap_or(0), Ordering::Relaxed);
     pass_signals_on();
-    let mut child = spawn(namespaces, command, environment)?;
+    let mut child = spawn(namespaces, words, environment)?;
     CHILD.store(child.id() as i32, Ordering::Relaxed);
-    let status = child.wait().map_err(|error| Failure::new(format!("cannot wait for the command: {error}")));
+    let status = child.wait().map_err(PassError::Wait);
     CHILD.store(0, Ordering::Relaxed);
     status
 }
 
-/// Whether somebody asked this process to end.
-pub fn interrupted() -> bool {
+/// Whether somebody asked this process to end, while [`run_to_end`] had its signals.
+pub fn was_interrupted() -> bool {
     SIGNALS.load(Ordering::Relaxed) > 0
 }
 
-fn spawn(namespaces: &Namespaces, words: &[OsString], environment: &[(String, String)]) -> Result<Child, Failure> {
-    let mut command = emulator::command(namespaces, words)?;
+fn spawn(namespaces: &Namespaces, words: &[OsString], environment: &[(String, String)]) -> Result<Child, PassError> {
+    let mut command = command(namespaces, words)?;
     command.envs(environment.iter().map(|(name, value)| (name, value)));
-    command.spawn().map_err(|error| {
+    command.spawn().map_err(|source| {
         let program = words.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        Failure::new(format!("cannot run {program}: {error}"))
+        PassError::Run { program, source }
     })
 }
 

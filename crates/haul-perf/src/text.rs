@@ -4,8 +4,14 @@
 
 use std::time::Duration;
 
-use haul_perf::{Both, Direction, Outcome, PartSample, PathSample, Plan, Role, Spread, Told, Total, Ways, micros};
 use haul_units::{BitRate, Bytes, Ratio};
+
+use crate::plan::{Direction, Plan, Role, Ways};
+use crate::results::{Both, Outcome, Total};
+use crate::roles::Told;
+use crate::sample::{PartSample, PathSample, micros};
+use crate::spread::Spread;
+use crate::wire::Ask;
 
 /// The line above the intervals.
 pub fn header(plan: &Plan) -> String {
@@ -181,6 +187,18 @@ pub fn server_line(told: &Told) -> String {
             format!("{}\n", line("SUM", arrow(total.direction), (0, total.time_us), total.bytes.iter().sum(), role))
         }
     }
+}
+
+/// What a client wants, in a line.
+pub fn asked(ask: &Ask) -> String {
+    let plan = &ask.plan;
+    let what = if plan.tcp.is_some() { "TCP".to_owned() } else { format!("haul {}", plan.mode) };
+    let amount = match (plan.time(), plan.bytes()) {
+        (Some(time), _) => format!("{} s", time.as_secs_f64()),
+        (None, bytes) => Bytes(bytes.unwrap_or_default()).to_string(),
+    };
+    let streams = if plan.streams == 1 { String::new() } else { format!(", {} streams", plan.streams) };
+    format!("{what}, {:?}, {amount}{streams}", plan.ways).to_lowercase()
 }
 
 const fn arrow(direction: Direction) -> &'static str {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use haul_copy::PathView;
 use haul_units::BitRate;
 
-use haul_copy::{ActiveFile, Counts};
+use crate::tally::{ActiveFile, Counts};
+use crate::telemetry::PathView;
 
 /// One look.
 #[derive(Debug, Clone, PartialEq)]

@@ -2,10 +2,10 @@
 
 use haul_peer::Outage;
 
-use super::lines::short_duration;
+use super::words::short_duration;
 
 /// In a sentence.
-pub fn words(outage: Outage) -> String {
+pub fn outage_words(outage: Outage) -> String {
     match outage {
         Outage::Begun { silence, left } => format!(
             "nothing has come from the other side for {}: the network may be down; waiting for {} more",
@@ -25,6 +25,6 @@ mod tests {
     #[test]
     fn an_outage_is_told_with_the_time_left() {
         let begun = Outage::Begun { silence: Duration::from_secs(6), left: Duration::from_secs(84) };
-        assert!(words(begun).contains("for 6 s") && words(begun).contains("1:24 more"), "{}", words(begun));
+        assert!(outage_words(begun).contains("for 6 s") && outage_words(begun).contains("1:24 more"), "{}", outage_words(begun));
     }
 }

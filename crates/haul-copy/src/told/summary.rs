@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
-use haul_copy::{OnePath, PathReport, milliseconds};
 use haul_files::{Report, Verified};
 use haul_units::{BitRate, Bytes, Ratio};
 use serde_json::{Value, json};
+
+use crate::paths::OnePath;
+use crate::telemetry::PathReport;
+use crate::verdict::milliseconds;
 
 /// A copy that takes longer than this would be worth tuning a system for.
 const LONG: Duration = Duration::from_secs(5);
