@@ -38,6 +38,20 @@ pub struct Guest {
     pub port: Option<u16>,
 }
 
+/// Why a guest cannot come.
+#[derive(Debug, thiserror::Error)]
+pub enum Unwelcome {
+    /// What should be a fingerprint is none.
+    #[error("no such key")]
+    NoKey,
+    /// The server calls its guests, and has not heard where.
+    #[error("it is called by nobody: a port is needed")]
+    NoPort,
+    /// The server cannot call.
+    #[error(transparent)]
+    Call(#[from] io::Error),
+}
+
 /// What the server says to each line.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Answer {
@@ -104,7 +118,7 @@ fn heard(receive: &mut impl Read, deadline: Deadline) -> io::Result<()> {
 pub fn welcome_guests(
     mut control_in: impl Read,
     mut control_out: impl Write,
-    welcome: &mut dyn FnMut(Guest) -> Result<(), String>,
+    welcome: &mut dyn FnMut(Guest) -> Result<(), Unwelcome>,
 ) -> io::Result<()> {
     control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() }))?;
     let mut answer = Answer::default();
@@ -112,7 +126,7 @@ pub fn welcome_guests(
         control_out.write_all(&to_line(&answer))?;
         control_out.flush()?;
         let guest = from_line::<Guest>(&mut control_in)?;
-        answer = Answer { error: welcome(guest).err().map(PeerText::from) };
+        answer = Answer { error: welcome(guest).err().map(|why| why.to_string().into()) };
     }
 }
 
@@ -128,7 +142,7 @@ mod tests {
         let (mut out, mut guests) = (Vec::new(), Vec::new());
         let mut welcome = |guest: Guest| {
             guests.push((guest.key.to_string(), guest.port));
-            if guests.len() == 2 { Err("too many".to_owned()) } else { Ok(()) }
+            if guests.len() == 2 { Err(Unwelcome::NoPort) } else { Ok(()) }
         };
         let error = welcome_guests(&said[..], &mut out, &mut welcome).expect_err("nonsense");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
@@ -136,6 +150,6 @@ mod tests {
         let mut heard = RepliedStream::new(&out[..]);
         let answers: Vec<Answer> = (0..3).map(|_| from_line(&mut heard).expect("an answer")).collect();
         assert_eq!(answers[..2], [Answer::default(), Answer::default()]);
-        assert_eq!(answers[2].error.as_deref(), Some("too many"));
+        assert_eq!(answers[2].error.as_deref(), Some("it is called by nobody: a port is needed"));
     }
 }

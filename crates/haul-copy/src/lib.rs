@@ -100,7 +100,7 @@ pub use client::{ClientSession, Job, Opened, Parting};
 pub use control::CopyControl;
 pub use copier::{Copied, Copier, CopyWatch, NotCopied, PathProbe};
 pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing, roots};
-pub use keep::{Guest, Keeping};
+pub use keep::{Guest, Keeping, Unwelcome};
 pub use kept::{Kept, KeptCopy, KeptRequest};
 pub use log::{CopyLog, LogError};
 pub use machine::{MachineReport, MachineWatch};

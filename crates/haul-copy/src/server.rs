@@ -18,7 +18,7 @@ use super::opening::Opening;
 use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, kept, stores};
 use crate::errands;
-use crate::keep::{Guest, welcome_guests};
+use crate::keep::{Guest, Unwelcome, welcome_guests};
 use crate::machine::MachineWatch;
 use crate::processor::ProcessorWatch;
 use crate::status::{StatusReport, WorkReport};
@@ -141,7 +141,7 @@ impl ServerSession {
     }
 
     /// Is kept by a client that asked for it ([`Opening::keeps`]): `welcome` is told whom it names, and admits them, until the client ends the connection or is gone.
-    pub fn keep(self, welcome: &mut dyn FnMut(Guest) -> Result<(), String>, cancel: &Cancel) {
+    pub fn keep(self, welcome: &mut dyn FnMut(Guest) -> Result<(), Unwelcome>, cancel: &Cancel) {
         let Self { connection, control_in, control_out, .. } = self;
         let closes = connection.clone();
         let _hook = cancel.on_cancel(move || closes.close(CLOSE_ABORTED, "this server was told to end"));

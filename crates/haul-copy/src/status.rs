@@ -8,8 +8,8 @@ use std::thread;
 use std::time::Duration;
 
 use haul::Connection;
-use haul_files::store::{Scheme, Space, Store};
-use haul_files::{Access, Local, WirePath};
+use haul_files::store::{Scheme, Space, Store, StoreError};
+use haul_files::{Access, CopyError, Local, Stop, WirePath};
 use haul_gfarm::{StorageServer, storage_servers};
 use haul_peer::{RepliedStream, from_bounded_line, to_line};
 use haul_units::{Bytes, Cancel, PeerText};
@@ -158,7 +158,7 @@ fn places(access: &Access, path: Option<&WirePath>, cancel: &Cancel) -> Vec<Plac
     let in_account = matches!(access, Access::Account { .. });
     let room = |name: &WirePath| match Scheme::split(&name.0).0 {
         // Gfarm and memory are for those who have the whole account.
-        Scheme::Ram | Scheme::Gfarm if in_account => stores::space(&name.to_path(), cancel).map_err(|error| error.to_string()),
+        Scheme::Ram | Scheme::Gfarm if in_account => Ok(stores::space(&name.to_path(), cancel)?),
         _ => room_below(&store, name),
     };
     let storage = |name: &WirePath| match Scheme::split(&name.0).0 {
@@ -181,16 +181,30 @@ fn storage(cancel: &Cancel) -> Vec<StorageReport> {
     }
 }
 
-fn room_below(store: &Local, name: &WirePath) -> Result<Space, String> {
-    let place = store.destination(name, true).map_err(|stop| stop.to_string())?;
-    store.space(&place.root).map_err(|error| error.to_string())
+/// Why a place does not say how much room it has.
+#[derive(Debug, thiserror::Error)]
+enum NoRoom {
+    /// It cannot be a destination.
+    #[error("{0}")]
+    Place(Stop),
+    /// Its file system does not tell.
+    #[error(transparent)]
+    Space(#[from] StoreError),
+    /// Its store cannot be asked.
+    #[error(transparent)]
+    Store(#[from] CopyError),
 }
 
-fn place(name: &WirePath, writable: bool, room: Result<Space, String>) -> PlaceReport {
+fn room_below(store: &Local, name: &WirePath) -> Result<Space, NoRoom> {
+    let place = store.destination(name, true).map_err(NoRoom::Place)?;
+    Ok(store.space(&place.root)?)
+}
+
+fn place(name: &WirePath, writable: bool, room: Result<Space, NoRoom>) -> PlaceReport {
     let told = PlaceReport { name: PeerText::from(name.to_string().as_str()), writable, ..PlaceReport::default() };
     match room {
         Ok(space) => PlaceReport { free_bytes: Some(space.free.as_u64()), total_bytes: Some(space.total.as_u64()), ..told },
-        Err(problem) => PlaceReport { problem: Some(PeerText::from(problem.as_str())), ..told },
+        Err(problem) => PlaceReport { problem: Some(PeerText::from(problem.to_string())), ..told },
     }
 }
 

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul::{Connection, Fingerprint};
-use haul_copy::{CLOSE_ABORTED, Guest, MAX_WORK, ServerSession, WorkReport};
+use haul_copy::{CLOSE_ABORTED, Guest, MAX_WORK, ServerSession, Unwelcome, WorkReport};
 use haul_files::{Access, Asked, Event, Observer};
 use haul_peer::{FarSide, Refusal};
 use haul_units::{BitRate, Bytes, Cancel, PeerText};
@@ -28,7 +28,7 @@ const MAX_COPIES: usize = 64;
 const MAX_TOLD: usize = 200;
 
 /// Lets a guest come: it calls, or waits at a port to be called.
-pub type Welcome<'a> = dyn Fn(Fingerprint, Option<u16>) -> Result<(), String> + 'a;
+pub type Welcome<'a> = dyn Fn(Fingerprint, Option<u16>) -> Result<(), Unwelcome> + 'a;
 
 /// What a member does. Clones are the same one.
 #[derive(Clone)]
@@ -107,7 +107,7 @@ impl Service {
     fn keep(&self, session: ServerSession, welcome: &Welcome<'_>) {
         self.0.kept.store(true, Ordering::SeqCst);
         let mut invite = |guest: Guest| {
-            let key = guest.key.parse().map_err(|_| "no such key".to_owned())?;
+            let key = guest.key.parse().map_err(|_| Unwelcome::NoKey)?;
             welcome(key, guest.port)
         };
         session.keep(&mut invite, &self.0.cancel);

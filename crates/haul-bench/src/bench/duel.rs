@@ -9,7 +9,7 @@ use haul_lab::{Side, now};
 use haul_units::Time;
 use rustix::process::Signal;
 
-use super::process::{Ended, Running};
+use super::process::{Ended, Running, ScriptError};
 use super::site::{Observer, Site};
 
 /// Both programs, not started yet.
@@ -75,6 +75,14 @@ pub enum MeasureError {
         /// Its last words.
         said: String,
     },
+    /// A program that prepares has failed.
+    #[error("{who}: {why}")]
+    Script {
+        /// Which program.
+        who: &'static str,
+        /// How.
+        why: ScriptError,
+    },
     /// What it printed is not understood.
     #[error("{who} printed something else than was expected: {said}")]
     Unexpected {
@@ -85,7 +93,7 @@ pub enum MeasureError {
     },
     /// What arrived is not what was sent.
     #[error("the files at the other end are not those that were sent: {0}")]
-    Different(String),
+    Different(ScriptError),
     /// Somebody wants no more.
     #[error("interrupted")]
     Interrupted,

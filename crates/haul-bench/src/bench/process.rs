@@ -164,3 +164,17 @@ fn read_lines(stream: impl Read, (text, completed): &(Mutex<Text>, Condvar)) {
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between the end of a program and the last of what it wrote.
 const LAST_WORDS: Duration = Duration::from_millis(500);
+
+/// Why a program that prepares did not do its part.
+#[derive(Debug, thiserror::Error)]
+pub enum ScriptError {
+    /// It did not start.
+    #[error(transparent)]
+    Start(#[from] io::Error),
+    /// It failed.
+    #[error("{said}")]
+    Failed {
+        /// What it said last.
+        said: String,
+    },
+}

@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul::{ClientConfig, Connection, Fingerprint, Identity, PeerTrust};
+use haul_copy::Unwelcome;
 use haul_files::Access;
 use haul_peer::{FarSide, FarSideError, Lost, Refusal, chain, race, spawn_apart, to_line};
 use haul_units::{Cancel, PeerText};
@@ -128,7 +129,7 @@ impl Invitation {
     fn serve_over(&self, connection: Connection, config: &ClientConfig, service: &Service, cancel: &Cancel) -> Option<bool> {
         let watched = connection.clone();
         let welcome = |key: Fingerprint, port: Option<u16>| {
-            let port = port.ok_or("it is called by nobody: a port is needed")?;
+            let port = port.ok_or(Unwelcome::NoPort)?;
             let guest = Guest {
                 at: SocketAddr::new(watched.remote_addr().ip(), port),
                 from: self.data,
@@ -137,7 +138,7 @@ impl Invitation {
                 service: service.clone(),
                 cancel: cancel.clone(),
             };
-            thread::Builder::new().spawn(move || guest.call()).map(drop).map_err(|error| error.to_string())
+            thread::Builder::new().spawn(move || guest.call()).map(drop).map_err(Unwelcome::Call)
         };
         let called = (Calling { member: self.name() }).say(&connection);
         let served = called.is_ok() && service.serve(connection, Some(&welcome), cancel);

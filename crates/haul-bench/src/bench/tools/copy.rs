@@ -12,7 +12,7 @@ use super::{daemon, gridftp, ssh};
 use crate::bench::duel::MeasureError;
 use crate::bench::measurement::Usage;
 use crate::bench::plan::{FileSet, Work};
-use crate::bench::process::{Ended, Running};
+use crate::bench::process::{Ended, Running, ScriptError};
 use crate::bench::series::Series;
 use crate::bench::tool::Tool;
 
@@ -58,7 +58,7 @@ fn first_run(bench: &Bench<'_>, files: FileSet, at_most: Duration) -> Result<(),
         return Err(MeasureError::Ended { who, status: ended.status, said: client.last_words() });
     }
     let script = format!("rm -r {DISK}/arrived; mkdir {DISK}/arrived");
-    shell(bench, &script).map_err(|said| MeasureError::Unexpected { who, said })
+    shell(bench, &script).map_err(|why| MeasureError::Script { who, why })
 }
 
 /// Mounts the disk and makes the files.
@@ -69,12 +69,12 @@ fn prepare(bench: &Bench<'_>, files: FileSet) -> Result<(), MeasureError> {
         "mkdir -p {DISK} && mount -t tmpfs -o size={room},nr_inodes={} bench {DISK} && mkdir {DISK}/source {DISK}/arrived",
         u64::from(files.count) * 4 + 1000
     );
-    shell(bench, &script).map_err(|said| MeasureError::Unexpected { who: "mount", said })?;
-    helper(bench, "make", "source", files).map_err(|said| MeasureError::Unexpected { who: "haul lab files", said })
+    shell(bench, &script).map_err(|why| MeasureError::Script { who: "mount", why })?;
+    helper(bench, "make", "source", files).map_err(|why| MeasureError::Script { who: "haul lab files", why })
 }
 
 /// Makes or checks files, where the disk can be seen.
-fn helper(bench: &Bench<'_>, what: &str, place: &str, files: FileSet) -> Result<(), String> {
+fn helper(bench: &Bench<'_>, what: &str, place: &str, files: FileSet) -> Result<(), ScriptError> {
     let mut command = bench.site.command(Side::B, bench.programs.haul().as_os_str());
     let (count, size, seed) = (files.count.to_string(), files.size.0.to_string(), (bench.cell.turn + 1).to_string());
     command.args(["lab", "files", what, &format!("{DISK}/{place}"), "--count", &count, "--size", &size, "--seed", &seed]);

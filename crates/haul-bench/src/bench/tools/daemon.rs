@@ -17,7 +17,7 @@ pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError>
         "{haul} key authorize $({near} {haul} key show) --name bench --state {state} >{DISK}/keys
         {near} {haul} key trust {far} $({haul} key show --state {state}) >>{DISK}/keys"
     );
-    shell(bench, &keys).map_err(|said| MeasureError::Unexpected { who: "haul key", said })?;
+    shell(bench, &keys).map_err(|why| MeasureError::Script { who: "haul key", why })?;
     let mut server = bench.site.command(Side::B, bench.programs.haul().as_os_str());
     server.args(["serve", "--root", &format!("arrived={DISK}/arrived:rw"), "--listen", &far, "--state", &state]);
     let mut server = Running::start(server).map_err(|error| MeasureError::Start { what: "haul serve", error })?;

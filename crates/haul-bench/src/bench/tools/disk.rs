@@ -10,7 +10,7 @@ use haul_lab::Side;
 use super::setup::Bench;
 use crate::bench::files;
 use crate::bench::plan::FileSet;
-use crate::bench::process::Running;
+use crate::bench::process::{Running, ScriptError};
 
 /// Where the disk is.
 pub const DISK: &str = "/run/netns/bench";
@@ -31,18 +31,19 @@ pub fn source(files: FileSet) -> String {
 }
 
 /// Runs lines of the shell on host b.
-pub fn shell(bench: &Bench<'_>, script: &str) -> Result<(), String> {
+pub fn shell(bench: &Bench<'_>, script: &str) -> Result<(), ScriptError> {
     let mut command = bench.site.command(Side::B, "sh".as_ref());
     command.args(["-ec", script]);
     run(command)
 }
 
 /// Runs a program to its end; what it said last, where it failed.
-pub fn run(mut command: Command) -> Result<(), String> {
-    let output = command.output().map_err(|error| error.to_string())?;
+pub fn run(mut command: Command) -> Result<(), ScriptError> {
+    let output = command.output()?;
     if output.status.success() {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(said.lines().last().unwrap_or("it does not say why").trim_start_matches("error: ").to_owned())
+    let said = said.lines().last().unwrap_or("it does not say why").trim_start_matches("error: ").to_owned();
+    Err(ScriptError::Failed { said })
 }

@@ -15,7 +15,7 @@ pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError>
     let (far, near) = (bench.site.address(Side::B).to_string(), bench.site.address(Side::A).to_string());
     // The server looks up the name of its machine, which need not be known to anybody.
     let names = format!("cd {DISK}; {{ cat /etc/hosts; echo {far} $(hostname); }} >hosts; mount --bind hosts /etc/hosts");
-    shell(bench, &names).map_err(|said| MeasureError::Unexpected { who: "mount", said })?;
+    shell(bench, &names).map_err(|why| MeasureError::Script { who: "mount", why })?;
     let program = bench.programs.find("globus-gridftp-server").unwrap_or_else(|| "globus-gridftp-server".into());
     let mut server = bench.site.command(Side::B, "env".as_ref());
     server.arg(format!("GLOBUS_HOSTNAME={far}")).arg(program);

@@ -27,7 +27,7 @@ pub fn set_up(bench: &Bench<'_>, files: FileSet) -> Result<Copier, MeasureError>
         client: &[("far", format!("HostName {address}\nCiphers aes128-gcm@openssh.com"))],
     };
     let script = format!("mkdir -p {DISK}/far-config {DISK}/far-state\n{}", sshd.script());
-    shell(bench, &script).map_err(|said| MeasureError::Unexpected { who: "ssh-keygen", said })?;
+    shell(bench, &script).map_err(|why| MeasureError::Script { who: "ssh-keygen", why })?;
     // It calls itself again for each session, by its full path.
     let sshd = bench.programs.find("sshd").unwrap_or_else(|| "/usr/sbin/sshd".into());
     let mut server = bench.site.command(Side::B, sshd.as_os_str());
