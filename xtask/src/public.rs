@@ -2,12 +2,21 @@
 //!
 //! Public is what `lib.rs` re-exports, and what stands in its public modules. An item that nobody outside names may still be public where the declaration of
 //! another public item names it, such as the type of a field. What else is public could be `pub(crate)`, and then the compiler says whether anybody needs it.
+//!
+//! The same holds for the methods of these types: one that nobody outside calls by its name, on whatever value, is none of what the crate offers.
 
 use std::collections::BTreeSet;
 
 use crate::finding::Finding;
 use crate::source::Source;
 use crate::workspace::Workspace;
+
+/// Methods that nobody in the workspace calls and that are public all the same, each with its reason.
+const OFFERED: &[(&str, &str)] = &[
+    ("from_certificate", "haul re-exports `Identity`: for its users that have X.509 certificates"),
+    ("from_spki", "haul re-exports `PublicKey`: for its users that keep keys themselves"),
+    ("as_spki", "as `from_spki`"),
+];
 
 const INSIDE: &str = "crates/haul-proto/src/";
 
@@ -19,7 +28,50 @@ pub fn check(workspace: &Workspace) -> Vec<Finding> {
     let public = public(&inside, "lib", &mut BTreeSet::new());
     let idle = public.iter().filter(|item| !used.contains(item.name.as_str()) && !declared.contains(&item.name));
     let message = |name: &str| format!("{name} is public and nobody outside names it: make it pub(crate), or take it out");
-    idle.map(|item| Finding { place: item.place.clone(), message: message(&item.name) }).collect()
+    let types: BTreeSet<&str> = public.iter().map(|item| item.name.as_str()).collect();
+    let called: BTreeSet<&str> = outside.iter().flat_map(|source| called(source)).collect();
+    let methods: Vec<Item> = inside.iter().flat_map(|source| methods(source, &types)).collect();
+    let idle_methods = methods.iter().filter(|item| !called.contains(item.name.as_str()));
+    let idle_methods = idle_methods.filter(|item| !OFFERED.iter().any(|(name, _)| *name == item.name));
+    idle.chain(idle_methods).map(|item| Finding { place: item.place.clone(), message: message(&item.name) }).collect()
+}
+
+/// Public methods and associated functions in a file, of types with these names.
+fn methods(source: &Source, types: &BTreeSet<&str>) -> Vec<Item> {
+    let mut found = Vec::new();
+    let mut of_public_type = false;
+    for (index, line) in source.lines.iter().enumerate().filter(|(_, line)| !line.test) {
+        let code = line.code.trim_end();
+        if code.starts_with("impl") {
+            // What a trait asks for is the trait's to show.
+            of_public_type = !code.contains(" for ") && types.iter().any(|name| implements(code, name));
+        } else if code.starts_with('}') {
+            of_public_type = false;
+        } else if let Some(("fn", name)) = code.strip_prefix("    ").filter(|_| of_public_type).and_then(item_of) {
+            found.push(Item { name: name.to_owned(), place: source.place(index + 1) });
+        }
+    }
+    found
+}
+
+/// Whether `impl<..> path::Name<..> {` is about this name.
+fn implements(code: &str, name: &str) -> bool {
+    let words = code.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '\''));
+    let mut words = words.filter(|word| word.starts_with(char::is_uppercase));
+    words.any(|word| word == name)
+}
+
+/// Names that stand behind a point or a path's colons, as those of methods do.
+fn called(source: &Source) -> Vec<&str> {
+    let mut names = Vec::new();
+    for line in &source.lines {
+        for (at, _) in line.code.match_indices(['.', ':']) {
+            let behind = line.code[at + 1..].trim_start();
+            let end = behind.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(behind.len());
+            names.extend(behind.get(..end).filter(|name| !name.is_empty()));
+        }
+    }
+    names
 }
 
 /// An item that the crate shows.
@@ -127,6 +179,18 @@ mod tests {
         assert_eq!(idle(&[(LIB, "pub enum A {\n    C(B),\n}\npub struct B;"), user]), NONE);
         assert_eq!(idle(&[(LIB, "pub struct A;\nimpl FromStr for A {\n    type Err = B;\n}\npub struct B;"), user]), NONE);
         assert_eq!(idle(&[(LIB, "pub struct A {\n    b: B,\n}\npub struct B;"), user]), ["B"]);
+    }
+
+    #[test]
+    fn a_method_that_nobody_calls_is_found() {
+        let user = ("crates/haul/src/lib.rs", "use haul_proto::A;\nfn f(a: A) {\n    a.b();\n    A::c();\n}");
+        let of = |methods: &str| idle(&[(LIB, &format!("pub struct A;\nimpl A {{\n{methods}}}")), user]);
+        assert_eq!(of("    pub fn b(&self) {}\n    pub const fn c() {}\n    fn d() {}\n    pub(crate) fn e() {}\n"), NONE);
+        assert_eq!(of("    pub fn f(&self) {}\n    pub const fn g() {}\n"), ["f", "g"]);
+        let hidden = "pub struct A;\nstruct B;\nimpl B {\n    pub fn g(&self) {}\n}\nimpl Clone for A {\n    pub fn h() {}\n}";
+        assert_eq!(idle(&[(LIB, hidden), user]), NONE);
+        let elsewhere = ("crates/haul-proto/src/a.rs", "impl<'a> super::A<'a> {\n    pub fn g(&self) {}\n}");
+        assert_eq!(idle(&[(LIB, "mod a;\npub struct A;"), elsewhere, user]), ["g"]);
     }
 
     #[test]

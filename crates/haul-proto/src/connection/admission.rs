@@ -65,7 +65,7 @@ impl Connection {
     }
 
     /// Whether the client may use next to nothing until it is admitted.
-    pub fn is_confined(&self) -> bool {
+    pub(crate) fn is_confined(&self) -> bool {
         self.stranger.as_ref().is_some_and(Stranger::is_confined)
     }
 

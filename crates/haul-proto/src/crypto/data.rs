@@ -105,20 +105,6 @@ impl Sealer {
         Ok(())
     }
 
-    /// Seals in place: the last [`super::TAG_LEN`] bytes of `plain_and_room` are room for the tag.
-    #[inline]
-    pub fn seal_in_place(
-        &mut self,
-        path: u8,
-        packet_number: u64,
-        aad: &[u8],
-        plain_and_room: &mut [u8],
-    ) -> Result<(), SealError> {
-        self.key.seal_in_place(path, packet_number, aad, plain_and_room).map_err(|_| SealError)?;
-        self.count(path, packet_number);
-        Ok(())
-    }
-
     /// The peer has acknowledged `packet_number` on `path`. If it was sealed in the current epoch, the peer has that key and the next
     /// change may come. Without such news a change waits until the limit of use.
     #[inline]
@@ -212,18 +198,15 @@ impl Opener {
     }
 
     /// Packets that failed to authenticate so far.
-    pub const fn failed_pkts(&self) -> u64 {
+    #[cfg(test)]
+    const fn failed_pkts(&self) -> u64 {
         self.failed_pkts
     }
 
-    /// Reports [`OpenError::IntegrityLimit`] after `packets` failures, at most the suite's own limit (the default). Tests set it small.
-    pub fn limit_failures(&mut self, packets: u64) {
+    /// Reports [`OpenError::IntegrityLimit`] after `packets` failures, at most the suite's own limit (the default).
+    #[cfg(test)]
+    fn limit_failures(&mut self, packets: u64) {
         self.integrity_limit_pkts = packets.min(self.suite.integrity_limit_pkts());
-    }
-
-    /// Forgets the key of the epoch before the current one: its late packets have had their time.
-    pub fn forget_previous(&mut self) {
-        self.previous = None;
     }
 
     /// Opens `cipher_and_tag` into `out`, which is [`super::TAG_LEN`] bytes shorter. On an error `out` holds nothing of use. `aad` is the

@@ -42,7 +42,7 @@ impl CipherSuite {
     }
 
     /// Forged packets that may be tried against the keys of a connection before it must be closed.
-    pub const fn integrity_limit_pkts(self) -> u64 {
+    pub(crate) const fn integrity_limit_pkts(self) -> u64 {
         match self {
             // RFC 9001 6.6: 2^52 for AES-GCM, 2^36 for ChaCha20-Poly1305
             Self::Aes128Gcm | Self::Aes256Gcm => 1 << 52,

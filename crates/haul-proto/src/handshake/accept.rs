@@ -49,12 +49,12 @@ impl Acceptor {
     }
 
     /// Like [`Acceptor::new`], but of an endpoint that supports `versions`, preferred first.
-    pub fn with_versions(cookies: CookieJar, versions: Vec<u8>) -> Self {
+    pub(crate) fn with_versions(cookies: CookieJar, versions: Vec<u8>) -> Self {
         Self { cookies, versions }
     }
 
     /// The jar, to mint admission tokens.
-    pub fn cookies(&self) -> &CookieJar {
+    pub(crate) fn cookies(&self) -> &CookieJar {
         &self.cookies
     }
 

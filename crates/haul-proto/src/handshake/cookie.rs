@@ -58,7 +58,7 @@ impl CookieJar {
     }
 
     /// A cookie for `from`.
-    pub fn mint(&self, now: Time, from: SocketAddr, bound: Bound) -> [u8; 25] {
+    pub(crate) fn mint(&self, now: Time, from: SocketAddr, bound: Bound) -> [u8; 25] {
         let mut cookie = [0; 25];
         cookie[0] = COOKIE;
         cookie[1..9].copy_from_slice(&now.as_nanos().to_be_bytes());

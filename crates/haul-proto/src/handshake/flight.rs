@@ -252,17 +252,17 @@ impl Handshake {
     }
 
     /// The client has shown that it receives where it sends from; on its own side it has nothing to show.
-    pub fn is_address_proved(&self) -> bool {
+    pub(crate) fn is_address_proved(&self) -> bool {
         self.budget.is_address_proved
     }
 
     /// The client's address is known another way.
-    pub fn prove_address(&mut self) {
+    pub(crate) fn prove_address(&mut self) {
         self.budget.is_address_proved = true;
     }
 
     /// What came from the client's address, and what went there: bytes.
-    pub fn address_bytes(&self) -> (u64, u64) {
+    pub(crate) fn address_bytes(&self) -> (u64, u64) {
         (self.budget.received_bytes as u64, self.budget.sent_bytes as u64)
     }
 

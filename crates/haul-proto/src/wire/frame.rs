@@ -103,12 +103,12 @@ impl Frame {
     pub const MAX_REASON_BYTES: usize = 512;
 
     /// Whether the receiver must acknowledge a packet that carries this frame.
-    pub const fn elicits_ack(&self) -> bool {
+    pub(crate) const fn elicits_ack(&self) -> bool {
         !matches!(self, Self::Ack(_) | Self::AckFloor { .. } | Self::Close { .. })
     }
 
     /// Whether a lost frame is sent again.
-    pub const fn is_reliable(&self) -> bool {
+    pub(crate) const fn is_reliable(&self) -> bool {
         matches!(
             self,
             Self::MaxData(_)

@@ -86,21 +86,10 @@ fn the_two_directions_have_different_keys() {
 }
 
 #[test]
-fn in_place_and_out_of_place_agree() {
-    let (mut client, _) = pair(CipherSuite::Aes128Gcm);
-    let (mut again, _) = pair(CipherSuite::Aes128Gcm);
-    let (epoch, sealed) = seal(&mut client.sealer, 3, 4, b"plain");
-    let mut buffer = *b"plain................";
-    again.sealer.seal_in_place(3, 4, &[epoch], &mut buffer).unwrap();
-    assert_eq!(buffer[..], sealed);
-}
-
-#[test]
 fn misfitting_buffers_are_errors() {
     let (mut client, mut server) = pair(CipherSuite::Aes128Gcm);
     assert_eq!(client.sealer.seal_into(0, 0, &[], &[0; 10], &mut [0; 25]), Err(SealError));
     assert_eq!(client.sealer.seal_into(0, 0, &[], &[0; 10], &mut [0; 27]), Err(SealError));
-    assert_eq!(client.sealer.seal_in_place(0, 0, &[], &mut [0; 15]), Err(SealError));
     for (sealed, out) in [(0, 0), (15, 0), (16, 1), (30, 13), (30, 15)] {
         let result = server.opener.open_into(0, 0, 0, &[], &vec![0; sealed], &mut vec![0; out]);
         assert_eq!(result, Err(OpenError::NotAuthentic), "{sealed} into {out}");
@@ -146,7 +135,7 @@ fn the_limit_of_use_changes_the_key_in_any_case() {
 }
 
 #[test]
-fn late_packets_of_the_previous_epoch_open_until_it_is_forgotten() {
+fn late_packets_of_the_previous_epoch_open_until_the_next_change() {
     let (mut client, mut server) = pair(CipherSuite::Aes128Gcm);
     client.sealer.rotate_every(2);
     let sealed: Vec<_> = (0..5)
@@ -160,8 +149,6 @@ fn late_packets_of_the_previous_epoch_open_until_it_is_forgotten() {
     assert!(opens(&mut server.opener, 0).is_ok());
     assert!(opens(&mut server.opener, 2).is_ok());
     assert!(opens(&mut server.opener, 1).is_ok(), "of the epoch before");
-    server.opener.forget_previous();
-    assert_eq!(opens(&mut server.opener, 1), Err(OpenError::UnknownEpoch { epoch: 0, current: 1 }));
     assert!(opens(&mut server.opener, 4).is_ok());
     assert!(opens(&mut server.opener, 3).is_ok());
     assert_eq!(opens(&mut server.opener, 0), Err(OpenError::UnknownEpoch { epoch: 0, current: 2 }));

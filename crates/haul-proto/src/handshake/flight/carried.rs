@@ -39,7 +39,7 @@ impl Handshake {
     }
 
     /// Where the server is has become clear: it has `timeout` from now on to be heard.
-    pub fn begin_asking(&mut self, now: Time, timeout: Duration) {
+    pub(crate) fn begin_asking(&mut self, now: Time, timeout: Duration) {
         self.timing = Timing::new(now, timeout);
     }
 
@@ -69,7 +69,7 @@ impl Handshake {
     }
 
     /// Something authentic has come over UDP.
-    pub fn has_heard(&self) -> bool {
+    pub(crate) fn has_heard(&self) -> bool {
         let carried = if self.is_carried && self.role == Role::Client { ANSWER_NUMBER } else { 0 };
         self.peer_packet_number > carried
     }
