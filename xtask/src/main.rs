@@ -1,7 +1,7 @@
 //! `cargo xtask`: checks of this workspace that no ready-made tool makes, and its tests.
 //!
 //! `cargo xtask check` runs them all: crate arrows and their picture, circles of files, layers within a crate, purity of the sans-IO crates, what is public for
-//! nobody, reasons of numbers, length of files and size of crates, stubs, a peer's words, results, what is generated in documents, links. Each check is a pure function from text to findings, tested with input that
+//! nobody, reasons of numbers, length of files and size of crates, stubs, a peer's words, tests that SECURITY.md names, results, what is generated in documents, links. Each check is a pure function from text to findings, tested with input that
 //! must fail; this file only reads the workspace and prints.
 //! `cargo xtask test` runs every test program, several at once (`testing/`).
 //! `cargo xtask ablation` says which golden rows depend on which number of the controllers (`ablation/`).
@@ -16,6 +16,7 @@ mod finding;
 mod layers;
 mod length;
 mod picture;
+mod promises;
 mod public;
 mod purity;
 mod reasons;
@@ -48,6 +49,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("size", size::check),
     ("stubs", stubs::check),
     ("words", words::check),
+    ("promises", promises::check),
     ("results", results::check),
     ("documents", documents::check),
     ("dates", documents::dates::check),
