@@ -1,14 +1,12 @@
 //! How many clients a listener takes, of one key, from one address, and with how much memory: `haul serve` and `haul proxy serve` alike.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader};
 use std::net::UdpSocket;
-use std::process::{Child, Stdio};
-use std::sync::mpsc;
+use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use crate::support::{Bench, Daemon, Run};
+use crate::support::{Bench, Daemon, Run, says};
 
 /// A bound that leaves room for one client, what the next one is told, and whether another key of the same address is told so too.
 const BOUNDS: [(&str, &str, &str, bool); 4] = [
@@ -56,30 +54,6 @@ fn a_daemon_keeps_to_its_bounds_and_gives_places_back() {
         assert!(freed, "{option}: the place was not given back");
         get(&second).expect(0);
     }
-}
-
-/// Ended when dropped.
-struct Held(Child);
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// A program's standard error, once it has said this; somebody must read the rest, or it would block on a full pipe.
-fn says(bench: &Bench, args: &[&str], text: &str) -> (Held, mpsc::Receiver<String>) {
-    let mut child = bench.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
-    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
-    let (sender, receiver) = mpsc::channel();
-    thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
-    let held = Held(child);
-    let mut seen = Vec::new();
-    while !seen.last().is_some_and(|line: &String| line.contains(text)) {
-        seen.push(receiver.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|_| panic!("no `{text}`: {seen:?}")));
-    }
-    (held, receiver)
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! What a key may do: rights in the line of `authorized_keys`, and whether that file can be believed.
 
 use std::fs::{self, Permissions};
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt as _;
+use std::time::{Duration, Instant};
 
-use crate::support::{Bench, Daemon, Run};
+use crate::support::{Bench, Daemon, Held, Run, noise, says};
 
 /// A daemon with the roots `pub` (to read), `in` and `other` (to write), a file in each, and a client that may use all of it.
 fn pair() -> (Bench, Bench, Daemon) {
@@ -158,4 +161,122 @@ fn a_pipe_takes_only_keys_that_are_for_pipes() {
     let (run, child) = listen(&["--only", "pipe"]);
     run.expect(0);
     assert_eq!(child.wait_with_output().unwrap().stdout, b"hello");
+}
+
+/// A rate, and what it carries in 3 s.
+const RATE: &str = "16M";
+const BYTES: usize = 6_000_000;
+/// The rate bounds headers too, and a pacer may begin with a burst: less than 3 s, and far more than what has no bound takes.
+const AT_LEAST: Duration = Duration::from_millis(2700);
+
+/// How long something takes.
+#[expect(clippy::disallowed_methods, reason = "a rate of real sockets takes real time")]
+fn time<T>(what: impl FnOnce() -> T) -> (T, Duration) {
+    let begun = Instant::now();
+    let done = what();
+    (done, begun.elapsed())
+}
+
+#[test]
+fn a_key_gets_no_more_than_its_rate() {
+    let (server, client, daemon) = pair();
+    let original = fs::read(server.file("pub/large", BYTES)).unwrap();
+    let fetch = || {
+        let (run, took) = time(|| cp(&client, &["--json", &daemon.url("pub/large"), "large"]));
+        run.expect(0);
+        assert!(fs::read(client.path("large")).unwrap() == original);
+        took
+    };
+    // What the client asks for changes nothing: the lower rate counts.
+    authorize(&server, &client, &["--max-rate", RATE]);
+    let bounded = fetch();
+    assert!(bounded >= AT_LEAST, "{BYTES} bytes at {RATE}bit/s in {bounded:?}");
+    let (run, took) = time(|| cp(&client, &["-l", "1G", &daemon.url("pub/large"), "large"]));
+    run.expect(0);
+    assert!(took >= AT_LEAST, "with a rate of its own in {took:?}");
+    // The rate of the key, not the path's.
+    authorize(&server, &client, &["--root", "pub"]);
+    let free = fetch();
+    assert!(free < bounded, "{free:?} without a bound, {bounded:?} with one");
+    // Measuring is bounded by the same line.
+    authorize(&server, &client, &["--only", "perf", "--max-rate", RATE]);
+    let bytes = BYTES.to_string();
+    let (run, took) = time(|| client.haul(["perf", "-R", "-n", &bytes, &daemon.url("")]));
+    run.expect(0);
+    assert!(took >= AT_LEAST, "{BYTES} bytes measured in {took:?}");
+}
+
+/// A server of TCP that says this to everyone.
+fn speaking(words: Vec<u8>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.incoming().flatten().for_each(|mut client| drop(client.write_all(&words))));
+    address
+}
+
+/// What a server of TCP says; nothing where the connection is reset.
+fn heard(door: SocketAddr) -> Vec<u8> {
+    let mut said = Vec::new();
+    let _ = TcpStream::connect(door).unwrap().read_to_end(&mut said);
+    said
+}
+
+/// `haul proxy serve` for two targets, and what a client reaches through it: the proxy's own first target, and each of them by its address.
+struct Proxied {
+    server: Bench,
+    client: Bench,
+    targets: [String; 2],
+    address: String,
+    key: String,
+    _serving: Held,
+}
+
+impl Proxied {
+    fn start(words: [Vec<u8>; 2]) -> Self {
+        let (server, client) = (Bench::new(), Bench::new());
+        let targets = words.map(|words| speaking(words).to_string());
+        let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let (port, key) = (address.port().to_string(), server.key());
+        let serve = ["proxy", "serve", "-B", "127.0.0.1", "-p", &port, "--to", &targets[0], "--allow", &targets[1]];
+        let (_serving, _) = says(&server, &serve, "listening");
+        Self { server, client, targets, address: address.to_string(), key, _serving }
+    }
+
+    /// What is heard at the three doors of a client whose key has these rights.
+    fn reached(&self, rights: &[&str]) -> [Vec<u8>; 3] {
+        authorize(&self.server, &self.client, rights);
+        let doors = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+        let [first, one, other] = doors.map(|door| door.to_string());
+        let (one, other) = (format!("{one}:{}", self.targets[0]), format!("{other}:{}", self.targets[1]));
+        let connect = ["proxy", "connect", &self.address, "--key", &self.key, "--listen", &first, "-L", &one, "-L", &other];
+        let (_connected, _log) = says(&self.client, &connect, "connected");
+        doors.map(heard)
+    }
+}
+
+#[test]
+fn a_key_for_one_target_reaches_no_other_through_a_proxy() {
+    let proxied = Proxied::start([b"one".to_vec(), b"other".to_vec()]);
+    let [one, other] = [&*proxied.targets[0], &*proxied.targets[1]];
+    let none: &[u8] = b"";
+    assert_eq!(proxied.reached(&[]), [&b"one"[..], b"one", b"other"]);
+    // The first target of the proxy, which names none, is no way around it.
+    assert_eq!(proxied.reached(&["--proxy", other]), [none, none, b"other"]);
+    assert_eq!(proxied.reached(&["--proxy", one]), [&b"one"[..], b"one", none]);
+    // What the proxy itself does not allow no key allows.
+    let foreign = speaking(b"foreign".to_vec()).to_string();
+    assert_eq!(proxied.reached(&["--proxy", &foreign]), [none; 3]);
+    // A key for something else is not let in.
+    authorize(&proxied.server, &proxied.client, &["--only", "cp,perf,pipe"]);
+    let connect = ["proxy", "connect", &proxied.address, "--key", &proxied.key, "--listen", "127.0.0.1:0"];
+    says(&proxied.client, &connect, "not authorised for");
+}
+
+#[test]
+fn a_key_gets_no_more_than_its_rate_through_a_proxy() {
+    let large = noise(BYTES);
+    let proxied = Proxied::start([large.clone(), Vec::new()]);
+    let ([first, second, _], took) = time(|| proxied.reached(&["--max-rate", RATE]));
+    assert!(first == large && second == large);
+    assert!(took >= 2 * AT_LEAST, "twice {BYTES} bytes at {RATE}bit/s in {took:?}");
 }

@@ -182,6 +182,30 @@ impl Drop for Daemon {
     }
 }
 
+/// Ended when dropped.
+pub struct Held(pub Child);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A program's standard error, once it has said this; somebody must read the rest, or it would block on a full pipe.
+pub fn says(bench: &Bench, args: &[&str], text: &str) -> (Held, mpsc::Receiver<String>) {
+    let mut child = bench.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || lines.for_each(|line| drop(sender.send(line))));
+    let held = Held(child);
+    let mut seen = Vec::new();
+    while !seen.last().is_some_and(|line: &String| line.contains(text)) {
+        seen.push(receiver.recv_timeout(Duration::from_secs(30)).unwrap_or_else(|_| panic!("no `{text}`: {seen:?}")));
+    }
+    (held, receiver)
+}
+
 /// Sends a signal to a child.
 pub fn signal(child: &Child, signal: rustix::process::Signal) {
     let id = rustix::process::Pid::from_child(child);
