@@ -25,6 +25,6 @@ pub use host::Host;
 pub use knock::{Knock, Knocked};
 pub use outlet::Outlet;
 pub use peer::{Heard, Peer, is_end};
-pub use perf::ask_for_download;
+pub use perf::{ask_for_download, ask_for_upload};
 pub use script::{Flow, Lie, Step};
 pub use victim::{Client, Listener, Readings, Victim};

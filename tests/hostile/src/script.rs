@@ -13,6 +13,10 @@ use crate::peer::Peer;
 
 /// A block of a placed stream begins at a multiple of this (haul's `MAX_BLOCK`).
 const BLOCK_STRIDE_BYTES: u64 = 2 << 20;
+/// Of memory.
+const PAGE_BYTES: u64 = 4096;
+/// In a block of the usual size.
+const LARGE_PAGES: u32 = 256;
 /// Packets between two looks at what came back, so that the socket's buffer is not what is measured.
 const BURST_PKTS: u32 = 64;
 
@@ -26,6 +30,8 @@ pub enum Step {
     Silence(Duration),
     /// One-byte blocks of a placed stream of its own, each in a block of its own.
     OneByteBlocks(u32),
+    /// Blocks of 1 MiB of that stream, a byte in each page but the first: buffers that are held whole and never complete.
+    HollowBlocks(u32),
     /// Streams of a kind, one byte in each.
     Streams(StreamKind, u32),
     /// Bytes on its first bidirectional stream, where an application speaks first.
@@ -103,6 +109,7 @@ impl Peer {
         match step {
             Step::Silence(time) => drop(self.hear(*time)),
             Step::OneByteBlocks(count) => self.one_byte_blocks(*count),
+            Step::HollowBlocks(count) => self.hollow_blocks(*count),
             Step::Streams(kind, count) => self.streams(*kind, *count),
             Step::Speak(bytes) => {
                 let first = StreamId::new(Side::Client, StreamKind::Bidirectional, 0);
@@ -147,18 +154,33 @@ impl Peer {
         let stream = StreamId::new(Side::Client, StreamKind::Placed, 0);
         for index in 0..count {
             self.put(stream, u64::from(index) * BLOCK_STRIDE_BYTES, &[1], true);
-            if index % BURST_PKTS == BURST_PKTS - 1 {
-                self.hear(Duration::from_millis(1));
+            self.rest_after(index);
+        }
+    }
+
+    fn hollow_blocks(&mut self, count: u32) {
+        let stream = StreamId::new(Side::Client, StreamKind::Placed, 0);
+        for index in 0..count * LARGE_PAGES {
+            let (block, page) = (u64::from(index / LARGE_PAGES), u64::from(index % LARGE_PAGES));
+            let is_last = page + 1 == u64::from(LARGE_PAGES);
+            if page > 0 {
+                self.put(stream, block * BLOCK_STRIDE_BYTES + page * PAGE_BYTES, &[1], is_last);
             }
+            self.rest_after(index);
+        }
+    }
+
+    /// Leaves the other side time to take a burst.
+    fn rest_after(&mut self, index: u32) {
+        if index % BURST_PKTS == BURST_PKTS - 1 {
+            self.hear(Duration::from_millis(1));
         }
     }
 
     fn streams(&mut self, kind: StreamKind, count: u32) {
         for index in 0..count {
             self.put(StreamId::new(Side::Client, kind, index), 0, &[1], false);
-            if index % BURST_PKTS == BURST_PKTS - 1 {
-                self.hear(Duration::from_millis(1));
-            }
+            self.rest_after(index);
         }
     }
 

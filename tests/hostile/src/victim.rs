@@ -1,8 +1,8 @@
 //! The real program, listening, and what /proc tells of it; an honest client to serve meanwhile.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read};
-use std::net::{SocketAddr, UdpSocket};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use e2e::{Finished, Running, eventually, haul_binary};
 use haul_proto::identity::Identity;
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 /// What can be listened with.
@@ -20,7 +21,7 @@ pub enum Listener {
     Serve,
     /// `haul pipe -l -k`.
     Pipe,
-    /// `haul proxy serve`, for a target where nobody listens.
+    /// `haul proxy serve`, for a target that says [`WORD`] and closes.
     Proxy,
     /// `haul perf -s`.
     Perf,
@@ -40,6 +41,9 @@ impl Listener {
         }
     }
 }
+
+/// What the target of a proxy says.
+const WORD: &[u8] = b"served";
 
 /// A listening program; ends with this value.
 pub struct Victim {
@@ -83,7 +87,8 @@ impl Victim {
         Self::start_with(listener, &[], anyone)
     }
 
-    fn start_with(listener: Listener, friends: &[&str], options: &[&str]) -> Self {
+    /// Starts one with these options.
+    pub fn start_with(listener: Listener, friends: &[&str], options: &[&str]) -> Self {
         let place = TempDir::new().expect("a scratch directory");
         for dir in ["home", "config", "pub", "in"] {
             fs::create_dir(place.path().join(dir)).expect("making a directory");
@@ -100,7 +105,9 @@ impl Victim {
                 &["serve", "--listen", &address.to_string(), "--root", &root("pub"), "--root", &format!("{}:rw", root("in"))],
             ),
             Listener::Pipe => haul_in(&place, &["pipe", "-l", "-k", "-d", "-s", "127.0.0.1", &port]),
-            Listener::Proxy => haul_in(&place, &["proxy", "serve", "-B", "127.0.0.1", "-p", &port, "--to", "127.0.0.1:9"]),
+            Listener::Proxy => {
+                haul_in(&place, &["proxy", "serve", "-B", "127.0.0.1", "-p", &port, "--to", &target().to_string()])
+            }
             Listener::Perf => haul_in(&place, &["perf", "-s", "-B", "127.0.0.1", "-p", &port]),
         };
         let mut child = command
@@ -133,6 +140,11 @@ impl Victim {
         String::from_utf8_lossy(&self.said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
     }
 
+    /// A file of its own: `pub` has what may be read, `in` what was written.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
     /// Whether it still runs.
     pub fn lives(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
@@ -143,17 +155,40 @@ impl Victim {
         Readings::of(self.child.id())
     }
 
-    /// What a client does there, once, to see whether it is served.
-    pub fn visit(&self, client: &Client) -> Command {
+    /// A client comes, is served or not, and goes.
+    pub fn visit(&self, client: &Client, limit: Duration) -> Finished {
         let (host, port) = ("127.0.0.1", self.address.port().to_string());
-        match self.listener {
+        let command = match self.listener {
             Listener::Serve => {
                 client.haul(&["cp", &format!("haul://{}/pub/file", self.address), &client.path("got").display().to_string()])
             }
             Listener::Pipe => client.haul(&["pipe", "--key", &self.key, host, &port]),
-            Listener::Proxy => client.haul(&["proxy", "connect", &self.address.to_string(), "--key", &self.key, "--listen", "0"]),
+            Listener::Proxy => return self.visit_proxy(client, limit),
             Listener::Perf => client.haul(&["perf", "-c", host, "-p", &port, "-n", "100K"]),
-        }
+        };
+        Running::start(command).wait(limit)
+    }
+
+    /// The same through a proxy: one TCP connection to its target, whose word is heard. A client that hears nothing ends as one that was killed.
+    fn visit_proxy(&self, client: &Client, limit: Duration) -> Finished {
+        let door = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+        let connect = ["proxy", "connect", &self.address.to_string(), "--key", &self.key, "--listen", &door.to_string()];
+        let mut running = Running::start(client.haul(&connect));
+        let hears = || {
+            let mut heard = Vec::new();
+            let asked = TcpStream::connect(door).and_then(|mut door| {
+                door.set_read_timeout(Some(limit))?;
+                door.read_to_end(&mut heard)
+            });
+            asked.is_ok() && heard == WORD
+        };
+        let mut has_heard = false;
+        eventually(limit, || {
+            has_heard = hears();
+            has_heard || !running.runs()
+        });
+        running.signal(if has_heard { Signal::TERM } else { Signal::KILL });
+        running.wait(limit)
     }
 }
 
@@ -251,6 +286,14 @@ fn haul_in(place: &TempDir, args: &[&str]) -> Command {
 
 fn run(command: Command) -> Finished {
     Running::start(command).wait(Duration::from_secs(30)).expect(0)
+}
+
+/// A server of TCP that says [`WORD`] to everyone.
+fn target() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("its address");
+    thread::spawn(move || listener.incoming().flatten().for_each(|mut client| drop(client.write_all(WORD))));
+    address
 }
 
 /// A port that was free a moment ago.

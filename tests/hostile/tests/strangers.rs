@@ -5,7 +5,7 @@ mod turns;
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use e2e::{Running, Stopwatch, eventually, pause};
+use e2e::{Stopwatch, eventually, pause};
 use haul_proto::StreamKind;
 use haul_proto::identity::Identity;
 use hostile::{Client, Crowd, Knock, Knocked, Lie, Listener, Manner, Peer, Sources, Step, Victim};
@@ -99,13 +99,13 @@ fn a_peer_that_never_answers_gets_few_packets() {
 fn an_authorised_client_is_served_among_strangers() {
     let _turn = turn();
     // Where a list of keys turns them away, strangers stay by stopping halfway.
-    let listeners = [(Listener::Serve, Manner::Halfway), (Listener::Pipe, Manner::Halfway), (Listener::Perf, Manner::Silent)];
-    for (listener, manner) in listeners {
+    let manner_at = |listener| if listener == Listener::Perf { Manner::Silent } else { Manner::Halfway };
+    for (listener, manner) in Listener::ALL.map(|listener| (listener, manner_at(listener))) {
         let client = Client::new();
         let victim = Victim::start(listener, &[&client.key()]);
         client.trust(victim.address, &victim.key);
         let visit = || {
-            let finished = Running::start(victim.visit(&client)).wait(Duration::from_secs(60));
+            let finished = victim.visit(&client, Duration::from_secs(60));
             (finished.took, finished)
         };
         let alone: Vec<_> = (0..3).map(|_| visit()).collect();
@@ -156,7 +156,7 @@ fn whatever_strangers_send_the_listener_lives_and_serves() {
             let _ = Knock::begin(victim.address, HOME, None, listener.protocol()).halfway().step();
         }
         pause(Duration::from_millis(200));
-        Running::start(victim.visit(&client)).wait(Duration::from_secs(30)).expect(0);
+        victim.visit(&client, Duration::from_secs(30)).expect(0);
         let grown = victim.readings().rss_bytes.saturating_sub(before.rss_bytes);
         assert!(grown < 64 << 20, "{listener:?}: {} KiB", grown >> 10);
         assert!(!victim.said().contains("panicked"), "{}", victim.said());

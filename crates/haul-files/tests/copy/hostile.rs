@@ -75,11 +75,16 @@ pub fn pusher(to: &Path, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) 
 
 /// As [`pusher`], with a request of its own.
 pub fn pusher_asking(request: Request, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
+    pusher_where(&Access::Account { home: "/".into() }, request, act)
+}
+
+/// As [`pusher_asking`], where the server gives this access.
+fn pusher_where(access: &Access, request: Request, act: impl FnOnce(&mut Peer)) -> (Served, Vec<Message>) {
     let (here, there) = pair(Conditions { capacity: 10_000, ..Conditions::default() });
     std::thread::scope(|scope| {
         let line = there.transport.open_blocks().unwrap();
         let server = scope.spawn(move || {
-            let served = serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new());
+            let served = serve(there, access, &Silent, &Cancel::new());
             // As a connection ends with its server: who still listens hears that, whatever was told before.
             line.kill();
             served
@@ -288,6 +293,31 @@ fn a_stage_is_not_a_destination() {
         assert!(reserved, "{path}: {:?}", outcome.client);
     }
     assert_eq!(fs::read_dir(p.to.join(".haul-12345678")).unwrap().count(), 0);
+}
+
+#[test]
+fn what_a_daemon_remembers_of_a_client_is_bounded() {
+    /// What a client of a daemon may have remembered for it.
+    const ROOM_BYTES: usize = 256 << 20;
+    const BATCH: u64 = 4000;
+    let p = places();
+    let access = Access::Exports(vec![Export {
+        name: "data".into(),
+        path: p.to.clone(),
+        writable: true,
+        ownership: haul_files::Ownership::default(),
+    }]);
+    // Links cost their sender nothing and are made last: until then each is remembered with its name, of the longest kind.
+    let name = |id: u64| format!("{id:0>250}");
+    let batches = ROOM_BYTES as u64 / 250 / BATCH + 1;
+    let (result, _) = pusher_where(&access, push_request(Path::new("/data"), false), |peer| {
+        peer.say(&Message::Entries(vec![directory(1, ROOT, b"d"), file(2, 1, b"f", 1)]));
+        for first in (0..batches).map(|batch| 3 + batch * BATCH) {
+            let links = (first..first + BATCH).map(|id| entry(id, 1, name(id).as_bytes(), Kind::HardLink { to: 2 }));
+            peer.say(&Message::Entries(links.collect()));
+        }
+    });
+    assert_eq!(misbehaved(result), "more entries than can be remembered");
 }
 
 #[test]

@@ -1,0 +1,129 @@
+//! What a listener's memory comes to with many clients: bounded while they are there, given back when they have gone.
+
+mod turns;
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use e2e::{Random, Running, eventually, pause, tree};
+use hostile::{Client, Heard, Knock, Listener, Step, Victim};
+use rustix::process::Signal;
+use turns::turn;
+
+const MIB: u64 = 1 << 20;
+/// What a process may grow by for reasons of its own: threads' stacks, arenas of the allocator.
+const OWN_BYTES: u64 = 32 * MIB;
+
+#[test]
+fn anonymous_clients_take_no_more_than_their_windows() {
+    /// One fewer than are let in.
+    const CLIENTS: u8 = 31;
+    const WINDOW_MIB: u64 = 4;
+    /// 1 MiB each, where nothing bounds them.
+    const BLOCKS: u32 = 32;
+    let _turn = turn();
+    let victim = Victim::start_with(Listener::Perf, &[], &["--max-memory", &format!("{WINDOW_MIB}M")]);
+    let before = victim.readings();
+    let mut peers = Vec::new();
+    for index in 0..CLIENTS {
+        let home = IpAddr::V4(Ipv4Addr::new(127, 30, index, 1));
+        let mut peer = Knock::begin(victim.address, home, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
+        peer.answers_challenges = true;
+        peer.play(&[Step::Speak(hostile::ask_for_upload(60))]);
+        assert!(peer.hear_until(Duration::from_secs(10), |heard| matches!(heard, Heard::Data(..))), "client {index} is welcome");
+        peer.play(&[Step::AcknowledgeHeard, Step::Silence(Duration::from_millis(100))]);
+        peers.push(peer);
+    }
+    for peer in &mut peers {
+        peer.play(&[Step::HollowBlocks(BLOCKS)]);
+    }
+    let grown = victim.readings().rss_bytes.saturating_sub(before.rss_bytes);
+    println!("{CLIENTS} anonymous clients: {} MiB; {:?}", grown / MIB, victim.readings());
+    // Twice the window of what is received, and 8 MiB besides, for two of the largest blocks.
+    let allowed = u64::from(CLIENTS) * (2 * WINDOW_MIB + 8) * MIB + OWN_BYTES;
+    assert!(grown < allowed, "{} MiB", grown / MIB);
+    // Whoever comes now has a window like theirs, and measures.
+    victim.visit(&Client::new(), Duration::from_secs(60)).expect(0);
+    drop(peers);
+}
+
+/// What a client of the daemon does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// It fetches a file, and stands still in the middle.
+    StopsFetching,
+    /// It sends one, and stands still.
+    StopsSending,
+    /// It fetches slowly.
+    Fetches,
+}
+
+#[test]
+fn a_daemon_keeps_to_its_memory_and_gives_it_back() {
+    const CLIENTS: usize = 48;
+    /// 16 MiB for each, little more than the least.
+    const MEMORY_MIB: u64 = 768;
+    const FILE_BYTES: u64 = 64 << 20;
+    let _turn = turn();
+    // A key each: one that comes again ends its own older copies that are silent.
+    let clients: Vec<_> = (0..CLIENTS).map(|_| Client::new()).collect();
+    let keys: Vec<_> = clients.iter().map(Client::key).collect();
+    let keys: Vec<_> = keys.iter().map(String::as_str).collect();
+    let victim = Victim::start_with(Listener::Serve, &keys, &["--max-memory", &format!("{MEMORY_MIB}M")]);
+    let large = victim.path("pub/large");
+    tree::write_random(&large, FILE_BYTES, &mut Random::seeded(13));
+    let url = |path: &str| format!("haul://{}/{path}", victim.address);
+    let before = victim.readings().rss_bytes;
+
+    let mut copies = Vec::new();
+    for (number, client) in clients.iter().enumerate() {
+        client.trust(victim.address, &victim.key);
+        let manner = [Manner::StopsFetching, Manner::StopsSending, Manner::Fetches][number % 3];
+        let (got, put) = (client.path("got").display().to_string(), url(&format!("in/put{number}")));
+        let command = match manner {
+            Manner::StopsFetching => client.haul(&["cp", "-q", &url("pub/large"), &got]),
+            Manner::StopsSending => client.haul(&["cp", "-q", &large.display().to_string(), &put]),
+            Manner::Fetches => client.haul(&["cp", "-q", "-l", "30M", &url("pub/large"), &got]),
+        };
+        let copy = Running::start(command);
+        let is_connected = || victim.said().matches("connected").count() > number;
+        assert!(eventually(Duration::from_secs(30), is_connected), "client {number}: {}", victim.said());
+        // In the middle: what is under way now stays.
+        pause(Duration::from_millis(50));
+        if manner != Manner::Fetches {
+            copy.signal(Signal::STOP);
+        }
+        copies.push((manner, number, copy));
+    }
+    let under_way = copies.iter_mut().filter_map(|(_, _, copy)| copy.runs().then_some(())).count();
+    assert!(under_way > CLIENTS / 2, "only {under_way} copies are under way");
+    let mut most = 0;
+    for _ in 0..40 {
+        most = most.max(victim.readings().rss_bytes);
+        pause(Duration::from_millis(50));
+    }
+    println!("{under_way} copies under way: {} MiB at most, {} before", most / MIB, before / MIB);
+    assert!(most < before + MEMORY_MIB * MIB + OWN_BYTES, "{} MiB of {MEMORY_MIB}", most / MIB);
+
+    // Nobody has lost anything by it.
+    let sum = tree::hash(&large);
+    for (manner, _, copy) in &copies {
+        if *manner != Manner::Fetches {
+            copy.signal(Signal::CONT);
+        }
+    }
+    for (manner, number, copy) in copies {
+        copy.wait(Duration::from_secs(180)).expect(0);
+        let arrived = match manner {
+            Manner::StopsSending => victim.path(&format!("in/put{number}")),
+            Manner::StopsFetching | Manner::Fetches => clients[number].path("got"),
+        };
+        assert_eq!(tree::hash(&arrived), sum, "{manner:?} {number}");
+        fs::remove_file(arrived).expect("removing");
+    }
+    let rests = || victim.readings().rss_bytes < before + 2 * OWN_BYTES;
+    let given_back = eventually(Duration::from_secs(20), rests);
+    println!("after they left: {:?}", victim.readings());
+    assert!(given_back, "{} MiB before, {} MiB are still held", before / MIB, victim.readings().rss_bytes / MIB);
+}
