@@ -8,8 +8,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
-use e2e::{Running, eventually};
+use e2e::{Running, Stopwatch, eventually, pause};
+use haul_lab::LinkOptions;
+use haul_units::Ratio;
 use rustix::process::{Pid, Signal};
 
 use crate::rig::*;
@@ -216,6 +219,55 @@ fn kills_of_either_end_leave_nothing_hanging() {
     clients.iter_mut().for_each(assert_reset);
     assert!(eventually(PATIENCE, || ended.load(Ordering::Relaxed) >= before + 20), "the servers hear of nothing");
     stop(serving);
+}
+
+#[test]
+fn an_outage_is_outlived_up_to_dead_after_and_told() {
+    /// Longer than what is taken for an outage (6 s).
+    const SHORT: Duration = Duration::from_secs(8);
+    const DEAD_AFTER: Duration = Duration::from_secs(16);
+    let Some(mut sites) = two() else { return };
+    let port = server(sites.site(2), "127.0.0.1:0", echo);
+    let silence = format!("--dead-after {}", DEAD_AFTER.as_secs());
+    let serving = serve(&sites, &format!("--to 127.0.0.1:{port} {silence}"));
+    let connected = connect(&sites, &format!("--listen 8080 {silence}"), 8080);
+    let nothing_passes = || LinkOptions { loss: Ratio::ONE, ..link(3) };
+    let mut near = client(sites.site(1), 8080);
+    assert_eq!(ask(&mut near, b"before"), b"before");
+
+    sites.relink(2, nothing_passes());
+    near.write_all(b"meanwhile").expect("writing");
+    pause(SHORT);
+    sites.relink(2, link(3));
+    let mut answer = [0; 9];
+    near.read_exact(&mut answer).expect("the connection goes on");
+    assert_eq!(&answer, b"meanwhile");
+    assert_eq!(ask(&mut near, b"after"), b"after");
+
+    sites.relink(2, nothing_passes());
+    let watch = Stopwatch::start();
+    near.write_all(b"lost").expect("writing");
+    assert_reset(&mut near);
+    let took = watch.elapsed();
+    sites.relink(2, link(3));
+    // What came last from there came a moment before.
+    assert!(took > DEAD_AFTER - Duration::from_secs(2) && took < DEAD_AFTER + Duration::from_secs(8), "given up after {took:?}");
+    let works = || {
+        let mut again = client(sites.site(1), 8080);
+        let mut answer = [0; 5];
+        again.write_all(b"again").and_then(|()| again.read_exact(&mut answer)).is_ok() && &answer == b"again"
+    };
+    assert!(eventually(PATIENCE, works), "it does not connect again");
+    let (here, there) = (stop(connected), stop(serving));
+    let said = |text: &str| here.stderr.matches(text).count();
+    assert_eq!((said("nothing has come from the other side for"), said("the other side is heard again")), (2, 1), "{here}");
+    for finished in [&here, &there] {
+        let lost = events(finished, "lost");
+        let error = format!("nothing heard from the peer for {} s", DEAD_AFTER.as_secs());
+        // Once: the serving side also hears of the end of the second one, which was closed.
+        let told = lost.iter().filter(|event| event["error"].as_str().is_some_and(|told| told.contains(&error)));
+        assert_eq!(told.count(), 1, "{finished}");
+    }
 }
 
 /// Resident memory of a process, in bytes.

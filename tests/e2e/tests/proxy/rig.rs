@@ -20,14 +20,18 @@ pub const DEAD_AFTER: &str = "8";
 
 /// Clients at site 1, servers at site 2, 20 ms and 0.1 % loss between them.
 pub fn two() -> Option<Sites> {
-    let link = |seed| LinkOptions {
+    Sites::open(&[link(1), link(3)])
+}
+
+/// The link of a site.
+pub fn link(seed: u64) -> LinkOptions {
+    LinkOptions {
         rate: BitRate::mbps(500),
         rtt: Duration::from_millis(10),
         loss: Ratio::percent(0.05),
         seed,
         ..LinkOptions::default()
-    };
-    Sites::open(&[link(1), link(3)])
+    }
 }
 
 pub fn haul(sites: &Sites, site: usize, args: &str) -> Command {
@@ -56,7 +60,7 @@ pub fn serve(sites: &Sites, args: &str) -> Running {
 }
 
 pub fn serve_by(sites: &Sites, args: &str, by: impl FnOnce(Command) -> Command) -> Running {
-    let running = Running::start(by(haul(sites, 2, &format!("proxy serve --anyone --json --dead-after {DEAD_AFTER} {args}"))));
+    let running = Running::start(by(haul(sites, 2, &format!("proxy serve --anyone --json {}", with_dead_after(args)))));
     assert!(eventually(PATIENCE, || listens(sites.site(2), "-lun", 7702)), "the proxy does not serve");
     running
 }
@@ -67,10 +71,15 @@ pub fn connect(sites: &Sites, args: &str, port: u16) -> Running {
 
 pub fn connect_by(sites: &Sites, args: &str, port: u16, by: impl FnOnce(Command) -> Command) -> Running {
     let (key, address) = (own_key(sites, 2), &sites.site(2).address);
-    let line = format!("proxy connect {address} --key {key} --json --dead-after {DEAD_AFTER} {args}");
+    let line = format!("proxy connect {address} --key {key} --json {}", with_dead_after(args));
     let running = Running::start(by(haul(sites, 1, &line)));
     assert!(eventually(PATIENCE, || listens(sites.site(1), "-ltn", port)), "the proxy does not listen");
     running
+}
+
+/// With the least `--dead-after`, unless there is one.
+fn with_dead_after(args: &str) -> String {
+    if args.contains("--dead-after") { args.to_owned() } else { format!("--dead-after {DEAD_AFTER} {args}") }
 }
 
 /// A command that may have so many files open, and cannot change that.
