@@ -7,7 +7,8 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use e2e::{Random, Running, eventually, pause, tree};
-use hostile::{Client, Heard, Knock, Listener, Step, Victim};
+use haul_proto::identity::Identity;
+use hostile::{Client, Heard, Knock, Listener, Peer, Step, Victim};
 use rustix::process::Signal;
 use turns::turn;
 
@@ -57,11 +58,31 @@ enum Manner {
     StopsSending,
     /// It fetches slowly.
     Fetches,
+    /// It has a key, and begins blocks that it never completes.
+    Hoards,
+}
+
+fn connected(victim: &Victim) -> usize {
+    victim.said().matches(": connected").count()
+}
+
+/// A peer with a key that the operator has authorised, let in.
+fn hoarder(victim: &Victim) -> Box<Peer> {
+    let (identity, before) = (Identity::generate(), connected(victim));
+    victim.authorize(&identity);
+    let knock = Knock::begin(victim.address, Ipv4Addr::LOCALHOST.into(), Some(&identity), Listener::Serve.protocol());
+    let mut peer = knock.finish().expect("it is authorised");
+    peer.answers_challenges = true;
+    peer.play(&[Step::Speak(b"{\"version\":\"0\"}\n".to_vec()), Step::Silence(Duration::from_millis(20))]);
+    assert!(eventually(Duration::from_secs(30), || connected(victim) > before), "a hoarder: {}", victim.said());
+    peer
 }
 
 #[test]
 fn a_daemon_keeps_to_its_memory_and_gives_it_back() {
     const CLIENTS: usize = 48;
+    /// In blocks of 1 MiB, where nothing bounds them.
+    const HOARD_BLOCKS: u32 = 40;
     /// 16 MiB for each, little more than the least.
     const MEMORY_MIB: u64 = 768;
     const FILE_BYTES: u64 = 64 << 20;
@@ -76,18 +97,23 @@ fn a_daemon_keeps_to_its_memory_and_gives_it_back() {
     let url = |path: &str| format!("haul://{}/{path}", victim.address);
     let before = victim.readings().rss_bytes;
 
-    let mut copies = Vec::new();
+    let (mut copies, mut hoarders) = (Vec::new(), Vec::new());
     for (number, client) in clients.iter().enumerate() {
         client.trust(victim.address, &victim.key);
-        let manner = [Manner::StopsFetching, Manner::StopsSending, Manner::Fetches][number % 3];
+        let manner =
+            [Manner::StopsFetching, Manner::StopsSending, Manner::Fetches, Manner::Hoards][[0, 3, 1, 3, 2, 3][number % 6]];
+        if manner == Manner::Hoards {
+            hoarders.push(hoarder(&victim));
+            continue;
+        }
         let (got, put) = (client.path("got").display().to_string(), url(&format!("in/put{number}")));
         let command = match manner {
             Manner::StopsFetching => client.haul(&["cp", "-q", &url("pub/large"), &got]),
             Manner::StopsSending => client.haul(&["cp", "-q", &large.display().to_string(), &put]),
-            Manner::Fetches => client.haul(&["cp", "-q", "-l", "30M", &url("pub/large"), &got]),
+            Manner::Fetches | Manner::Hoards => client.haul(&["cp", "-q", "-l", "30M", &url("pub/large"), &got]),
         };
         let copy = Running::start(command);
-        let is_connected = || victim.said().matches("connected").count() > number;
+        let is_connected = || connected(&victim) > number;
         assert!(eventually(Duration::from_secs(30), is_connected), "client {number}: {}", victim.said());
         // In the middle: what is under way now stays.
         pause(Duration::from_millis(50));
@@ -97,7 +123,10 @@ fn a_daemon_keeps_to_its_memory_and_gives_it_back() {
         copies.push((manner, number, copy));
     }
     let under_way = copies.iter_mut().filter_map(|(_, _, copy)| copy.runs().then_some(())).count();
-    assert!(under_way > CLIENTS / 2, "only {under_way} copies are under way");
+    assert!(under_way > CLIENTS / 4, "only {under_way} copies are under way");
+    for peer in &mut hoarders {
+        peer.play(&[Step::HollowBlocks(HOARD_BLOCKS)]);
+    }
     let mut most = 0;
     for _ in 0..40 {
         most = most.max(victim.readings().rss_bytes);
@@ -106,7 +135,7 @@ fn a_daemon_keeps_to_its_memory_and_gives_it_back() {
     println!("{under_way} copies under way: {} MiB at most, {} before", most / MIB, before / MIB);
     assert!(most < before + MEMORY_MIB * MIB + OWN_BYTES, "{} MiB of {MEMORY_MIB}", most / MIB);
 
-    // Nobody has lost anything by it.
+    // Nobody honest has lost anything by it.
     let sum = tree::hash(&large);
     for (manner, _, copy) in &copies {
         if *manner != Manner::Fetches {
@@ -117,10 +146,13 @@ fn a_daemon_keeps_to_its_memory_and_gives_it_back() {
         copy.wait(Duration::from_secs(180)).expect(0);
         let arrived = match manner {
             Manner::StopsSending => victim.path(&format!("in/put{number}")),
-            Manner::StopsFetching | Manner::Fetches => clients[number].path("got"),
+            Manner::StopsFetching | Manner::Fetches | Manner::Hoards => clients[number].path("got"),
         };
         assert_eq!(tree::hash(&arrived), sum, "{manner:?} {number}");
         fs::remove_file(arrived).expect("removing");
+    }
+    for peer in &mut hoarders {
+        peer.play(&[Step::Close(b"enough".to_vec())]);
     }
     let rests = || victim.readings().rss_bytes < before + 2 * OWN_BYTES;
     let given_back = eventually(Duration::from_secs(20), rests);

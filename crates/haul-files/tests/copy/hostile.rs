@@ -316,6 +316,8 @@ fn what_a_daemon_remembers_of_a_client_is_bounded() {
             let links = (first..first + BATCH).map(|id| entry(id, 1, name(id).as_bytes(), Kind::HardLink { to: 2 }));
             peer.say(&Message::Entries(links.collect()));
         }
+        // Were it all remembered, it would be found out here.
+        peer.finish();
     });
     assert_eq!(misbehaved(result), "more entries than can be remembered");
 }
