@@ -64,6 +64,7 @@ struct flow {
 	u64 start_rate;
 	u32 start_flat;   /* rounds that brought no more */
 	u32 threshold;    /* packets: the start ends there */
+	u32 rise;         /* fair: rounds since a start ended at a queue, while growth brings more; 0: it brings none */
 	u32 jump;         /* packets */
 	u32 jump_from;    /* delivered when it began */
 	/* CUBIC. */

@@ -67,6 +67,11 @@ static __always_inline void path_rtt(struct flow *f, const struct ack *a, const 
 
 	if (a->rtt_us <= 0)
 		return;
+	/* The queue of others stood all the time, and what seemed calm was not: what it dropped is none of the path's own. */
+	if (rtt + calm_us(rtt) < path_base_us(f)) {
+		f->calm_packets = 0;
+		f->calm_lost = 0;
+	}
 	if (!f->base_next_us || rtt < f->base_next_us)
 		f->base_next_us = rtt;
 	if (a->now_us - f->rtt_turned_us > (u64)k->base_rtt_s * 500000) {

@@ -27,6 +27,8 @@
 #define FLAT_ROUNDS 3
 /* Aggressive: a probe, a drain, then six rounds at the rate (BBR's circle of gains). */
 #define CIRCLE 8
+/* Fair: rounds of an eighth more each until it is looked whether they brought an eighth in all: x1.42 brings that to whoever has less than two thirds of the path. */
+#define RISE_ROUNDS 3
 /* Rounds without a queue after a start: as many as a queue of one packet in eight takes to grow at CUBIC's slowest. */
 #define EARLY_ROUNDS 8
 /* The same after a reduction on a path that loses by itself: as many as the queue of the cause takes to be seen again. */
@@ -68,6 +70,7 @@ static __always_inline void end_start(struct flow *f, const struct ack *a, const
 {
 	f->window = bounded(clamp64(path_bdp(f, k) * 9 / 8, f->window / 2, f->window), a);
 	to_steady(f, a);
+	f->rise = f->law <= LAW_QUICKSTART;
 }
 
 /*
@@ -157,6 +160,25 @@ static __always_inline void modest_round(struct flow *f, const struct ack *a, co
 }
 
 /*
+ * Fair, after a start that ended at a queue and before any reduction: the queue may be that of others, and then an eighth more each round still brings more. What is alone at the
+ * full path gets next to nothing for it, and is left to CUBIC's growth.
+ */
+static __always_inline void rise_round(struct flow *f, const struct ack *a)
+{
+	if (!f->round_full || f->holding)
+		return;
+	if (f->rise++ % RISE_ROUNDS == 0) {
+		if (f->rise > RISE_ROUNDS && f->rate_round * 8 < f->start_rate * 9) {
+			f->rise = 0;
+			return;
+		}
+		f->start_rate = f->rate_round;
+	}
+	f->window = bounded(f->window + f->window / 8, a);
+	f->epoch_us = 0;
+}
+
+/*
  * Fair, once a round: rounds without any queue tell that there is more to be had. Where there never was a reduction the start ended too early, and goes on. Where the path
  * loses by itself a reduction may have been for nothing, and CUBIC would take some ten seconds to make up for it: a quarter more each round, until a queue stands. On
  * a path that loses nothing it is left at CUBIC's growth: those beside it may be doing the same.
@@ -173,6 +195,8 @@ static __always_inline void fair_round(struct flow *f, const struct ack *a, cons
 		}
 		return;
 	}
+	if (f->rise)
+		rise_round(f, a);
 	if (f->turn < EARLY_ROUNDS)
 		return;
 	f->phase = PHASE_START;

@@ -14,6 +14,12 @@ pub enum Sender {
     Cubic = 100,
 }
 
+impl Sender {
+    fn law(self) -> u32 {
+        if self == Self::Cubic { 0 } else { self as u32 }
+    }
+}
+
 /// The path, and how long.
 #[derive(Debug, Clone, Copy)]
 pub struct Path {
@@ -24,6 +30,8 @@ pub struct Path {
     /// Of a million packets.
     pub loss_ppm: u32,
     pub seconds: u64,
+    /// How much later than the one before it each sender begins.
+    pub apart_ms: u64,
     pub seed: u64,
 }
 
@@ -41,11 +49,13 @@ pub struct Outcome {
 
 const SEGMENT_BYTES: u32 = 1448;
 const WIRE_BYTES: u64 = 1500;
+const INITIAL_PACKETS: u32 = 10;
 /// As src/knobs.rs.
 const KNOBS: [u32; 6] = [0, 3_000, 300_000, 50, 86_400, 30];
 
 struct Flow {
     sender: Sender,
+    begun: bool,
     state: Vec<u64>,
     in_flight: u32,
     delivered: u32,
@@ -85,7 +95,7 @@ impl PartialOrd for Fate {
     }
 }
 
-/// Runs all senders together, the later ones a second after each other.
+/// Runs all senders together.
 pub fn run(path: Path, senders: &[Sender]) -> Vec<Outcome> {
     let service_us = WIRE_BYTES as f64 * 8.0 / path.rate_mbps as f64;
     let bdp = path.rtt_ms as f64 * 1000.0 / service_us;
@@ -96,7 +106,7 @@ pub fn run(path: Path, senders: &[Sender]) -> Vec<Outcome> {
     let mut waiting: VecDeque<f64> = VecDeque::new();
     let (mut free_at, mut order) = (0.0_f64, 0_u64);
     let mut flows: Vec<Flow> =
-        senders.iter().enumerate().map(|(at, sender)| Flow::new(*sender, at as u64 * 1_000_000, &path)).collect();
+        senders.iter().enumerate().map(|(at, sender)| Flow::new(*sender, at as u64 * path.apart_ms * 1000, &path)).collect();
     let mut now = 0_u64;
     loop {
         let sending = flows.iter().enumerate().filter_map(|(at, flow)| flow.may_send_at(now).map(|when| (when, at))).min();
@@ -118,6 +128,9 @@ pub fn run(path: Path, senders: &[Sender]) -> Vec<Outcome> {
                     waiting.push_back(free_at);
                 }
                 let flow = &mut flows[at];
+                if !flow.begun {
+                    flow.begin(now, path.rtt_ms * 1000 + (free_at - now as f64).max(0.0) as u64);
+                }
                 if now >= half {
                     flow.queued += length;
                     flow.sent += 1;
@@ -152,10 +165,10 @@ pub fn run(path: Path, senders: &[Sender]) -> Vec<Outcome> {
 impl Flow {
     fn new(sender: Sender, begins_us: u64, path: &Path) -> Self {
         let mut state = vec![0; shim::flow_bytes() as usize / 8];
-        let law = if sender == Sender::Cubic { 0 } else { sender as u32 };
-        shim::begin(state.as_mut_ptr(), law, 10, path.rtt_ms as u32 * 1000, begins_us, 0);
+        shim::begin(state.as_mut_ptr(), sender.law(), INITIAL_PACKETS, path.rtt_ms as u32 * 1000, begins_us, 0);
         Self {
             sender,
+            begun: false,
             state,
             in_flight: 0,
             delivered: 0,
@@ -169,6 +182,13 @@ impl Flow {
             counted: 0,
             queued: 0.0,
         }
+    }
+
+    /// All that it knows of the path is the round trip of its handshake, which waited in the queue of those before it.
+    fn begin(&mut self, now: u64, rtt_us: u64) {
+        self.begun = true;
+        self.smoothed_us = rtt_us;
+        shim::begin(self.state.as_mut_ptr(), self.sender.law(), INITIAL_PACKETS, rtt_us as u32, now, 0);
     }
 
     fn may_send_at(&self, now: u64) -> Option<u64> {

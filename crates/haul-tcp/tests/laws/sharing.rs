@@ -3,7 +3,7 @@
 use crate::path::{Outcome, Path, Sender, run};
 use crate::shim;
 
-const PATH: Path = Path { rate_mbps: 50, rtt_ms: 40, queue_percent: 100, loss_ppm: 0, seconds: 30, seed: 1 };
+const PATH: Path = Path { rate_mbps: 50, rtt_ms: 40, queue_percent: 100, loss_ppm: 0, seconds: 30, apart_ms: 1000, seed: 1 };
 
 fn alone(path: Path, sender: Sender) -> Outcome {
     let outcome = run(path, &[sender]).remove(0);
@@ -62,16 +62,34 @@ fn aggressive_does_not_feed_on_its_own_drops() {
 #[test]
 fn fair_ones_share_alike() {
     for queue_percent in [50, 100, 200] {
-        let jains = [44, 50, 54, 58].map(|rate_mbps| {
-            let outcomes = together(Path { rate_mbps, queue_percent, seconds: 80, ..PATH }, &[Sender::Fair; 4]);
-            let sum: f64 = outcomes.iter().map(|outcome| outcome.share).sum();
-            let squares: f64 = outcomes.iter().map(|outcome| outcome.share.powi(2)).sum();
-            assert!(sum > 90.0, "{outcomes:?}");
-            sum * sum / (outcomes.len() as f64 * squares)
-        });
+        let jains = [44, 50, 54, 58]
+            .map(|rate_mbps| jain(&together(Path { rate_mbps, queue_percent, seconds: 80, ..PATH }, &[Sender::Fair; 4])));
         let mean = jains.iter().sum::<f64>() / jains.len() as f64;
-        assert!(mean > 0.95 && jains.iter().all(|jain| *jain > 0.88), "queue of {queue_percent} %: {jains:?}");
+        assert!(mean > 0.92 && jains.iter().all(|jain| *jain > 0.85), "queue of {queue_percent} %: {jains:?}");
     }
+}
+
+/// Those that come later have the queue of those before them in their handshake, and leave their start at once: they have to catch up within a quarter of a minute. One in
+/// eight may not, where chance has it; the more there are, the longer it takes.
+#[test]
+fn a_later_fair_catches_up() {
+    for (flows, least) in [(2, 0.95), (4, 0.90), (8, 0.85)] {
+        let jain = |turn: u64| {
+            let path = Path { rate_mbps: 96 + turn, rtt_ms: 50, seconds: 30, apart_ms: 300 + 200 * turn, ..PATH };
+            jain(&together(path, &vec![Sender::Fair; flows]))
+        };
+        let jains: Vec<f64> = (0..8).map(jain).collect();
+        let mean = jains.iter().sum::<f64>() / jains.len() as f64;
+        println!("{flows} flows: {mean:.3} of {jains:.3?}");
+        assert!(mean > least, "{flows} flows: {mean:.3} of {jains:.3?}");
+    }
+}
+
+fn jain(outcomes: &[Outcome]) -> f64 {
+    let sum: f64 = outcomes.iter().map(|outcome| outcome.share).sum();
+    let squares: f64 = outcomes.iter().map(|outcome| outcome.share.powi(2)).sum();
+    assert!(sum > 90.0, "{outcomes:?}");
+    sum * sum / (outcomes.len() as f64 * squares)
 }
 
 #[test]
