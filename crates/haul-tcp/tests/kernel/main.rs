@@ -3,6 +3,7 @@
 //! What is loaded is seen by the whole machine, so the tests go one after the other, and each looks that nothing is left.
 
 mod load;
+mod objects;
 mod order;
 mod rig;
 mod ways;

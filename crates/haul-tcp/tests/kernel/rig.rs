@@ -6,14 +6,20 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::process::Command;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use haul_tcp::{Choice, Law, Namespace, Place, Scope, Tcp, obstacle};
 use rustix::fs::{FlockOperation, flock};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::objects;
+
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// Beyond this, what was sent has filled every buffer many times.
 const TRANSFER_BYTES: usize = 4 << 20;
+
+/// A grace period of the kernel, and the last acknowledgements of connections that were closed.
+const FREED_WITHIN: Duration = Duration::from_secs(20);
 
 /// The machine for one test.
 pub struct Rig {
@@ -104,6 +110,19 @@ impl Rig {
         let mounts = fs::read_to_string("/proc/self/mounts").expect("readable");
         assert!(!mounts.contains("/run/haul"), "{mounts}");
     }
+
+    /// Nor has the kernel any map or program of theirs; it frees them some time after the last connection that had one.
+    pub fn expect_nothing_in_the_kernel() {
+        let until = Instant::now() + FREED_WITHIN;
+        loop {
+            let left = objects::of_the_laws();
+            if left.is_empty() {
+                return;
+            }
+            assert!(Instant::now() < until, "{left:?}");
+            pause(Duration::from_millis(50));
+        }
+    }
 }
 
 impl Drop for Rig {
@@ -117,6 +136,7 @@ impl Drop for Rig {
         if !thread::panicking() {
             off.expect("off");
             self.expect_nothing_left();
+            Self::expect_nothing_in_the_kernel();
         }
     }
 }
@@ -151,4 +171,9 @@ pub fn told(arguments: &[&str]) -> String {
 pub fn ip(arguments: &[&str]) {
     let output = Command::new("ip").args(arguments).output().expect("iproute2: `make setup` installs it");
     assert!(output.status.success(), "ip {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[expect(clippy::disallowed_methods, reason = "the kernel says nothing when it has freed something")]
+fn pause(time: Duration) {
+    thread::sleep(time);
 }

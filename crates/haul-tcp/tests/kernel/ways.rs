@@ -1,10 +1,12 @@
 //! The ways by which connections get a law, and that each is taken back to exactly what was there.
 
 use std::fs;
+use std::io::{Read, Write};
 
 use haul_tcp::{Choice, Law, Namespace, Scope, TcpError, Way, default_of};
 use haul_units::Network;
 
+use crate::objects;
 use crate::rig::{Rig, inside, ip, law_of, own, told};
 
 fn network(text: &str) -> Network {
@@ -105,6 +107,37 @@ fn settings_are_read_by_the_laws_that_run() {
     rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
     let settings = rig.tcp.settings().expect("settings");
     assert!(settings.iter().any(|(knob, value)| knob.key == "jump-percent" && *value == 30), "{settings:?}");
+}
+
+/// A newer haul comes while a connection lives: that one keeps the law that it has, and goes on; new ones get the new.
+#[test]
+fn a_newer_haul_replaces_the_laws_while_a_connection_lives() {
+    let Some(rig) = Rig::open() else { return };
+    rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
+    let (mut near, mut far) = rig.connection();
+    assert_eq!(law_of(&near), own(Law::Fair));
+    let before = objects::of_the_laws();
+    // As an older haul has written it, whose programs are others.
+    let file = rig.place.state.join("journal.json");
+    let mut journal: serde_json::Value = serde_json::from_slice(&fs::read(&file).expect("a journal")).expect("JSON");
+    assert!(journal["loaded"].is_string(), "{journal}");
+    journal["loaded"] = "older".into();
+    fs::write(&file, journal.to_string()).expect("written");
+    rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
+    let both = objects::of_the_laws();
+    let law = |found: &[(u32, String)]| found.iter().filter(|(_, name)| name == "fair_law").count();
+    assert_eq!((law(&before), law(&both)), (1, 2), "the connection has the old one: {both:?}");
+    assert_eq!(rig.transfer(), own(Law::Fair));
+    assert_eq!(law_of(&near), own(Law::Fair));
+    let reader = std::thread::spawn(move || {
+        let mut read = Vec::new();
+        far.read_to_end(&mut read).map(|_| read.len())
+    });
+    near.write_all(&vec![7; 4 << 20]).expect("it carries");
+    drop(near);
+    assert_eq!(reader.join().expect("read").expect("bytes"), 4 << 20);
+    rig.tcp.off(None).expect("off");
+    rig.expect_nothing_left();
 }
 
 /// The second connection to a peer begins with what the first one has learned.

@@ -1,7 +1,7 @@
 //! The modes at a bottleneck: alone under random loss, with their like, beside CUBIC. Bounds, in virtual time: the same run each time.
 
 use crate::path::{Outcome, Path, Sender, run};
-use crate::shim;
+use crate::shim::{self, Ack};
 
 const PATH: Path = Path { rate_mbps: 50, rtt_ms: 40, queue_percent: 100, loss_ppm: 0, seconds: 30, apart_ms: 1000, seed: 1 };
 
@@ -129,4 +129,59 @@ fn a_reduction_for_nothing_is_made_up_for() {
     assert!(shim::after_rounds(65_536, 3_277, 8) > 2_000, "{}", shim::after_rounds(65_536, 3_277, 8));
     assert_eq!(shim::after_rounds(65_536, 3_277, 3), 1_000);
     assert_eq!(shim::after_rounds(65_536, 0, 12), 1_000, "it is left to CUBIC's growth");
+}
+
+/// A jump of so many packets into a path of 100 ms, of which some are lost: the window when the last one's fate is known, and whether it doubles from there.
+fn after_jump(jump: u32, lost: impl Fn(u32) -> bool) -> (u32, bool) {
+    let mut state = vec![0; shim::flow_bytes() as usize / 8];
+    shim::begin(state.as_mut_ptr(), 1, 10, 100_000, 0, jump);
+    assert_eq!(shim::window(state.as_ptr()), jump);
+    let knobs = [0, 3_000, 300_000, 50, 86_400, 30];
+    let (mut delivered, mut gone) = (0, 0);
+    let mut hear = |packet: u32, round: u32, is_lost: bool, prior_in_flight: u32| {
+        if is_lost {
+            gone += 1;
+        } else {
+            delivered += 1;
+        }
+        let ack = Ack {
+            now_us: u64::from(round) * 100_000 + u64::from(packet) * 100,
+            delivered_total: delivered,
+            delivered: if is_lost { -1 } else { 1 },
+            interval_us: 100_000,
+            rtt_us: if is_lost { -1 } else { 100_000 },
+            acked: u32::from(!is_lost),
+            lost_total: gone,
+            prior_in_flight,
+            in_flight: prior_in_flight - 1,
+            smoothed_us: 100_000,
+            segment_bytes: 1448,
+            most: u32::MAX,
+            ..Ack::default()
+        };
+        shim::on_ack(state.as_mut_ptr(), &raw const ack, knobs.as_ptr());
+        shim::window(state.as_ptr())
+    };
+    let mut window = 0;
+    for packet in 0..jump {
+        window = hear(packet, 1, lost(packet), jump - packet);
+    }
+    // Twenty of the next round; what was lost of the jump is made up for by some of them.
+    let next = (0..20).fold(0, |_, packet| hear(packet, 2, false, window));
+    (window, next >= window + 10)
+}
+
+/// RFC 9959: half of what came through, and no doubling from there.
+#[test]
+fn a_jump_that_loses_packets_is_brought_back() {
+    // The path has room for 150: what came before the first loss is known to is half of that at most.
+    let (window, doubles) = after_jump(400, |packet| packet >= 150);
+    assert!((4..=75).contains(&window), "{window}");
+    assert!(!doubles);
+    // Some few are chance: the jump is kept, and the start goes on from it.
+    let (window, doubles) = after_jump(400, |packet| packet % 100 == 50);
+    assert!(window >= 396, "{window}");
+    assert!(doubles);
+    let (window, doubles) = after_jump(400, |_| false);
+    assert!(window >= 400 && doubles, "{window}");
 }
