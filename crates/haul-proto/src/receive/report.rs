@@ -241,7 +241,8 @@ impl Reporter {
     }
 }
 
-fn interval_for(rtt: Duration) -> Duration {
+/// How long the reporter of a path with that round-trip time waits at most.
+pub fn interval_for(rtt: Duration) -> Duration {
     (rtt / 32).clamp(INTERVAL_MIN, INTERVAL_MAX)
 }
 

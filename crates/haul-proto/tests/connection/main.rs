@@ -11,3 +11,4 @@ mod life;
 mod paths;
 mod random;
 mod start;
+mod tail;
