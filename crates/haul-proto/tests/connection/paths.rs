@@ -312,6 +312,44 @@ fn what_a_client_gives_up_goes_to_the_others_at_once_and_is_used_again_when_it_a
     }
 }
 
+/// A link of two is dead ten times during a transfer, in turns, each time without a word: the longest time in which nothing arrives.
+#[test]
+fn ten_pulled_cables_stop_nothing_for_long() {
+    let path = Path::new(BitRate::mbps(100), ms(50));
+    for (from, is_ordered) in [(CLIENT, false), (CLIENT, true), (SERVER, false)] {
+        let mut lab = Lab::new(&[path, path], &TransportConfig::default());
+        let start = lab.connected();
+        lab.end(from).start_bulk(250 << 20, is_ordered);
+        let to = EndpointId(1 - from.0);
+        let arrived = |lab: &mut Lab| {
+            let end = lab.end(to);
+            if is_ordered { end.read.iter().map(|read| read.1).sum() } else { end.placed.lock().unwrap().bytes }
+        };
+        let (mut last, mut moved_at, mut longest) = (0, start, Duration::ZERO);
+        let mut now = start;
+        // Plugged in for 600 ms, dead for 400, from the second second on.
+        while now < start + Duration::from_secs(12) {
+            now += ms(5);
+            lab.network.run(now);
+            let into = (now - start).as_millis() as u64;
+            if into >= 2000 && into.is_multiple_of(1000) {
+                lab.set_loss((into / 1000) as usize % 2, LossModel::All);
+            } else if into % 1000 == 400 {
+                (0..2).for_each(|path| lab.set_loss(path, LossModel::None));
+            }
+            let bytes: u64 = arrived(&mut lab);
+            if bytes > last {
+                (last, moved_at) = (bytes, now);
+            }
+            longest = longest.max(now - moved_at);
+        }
+        println!("from {from:?}, ordered {is_ordered}: longest pause {longest:?}, {last} bytes");
+        assert!(longest < ms(300), "from {from:?}, ordered {is_ordered}: nothing for {longest:?}");
+        assert!(last > 60 << 20 && lab.end(to).wrong == 0, "{last} bytes");
+        assert_eq!(lab.end(to).placed.lock().unwrap().wrong, 0);
+    }
+}
+
 #[test]
 fn a_metered_path_stops_at_its_bytes_and_the_connection_lives() {
     let path = Path::new(BitRate::mbps(100), ms(40));
