@@ -1,16 +1,20 @@
 #!/usr/bin/env bash
-# Packs programs that are built: scripts/package.sh HAUL STATIC OUT
+# Packs programs that are built: scripts/package.sh HAUL STATIC OUT [BUILT]
 #
 #   HAUL      haul for this distribution: it loads what some commands need at run time (libbpf for `haul tcp`, libgfarm)
 #   STATIC    haul that needs nothing (scripts/static.sh): what a far side without haul gets
 #   OUT/haul_VERSION_ARCH.deb, OUT/haul-VERSION-1.MACHINE.rpm     HAUL, and STATIC for others
 #   OUT/haul-VERSION-MACHINE-linux-static.tar.gz                  STATIC, manual pages, completions, units: unpack anywhere
+#   BUILT     the directory in which cargo has built libhaul; without it there are no packages of the library
+#   OUT/libhaulSO_VERSION_ARCH.deb, OUT/libhaul-VERSION-1.MACHINE.rpm              the shared library; SO is the number in its soname
+#   OUT/libhaul-dev_VERSION_ARCH.deb, OUT/libhaul-devel-VERSION-1.MACHINE.rpm      header, static library, pkg-config file, manual pages
 #
 # The same bytes from the same files, whoever packs them, and when: the time is that of the last commit (SOURCE_DATE_EPOCH).
 set -euo pipefail
 cd "$(dirname "$0")/.."
-[ $# = 3 ] || { echo "usage: scripts/package.sh HAUL STATIC OUT" >&2; exit 2; }
+[ $# = 3 ] || [ $# = 4 ] || { echo "usage: scripts/package.sh HAUL STATIC OUT [BUILT]" >&2; exit 2; }
 haul=$(realpath "$1") static=$(realpath "$2")
+library=${4:+$(realpath "$4")}
 mkdir -p "$3"
 out=$(realpath "$3")
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -38,18 +42,10 @@ settle() {
     find "$1" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 }
 
-stage=$work/stage
-put "$haul" "$stage" /usr
-install -D -m 755 "$static" "$stage/usr/lib/haul/static/haul-$machine-linux"
-strip --strip-all "$stage/usr/lib/haul/static/haul-$machine-linux"
-install -D -m 644 packaging/roots "$stage/etc/haul/roots"
-settle "$stage"
-
-# Debian's.
-arch=$(dpkg --print-architecture)
-deb=$work/deb
-cp -a "$stage" "$deb"
-cat >"$deb/usr/share/doc/haul/copyright" <<END
+# Who may do what with it: DIR PACKAGE.
+put_copyright() {
+    mkdir -p "$1/usr/share/doc/$2"
+    cat >"$1/usr/share/doc/$2/copyright" <<END
 Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
 Upstream-Name: haul
 
@@ -58,26 +54,93 @@ Copyright: the haul maintainers
 License: MIT or Apache-2.0
  Both texts are beside this file. The programs for the kernel in haul (congestion control) are under the GPL, version 2 only.
 END
+}
+
+# A Debian package of what lies in a directory: DIR CONTROL NAME.
+pack_deb() {
+    local kib
+    kib=$(find "$1" -type f -not -path "$1/DEBIAN/*" -printf '%k\n' | awk '{ sum += $1 } END { print sum }')
+    mkdir -p "$1/DEBIAN"
+    sed -e "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@KIB@/$kib/; s/@NAME@/$runtime/" "$2" >"$1/DEBIAN/control"
+    (cd "$1" && find . -type f -not -path './DEBIAN/*' -printf '%P\n' | sort | xargs -d '\n' md5sum >DEBIAN/md5sums)
+    settle "$1"
+    dpkg-deb --root-owner-group -Zxz --build "$1" "$out/$3.deb" >/dev/null
+}
+
+# RPMs by a specification, of what lies in a directory: SPECIFICATION DIR. Files are named in lists beside the directory.
+pack_rpm() {
+    sed "s/@VERSION@/$version/" "$1" >"$work/$(basename "$1" .in)"
+    "$rpmbuild" -bb --quiet --define "_topdir $work/rpm" --define "stage $2" --define "_buildhost localhost" \
+        --define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" --define "_binary_payload w6.xzdio" \
+        --define "_rpmdir $out" --define "_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" "$work/$(basename "$1" .in)"
+}
+
+# libhaul as `make install` has it, stripped, below a directory: DIR LIBDIR.
+put_library() {
+    DESTDIR=$1 scripts/install-library.sh "$library" /usr "$2"
+    strip --strip-unneeded "$1$2/libhaul.so.$version"
+    strip --strip-debug --enable-deterministic-archives "$1$2/libhaul.a"
+    gzip -9n "$1"/usr/share/man/man3/*.3
+}
+
+arch=$(dpkg --print-architecture)
+rpmbuild=$(command -v rpmbuild || true)
+# Debian calls the package of a shared library by its soname: what was linked with another one goes on beside it.
+runtime=libhaul$(sed -n 's/^version = "\([0-9]*\.[0-9]*\)\..*/\1/p' Cargo.toml | head -1)
+
+stage=$work/stage
+put "$haul" "$stage" /usr
+install -D -m 755 "$static" "$stage/usr/lib/haul/static/haul-$machine-linux"
+strip --strip-all "$stage/usr/lib/haul/static/haul-$machine-linux"
+install -D -m 644 packaging/roots "$stage/etc/haul/roots"
+settle "$stage"
+
+# Debian's.
+deb=$work/deb
+cp -a "$stage" "$deb"
+put_copyright "$deb" haul
 mkdir "$deb/DEBIAN"
 install -m 755 packaging/debian/{postinst,prerm,postrm} "$deb/DEBIAN/"
 echo /etc/haul/roots >"$deb/DEBIAN/conffiles"
-kib=$(find "$stage" -type f -printf '%k\n' | awk '{ sum += $1 } END { print sum }')
-sed -e "s/@VERSION@/$version/; s/@ARCH@/$arch/; s/@KIB@/$kib/" packaging/debian/control.in >"$deb/DEBIAN/control"
-(cd "$deb" && find . -type f -not -path './DEBIAN/*' -printf '%P\n' | sort | xargs -d '\n' md5sum >DEBIAN/md5sums)
-settle "$deb"
-dpkg-deb --root-owner-group -Zxz --build "$deb" "$out/haul_${version}_$arch.deb" >/dev/null
+pack_deb "$deb" packaging/debian/control.in "haul_${version}_$arch"
 
 # RPM: all that is staged, each file by its name, and /etc/haul/roots as configuration.
-rpmbuild=$(command -v rpmbuild || true)
 if [ -n "$rpmbuild" ]; then
     (cd "$stage" && find . \( -type f -o -type l \) -not -path './etc/*' -printf '/%P\n' | sort) >"$work/stage.files"
     (cd "$stage" && find . -type d \( -path './usr/lib/haul*' -o -path './usr/share/doc/haul*' \) -printf '%%dir /%P\n' | sort) >>"$work/stage.files"
-    sed "s/@VERSION@/$version/" packaging/rpm/haul.spec.in >"$work/haul.spec"
-    "$rpmbuild" -bb --quiet --define "_topdir $work/rpm" --define "stage $stage" --define "_buildhost localhost" \
-        --define "use_source_date_epoch_as_buildtime 1" --define "clamp_mtime_to_source_date_epoch 1" --define "_binary_payload w6.xzdio" \
-        --define "_rpmdir $out" --define "_build_name_fmt %%{NAME}-%%{VERSION}-%%{RELEASE}.%%{ARCH}.rpm" "$work/haul.spec"
+    pack_rpm packaging/rpm/haul.spec.in "$stage"
 else
     echo "package: SKIPPED, no rpmbuild here (apt-get install rpm): the RPM" >&2
+fi
+
+# The library, and what is compiled with it.
+if [ -n "$library" ]; then
+    libdir=/usr/lib/$(gcc -print-multiarch 2>/dev/null || echo "$machine-linux-gnu")
+    put_library "$work/$runtime" "$libdir"
+    mkdir -p "$work/libhaul-dev$libdir"
+    # The names that a linker and a compiler look for, and all that is no library.
+    mv "$work/$runtime$libdir"/{libhaul.so,libhaul.a,pkgconfig} "$work/libhaul-dev$libdir/"
+    mv "$work/$runtime"/usr/{include,share} "$work/libhaul-dev/usr/"
+    for package in "$runtime" libhaul-dev; do
+        install -D -m 644 -t "$work/$package/usr/share/doc/$package" LICENSE-APACHE LICENSE-MIT
+        put_copyright "$work/$package" "$package"
+    done
+    mkdir "$work/$runtime/DEBIAN"
+    echo "activate-noawait ldconfig" >"$work/$runtime/DEBIAN/triggers"
+    soname=$(basename "$(find "$work/$runtime$libdir" -type l)")
+    echo "libhaul ${soname#libhaul.so.} $runtime" >"$work/$runtime/DEBIAN/shlibs"
+    [ "libhaul${soname#libhaul.so.}" = "$runtime" ] || { echo "package: error: $soname is not of version $version" >&2; exit 1; }
+    pack_deb "$work/$runtime" packaging/library/runtime.control.in "${runtime}_${version}_$arch"
+    pack_deb "$work/libhaul-dev" packaging/library/dev.control.in "libhaul-dev_${version}_$arch"
+    if [ -n "$rpmbuild" ]; then
+        put_library "$work/library" /usr/lib64
+        install -D -m 644 -t "$work/library/usr/share/licenses/libhaul" LICENSE-APACHE LICENSE-MIT
+        settle "$work/library"
+        files() { (cd "$work/library" && find . \( -type f -o -type l \) "$@" -printf '/%P\n' | sort); }
+        files \( -name 'libhaul.so.*' -o -path './usr/share/licenses/*' \) >"$work/library.runtime"
+        files -not -name 'libhaul.so.*' -not -path './usr/share/licenses/*' >"$work/library.devel"
+        pack_rpm packaging/library/libhaul.spec.in "$work/library"
+    fi
 fi
 
 # The one that runs everywhere.
