@@ -5,6 +5,7 @@
 //! | [`is_plain_name`], [`is_reserved`], [`base_name`], [`Scheme`] | which name a peer may give, and what a path is called |
 //! | [`Pattern`] | a shell's pattern of one component |
 //! | [`Filter`] | what is left out: lines of a `.gitignore` |
+//! | [`rules`] | the same, from files of rsync and rclone |
 //! | [`Chosen`] | what is meant one by one: a list of paths |
 //! | [`sum_line`] | a line of a list of checksums |
 //! | [`Names`] | millions of short names in little memory |
@@ -16,6 +17,7 @@ mod filter;
 mod many;
 mod pattern;
 mod plain;
+mod rules;
 mod sums;
 
 pub use chosen::{Chosen, ChosenError, MAX_CHOSEN, MAX_CHOSEN_BYTES, MAX_CHOSEN_PATH};
@@ -23,4 +25,5 @@ pub use filter::{Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERN
 pub use many::{Name, Names};
 pub use pattern::{Pattern, is_pattern};
 pub use plain::{MAX_NAME, STAGE_PREFIX, Scheme, base_name, is_plain_name, is_reserved, path_of};
+pub use rules::{RuleError, rules};
 pub use sums::sum_line;

@@ -1,10 +1,11 @@
 //! How files are copied, whether by one copy or by a fleet.
 
+use std::fmt::Display;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use haul_files::{Changed, Filter, FilterError, Options, Verified, Verify};
+use haul_files::{Changed, Filter, FilterError, Options, Verified, Verify, rules};
 
 use crate::exit::{Failure, chain};
 
@@ -30,6 +31,9 @@ pub struct FileArgs {
     /// Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them
     #[arg(long, value_name = "FILE")]
     pub exclude_from: Vec<PathBuf>,
+    /// Leave out by the rules in FILE, `- PATTERN` or `+ PATTERN` a line, as a merge file of rsync's: the first that matches decides. Patterns given otherwise count more
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub filter_from: Vec<PathBuf>,
     /// Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes
     #[arg(long, value_name = "PATTERN")]
     pub include: Vec<String>,
@@ -65,11 +69,12 @@ impl FileArgs {
     /// What is left out. Later lines count more: files first, what is on the command line next, what is taken back in last.
     pub fn filter(&self) -> Result<Filter, Failure> {
         let mut lines = Vec::new();
+        // Of several files the first has the first rule.
+        for path in self.filter_from.iter().rev() {
+            lines.extend(rules(&text_of(path)?).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?);
+        }
         for path in &self.exclude_from {
-            let text = fs::read(path).map_err(|error| Failure::new(format!("{}: {error}", path.display())))?;
-            let text =
-                String::from_utf8(text).map_err(|_| Failure::new(format!("{}: patterns are UTF-8 text", path.display())))?;
-            lines.extend(text.trim_start_matches('\u{feff}').lines().map(str::to_owned));
+            lines.extend(text_of(path)?.trim_start_matches('\u{feff}').lines().map(str::to_owned));
         }
         // On the command line there are no comments.
         let literal = |pattern: &String| if pattern.starts_with('#') { format!("\\{pattern}") } else { pattern.clone() };
@@ -95,6 +100,12 @@ impl FileArgs {
             VerifyArg::ReadBack => Verify::ReadBack,
         }
     }
+}
+
+fn text_of(path: &Path) -> Result<String, Failure> {
+    let failed = |error: &dyn Display| Failure::new(format!("{}: {error}", path.display()));
+    let text = fs::read(path).map_err(|error| failed(&error))?;
+    String::from_utf8(text).map_err(|_| failed(&"patterns are UTF-8 text"))
 }
 
 /// What is wrong with patterns.

@@ -1,6 +1,8 @@
 //! Words of rsync, as a user writes them: what each does is compared with rsync in haul-files; here it is what the command says and how it ends.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use crate::support::{Bench, Daemon, Run};
@@ -90,8 +92,110 @@ fn what_was_copied_is_kept_as_a_list_and_as_a_log() {
     let mut check = Command::new("sha256sum");
     check.args(["--check", "--strict"]).arg(client.path("sha256")).current_dir(server.path("in"));
     assert!(Run::from(check.output().unwrap()).expect(0).text().contains("src/d/e/c: OK"));
+    let mut check = Command::new("b3sum");
+    check.arg("--check").arg(client.path("blake3")).current_dir(server.path("in"));
+    match check.output() {
+        Ok(done) => assert!(Run::from(done).expect(0).text().contains("src/d/e/c: OK")),
+        Err(_) => assert!(std::env::var_os("CI").is_none(), "b3sum is not installed (make setup)"),
+    }
     let log = fs::read_to_string(client.path("log")).unwrap();
     assert_eq!(log.lines().filter(|line| line.contains(" file: ")).count(), 4, "{log}");
     assert_eq!(log.lines().filter(|line| line.contains(" end: exit status 0; ")).count(), 2, "{log}");
     assert!(log.contains("src/two\\nlines"), "{log}");
+}
+
+/// Names behind a word in lines of a program, in order.
+fn named(text: &str, before: &str) -> BTreeSet<String> {
+    let names = text.lines().filter_map(|line| Some(line.split_once(before)?.1.split(" (").next()?.to_owned()));
+    names.collect()
+}
+
+/// Two trees of which each name is there, in the same way, in another, or not at all.
+fn grow(from: &Path, to: &Path, seed: u64) {
+    for at in 0..27 {
+        let name = format!("{}/{}", ["", "a", "a/b"][at % 3], ["x", "y y", "z"][at / 3 % 3]) + ["", ".o", ".c"][at / 9];
+        let name = name.trim_start_matches('/');
+        let fate = (seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> at) % 8;
+        for (dir, content) in [
+            (from, [b"1", b"1", b"1", b"1", b"1", b"1", b"0", b"0"][fate as usize]),
+            (to, [b"1", b"1", b"2", b"0", b"1", b"1", b"1", b"0"][fate as usize]),
+        ] {
+            if content != b"0" {
+                fs::create_dir_all(dir.join(name).parent().unwrap()).unwrap();
+                fs::write(dir.join(name), content.repeat(1 + at)).unwrap();
+            }
+        }
+    }
+}
+
+/// What differs, what is listed and what is logged are the files that rsync names, on random trees.
+#[test]
+fn the_same_files_are_compared_listed_and_logged_as_with_rsync() {
+    let (server, client, daemon) = pair();
+    let rsync = |words: &[&str], from: &Path, to: &Path| {
+        let mut rsync = Command::new("rsync");
+        rsync.args(words).arg(from.join("")).arg(to.join(""));
+        rsync.output().map(|done| Run::from(done).expect(0).text())
+    };
+    for seed in 1..=12_u64 {
+        let (from, to) = (client.path(&format!("from{seed}")), server.path(&format!("in/to{seed}")));
+        grow(&from, &to, seed);
+        let (source, url) = (format!("from{seed}/."), daemon.url(&format!("in/to{seed}")));
+        let Ok(said) = rsync(&["-rcn", "--out-format=%i /%n"], &from, &to) else {
+            assert!(std::env::var_os("CI").is_none(), "rsync is not installed (make setup)");
+            return;
+        };
+        let differ: BTreeSet<String> =
+            said.lines().filter(|line| line.starts_with(">f")).map(|line| named(line, " /").pop_first().unwrap()).collect();
+        assert!(!differ.is_empty());
+        let ours = cp(&client, &["-r", "--compare", &source, &url]).expect(1).text();
+        let below = format!("/in/to{seed}/");
+        assert_eq!(
+            named(&ours.lines().filter(|line| !line.starts_with("make")).collect::<Vec<_>>().join("\n"), &below),
+            differ,
+            "seed {seed}"
+        );
+        let (list, log, theirs) = (client.path("list"), client.path(&format!("log{seed}")), client.path(&format!("rsync{seed}")));
+        let words = [
+            "-r",
+            "--checksum",
+            "--manifest",
+            "list",
+            "--manifest-hash",
+            "sha256",
+            "--log-file",
+            log.to_str().unwrap(),
+            &source,
+            &url,
+        ];
+        let apart = client.path("apart");
+        assert!(Command::new("cp").arg("-r").args([&to, &apart]).status().unwrap().success());
+        cp(&client, &words).expect(0);
+        let logging = format!("--log-file={}", theirs.display());
+        rsync(&["-rc", &logging, "--log-file-format=%i /%n"], &from, &apart).unwrap();
+        fs::remove_dir_all(&apart).unwrap();
+        let theirs = fs::read_to_string(theirs).unwrap();
+        let theirs = theirs.lines().filter(|line| line.contains(" >f")).collect::<Vec<_>>().join("\n");
+        assert_eq!(
+            named(&fs::read_to_string(&log).unwrap(), &format!("file: from{seed}/./")),
+            named(&theirs, " /"),
+            "seed {seed}"
+        );
+        let all = rsync(&["-rn", "--out-format=%i /%n"], &from, &client.path("nothing")).unwrap();
+        let all: Vec<&str> = all.lines().filter(|line| line.starts_with(">f")).collect();
+        assert_eq!(named(&fs::read_to_string(list).unwrap(), "  "), named(&all.join("\n"), " /"), "seed {seed}");
+        cp(&client, &["-r", "--compare", &source, &url]).expect(0);
+    }
+}
+
+#[test]
+fn rules_come_from_files_and_what_is_no_rule_is_named() {
+    let (server, client, daemon) = pair();
+    fs::write(client.path("rules"), "+ d/b\n- b\n- e/\n").unwrap();
+    client.file("src/b", 10);
+    cp(&client, &["-r", "--filter-from", "rules", "src", &daemon.url("in")]).expect(0);
+    let there = |name: &str| server.path("in/src").join(name).exists();
+    assert!(there("a") && there("d/b") && !there("b") && !there("d/e"));
+    fs::write(client.path("more"), "- a\n. other\n").unwrap();
+    cp(&client, &["-r", "--filter-from", "more", "src", &daemon.url("in")]).expect(2).says(&["more: line 2: `. other`"]);
 }

@@ -3,10 +3,11 @@
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use crate::support::{Bench, Daemon, signal};
+use crate::support::{Bench, Daemon, Run, signal};
 
 #[test]
 fn an_outage_is_told_when_it_begins_and_when_it_ends() {
@@ -30,4 +31,51 @@ fn an_outage_is_told_when_it_begins_and_when_it_ends() {
     assert_eq!(rest.last().unwrap()["exit_status"], 0);
     assert!(child.wait().unwrap().success());
     assert!(fs::read(client.path("copy")).unwrap() == original);
+}
+
+/// A copy that begins while the daemon is gone and is tried again until it is there.
+#[test]
+fn a_copy_is_tried_again_and_succeeds() {
+    let (server, client) = (Bench::new(), Bench::new());
+    let original = fs::read(server.file("home/file", 1 << 20)).unwrap();
+    let root = format!("home={}", server.path("home").display());
+    let (address, url) = {
+        let daemon = Daemon::start(&server, &client, std::slice::from_ref(&root));
+        (daemon.address.clone(), daemon.url("home/file"))
+    };
+    // Without further tries it fails.
+    client.haul(["cp", "--dead-after", "8", &url, "copy"]).expect(2);
+    let mut child =
+        client.command(["cp", "--retries", "5", "--dead-after", "8", &url, "copy"]).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.by_ref().any(|line| line.contains("trying again in 1 s")));
+    let _daemon = Daemon::start_at(&server, &address, &["--root", &root]);
+    let rest: Vec<String> = said.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest:?}");
+    assert!(fs::read(client.path("copy")).unwrap() == original);
+}
+
+/// rsync's word, with its meaning: so long a silence ends the copy, and the next one goes on.
+#[test]
+fn a_silence_of_the_timeout_ends_the_copy() {
+    let (server, client) = (Bench::new(), Bench::new());
+    let original = fs::read(server.file("home/file", 24 << 20)).unwrap();
+    let daemon = Daemon::start(&server, &client, &[format!("home={}", server.path("home").display())]);
+    let args = ["cp", "--json", "-l", "32M", "--timeout", "9", "--reconnect", "0", &daemon.url("home/file"), "copy"];
+    let mut child = client.command(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let mut events = lines.map(|line| serde_json::from_str::<serde_json::Value>(&line).unwrap());
+    assert!(events.any(|event| event["bytes_arrived"].as_u64().is_some_and(|bytes| bytes > 0)), "it begins");
+    signal(&daemon.child, Signal::STOP);
+    let stopped = Instant::now();
+    let last = events.last().unwrap();
+    let lasted = stopped.elapsed();
+    let run = Run::from(child.wait_with_output().unwrap()).expect(2);
+    signal(&daemon.child, Signal::CONT);
+    assert_eq!(last["exit_status"], 2, "{last} {}", run.stderr);
+    // The default is 90 s; a machine that is busy takes its time.
+    assert!((8..60).contains(&lasted.as_secs()) && lasted > Duration::from_secs(8), "{lasted:?}: {}", run.stderr);
+    client.haul(["cp", &daemon.url("home/file"), "copy"]).expect(0).says(&["from an interrupted copy"]);
+    assert!(fs::read(client.path("copy")).unwrap() == original);
+    client.haul(["cp", "--timeout", "9", "--dead-after", "9", "a", "b:"]).expect(2).says(&["--dead-after"]);
 }

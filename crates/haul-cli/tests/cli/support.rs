@@ -143,8 +143,13 @@ impl Daemon {
 
     /// The same, with these options.
     pub fn start_with(server: &Bench, options: &[&str]) -> Self {
+        Self::start_at(server, "127.0.0.1:0", options)
+    }
+
+    /// The same, at this address.
+    pub fn start_at(server: &Bench, address: &str, options: &[&str]) -> Self {
         let key = server.key();
-        let mut command = server.command(["serve", "--listen", "127.0.0.1:0"]);
+        let mut command = server.command(["serve", "--listen", address]);
         command.args(options);
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);

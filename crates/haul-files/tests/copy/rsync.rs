@@ -13,7 +13,7 @@ use std::sync::Mutex;
 use haul_files::protocol::{DRY_RUNS, Digest, Hello, Message, SAMENESS, VERSION, Would};
 use haul_files::{
     Cancel, Change, CopyError, Destination, Event, Filter, Observer, Options, PullJob, PushJob, Report, Same, Silent, pull, push,
-    serve,
+    rules, serve,
 };
 use haul_ramstore::memory::{Conditions, pair};
 
@@ -267,14 +267,15 @@ fn size_or_content_decide_as_with_rsync() {
     }
 }
 
-/// `-u`, and patterns that both read alike.
+/// `-u`, and patterns that both read alike: there the first one that matches decides, here the last.
 #[test]
 fn newer_files_and_excluded_names_as_with_rsync() {
-    let excluded = ["f1", "d0/"];
-    let words: Vec<String> = excluded.iter().map(|pattern| format!("--exclude={pattern}")).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let filter = Filter::new(excluded.map(str::to_owned)).unwrap();
-    for (words, filter, update) in [(&["-u"][..], Filter::default(), true), (&words, filter, false)] {
+    let filter = |lines: &[&str]| Filter::new(lines.iter().map(|&line| line.to_owned())).unwrap();
+    for (words, filter, update) in [
+        (&["-u"][..], Filter::default(), true),
+        (&["--exclude=f1", "--exclude=d0/"], filter(&["f1", "d0/"]), false),
+        (&["--include=*/", "--include=f1", "--include=l", "--exclude=*"], filter(&["*", "!*/", "!f1", "!l"]), false),
+    ] {
         for seed in 0..TREES {
             let (ours, theirs) = (grown(seed), grown(seed));
             let options = Options { recursive: true, preserve: true, update, skip_same: true, ..Options::default() };
@@ -286,6 +287,51 @@ fn newer_files_and_excluded_names_as_with_rsync() {
             assert_eq!(kinds(&ours), kinds(&theirs), "{words:?}, seed {seed}");
         }
     }
+}
+
+/// Rules of a merge file, drawn by chance from all that a line can say.
+#[test]
+fn rules_of_a_file_as_with_rsync() {
+    const PATTERNS: [&str; 16] = [
+        "f0",
+        "f[12]",
+        "f?",
+        "*",
+        "*/",
+        "l",
+        "/f1",
+        "/d0/",
+        "d0/f1",
+        "/d1/d0/f*",
+        "d1/**",
+        "d0/***",
+        "/d1/***",
+        "**/d1/f0",
+        "d?/d1/",
+        "/*/f3",
+    ];
+    let (mut left_out, mut kept) = (0, 0);
+    for seed in 0..TREES {
+        let mut chance = Chance::of(seed ^ 0x5eed);
+        let mut text = "# rules\n\n".to_owned();
+        for _ in 0..1 + chance.below(6) {
+            let sign = ["-", "+", "- ", "exclude", "include"][chance.below(5) as usize].trim();
+            text += &format!("{sign} {}\n", PATTERNS[chance.below(16) as usize]);
+        }
+        let (ours, theirs) = (grown(seed), grown(seed));
+        let file = ours.from.parent().unwrap().join("rules");
+        fs::write(&file, &text).unwrap();
+        let options = Options { recursive: true, preserve: true, skip_same: true, ..Options::default() };
+        let filter = Filter::new(rules(&text).unwrap()).unwrap();
+        let report = copy_of(&ours, options, &filter, seed % 2 == 0, &Silent);
+        if rsync(&theirs, &[&format!("--filter=. {}", file.display())]).is_none() {
+            return;
+        }
+        let kinds = |p: &Places| snapshot(&p.to).into_iter().map(|(path, seen)| (path, seen.kind)).collect::<Vec<_>>();
+        assert_eq!(kinds(&ours), kinds(&theirs), "seed {seed}: {text}");
+        (left_out, kept) = (left_out + report.left_out, kept + report.files);
+    }
+    assert!(left_out > TREES && kept > TREES, "{left_out} left out, {kept} copied");
 }
 
 /// A hash that is not that of the file costs a copy of it, or keeps what is there: it writes nothing else. More of them than can be remembered are refused.
