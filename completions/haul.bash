@@ -73,6 +73,9 @@ _haul() {
             haul__subcmd__ctl,list)
                 cmd="haul__subcmd__ctl__subcmd__list"
                 ;;
+            haul__subcmd__ctl,mode)
+                cmd="haul__subcmd__ctl__subcmd__mode"
+                ;;
             haul__subcmd__ctl,pause)
                 cmd="haul__subcmd__ctl__subcmd__pause"
                 ;;
@@ -254,7 +257,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__cp)
-            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -A -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --on-success --on-failure --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help"
+            opts="-r -p -0 -L -n -l -q -v -P -i -J -F -o -4 -6 -S -B -c -C -s -T -A -O -h --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --size-only --checksum --compare --files-from --from0 --delete --max-delete --copy-links --manifest --manifest-hash --log-file --retries --on-success --on-failure --timeout --dry-run --reconnect --list-interrupted --discard --dead-after --limit --mode --paths --via --udp-port --quiet --verbose --json --state --remote-haul --transport --bootstrap --bootstrap-from --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -266,6 +269,21 @@ _haul() {
                     ;;
                 --exclude-from)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --filter-from)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --include)
@@ -445,7 +463,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__ctl)
-            opts="-h --help list limit pause resume stop"
+            opts="-h --help list limit mode pause resume stop"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -474,6 +492,20 @@ _haul() {
             ;;
         haul__subcmd__ctl__subcmd__list)
             opts="-h --json --help"
+            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
+                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+                return 0
+            fi
+            case "${prev}" in
+                *)
+                    COMPREPLY=()
+                    ;;
+            esac
+            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
+            return 0
+            ;;
+        haul__subcmd__ctl__subcmd__mode)
+            opts="-h --help fair quickstart modest aggressive reno cubic highspeed scalable bic fast udt bbr ledbat lia olia balia"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -561,7 +593,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__get)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -581,6 +613,21 @@ _haul() {
                     ;;
                 --exclude-from)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --filter-from)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --include)
@@ -709,7 +756,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__put)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -729,6 +776,21 @@ _haul() {
                     ;;
                 --exclude-from)
                     COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --filter-from)
+                    local oldifs
+                    if [ -n "${IFS+x}" ]; then
+                        oldifs="$IFS"
+                    fi
+                    IFS=$'\n'
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    if [ -n "${oldifs+x}" ]; then
+                        IFS="$oldifs"
+                    fi
+                    if [[ "${BASH_VERSINFO[0]}" -ge 4 ]]; then
+                        compopt -o filenames
+                    fi
                     return 0
                     ;;
                 --include)

@@ -44,6 +44,7 @@ complete -c haul -n "__fish_haul_needs_command" -f -a "lab" -d 'Emulate a wide a
 complete -c haul -n "__fish_haul_needs_command" -f -a "remote" -d 'The far side of a command that goes through ssh; to confine a login to it'
 complete -c haul -n "__fish_haul_using_subcommand cp" -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
+complete -c haul -n "__fish_haul_using_subcommand cp" -l filter-from -d 'Leave out by the rules in FILE, `- PATTERN` or `+ PATTERN` a line, as a merge file of rsync\'s: the first that matches decides. Patterns given otherwise count more' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -l include -d 'Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
@@ -64,7 +65,7 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -l reconnect -d 'Connect a
 complete -c haul -n "__fish_haul_using_subcommand cp" -l list-interrupted -d 'Show the interrupted copies that are kept in a directory, here or on another host' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -l discard -d 'Remove what interrupted copies have kept: all in DIR, here or on another host, or that of one copy, whose hidden directory it is' -r -F
 complete -c haul -n "__fish_haul_using_subcommand cp" -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
-complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
+complete -c haul -n "__fish_haul_using_subcommand cp" -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp. By the time of day: `08:00-18:00=100M,otherwise=1G`, local time, over midnight too; the first window that it is in counts, and `none` is no limit' -r
 complete -c haul -n "__fish_haul_using_subcommand cp" -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
 quickstart\t''
 modest\t''
@@ -119,15 +120,17 @@ complete -c haul -n "__fish_haul_using_subcommand cp" -s B -d 'Ask for nothing: 
 complete -c haul -n "__fish_haul_using_subcommand cp" -s C -d 'Compress the login (ssh\'s -C); data is sent as it is'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s O -s s -s T -s A -d 'Nothing: protocols of scp, a check of names that is always made, and an agent for logins from there, which a copy makes none of'
 complete -c haul -n "__fish_haul_using_subcommand cp" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit pause resume stop" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit pause resume stop" -f -a "list" -d 'Show the copies that run'
-complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit pause resume stop" -f -a "limit" -d 'Change how fast a copy may go; a bare number is in Kbit/s, `none` lifts the limit'
-complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit pause resume stop" -f -a "pause" -d 'Let a copy wait; its connection stays'
-complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit pause resume stop" -f -a "resume" -d 'Let a copy go on'
-complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit pause resume stop" -f -a "stop" -d 'End a copy as an interrupt does: what has arrived is kept, and the same command goes on from there'
+complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit mode pause resume stop" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit mode pause resume stop" -f -a "list" -d 'Show the copies that run'
+complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit mode pause resume stop" -f -a "limit" -d 'Change how fast a copy may go; a bare number is in Kbit/s, `none` lifts the limit'
+complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit mode pause resume stop" -f -a "mode" -d 'Change how a copy that sends shares the path with others, the --mode of haul-cp(1)'
+complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit mode pause resume stop" -f -a "pause" -d 'Let a copy wait; its connection stays'
+complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit mode pause resume stop" -f -a "resume" -d 'Let a copy go on'
+complete -c haul -n "__fish_haul_using_subcommand ctl; and not __fish_seen_subcommand_from list limit mode pause resume stop" -f -a "stop" -d 'End a copy as an interrupt does: what has arrived is kept, and the same command goes on from there'
 complete -c haul -n "__fish_haul_using_subcommand ctl; and __fish_seen_subcommand_from list" -l json -d 'As lines of JSON'
 complete -c haul -n "__fish_haul_using_subcommand ctl; and __fish_seen_subcommand_from list" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand ctl; and __fish_seen_subcommand_from limit" -s h -l help -d 'Print help'
+complete -c haul -n "__fish_haul_using_subcommand ctl; and __fish_seen_subcommand_from mode" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand ctl; and __fish_seen_subcommand_from pause" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand ctl; and __fish_seen_subcommand_from resume" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand ctl; and __fish_seen_subcommand_from stop" -s h -l help -d 'Print help'
@@ -145,6 +148,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 hash\t'Where the content is: of files whose sizes are equal and whose times differ, the servers compute BLAKE3 before anything is fetched'"
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l filter-from -d 'Leave out by the rules in FILE, `- PATTERN` or `+ PATTERN` a line, as a merge file of rsync\'s: the first that matches decides. Patterns given otherwise count more' -r -F
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l include -d 'Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from get" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
@@ -207,6 +211,7 @@ round-robin\t'Files go to the servers in turn'
 space\t'More files go to where there is more room'"
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l filter-from -d 'Leave out by the rules in FILE, `- PATTERN` or `+ PATTERN` a line, as a merge file of rsync\'s: the first that matches decides. Patterns given otherwise count more' -r -F
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l include -d 'Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes' -r
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from put" -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'

@@ -1,5 +1,6 @@
 complete -c hcp -l exclude -d 'Leave out what matches PATTERN, a line of a .gitignore: \'*.o\', \'build/\' (only directories), \'/tree/tmp\' (from the top of the source tree on). What is in a directory that is left out is not looked at; of several patterns the last that matches decides' -r
 complete -c hcp -l exclude-from -d 'Leave out what matches a pattern in FILE, one a line as in a .gitignore; --exclude comes after them' -r -F
+complete -c hcp -l filter-from -d 'Leave out by the rules in FILE, `- PATTERN` or `+ PATTERN` a line, as a merge file of rsync\'s: the first that matches decides. Patterns given otherwise count more' -r -F
 complete -c hcp -l include -d 'Copy what matches PATTERN although it is excluded, unless its directory is; comes after all that excludes' -r
 complete -c hcp -l changed -d 'What becomes of a file that is written to while it is copied' -r -f -a "take\t'Copy it up to the length that it had at the start, as scp and rsync do, and say so, with the blocks that were rewritten after they had been read; the exit status is still 0. The default'
 fail\t'Do not copy it; exit status 1'
@@ -20,7 +21,7 @@ complete -c hcp -l reconnect -d 'Connect again to a daemon that was restarted, o
 complete -c hcp -l list-interrupted -d 'Show the interrupted copies that are kept in a directory, here or on another host' -r -F
 complete -c hcp -l discard -d 'Remove what interrupted copies have kept: all in DIR, here or on another host, or that of one copy, whose hidden directory it is' -r -F
 complete -c hcp -l dead-after -d 'Give the connection up when nothing has come from the other side for so long; of both sides the shorter time counts' -r
-complete -c hcp -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp' -r
+complete -c hcp -s l -l limit -d 'Limit the rate; a bare number is in Kbit/s, as with scp. By the time of day: `08:00-18:00=100M,otherwise=1G`, local time, over midnight too; the first window that it is in counts, and `none` is no limit' -r
 complete -c hcp -l mode -d 'How to share the path with others: fair, quickstart, modest, aggressive, reno, cubic, highspeed, scalable, bic, fast, udt, bbr, ledbat, lia, olia, balia or fixed:RATE. The default is fair' -r -f -a "fair\t''
 quickstart\t''
 modest\t''

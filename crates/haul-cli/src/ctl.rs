@@ -21,11 +21,17 @@ pub fn run(args: &CtlArgs) -> Result<Exit, Failure> {
     let (pid, order) = match args.command {
         CtlCommand::List { json } => return list(&dir, json),
         CtlCommand::Limit { pid, rate } => (pid, Order::Limit { bps: rate.0.map(|limit| limit.0.as_bps()) }),
+        CtlCommand::Mode { pid, mode } => (pid, Order::Mode { name: mode.to_string() }),
         CtlCommand::Pause { pid } => (pid, Order::Pause),
         CtlCommand::Resume { pid } => (pid, Order::Resume),
         CtlCommand::Stop { pid } => (pid, Order::Stop),
     };
-    let status = dir.tell(pid, order).map_err(|error| Failure::new(chain(&error)).hint("`haul ctl list` shows what runs"))?;
+    let status = dir.tell(pid, &order).map_err(|error| Failure::new(chain(&error)).hint("`haul ctl list` shows what runs"))?;
+    if let (Order::Mode { name }, mode) = (&order, &status.mode)
+        && mode.as_ref().is_none_or(|mode| mode.as_str() != name)
+    {
+        return Err(Failure::new(format!("the copy of process {pid} keeps its mode: it fetches, or knows no {name}")));
+    }
     output::print_out(&line(&status));
     Ok(Exit::Done)
 }
@@ -54,7 +60,8 @@ fn event(status: &Status) -> serde_json::Value {
 fn line(status: &Status) -> String {
     let limit = status.limit_bps.map_or_else(|| "no limit".to_owned(), |bps| format!("limit {}", BitRate::from_bps(bps)));
     let paused = if status.paused { "; paused" } else { "" };
+    let mode = status.mode.as_ref().map(|mode| format!("; mode {mode}")).unwrap_or_default();
     let (done, all) = (Bytes(status.bytes), Bytes(status.total));
     let since = Moment::of_unix_seconds(status.began).in_full();
-    format!("{}  {done} of {all}, {} files; {limit}{paused}; since {since}: {}", status.pid, status.files, status.what)
+    format!("{}  {done} of {all}, {} files; {limit}{mode}{paused}; since {since}: {}", status.pid, status.files, status.what)
 }

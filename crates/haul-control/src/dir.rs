@@ -83,14 +83,14 @@ impl ControlDir {
             let name = entry.map_err(failed)?.file_name();
             let pid = name.to_str().and_then(|name| name.strip_suffix(SUFFIX)?.parse().ok());
             // One that ends at this moment is no error.
-            found.extend(pid.and_then(|pid| self.tell(pid, Order::Status).ok()));
+            found.extend(pid.and_then(|pid| self.tell(pid, &Order::Status).ok()));
         }
         found.sort_by_key(|status| status.pid);
         Ok(found)
     }
 
     /// Tells a command something; how it does then.
-    pub fn tell(&self, pid: u32, order: Order) -> Result<Status, ControlError> {
+    pub fn tell(&self, pid: u32, order: &Order) -> Result<Status, ControlError> {
         let path = self.socket(pid);
         let silent = |source| ControlError::Silent { pid, source };
         let stream = match UnixStream::connect(&path) {
@@ -103,7 +103,7 @@ impl ControlDir {
             stream => stream.map_err(silent)?,
         };
         let patient = stream.set_read_timeout(Some(PATIENCE)).and_then(|()| stream.set_write_timeout(Some(PATIENCE)));
-        let status: Status = patient.and_then(|()| say(&stream, &order)).and_then(|()| hear(&stream)).map_err(silent)?;
+        let status: Status = patient.and_then(|()| say(&stream, order)).and_then(|()| hear(&stream)).map_err(silent)?;
         Ok(Status { pid, ..status })
     }
 }
@@ -126,6 +126,6 @@ mod tests {
         let link = place.path().join("link");
         symlink(place.path(), &link).expect("a link");
         assert!(matches!(ControlDir::at(link), Err(ControlError::NotOurs(_))), "whatever it leads to");
-        assert!(matches!(dir.tell(1, Order::Status), Err(ControlError::NoSuch(1))));
+        assert!(matches!(dir.tell(1, &Order::Status), Err(ControlError::NoSuch(1))));
     }
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 const MAX_LINE: u64 = 64 << 10;
 
 /// What a command is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "snake_case")]
 pub enum Order {
     /// How does it do?
@@ -19,6 +19,11 @@ pub enum Order {
     Limit {
         /// The rate.
         bps: Option<u64>,
+    },
+    /// Send in another mode; who does not send, or does not know it, answers with the one that stays.
+    Mode {
+        /// Its name.
+        name: String,
     },
     /// Wait.
     Pause,
@@ -45,6 +50,9 @@ pub struct Status {
     pub total: u64,
     /// What it sends at most, in bits per second.
     pub limit_bps: Option<u64>,
+    /// The mode in which it sends; none where the other side sends.
+    #[serde(default)]
+    pub mode: Option<PeerText>,
     /// It waits.
     pub paused: bool,
 }
@@ -73,9 +81,15 @@ mod tests {
             assert!(hear::<Order>(line.as_bytes()).is_err(), "{line:?}");
         }
         assert!(hear::<Order>(io::repeat(b' ')).is_err(), "it ends");
-        for order in
-            [Order::Status, Order::Limit { bps: Some(5) }, Order::Limit { bps: None }, Order::Pause, Order::Resume, Order::Stop]
-        {
+        for order in [
+            Order::Status,
+            Order::Limit { bps: Some(5) },
+            Order::Limit { bps: None },
+            Order::Mode { name: "modest".into() },
+            Order::Pause,
+            Order::Resume,
+            Order::Stop,
+        ] {
             let mut line = Vec::new();
             say(&mut line, &order).expect("written");
             assert_eq!(hear::<Order>(&line[..]).expect("an order"), order);

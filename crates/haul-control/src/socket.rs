@@ -92,7 +92,7 @@ mod tests {
             let mut heard = self.0.lock().expect("not poisoned");
             heard.push(order);
             let paused = heard.contains(&Order::Pause);
-            Status { pid: 0, what: "cp a b".into(), began: 1, files: 2, bytes: 3, total: 4, limit_bps: None, paused }
+            Status { pid: 0, what: "cp a b".into(), began: 1, files: 2, bytes: 3, total: 4, limit_bps: None, mode: None, paused }
         }
     }
 
@@ -105,17 +105,17 @@ mod tests {
         let socket = ControlSocket::open(&dir, heard).expect("a socket");
         let listed = dir.list().expect("listed");
         assert_eq!((listed.len(), listed[0].pid, listed[0].what.as_str()), (1, own, "cp a b"));
-        assert!(dir.tell(own, Order::Pause).expect("told").paused);
+        assert!(dir.tell(own, &Order::Pause).expect("told").paused);
         // Nonsense is not answered, and keeps nobody else from being heard.
         let mut stranger = UnixStream::connect(dir.socket(own)).expect("connected");
         stranger.write_all(b"nonsense\n").expect("written");
         let mut answer = Vec::new();
         stranger.read_to_end(&mut answer).expect("closed");
         assert!(answer.is_empty());
-        dir.tell(own, Order::Limit { bps: Some(7) }).expect("told");
+        dir.tell(own, &Order::Limit { bps: Some(7) }).expect("told");
         assert_eq!(*recorder.0.lock().expect("not poisoned"), [Order::Status, Order::Pause, Order::Limit { bps: Some(7) }]);
         drop(socket);
-        assert!(matches!(dir.tell(own, Order::Status), Err(ControlError::NoSuch(_))));
+        assert!(matches!(dir.tell(own, &Order::Status), Err(ControlError::NoSuch(_))));
         assert!(dir.list().expect("listed").is_empty());
         // One that died leaves its socket, which the next look removes.
         drop(UnixListener::bind(dir.socket(77)).expect("bound"));

@@ -26,7 +26,7 @@ use crate::processor::ProcessorWatch;
 use crate::telemetry::{PathReport, PathView};
 use crate::verdict::{Conditions, verdict};
 
-/// How often is looked whether ssh still runs.
+/// How often is looked whether ssh still runs, and which mode is wanted.
 const LOOK: Duration = Duration::from_millis(100);
 /// The far side's process may end a little before the copy here does: that long it does not matter.
 const ORPHANED: Duration = Duration::from_secs(3);
@@ -41,7 +41,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(60);
 pub struct Copier {
     /// How to reach them; its [`Cancel`] stops a copy in a state that the next one goes on from.
     pub connector: Connector,
-    /// What may be sent at most.
+    /// What may be sent at most; what is wanted meanwhile may be less ([`Observer::wishes`]).
     pub limit: Option<BitRate>,
     /// How long after it was last heard a daemon that was stopped or restarted is connected to again; zero: not at all.
     pub reconnect: Duration,
@@ -58,6 +58,11 @@ pub type PathProbe = Box<dyn Fn() -> PathView + Send>;
 pub trait CopyWatch: Observer {
     /// One has come about, and the engine is about to run on it.
     fn connected(&self, _path: PathProbe) {}
+
+    /// The mode in which this side is to send, asked a few times a second; none: the one that it began with.
+    fn mode(&self) -> Option<ControllerChoice> {
+        None
+    }
 
     /// The engine has ended, for better or worse.
     fn ended(&self) {}
@@ -199,7 +204,14 @@ impl Copier {
         let (result, path) = thread::scope(|scope| {
             let (_over, is_over) = mpsc::channel();
             let (lifeline, cancel) = (connected.lifeline(), &cancel);
-            scope.spawn(move || cancel_orphan(&lifeline, cancel, &is_over));
+            let mut mode = self.connector.transport.controller;
+            let mut look = move || {
+                if let Some(wanted) = watch.mode().filter(|wanted| *wanted != mode && matches!(job, Job::Push(_))) {
+                    connected.connection.set_controller(wanted);
+                    mode = wanted;
+                }
+            };
+            scope.spawn(move || cancel_orphan(&lifeline, cancel, &is_over, &mut look));
             let result = session.run(job, self.limit, watch, cancel);
             (result, (session.path())())
         });
@@ -213,7 +225,8 @@ impl Copier {
             Job::Pull(_) => (path.server_busiest, own_busiest),
         };
         let result = result.map(|report| {
-            let (limit, sender) = (self.limit, path.sender.as_ref());
+            let limit = watch.wishes().map_or(self.limit, |wishes| wishes.limit);
+            let sender = path.sender.as_ref();
             let conditions = Conditions { report: &report, path: sender, limit, sender_busiest, receiver_busiest, login };
             let verdict = match connected.carrying() {
                 _ if job.options().dry_run => String::new(),
@@ -261,10 +274,11 @@ impl Copier {
     }
 }
 
-/// Stops a copy whose far side cannot live any more, until `is_over` is.
-fn cancel_orphan(lifeline: &Lifeline, cancel: &Cancel, is_over: &mpsc::Receiver<()>) {
+/// Stops a copy whose far side cannot live any more, until `is_over` is; and has a look at what is wanted.
+fn cancel_orphan(lifeline: &Lifeline, cancel: &Cancel, is_over: &mpsc::Receiver<()>, look: &mut dyn FnMut()) {
     let mut held = clock::now();
     while is_over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+        look();
         if lifeline.holds() {
             held = clock::now();
         } else if clock::now() - held > ORPHANED {

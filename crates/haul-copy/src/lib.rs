@@ -97,7 +97,7 @@ mod verdict;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
-pub use control::CopyControl;
+pub use control::{CopyControl, Seen};
 pub use copier::{Copied, Copier, CopyWatch, NotCopied, PathProbe};
 pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing, roots};
 pub use keep::{Guest, Keeping, Unwelcome};

@@ -95,8 +95,8 @@ struct Receiver<'a, T: Transport, S: Store> {
     /// Bytes of content that are to come.
     announced_bytes: AtomicU64,
     waits: Mutex<Waits>,
-    /// What was wanted when the sender was last told.
-    told: Mutex<Option<Wishes>>,
+    /// What was wanted when the sender was last told; it begins with what it may at most.
+    told: Mutex<Wishes>,
     /// Of files that are about to be announced, where content decides what is the same.
     digests: Mutex<HashMap<u64, [u8; 32]>>,
     /// In a dry run, what the peer is still to be told.
@@ -178,7 +178,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
         room,
         announced_bytes: AtomicU64::new(0),
         waits: Mutex::default(),
-        told: Mutex::new(session.observer.wishes()),
+        told: Mutex::default(),
     };
     receiver.tell_room();
     session.say(&Message::Start { wants })?;

@@ -302,7 +302,8 @@ impl<T: Transport> Session<'_, T> {
     }
 
     fn watch(&self) {
-        let mut limit = self.observer.wishes().map(|wishes| wishes.limit);
+        // Nothing has been said to the transport yet.
+        let mut limit = self.observer.wishes().map(|_| None);
         let mut state = lock(&self.alarm.state);
         while !state.0 && !state.1 {
             let Some(known) = limit else {
@@ -310,11 +311,11 @@ impl<T: Transport> Session<'_, T> {
                 continue;
             };
             state = self.alarm.changed.wait_timeout(state, WISHES).unwrap_or_else(PoisonError::into_inner).0;
-            let wanted = self.observer.wishes().map_or(known, |wishes| wishes.limit);
+            let wanted = self.observer.wishes().map(|wishes| wishes.limit);
             if wanted != known && self.sends.load(Ordering::Relaxed) {
-                self.transport.limit(wanted);
+                self.transport.limit(wanted.flatten());
+                limit = Some(wanted);
             }
-            limit = Some(wanted);
         }
         let over = state.1;
         drop(state);

@@ -9,10 +9,10 @@ use clap::builder::RangedI64ValueParser;
 use haul::{ControllerChoice, PATHS_MAX, Via};
 use haul_copy::Sum;
 use haul_files::{Delete, Options, Same};
-use haul_peer::{Carriage, Family, SshOptions};
+use haul_peer::{Carriage, Family, LimitByHours, SshOptions};
 
 use super::mode::ModeParser;
-use super::{BootstrapArgs, FileArgs, Limit, PortRange, SilenceArgs};
+use super::{BootstrapArgs, FileArgs, PortRange, SilenceArgs};
 
 /// Copy files and trees between hosts
 ///
@@ -112,9 +112,9 @@ pub struct CpArgs {
     pub discard: Option<OsString>,
     #[command(flatten)]
     pub silence: SilenceArgs,
-    /// Limit the rate; a bare number is in Kbit/s, as with scp
+    /// Limit the rate; a bare number is in Kbit/s, as with scp. By the time of day: `08:00-18:00=100M,otherwise=1G`, local time, over midnight too; the first window that it is in counts, and `none` is no limit
     #[arg(short, long, value_name = "LIMIT")]
-    pub limit: Option<Limit>,
+    pub limit: Option<LimitByHours>,
     #[arg(long, value_name = "MODE", value_parser = ModeParser, hide_possible_values = true, default_value_t, hide_default_value = true, help = mode_help())]
     pub mode: ControllerChoice,
     #[arg(long, value_name = "NUMBER", default_value_t = 1, hide_default_value = true, value_parser = paths_parser(), help = paths_help())]
@@ -242,6 +242,11 @@ impl CpArgs {
         };
         let delete = self.delete.then_some(Delete { most: self.max_delete });
         Options { same, delete, follow: self.copy_links, dry_run: self.looks_only(), ..self.files.options() }
+    }
+
+    /// What may be sent at each time of the day.
+    pub fn limit(&self) -> LimitByHours {
+        self.limit.clone().unwrap_or_default()
     }
 
     /// How to reach the far side, for the library that starts ssh.

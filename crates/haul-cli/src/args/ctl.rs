@@ -1,8 +1,10 @@
 //! Arguments of `haul ctl`.
 
 use clap::{Args, Subcommand};
+use haul::ControllerChoice;
 
 use super::Limit;
+use super::mode::ModeParser;
 
 /// List the copies that run here for this user, and tell them to go slower, wait or stop
 ///
@@ -33,6 +35,16 @@ pub enum CtlCommand {
         /// The rate, or `none`
         #[arg(value_name = "LIMIT")]
         rate: LimitOrNone,
+    },
+    /// Change how a copy that sends shares the path with others, the --mode of haul-cp(1)
+    ///
+    /// Of a copy that fetches, the other side's mode stays.
+    Mode {
+        /// The process of the copy
+        pid: u32,
+        /// The mode
+        #[arg(value_name = "MODE", value_parser = ModeParser)]
+        mode: ControllerChoice,
     },
     /// Let a copy wait; its connection stays
     Pause {
@@ -67,6 +79,7 @@ const CTL_AFTER_HELP: &str = "\
 Examples:
   haul ctl list               what runs
   haul ctl limit 4711 200M    no faster than 200 Mbit/s from now on
+  haul ctl mode 4711 modest   give way to others from now on
   haul ctl pause 4711
 
 Exit status: 0 done, 2 there is no such copy, or it does not answer.";

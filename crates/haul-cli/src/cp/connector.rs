@@ -22,7 +22,7 @@ pub fn connector(args: &CpArgs) -> Result<Connector, Failure> {
         state: args.state.clone(),
         transport: TransportConfig {
             controller: args.mode,
-            rate_limit: args.limit.map(|limit| limit.0),
+            rate_limit: args.limit().now(),
             paths: args.paths,
             via: args.via.clone(),
             idle_timeout: args.silence(),

@@ -14,6 +14,7 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use haul::ControllerChoice;
 use haul_config::Words;
 use haul_control::ControlSocket;
 use haul_copy::told::{Outcome, one_path_line, path_line, summary};
@@ -72,7 +73,7 @@ pub fn run(args: &CpArgs, words: &Words) -> Result<Exit, Failure> {
     if style == Style::Json {
         output::print_event(&start_event(args));
     }
-    let mut copy = Copy::new(args, words, style, records)?;
+    let mut copy = Copy::new(args, words, style, records, matches!(plan, Plan::Push { .. }))?;
     // Without it nobody can tell it anything, and it copies all the same.
     let socket = crate::ctl::dir().and_then(|dir| ControlSocket::open(&dir, copy.shown.control.clone()));
     let socket = socket.inspect_err(|error| tracing::info!(error = %chain(error), "takes no orders"));
@@ -119,9 +120,9 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(args: &'a CpArgs, words: &'a Words, style: Style, records: Records) -> Result<Self, Failure> {
+    fn new(args: &'a CpArgs, words: &'a Words, style: Style, records: Records, sends: bool) -> Result<Self, Failure> {
         let operands: Vec<_> = args.operands.iter().map(|operand| operand.to_string_lossy()).collect();
-        let limit = args.limit.map(|limit| limit.0);
+        let mode = sends.then_some(args.mode);
         let names = args.verbose > 0 || matches!(style, Style::Bars | Style::Json);
         let tally = Arc::new(Tally::new(names));
         Ok(Self {
@@ -132,7 +133,7 @@ impl<'a> Copy<'a> {
             shown: Shown {
                 style,
                 verbose: args.verbose > 0,
-                control: Arc::new(CopyControl::new(operands.join(" "), Arc::clone(&tally), limit, interrupt::ask)),
+                control: Arc::new(CopyControl::new(operands.join(" "), Arc::clone(&tally), args.limit(), mode, interrupt::ask)),
                 tally,
                 records,
                 monitor: Mutex::default(),
@@ -311,6 +312,10 @@ impl CopyWatch for Shown {
         *self.monitor.lock().unwrap_or_else(PoisonError::into_inner) = Some(monitor);
     }
 
+    fn mode(&self) -> Option<ControllerChoice> {
+        self.control.mode()
+    }
+
     fn ended(&self) {
         let monitor = self.monitor.lock().unwrap_or_else(PoisonError::into_inner).take();
         monitor.into_iter().for_each(Ticker::finish);
@@ -339,7 +344,7 @@ fn copier_to(host: &Host, words: &Words) -> Result<Copier, Failure> {
 fn copier(args: &CpArgs) -> Result<Copier, Failure> {
     Ok(Copier {
         connector: connector(args)?,
-        limit: args.limit.map(|limit| limit.0),
+        limit: args.limit().most(),
         reconnect: args.reconnect(),
         retries: args.retries,
         hear_ssh: args.verbose > 1,

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_copy::told::{Look, Rates, events, outage_words};
-use haul_copy::{ActiveFile, CopyControl, PathProbe, Tally};
-use haul_files::{FileProblem, Note, WirePath, Wishes};
+use haul_copy::{ActiveFile, CopyControl, PathProbe, Seen, Tally};
+use haul_files::{FileProblem, Note, WirePath};
 use haul_peer::{Outage, Silence};
 use haul_units::Bytes;
 
@@ -32,7 +32,7 @@ pub fn start(style: Style, verbose: bool, watched: Watched) -> Ticker {
         verbose,
         rates: Rates::start(clock::now()),
         told: false,
-        wishes: watched.control.wishes(),
+        seen: watched.control.seen(),
         watched,
         outage: Silence::default(),
     };
@@ -48,7 +48,7 @@ struct Watch {
     /// Whether the user has been told that the interrupt was heard.
     told: bool,
     /// What the user wanted when it was last looked at.
-    wishes: Wishes,
+    seen: Seen,
     outage: Silence,
 }
 
@@ -57,7 +57,7 @@ impl Watch {
         let now = clock::now();
         self.report();
         self.tell_interrupt();
-        self.tell_wishes();
+        self.watched.control.news(&mut self.seen).iter().for_each(|news| self.view.note(news));
         let tally = &self.watched.tally;
         let counts = tally.counts();
         if counts.arrived > Bytes::ZERO || counts.arrived_files > 0 {
@@ -91,19 +91,6 @@ impl Watch {
             if self.verbose || matches!(self.view, View::Json(_)) {
                 self.view.finished(&file);
             }
-        }
-    }
-
-    /// Says in a terminal or a log what somebody has told the copy elsewhere: nobody should wonder why it stands still.
-    fn tell_wishes(&mut self) {
-        let (before, now) = (self.wishes, self.watched.control.wishes());
-        self.wishes = now;
-        if before.paused != now.paused {
-            self.view.note(if now.paused { "haul ctl: paused" } else { "haul ctl: goes on" });
-        }
-        if before.limit != now.limit {
-            let limit = now.limit.map_or_else(|| "no limit".to_owned(), |limit| format!("limit {limit}"));
-            self.view.note(&format!("haul ctl: {limit}"));
         }
     }
 

@@ -127,6 +127,65 @@ fn a_limit_holds_for_what_is_fetched_too() {
 }
 
 #[test]
+fn a_limit_follows_local_time_and_is_changed_with_it() {
+    let (server, client, daemon) = daemon();
+    client.file("up", SIZE);
+    server.file("home/down", SIZE);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    // Five hours east of Greenwich, for whoever counts hours by UTC to be wrong.
+    let time = |minutes: u64| format!("{:02}:{:02}", (now / 3600 + 5 + minutes / 60) % 24, minutes % 60);
+    let limit = format!("{}-{}=16M,otherwise=1G", time(0), time(90));
+    for (source, target) in [("up", daemon.url("home/copy")), (&*daemon.url("home/down"), "copy".into())] {
+        let mut command = client.command(["cp", "-l", &limit, source, &target]);
+        let child = command.env("TZ", "EAST-5").stderr(Stdio::piped()).spawn().unwrap();
+        let copy = Copy { client: &client, child };
+        while copy.status().is_none_or(|status| status["bytes"] == 0) {
+            thread::park_timeout(Duration::from_millis(20));
+        }
+        assert_eq!(copy.status().unwrap()["limit_bps"], 16_000_000, "{limit}");
+        thread::park_timeout(Duration::from_millis(500));
+        assert!(copy.status().is_some(), "12 MiB at 16 Mbit/s take 6 s, and at 1 Gbit/s no time");
+        copy.tell("stop", &[]);
+        assert_eq!(copy.end().0, 130);
+    }
+    client.haul(["cp", "-l", "8:00-18:00=1M", "up", "copy"]).expect(2).says(&["8:00-18:00=1M", "08:00-18:00=100M"]);
+}
+
+#[test]
+fn the_mode_of_an_upload_changes_and_that_of_a_download_is_the_other_side_s() {
+    let (server, client, daemon) = daemon();
+    client.file("up", SIZE);
+    server.file("home/down", SIZE);
+    let trace = client.path("trace");
+    let url = daemon.url("home/copy");
+    let mut command = client.command(["cp", "-l", "16M", "up", &url]);
+    let child = command.env("HAUL_TRACE", &trace).stderr(Stdio::piped()).spawn().unwrap();
+    let copy = Copy { client: &client, child };
+    while copy.status().is_none_or(|status| status["bytes"] == 0) {
+        thread::park_timeout(Duration::from_millis(20));
+    }
+    let before = copy.status().unwrap()["mode"].as_str().unwrap().to_owned();
+    assert_ne!(before, "reno");
+    assert!(copy.tell("mode", &["reno"]).contains("mode reno"));
+    thread::park_timeout(Duration::from_secs(1));
+    copy.tell("limit", &["none"]);
+    let (code, said) = copy.end();
+    assert!(code == 0 && said.contains("haul ctl: mode reno"), "{said}");
+    let trace = fs::read_to_string(trace).unwrap();
+    assert!(
+        trace.contains("\"algorithm\":\"reno\"") && !trace.lines().next().unwrap().contains("reno"),
+        "the transport has changed"
+    );
+    let copy = Copy::start(&client, &daemon.url("home/down"), "copy");
+    assert!(copy.status().unwrap()["mode"].is_null());
+    let pid = copy.child.id().to_string();
+    client.haul(["ctl", "mode", &pid, "reno"]).expect(2).says(&["keeps its mode: it fetches"]);
+    client.haul(["ctl", "mode", &pid, "fastest"]).expect(2).says(&["fastest"]);
+    copy.tell("stop", &[]);
+    assert_eq!(copy.end().0, 130);
+}
+
+#[test]
 fn who_is_not_there_is_told_nothing() {
     let client = Bench::new();
     client.haul(["ctl", "pause", "1"]).expect(2).says(&["no copy of this user", "process 1", "haul ctl list"]);

@@ -197,8 +197,8 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
     /// Tells a sender over there what is wanted of its speed, where that has changed.
     fn tell_limit(&self) -> Result<(), CopyError> {
         let Some(wishes) = self.session.observer.wishes().filter(|_| self.session.peer_has(PACES)) else { return Ok(()) };
-        let known = lock(&self.told).replace(wishes);
-        if known.is_some_and(|known| known.limit == wishes.limit) {
+        let known = std::mem::replace(&mut *lock(&self.told), wishes);
+        if known.limit == wishes.limit {
             return Ok(());
         }
         self.session.say(&Message::Limit { bps: wishes.limit.map_or(0, |limit| limit.as_bps().max(1)) })
