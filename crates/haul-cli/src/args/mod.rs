@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(args.ssh.port, Some(2222));
         assert_eq!(args.ssh.identity.len(), 2);
         assert_eq!(args.ssh.usual.option, ["A=b", "C=d"]);
-        assert_eq!(args.limit.map(|limit| limit.0.as_bps()), Some(1_000_000));
+        assert_eq!(args.limit, Some(haul_peer::LimitByHours::always(Some(haul_units::BitRate::mbps(1)))));
         assert_eq!(args.operands, ["-a", "b:c"]);
     }
 
