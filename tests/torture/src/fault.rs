@@ -7,7 +7,7 @@ use haul_lab::LinkOptions;
 use haul_units::Ratio;
 use rustix::process::Signal;
 
-use crate::field::{Field, kill as kill_on};
+use crate::field::{Field, signal_on};
 
 /// One fault.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +20,10 @@ pub enum Fault {
     KillSshd,
     /// kill -9 of both ends at once.
     KillBoth,
+    /// SIGINT or SIGTERM for `haul cp`: asked to end, it keeps what has arrived.
+    Ask(Signal),
+    /// SIGTERM for `haul remote`, or for the daemon, which is started again.
+    AskFar,
     /// Nothing passes for so long.
     Outage(Duration),
     /// The near host has another address.
@@ -28,16 +32,22 @@ pub enum Fault {
     Mtu(u16),
     /// Every packet twice.
     Duplicates,
-    /// Packets that others overtake.
-    Reordering,
+    /// Packets that others overtake, by so much.
+    Reordering(Duration),
     /// Packets that are lost.
     Loss,
+    /// Most packets are lost, in percent, for so long.
+    Storm(u64, Duration),
+    /// A round trip of 3 s, for so long.
+    Far(Duration),
     /// Packets that arrive with other bytes.
     Corruption,
     /// Random datagrams for the daemon.
     Garbage(u64),
     /// Strangers at the daemon.
     Strangers(usize),
+    /// Somebody else's file and directory in the stage of the copy.
+    Litter,
     /// Everything is as it was.
     Calm,
 }
@@ -86,39 +96,45 @@ impl Theme {
 }
 
 fn kill(random: &mut Random) -> Fault {
-    match random.within(0..6) {
+    match random.within(0..9) {
         0 | 1 => Fault::KillNear,
         2 | 3 => Fault::KillFar,
         4 => Fault::KillSshd,
-        _ => Fault::KillBoth,
+        5 => Fault::KillBoth,
+        6 => Fault::Ask(Signal::INT),
+        7 => Fault::Ask(Signal::TERM),
+        _ => Fault::AskFar,
     }
 }
 
 fn network(random: &mut Random) -> Fault {
-    match random.within(0..9) {
+    match random.within(0..11) {
         0 | 1 => Fault::Outage(random.millis(200..8000)),
         2 => Fault::Address,
         3 => Fault::Mtu(1280 + random.within(0..220) as u16),
         4 => Fault::Duplicates,
-        5 => Fault::Reordering,
+        5 => Fault::Reordering(Duration::from_millis([50, 200][random.within(0..2) as usize])),
         6 => Fault::Loss,
         7 => Fault::Corruption,
+        8 => Fault::Storm(random.within(50..81), random.millis(2000..6000)),
+        9 => Fault::Far(random.millis(3000..8000)),
         _ => Fault::Calm,
     }
 }
 
 fn visitors(random: &mut Random) -> Fault {
-    match random.within(0..3) {
+    match random.within(0..4) {
         0 => Fault::Garbage(random.within(500..5000)),
         1 => Fault::Strangers(random.within(10..100) as usize),
+        2 => Fault::Litter,
         _ => Fault::Calm,
     }
 }
 
 impl Fault {
-    /// Whether processes die of it; returns how many did in [`Fault::happen`].
+    /// Whether processes end by it; how many did is what [`Fault::happen`] returns.
     pub const fn is_kill(&self) -> bool {
-        matches!(self, Self::KillNear | Self::KillFar | Self::KillSshd | Self::KillBoth)
+        matches!(self, Self::KillNear | Self::KillFar | Self::KillSshd | Self::KillBoth | Self::Ask(_) | Self::AskFar)
     }
 
     /// Lets it happen; returns how many processes died.
@@ -133,13 +149,18 @@ impl Fault {
                 copy.signal(Signal::KILL);
                 return 1;
             }
-            Self::KillFar => return kill_far(field, daemon),
-            Self::KillSshd if daemon => return kill_far(field, daemon),
-            Self::KillSshd => return kill_on(field.far(), &["sshd", "root"]),
+            Self::KillFar => return end_far(field, daemon, Signal::KILL),
+            Self::KillSshd if daemon => return end_far(field, daemon, Signal::KILL),
+            Self::KillSshd => return signal_on(field.far(), &["sshd", "root"], Signal::KILL),
             Self::KillBoth => {
                 copy.signal(Signal::KILL);
-                return 1 + kill_far(field, daemon);
+                return 1 + end_far(field, daemon, Signal::KILL);
             }
+            Self::Ask(signal) => {
+                copy.signal(*signal);
+                return 1;
+            }
+            Self::AskFar => return end_far(field, daemon, Signal::TERM),
             Self::Outage(time) => {
                 field.relink(&other(&|link| link.loss = Ratio::ONE));
                 pause(*time);
@@ -148,11 +169,23 @@ impl Fault {
             Self::Address => field.renumber(),
             Self::Mtu(mtu) => field.set_mtu(*mtu),
             Self::Duplicates => field.relink(&other(&|link| link.duplicate = Ratio::ONE)),
-            Self::Reordering => field.relink(&other(&|link| {
+            Self::Reordering(by) => field.relink(&other(&|link| {
                 link.reorder = Ratio::percent(30.0);
-                link.reorder_by = Duration::from_millis(50);
+                link.reorder_by = *by;
             })),
             Self::Loss => field.relink(&other(&|link| link.loss = Ratio::percent(10.0))),
+            Self::Storm(percent, time) => {
+                field.relink(&other(&|link| link.loss = Ratio::percent(*percent as f64)));
+                pause(*time);
+                field.relink(link);
+            }
+            Self::Far(time) => {
+                // Each of the two links has half of it.
+                field.relink(&other(&|link| link.rtt = FAR / 2));
+                pause(*time);
+                field.relink(link);
+            }
+            Self::Litter => field.litter(),
             Self::Corruption => field.relink(&other(&|link| link.corrupt = Ratio::percent(2.0))),
             Self::Garbage(count) => field.flood(*count, random),
             Self::Strangers(count) => field.invite_strangers(*count),
@@ -166,10 +199,14 @@ impl Fault {
     }
 }
 
-fn kill_far(field: &mut Field, daemon: bool) -> u64 {
+/// A signal for the far end, by which it ends; returns how many processes got it.
+fn end_far(field: &mut Field, daemon: bool, signal: Signal) -> u64 {
     if daemon {
-        field.restart_daemon();
+        field.restart_daemon(signal);
         return 1;
     }
-    kill_on(field.far(), &["haul remote"])
+    signal_on(field.far(), &["haul remote"], signal)
 }
+
+/// A round trip as over a slow satellite link, or a full one.
+const FAR: Duration = Duration::from_secs(3);

@@ -1,8 +1,9 @@
 //! The two sites, the daemon at the far one, and what is watched there.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::net::{SocketAddr, UdpSocket};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use e2e::{Host, Random, Running, Sites, Tmpfs, eventually, tree};
 use haul_lab::LinkOptions;
 use haul_units::BitRate;
 use hostile::{Crowd, Listener, Manner, Readings, Sources};
-use rustix::process::{Signal, kill_process};
+use rustix::process::{Resource, Rlimit, Signal, kill_process, prlimit};
 
 use crate::journal::Journal;
 
@@ -20,6 +21,21 @@ const FAR: usize = 2;
 const PORT: u16 = 7700;
 /// Longer than any timer of haul's: after it, whatever has not ended hangs.
 const PATIENCE: Duration = Duration::from_secs(150);
+/// By then a daemon has ended that was asked to.
+const FAREWELL: Duration = Duration::from_secs(30);
+/// A file and a directory that are not haul's.
+const LITTER: [&str; 2] = ["photos", "theirs"];
+/// ssh, whose remote command may have $FILES files open. `-G` only asks what ssh would do.
+const LIMITING_SSH: &str = r#"#!/bin/sh
+for word; do [ "$word" = -G ] && exec ssh "$@"; done
+count=$# after=0
+for word; do
+    case $after in 0) [ "$word" = -- ] && after=1;; 1) after=2;; 2) word="ulimit -n $FILES; $word" after=3;; esac
+    set -- "$@" "$word"
+done
+shift "$count"
+exec ssh "$@"
+"#;
 /// A daemon at rest, whatever it has been through.
 const THREADS_AT_REST: u64 = 16;
 const DESCRIPTORS_AT_REST: u64 = 48;
@@ -37,7 +53,12 @@ pub struct Field {
     furniture: Vec<String>,
     /// Directories of the round under way.
     round: Option<PathBuf>,
+    /// What the far site's processes may have open.
+    files: Files,
 }
+
+/// How many descriptors a process may have.
+pub type Files = Option<u64>;
 
 impl Field {
     /// Two sites, keys exchanged, the daemon up.
@@ -45,12 +66,16 @@ impl Field {
         let link = usual_link(BitRate::mbps(200), Duration::from_millis(20), journal.seed());
         let sites = Sites::open(&[link.clone(), LinkOptions { seed: link.seed + 2, ..link }])?;
         fs::create_dir(sites.scratch().join("exported")).expect("making the exported root");
-        let mut field = Self { sites, daemon: None, disk: None, near_last: 1, crowd: None, furniture: Vec::new(), round: None };
+        let mut field =
+            Self { sites, daemon: None, disk: None, near_last: 1, crowd: None, furniture: Vec::new(), round: None, files: None };
         let (ours, theirs) = (field.own_key(NEAR), field.own_key(FAR));
         let far = field.far().address.clone();
         field.key(FAR, &["authorize", &ours, "--name", "near"]);
         field.key(NEAR, &["trust", &far, &theirs]);
         field.start_daemon();
+        let ssh = field.limiting_ssh();
+        fs::write(&ssh, LIMITING_SSH).expect("writing a script");
+        fs::set_permissions(&ssh, Permissions::from_mode(0o755)).expect("making it a program");
         field.furniture = tree::names(field.sites.scratch());
         Some(field)
     }
@@ -88,7 +113,12 @@ impl Field {
         root.push(":rw,owners");
         let mut command = self.sites.haul(self.far());
         command.args(["serve", "--root"]).arg(root).args(["--listen", &self.daemon_address().to_string()]);
-        self.daemon = Some(Running::start(command));
+        let daemon = Running::start(command);
+        if let Some(files) = self.files {
+            let limit = Rlimit { current: Some(files), maximum: Some(files) };
+            prlimit(Some(daemon.pid()), Resource::Nofile, limit).expect("limiting a child");
+        }
+        self.daemon = Some(daemon);
         let listens = || {
             let output = self.far().command("ss").args(["-Hlun", &format!("sport = :{PORT}")]).output();
             output.is_ok_and(|output| !output.stdout.is_empty())
@@ -96,13 +126,52 @@ impl Field {
         assert!(eventually(Duration::from_secs(20), listens), "the daemon does not listen");
     }
 
-    /// Kills the daemon and starts it again at once.
-    pub fn restart_daemon(&mut self) {
+    /// Ends the daemon by a signal and starts it again at once.
+    pub fn restart_daemon(&mut self, signal: Signal) {
         if let Some(daemon) = self.daemon.take() {
-            daemon.signal(Signal::KILL);
-            drop(daemon);
+            daemon.signal(signal);
+            let finished = daemon.wait(FAREWELL);
+            assert!(!finished.stderr.contains("panicked at"), "{finished}");
         }
         self.start_daemon();
+    }
+
+    /// From here on the daemon, and what copies start through ssh, may have so many files open.
+    pub fn limit_files(&mut self, files: Files) {
+        if self.files != files {
+            self.files = files;
+            self.restart_daemon(Signal::TERM);
+        }
+    }
+
+    /// What is called in the place of ssh, so that the far side has the limit from its beginning.
+    fn limiting_ssh(&self) -> PathBuf {
+        self.sites.scratch().join("limiting-ssh")
+    }
+
+    /// Puts a file and a directory into the stages of the round under way.
+    pub fn litter(&self) {
+        for stage in self.stages() {
+            let _ = fs::write(stage.join(LITTER[0]), "of somebody else");
+            let _ = fs::create_dir(stage.join(LITTER[1]));
+        }
+    }
+
+    /// Removes what [`Field::litter`] has put there. Panics if anything else is in a stage whose copy is done.
+    pub fn sweep(&self) {
+        for stage in self.stages() {
+            let left = tree::names(&stage);
+            assert!(left.iter().all(|name| LITTER.contains(&name.as_str())), "left in {}: {left:?}", stage.display());
+            fs::remove_dir_all(&stage).expect("removing a stage");
+        }
+    }
+
+    fn stages(&self) -> Vec<PathBuf> {
+        let Some(target) = self.round.as_ref().map(|round| round.join("target")).filter(|target| target.exists()) else {
+            return Vec::new();
+        };
+        let stages = tree::names(&target).into_iter().filter(|name| name.starts_with(".haul-"));
+        stages.map(|name| target.join(name)).collect()
     }
 
     fn daemon_address(&self) -> SocketAddr {
@@ -130,7 +199,11 @@ impl Field {
     /// `haul cp` at the near site.
     pub fn copy(&self, from: &OsString, to: &OsString) -> Running {
         let mut command: Command = self.sites.haul(self.near());
-        command.arg("cp").arg("-F").arg(self.sites.ssh_config()).args(["-rp", "--json"]).arg(from).arg(to);
+        command.arg("cp").arg("-F").arg(self.sites.ssh_config()).args(["-rp", "--json"]);
+        if let Some(files) = self.files {
+            command.env("FILES", files.to_string()).arg("-S").arg(self.limiting_ssh());
+        }
+        command.arg(from).arg(to);
         Running::start(command)
     }
 
@@ -272,11 +345,11 @@ impl Field {
     }
 }
 
-/// Kills what matches on a host; returns how many.
-pub fn kill(host: &Host, words: &[&str]) -> u64 {
+/// A signal for what matches on a host; returns how many got it.
+pub fn signal_on(host: &Host, words: &[&str], signal: Signal) -> u64 {
     let pids = host.processes(words);
     for pid in &pids {
-        let _ = kill_process(*pid, Signal::KILL);
+        let _ = kill_process(*pid, signal);
     }
     pids.len() as u64
 }
