@@ -229,6 +229,9 @@ impl Evidence {
         // Syncing and renaming are one thread's.
         let alone = |time: Duration| time.as_secs_f64() / report.elapsed.as_secs_f64().max(1e-9);
         let (sender, receiver) = (&report.sender, &report.receiver);
+        // With fewer files than threads some thread has none and waits for the next, whatever limits: a stream is one thread's.
+        let found = report.files + report.directories + report.symlinks + report.hard_links + report.skipped_files;
+        let plan = if found < u64::from(sender.threads) { 0.0 } else { of(sender.plan, sender) };
         Self {
             elapsed: report.elapsed,
             login: conditions.login,
@@ -237,7 +240,7 @@ impl Evidence {
             sender_busiest: conditions.sender_busiest,
             receiver_busiest: conditions.receiver_busiest,
             path: conditions.path.map(|path| Path::of(path, report.elapsed)),
-            source: [of(sender.read, sender), of(sender.hash, sender), of(sender.plan, sender)],
+            source: [of(sender.read, sender), of(sender.hash, sender), plan],
             target: [of(receiver.write, receiver), of(receiver.hash, receiver), alone(receiver.sync + receiver.rename)],
             starved: of(receiver.transport, receiver),
         }
@@ -479,5 +482,14 @@ mod tests {
         let path = evidence.path.expect("it was told");
         assert_eq!((path.network, path.limit, path.loss), (0.6, 0.2, Losses { starting: 0.02, queued: 0.004, other: 0.006 }));
         assert_eq!((evidence.source, evidence.target), ([0.5, 0.0, 0.0], [0.0, 0.0, 0.2]));
+        // One thread reads all the time, the other one has nothing to read.
+        let source = |report: &Report| {
+            let conditions = Conditions { report, path: None, limit: None, sender_busiest: 0.5, receiver_busiest: 0.5, login };
+            Evidence::of(&conditions).source
+        };
+        (report.files, report.sender.plan) = (1, Duration::from_secs(1));
+        assert_eq!(source(&report), [0.5, 0.0, 0.0]);
+        report.directories = 1;
+        assert_eq!(source(&report), [0.5, 0.0, 0.5]);
     }
 }

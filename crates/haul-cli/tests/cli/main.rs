@@ -21,4 +21,5 @@ mod ssh;
 mod support;
 mod trace;
 mod usage;
+mod verdict;
 mod words;

@@ -1,0 +1,85 @@
+//! What a copy says limited it, where the truth is known: over loopback, with one thing that is slow and nothing else.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::ssh::STAND_IN;
+use crate::support::{Bench, Daemon, Run, noise};
+
+const SIZE: usize = 12 << 20;
+/// What is slow does this much, and then nothing for a while: some 40 Mbit/s.
+const PORTION: usize = 256 << 10;
+const WHILE: Duration = Duration::from_millis(50);
+
+fn daemon() -> (Bench, Bench, Daemon) {
+    let (server, client) = (Bench::new(), Bench::new());
+    let root = format!("in={}:rw", server.path("in").display());
+    server.file("in/file", SIZE);
+    let daemon = Daemon::start(&server, &client, &[root]);
+    (server, client, daemon)
+}
+
+fn start(client: &Bench, args: [&str; 3]) -> Child {
+    let mut command = client.command(args);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// The sentence.
+#[track_caller]
+fn verdict(run: &Run) -> &str {
+    let is_verdict = |line: &&str| line.starts_with("limited by") || line.starts_with("what limited");
+    run.stderr.lines().find(is_verdict).unwrap_or_else(|| panic!("no verdict: {}", run.stderr))
+}
+
+#[test]
+fn a_target_that_takes_its_time_is_named() {
+    let (server, client, daemon) = daemon();
+    let mut child = start(&client, ["cp", &daemon.url("in/file"), "-"]);
+    let mut pipe = child.stdout.take().unwrap();
+    let mut arrived = Vec::new();
+    while pipe.by_ref().take(PORTION as u64).read_to_end(&mut arrived).unwrap() > 0 {
+        thread::park_timeout(WHILE);
+    }
+    let run = Run::from(child.wait_with_output().unwrap()).expect(0);
+    assert!(arrived == fs::read(server.path("in/file")).unwrap());
+    assert!(verdict(&run).starts_with("limited by the target's disk (writing took"), "{}", run.stderr);
+}
+
+#[test]
+fn a_source_that_takes_its_time_is_named() {
+    let (server, client, daemon) = daemon();
+    let content = noise(SIZE);
+    let mut child = start(&client, ["cp", "-", &daemon.url("in/got")]);
+    let mut pipe = child.stdin.take().unwrap();
+    for portion in content.chunks(PORTION) {
+        pipe.write_all(portion).unwrap();
+        thread::park_timeout(WHILE);
+    }
+    drop(pipe);
+    let run = Run::from(child.wait_with_output().unwrap()).expect(0);
+    assert!(content == fs::read(server.path("in/got")).unwrap());
+    assert!(verdict(&run).starts_with("limited by the source's disk (reading took"), "{}", run.stderr);
+}
+
+#[test]
+fn the_users_own_rate_is_named_each_way() {
+    let (_server, client, daemon) = daemon();
+    client.file("mine", SIZE);
+    for (from, to) in [(&*daemon.url("in/file"), "got"), ("mine", &*daemon.url("in/"))] {
+        let run = client.haul(["cp", "-l", "50M", from, to]).expect(0);
+        assert_eq!(verdict(&run), "limited by the rate limit of 50.0 Mbit/s", "{from}");
+    }
+}
+
+#[test]
+fn a_login_that_takes_its_time_is_named() {
+    let bench = Bench::new();
+    fs::create_dir(bench.path("far")).unwrap();
+    let ssh = bench.script("ssh", &STAND_IN.replace("echo \"Welcome", "sleep 3; echo \"Welcome"));
+    bench.file("file", 100_000);
+    let run = bench.haul(["cp", "-S", ssh.to_str().unwrap(), "file", "far:"]).expect(0);
+    assert!(verdict(&run).starts_with("limited by the login: connecting took "), "{}", run.stderr);
+}
