@@ -157,13 +157,17 @@ impl Field {
         }
     }
 
-    /// Removes what [`Field::litter`] has put there. Panics if anything else is in a stage whose copy is done.
-    pub fn sweep(&self) {
-        for stage in self.stages() {
-            let left = tree::names(&stage);
-            assert!(left.iter().all(|name| LITTER.contains(&name.as_str())), "left in {}: {left:?}", stage.display());
-            fs::remove_dir_all(&stage).expect("removing a stage");
+    /// Removes what [`Field::litter`] has put there; returns the stages that had any. Panics if anything else is in a stage whose copy is done.
+    pub fn sweep(&self) -> Vec<PathBuf> {
+        let stages = self.stages();
+        for stage in &stages {
+            let left = tree::names(stage);
+            // Without any it would be gone.
+            let is_theirs = !left.is_empty() && left.iter().all(|name| LITTER.contains(&name.as_str()));
+            assert!(is_theirs, "left in {}: {left:?}", stage.display());
+            fs::remove_dir_all(stage).expect("removing a stage");
         }
+        stages
     }
 
     fn stages(&self) -> Vec<PathBuf> {

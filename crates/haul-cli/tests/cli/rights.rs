@@ -238,8 +238,8 @@ impl Proxied {
         let address = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let (port, key) = (address.port().to_string(), server.key());
         let serve = ["proxy", "serve", "-B", "127.0.0.1", "-p", &port, "--to", &targets[0], "--allow", &targets[1]];
-        let (_serving, _) = says(&server, &serve, "listening");
-        Self { server, client, targets, address: address.to_string(), key, _serving }
+        let (serving, _) = says(&server, &serve, "listening");
+        Self { server, client, targets, address: address.to_string(), key, _serving: serving }
     }
 
     /// What is heard at the three doors of a client whose key has these rights.
