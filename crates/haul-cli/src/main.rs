@@ -13,6 +13,8 @@
 //!   exit        exit status, error: and hint:
 //! ```
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod bootstrap;
 mod clock;
