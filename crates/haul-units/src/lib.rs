@@ -1,4 +1,4 @@
-//! What all of haul speaks in: quantities ([`Bytes`], [`BitRate`], [`Time`], [`Ratio`]), how many of them there were ([`Distribution`]), how evenly they came ([`GapMeter`]), [`Network`], addresses that begin alike, [`PeerText`], the words of somebody else, [`Cancel`], the wish to stop, and tables of it all ([`aligned`]).
+//! What all of haul speaks in: quantities ([`Bytes`], [`BitRate`], [`Time`], [`Ratio`]), how many of them there were ([`Distribution`]), how evenly they came ([`GapMeter`]), [`Network`], addresses that begin alike, [`PeerText`], the words of somebody else, [`Cancel`], the wish to stop, and tables of it all ([`aligned()`]).
 //!
 //! The unit is the type. Sizes are bytes and print with binary prefixes (`KiB`, `MiB`, ..); rates are bits per second and
 //! print with decimal prefixes (`kbit/s`, `Mbit/s`, ..). Parsing takes what people type (`10G`, `1.5 Gbit/s`, `64KiB`) and refuses the
