@@ -85,7 +85,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("pace", "root and eBPF: tests/pace.rs"),
     ("rsh", "the programs that call it: tests/e2e/tests/shells.rs"),
     ("ssh", "sshd and its authorized_keys: tests/e2e/tests/logins.rs"),
-    ("tcp", "root and eBPF: haul-tcp/tests/kernel"),
+    ("tcp", "root and eBPF: tests/tcp.rs, haul-tcp/tests/kernel"),
 ];
 
 /// One step of a page.
