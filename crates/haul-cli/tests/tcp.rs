@@ -122,7 +122,10 @@ fn a_namespace_gets_a_mode_shows_it_and_gives_it_back() {
     assert!(text.contains("congestion control is loaded") && text.contains("2 connections in"), "{text}");
     assert!(text.lines().any(|line| line.contains("127.0.0.1:") && line.contains(" aggressive ")), "{text}");
     let status: serde_json::Value = serde_json::from_str(&told(&["status", "--netns", netns, "--json"])).expect("JSON");
-    assert_eq!((&status["loaded"], &status["default"], &status["settings"]["jump-percent"]), (&true.into(), &"modest".into(), &30.into()));
+    assert_eq!(
+        (&status["loaded"], &status["default"], &status["settings"]["jump-percent"]),
+        (&true.into(), &"modest".into(), &30.into())
+    );
     assert_eq!(status["rules"][0]["way"], "default");
     let connections = status["connections"].as_array().expect("a list");
     assert!(connections.len() == 2 && connections.iter().all(|one| one["mode"] == "aggressive"), "{status}");

@@ -68,6 +68,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("haul-tcp/kernel", Lane::Waiting),
     ("haul-tcp/pace", Lane::Waiting),
     ("haul-cli/pace", Lane::Waiting),
+    ("haul-cli/tcp", Lane::Waiting),
     ("haul-pace/inject", Lane::Waiting),
     ("haul-tunnel/keys", Lane::Waiting),
     ("haul-tunnel/pipe", Lane::Waiting),
