@@ -32,10 +32,11 @@ struct Case {
 }
 
 /// Who sends.
-const PARTIES: [(&str, Program); 6] = [
+const PARTIES: [(&str, Program); 7] = [
     ("CUBIC", Program::Tcp("cubic")),
     ("BBR", Program::Tcp("bbr")),
     ("TCP fair", Program::Tcp("haul_fair")),
+    ("TCP quickstart", Program::Tcp("haul_quickstart")),
     ("TCP aggressive", Program::Tcp("haul_aggressive")),
     ("TCP modest", Program::Tcp("haul_modest")),
     ("haul fair", Program::Haul(ControllerChoice::Fair, Pacing::On)),
@@ -54,10 +55,12 @@ fn length(case: Case, scale: Scale) -> Duration {
     scale.pick(Duration::from_secs(4), full)
 }
 
+const ALL_LOSSES: &[f64] = &[1.0, 5.0, 0.0, 0.1, 10.0];
+
 fn cases(scale: Scale) -> Vec<Case> {
     // The laboratory's own first: a run that is interrupted has it.
     let paths: &[(u64, &[f64])] =
-        scale.pick(&[(100, &[1.0])], &[(100, &[1.0, 5.0, 0.0, 0.1, 10.0]), (200, &[0.1]), (20, &[1.0, 5.0]), (300, &[1.0])]);
+        scale.pick(&[(100, &[1.0])], &[(100, ALL_LOSSES), (200, &[0.1]), (20, ALL_LOSSES), (300, ALL_LOSSES)]);
     let of = |&(rtt, losses): &(u64, &'static [f64])| {
         losses.iter().map(move |&loss_percent| Case { rtt: Duration::from_millis(rtt), loss_percent })
     };

@@ -171,17 +171,26 @@ const TCP_QUICK: Who = Who::Kernel(Law::Quickstart);
 const TCP_MODEST: Who = Who::Kernel(Law::Modest);
 const TCP_AGGRESSIVE: Who = Who::Kernel(Law::Aggressive);
 
-const FOUR: &[Party] = &[party(TCP_FAIR), at(0.02, TCP_FAIR), at(0.04, TCP_FAIR), at(0.06, TCP_FAIR)];
-const EIGHT: &[Party] = &[
-    party(TCP_FAIR),
-    at(0.02, TCP_FAIR),
-    at(0.04, TCP_FAIR),
-    at(0.06, TCP_FAIR),
-    at(0.08, TCP_FAIR),
-    at(0.10, TCP_FAIR),
-    at(0.12, TCP_FAIR),
-    at(0.14, TCP_FAIR),
-];
+/// One that has a thirtieth part of the whole time, a second of the measured ones: it is in its start for most of it.
+const fn brief(from: f64, who: Who) -> Party {
+    Party { until: Some(from + 0.034), ..at(from, who) }
+}
+
+/// So many of one kind, each a fiftieth part of the time after the one before it.
+const fn all_of<const COUNT: usize>(who: Who) -> [Party; COUNT] {
+    let mut parties = [party(who); COUNT];
+    let mut number = 0;
+    while number < COUNT {
+        parties[number].from = number as f64 * 0.02;
+        number += 1;
+    }
+    parties
+}
+
+/// A long one, and in the half that counts four brief ones of CUBIC.
+const fn beside_brief(who: Who) -> [Party; 5] {
+    [party(who), brief(0.55, Who::Cubic), brief(0.65, Who::Cubic), brief(0.75, Who::Cubic), brief(0.85, Who::Cubic)]
+}
 
 const fn kernel(name: &'static str, parties: &'static [Party], goals: &'static [Goal]) -> Case {
     Case { name, loss: 0.0, parties, goals, runs: 1 }
@@ -191,8 +200,8 @@ const fn kernel(name: &'static str, parties: &'static [Party], goals: &'static [
 pub const KERNEL_CASES: &[Case] = &[
     kernel("2 fair", &[party(TCP_FAIR), at(0.02, TCP_FAIR)], AMONG_EQUALS),
     kernel("fair, CUBIC", &[party(TCP_FAIR), at(0.05, Who::Cubic)], A_FAIR_SHARE),
-    kernel("4 fair", FOUR, AMONG_EQUALS),
-    kernel("8 fair", EIGHT, AMONG_EQUALS),
+    kernel("4 fair", &all_of::<4>(TCP_FAIR), AMONG_EQUALS),
+    kernel("8 fair", &all_of::<8>(TCP_FAIR), AMONG_EQUALS),
     kernel("modest alone", &[party(TCP_MODEST)], &[Goal::UsedAtLeast(0.9), Goal::QueueAtMost(0.25)]),
     kernel("modest, CUBIC", &[party(TCP_MODEST), at(0.05, Who::Cubic)], &[Goal::ShareAtMost(0, 0.15)]),
     kernel("fair, BBR", &[party(TCP_FAIR), at(0.05, Who::Bbr)], &[]),
@@ -200,7 +209,20 @@ pub const KERNEL_CASES: &[Case] = &[
     kernel("2 aggressive", &[party(TCP_AGGRESSIVE), at(0.05, TCP_AGGRESSIVE)], &[]),
     kernel("aggressive, CUBIC", &[party(TCP_AGGRESSIVE), at(0.05, Who::Cubic)], &[Goal::ShareAtLeast(0, 0.5)]),
     kernel("2 modest", &[party(TCP_MODEST), at(0.05, TCP_MODEST)], &[]),
+    kernel("modest, BBR", &[party(TCP_MODEST), at(0.05, Who::Bbr)], &[]),
+    kernel("aggressive, BBR", &[party(TCP_AGGRESSIVE), at(0.05, Who::Bbr)], &[]),
+    kernel("quickstart, BBR", &[party(TCP_QUICK), at(0.05, Who::Bbr)], &[]),
+    kernel("2 quickstart", &[party(TCP_QUICK), at(0.02, TCP_QUICK)], AMONG_EQUALS),
+    kernel("4 quickstart", &all_of::<4>(TCP_QUICK), &[]),
+    kernel("8 quickstart", &all_of::<8>(TCP_QUICK), &[]),
+    kernel("4 modest", &all_of::<4>(TCP_MODEST), &[]),
+    kernel("8 modest", &all_of::<8>(TCP_MODEST), &[]),
+    kernel("4 aggressive", &all_of::<4>(TCP_AGGRESSIVE), &[]),
+    kernel("8 aggressive", &all_of::<8>(TCP_AGGRESSIVE), &[]),
+    kernel("fair, short CUBIC", &beside_brief(TCP_FAIR), &[]),
+    kernel("aggressive, short CUBIC", &beside_brief(TCP_AGGRESSIVE), &[]),
     // What the kernel's own leave to each other.
+    kernel("CUBIC, short CUBIC", &beside_brief(Who::Cubic), &[]),
     kernel("2 CUBIC", &[party(Who::Cubic), at(0.05, Who::Cubic)], &[]),
     kernel("CUBIC, BBR", &[party(Who::Cubic), at(0.05, Who::Bbr)], &[]),
 ];

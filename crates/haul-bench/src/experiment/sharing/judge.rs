@@ -33,11 +33,11 @@ impl Seen {
         if self.case.runs > 1 { format!("{}, run {}", self.case.name, self.run) } else { self.case.name.to_owned() }
     }
 
-    /// When what counts begins and ends: the second half; beside a guest that leaves, the second half of its stay.
+    /// When what counts begins and ends: the second half; beside one guest that leaves, the second half of its stay.
     fn counts(&self) -> (Duration, Duration) {
-        let stay = self.case.parties.iter().zip(&self.ended).find(|(party, _)| party.until.is_some());
-        match stay {
-            Some((party, Some(ended))) => {
+        let mut stays = self.case.parties.iter().zip(&self.ended).filter(|(party, _)| party.until.is_some());
+        match (stays.next(), stays.next()) {
+            (Some((party, Some(ended))), None) => {
                 let from = self.length.mul_f64(party.from);
                 ((from + *ended) / 2, *ended)
             }

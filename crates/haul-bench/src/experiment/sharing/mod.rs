@@ -145,7 +145,8 @@ fn flows(case: &Case, run: u32, length: Duration) -> Vec<Flow<Kind>> {
     let later = near.mul_f64(f64::from(run - 1) / f64::from(case.runs));
     let flow = |party: &Party| {
         let size = party.until.map(|part| {
-            let time = length.mul_f64(part);
+            // One that comes soon is taken to have been there all the time.
+            let time = length.mul_f64(if party.from < SOON { part } else { part - party.from });
             Bytes((cases::RATE.bytes_in(time).as_u64() as f64 * GUEST_SHARE) as u64)
         });
         let start = length.mul_f64(party.from) + if party.from > 0.0 { later } else { Duration::ZERO };
@@ -249,6 +250,8 @@ const AGAIN: u32 = 12;
 const QUICK: &[&str] = &["2 fair", "fair, CUBIC"];
 /// What a guest that leaves is taken to get of the link, so that it leaves about when it should.
 const GUEST_SHARE: f64 = 0.85;
+/// Before this part of the time.
+const SOON: f64 = 0.1;
 const SMOOTH: Duration = Duration::from_millis(500);
 
 #[cfg(test)]
