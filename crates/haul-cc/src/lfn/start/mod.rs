@@ -25,6 +25,7 @@ use haul_units::{BitRate, Bytes, Time};
 use self::filler::{Fillers, Sizes};
 use self::leg::{Gauge, Leg, part_of};
 use super::measure::{Path, Queue};
+use crate::dispersion::TOGETHER;
 use crate::pacer::quantum;
 use crate::{AckSample, DispersionSample, Learned, LossSample, PathStart, SentSample};
 
@@ -53,6 +54,8 @@ pub(in crate::lfn) struct Quick {
     scout: Option<DispersionSample>,
     /// Trains that left before are not of this round of them.
     since: Time,
+    /// When trains left, from and until.
+    leaving: Vec<(Time, Time)>,
     /// A train's first packets have arrived just now, and those of the first one met this delay.
     opens: bool,
     first_delay: Option<Duration>,
@@ -113,6 +116,7 @@ impl Quick {
             blind_rounds: 0,
             scout: None,
             since: Time::ZERO,
+            leaving: Vec::new(),
             opens: false,
             first_delay: None,
             risen: None,
@@ -146,6 +150,7 @@ impl Quick {
         if self.train_left == Bytes::ZERO {
             self.train_left = self.train();
         }
+        self.note_leaving(sent.now);
         self.train_left = self.train_left.saturating_sub(sent.bytes);
         if sent.app_limited {
             // What comes next is not of this train.
@@ -164,6 +169,16 @@ impl Quick {
                 leg.limited |= sent.app_limited;
                 leg.on_sent(sent);
             }
+        }
+    }
+
+    /// For how long the newest train has been leaving: nothing that left together makes it longer.
+    fn note_leaving(&mut self, now: Time) {
+        let count = self.leaving.len();
+        match self.leaving.last_mut() {
+            Some((_, until)) if now <= *until + TOGETHER => *until = now,
+            _ if count < MOST_LEAVING => self.leaving.push((now, now)),
+            _ => {}
         }
     }
 
@@ -255,7 +270,7 @@ impl Quick {
         if self.risen.is_none() && !all_arrived {
             return Some(Verdict::Continue);
         }
-        let (target_bps, known) = self.target(path.min_rtt())?;
+        let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Some(Verdict::Unknown) };
         // What the first train has put into the queue is still there: others have filled the gap after it.
         let train_time = BitRate::from_bps(target_bps as u64).time_for(self.train());
         if self.risen.is_some_and(|risen| risen > train_time / 2) {
@@ -380,7 +395,11 @@ impl Quick {
     /// Whether a train was spread far enough to be measured. A scout has fewer reports, which make up for it where they are far apart.
     fn is_exact(&self, train: &DispersionSample) -> bool {
         let is_scout = self.manner == Manner::Gentle && train.steps >= SCOUT_STEPS;
-        train.is_exact() || is_scout && train.time.is_some_and(|time| time >= SCOUT_TIME)
+        let is_spread = train.is_exact() || is_scout && train.time.is_some_and(|time| time >= SCOUT_TIME);
+        // What took as long to leave was spread by the sender, who may be slow or held to a limit.
+        let leaving = self.leaving.iter().find(|(from, until)| (*from..=*until).contains(&train.sent_at));
+        let took = leaving.map_or(Duration::ZERO, |(from, until)| until.since(*from));
+        is_spread && train.time.is_some_and(|time| time > took * 5 / 4)
     }
 
     /// The rate to go for, and whether it is more than a lower bound.
@@ -451,7 +470,7 @@ impl Quick {
     /// A train that a queue of a quarter of a round trip holds, at what the scout has found or at 100 Mbit/s.
     fn train(&self) -> Bytes {
         if matches!(self.stage, Stage::Scout) {
-            return self.packet * SCOUT_PKTS;
+            return self.packet * (SCOUT.as_u64() / self.packet.as_u64().max(1)).max(LEAST_SCOUT);
         }
         let Some(rtt) = self.rtt else { return self.packet * LEAST_TRAIN_PKTS };
         match (&self.scout, self.manner) {
@@ -471,9 +490,12 @@ impl Quick {
     }
 }
 
-/// Two reports of four packets each, the fewest that tell a rate; no more than the initial window of RFC 6928.
-const SCOUT_PKTS: u64 = 8;
+/// RFC 9002 7.2: the initial window, in whole packets; ten of 1472 bytes.
+const SCOUT: Bytes = Bytes(14_720);
+/// The second of two reports is one step after the first.
 const SCOUT_STEPS: u32 = 1;
+/// Two reports of four packets each are the fewest that tell a rate; what the rest says corrects it.
+const LEAST_SCOUT: u64 = 8;
 /// The second of the two reports.
 const LEAST_SCOUT_PKTS: u64 = 4;
 /// Ten times as long as a receiver sleeps that wakes up for several packets at once.
@@ -482,6 +504,8 @@ const SCOUT_TIME: Duration = Duration::from_millis(1);
 const TRAIN_PART: u32 = 8;
 /// A queue of that part of a round trip does not hold the shortest train: the scout has to do.
 const SLOW_PART: u32 = 4;
+/// More than leave before the jump.
+const MOST_LEAVING: usize = 32;
 /// Trains of the first flight.
 const TRAINS: usize = 3;
 /// Four reports of four packets: three times between them is what a rate needs.
@@ -571,10 +595,10 @@ mod tests {
         let start = PathStart { rtt: Some(RTT), ..PathStart::new(Time::ZERO, PACKET, 1) };
         let (mut quick, mut path) = (Quick::new(&start, Manner::Gentle), Path::new(PACKET));
         let scout = quick.window(&path);
-        assert_eq!(scout, PACKET * 8);
+        assert_eq!(scout, PACKET * 10);
         leave(&mut quick, Time::ZERO, scout);
         assert_eq!(quick.window(&path), Bytes::ZERO, "nothing more before it has been measured");
-        let ack = AckSample { in_flight: PACKET * 4, ..jumped(Time::ZERO + RTT) };
+        let ack = AckSample { in_flight: PACKET * 2, ..jumped(Time::ZERO + RTT) };
         path.on_ack(&ack, true);
         arrive(&mut quick, Time::ZERO, PACKET * 4, None);
         assert_eq!((quick.on_ack(&ack, &path), quick.window(&path)), (Verdict::Continue, Bytes::ZERO));
