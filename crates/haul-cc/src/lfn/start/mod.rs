@@ -399,6 +399,7 @@ impl Quick {
         // What took as long to leave was spread by the sender, who may be slow or held to a limit.
         let leaving = self.leaving.iter().find(|(from, until)| (*from..=*until).contains(&train.sent_at));
         let took = leaving.map_or(Duration::ZERO, |(from, until)| until.since(*from));
+        // A quarter more than that is the path's doing.
         is_spread && train.time.is_some_and(|time| time > took * 5 / 4)
     }
 
