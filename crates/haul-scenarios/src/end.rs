@@ -177,10 +177,21 @@ impl End {
         stream
     }
 
-    /// Sends `total` bytes, placed, as soon as it is connected; without a total: for ever.
-    pub fn send_once_connected(&mut self, total: Option<Bytes>) {
+    /// Sends `total` bytes as soon as it is connected; without a total: for ever.
+    pub fn send_once_connected(&mut self, total: Option<Bytes>, kind: StreamKind) {
         let total = total.map_or(u64::MAX, Bytes::as_u64);
-        self.bulk = Some(Bulk { stream: None, kind: StreamKind::Placed, written: 0, total, finished: false });
+        self.bulk = Some(Bulk { stream: None, kind, written: 0, total, finished: false });
+    }
+
+    /// Bytes that have arrived: placed ones as they came, of ordered streams those that could be read.
+    pub fn arrived(&self) -> u64 {
+        let placed = self.placed.lock().expect("nobody panics with it").bytes;
+        placed + self.read.iter().map(|&(_, bytes, _)| bytes).sum::<u64>()
+    }
+
+    /// Whether all that was to come has.
+    pub fn has_all(&self) -> bool {
+        self.placed.lock().expect("nobody panics with it").is_complete() || self.read.iter().any(|&(_, _, ended)| ended)
     }
 
     fn pump(&mut self, now: Time) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_proto::identity::{Identity, PeerTrust};
-use haul_proto::{ClientConfig, Connection, PATHS_MAX, Pacing, ServerConfig, Stats, TransportConfig};
+use haul_proto::{ClientConfig, Connection, PATHS_MAX, Pacing, ServerConfig, Stats, StreamKind, TransportConfig};
 use haul_sim::{Delivered, EndpointId, FlowEnd, FlowSpec, Transmit};
 use haul_units::{Bytes, Time};
 
@@ -29,7 +29,7 @@ struct Start {
 
 impl Haul {
     /// The sender and the receiver of a flow, driven by a controller, with a path for each of the flow's ways.
-    pub fn pair<K>(flow: &FlowSpec<'_, K>, controller: ControllerChoice, pacing: Pacing) -> (Self, Self) {
+    pub fn pair<K>(flow: &FlowSpec<'_, K>, controller: ControllerChoice, pacing: Pacing, kind: StreamKind) -> (Self, Self) {
         static IDENTITY: LazyLock<Vec<u8>> = LazyLock::new(|| Identity::generate().to_pkcs8().expect("it is ours").to_vec());
         let identity = Identity::from_pkcs8(&IDENTITY).expect("just made");
         let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
@@ -43,7 +43,7 @@ impl Haul {
             seed
         };
         let mut sender = End::client(seed(1), address(flow.sender), flow.receiver, Content::Zeros);
-        sender.send_once_connected(flow.size);
+        sender.send_once_connected(flow.size, kind);
         let mut receiver = End::server(seed(2), address(flow.receiver), flow.sender, Content::Zeros, server);
         let start = Start { at: flow.start, server: address(flow.receiver), config: Box::new(client) };
         for way in 1..flow.ways {
@@ -61,6 +61,11 @@ impl Haul {
     /// Packets that this end took for lost.
     pub fn lost_pkts(&self, now: Time) -> u64 {
         self.stats(now).map_or(0, |stats| stats.lost_pkts)
+    }
+
+    /// Probe timers that ran out at this end; those of the handshake are not counted.
+    pub fn timeouts(&self, now: Time) -> u64 {
+        self.stats(now).map_or(0, |stats| stats.probe_timeouts)
     }
 
     /// What it may have in flight, in packets of the full size.
@@ -98,9 +103,6 @@ impl haul_sim::Endpoint for Haul {
 
     fn handle(&mut self, now: Time, from: EndpointId, delivered: Delivered<Datagram>) {
         self.end.handle(now, from, delivered);
-        if self.completed_at.is_none() && self.end.placed.lock().expect("nobody panics with it").is_complete() {
-            self.completed_at = Some(now);
-        }
     }
 
     fn handle_timeout(&mut self, now: Time) {
@@ -112,6 +114,9 @@ impl haul_sim::Endpoint for Haul {
             self.end.connect(now, start.server, *start.config);
         }
         let transmit = self.end.poll_transmit(now);
+        if self.completed_at.is_none() && self.end.has_all() {
+            self.completed_at = Some(now);
+        }
         if let Some(reason) = &self.end.closed {
             panic!("closed at {now}: {reason:?}");
         }
@@ -130,7 +135,7 @@ impl haul_sim::Endpoint for Haul {
 
 impl FlowEnd for Haul {
     fn received(&self) -> Bytes {
-        Bytes(self.end.placed.lock().expect("nobody panics with it").bytes)
+        Bytes(self.end.arrived())
     }
 
     fn completed_at(&self) -> Option<Time> {

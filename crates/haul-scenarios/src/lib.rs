@@ -13,7 +13,7 @@ mod flow;
 mod placed;
 
 use haul_cc::ControllerChoice;
-use haul_proto::Pacing;
+use haul_proto::{Pacing, StreamKind};
 use haul_sim::{Cbr, CbrConfig, CbrMeter, EndpointId, FlowSpec, Mixed, Outcome, Plan, Tcp, TcpConfig};
 
 pub use end::{Datagram, End, Way};
@@ -25,7 +25,9 @@ pub use placed::{Content, Placed, pattern};
 pub enum Kind {
     /// A haul connection with this controller.
     Haul(ControllerChoice),
-    /// The same without pacing: whatever the window lets go, goes at once.
+    /// The same on one ordered stream: what has come too early waits.
+    Ordered(ControllerChoice),
+    /// As `Haul` without pacing: whatever the window lets go, goes at once.
     Unpaced(ControllerChoice),
     /// The TCP model.
     Tcp(TcpConfig),
@@ -54,13 +56,14 @@ pub fn measure_constant(plan: &Plan<Kind>) -> (Outcome, Vec<Option<CbrMeter>>) {
 
 /// The ends of a flow of any kind, for whoever drives the network.
 pub fn any_ends(flow: &FlowSpec<'_, Kind>) -> (AnyEnd, AnyEnd) {
-    let haul = |controller, pacing| {
-        let (sender, receiver) = Haul::pair(flow, controller, pacing);
+    let haul = |controller, pacing, stream| {
+        let (sender, receiver) = Haul::pair(flow, controller, pacing, stream);
         (Mixed::First(sender), Mixed::First(receiver))
     };
     match *flow.kind {
-        Kind::Haul(controller) => haul(controller, Pacing::On),
-        Kind::Unpaced(controller) => haul(controller, Pacing::Off),
+        Kind::Haul(controller) => haul(controller, Pacing::On, StreamKind::Placed),
+        Kind::Ordered(controller) => haul(controller, Pacing::On, StreamKind::Bidirectional),
+        Kind::Unpaced(controller) => haul(controller, Pacing::Off, StreamKind::Placed),
         Kind::Tcp(config) => {
             let (sender, receiver) = Tcp::pair(config, flow);
             (Mixed::Second(Mixed::First(sender)), Mixed::Second(Mixed::First(receiver)))

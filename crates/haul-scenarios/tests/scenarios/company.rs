@@ -97,24 +97,58 @@ const APART: [(&str, &[Path], ControllerChoice, f64); 9] = [
     ("2 x 50 Mbit/s, 1 % lost on one", LOSSY, Fair, 0.95),
 ];
 
+/// The same for an ordered stream, where what has come by the near link waits for what the far one brings.
+const ORDERED: [(&str, &[Path], f64); 2] =
+    [("200 Mbit/s 20 ms, 50 Mbit/s 60 ms", UNEQUAL, 0.90), ("500 Mbit/s at 20 and 200 ms", FAR, 0.90)];
+
+/// As in tables.
+fn title(kind: Kind) -> String {
+    match kind {
+        Kind::Haul(mode) => mode.name().to_owned(),
+        Kind::Ordered(mode) => format!("{}, ordered", mode.name()),
+        _ => "another".to_owned(),
+    }
+}
+
+/// Mean payload rate in the second half of a minute of one flow over links of its own, in Mbit/s, seed by seed.
+fn over(kind: Kind, paths: &'static [Path], seeds: &[u64]) -> Vec<f64> {
+    let rate = |seed: &u64| {
+        let flow = Flow { ways: Ways::Apart(paths.len() as u16), ..Flow::endless(kind, 0, 1) };
+        let topology = Topology::Parallel { pairs: 1, paths };
+        let plan = Plan { name: "apart", seed: *seed, topology, flows: Cow::Owned(vec![flow]), length: secs(60), checks: &[] };
+        measure(&plan).rates[0].as_bps() as f64 / 1e6
+    };
+    seeds.iter().map(rate).collect()
+}
+
+const SLOW: &[Path] = &[link(12, 20), link(1, 40).queue(Queue::Bdp(25.0))];
+
+/// 12 Mbit/s, and 1 Mbit/s with a queue of a second: never below the 12 alone.
+#[test]
+fn a_slow_link_lowers_nothing() {
+    let mut table = String::from(SLOW_HEADER);
+    let mut missed = Vec::new();
+    for kind in [Kind::Haul(Fair), Kind::Ordered(Fair), Kind::Haul(Lia), Kind::Ordered(Lia)] {
+        let (alone, both) = (over(kind, &SLOW[..1], &SEEDS), over(kind, SLOW, &SEEDS));
+        let mean = |rates: &[f64]| rates.iter().sum::<f64>() / rates.len() as f64;
+        let worst = both.iter().zip(&alone).map(|(both, alone)| both / alone).fold(f64::INFINITY, f64::min);
+        let row = format!("{:>13} | {:>5.2} {:>5.2} {worst:>6.2}", title(kind), mean(&alone), mean(&both));
+        println!("{row}");
+        if worst < 1.0 {
+            missed.push(row.clone());
+        }
+        table = table + &row + "\n";
+    }
+    compare("company-slow.txt", &table);
+    assert!(missed.is_empty(), "\n{SLOW_HEADER}{}", missed.join("\n"));
+}
+
 #[test]
 fn links_of_their_own_add_up() {
     let mut table = String::from(APART_HEADER);
     let mut missed = Vec::new();
     for (name, paths, mode, least) in APART {
-        let sum: f64 = paths.iter().map(|path| path.rate.as_bps() as f64).sum();
-        // A gigabit of a minute is simulated once.
-        let seeds = if sum < 5e8 { &SEEDS[..] } else { &SEEDS[..1] };
-        let rate = |seed: &u64| {
-            let flow = Flow { ways: Ways::Apart(paths.len() as u16), ..Flow::endless(Kind::Haul(mode), 0, 1) };
-            let topology = Topology::Parallel { pairs: 1, paths };
-            let plan =
-                Plan { name: "apart", seed: *seed, topology, flows: Cow::Owned(vec![flow]), length: secs(60), checks: &[] };
-            measure(&plan).rates[0].as_bps() as f64 / sum / PAYLOAD
-        };
-        let rates: Vec<f64> = seeds.iter().map(rate).collect();
-        let mean = rates.iter().sum::<f64>() / rates.len() as f64;
-        let worst = rates.iter().fold(1.0_f64, |least, rate| least.min(*rate));
+        let (mean, worst) = part_of_the_sum(Kind::Haul(mode), paths);
         let row = format!("{name:>35} {:>6} | {:>5.1} {:>5.1}", mode.name(), mean * 100.0, worst * 100.0);
         println!("{row}");
         if mean < least {
@@ -124,6 +158,32 @@ fn links_of_their_own_add_up() {
     }
     compare("company-apart.txt", &table);
     assert!(missed.is_empty(), "\n{APART_HEADER}{}", missed.join("\n"));
+}
+
+#[test]
+fn an_ordered_stream_has_links_of_their_own_too() {
+    let mut table = String::from(ORDERED_HEADER);
+    let mut missed = Vec::new();
+    for (name, paths, least) in ORDERED {
+        let (mean, worst) = part_of_the_sum(Kind::Ordered(Fair), paths);
+        let row = format!("{name:>35} | {:>5.1} {:>5.1}", mean * 100.0, worst * 100.0);
+        println!("{row}");
+        if mean < least {
+            missed.push(row.clone());
+        }
+        table = table + &row + "\n";
+    }
+    compare("company-ordered.txt", &table);
+    assert!(missed.is_empty(), "\n{ORDERED_HEADER}{}", missed.join("\n"));
+}
+
+/// Of what all links carry together: mean and least over the seeds. A gigabit of a minute is simulated once.
+fn part_of_the_sum(kind: Kind, paths: &'static [Path]) -> (f64, f64) {
+    let sum: f64 = paths.iter().map(|path| path.rate.as_bps() as f64).sum();
+    let seeds = if sum < 5e8 { &SEEDS[..] } else { &SEEDS[..1] };
+    let rates: Vec<f64> = over(kind, paths, seeds).into_iter().map(|mbps| mbps * 1e6 / sum / PAYLOAD).collect();
+    let mean = rates.iter().sum::<f64>() / rates.len() as f64;
+    (mean, rates.iter().fold(1.0_f64, |least, rate| least.min(*rate)))
 }
 
 /// One link with another flow on it and one of its own: half of the first and all of the second.
@@ -216,6 +276,14 @@ const ONE_HEADER: &str = "\
 const APART_HEADER: &str = "\
 # One connection with a path on each of several links; second half of 60 s, part of the sum of all links in per cent: mean and least of 3 seeds (above 500 Mbit/s of one).
 #                             links   mode |  mean least
+";
+const ORDERED_HEADER: &str = "\
+# fair on one ordered stream, with a path on each of two links; second half of 60 s, part of the sum of both in per cent: mean and least of 3 seeds (above 500 Mbit/s of one).
+#                             links |  mean least
+";
+const SLOW_HEADER: &str = "\
+# One connection on 12 Mbit/s, 20 ms, alone, and with a second path on 1 Mbit/s, 40 ms and a second of queue; second half of 60 s, Mbit/s, mean of 3 seeds, and the least part of the first that the second was.
+#        mode | alone  both  least
 ";
 const COMES_HEADER: &str = "\
 # fair with a path on each of two links of 50 Mbit/s, 40 ms. One of them is dead until the 8th second and from the 20th to the 32nd: what is carried, in links.
