@@ -1,14 +1,16 @@
-//! A cell of the FatTree study, by hand: `fattree FOREGROUND BACKGROUND LOAD [CROWD] [SEEDS]`.
+//! A cell of the FatTree study, by hand: `fattree FOREGROUND BACKGROUND LOAD [CROWD] [SEEDS] [K] [SECONDS] [MARK_KB]`.
 //!
+//! K: ports of a switch, 4 by itself; 8x4 is MMPTCP's tree, with four hosts for each port upwards. MARK_KB: queues mark above so many KB.
 //! Contenders: tcp, tcp10 (least timeout 10 ms), lia:N, olia:N, balia:N, scatter:N, or a mode of haul as fair, fair:N (N paths); - for no
-//! background. Loads: 70k, messages, queries.
+//! background; tcp-ecn and fair heed marks. Loads: 70k, messages, queries, 70k/MS for a flow of each host every so many milliseconds.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use haul_cc::ControllerChoice;
 use haul_scenarios::Kind;
-use haul_scenarios::fattree::{self, Contender, Load, Pattern, Study, Summary};
+use haul_scenarios::fattree::{self, Contender, Load, Pattern, Study, Summary, Tree};
 use haul_sim::{Scatter, TcpConfig, TcpControl, Ways};
+use haul_units::Bytes;
 
 fn contender(name: &str) -> Option<Contender> {
     let (law, ways) = name.split_once(':').map_or((name, 1), |(law, ways)| (law, ways.parse().expect("a number of ways")));
@@ -16,6 +18,7 @@ fn contender(name: &str) -> Option<Contender> {
     let kind = match law {
         "-" => return None,
         "tcp" => Kind::Tcp(TcpConfig::CUBIC),
+        "tcp-ecn" => Kind::Tcp(TcpConfig { ecn: true, ..TcpConfig::CUBIC }),
         "reno" => Kind::Tcp(TcpConfig::RENO),
         "tcp10" => Kind::Tcp(TcpConfig { min_timeout: Duration::from_millis(10), ..TcpConfig::CUBIC }),
         "lia" => mptcp(TcpControl::Lia),
@@ -30,28 +33,45 @@ fn contender(name: &str) -> Option<Contender> {
     Some(Contender { title: "", kind, ways: if ways > 1 { Ways::Apart(ways) } else { Ways::Hashed(1) } })
 }
 
+/// The most memory that this process has had, in MB.
+fn peak_mb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or_default() / 1000
+}
+
+#[expect(clippy::disallowed_methods, reason = "measures")]
 fn main() {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let arg = |at: usize, otherwise: &str| args.get(at).cloned().unwrap_or_else(|| otherwise.to_owned());
     let load = match arg(2, "70k").as_str() {
         "messages" => Load::Messages,
         "queries" => Load::Queries,
-        _ => Load::REPRODUCTION,
+        short => short.split_once('/').map_or(Load::REPRODUCTION, |(_, every)| {
+            Load::Short(Bytes(70_000), Duration::from_millis(every.parse().expect("milliseconds")))
+        }),
     };
+    let ports = arg(5, "4");
+    let (tree, ports) = ports.strip_suffix("x4").map_or((Tree::Study, &ports[..]), |ports| (Tree::Crowded, ports));
+    let k: usize = ports.parse().expect("ports of a switch");
+    let seconds: u64 = arg(6, "10").parse().expect("a number of seconds");
+    let mark_above = args.get(7).map(|kb| Bytes(kb.parse::<u64>().expect("a number of KB") * 1000));
+    let begin = Instant::now();
     let crowd: f64 = arg(3, "0.33").parse().expect("a part of the hosts");
     let seeds: u64 = arg(4, "5").parse().expect("a number");
     let (mut shorts, mut patterns, mut longs) = (Vec::new(), std::collections::BTreeMap::new(), Vec::new());
     let (mut events, mut core) = (0, 0.0);
     for seed in 1..=seeds {
         let study = Study {
-            k: 4,
+            tree,
+            k,
             foreground: contender(&arg(0, "tcp")).expect("somebody sends short flows"),
             background: contender(&arg(1, "tcp")),
             crowd,
             load,
-            length: Duration::from_secs(10),
+            length: Duration::from_secs(seconds),
             seed,
-            mark_above: None,
+            mark_above,
         };
         let found = fattree::run(&study);
         for short in &found.shorts {
@@ -79,5 +99,12 @@ fn main() {
     );
     let parts: Vec<String> =
         Pattern::ALL.iter().map(|p| format!("{} {}", p.title(), patterns.get(p).copied().unwrap_or(0))).collect();
-    println!("   {}; {events} events", parts.join(", "));
+    let took = begin.elapsed().as_secs_f64();
+    println!(
+        "   {}; {:.1} million events in {took:.1} s, {:.2} million a second; at most {} MB",
+        parts.join(", "),
+        events as f64 / 1e6,
+        events as f64 / 1e6 / took,
+        peak_mb()
+    );
 }

@@ -15,7 +15,7 @@ fn main() {
     let (flows, k, kbytes) = (next(10_000), next(16), next(1_000));
     let path = |rate| Path::new(rate, Duration::from_micros(10)).queue(Queue::Bytes(Bytes(300_000)));
     let host = path(BitRate::gbps(10));
-    let topology = Topology::FatTree { k: k as usize, host, aggregation: host, core: host };
+    let topology = Topology::FatTree { k: k as usize, crowding: 1, host, aggregation: host, core: host };
     let (mut rng, hosts) = (Rng::new(1), topology.hosts() as u64);
     let flows = (0..flows).map(|_| {
         let from = rng.below(hosts);

@@ -182,11 +182,13 @@ pub enum Topology {
         /// Between a host and the switch.
         path: Path,
     },
-    /// A fat tree of switches with `k` ports, `k` even and at least 2: k^3/4 hosts. Flows choose among equal paths by a hash.
+    /// A fat tree of switches with `k` ports, `k` even and at least 2: k^3/4 hosts, or a multiple of that. Flows choose among equal paths by a hash.
     /// Source: Al-Fares, Loukissas and Vahdat, "A scalable, commodity data center network architecture" (2008).
     FatTree {
         /// Ports of a switch.
         k: usize,
+        /// Hosts for each port that an edge switch has upwards; 1 where there is as much room upwards.
+        crowding: usize,
         /// Between a host and its edge switch.
         host: Path,
         /// Between edge and aggregation.
@@ -211,7 +213,7 @@ impl Topology {
             Self::Dumbbell { pairs, .. } | Self::Parallel { pairs, .. } => pairs * 2,
             Self::ParkingLot { segments, .. } => segments + 1,
             Self::Star { hosts, .. } => hosts,
-            Self::FatTree { k, .. } => k * k * k / 4,
+            Self::FatTree { k, crowding, .. } => k * k * k / 4 * crowding,
         }
     }
 
@@ -232,7 +234,7 @@ impl Topology {
             Self::Parallel { paths, .. } => paths.iter().for_each(|path| add(1, path)),
             Self::ParkingLot { segments, path } => add(*segments, path),
             Self::Star { hosts, path } => add(*hosts, path),
-            Self::FatTree { k, host, aggregation, core } => {
+            Self::FatTree { k, host, aggregation, core, .. } => {
                 let switch_links = k * (k / 2) * (k / 2);
                 add(self.hosts(), host);
                 add(switch_links, aggregation);
@@ -278,9 +280,10 @@ impl Fabric {
     pub fn choices(&self, from: usize, to: usize) -> usize {
         match self.topology {
             Topology::Parallel { paths, .. } => paths.len(),
-            Topology::FatTree { k, .. } => {
+            Topology::FatTree { k, crowding, .. } => {
                 let half = k / 2;
-                match (from / half == to / half, from / half / half == to / half / half) {
+                let edge = half * crowding;
+                match (from / edge == to / edge, from / edge / half == to / edge / half) {
                     (true, _) => 1,
                     (false, true) => half,
                     (false, false) => half * half,
@@ -306,14 +309,14 @@ impl Fabric {
             Topology::ParkingLot { .. } => (to..from).rev().map(down).collect(),
             _ if from == to => Vec::new(),
             Topology::Star { .. } => vec![up(from), down(to)],
-            Topology::FatTree { k, .. } => self.through_tree(k, from, to, choice),
+            Topology::FatTree { k, crowding, .. } => self.through_tree(k, crowding, from, to, choice),
         }
     }
 
     /// Up to the aggregation switch and the core switch of a choice, and down again.
-    fn through_tree(&self, k: usize, from: usize, to: usize, choice: usize) -> Vec<LinkId> {
+    fn through_tree(&self, k: usize, crowding: usize, from: usize, to: usize, choice: usize) -> Vec<LinkId> {
         let half = k / 2;
-        let (edge_from, edge_to) = (from / half, to / half);
+        let (edge_from, edge_to) = (from / (half * crowding), to / (half * crowding));
         let (pod_from, pod_to) = (edge_from / half, edge_to / half);
         // Neighbouring choices differ in the first switch on the way, so that few ways share as little as they can.
         let (agg, core) = (choice % half, choice / half);

@@ -11,7 +11,7 @@ use proptest::prelude::*;
 const LEAF: Path = Path::new(BitRate::gbps(1), Duration::from_micros(20));
 
 fn tree(k: usize) -> Topology {
-    Topology::FatTree { k, host: LEAF, aggregation: LEAF, core: LEAF }
+    Topology::FatTree { k, crowding: 1, host: LEAF, aggregation: LEAF, core: LEAF }
 }
 
 fn run(topology: &Topology, flows: Vec<Flow<TcpConfig>>, length: Duration) -> Outcome {
@@ -48,6 +48,18 @@ proptest! {
         let ups = there.iter().map(|link| link.0 % 2).collect::<Vec<_>>();
         prop_assert!(ups.is_sorted() && ups.iter().filter(|up| **up == 0).count() == hops / 2);
     }
+}
+
+#[test]
+fn a_crowded_tree_has_more_hosts_and_the_same_switches() {
+    let fabric = built(&Topology::FatTree { k: 8, crowding: 4, host: LEAF, aggregation: LEAF, core: LEAF });
+    assert_eq!((fabric.topology().hosts(), fabric.links().count() / 2), (512, 512 + 2 * 128));
+    let hops = |to| fabric.path(0, to, 3).len();
+    // Sixteen hosts at a switch, four of these in a pod.
+    assert_eq!([1, 15, 16, 63, 64, 511].map(hops), [2, 2, 4, 4, 6, 6]);
+    assert_eq!([15, 16, 511].map(|to| fabric.choices(0, to)), [1, 4, 16]);
+    let ends = |to: usize| [fabric.path(0, to, 3)[0].0, fabric.path(0, to, 3).last().expect("hops").0];
+    assert_eq!(ends(511), [0, 511 * 2 + 1], "a link of its own to every host");
 }
 
 #[test]

@@ -170,7 +170,7 @@ pub(super) fn receiver(scene: &Scene<AnyEnd>, flow: usize) -> &AnyEnd {
 /// Packets sent again, and timers that ran out.
 pub(super) fn losses(end: &AnyEnd, now: Time) -> (u64, u64) {
     match end {
-        Mixed::First(haul) => (haul.lost_pkts(now), 0),
+        Mixed::First(haul) => (haul.lost_pkts(now), haul.timeouts(now)),
         Mixed::Second(Mixed::First(tcp)) => {
             let stats = tcp.stats();
             (stats.resent_pkts, stats.timeouts + stats.handshake_timeouts)

@@ -19,7 +19,7 @@ use haul_sim::Plan;
 use crate::Kind;
 
 pub use self::found::{Found, Long, Pattern, Short};
-pub use self::study::{Contender, DRAINING, Load, SETTLING, Study};
+pub use self::study::{Contender, DRAINING, Load, SETTLING, Study, Tree};
 pub use self::summary::Summary;
 pub use self::trace::{Sample, Trace};
 use self::traffic::Traffic;

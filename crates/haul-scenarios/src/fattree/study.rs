@@ -34,10 +34,21 @@ impl Load {
     pub const REPRODUCTION: Self = Self::Short(Bytes(70_000), Duration::from_millis(500));
 }
 
+/// Whose network it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tree {
+    /// The study's: 100 Mbit/s at the hosts, 200 and 400 above, 0.5 ms between pods, queues of 100 KB.
+    Study,
+    /// MMPTCP's: four hosts for each port upwards, 100 Mbit/s and 20 us everywhere, queues of 100 packets.
+    Crowded,
+}
+
 /// One cell of the study.
 #[derive(Debug, Clone, Copy)]
 pub struct Study {
-    /// Ports of a switch: k^3/4 hosts.
+    /// Rates, delays, queues.
+    pub tree: Tree,
+    /// Ports of a switch: k^3/4 hosts, or four times as many.
     pub k: usize,
     /// Who sends the short flows.
     pub foreground: Contender,
@@ -64,17 +75,15 @@ impl Study {
     /// The tree.
     pub(super) fn topology(&self) -> Topology {
         // Six links from a host to one in another pod.
-        let link = |mbps| Path {
-            queue: Queue::Bytes(QUEUE),
-            mark_bdp: self
-                .mark_above
-                .map(|bytes| bytes.as_u64() as f64 / Path::new(BitRate::mbps(mbps), RTT / 6).bdp().as_u64() as f64),
-            ..Path::new(BitRate::mbps(mbps), RTT / 6)
+        let (crowding, rates, rtt, queue) = match self.tree {
+            Tree::Study => (1, [100, 200, 400], Duration::from_micros(500) / 6, Bytes(100_000)),
+            Tree::Crowded => (4, [100; 3], Duration::from_micros(20) * 2, Bytes(1500) * 100),
         };
-        Topology::FatTree { k: self.k, host: link(HOST_MBPS), aggregation: link(2 * HOST_MBPS), core: link(4 * HOST_MBPS) }
+        let [host, aggregation, core] = rates.map(|mbps| {
+            let path = Path::new(BitRate::mbps(mbps), rtt).queue(Queue::Bytes(queue));
+            let mark_bdp = self.mark_above.map(|bytes| bytes.as_u64() as f64 / path.bdp().as_u64() as f64);
+            Path { mark_bdp, ..path }
+        });
+        Topology::FatTree { k: self.k, crowding, host, aggregation, core }
     }
 }
-
-const HOST_MBPS: u64 = 100;
-const RTT: Duration = Duration::from_micros(500);
-const QUEUE: Bytes = Bytes(100_000);

@@ -121,7 +121,7 @@ fn four_servers_one_client() {
 const THROUGH_A_FAT_TREE: Plan<Kind> = Plan {
     name: "through_a_fat_tree",
     seed: 1,
-    topology: Topology::FatTree { k: 4, host: LEAF, aggregation: LEAF, core: LEAF },
+    topology: Topology::FatTree { k: 4, crowding: 1, host: LEAF, aggregation: LEAF, core: LEAF },
     flows: Cow::Borrowed(&[
         Flow::bulk(FAIR, 0, 15, Bytes(5_000_000)),
         Flow::bulk(Kind::Haul(Cubic), 1, 14, Bytes(5_000_000)),

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use haul_cc::ControllerChoice;
 use haul_scenarios::Kind;
-use haul_scenarios::fattree::{self, Contender, Found, Load, Pattern, Short, Study, Summary, Trace};
+use haul_scenarios::fattree::{self, Contender, Found, Load, Pattern, Short, Study, Summary, Trace, Tree};
 use haul_sim::{Scatter, TcpConfig, TcpControl, Ways};
+use haul_units::Bytes;
 
 use crate::experiment::Scale;
 use crate::experiment::simulated::in_parallel;
@@ -13,10 +14,13 @@ use crate::experiment::simulated::in_parallel;
 /// Who sends short flows, who sends without end on which part of the hosts, and what.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
+    pub tree: Tree,
     pub load: Load,
     pub crowd: f64,
     pub foreground: Contender,
     pub background: Option<Contender>,
+    /// Queues mark above 30 KB.
+    pub marked: bool,
 }
 
 /// A cell with what came of it, over all seeds.
@@ -35,14 +39,38 @@ pub struct Measured {
 impl Cell {
     fn study(&self, seed: u64, scale: Scale) -> Study {
         Study {
-            k: 4,
+            tree: self.tree,
+            k: self.ports(),
             foreground: self.foreground,
             background: self.background,
             crowd: self.crowd,
             load: self.load,
-            length: scale.pick(Duration::from_millis(800), LENGTH),
+            length: scale.pick(Duration::from_millis(800), self.length()),
             seed,
-            mark_above: None,
+            mark_above: self.marked.then_some(MARK_ABOVE),
+        }
+    }
+
+    fn ports(&self) -> usize {
+        match self.tree {
+            Tree::Study => 4,
+            Tree::Crowded => 8,
+        }
+    }
+
+    /// How long short flows begin, so that there are 1,000 of them in all seeds.
+    fn length(&self) -> Duration {
+        match (self.tree, self.load) {
+            (Tree::Crowded, _) => CROWDED_LENGTH,
+            (_, Load::Queries) => QUERIES_LENGTH,
+            _ => LENGTH,
+        }
+    }
+
+    fn seeds(&self, scale: Scale) -> u64 {
+        match self.tree {
+            Tree::Study => scale.pick(1, SEEDS),
+            Tree::Crowded => 1,
         }
     }
 
@@ -84,42 +112,68 @@ impl Measured {
     pub fn mean_long_mbps(&self) -> f64 {
         self.longs_mbps.iter().sum::<f64>() / self.longs_mbps.len().max(1) as f64
     }
+
+    /// What that takes of a link: of a packet of 1500 bytes haul has 72 for headers, which encrypt, and TCP 52.
+    pub fn mean_wire_mbps(&self) -> f64 {
+        let payload = match self.cell.background.map(|background| background.kind) {
+            Some(Kind::Tcp(config)) => config.payload.as_u64(),
+            _ => HAUL_PAYLOAD,
+        };
+        self.mean_long_mbps() * 1500.0 / payload as f64
+    }
 }
 
-/// All cells.
+/// All cells. Messages, which are mostly time on the line, are tried among fewer.
 pub fn grid(scale: Scale) -> Vec<Cell> {
     let crowds: &[f64] = scale.pick(&[0.33], &CROWDS);
     let loads: &[Load] = scale.pick(&[Load::REPRODUCTION], &LOADS);
     let mut cells = Vec::new();
     for &load in loads {
-        for &crowd in crowds {
-            let mut add = |foreground, background| cells.push(Cell { load, crowd, foreground, background });
+        let is_all = load != Load::Messages;
+        for &crowd in &crowds[..if is_all { crowds.len() } else { 1 }] {
+            let mut add = |foregrounds: &[Contender], background, marked| {
+                let cell = |&foreground| Cell { tree: Tree::Study, load, crowd, foreground, background, marked };
+                cells.extend(foregrounds.iter().map(cell));
+            };
             for background in [None, Some(TCP), Some(LIA), Some(HAUL), Some(HAUL_4)] {
-                let foregrounds: &[Contender] = scale.pick(&[TCP, HAUL], &FOREGROUNDS);
-                for &foreground in foregrounds {
-                    add(foreground, background);
-                }
+                add(if scale == Scale::Full && is_all { &FOREGROUNDS } else { &PLAIN }, background, false);
             }
-            let others: &[Contender] = scale.pick(&[], &OTHER_BACKGROUNDS);
-            for &background in others {
-                add(TCP, Some(background));
+            if scale == Scale::Full && is_all && alike(crowd, CROWDS[0]) {
+                OTHER_BACKGROUNDS.iter().for_each(|&background| add(&PLAIN, Some(background), false));
+                MARKED.iter().for_each(|&background| add(&PLAIN, Some(background), true));
             }
         }
+    }
+    if scale == Scale::Full {
+        cells.extend(CROWDED.map(|contender| Cell {
+            tree: Tree::Crowded,
+            load: CROWDED_LOAD,
+            crowd: CROWDS[0],
+            foreground: contender,
+            background: Some(contender),
+            marked: false,
+        }));
     }
     cells
 }
 
+/// Whether two parts of the hosts are the same one.
+pub fn alike(a: f64, b: f64) -> bool {
+    (a - b).abs() < 1e-9
+}
+
 /// Runs every cell with every seed, on all processors.
 pub fn run(cells: &[Cell], scale: Scale) -> Vec<Measured> {
-    let seeds = scale.pick(1, SEEDS);
-    let studies: Vec<Study> = cells.iter().flat_map(|cell| (1..=seeds).map(|seed| cell.study(seed, scale))).collect();
-    let found = in_parallel(&studies, fattree::run);
-    cells.iter().zip(found.chunks(seeds as usize)).map(|(cell, found)| Measured::of(*cell, found)).collect()
+    let studies: Vec<Study> = cells.iter().flat_map(|cell| (1..=cell.seeds(scale)).map(|seed| cell.study(seed, scale))).collect();
+    let mut found = in_parallel(&studies, fattree::run).into_iter();
+    let mut of = |cell: &Cell| found.by_ref().take(cell.seeds(scale) as usize).collect::<Vec<_>>();
+    cells.iter().map(|cell| Measured::of(*cell, &of(cell))).collect()
 }
 
 /// A flow of each pattern, TCP among TCP, looked at all the time: that with the middle time of its kind.
 pub fn typical(scale: Scale) -> Vec<(Pattern, Trace)> {
-    let cell = Cell { load: Load::REPRODUCTION, crowd: CROWDS[0], foreground: TCP, background: Some(TCP) };
+    let (foreground, background) = (TCP, Some(TCP));
+    let cell = Cell { tree: Tree::Study, load: Load::REPRODUCTION, crowd: CROWDS[0], foreground, background, marked: false };
     let study = cell.study(1, scale);
     let shorts = fattree::run(&study).shorts;
     let middle = |pattern: Pattern| {
@@ -144,23 +198,44 @@ const fn haul(title: &'static str, mode: ControllerChoice, paths: u16) -> Conten
     Contender { title, kind: Kind::Haul(mode), ways }
 }
 
+const fn scattered(title: &'static str, paths: u16) -> Contender {
+    let scatter = Some(Scatter { pkts: 70, reordering_pkts: 3 * paths as u32 });
+    Contender { title, kind: Kind::Tcp(TcpConfig { scatter, ..TcpConfig::MPTCP }), ways: Ways::Apart(paths) }
+}
+
 /// As the study has it: a subflow on each of the four paths between pods.
 const PATHS: u16 = 4;
+/// As MMPTCP's paper has it.
+const CROWDED_PATHS: u16 = 8;
 const TCP: Contender = tcp("TCP", TcpConfig::CUBIC);
 const QUICK_TIMER: Contender = tcp("TCP, 10 ms timer", TcpConfig { min_timeout: Duration::from_millis(10), ..TcpConfig::CUBIC });
 const LIA: Contender = multipath("MPTCP, LIA", TcpControl::Lia);
 const OLIA: Contender = multipath("MPTCP, OLIA", TcpControl::Olia);
 const BALIA: Contender = multipath("MPTCP, BALIA", TcpControl::Balia);
 /// 100 kB scattered, as MMPTCP has it; what three packets on each way may overtake is not lost.
-const SCATTER: Contender = Contender {
-    title: "scatter, MPTCP",
-    kind: Kind::Tcp(TcpConfig { scatter: Some(Scatter { pkts: 70, reordering_pkts: 3 * PATHS as u32 }), ..TcpConfig::MPTCP }),
-    ways: Ways::Apart(PATHS),
-};
+const SCATTER: Contender = scattered("scatter, MPTCP", PATHS);
 const HAUL: Contender = haul("haul, fair", ControllerChoice::Fair, 1);
 const HAUL_4: Contender = haul("haul, fair, 4 paths", ControllerChoice::Fair, PATHS);
 
-const FOREGROUNDS: [Contender; 7] = [TCP, QUICK_TIMER, LIA, OLIA, BALIA, SCATTER, HAUL];
+const FOREGROUNDS: [Contender; 8] = [TCP, QUICK_TIMER, LIA, OLIA, BALIA, SCATTER, HAUL, HAUL_4];
+/// Among whom every kind of long flows is compared.
+const PLAIN: [Contender; 2] = [TCP, HAUL];
+/// Where queues mark, those who heed marks.
+const MARKED: [Contender; 3] = [
+    tcp("TCP with ECN, marked", TcpConfig { ecn: true, ..TcpConfig::CUBIC }),
+    haul("haul, fair, marked", ControllerChoice::Fair, 1),
+    haul("haul, fair, marked, 4 paths", ControllerChoice::Fair, PATHS),
+];
+/// In MMPTCP's tree, short and long flows of one kind.
+const CROWDED: [Contender; 5] = [
+    TCP,
+    Contender { ways: Ways::Apart(CROWDED_PATHS), ..LIA },
+    scattered("scatter, MPTCP", CROWDED_PATHS),
+    HAUL,
+    haul("haul, fair, 8 paths", ControllerChoice::Fair, CROWDED_PATHS),
+];
+/// 342 hosts, and 256 flows a second from all of them.
+const CROWDED_LOAD: Load = Load::Short(Bytes(70_000), Duration::from_millis(1336));
 const OTHER_BACKGROUNDS: [Contender; 8] = [
     OLIA,
     BALIA,
@@ -174,5 +249,12 @@ const OTHER_BACKGROUNDS: [Contender; 8] = [
 const LOADS: [Load; 3] = [Load::REPRODUCTION, Load::Messages, Load::Queries];
 const CROWDS: [f64; 2] = [0.33, 0.5];
 const SEEDS: u64 = 5;
-/// With eleven hosts and a flow each half second: 1,100 flows in five seeds.
-const LENGTH: Duration = Duration::from_secs(10);
+/// With eight hosts, where half of them send without end, and a flow each half second: 1,120 in five seeds; eleven have 1,540.
+const LENGTH: Duration = Duration::from_secs(14);
+/// As many, with one each 200 ms.
+const QUERIES_LENGTH: Duration = Duration::from_millis(5600);
+/// 1,280 flows.
+const CROWDED_LENGTH: Duration = Duration::from_secs(5);
+/// A third of a queue, as data centres have it.
+const MARK_ABOVE: Bytes = Bytes(30_000);
+const HAUL_PAYLOAD: u64 = 1428;
