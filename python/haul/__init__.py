@@ -9,7 +9,7 @@ Sizes are in bytes, times in seconds, rates in bits a second. Failures are :clas
 What the libraries log goes to Python's logger ``haul``.
 """
 
-from ._copy import Copied, Problem, Progress, copy, tqdm_progress
+from ._copy import Change, Copied, Problem, Progress, copy, tqdm_progress
 from ._haul import MAX_BLOCK, Identity, __version__, own_key, trust
 from .errors import *  # noqa: F403
 from .errors import __all__ as _errors
@@ -20,6 +20,7 @@ __all__ = [
     "Block",
     "BlockReceiver",
     "BlockSender",
+    "Change",
     "Connection",
     "Copied",
     "Endpoint",

@@ -12,7 +12,7 @@ from typing import IO, Any, Callable, Optional, Union
 from . import _haul, _logging
 from .errors import HaulError, PartialCopy, UsageError
 
-__all__ = ["Copied", "Problem", "Progress", "copy", "tqdm_progress"]
+__all__ = ["Change", "Copied", "Problem", "Progress", "copy", "tqdm_progress"]
 
 #: A name: ``host:path``, ``haul://host[:port]/root/path``, or a local path; or an open binary file, to be read to its end.
 Operand = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]", IO[bytes]]
@@ -38,6 +38,17 @@ class Problem:
 
     def __str__(self) -> str:
         return f"{self.path}: {self.why}"
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a dry run would do at the destination, or what differs there."""
+
+    #: ``"copy"`` (nothing is there), ``"replace"``, ``"make"`` (a directory), ``"link"``, ``"delete"``.
+    what: str
+    path: str
+    #: Bytes of the file that is to be copied; none where no file is.
+    size: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -91,11 +102,17 @@ class Copied:
     changed_files: int
     #: Names that a pattern left out.
     left_out: int
+    #: Names that ``delete`` removed at the destination, or in a dry run would.
+    removed: int
     #: Bytes that were written and dropped again.
     discarded_bytes: int
     problem_count: int
     #: The first 1000 of them.
     problems: tuple[Problem, ...] = field(repr=False)
+    #: What ``dry_run`` would do, or what differs with ``compare``; the first 100 000 of them.
+    would: tuple[Change, ...] = field(repr=False)
+    #: How much that is.
+    would_count: int
     notes: tuple[str, ...] = field(repr=False)
     #: How far content was verified: ``"off"``, ``"arrival"``, ``"read-back"``; none where none came.
     verified: Optional[str]
@@ -140,15 +157,31 @@ def copy(
     verify: str = "arrival",
     resume: bool = True,
     progress: Optional[Callable[[Progress], object]] = None,
+    delete: bool = False,
+    max_delete: Optional[int] = None,
+    dry_run: bool = False,
+    compare: bool = False,
+    checksum: bool = False,
+    size_only: bool = False,
+    copy_links: bool = False,
+    files_from: Optional[Iterable[Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]]] = None,
+    manifest: Optional[Union[str, "os.PathLike[str]"]] = None,
+    manifest_hash: str = "blake3",
+    log_file: Optional[Union[str, "os.PathLike[str]"]] = None,
     limit: Optional[Rate] = None,
     mode: Optional[str] = None,
     paths: int = 1,
+    via: Union[str, Iterable[str]] = (),
+    transport: Optional[str] = None,
     idle_timeout: Optional[float] = None,
     reconnect: float = 90.0,
+    retries: int = 0,
     udp_port: Optional[Union[int, str]] = None,
     trust: Optional[str] = None,
     state: Optional[Union[str, "os.PathLike[str]"]] = None,
     ssh: Optional[Mapping[str, Any]] = None,
+    bootstrap: Optional[str] = None,
+    bootstrap_from: Optional[Union[str, "os.PathLike[str]"]] = None,
 ) -> Copied:
     """Copies files and trees between this host and another, as ``haul cp`` does.
 
@@ -162,11 +195,24 @@ def copy(
     - ``changed``: what becomes of a file that is written to meanwhile: ``"take"``, ``"fail"``, ``"retry"``.
     - ``verify``: ``"off"``, ``"arrival"`` (in memory, before it is written), ``"read-back"`` (from the disk).
     - ``resume``: go on from what an earlier call left.
+    - ``delete``: remove in the copied directories of the destination what their source does not have, once all has arrived (needs ``recursive``); ``max_delete``: nothing, if more
+      names than this would go. :attr:`Copied.removed` counts them.
+    - ``dry_run``: nothing is written on either side; :attr:`Copied.would` has what would be done. ``compare``: the same of what differs in content (with ``size_only`` in size).
+    - ``checksum``, ``size_only``: skip files that the destination has with the same content (both sides read and hash them), or of the same size, whatever their times.
+    - ``copy_links``: what symbolic links below the sources lead to, not the links.
+    - ``files_from``: names below the one source, a directory; nothing else is copied. Of a directory among them all that is in it comes only with ``recursive``.
+    - ``manifest``: a file for the checksums of all that the copy brings or finds there already, for ``b3sum --check``, or with ``manifest_hash="sha256"`` for ``sha256sum --check``.
+      Where it cannot be written, :class:`haul.LocalError` is raised after the copy. ``log_file``: what happens is appended to it, a line each with its time.
     - ``progress``: called with a :class:`Progress`, ten times a second at most and once at the end, in the caller's thread. What it raises ends the copy.
     - ``limit``: bits a second, or text such as ``"250M"``. ``mode``: how to share the path, see haul-cp(1). ``paths``: ports to send from, 1 to 8.
+    - ``via``: leave by these interfaces or addresses, a path for each: ``"eth0"``, ``"192.0.2.7"``, ``"all"``, ``"eth1:backup"``, ``"wwan0:metered=BYTES"``.
+    - ``transport``: what carries the data: ``"udp"``, ``"tcp"``, ``"ssh"``, or ``"auto"``, the first of these that passes (also ``None``).
+    - ``retries``: so often a copy that lost its connection, or found none, is tried again, after 1 s, 2 s, 4 s and so on up to 60 s; each goes on where the last one was.
     - ``idle_timeout``: seconds of silence that end the connection (90). ``reconnect``: seconds for which a daemon that was restarted is tried again.
     - ``trust``: the fingerprint of the daemon's key, in the place of the file of known hosts. ``state``: the directory of keys.
     - ``ssh``: what ssh is told: ``port``, ``identity`` (list), ``jump``, ``config``, ``options`` (list), ``program``, ``ipv4``, ``ipv6``, ``remote_haul``.
+    - ``bootstrap``: ``"keep"`` or ``"once"``: a far side without haul of this version is sent one over ssh, to stay or to be gone at once; ``bootstrap_from`` is the static
+      program, or a directory with one for each kind of machine.
 
     Files that could not be copied are no exception: :attr:`Copied.problems` has them, and :meth:`Copied.check` raises. A copy that fails as a whole
     raises a :class:`HaulError`; it, and Ctrl-C, leave what has arrived where the same call finds it.
@@ -231,9 +277,17 @@ def _start(words: Mapping[str, Any], operands: list[Union[bytes, int]], pumps: l
         if isinstance(words[name], str):
             raise UsageError(f"{name}: a list of patterns is wanted, not one text", hint=f"{name}=[{words[name]!r}]")
         words[name] = [str(pattern) for pattern in words[name]]
-    words["connection"] = {name: words.pop(name) for name in ("limit", "mode", "paths", "idle_timeout")}
+    _excluding(words)
+    if words["files_from"] is not None:
+        if isinstance(words["files_from"], (str, bytes, os.PathLike)):
+            raise UsageError("files_from: a list of names is wanted, not one name", hint="of a file with a name a line: open(file).read().splitlines()")
+        words["files_from"] = [os.fsencode(name) for name in words["files_from"]]
+    via = words.pop("via")
+    words["via"] = via.split(",") if isinstance(via, str) else [str(way) for way in via]
+    words["connection"] = {name: words.pop(name) for name in ("limit", "mode", "paths", "idle_timeout", "via")}
     words["udp_port"] = None if words["udp_port"] is None else str(words["udp_port"])
-    words["state"] = None if words["state"] is None else os.fspath(words["state"])
+    for name in ("state", "manifest", "log_file", "bootstrap_from"):
+        words[name] = None if words[name] is None else os.fspath(words[name])
     words["ssh"] = None if words["ssh"] is None else dict(words["ssh"])
     for source in sources:
         if hasattr(source, "read"):
@@ -243,6 +297,33 @@ def _start(words: Mapping[str, Any], operands: list[Union[bytes, int]], pumps: l
         else:
             operands.append(os.fsencode(source))
     return _haul.copy(operands, os.fsencode(dst), words)
+
+
+#: Words that make no sense together, and why.
+_EITHER = (
+    ("size_only", "checksum", "a file counts as the same by its size or by its content"),
+    ("compare", "dry_run", "compare copies nothing either"),
+    ("compare", "update", "content is compared, whichever is newer"),
+    ("compare", "skip_same", "content is compared, whatever its time"),
+    ("compare", "manifest", "nothing is copied that it could list"),
+    ("dry_run", "manifest", "nothing is copied that it could list"),
+    ("delete", "files_from", "a list says what is copied, not what the source has"),
+    ("via", "transport", "paths that leave by interfaces are UDP's"),
+)
+#: Words that mean nothing without another.
+_NEEDS = (("delete", "recursive"), ("max_delete", "delete"), ("bootstrap_from", "bootstrap"))
+
+
+def _excluding(words: Mapping[str, Any]) -> None:
+    """Refuses what makes no sense together."""
+    for one, other, why in _EITHER:
+        if words[one] and words[other]:
+            raise UsageError(f"{one} and {other}: {why}")
+    for one, needed in _NEEDS:
+        if words[one] is not None and words[one] is not False and not words[needed]:
+            raise UsageError(f"{one} needs {needed}")
+    if words["via"] and words["paths"] != 1:
+        raise UsageError("via and paths: there is a path for each way that is named")
 
 
 class Meter:
@@ -293,7 +374,8 @@ def tqdm_progress(bar: Any = None, **words: Any) -> Callable[[Progress], None]:
 def copied_of(told: Mapping[str, Any]) -> Copied:
     """What the native half tells of a copy, as it is shown."""
     problems = tuple(Problem(**{**problem, "path": os.fsdecode(problem["path"])}) for problem in told["problems"])
-    return Copied(**{**told, "problems": problems, "notes": tuple(told["notes"])})
+    would = tuple(Change(**{**change, "path": os.fsdecode(change["path"])}) for change in told["would"])
+    return Copied(**{**told, "problems": problems, "would": would, "notes": tuple(told["notes"])})
 
 
 def _pump(file: IO[bytes], end: int, job: Job) -> None:

@@ -5,7 +5,7 @@
     import fsspec
     with fsspec.open("haul://host/data/table.parquet") as file: ...
     fs = fsspec.filesystem("haul", host="host")            # a daemon; its roots are in "/"
-    fs = fsspec.filesystem("haul", host="me@host", ssh={})  # by ssh: what the account may reach
+    fs = fsspec.filesystem("haul+ssh", host="me@host")     # by ssh: what the account may reach
 
 Single files are read and written over one connection per file system; trees, and what ``get`` and ``put`` copy, by ``haul.copy``, verified and resumed. What is written appears under its name when it is closed.
 """
@@ -29,7 +29,7 @@ from fsspec.utils import infer_storage_options, stringify_path
 from . import _haul, _logging
 from ._copy import Progress, copy
 
-__all__ = ["HaulFile", "HaulFileSystem"]
+__all__ = ["HaulFile", "HaulFileSystem", "HaulSshFileSystem"]
 
 #: Read ahead so much, in bytes: what 1 Gbit/s brings in 130 ms.
 BLOCK = 16 << 20
@@ -46,7 +46,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
     ``host`` is a daemon, ``name`` or ``name:port``; with ``ssh`` (a mapping, may be empty) it is a host that ssh reaches, ``[user@]name``.
     """
 
-    protocol = ("haul", "haul+ssh")
+    protocol: tuple[str, ...] = ("haul", "haul+ssh")
     root_marker = "/"
 
     def __init__(
@@ -408,6 +408,28 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if parent not in ("", self.root_marker) and not self.exists(parent):
             self.makedirs(parent, exist_ok=True)
         self._copy([_local(lpath)], self._operand(rpath), callback, **words)
+
+
+class HaulSshFileSystem(HaulFileSystem):
+    """The same by ssh, ``haul+ssh://[user@]host[:port]/path``: ``ssh`` is what ssh is told besides, as for :func:`haul.copy`."""
+
+    protocol = ("haul+ssh",)
+
+    def __init__(
+        self,
+        host: Optional[str] = None,
+        port: Optional[int] = None,
+        username: Optional[str] = None,
+        *,
+        ssh: Optional[Mapping[str, Any]] = None,
+        **words: Any,
+    ) -> None:
+        super().__init__(host, port, username, ssh={} if ssh is None else ssh, **words)
+
+    @staticmethod
+    def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
+        # Without `ssh`: what an address says must not stand beside what the caller says.
+        return {name: value for name, value in HaulFileSystem._get_kwargs_from_urls(path).items() if name != "ssh"}
 
 
 class HaulFile(AbstractBufferedFile):  # type: ignore[misc]

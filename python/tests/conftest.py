@@ -44,6 +44,15 @@ def run(*words: str) -> str:
     return done.stdout + done.stderr
 
 
+def no_ssh(at: Path, before: str = "") -> Path:
+    """A program that stands in for ssh and runs the far side here: login is ssh's own affair. `before` is what it does first."""
+    at.mkdir(exist_ok=True)
+    fake = at / "ssh"
+    fake.write_text(f'#!/bin/bash\n# The last word is the command.\nexport PATH="{Path(HAUL).parent}:$PATH"\n{before}\nexec bash -c "${{@: -1}}"\n')
+    fake.chmod(0o755)
+    return fake
+
+
 @pytest.fixture(scope="session")
 def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     top = tmp_path_factory.mktemp("daemon")

@@ -5,18 +5,18 @@ from __future__ import annotations
 import json
 import os
 import pickle
-import shutil
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import fsspec
 import pytest
-from conftest import HAUL, Daemon, run
+from conftest import HAUL, Daemon, no_ssh, run
 
 import haul
-from haul.fs import HaulFileSystem
+from haul.fs import HaulFileSystem, HaulSshFileSystem
 
 
 @pytest.fixture
@@ -262,14 +262,22 @@ def test_pandas_reads_it(fs: HaulFileSystem, daemon: Daemon, room: Path) -> None
     assert pandas.read_csv(daemon.url(f"data/{room.name}/t.csv"), storage_options=options).equals(frame)
 
 
-@pytest.mark.skipif(shutil.which("sshd") is None and not Path("/usr/sbin/sshd").exists(), reason="no sshd here")
 def test_by_ssh(room: Path, tmp_path: Path) -> None:
-    """What stands in for ssh runs the far side here: login is ssh's own affair."""
-    fake = tmp_path / "ssh"
-    fake.write_text(f'#!/bin/bash\n# The last word is the command.\nexport PATH="{Path(HAUL).parent}:$PATH"\nexec bash -c "${{@: -1}}"\n')
-    fake.chmod(0o755)
+    fake = no_ssh(tmp_path)
     fs = HaulFileSystem("localhost", ssh={"program": str(fake)}, skip_instance_cache=True)
     fs.pipe(f"{room}/by-ssh", b"content")
     assert (room / "by-ssh").read_bytes() == b"content" and fs.cat(f"{room}/by-ssh") == b"content"
     fs.get_file(f"{room}/by-ssh", tmp_path / "back")
     assert (tmp_path / "back").read_bytes() == b"content"
+
+
+def test_the_address_by_ssh_is_registered(room: Path, tmp_path: Path) -> None:
+    told: dict[str, Any] = {"ssh": {"program": str(no_ssh(tmp_path))}}
+    with fsspec.open(f"haul+ssh://me@localhost{room}/by-address", "wb", **told) as file:
+        file.write(b"content")
+    assert (room / "by-address").read_bytes() == b"content"
+    fs = fsspec.filesystem("haul+ssh", host="me@localhost", **told)
+    assert isinstance(fs, HaulSshFileSystem) and fs.ls(str(room), detail=False) == [f"{room}/by-address"]
+    assert fs.unstrip_protocol(f"{room}/x") == f"haul+ssh://me@localhost{room}/x"
+    assert pickle.loads(pickle.dumps(fs)).cat(f"{room}/by-address") == b"content"
+    assert fsspec.filesystem("haul+ssh", host="h").ssh == {}, "without a word for ssh it is by ssh all the same"

@@ -2,12 +2,14 @@
 //!
 //! ```text
 //!   operands -> hosts and jobs (operands.rs) -> for each: a Copier of haul-copy -> totals (outcome.rs)
-//!                                                  observer: counts that Python looks at (progress.rs)
+//!   how: choices.rs                                observer: counts that Python looks at (progress.rs), manifest and log (records.rs)
 //! ```
 
-pub mod operands;
+pub mod choices;
+mod operands;
 pub mod outcome;
 mod progress;
+mod records;
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -21,25 +23,28 @@ use haul_units::Cancel;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use self::operands::{Operands, Source};
+use self::operands::{Operands, Source, lossy};
 use self::outcome::Outcome;
 use self::progress::Progress;
+use self::records::Records;
 use crate::errors::{Failure, OrRaise};
 use crate::reach;
-use crate::settings;
+use crate::settings::{self, given};
 
 /// Starts a copy; `words` are what `haul.copy` was called with.
 #[pyfunction]
 pub fn copy(py: Python<'_>, sources: Vec<Source>, target: Vec<u8>, words: &Bound<'_, PyDict>) -> PyResult<Copying> {
     let (copier, key) = settings(words)?;
+    let names: Vec<String> = sources.iter().map(ToString::to_string).chain([lossy(&target)]).collect();
     let jobs = Operands::new(sources, &target).or_raise(py)?.jobs(words, key)?;
-    let shared = Arc::new(Shared { progress: Progress::new(), ended: Mutex::new(None), over: Condvar::new() });
+    let progress = Progress::new(Records::open(words, &names)?);
+    let shared = Arc::new(Shared { progress, ended: Mutex::new(None), over: Condvar::new() });
     let cancel = copier.connector.cancel.clone();
     let done = Arc::clone(&shared);
     let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(copier, &jobs, &done.progress)));
         let result = result.unwrap_or_else(|_| Err(Failure::new("LocalError", "a thread of the copy has failed")));
-        *done.lock() = Some(result);
+        *done.lock() = Some(done.progress.records().close(result));
         done.over.notify_all();
     };
     thread::Builder::new().name("haul-copy".into()).spawn(run)?;
@@ -104,7 +109,8 @@ fn settings(words: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>)
     let (connector, key) = reach::connector(words, PROTOCOL)?;
     let limit = connector.transport.rate_limit;
     let reconnect = words.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds(&value))?;
-    Ok((Copier { connector, limit, reconnect, retries: 0, hear_ssh: false }, key))
+    let retries = given(words, "retries")?.unwrap_or(0);
+    Ok((Copier { connector, limit, reconnect, retries, hear_ssh: false }, key))
 }
 
 /// One copy a host, in their order; the first that fails ends it.
@@ -118,6 +124,7 @@ fn run(mut copier: Copier, jobs: &[(Host, Job)], progress: &Progress) -> Result<
         let Copied { report, path, verdict, .. } = copier.copy(host, job, progress).map_err(|error| explained(error, host))?;
         outcome.add(&report, verdict, path);
     }
+    outcome.would(progress.take_would());
     Ok(outcome)
 }
 

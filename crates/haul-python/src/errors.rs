@@ -3,7 +3,7 @@
 //! The classes are Python's (`haul.errors`), sorted by who is at fault; here is decided which error is which. A message has the whole chain of causes, and no advice: that is `hint`.
 
 use std::error::Error;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use haul::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
 use haul_files::{CopyError, Fault, Stop, Why};
@@ -69,6 +69,12 @@ impl Failure {
                 failed
             }
         }
+    }
+}
+
+impl Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
     }
 }
 

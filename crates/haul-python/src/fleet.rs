@@ -19,7 +19,7 @@ use haul_units::Cancel;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::copying::operands::{filter, options};
+use crate::copying::choices::{filter, options};
 use crate::copying::outcome::Outcome;
 use crate::errors::{Failure, OrRaise, class_of};
 use crate::reach::{self, Logged};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use haul::Fingerprint;
-use haul_peer::{Carriage, Connector, Family, Host, PortRange, SshOptions, Tell};
+use haul_peer::{Bootstrap, Carriage, Connector, Family, Host, PortRange, Program, SshOptions, Stay, Tell};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -26,7 +26,15 @@ pub fn connector(words: &Bound<'_, PyDict>, service: &'static [u8]) -> PyResult<
     let key = key.map(|key| parse_fingerprint(&key)).transpose().or_raise(py)?;
     let udp_port: Option<String> = given(words, "udp_port")?;
     let udp_port = udp_port.map(|ports| ports.parse::<PortRange>().map_err(Failure::usage)).transpose().or_raise(py)?;
-    let (ssh, state) = (ssh(words)?, given(words, "state")?);
+    let (mut ssh, state) = (ssh(words)?, given(words, "state")?);
+    ssh.bootstrap = bootstrap(words)?;
+    if let Some(way) = given::<String>(words, "transport")? {
+        ssh.carriage = way.parse::<Carriage>().map_err(|error| Failure::usage(format_args!("{way}: {error}"))).or_raise(py)?;
+    }
+    if !transport.via.is_empty() {
+        // What carries around UDP leaves as the routing table says.
+        ssh.carriage = Carriage::Udp;
+    }
     let tell: Arc<dyn Tell> = Arc::new(Logged);
     Ok((Connector { ssh, udp_port, state, transport, tell, ..Connector::new(service) }, key))
 }
@@ -64,6 +72,32 @@ fn ssh(words: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
         verbose: false,
         carriage: Carriage::default(),
     })
+}
+
+/// What a far side is given that has no haul of this version.
+fn bootstrap(words: &Bound<'_, PyDict>) -> PyResult<Option<Bootstrap>> {
+    let Some(stay) = given::<String>(words, "bootstrap")? else { return Ok(None) };
+    let stay = match stay.as_str() {
+        "keep" => Stay::Keep,
+        "once" => Stay::Once,
+        other => return Err(Failure::usage(format_args!("{other}: keep and once are possible")).into_py_err(words.py())),
+    };
+    let from = given::<PathBuf>(words, "bootstrap_from")?;
+    let programs = match &from {
+        Some(path) => Program::all_named(path)
+            .map_err(|error| Failure::usage(format_args!("{}: {error}", path.display())))
+            .or_raise(words.py())?,
+        None => Program::at_hand(),
+    };
+    if programs.is_empty() {
+        let which = from.map_or_else(
+            || "no static haul here".into(),
+            |path| format!("{}: no program for Linux on x86_64 or aarch64", path.display()),
+        );
+        let hint = "bootstrap_from= names a static haul; `make static` builds it, packages and the tarball have it";
+        return Err(Failure::usage(which).hint(hint).into_py_err(words.py()));
+    }
+    Ok(Some(Bootstrap { programs, stay, afresh: false }))
 }
 
 /// What ssh says goes into the log; nobody is asked.

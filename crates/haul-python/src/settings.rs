@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use haul::{BitRate, Bytes, ControllerChoice, PATHS_MAX, TransportConfig};
+use haul::{BitRate, Bytes, ControllerChoice, PATHS_MAX, TransportConfig, Via};
+use haul_peer::chain;
 use pyo3::conversion::FromPyObjectOwned;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -36,7 +37,7 @@ pub fn seconds(word: &Bound<'_, PyAny>) -> PyResult<Duration> {
         .map_err(|_| Failure::usage(format_args!("{seconds}: not a time in seconds")).into_py_err(word.py()))
 }
 
-/// How a connection behaves: `mode`, `limit`, `memory`, `paths`, `idle_timeout`, `max_packet`, `stream_window`.
+/// How a connection behaves: `mode`, `limit`, `memory`, `paths`, `via`, `idle_timeout`, `max_packet`, `stream_window`.
 pub fn transport(words: Option<&Bound<'_, PyDict>>) -> PyResult<TransportConfig> {
     let mut config = TransportConfig::default();
     let Some(words) = words else { return Ok(config) };
@@ -58,6 +59,11 @@ pub fn transport(words: Option<&Bound<'_, PyDict>>) -> PyResult<TransportConfig>
                     return Err(usage(format!("{paths} paths: 1 to {PATHS_MAX} are possible")));
                 }
                 config.paths = paths;
+            }
+            "via" => {
+                let ways: Vec<String> = value.extract()?;
+                config.via =
+                    ways.iter().map(|way| way.parse::<Via>()).collect::<Result<_, _>>().map_err(|error| usage(chain(&error)))?;
             }
             "idle_timeout" => config.idle_timeout = seconds(&value)?,
             "max_packet" => config.max_packet = value.extract::<u16>()?.max(1200),

@@ -1,6 +1,7 @@
 //! What the operands of a copy mean together: which hosts, which way, what. As `haul cp` understands them.
 
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::File;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -8,7 +9,7 @@ use std::path::PathBuf;
 
 use haul::Fingerprint;
 use haul_copy::Job;
-use haul_files::{Changed, Destination, Filter, Options, PullJob, PushJob, SourceSpec, Verify};
+use haul_files::{Destination, Options, PullJob, PushJob, SourceSpec};
 use haul_peer::{Host, Operand};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -17,6 +18,8 @@ use crate::errors::{Failure, OrRaise};
 use crate::reach::pinned;
 use crate::settings::given;
 
+use super::choices::{filter, options};
+
 /// A source as Python gives it.
 #[derive(FromPyObject)]
 pub enum Source {
@@ -24,6 +27,20 @@ pub enum Source {
     Descriptor(i32),
     /// A name.
     Name(Vec<u8>),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Descriptor(_) => f.write_str("(a file object)"),
+            Self::Name(name) => f.write_str(&lossy(name)),
+        }
+    }
+}
+
+/// A name for a log.
+pub fn lossy(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// Everything of one call.
@@ -84,11 +101,50 @@ impl Operands {
         Ok(Self::Pull { parts, destination })
     }
 
+    /// The same of what is in its one source, a directory: as if it were named `DIRECTORY/.`. For a list of names.
+    fn of_content(self) -> Result<Self, Failure> {
+        let not_one = || Failure::usage("files_from needs one source, a directory, and no file object");
+        match self {
+            Self::Push { host, sources, destination } => match <[SourceSpec; 1]>::try_from(sources) {
+                Ok([SourceSpec::Path(path)]) => {
+                    Ok(Self::Push { host, sources: vec![SourceSpec::Path(path.join("."))], destination })
+                }
+                _ => Err(not_one()),
+            },
+            Self::Pull { mut parts, destination } => match parts.as_mut_slice() {
+                [(_, paths)] if paths.len() == 1 => {
+                    paths.iter_mut().for_each(|path| path.push("."));
+                    Ok(Self::Pull { parts, destination })
+                }
+                _ => Err(not_one()),
+            },
+        }
+    }
+
+    /// What is wanted of them, if it is possible.
+    fn checked(&self, options: &Options) -> Result<(), Failure> {
+        match self {
+            Self::Pull { parts, .. } if options.delete.is_some() && parts.len() > 1 => {
+                Err(Failure::usage("delete takes sources of one host: what the first brought would go with the next")
+                    .hint("a directory of its own for each host, and a call each"))
+            }
+            Self::Push { sources, .. }
+                if options.dry_run && sources.iter().any(|source| matches!(source, SourceSpec::Stdin(_))) =>
+            {
+                Err(Failure::usage("what comes from a file object has no dry run"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// One job a host; a daemon of which the key is said is known by it.
     pub fn jobs(self, words: &Bound<'_, PyDict>, key: Option<Fingerprint>) -> PyResult<Vec<(Host, Job)>> {
         let (options, filter) = (options(words)?, filter(words)?);
+        let listed = given::<Vec<Vec<u8>>>(words, "files_from")?.is_some();
+        let this = if listed { self.of_content().or_raise(words.py())? } else { self };
+        this.checked(&options).or_raise(words.py())?;
         let pinned = |host| pinned(host, key);
-        Ok(match self {
+        Ok(match this {
             Self::Push { host, sources, destination } => {
                 vec![(pinned(host), Job::Push(PushJob { sources, destination: destination.into(), options, filter }))]
             }
@@ -119,41 +175,4 @@ fn absolute(path: &OsStr) -> OsString {
     let mut bytes = vec![b'/'];
     bytes.extend(path.get(start..).unwrap_or_default());
     OsString::from_vec(bytes)
-}
-
-/// How files are copied.
-pub fn options(words: &Bound<'_, PyDict>) -> PyResult<Options> {
-    let flag = |name| Ok::<bool, PyErr>(given(words, name)?.unwrap_or(false));
-    let unknown = |what: &str, known: &str| Failure::usage(format_args!("{what}: {known} are possible")).into_py_err(words.py());
-    let changed: String = given(words, "changed")?.unwrap_or_else(|| "take".into());
-    let verify: String = given(words, "verify")?.unwrap_or_else(|| "arrival".into());
-    Ok(Options {
-        recursive: flag("recursive")?,
-        preserve: flag("preserve")?,
-        update: flag("update")?,
-        skip_same: flag("skip_same")?,
-        resume: given(words, "resume")?.unwrap_or(true),
-        changed: match changed.as_str() {
-            "take" => Changed::Take,
-            "fail" => Changed::Fail,
-            "retry" => Changed::Retry,
-            other => return Err(unknown(other, "take, fail and retry")),
-        },
-        verify: match verify.as_str() {
-            "off" => Verify::Off,
-            "arrival" => Verify::Arrival,
-            "read-back" => Verify::ReadBack,
-            other => return Err(unknown(other, "off, arrival and read-back")),
-        },
-        ..Options::default()
-    })
-}
-
-/// What is left out, lines of a .gitignore; what is taken back in comes last.
-pub fn filter(words: &Bound<'_, PyDict>) -> PyResult<Filter> {
-    let lines = |name| Ok::<Vec<String>, PyErr>(given(words, name)?.unwrap_or_default());
-    let literal = |pattern: String| if pattern.starts_with('#') { format!("\\{pattern}") } else { pattern };
-    let mut all: Vec<String> = lines("exclude")?.into_iter().map(literal).collect();
-    all.extend(lines("include")?.into_iter().map(|pattern| format!("!{pattern}")));
-    Filter::new(all).map_err(|error| Failure::usage(haul_peer::chain(&error))).or_raise(words.py())
 }

@@ -1,17 +1,25 @@
 //! How a copy goes: counts that its threads write and Python reads.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use haul_copy::{CopyWatch, Counts, PathProbe, PathView, Tally};
-use haul_files::{Event, Observer};
+use haul_copy::{CopyWatch, Counts, NotCopied, PathProbe, PathView, Tally};
+use haul_files::{Event, Observer, Would};
 use haul_peer::Again;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+use super::records::Records;
+
+/// Of what a dry run finds, so much is kept; the rest is counted.
+const MAX_WOULD: usize = 100_000;
 
 /// The counts of one call.
 pub struct Progress {
     tally: Tally,
     path: Mutex<Option<PathProbe>>,
+    records: Records,
+    would: Mutex<(Vec<Would>, u64)>,
 }
 
 /// One look.
@@ -23,8 +31,18 @@ pub struct Look {
 
 impl Progress {
     /// Nothing has happened.
-    pub fn new() -> Self {
-        Self { tally: Tally::new(true), path: Mutex::default() }
+    pub fn new(records: Records) -> Self {
+        Self { tally: Tally::new(true), path: Mutex::default(), records, would: Mutex::default() }
+    }
+
+    /// What is kept of the copy besides.
+    pub const fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// What a dry run has found: the first of it, and how much it is.
+    pub fn take_would(&self) -> (Vec<Would>, u64) {
+        std::mem::take(&mut *self.would.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// How it goes.
@@ -42,6 +60,14 @@ impl Progress {
 
 impl Observer for Progress {
     fn event(&self, event: Event<'_>) {
+        self.records.event(&event);
+        if let Event::Would(would) = event {
+            let mut found = self.would.lock().unwrap_or_else(PoisonError::into_inner);
+            found.1 += 1;
+            if found.0.len() < MAX_WOULD {
+                found.0.push(would.clone());
+            }
+        }
         self.tally.event(event);
         self.tally.take_finished();
         for problem in self.tally.take_problems() {
@@ -55,6 +81,10 @@ impl Observer for Progress {
     fn wants_files(&self) -> bool {
         true
     }
+
+    fn wants_content(&self) -> bool {
+        self.records.wants_content()
+    }
 }
 
 impl CopyWatch for Progress {
@@ -62,9 +92,17 @@ impl CopyWatch for Progress {
         *self.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(path);
     }
 
+    fn retries(&self, error: &NotCopied, wait: Duration) {
+        tracing::warn!("{error}: trying again in {} s", wait.as_secs());
+        self.tally.over_again();
+        // The next try finds all of it again.
+        self.take_would();
+    }
+
     fn again(&self, again: &Again<'_>) {
         tracing::warn!("{again}");
         self.tally.over_again();
+        self.take_would();
     }
 }
 

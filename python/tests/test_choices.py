@@ -1,0 +1,161 @@
+"""What `haul.copy` can be told besides: the options of `haul cp`, against a real daemon and by what stands in for ssh."""
+
+from __future__ import annotations
+
+import logging
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conftest import HAUL, Daemon, no_ssh
+
+import haul
+
+
+def tree(at: Path, *names: str) -> Path:
+    for name in names:
+        (at / name).parent.mkdir(parents=True, exist_ok=True)
+        (at / name).write_bytes(os.fsencode(f"content of {name}"))
+    return at
+
+
+def names(at: Path) -> list[str]:
+    return sorted(str(path.relative_to(at)) for path in at.rglob("*") if not path.is_dir())
+
+
+def test_what_the_source_has_not_is_removed(daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    source = tree(tmp_path / "source", "a", "d/b")
+    tree(room, "old", "d/old", "a")
+    words: dict[str, Any] = {"recursive": True, "delete": True, "state": daemon.state}
+    target = daemon.url(f"data/{room.name}")
+
+    would = haul.copy(f"{source}/.", target, dry_run=True, **words)
+    assert (would.would_count, would.removed) == (4, 2) and names(room) == ["a", "d/old", "old"], "nothing was done"
+    found = sorted((change.what, change.path.rpartition(f"{room.name}/")[2], change.size) for change in would.would)
+    assert found == [("copy", "d/b", 14), ("delete", "d/old", None), ("delete", "old", None), ("replace", "a", 12)]
+
+    few = haul.copy(f"{source}/.", target, max_delete=1, **words)
+    assert few.removed == 0 and not few.ok and names(room) == ["a", "d/b", "d/old", "old"]
+    assert haul.copy(f"{source}/.", target, max_delete=2, **words).check().removed == 2
+    assert names(room) == ["a", "d/b"]
+
+
+def test_what_differs_is_told_and_skipped_by_content_or_size(daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    source = tree(tmp_path / "source", "a", "b")
+    target, state = daemon.url(f"data/{room.name}"), daemon.state
+    haul.copy(f"{source}/.", target, recursive=True, state=state).check()
+    assert haul.copy(f"{source}/.", target, recursive=True, compare=True, state=state).would_count == 0
+    (room / "b").write_text("CONTENT OF B"[: len("content of b")])
+    os.utime(room / "a", (1, 1))
+    differing = haul.copy(f"{source}/.", target, recursive=True, compare=True, state=state)
+    assert [(change.what, Path(change.path).name) for change in differing.would] == [("replace", "b")]
+    assert haul.copy(f"{source}/.", target, recursive=True, compare=True, size_only=True, state=state).would_count == 0
+    by_size = haul.copy(f"{source}/.", target, recursive=True, size_only=True, state=state)
+    assert (by_size.files, by_size.skipped_files) == (0, 2)
+    by_content = haul.copy(f"{source}/.", target, recursive=True, checksum=True, state=state)
+    assert (by_content.files, by_content.skipped_files) == (1, 1) and (room / "b").read_text() == "content of b"
+
+
+def test_a_list_says_what_is_copied(daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    name = os.fsdecode(b"two\nlines \xff")
+    source = tree(tmp_path / "source", "a", "d/b", "d/c", "e/f", name)
+    state = daemon.state
+    up = haul.copy(source, daemon.url(f"data/{room.name}"), files_from=["d/b", Path("a"), os.fsencode(name)], state=state).check()
+    assert up.files == 3 and names(room) == sorted(["a", "d/b", name])
+    back = tmp_path / "back"
+    back.mkdir()
+    down = haul.copy(daemon.url(f"data/{room.name}"), back, files_from=iter(["d"]), recursive=True, state=state).check()
+    assert down.files == 1 and names(back) == ["d/b"]
+    for wrong in ("d/b", ["../x"], [], b"a"):
+        with pytest.raises(haul.UsageError, match="files_from"):
+            haul.copy(source, daemon.url(f"data/{room.name}"), files_from=wrong, state=state)
+    with pytest.raises(haul.UsageError, match="one source"):
+        haul.copy([source, source], daemon.url(f"data/{room.name}"), files_from=["a"], state=state)
+
+
+def test_links_are_followed_if_wanted(daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    source = tree(tmp_path / "source", "a")
+    (source / "link").symlink_to("a")
+    haul.copy(f"{source}/.", daemon.url(f"data/{room.name}"), recursive=True, copy_links=True, state=daemon.state).check()
+    assert not (room / "link").is_symlink() and (room / "link").read_text() == "content of a"
+
+
+def test_a_list_of_checksums_and_a_log(daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    source = tree(tmp_path / "source", "a", "d/b")
+    sums, log = tmp_path / "sums", tmp_path / "log"
+    told: dict[str, Any] = {"recursive": True, "state": daemon.state, "log_file": log}
+    haul.copy(f"{source}/.", daemon.url(f"data/{room.name}"), manifest=sums, manifest_hash="sha256", **told).check()
+    assert sums.read_text().count("\n") == 2
+    subprocess.run(["sha256sum", "--check", "--strict", "--quiet", str(sums)], cwd=room, check=True, timeout=60)
+    with pytest.raises(haul.LocalError):
+        haul.copy(f"{source}/.", daemon.url(f"data/{room.name}"), manifest=tmp_path / "no" / "such", **told)
+    with pytest.raises(haul.NotFound):
+        haul.copy(f"{source}/.", daemon.url("nothing/x"), **told)
+    lines = [line.split(" ", 1)[1] for line in log.read_text().splitlines()]
+    assert lines[0].startswith(f"start: {source}/. haul://"), lines
+    assert any("file: " in line and "(14 bytes)" in line for line in lines), lines
+    assert lines.count("end: 2 files, 26 bytes, 0 skipped, 0 deleted, 0 problems") == 1 and "no such root" in lines[-1]
+
+
+def test_what_carries_it(daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    source = tree(tmp_path / "source", "a") / "a"
+    by_tcp = haul.copy(source, daemon.url(f"data/{room.name}/"), transport="tcp", state=daemon.state).check()
+    assert "TCP" in by_tcp.verdict
+    by_udp = haul.copy(source, daemon.url(f"data/{room.name}/"), via="127.0.0.1", state=daemon.state).check()
+    assert "TCP" not in by_udp.verdict
+    by_ssh = haul.copy(source, f"localhost:{room}/by-ssh", transport="ssh", ssh={"program": no_ssh(tmp_path / "bin")}).check()
+    assert "ssh" in by_ssh.verdict and (room / "by-ssh").exists()
+    with pytest.raises(haul.HaulError):
+        haul.copy(source, daemon.url(f"data/{room.name}/"), via=["no-such-interface0"], state=daemon.state)
+
+
+def test_what_was_lost_is_tried_again(room: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    source = tree(tmp_path / "source", "a") / "a"
+    tried = tmp_path / "tried"
+    fails_once = no_ssh(tmp_path / "bin", before=f'case "${{@: -1}}" in *remote*) echo x >> "{tried}"; [ "$(wc -l < "{tried}")" -gt 1 ] || exit 255 ;; esac')
+    with pytest.raises(haul.LoginFailed):
+        haul.copy(source, f"localhost:{room}/", ssh={"program": fails_once})
+    tried.unlink()
+    with caplog.at_level(logging.WARNING, "haul"):
+        copied = haul.copy(source, f"localhost:{room}/", ssh={"program": fails_once}, retries=1)
+    assert copied.files == 1 and tried.read_text() == "x\n" * 2
+
+
+def test_a_far_side_without_haul_is_given_one(room: Path, tmp_path: Path) -> None:
+    source = tree(tmp_path / "source", "a") / "a"
+    home = tmp_path / "home"
+    home.mkdir()
+    # The PATH of a machine without haul.
+    bare = no_ssh(tmp_path / "bin", before=f'export PATH=/usr/bin:/bin HOME="{home}"; unset XDG_CACHE_HOME')
+    with pytest.raises(haul.LoginFailed):
+        haul.copy(source, f"localhost:{room}/", ssh={"program": bare})
+    with pytest.raises(haul.UsageError, match="no program"):
+        haul.copy(source, f"localhost:{room}/", ssh={"program": bare}, bootstrap="keep", bootstrap_from=source)
+    copied = haul.copy(source, f"localhost:{room}/", ssh={"program": bare}, bootstrap="keep", bootstrap_from=HAUL)
+    assert copied.files == 1 and len(list(home.glob(".cache/haul/*/haul"))) == 1
+
+
+def test_what_makes_no_sense_together(tmp_path: Path) -> None:
+    for words in (
+        {"size_only": True, "checksum": True},
+        {"compare": True, "dry_run": True},
+        {"compare": True, "update": True},
+        {"dry_run": True, "manifest": "x"},
+        {"delete": True},
+        {"recursive": True, "delete": True, "files_from": ["a"]},
+        {"max_delete": 0},
+        {"via": "eth0", "transport": "tcp"},
+        {"via": "eth0", "paths": 2},
+        {"bootstrap_from": "x"},
+        {"bootstrap": "always"},
+        {"transport": "pigeon"},
+        {"manifest": tmp_path / "sums", "manifest_hash": "md5"},
+        {"via": "eth0:sometimes"},
+    ):
+        with pytest.raises(haul.UsageError):
+            haul.copy(tmp_path, "haul://127.0.0.1/data", **words)
+    assert not (tmp_path / "sums").exists()
+    with pytest.raises(haul.UsageError, match="one host"):
+        haul.copy(["a:x", "b:y"], tmp_path, recursive=True, delete=True)
