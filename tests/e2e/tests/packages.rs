@@ -44,16 +44,36 @@ fn small(lab: &Lab) -> PathBuf {
     program
 }
 
+/// The directory of a small library, which has one of the real one's functions, its name and its header.
+fn small_library(lab: &Lab) -> PathBuf {
+    let (source, built) = (lab.scratch().join("library.c"), lab.scratch().join("built"));
+    fs::create_dir_all(&built).expect("a directory");
+    fs::write(&source, "#include <haul.h>\nconst char *haul_version(void) { return \"packed\"; }\n").expect("room");
+    let soname = concat!("-Wl,-soname,libhaul.so.", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
+    let script = "cc -I crates/haul-ffi/include -shared -fPIC \"$1\" -o \"$2/libhaul_ffi.so\" \"$3\"
+        cc -I crates/haul-ffi/include -c -o \"$2/library.o\" \"$3\"
+        ar rcsD \"$2/libhaul_ffi.a\" \"$2/library.o\"";
+    let mut make = Command::new("bash");
+    said(make.args(["-ec", script, "library", soname]).args([&built, &source]).current_dir(workspace()));
+    built
+}
+
 /// Packs it, in surroundings of these words of the shell; what came of it, by name.
 fn packed(lab: &Lab, program: &Path, out: &str, surroundings: &str) -> BTreeMap<String, PathBuf> {
     let out = lab.scratch().join(out);
     let script = format!("{surroundings}; SOURCE_DATE_EPOCH=1700000000 exec scripts/package.sh \"$@\"");
-    said(Command::new("bash").args(["-c", &script, "package"]).args([program, program, &out]).current_dir(workspace()));
+    let words = [program, program, &out, &small_library(lab)];
+    said(Command::new("bash").args(["-c", &script, "package"]).args(words).current_dir(workspace()));
     tree::names(&out).into_iter().map(|name| (name.clone(), out.join(name))).collect()
 }
 
+/// The program's.
 fn ending<'a>(packages: &'a BTreeMap<String, PathBuf>, end: &str) -> Option<&'a Path> {
-    packages.iter().find(|(name, _)| name.ends_with(end)).map(|(_, path)| path.as_path())
+    named(packages, "haul", end)
+}
+
+fn named<'a>(packages: &'a BTreeMap<String, PathBuf>, start: &str, end: &str) -> Option<&'a Path> {
+    packages.iter().find(|(name, _)| name.starts_with(start) && name.ends_with(end)).map(|(_, path)| path.as_path())
 }
 
 #[test]
@@ -105,6 +125,47 @@ fn the_same_files_give_the_same_packages_with_all_that_belongs_in() {
         let is_writable = mode.as_bytes()[5] == b'w' || mode.as_bytes()[8] == b'w';
         assert!(rest.contains("root/root") && (!is_writable || mode.starts_with('l')), "{line}");
     }
+}
+
+/// A program is compiled with what the package for that has, and runs with what the library's has.
+#[test]
+fn the_library_is_in_packages_of_its_own() {
+    let Some(lab) = Lab::open() else { return };
+    if !is_here("dpkg-deb") || !is_here("pkg-config") {
+        return;
+    }
+    let packages = packed(&lab, &small(&lab), "packed", ":");
+    let number = concat!(env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
+    let runtime = named(&packages, &format!("libhaul{number}_"), ".deb").expect("the library's");
+    let dev = named(&packages, "libhaul-dev_", ".deb").expect("what is compiled with it");
+    let depends = said(Command::new("dpkg-deb").arg("-f").arg(dev).arg("Depends"));
+    assert_eq!(depends.trim(), format!("libhaul{number} (= {})", env!("CARGO_PKG_VERSION")));
+
+    let (both, alone) = (lab.scratch().join("both"), lab.scratch().join("alone"));
+    for (package, root) in [(runtime, &both), (dev, &both), (runtime, &alone)] {
+        said(Command::new("dpkg-deb").arg("-x").arg(package).arg(root));
+    }
+    let source = lab.scratch().join("program.c");
+    fs::write(&source, "#include <haul.h>\n#include <stdio.h>\nint main(void) { return puts(haul_version()) < 0; }\n")
+        .expect("room");
+    let script = "cc -o \"$3/program\" \"$4\" $(PKG_CONFIG_SYSROOT_DIR=\"$1\" PKG_CONFIG_LIBDIR=$(echo \"$1\"/usr/lib/*/pkgconfig) pkg-config --cflags --libs haul)
+        LD_LIBRARY_PATH=$(echo \"$2\"/usr/lib/*-linux-gnu) \"$3/program\"; ls \"$2\"/usr/include \"$2\"/usr/share/man 2>/dev/null | wc -l
+        ls \"$1\"/usr/share/man/man3/haul_connect.3.gz";
+    let mut compile = Command::new("bash");
+    let told = said(compile.args(["-ec", script, "compile"]).args([&both, &alone, &lab.scratch().to_owned(), &source]));
+    assert!(told.starts_with("packed\n0\n") && told.contains("haul_connect.3.gz"), "{told}");
+
+    let Some(rpm) = named(&packages, "libhaul-devel-", ".rpm") else {
+        eprintln!("SKIPPED: no rpmbuild here, and no RPM");
+        return;
+    };
+    let list = |package: &Path| said(Command::new("rpm").args(["--query", "--list", "--package"]).arg(package));
+    let devel = list(rpm);
+    for part in ["/usr/include/haul.h\n", "/usr/lib64/libhaul.so\n", "/usr/lib64/libhaul.a\n", "/usr/lib64/pkgconfig/haul.pc\n"] {
+        assert!(devel.contains(part), "{devel}");
+    }
+    let library = list(named(&packages, "libhaul-0", ".rpm").or_else(|| named(&packages, "libhaul-1", ".rpm")).expect("an RPM"));
+    assert!(library.contains(&format!("/usr/lib64/libhaul.so.{number}\n")) && !library.contains("haul.h"), "{library}");
 }
 
 /// The files of the package, and those of the packages that it depends on as this machine has them; nothing else, not even a shell.
