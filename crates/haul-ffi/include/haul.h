@@ -415,6 +415,18 @@ int haul_poll(struct haul_pollfd *handles, size_t count, int timeout_ms);
 #define HAUL_COPY_READ_BACK 16 /* what the destination's disk gives back is checked too */
 #define HAUL_COPY_NO_VERIFY 32 /* nothing is hashed */
 #define HAUL_COPY_NO_RESUME 64 /* what an earlier run left is removed */
+#define HAUL_COPY_DELETE 128 /* what the source has not is removed in the copied directories, once all has arrived; with HAUL_COPY_RECURSIVE */
+#define HAUL_COPY_CHECKSUM 256 /* files of equal content are not copied, whatever their times */
+#define HAUL_COPY_SIZE_ONLY 512 /* files of equal size are not copied */
+#define HAUL_COPY_COPY_LINKS 1024 /* what symbolic links below the sources lead to, not the links */
+#define HAUL_COPY_DRY_RUN 2048 /* nothing is written; `would` hears what would be done */
+
+/** What a dry run would do, as `would` is told. */
+#define HAUL_WOULD_COPY 1
+#define HAUL_WOULD_REPLACE 2
+#define HAUL_WOULD_MAKE 3 /* a directory */
+#define HAUL_WOULD_LINK 4
+#define HAUL_WOULD_DELETE 5
 
 /** What a copy has done so far. */
 struct haul_copy_progress {
@@ -445,6 +457,14 @@ struct haul_copy_request {
     /* Called for each file that was not copied; the rest goes on. */
     void (*problem)(void *context, const char *message);
     void *context;
+    const char *const *exclude; /* lines of a .gitignore: what they match is left out; the last that matches decides */
+    size_t exclude_count;
+    uint64_t max_deletes;       /* with HAUL_COPY_DELETE: if more names would go, none goes; 0: any number */
+    uint64_t retries;           /* so often a copy that lost its connection, or found none, is tried again, after 1 s, 2 s, 4 s, .. up to 60 s */
+    const char *transport;      /* what carries the data: "udp", "tcp", "ssh", "auto" (null) */
+    const char *via;            /* leave by these interfaces or addresses, with commas between: "eth0,eth1:backup"; UDP alone */
+    /* Called in a dry run for each name with what would be done (HAUL_WOULD_*); `bytes` of a file that would be copied. */
+    void (*would)(void *context, int what, const char *path, uint64_t bytes);
 };
 
 /** What a copy did. `size` is set by the caller. */
@@ -459,6 +479,7 @@ struct haul_copy_result {
     uint64_t problems;      /* files, links and directories that were not copied */
     uint64_t verified;      /* 0 not, 1 on arrival, 2 read back */
     uint64_t elapsed_us;
+    uint64_t removed;       /* names that HAUL_COPY_DELETE removed, or in a dry run would */
 };
 
 /** Begins a copy and gives its job. */
@@ -518,7 +539,7 @@ struct haul_fleet_job {
     const char *const *sources; /* paths on the servers, to be fetched; or here, to be sent */
     size_t source_count;
     const char *destination;    /* here; or a directory on each server */
-    uint64_t flags;             /* HAUL_COPY_* */
+    uint64_t flags;             /* HAUL_COPY_*, up to HAUL_COPY_NO_RESUME */
     uint64_t replicas;          /* on so many servers each file is to be, if it is sent; 1 */
     uint64_t rate_limit_bps;    /* of all servers together */
     /* Called by threads of the library, one at a time; at most 10 times a second and at the end. Not 0 cancels. */

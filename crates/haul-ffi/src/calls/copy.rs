@@ -2,16 +2,17 @@
 
 use std::ffi::{OsString, c_char, c_int, c_void};
 use std::io;
+use std::time::Duration;
 
-use haul::{BitRate, ControllerChoice};
-use haul_copy::{Job as Copy, PROTOCOL, Plan, Standard};
-use haul_files::{Destination, Filter, Options, SourceSpec, Verify};
-use haul_peer::{Connector, Host};
+use haul::{BitRate, ControllerChoice, Via};
+use haul_copy::{Copier, Job as Copy, PROTOCOL, Plan, Standard};
+use haul_files::{Delete, Destination, Filter, Options, Same, SourceSpec, Verify};
+use haul_peer::{Carriage, Connector, Host, chain};
 
 use crate::failure::{Outcome, invalid};
 use crate::pointers::Given;
 use crate::table::{self, Entry, Object, wrong_kind};
-use crate::things::{HaulCopyResult, Job, ProblemFn, TellFn, Watcher};
+use crate::things::{HaulCopyResult, Job, ProblemFn, TellFn, Watcher, WouldFn};
 use crate::{border, pointers};
 
 /// `struct haul_copy_request`.
@@ -31,6 +32,13 @@ pub struct HaulCopyRequest {
     pub progress: Option<TellFn>,
     pub problem: Option<ProblemFn>,
     pub context: *mut c_void,
+    pub exclude: *const *const c_char,
+    pub exclude_count: usize,
+    pub max_deletes: u64,
+    pub retries: u64,
+    pub transport: *const c_char,
+    pub via: *const c_char,
+    pub would: Option<WouldFn>,
 }
 
 const RECURSIVE: u64 = 1;
@@ -40,10 +48,20 @@ const UPDATE: u64 = 8;
 const READ_BACK: u64 = 16;
 const NO_VERIFY: u64 = 32;
 const NO_RESUME: u64 = 64;
+const DELETE: u64 = 128;
+const CHECKSUM: u64 = 256;
+const SIZE_ONLY: u64 = 512;
+const COPY_LINKS: u64 = 1024;
+const DRY_RUN: u64 = 2048;
+/// What a fleet's jobs take.
+pub const FLEET_FLAGS: u64 = 127;
+const ALL_FLAGS: u64 = 4095;
 
-pub fn copy_options(flags: u64) -> Outcome<Options> {
+/// Of flags among `known`.
+pub fn copy_options(flags: u64, known: u64) -> Outcome<Options> {
     let has = |flag| flags & flag != 0;
-    if flags >> 7 != 0 || has(READ_BACK) && has(NO_VERIFY) {
+    let both = |one, other| has(one) && has(other);
+    if flags & !known != 0 || both(READ_BACK, NO_VERIFY) || both(CHECKSUM, SIZE_ONLY) || has(DELETE) && !has(RECURSIVE) {
         return Err(invalid(format!("{flags:#x} are no flags of a copy: see HAUL_COPY_* in haul.h")));
     }
     let verify = match (has(READ_BACK), has(NO_VERIFY)) {
@@ -58,19 +76,27 @@ pub fn copy_options(flags: u64) -> Outcome<Options> {
         skip_same: has(SKIP_SAME),
         verify,
         resume: !has(NO_RESUME),
+        same: match (has(CHECKSUM), has(SIZE_ONLY)) {
+            (true, _) => Same::Content,
+            (_, true) => Same::Size,
+            _ => Same::Time,
+        },
+        delete: has(DELETE).then_some(Delete { most: None }),
+        follow: has(COPY_LINKS),
+        dry_run: has(DRY_RUN),
         ..Options::default()
     })
 }
 
 /// What the operands mean, the destination last.
-fn one_job(operands: &[OsString], options: Options) -> Outcome<(Host, Copy)> {
+fn one_job(operands: &[OsString], options: Options, filter: &Filter) -> Outcome<(Host, Copy)> {
     if operands.iter().any(|operand| operand == "-") {
         return Err(invalid("- is no file: a program has its own streams"));
     }
     let plan = Plan::new(operands).map_err(|error| invalid(error.to_string()))?;
     // Nothing is read from or written to them: no operand names them.
     let standard = Standard { input: SourceSpec::stream(io::empty()), output: Destination::stream(io::sink()) };
-    let mut jobs = plan.jobs(options, &Filter::default(), &standard).into_iter();
+    let mut jobs = plan.jobs(options, filter, &standard).into_iter();
     match (jobs.next(), jobs.next()) {
         (Some(job), None) => Ok(job),
         (None, _) => Err(invalid("nothing to copy")),
@@ -94,7 +120,13 @@ unsafe fn start(request: &HaulCopyRequest) -> Outcome<Job> {
     let mut operands: Vec<OsString> =
         sources.iter().map(|&source| path(source).map(Into::into).ok_or_else(missing)).collect::<Outcome<_>>()?;
     operands.push(path(request.destination).ok_or_else(missing)?.into());
-    let (host, copy) = one_job(&operands, copy_options(request.flags)?)?;
+    let mut options = copy_options(request.flags, ALL_FLAGS)?;
+    if let Some(delete) = options.delete.as_mut() {
+        delete.most = (request.max_deletes > 0).then_some(request.max_deletes);
+    }
+    // SAFETY: the caller's promise.
+    let filter = unsafe { filter(request) }?;
+    let (host, copy) = one_job(&operands, options, &filter)?;
 
     let mut connector = Connector::new(PROTOCOL);
     connector.state = path(request.state);
@@ -104,10 +136,55 @@ unsafe fn start(request: &HaulCopyRequest) -> Outcome<Job> {
         let name = unsafe { pointers::text(request.controller, "a controller") }?;
         connector.transport.controller = name.parse::<ControllerChoice>().map_err(|error| invalid(error.to_string()))?;
     }
+    // SAFETY: the caller's promise.
+    unsafe { way(request, &mut connector) }?;
     let limit = (request.rate_limit_bps > 0).then(|| BitRate::from_bps(request.rate_limit_bps));
     connector.transport.rate_limit = limit;
     let watcher = Watcher::new(request.progress, request.problem, Given(request.context), connector.cancel.clone());
-    Job::start(host, copy, connector, limit, watcher)
+    let retries = u32::try_from(request.retries).unwrap_or(u32::MAX);
+    let copier = Copier { connector, limit, reconnect: Duration::ZERO, retries, hear_ssh: false };
+    Job::start(host, copy, copier, watcher.of_dry_runs(request.would))
+}
+
+/// What is left out.
+///
+/// # Safety
+/// As for [`start`].
+unsafe fn filter(request: &HaulCopyRequest) -> Outcome<Filter> {
+    if request.exclude_count == 0 {
+        return Ok(Filter::default());
+    }
+    if request.exclude.is_null() || request.exclude_count > MAX_SOURCES {
+        return Err(invalid(format!("{} patterns: no array of so many", request.exclude_count)));
+    }
+    // SAFETY: the caller's promise: an array of so many.
+    let patterns = unsafe { std::slice::from_raw_parts(request.exclude, request.exclude_count) };
+    // SAFETY: the caller's promise: null or a text.
+    let text = |&pattern| unsafe { pointers::text(pattern, "a pattern") }.map(str::to_owned);
+    Filter::new(patterns.iter().map(text).collect::<Outcome<Vec<_>>>()?).map_err(|error| invalid(chain(&error)))
+}
+
+/// What carries the data, and by which interfaces it leaves.
+///
+/// # Safety
+/// As for [`start`].
+unsafe fn way(request: &HaulCopyRequest, connector: &mut Connector) -> Outcome<()> {
+    if !request.transport.is_null() {
+        // SAFETY: the caller's promise: a text.
+        let name = unsafe { pointers::text(request.transport, "a transport") }?;
+        connector.ssh.carriage = name.parse::<Carriage>().map_err(|error| invalid(format!("{name}: {error}")))?;
+    }
+    if !request.via.is_null() {
+        if connector.ssh.carriage != Carriage::default() {
+            return Err(invalid("via and transport: paths that leave by interfaces are UDP's"));
+        }
+        // SAFETY: the caller's promise: a text.
+        let ways = unsafe { pointers::text(request.via, "a way") }?.split(',');
+        connector.transport.via =
+            ways.map(str::parse::<Via>).collect::<Result<_, _>>().map_err(|error| invalid(chain(&error)))?;
+        connector.ssh.carriage = Carriage::Udp;
+    }
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
@@ -158,7 +235,17 @@ mod tests {
     use super::*;
 
     fn job(operands: &[&str]) -> Outcome<(Host, Copy)> {
-        one_job(&operands.iter().map(OsString::from).collect::<Vec<_>>(), Options::default())
+        one_job(&operands.iter().map(OsString::from).collect::<Vec<_>>(), Options::default(), &Filter::default())
+    }
+
+    #[test]
+    fn flags_say_how_it_is_copied() {
+        let all = copy_options(RECURSIVE | DELETE | CHECKSUM | COPY_LINKS | DRY_RUN, ALL_FLAGS).expect("flags");
+        assert!(all.delete.is_some() && all.same == Same::Content && all.follow && all.dry_run);
+        for wrong in [4096, DELETE, RECURSIVE | CHECKSUM | SIZE_ONLY, READ_BACK | NO_VERIFY] {
+            assert!(copy_options(wrong, ALL_FLAGS).is_err(), "{wrong}");
+        }
+        assert!(copy_options(DRY_RUN, FLEET_FLAGS).is_err() && copy_options(FLEET_FLAGS & !NO_VERIFY, FLEET_FLAGS).is_ok());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use haul_fleet::{Absent, FleetName, GetJob, HostSpec, PutJob, Session, SessionSt
 use haul_peer::{Nobody, Tell, chain};
 use haul_units::Cancel;
 
-use super::copy::copy_options;
+use super::copy::{FLEET_FLAGS, copy_options};
 use crate::failure::{Code, Failure, Outcome, invalid};
 use crate::pointers::{self, Given};
 use crate::table::{self, Entry, Object, wrong_kind};
@@ -198,7 +198,7 @@ unsafe fn parts(job: &HaulFleetJob) -> Outcome<Parts> {
     Ok(Parts {
         sources: sources.iter().map(|&source| path(source)).collect::<Outcome<_>>()?,
         destination: path(job.destination)?,
-        options: copy_options(job.flags)?,
+        options: copy_options(job.flags, FLEET_FLAGS)?,
         limit: (job.rate_limit_bps > 0).then(|| BitRate::from_bps(job.rate_limit_bps)),
     })
 }

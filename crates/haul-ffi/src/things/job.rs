@@ -6,16 +6,14 @@ mod watcher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
 
-use haul::BitRate;
 use haul_copy::{Copier, Job as Copy, NotCopied};
 use haul_files::Cancel;
-use haul_peer::{Connector, Host};
+use haul_peer::Host;
 
 use crate::failure::{Code, Failure, Outcome, system};
 use crate::signals;
-pub use counts::{HaulCopyProgress, HaulCopyResult, HaulFleetServer, ProblemFn, ServerFn, TellFn};
+pub use counts::{HaulCopyProgress, HaulCopyResult, HaulFleetServer, ProblemFn, ServerFn, TellFn, WouldFn};
 pub use watcher::Watcher;
 
 /// A copy that runs, or has run.
@@ -37,8 +35,8 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 
 impl Job {
     /// Copies.
-    pub fn start(host: Host, copy: Copy, connector: Connector, limit: Option<BitRate>, watcher: Watcher) -> Outcome<Self> {
-        Self::spawn(connector.cancel.clone(), watcher, move |watcher| run(&host, &copy, connector, limit, watcher))
+    pub fn start(host: Host, copy: Copy, copier: Copier, watcher: Watcher) -> Outcome<Self> {
+        Self::spawn(copier.connector.cancel.clone(), watcher, move |watcher| run(&host, &copy, copier, watcher))
     }
 
     /// Does `work` in a thread of its own, which `cancel` ends.
@@ -87,9 +85,8 @@ impl Job {
     }
 }
 
-fn run(host: &Host, copy: &Copy, connector: Connector, limit: Option<BitRate>, watcher: &Watcher) -> Outcome<HaulCopyResult> {
-    let cancel = connector.cancel.clone();
-    let mut copier = Copier { connector, limit, reconnect: Duration::ZERO, retries: 0, hear_ssh: false };
+fn run(host: &Host, copy: &Copy, mut copier: Copier, watcher: &Watcher) -> Outcome<HaulCopyResult> {
+    let cancel = copier.connector.cancel.clone();
     match copier.copy(host, copy, watcher) {
         Ok(copied) => Ok(HaulCopyResult::from(&copied.report)),
         Err(NotCopied::Reach(_)) if cancel.is_cancelled() => Err(Failure::new(Code::Cancelled, "the copy was cancelled")),

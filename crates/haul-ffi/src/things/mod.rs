@@ -11,5 +11,5 @@ pub use blocks::{Contents, Receiver, Sender, TheBlock};
 pub use connection::{Conn, Incoming, Kind};
 pub use endpoint::{Place, Settings};
 pub use file::{Part, ProgressFn, Transferred, receive_blocks, receive_ordered, send_blocks, send_ordered};
-pub use job::{HaulCopyProgress, HaulCopyResult, HaulFleetServer, Job, ProblemFn, ServerFn, TellFn, Watcher};
+pub use job::{HaulCopyProgress, HaulCopyResult, HaulFleetServer, Job, ProblemFn, ServerFn, TellFn, Watcher, WouldFn};
 pub use stream::Stream;

@@ -5,6 +5,8 @@ struct heard {
     int calls, problems, stop;
     struct haul_copy_progress last;
     char problem[256];
+    int would[6];
+    uint64_t would_bytes;
 };
 
 static int on_progress(void *context, const struct haul_copy_progress *progress) {
@@ -20,6 +22,13 @@ static void on_problem(void *context, const char *message) {
     struct heard *heard = context;
     heard->problems++;
     snprintf(heard->problem, sizeof heard->problem, "%s", message);
+}
+
+static void on_would(void *context, int what, const char *path, uint64_t bytes) {
+    struct heard *heard = context;
+    EXPECT(what >= HAUL_WOULD_COPY && what <= HAUL_WOULD_DELETE && path[0] != 0);
+    heard->would[what]++;
+    heard->would_bytes += bytes;
 }
 
 int main(int count, char **arguments) {
@@ -63,6 +72,56 @@ int main(int count, char **arguments) {
     EXPECT(haul_copy_wait(job, &result) == 0);
     EXPECT(result.files == 0 && result.skipped_files == 2 && result.bytes == 0);
     EXPECT(haul_close(job) == 0);
+
+    /* What is gone at the source, what is not wanted, and what counts as the same: first as a dry run. */
+    const char *unwanted[] = {"large"};
+    request.exclude = unwanted;
+    request.exclude_count = 1;
+    request.would = on_would;
+    request.flags = HAUL_COPY_RECURSIVE | HAUL_COPY_DELETE | HAUL_COPY_CHECKSUM | HAUL_COPY_DRY_RUN;
+    char other[600], inside[600];
+    snprintf(other, sizeof other, "%s/.", source);
+    snprintf(inside, sizeof inside, "%s/mirror", arguments[3]);
+    const char *content = other;
+    request.sources = &content;
+    request.destination = inside;
+    memset(&heard, 0, sizeof heard);
+    job = haul_copy_start(&request);
+    EXPECT(haul_copy_wait(job, &result) == 0 && haul_close(job) == 0);
+    EXPECT(heard.would[HAUL_WOULD_DELETE] == 1 && result.removed == 1 && heard.would[HAUL_WOULD_COPY] == 1 && heard.would_bytes == 7);
+    request.flags = HAUL_COPY_RECURSIVE | HAUL_COPY_DELETE | HAUL_COPY_CHECKSUM;
+    request.max_deletes = 1;
+    request.retries = 1;
+    /* Nobody listens there by TCP. */
+    request.transport = "tcp";
+    job = haul_copy_start(&request);
+    EXPECT(haul_copy_wait(job, &result) == HAUL_EUNREACHED && haul_close(job) == 0);
+    request.transport = "udp";
+    job = haul_copy_start(&request);
+    EXPECT(haul_copy_wait(job, &result) == 0 && haul_close(job) == 0);
+    EXPECT(result.removed == 1 && result.files == 1 && result.problems == 0);
+    request.via = "127.0.0.1";
+    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "via and transport");
+    request.transport = NULL;
+    job = haul_copy_start(&request);
+    EXPECT(haul_copy_wait(job, &result) == 0 && haul_close(job) == 0 && result.files == 0 && result.skipped_files == 1);
+    request.via = "no-such-interface:sometimes";
+    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "");
+    request.via = NULL;
+    request.transport = "pigeon";
+    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "pigeon");
+    request.transport = NULL;
+    request.flags = HAUL_COPY_DELETE;
+    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "no flags");
+    request.flags = HAUL_COPY_RECURSIVE | HAUL_COPY_CHECKSUM | HAUL_COPY_SIZE_ONLY;
+    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "no flags");
+    request.exclude_count = request.retries = request.max_deletes = 0;
+    /* A program that was compiled with the first header. */
+    request.flags = HAUL_COPY_RECURSIVE;
+    request.size = offsetof(struct haul_copy_request, exclude);
+    job = haul_copy_start(&request);
+    EXPECT(haul_copy_wait(job, &result) == 0 && haul_close(job) == 0 && result.files == 2);
+    request.size = sizeof request;
 
     /* And back, with a name that is not there. */
     snprintf(remote, sizeof remote, "%s/source", arguments[3]);

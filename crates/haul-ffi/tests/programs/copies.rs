@@ -57,7 +57,9 @@ fn trees_go_and_come() {
         let target = format!("turn{turn}");
         fs::create_dir(root.join(&target)).expect("a directory");
         fs::create_dir(back.join(&target)).expect("a directory");
-        let port = serve(&root, &state, 8);
+        fs::create_dir(root.join(&target).join("mirror")).expect("a directory");
+        fs::write(root.join(&target).join("mirror/old"), "of an earlier time").expect("a file");
+        let port = serve(&root, &state, 16);
         let mut command = place.command(&place.compile("tests/c/copy.c", build));
         command.arg(&state).arg(&source).arg(format!("haul://127.0.0.1:{port}/pub/{target}")).arg(back.join(&target));
         run(command);

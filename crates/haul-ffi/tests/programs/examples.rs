@@ -99,6 +99,34 @@ fn files_are_fetched() {
     assert_eq!(server.end(), "sent data, 5000000 bytes\n");
 }
 
+/// `bench/udt-bulk` by the table of docs/reference/c.md. The sender ends when all has arrived.
+#[test]
+fn a_program_of_udt_s_ported_by_the_table() {
+    let place = Workshop::open();
+    let program = place.compile("../../bench/haul-bulk/main.cpp", Build::Sanitized);
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").expect("a socket").local_addr().expect("its address").port().to_string();
+    let mut receiver = place.command(&program);
+    receiver.args(["receive", "127.0.0.1", &port, "--bytes", "20000000"]).stdout(Stdio::piped());
+    let mut receiver = receiver.spawn().expect("a receiver");
+    let mut told = BufReader::new(receiver.stdout.take().expect("its output"));
+    let mut line = String::new();
+    told.read_line(&mut line).expect("a line");
+    assert_eq!(line, "listening\n");
+    let mut sender = place.command(&program);
+    sender.args(["send", "127.0.0.1", &port, "--bytes", "20000000"]);
+    let sender = sender.stderr(Stdio::piped()).spawn().expect("a sender");
+    let mut rest = String::new();
+    told.read_to_string(&mut rest).expect("its output");
+    let arrived = rest.lines().filter_map(|line| line.strip_prefix("interval ")?.split(' ').nth(1)?.parse::<u64>().ok());
+    assert_eq!(arrived.sum::<u64>(), 20_000_000, "{rest}");
+    assert!(receiver.wait().expect("its end").success());
+    let sender = sender.wait_with_output().expect("its end");
+    let errors = String::from_utf8_lossy(&sender.stderr).into_owned();
+    // The receiver goes as soon as it has all, perhaps before the sender has heard of it.
+    let heard = sender.status.success() || errors.contains("flush: ") && !errors.contains("Sanitizer");
+    assert!(heard, "{errors}");
+}
+
 /// Starts a program on a host of the WAN.
 fn spawn_on(host: &haul_lab::Host, mut command: Command) -> Child {
     let namespace = host.as_fd().as_raw_fd();

@@ -41,6 +41,9 @@ pub type TellFn = unsafe extern "C" fn(context: *mut c_void, progress: *const Ha
 /// Hears of a file that was not copied.
 pub type ProblemFn = unsafe extern "C" fn(context: *mut c_void, message: *const c_char);
 
+/// Hears of what a dry run would do.
+pub type WouldFn = unsafe extern "C" fn(context: *mut c_void, what: c_int, path: *const c_char, bytes: u64);
+
 /// `struct haul_copy_result`.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
@@ -56,6 +59,7 @@ pub struct HaulCopyResult {
     pub problems: u64,
     pub verified: u64,
     pub elapsed_us: u64,
+    pub removed: u64,
 }
 
 impl From<&Report> for HaulCopyResult {
@@ -75,6 +79,7 @@ impl From<&Report> for HaulCopyResult {
                 Some(Verified::No) | None => 0,
             },
             elapsed_us: u64::try_from(report.elapsed.as_micros()).unwrap_or(u64::MAX),
+            removed: report.removed,
         }
     }
 }

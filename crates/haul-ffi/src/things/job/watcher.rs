@@ -1,14 +1,14 @@
 //! What the application hears of a copy: counts, a few times a second, and each file that was not copied.
 
-use std::ffi::CString;
+use std::ffi::{CString, c_int};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_copy::CopyWatch;
-use haul_files::{Cancel, Event, FileProblem, Observer};
+use haul_files::{Cancel, Change, Event, FileProblem, Observer, Would};
 use haul_fleet::{JobEvent, JobObserver, MemberState, MemberView, Snapshot};
 
-use super::counts::{HaulCopyProgress, HaulFleetServer, ProblemFn, ServerFn, TellFn};
+use super::counts::{HaulCopyProgress, HaulFleetServer, ProblemFn, ServerFn, TellFn, WouldFn};
 use crate::pointers::Given;
 use crate::waiting::now;
 
@@ -19,6 +19,7 @@ pub struct Watcher {
     progress: Option<TellFn>,
     problem: Option<ProblemFn>,
     server: Option<ServerFn>,
+    would: Option<WouldFn>,
     context: Given,
     cancel: Cancel,
     /// Held while the application is called: one call at a time.
@@ -33,12 +34,18 @@ struct Counts {
 impl Watcher {
     pub fn new(progress: Option<TellFn>, problem: Option<ProblemFn>, context: Given, cancel: Cancel) -> Self {
         let so_far = HaulCopyProgress { size: size_of::<HaulCopyProgress>() as u64, ..HaulCopyProgress::default() };
-        Self { progress, problem, server: None, context, cancel, counts: Mutex::new(Counts { so_far, told: None }) }
+        let counts = Mutex::new(Counts { so_far, told: None });
+        Self { progress, problem, server: None, would: None, context, cancel, counts }
     }
 
     /// The same with a function that hears of the servers of a fleet.
     pub fn of_servers(self, server: Option<ServerFn>) -> Self {
         Self { server, ..self }
+    }
+
+    /// The same with a function that hears what a dry run would do.
+    pub fn of_dry_runs(self, would: Option<WouldFn>) -> Self {
+        Self { would, ..self }
     }
 
     /// Tells the last counts.
@@ -80,6 +87,7 @@ impl Observer for Watcher {
                 false
             }),
             Event::Problem(problem) => self.tell_problem(problem),
+            Event::Would(would) => self.tell_would(would),
             _ => {}
         }
     }
@@ -123,6 +131,21 @@ impl Watcher {
             let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
             // SAFETY: the application's promise: its function takes its context and a text.
             unsafe { tell(self.context.pointer(), message.as_ptr()) };
+        }
+    }
+
+    fn tell_would(&self, Would { path, change }: &Would) {
+        let (what, bytes): (c_int, u64) = match change {
+            Change::New(bytes) => (1, *bytes),
+            Change::Replaced(bytes) => (2, *bytes),
+            Change::Directory => (3, 0),
+            Change::Link => (4, 0),
+            Change::Removed => (5, 0),
+        };
+        if let (Some(tell), Ok(path)) = (self.would, CString::new(path.0.clone())) {
+            let _one_at_a_time = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+            // SAFETY: the application's promise: its function takes its context and a text.
+            unsafe { tell(self.context.pointer(), what, path.as_ptr(), bytes) };
         }
     }
 

@@ -163,10 +163,11 @@ fn structures_have_one_layout() {
             size, files_found, bytes_found, files_arrived, bytes_arrived, files_kept, bytes_kept, problems, complete
         }
         HaulCopyRequest "haul_copy_request" {
-            size, sources, source_count, destination, flags, rate_limit_bps, controller, state, identity_file, progress, problem, context
+            size, sources, source_count, destination, flags, rate_limit_bps, controller, state, identity_file, progress, problem, context,
+            exclude, exclude_count, max_deletes, retries, transport, via, would
         }
         HaulCopyResult "haul_copy_result" {
-            size, files, directories, links, bytes, resumed_bytes, skipped_files, problems, verified, elapsed_us
+            size, files, directories, links, bytes, resumed_bytes, skipped_files, problems, verified, elapsed_us, removed
         }
         HaulFleetRequest "haul_fleet_request" {
             size, hosts, way, timeout_ms, logs, controller, state, ssh_config, identity_file, absent, context
