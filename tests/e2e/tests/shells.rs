@@ -357,8 +357,11 @@ fn rdiff_backup_keeps_increments() {
 
 #[test]
 fn rclone_takes_it_where_it_takes_another_ssh() {
-    let Some(wan) = Wan::with("rclone", 12) else { return };
-    let flags = Command::new("rclone").args(["help", "flags"]).output().expect("rclone's help");
+    // What `make setup` has put beside the builds, or that of the PATH.
+    let own = haul_binary().ancestors().nth(2).expect("the directory of builds").join("tools/bin/rclone");
+    let program = if own.exists() { text(&own) } else { "rclone".to_owned() };
+    let Some(wan) = Wan::with(&program, 12) else { return };
+    let flags = Command::new(&program).args(["help", "flags"]).output().expect("rclone's help");
     if !String::from_utf8_lossy(&flags.stdout).contains("--sftp-ssh") {
         return skipped("this rclone has no --sftp-ssh (1.64 has)");
     }
@@ -366,7 +369,7 @@ fn rclone_takes_it_where_it_takes_another_ssh() {
     for shell in Shell::BOTH {
         let (far, back) = (wan.place("far", shell), wan.place("back", shell));
         let rclone = |what: &str, from: &str, to: &str| {
-            let mut command = wan.near("rclone");
+            let mut command = wan.near(&program);
             command.args(["copy", "--sftp-ssh", &format!("{} site1", wan.program(shell).display()), from, to]);
             run(what, shell, command);
         };
