@@ -14,6 +14,7 @@ complete -c hcp -l manifest-hash -d 'What the checksums in --manifest are' -r -f
 sha256\t'For `sha256sum`'"
 complete -c hcp -l log-file -d 'Append what happens to FILE, a line each with its time: files, what was removed, problems, the end' -r -F
 complete -c hcp -l retries -d 'Try again so often, after 1 s, 2 s, 4 s and so on up to a minute, where the connection was lost or did not come about; each time goes on where the last one was' -r
+complete -c hcp -l compress -d 'Compress (zstd) blocks on their way that become smaller by it, while the link is what is waited for and no processor. A far side that is too old for this takes and gives them as they are' -r -f -a "auto\t'Where it gains'"
 complete -c hcp -l on-success -d 'Run CMD by sh(1) once all is copied and verified as asked. HAUL_FILES, HAUL_BYTES, HAUL_TARGET and HAUL_STATUS are in its environment; where it fails, the exit status is 1. Not after a dry run' -r -f -a "(__fish_complete_command)"
 complete -c hcp -l on-failure -d 'Run CMD by sh(1) where the copy ended otherwise: HAUL_STATUS is the exit status, HAUL_ERROR the first error that ended it' -r -f -a "(__fish_complete_command)"
 complete -c hcp -l timeout -d 'rsync\'s word for --dead-after' -r

@@ -1,30 +1,42 @@
 //! The file engine's view of a connection.
 
 use std::io;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use haul::{Block, BlockReceiver, BlockSender, Connection};
+use haul_files::block::MAX_BLOCK;
 use haul_files::{BlockRx, BlockTx, Left, Transport};
+use haul_squeeze::{is_packed, unpack};
 use haul_units::BitRate;
 
 use super::CLOSE_ABORTED;
+use super::squeeze::Squeeze;
 
 /// A connection that carries the blocks of one copy.
 pub struct ConnectionTransport {
     connection: Connection,
     /// What it sends at most, whoever asks.
     most: Option<BitRate>,
+    /// Packed blocks are taken, and made once the peer takes them too; none: they are malformed.
+    packing: Option<Arc<AtomicBool>>,
 }
 
 impl ConnectionTransport {
     /// One that sends as fast as it goes.
     pub const fn new(connection: Connection) -> Self {
-        Self { connection, most: None }
+        Self { connection, most: None, packing: None }
     }
 
     /// One that is never told to send faster than `most`, which bounds the connection already.
     pub const fn bounded(connection: Connection, most: Option<BitRate>) -> Self {
-        Self { connection, most }
+        Self { connection, most, packing: None }
+    }
+
+    /// Takes packed blocks, and makes some, while the peer takes them.
+    #[must_use]
+    pub fn packing(self, packing: Option<Arc<AtomicBool>>) -> Self {
+        Self { packing, ..self }
     }
 }
 
@@ -33,11 +45,13 @@ impl Transport for ConnectionTransport {
     type Rx = IncomingBlocks;
 
     fn open_blocks(&self) -> io::Result<OutgoingBlocks> {
-        Ok(OutgoingBlocks { blocks: self.connection.open_blocks()?, taken: AtomicU64::new(0) })
+        let blocks = self.connection.open_blocks()?;
+        let squeeze = self.packing.clone().map(|willing| Squeeze::new(self.connection.clone(), willing));
+        Ok(OutgoingBlocks { blocks, taken: AtomicU64::new(0), squeeze })
     }
 
     fn accept_blocks(&self) -> io::Result<IncomingBlocks> {
-        Ok(IncomingBlocks(self.connection.accept_blocks()?))
+        Ok(IncomingBlocks { blocks: self.connection.accept_blocks()?, unpacks: self.packing.is_some() })
     }
 
     fn limit(&self, rate: Option<BitRate>) {
@@ -54,6 +68,7 @@ pub struct OutgoingBlocks {
     blocks: BlockSender,
     /// Bytes given to it.
     taken: AtomicU64,
+    squeeze: Option<Squeeze>,
 }
 
 impl BlockTx for OutgoingBlocks {
@@ -62,6 +77,10 @@ impl BlockTx for OutgoingBlocks {
     }
 
     fn send(&self, block: Vec<u8>) -> io::Result<()> {
+        let block = match &self.squeeze {
+            Some(squeeze) => squeeze.squeezed(block, || self.left(), || self.blocks.buffer()),
+            None => block,
+        };
         let length = block.len() as u64;
         self.blocks.send(block)?;
         self.taken.fetch_add(length, Ordering::Relaxed);
@@ -79,21 +98,109 @@ impl BlockTx for OutgoingBlocks {
 }
 
 /// Blocks from the peer.
-pub struct IncomingBlocks(BlockReceiver);
+pub struct IncomingBlocks {
+    blocks: BlockReceiver,
+    unpacks: bool,
+}
 
 impl BlockRx for IncomingBlocks {
     type Block = IncomingBlock;
 
     fn recv(&self) -> io::Result<Option<IncomingBlock>> {
-        Ok(self.0.recv()?.map(IncomingBlock))
+        let Some(block) = self.blocks.recv()? else { return Ok(None) };
+        // One that cannot be unpacked, or was not to be packed, stays as it is: no block, which is for the engine to say.
+        let unpacked = (self.unpacks && is_packed(&block)).then(|| unpack(&block, MAX_BLOCK));
+        Ok(Some(IncomingBlock(match unpacked {
+            Some(Ok(bytes)) => Content::Unpacked(bytes),
+            _ => Content::Plain(block),
+        })))
     }
 }
 
 /// A block; its memory goes back to the transport when dropped.
-pub struct IncomingBlock(Block);
+pub struct IncomingBlock(Content);
+
+enum Content {
+    Plain(Block),
+    /// Its memory is whose who took it, and not more than that of one block.
+    Unpacked(Vec<u8>),
+}
 
 impl AsRef<[u8]> for IncomingBlock {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        match &self.0 {
+            Content::Plain(block) => block,
+            Content::Unpacked(bytes) => bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
+    use haul_squeeze::Packer;
+
+    use super::*;
+
+    fn connected() -> (Endpoint, Connection, Connection) {
+        let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
+        let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
+        let here = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let client = here.connect(server.local_addr(), ClientConfig::new(PeerTrust::Anyone)).unwrap();
+        let there = server.accept().unwrap();
+        (server, there, client)
+    }
+
+    fn packed(block: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        assert!(Packer::default().pack(block, &mut out));
+        out
+    }
+
+    fn block(length: usize) -> Vec<u8> {
+        let mut block = vec![b'a'; length];
+        let piece = haul_files::block::Piece { file: 1, offset: 0, length: length as u32, whole: true, hash: [0; 32] };
+        haul_files::block::seal(&mut block, &[piece]);
+        block
+    }
+
+    /// What comes of a block that a peer sends, whether packed ones are taken or not.
+    fn received(sent: &[u8], unpacks: bool) -> Option<usize> {
+        let (_server, there, client) = connected();
+        let out = ConnectionTransport::new(client).open_blocks().unwrap();
+        out.send(sent.to_vec()).unwrap();
+        let transport = ConnectionTransport::new(there).packing(unpacks.then(Arc::default));
+        let got = transport.accept_blocks().unwrap().recv().unwrap().unwrap();
+        let pieces = IncomingBlocks::pieces(&got).ok()?;
+        Some(pieces.iter().map(|(_, content)| content.len()).sum())
+    }
+
+    #[test]
+    fn a_packed_block_is_taken_by_who_has_offered_that_and_by_nobody_else() {
+        let plain = block(100_000);
+        assert_eq!((received(&plain, false), received(&plain, true)), (Some(100_000), Some(100_000)));
+        let small = packed(&plain);
+        assert_eq!((received(&small, true), received(&small, false)), (Some(100_000), None));
+        let bomb = packed(&vec![0; 64 << 20]);
+        assert_eq!(received(&bomb, true), None, "longer than a block");
+        assert_eq!(received(&packed(&small.repeat(9)), true), None, "packed twice");
+        let (cut, end) = small.split_at(small.len() - 9);
+        assert_eq!(received(&[cut, &end[1..]].concat(), true), None, "a byte is missing");
+    }
+
+    /// A peer that has not said that it unpacks gets what it understands.
+    #[test]
+    fn nothing_is_packed_for_who_has_not_said_that_he_takes_it() {
+        let (_server, _there, client) = connected();
+        let (willing, judge) = (Arc::new(AtomicBool::new(false)), block(500_000));
+        let squeeze = Squeeze::new(client, Arc::clone(&willing));
+        let asked = std::cell::Cell::new(false);
+        let left = || {
+            asked.set(true);
+            Some(Left { taken: u64::MAX, left: 0 })
+        };
+        assert!(squeeze.squeezed(judge.clone(), left, Vec::new) == judge && !asked.get());
+        willing.store(true, Ordering::Relaxed);
+        assert!(squeeze.squeezed(judge.clone(), left, Vec::new) == judge && asked.get(), "the link is not waited for");
     }
 }

@@ -1,6 +1,7 @@
 //! The client's side of a copy.
 
 use std::io::{self, Write as _};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
@@ -44,6 +45,14 @@ impl Job {
         }
     }
 
+    /// Blocks that wait for their turn, as those of a stream do, are as many as the transport has room for: they are not to become larger.
+    pub(crate) const fn may_be_packed(&self) -> bool {
+        match self {
+            Self::Push(_) => true,
+            Self::Pull(pull) => matches!(pull.destination, Destination::Path(_)),
+        }
+    }
+
     /// What was read from a stream or written to one is gone, and a copy that is not to be resumed would begin again.
     pub(crate) fn can_be_resumed(&self) -> bool {
         match self {
@@ -59,6 +68,7 @@ pub struct ClientSession {
     /// What the server last said.
     reported: Arc<Mutex<Option<ServerReport>>>,
     receiving: bool,
+    packs: bool,
 }
 
 /// An open session: what the engine runs on, and what is to be done when it is over.
@@ -103,17 +113,23 @@ impl Parting {
 impl ClientSession {
     /// Takes a connection for one job.
     pub fn new(connection: Connection, job: &Job) -> Self {
-        Self { connection, reported: Arc::default(), receiving: matches!(job, Job::Pull(_)) }
+        Self { connection, reported: Arc::default(), receiving: matches!(job, Job::Pull(_)), packs: false }
     }
 
     /// Takes a connection for a job in which the server receives.
     pub fn sending(connection: Connection) -> Self {
-        Self { connection, reported: Arc::default(), receiving: false }
+        Self { connection, reported: Arc::default(), receiving: false, packs: false }
     }
 
     /// Takes a connection for a job in which the server sends.
     pub fn receiving(connection: Connection) -> Self {
-        Self { connection, reported: Arc::default(), receiving: true }
+        Self { connection, reported: Arc::default(), receiving: true, packs: false }
+    }
+
+    /// Lets blocks be packed where that gains ([`Copier::packs`](crate::Copier::packs)).
+    #[must_use]
+    pub fn packing(self, packs: bool) -> Self {
+        Self { packs, ..self }
     }
 
     /// Something that tells how the path does, at any time.
@@ -154,15 +170,18 @@ impl ClientSession {
             version: env!("CARGO_PKG_VERSION").into(),
             limit_bps: limit.filter(|_| self.receiving).map(BitRate::as_bps),
             telemetry: true,
+            packs: self.packs,
             ..Opening::default()
         };
         send.write_all(&to_line(&opening))?;
         let reports = self.follow_telemetry();
         let control = ControlOut::new(send);
+        let unpacks = Arc::new(AtomicBool::new(false));
+        let packing = self.packs.then(|| Arc::clone(&unpacks));
         let link = Link {
-            control_in: Box::new(RepliedStream::new(receive)),
+            control_in: Box::new(RepliedStream::telling(receive, unpacks)),
             control_out: Box::new(control.clone()),
-            transport: Arc::new(ConnectionTransport::new(self.connection.clone())),
+            transport: Arc::new(ConnectionTransport::new(self.connection.clone()).packing(packing)),
         };
         let (connection, receiving) = (self.connection.clone(), self.receiving);
         Ok(Opened { link, parting: Parting { connection, control, reports, receiving } })

@@ -156,7 +156,7 @@ mod tests {
             (7, 1000, &[][..]),
             (8, 100, &["at this time of day: limit 100 Mbit/s"]),
             (17, 100, &[]),
-            (18, 1000, &["at this time of day: limit 1 Gbit/s"]),
+            (18, 1000, &["at this time of day: limit 1.00 Gbit/s"]),
         ] {
             clock.store(hour * 60, Ordering::SeqCst);
             assert_eq!(

@@ -47,6 +47,8 @@ pub struct Copier {
     pub reconnect: Duration,
     /// How often a copy that lost its connection, or found none, is tried again; each time goes on where the last one was.
     pub retries: u32,
+    /// Whether blocks are compressed on their way, where they become smaller by it and the link is what is waited for (`haul_squeeze::Judge`). A far side that does not know this gets, or sends, them as they are.
+    pub packs: bool,
     /// Whether what ssh says at its end is waited for.
     pub hear_ssh: bool,
 }
@@ -195,7 +197,7 @@ impl Copier {
         login: Duration,
         watch: &dyn CopyWatch,
     ) -> (Result<(Report, String), CopyError>, PathView) {
-        let session = ClientSession::new(connected.connection.clone(), job);
+        let session = ClientSession::new(connected.connection.clone(), job).packing(self.packs && job.may_be_packed());
         let cancel = Cancel::new();
         let inner = cancel.clone();
         let _hook = self.connector.cancel.on_cancel(move || inner.cancel());

@@ -120,7 +120,7 @@ pub fn welcome_guests(
     mut control_out: impl Write,
     welcome: &mut dyn FnMut(Guest) -> Result<(), Unwelcome>,
 ) -> io::Result<()> {
-    control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() }))?;
+    control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into(), unpacks: false }))?;
     let mut answer = Answer::default();
     loop {
         control_out.write_all(&to_line(&answer))?;

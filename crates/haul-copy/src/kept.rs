@@ -202,7 +202,7 @@ pub(crate) fn answer(
     }));
     let found = request.for_client(access);
     let answer = found.clone().map_or_else(Answer::Stopped, Answer::Found);
-    let reply = Reply::Served { version: env!("CARGO_PKG_VERSION").into() };
+    let reply = Reply::Served { version: env!("CARGO_PKG_VERSION").into(), unpacks: false };
     let told = control_out.write_all(&[to_line(&reply), to_line(&answer)].concat()).and_then(|()| control_out.flush());
     told.map_err(CopyError::Connection)?;
     found.map(drop).map_err(CopyError::Stopped)
@@ -311,7 +311,7 @@ mod tests {
         }
         assert!(kept(vec![copy(STAGE); MAX_COPIES + 1]).checked(&request).is_err());
         let endless = io::repeat(b'x');
-        let mut said = to_line(&Reply::Served { version: "1".into() });
+        let mut said = to_line(&Reply::Served { version: "1".into(), unpacks: false });
         said.extend(b"{\"found\":");
         let error = request.exchange(io::sink(), said.chain(endless)).expect_err("no end");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);

@@ -88,6 +88,7 @@ mod paths;
 mod plan;
 mod processor;
 mod server;
+mod squeeze;
 mod status;
 mod stores;
 mod tally;

@@ -30,6 +30,9 @@ pub struct Opening {
     /// Whether this connection carries no copy, but errands: many requests for single names.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub errands: bool,
+    /// Whether the client takes packed blocks, or sends them to a server that does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub packs: bool,
 }
 
 #[cfg(test)]

@@ -83,7 +83,9 @@ impl ServerSession {
             let farewell = Farewell { connection, control_out, code: CLOSE_REFUSED, reason: error.to_string() };
             return (Err(CopyError::Connection(error)), farewell);
         }
-        let replied = self.control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() }));
+        let packs = self.opening.packs;
+        let served = Reply::Served { version: env!("CARGO_PKG_VERSION").into(), unpacks: packs };
+        let replied = self.control_out.write_all(&to_line(&served));
         if self.opening.errands {
             let ready = replied.and_then(|()| errands::welcome(&mut self.control_out));
             let Self { connection, control_out, .. } = self;
@@ -97,7 +99,9 @@ impl ServerSession {
             let link = Link {
                 control_in: Box::new(self.control_in),
                 control_out: Box::new(control_out.clone()),
-                transport: Arc::new(ConnectionTransport::bounded(connection.clone(), most)),
+                transport: Arc::new(
+                    ConnectionTransport::bounded(connection.clone(), most).packing(packs.then(|| Arc::new(true.into()))),
+                ),
             };
             let result = stores::serve(link, access, observer, cancel);
             drop(reports);
@@ -118,7 +122,8 @@ impl ServerSession {
         work: Vec<WorkReport>,
         cancel: &Cancel,
     ) -> (Result<Report, CopyError>, Farewell) {
-        let replied = self.control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() }));
+        let replied =
+            self.control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into(), unpacks: false }));
         let report = StatusReport { work, ..StatusReport::of(access, self.opening.status_path.as_ref(), cancel) };
         let told = replied.and_then(|()| self.control_out.write_all(&to_line(&report))).and_then(|()| self.control_out.flush());
         let Self { connection, control_out, .. } = self;

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::fmt;
 use std::io::{self, Read};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
@@ -18,6 +20,9 @@ pub enum Reply {
     Served {
         /// Version of the program, for the log.
         version: PeerText,
+        /// Whether it takes blocks that are packed, as the client has offered.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        unpacks: bool,
     },
     /// Nothing follows.
     Refused(Refusal),
@@ -63,12 +68,19 @@ pub fn from_bounded_line<T: for<'a> Deserialize<'a>>(reader: &mut impl Read, lim
 pub struct RepliedStream<R> {
     stream: R,
     replied: bool,
+    /// Set where the server takes packed blocks.
+    unpacks: Arc<AtomicBool>,
 }
 
 impl<R: Read> RepliedStream<R> {
     /// A stream whose first line is the reply.
-    pub const fn new(stream: R) -> Self {
-        Self { stream, replied: false }
+    pub fn new(stream: R) -> Self {
+        Self::telling(stream, Arc::default())
+    }
+
+    /// The same; the reply sets `unpacks` where the server takes packed blocks.
+    pub const fn telling(stream: R, unpacks: Arc<AtomicBool>) -> Self {
+        Self { stream, replied: false, unpacks }
     }
 }
 
@@ -76,7 +88,10 @@ impl<R: Read> Read for RepliedStream<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !self.replied {
             match from_line(&mut self.stream)? {
-                Reply::Served { version } => tracing::debug!(%version, "the server answers"),
+                Reply::Served { version, unpacks } => {
+                    tracing::debug!(%version, unpacks, "the server answers");
+                    self.unpacks.store(unpacks, Ordering::Relaxed);
+                }
                 Reply::Refused(refusal) => return Err(io::Error::new(io::ErrorKind::PermissionDenied, refusal)),
             }
             self.replied = true;
@@ -105,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_reply_is_taken_off() {
-        let mut bytes = to_line(&Reply::Served { version: "1".into() });
+        let mut bytes = to_line(&Reply::Served { version: "1".into(), unpacks: false });
         bytes.extend(b"engine");
         let mut rest = String::new();
         RepliedStream::new(&bytes[..]).read_to_string(&mut rest).expect("readable");

@@ -110,7 +110,7 @@ fn settings(words: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>)
     let limit = connector.transport.rate_limit;
     let reconnect = words.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds(&value))?;
     let retries = given(words, "retries")?.unwrap_or(0);
-    Ok((Copier { connector, limit, reconnect, retries, hear_ssh: false }, key))
+    Ok((Copier { connector, limit, reconnect, retries, packs: false, hear_ssh: false }, key))
 }
 
 /// One copy a host, in their order; the first that fails ends it.

@@ -35,6 +35,22 @@ fn check_block(bytes: &[u8]) {
     assert_eq!(again, bytes);
 }
 
+/// A packed block: as it came, and with a proper end. What is in it is no longer than it says, and a block or none.
+pub fn packed_block(data: &[u8]) {
+    let mut feed = Feed(data);
+    let length = u32::from(feed.u8()) << 4;
+    let ended = [feed.0, &length.to_le_bytes(), b"hZs1"].concat();
+    for bytes in [data, &ended] {
+        let Ok(unpacked) = haul_squeeze::unpack(bytes, block::MAX_BLOCK) else { continue };
+        assert!(haul_squeeze::is_packed(bytes) && unpacked.len() <= block::MAX_BLOCK);
+        check_block(&unpacked);
+        let mut again = Vec::new();
+        if haul_squeeze::Packer::default().pack(&unpacked, &mut again) {
+            assert_eq!(haul_squeeze::unpack(&again, unpacked.len()).as_ref(), Ok(&unpacked));
+        }
+    }
+}
+
 /// A journal: as it came, and as records with right check sums and any body.
 pub fn journal(data: &[u8]) {
     check_journal(data);

@@ -40,13 +40,14 @@ pub const TARGETS: &[Target] = &[
     Target { name: "handshake_datagram", run: handshake_datagram },
     Target { name: "journal", run: journal },
     Target { name: "neighbours", run: neighbours },
+    Target { name: "packed_block", run: packed_block },
     Target { name: "packet_header", run: packet_header },
     Target { name: "transport_params", run: transport_params },
 ];
 
 pub use carrier::carrier;
 pub use connection::connection;
-pub use files::{block, control_message, journal};
+pub use files::{block, control_message, journal, packed_block};
 pub use fleet::fleet_words;
 pub use handshake::{acceptor, handshake_datagram, transport_params};
 pub use neighbours::neighbours;

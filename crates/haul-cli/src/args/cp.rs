@@ -88,6 +88,9 @@ pub struct CpArgs {
     /// Try again so often, after 1 s, 2 s, 4 s and so on up to a minute, where the connection was lost or did not come about; each time goes on where the last one was
     #[arg(long, value_name = "NUMBER", default_value_t = 0, hide_default_value = true)]
     pub retries: u32,
+    /// Compress (zstd) blocks on their way that become smaller by it, while the link is what is waited for and no processor. A far side that is too old for this takes and gives them as they are
+    #[arg(long = "compress", value_enum, value_name = "WHEN")]
+    pub packs: Option<CompressArg>,
     /// Run CMD by sh(1) once all is copied and verified as asked. HAUL_FILES, HAUL_BYTES, HAUL_TARGET and HAUL_STATUS are in its environment; where it fails, the exit status is 1. Not after a dry run
     #[arg(long, value_name = "CMD", value_hint = clap::ValueHint::CommandString)]
     pub on_success: Option<String>,
@@ -200,6 +203,13 @@ impl ScpArgs {
             None
         }
     }
+}
+
+/// Values of the option `--compress`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum CompressArg {
+    /// Where it gains
+    Auto,
 }
 
 /// Values of the option `--manifest-hash`.

@@ -347,6 +347,7 @@ fn copier(args: &CpArgs) -> Result<Copier, Failure> {
         limit: args.limit().most(),
         reconnect: args.reconnect(),
         retries: args.retries,
+        packs: args.packs.is_some(),
         hear_ssh: args.verbose > 1,
     })
 }

@@ -4,6 +4,7 @@
 
 mod audit;
 mod bootstrap;
+mod compress;
 mod config;
 mod ctl;
 mod daemon;

@@ -28,7 +28,7 @@ impl Liar {
     fn meet(connection: &Connection, features: u64) -> Self {
         let (mut send, mut receive) = connection.accept_bi().unwrap();
         let _: haul_copy::Opening = from_line(&mut receive).unwrap();
-        send.write_all(&to_line(&Reply::Served { version: "9".into() })).unwrap();
+        send.write_all(&to_line(&Reply::Served { version: "9".into(), unpacks: false })).unwrap();
         let blocks = ConnectionTransport::new(connection.clone()).open_blocks().unwrap();
         let mut liar = Self { read: Box::new(receive), write: Box::new(send), blocks: Box::new(blocks) };
         for _ in 0..3 {

@@ -60,7 +60,7 @@ pub(super) fn read_ask(control: &mut BufReader<RecvStream>) -> io::Result<(Ask, 
 
 /// Grants what was asked for.
 pub(super) fn granted() -> Vec<u8> {
-    to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into() })
+    to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into(), unpacks: false })
 }
 
 /// Bytes as text in JSON: a command line need not be UTF-8.
