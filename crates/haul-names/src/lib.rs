@@ -3,6 +3,7 @@
 //! | | |
 //! |---|---|
 //! | [`is_plain_name`], [`is_reserved`], [`base_name`], [`Scheme`] | which name a peer may give, and what a path is called |
+//! | [`at_home`] | where a path of an account starts |
 //! | [`Pattern`] | a shell's pattern of one component |
 //! | [`Filter`] | what is left out: lines of a `.gitignore` |
 //! | [`rules`] | the same, from files of rsync and rclone |
@@ -14,6 +15,7 @@
 
 mod chosen;
 mod filter;
+mod home;
 mod many;
 mod pattern;
 mod plain;
@@ -22,6 +24,7 @@ mod sums;
 
 pub use chosen::{Chosen, ChosenError, MAX_CHOSEN, MAX_CHOSEN_BYTES, MAX_CHOSEN_PATH};
 pub use filter::{Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS};
+pub use home::at_home;
 pub use many::{Name, Names};
 pub use pattern::{Pattern, is_pattern};
 pub use plain::{MAX_NAME, STAGE_PREFIX, Scheme, base_name, is_plain_name, is_reserved, path_of};

@@ -3,7 +3,6 @@
 //! In an exported root nothing that a client names leads outside: `openat2` with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, or where the kernel
 //! lacks it one component at a time without following links. An account's paths follow links as its shell would.
 
-use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use crate::error::{Stop, Why, WirePath};
 use crate::job::{Access, Export, Ownership};
 use crate::locks::lock;
 use crate::store::{self, StoreError};
-use haul_names::{is_plain_name, is_reserved};
+use haul_names::{at_home, is_plain_name, is_reserved};
 
 type Place = store::Place<OwnedFd>;
 
@@ -85,7 +84,7 @@ impl Local {
 
     fn lead<'a, 'p>(&self, access: &'a Access, spelled: &'p WirePath) -> Result<Lead<'a, 'p>, Stop> {
         match access {
-            Access::Account { home } => Ok(Lead::Anywhere(at_home(home, spelled))),
+            Access::Account { home } => Ok(Lead::Anywhere(at_home(home, &spelled.0))),
             Access::Exports(exports) => exported(exports, spelled).map(|(export, rest)| Lead::Below(export, rest)),
             Access::Root(export) => {
                 let path = spelled.0.strip_prefix(self.scheme.prefix().as_bytes()).unwrap_or(&spelled.0);
@@ -189,19 +188,6 @@ enum Lead<'a, 'p> {
     Anywhere(PathBuf),
     /// Into a root, and no further than this path below it.
     Below(&'a Export, &'p [u8]),
-}
-
-/// A path of an account: `~/` and relative ones start at its home.
-fn at_home(home: &Path, spelled: &WirePath) -> PathBuf {
-    let path = spelled.to_path();
-    if spelled.0 == b"~" {
-        return home.to_owned();
-    }
-    match spelled.0.strip_prefix(b"~/") {
-        Some(rest) => home.join(OsStr::from_bytes(rest.trim_ascii_start().strip_prefix(b"/").unwrap_or(rest))),
-        None if spelled.0.is_empty() => home.to_owned(),
-        None => home.join(path),
-    }
 }
 
 fn exported<'a, 'p>(exports: &'a [Export], spelled: &'p WirePath) -> Result<(&'a Export, &'p [u8]), Stop> {
