@@ -78,3 +78,29 @@ complete -c hcp -s C -d 'Compress the login (ssh\'s -C); data is sent as it is'
 complete -c hcp -s O -s s -s T -s A -d 'Nothing: protocols of scp, a check of names that is always made, and an agent for logins from there, which a copy makes none of'
 complete -c hcp -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c hcp -s V -l version -d 'Print version'
+function __hcp_is
+    set -l words (commandline -opc)
+    set -l command hcp
+    test hcp = haul; and set command $words[2]
+    contains -- $command $argv
+end
+
+function __hcp_operands
+    set -l word (commandline -ct)
+    if string match -q '*://*' -- $word
+        return
+    else if string match -qr '^[^/:]+:' -- $word
+        set -l parts (string split -m 1 : -- $word)
+        set -l home (string match -r '^~[A-Za-z0-9._-]*/?' -- $parts[2])
+        set -l path (string replace -r '^~[A-Za-z0-9._-]*/?' '' -- $parts[2] | string replace -a "'" "'\\''")
+        for name in (command ssh -o BatchMode=yes -o ConnectTimeout=3 -- $parts[1] "ls -1dp -- $home'$path'* 2>/dev/null" </dev/null 2>/dev/null)
+            echo $parts[1]:$name
+        end
+    else
+        __fish_print_hostnames | string replace -r '$' ':'
+    end
+end
+complete -c hcp -n "__hcp_is cp hcp" -a '(__hcp_operands)'
+complete -c hcp -n "__hcp_is perf hperf pipe rsh" -a '(__fish_print_hostnames)'
+# An address is no file.
+complete -c hcp -n "__hcp_is cp hcp; and string match -q '*://*' -- (commandline -ct)" -f

@@ -347,7 +347,6 @@ if [[ "${BASH_VERSINFO[0]}" -eq 4 && "${BASH_VERSINFO[1]}" -ge 4 || "${BASH_VERS
 else
     complete -F _hperf -o bashdefault -o default hperf
 fi
-
 _haul_known_hosts() {
     cat ~/.ssh/config ~/.ssh/config.d/* 2>/dev/null | awk 'tolower($1) == "host" { for (i = 2; i <= NF; i++) if ($i !~ /[*?!]/) print $i }'
     cat ~/.ssh/known_hosts 2>/dev/null | awk '$1 !~ /^[|@#[]/ { split($1, names, ","); for (i in names) print names[i] }'
@@ -365,7 +364,9 @@ _hperf_with_hosts() {
     case $command in
     cp | hcp)
         COMPREPLY=()
-        if [[ $word == *:* && ${word%%:*} != */* ]]; then
+        if [[ $word == *://* ]]; then
+            :
+        elif [[ $word == *:* && ${word%%:*} != */* ]]; then
             local path name IFS=$'\n'
             path=$(printf %q "${word#*:}")
             for name in $(ssh -o BatchMode=yes -o ConnectTimeout=3 -- "${word%%:*}" "ls -1dp -- ${path/#\\~/\~}* 2>/dev/null" </dev/null 2>/dev/null); do

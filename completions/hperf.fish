@@ -122,3 +122,29 @@ complete -c hperf -n "__fish_hperf_using_subcommand mesh" -l transport -d 'What 
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 4 -d 'Use IPv4 only'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s 6 -d 'Use IPv6 only'
 complete -c hperf -n "__fish_hperf_using_subcommand mesh" -s h -l help -d 'Print help (see more with \'--help\')'
+function __hperf_is
+    set -l words (commandline -opc)
+    set -l command hperf
+    test hperf = haul; and set command $words[2]
+    contains -- $command $argv
+end
+
+function __hperf_operands
+    set -l word (commandline -ct)
+    if string match -q '*://*' -- $word
+        return
+    else if string match -qr '^[^/:]+:' -- $word
+        set -l parts (string split -m 1 : -- $word)
+        set -l home (string match -r '^~[A-Za-z0-9._-]*/?' -- $parts[2])
+        set -l path (string replace -r '^~[A-Za-z0-9._-]*/?' '' -- $parts[2] | string replace -a "'" "'\\''")
+        for name in (command ssh -o BatchMode=yes -o ConnectTimeout=3 -- $parts[1] "ls -1dp -- $home'$path'* 2>/dev/null" </dev/null 2>/dev/null)
+            echo $parts[1]:$name
+        end
+    else
+        __fish_print_hostnames | string replace -r '$' ':'
+    end
+end
+complete -c hperf -n "__hperf_is cp hcp" -a '(__hperf_operands)'
+complete -c hperf -n "__hperf_is perf hperf pipe rsh" -a '(__fish_print_hostnames)'
+# An address is no file.
+complete -c hperf -n "__hperf_is cp hcp; and string match -q '*://*' -- (commandline -ct)" -f

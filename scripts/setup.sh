@@ -6,19 +6,20 @@ cd "$(dirname "$0")/.."
 
 oldest_rust=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 packages=()
-for pair in gcc:gcc ar:binutils make:make ssh:openssh-client sshd:openssh-server ip:iproute2 ping:iputils-ping iperf3:iperf3 rsync:rsync curl:curl python3:python3 nft:nftables b3sum:b3sum pkg-config:pkg-config c++:g++ mpirun:openmpi-bin srun:slurm-client slurmctld:slurmctld slurmd:slurmd; do
+for pair in gcc:gcc ar:binutils make:make ssh:openssh-client sshd:openssh-server ip:iproute2 ping:iputils-ping iperf3:iperf3 rsync:rsync curl:curl python3:python3 nft:nftables b3sum:b3sum pkg-config:pkg-config c++:g++ mpirun:openmpi-bin srun:slurm-client slurmctld:slurmctld slurmd:slurmd zsh:zsh fish:fish; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || packages+=("${pair#*:}")
 done
 [ -e /usr/include/stdlib.h ] || packages+=(libc6-dev)
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 [ -d /etc/ssl/certs ] || packages+=(ca-certificates)
 
-# What not every system has: the Gfarm store's tests, those of libhaul's memory and those of programs that take a remote shell and of packages say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf.
+# What not every system has: the Gfarm store's tests, those of libhaul's memory and those of programs that take a remote shell and of packages say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf; `make check` cannot look at ARM64 without its C compiler.
 extra=()
 command -v valgrind >/dev/null || extra+=(valgrind)
 command -v "${CLANG:-clang}" >/dev/null || extra+=(clang)
 PATH="$PATH:/usr/sbin:/sbin" ldconfig -p | grep 'libbpf\.so\.1' >/dev/null || extra+=(libbpf1)
-for pair in gfmd:gfmd gfsd:gfsd gfls:gfarm-client git:git rpmbuild:rpm systemd-analyze:systemd sshfs:sshfs borg:borgbackup restic:restic unison:unison rdiff-backup:rdiff-backup ansible:ansible-core; do
+[ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || extra+=(libc6-dev-arm64-cross)
+for pair in aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu gfmd:gfmd gfsd:gfsd gfls:gfarm-client git:git rpmbuild:rpm systemd-analyze:systemd sshfs:sshfs borg:borgbackup restic:restic unison:unison rdiff-backup:rdiff-backup ansible:ansible-core; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || extra+=("${pair#*:}")
 done
 

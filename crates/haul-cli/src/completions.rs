@@ -18,68 +18,30 @@ fn script(shell: Shell, name: &str) -> Vec<u8> {
         "hperf" => args::hperf(),
         _ => args::haul(),
     };
-    let mut command = without_hidden(&command);
+    let mut command = haul_config::shown(&command);
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
-    if shell == Shell::Bash {
-        script.extend(BASH_HOSTS.replace("NAME", name).into_bytes());
+    match shell {
+        Shell::Bash => script.extend(BASH_HOSTS.replace("NAME", name).into_bytes()),
+        Shell::Zsh => return with_zsh_hosts(&String::from_utf8_lossy(&script), name).into_bytes(),
+        Shell::Fish => script.extend(FISH_HOSTS.replace("NAME", name).into_bytes()),
+        _ => {}
     }
     script
 }
 
-/// The same without what the help does not show either.
-fn without_hidden(command: &clap::Command) -> clap::Command {
-    let mut shown = clap::Command::new(command.get_name().to_owned());
-    if let Some(about) = command.get_about() {
-        shown = shown.about(about.clone());
-    }
-    shown = shown.disable_help_subcommand(true).disable_help_flag(command.is_disable_help_flag_set());
-    if let Some(version) = command.get_version() {
-        shown = shown.version(version.to_owned());
-    }
-    shown = shown.args(command.get_arguments().filter(|argument| !argument.is_hide_set()).cloned());
-    let commands: Vec<clap::Command> =
-        command.get_subcommands().filter(|command| !command.is_hide_set()).map(without_hidden).collect();
-    shown.subcommands(commands)
+/// zsh's script with what completes operands and hosts: these stand before the call at its end, and are named where the definition has files and hosts.
+fn with_zsh_hosts(script: &str, name: &str) -> String {
+    let operands = script.replace("then where to:_files'", &format!("then where to:_{name}_operands'"));
+    let hosts = operands.replace(":_hosts'", &format!(":_{name}_hosts'"));
+    let (definitions, call) = hosts.rsplit_once("\nif [ ").unwrap_or((&hosts, ""));
+    format!("{definitions}\n{}\nif [ {call}", ZSH_HOSTS.replace("NAME", name))
 }
 
 /// Hosts of ssh's configuration, and behind `host:` what is there, by ssh and without a question: for operands that are hosts, or may begin with one.
-const BASH_HOSTS: &str = r#"
-_haul_known_hosts() {
-    cat ~/.ssh/config ~/.ssh/config.d/* 2>/dev/null | awk 'tolower($1) == "host" { for (i = 2; i <= NF; i++) if ($i !~ /[*?!]/) print $i }'
-    cat ~/.ssh/known_hosts 2>/dev/null | awk '$1 !~ /^[|@#[]/ { split($1, names, ","); for (i in names) print names[i] }'
-}
-
-_NAME_with_hosts() {
-    _NAME "$@"
-    # The word with its colons, at which readline divides.
-    local line=${COMP_LINE:0:COMP_POINT} command=${COMP_WORDS[0]##*/} word
-    word=${line##*[[:space:]]}
-    [[ $command == haul ]] && command=${COMP_WORDS[1]-}
-    [[ $word == -* || ( ${COMP_WORDS[0]##*/} == haul && COMP_CWORD -lt 2 ) ]] && return
-    # The value of an option.
-    [[ ${COMP_WORDS[COMP_CWORD-1]} == -* && ${COMPREPLY[0]--} != -* ]] && return
-    case $command in
-    cp | hcp)
-        COMPREPLY=()
-        if [[ $word == *:* && ${word%%:*} != */* ]]; then
-            local path name IFS=$'\n'
-            path=$(printf %q "${word#*:}")
-            for name in $(ssh -o BatchMode=yes -o ConnectTimeout=3 -- "${word%%:*}" "ls -1dp -- ${path/#\\~/\~}* 2>/dev/null" </dev/null 2>/dev/null); do
-                [[ $COMP_WORDBREAKS == *:* ]] || name=${word%%:*}:$name
-                COMPREPLY+=("$name")
-            done
-        else
-            COMPREPLY=($(compgen -f -- "$word") $(compgen -S : -W "$(_haul_known_hosts)" -- "$word"))
-        fi
-        ;;
-    perf | hperf | pipe | rsh | ssh)
-        COMPREPLY+=($(compgen -W "$(_haul_known_hosts)" -- "$word"))
-        ;;
-    esac
-}
-complete -F _NAME_with_hosts -o nosort -o bashdefault -o default -o nospace NAME
-"#;
+const BASH_HOSTS: &str = include_str!("completions/hosts.bash");
+const ZSH_HOSTS: &str = include_str!("completions/hosts.zsh");
+const FISH_HOSTS: &str = include_str!("completions/hosts.fish");
 
 #[cfg(test)]
 mod tests {
@@ -102,33 +64,97 @@ mod tests {
         }
     }
 
-    /// What bash offers for a line, with a home of its own and an ssh that shows names.
-    fn offered(line: &str) -> Vec<String> {
+    /// A home with hosts that ssh knows, the shell's script, and an ssh that shows names.
+    fn home(shell: Shell) -> tempfile::TempDir {
         let home = tempfile::tempdir().expect("a directory");
         let at = |name: &str| home.path().join(name);
         std::fs::create_dir_all(at(".ssh")).expect("room");
         std::fs::create_dir_all(at("bin")).expect("room");
         std::fs::write(at(".ssh/config"), "Host nas nas2 *.lan\n  Port 22\n").expect("room");
         std::fs::write(at(".ssh/known_hosts"), "kyushu,192.0.2.7 ssh-ed25519 AAAA\n|1|x= ssh-ed25519 AAAA\n").expect("room");
-        std::fs::write(at("script"), script(Shell::Bash, "haul")).expect("room");
+        std::fs::write(at("script"), script(shell, "haul")).expect("room");
         let ssh = at("bin/ssh");
-        std::fs::write(
-            &ssh,
-            "#!/bin/sh\nfor last; do :; done\ncase $last in 'ls -1dp -- ~/da*'*) echo '~/data/'; echo '~/day one';; esac\n",
-        )
-        .expect("room");
+        let names =
+            "#!/bin/sh\nfor last; do :; done\ncase $last in 'ls -1dp -- ~/'*da*) echo '~/data/'; echo '~/day one';; esac\n";
+        std::fs::write(&ssh, names).expect("room");
         let mode = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
         std::fs::set_permissions(&ssh, mode).expect("ours");
+        home
+    }
+
+    /// What a shell prints there; nothing where it is not installed, which is an error in CI.
+    fn printed(home: &tempfile::TempDir, shell: &str, args: &[&str]) -> Option<Vec<String>> {
+        let path = format!("{}:/usr/bin:/bin", home.path().join("bin").display());
+        let mut command = Command::new(shell);
+        command.args(args).current_dir(home.path()).env("HOME", home.path()).env("PATH", path);
+        let Ok(output) = command.output() else {
+            assert!(std::env::var_os("CI").is_none(), "{shell} is required in CI");
+            use std::io::Write as _;
+            let _ = writeln!(std::io::stderr(), "\nSKIPPED: completions: no {shell}");
+            return None;
+        };
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        Some(String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect())
+    }
+
+    /// What bash offers for a line.
+    fn offered(line: &str) -> Vec<String> {
         let asked = r#". "$HOME/script"; COMP_LINE=$1; COMP_POINT=${#1}; IFS=' :' read -ra COMP_WORDS <<<"$1"; [[ $1 == *' ' ]] && COMP_WORDS+=("")
             COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); COMPREPLY=(); cd "$HOME"; _haul_with_hosts haul "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD-1]}"; printf '%s\n' "${COMPREPLY[@]}""#;
-        let output = Command::new("bash")
-            .args(["--norc", "-c", asked, "bash", line])
-            .env("HOME", home.path())
-            .env("PATH", format!("{}:/usr/bin:/bin", at("bin").display()))
-            .output()
-            .expect("bash");
-        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).expect("text").lines().map(str::to_owned).collect()
+        printed(&home(Shell::Bash), "bash", &["--norc", "-c", asked, "bash", line]).expect("bash")
+    }
+
+    #[test]
+    fn fish_offers_modes_hosts_and_what_is_over_there() {
+        let offered = |line: &str| {
+            let asked = format!("source ~/script; complete -C '{line}' | string replace -r '\\t.*' ''");
+            printed(&home(Shell::Fish), "fish", &["--no-config", "-c", &asked])
+        };
+        if offered("haul cp na").is_none() {
+            return;
+        }
+        for (line, expected) in [
+            ("haul cp na", "nas:"),
+            ("haul cp na", "nas2:"),
+            ("haul cp scr", "script"),
+            ("haul perf ky", "kyushu"),
+            ("haul cp nas:~/da", "nas:~/data/"),
+            ("haul cp nas:~/da", "nas:~/day one"),
+            ("haul cp --mode ag", "aggressive"),
+        ] {
+            let offered = offered(line).unwrap_or_default();
+            assert!(offered.iter().any(|word| word == expected), "{line}: {offered:?}");
+        }
+        assert_eq!(offered("haul cp haul://na").as_deref(), Some(&[][..]));
+    }
+
+    /// With stand-ins for what zsh has in a completion alone: they print what they are given.
+    #[test]
+    fn zsh_offers_hosts_and_what_is_over_there() {
+        let offered = |function: &str, word: &str| {
+            let asked = format!(
+                "compdef() {{ :; }}; _files() {{ print FILES; }}; compset() {{ PREFIX=${{PREFIX#*:}}; }}
+                compadd() {{ while [[ $1 == -* ]]; do case $1 in -S) shift 2;; -a) shift; print -l ${{(P)1}}; return;; *) shift;; esac; done; print -l -- \"$@\"; }}
+                PREFIX='{word}'; . ~/script; {function}; true"
+            );
+            printed(&home(Shell::Zsh), "zsh", &["-f", "-c", &asked])
+        };
+        let Some(mut hosts) = offered("_haul_hosts", "") else { return };
+        hosts.sort();
+        assert_eq!(hosts, ["192.0.2.7", "kyushu", "nas", "nas2"]);
+        let operands = offered("_haul_operands", "na").unwrap_or_default();
+        assert!(
+            operands.iter().any(|word| word == "nas2") && operands.last().is_some_and(|word| word == "FILES"),
+            "{operands:?}"
+        );
+        assert_eq!(offered("_haul_operands", "nas:~/da").unwrap_or_default(), ["~/data/", "~/day one"]);
+        assert_eq!(offered("_haul_operands", "haul://na").unwrap_or_default(), [""; 0]);
+        for name in ["haul", "hcp", "hperf"] {
+            let script = text(Shell::Zsh, name);
+            assert_eq!(script.contains(&format!("then where to:_{name}_operands' \\")), name != "hperf", "{name}");
+            assert_eq!(script.contains(&format!(":_{name}_hosts' \\")), name != "hcp", "{name}");
+            assert!(!script.contains(":_hosts'"), "{name}");
+        }
     }
 
     #[test]
@@ -140,5 +166,6 @@ mod tests {
         assert_eq!(offered("haul cp --mode ag"), ["aggressive"]);
         assert_eq!(offered("haul perf --mode sca"), ["scalable"]);
         assert_eq!(offered("haul compl"), [""; 1]);
+        assert_eq!(offered("haul cp haul://nas"), [""; 1], "no host of ssh's");
     }
 }

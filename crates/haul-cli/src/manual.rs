@@ -59,7 +59,7 @@ fn page(command: &Command, name: &str, related: &[String]) -> io::Result<Vec<u8>
     let usage = named.clone().render_usage().to_string();
     let after = named.get_after_long_help().or_else(|| named.get_after_help()).map(ToString::to_string).unwrap_or_default();
     let has_subcommands = named.has_subcommands();
-    let man = Man::new(named).title(name.to_uppercase()).manual("User Commands");
+    let man = Man::new(named).title(name.to_uppercase()).manual("User Commands").source(SOURCE);
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -150,6 +150,9 @@ fn escaped(text: &str) -> String {
     if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
+/// What the foot of a page names: the package, not the command.
+const SOURCE: &str = concat!("haul ", env!("CARGO_PKG_VERSION"));
+
 const USUAL_STATUS: &str = "0 done, 1 done in part, 2 wrong usage or failure, 130 interrupted.";
 
 const ENVIRONMENT: &[(&str, &str)] = &[
@@ -194,6 +197,8 @@ mod tests {
                 assert_eq!(heads.iter().filter(|found| **found == head).count(), 1, "{name}: {head} in {heads:?}");
             }
             assert!(!heads.contains(&"EXTRA"), "{name}: {heads:?}");
+            let title = page.lines().find(|line| line.starts_with(".TH ")).expect("a title");
+            assert!(title.ends_with(&format!(" \"haul {}\" \"User Commands\"", env!("CARGO_PKG_VERSION"))), "{name}: {title}");
         }
     }
 

@@ -7,6 +7,7 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::Stdio;
 
+use haul_copy::wrapped;
 use haul_units::{PeerStream, shown_json};
 
 pub use haul_units::shown;
@@ -14,6 +15,12 @@ pub use haul_units::shown;
 /// Prints a text to standard error; a closed one is nobody's loss.
 pub fn err(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", shown(text));
+}
+
+/// Prints a line to standard error; on a terminal that it does not fit, in several.
+pub fn err_wrapped(line: &str) {
+    // In the last column some terminals begin the next line.
+    err(&width().map_or_else(|| line.to_owned(), |columns| wrapped(line, columns - 1, SET_IN.len())));
 }
 
 /// Prints a text to standard error behind a label, coloured where colours are welcome.

@@ -163,7 +163,7 @@ impl From<ReachError> for Failure {
             | ReachError::NoAddress { .. }
             | ReachError::NoWay { .. }
             | ReachError::UnknownWay { .. } => of("Unreachable", &error),
-            ReachError::NoAnswer(_) => of("Unreachable", &error).hint("is `haul serve` running there? A firewall may drop UDP to this port"),
+            ReachError::NoAnswer(_) => of("Unreachable", &error).hint("is `haul serve` running there? If it is, the firewall there lets no UDP in to this port, or the one here no answer back"),
             ReachError::Ssh(ssh) => of("LoginFailed", &error).with_ssh_hint(ssh),
             ReachError::Connect { source, .. } => Self { message: chain(&error), ..Self::connect_class(source) },
             ReachError::KeyRefused { key, .. } => {

@@ -72,5 +72,5 @@ pub fn find(name: &str) -> Result<&'static Experiment, ExperimentError> {
 /// The most similar of some names, if it is similar at all.
 fn nearest(name: &str, names: impl Iterator<Item = &'static str>) -> Option<&'static str> {
     let similar = names.map(|known| (strsim::jaro_winkler(&name.to_lowercase(), known), known));
-    similar.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(similarity, _)| *similarity > 0.7).map(|(_, known)| known)
+    similar.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(similarity, _)| *similarity > 0.8).map(|(_, known)| known)
 }

@@ -46,7 +46,7 @@ use super::{BootstrapArgs, FileArgs, PortRange, SilenceArgs};
 #[command(override_usage = "haul cp [OPTIONS] SOURCE... TARGET", after_help = CP_AFTER_HELP)]
 pub struct CpArgs {
     /// What to copy (one or more), then where to
-    #[arg(value_names = ["SOURCE", "TARGET"], num_args = 1.., required_unless_present_any = ["list_interrupted", "discard"], value_hint = clap::ValueHint::AnyPath)]
+    #[arg(value_names = ["SOURCE", "TARGET"], num_args = 1.., value_hint = clap::ValueHint::AnyPath)]
     pub operands: Vec<OsString>,
     /// What becomes of files.
     #[command(flatten)]

@@ -121,6 +121,10 @@ pub enum Command {
 
 /// Parses the arguments, the program's name included: it may be a command's own name.
 pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
+    parse_any(args).map_err(haul_config::without_misleading_tip)
+}
+
+fn parse_any(args: Vec<OsString>) -> Result<Command, clap::Error> {
     // An operand of the others may be called like that.
     let args = if matches!(called(&args), Some("hcp" | "hperf" | "ssh")) { args } else { spelled_out(args) };
     match called(&args) {
@@ -282,6 +286,18 @@ mod tests {
             ["hcp -Z a b", "hcp a", "hcp", "haul", "haul cp -4 -6 a b", "haul cp -P x a b", "haul move a b", "haul cp -l 0 a b"]
         {
             assert!(parsed(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn a_tip_is_given_where_it_helps() {
+        let said = |line: &str| parsed(line).expect_err("it is wrong").to_string();
+        assert!(said("haul cp --recursve a b:").contains("'--recursive'"));
+        assert!(said("haul key lst").contains("'list'"));
+        for line in
+            ["haul cp -Z a b:", "haul perf --rtt 5 far", "haul lab wan run --rat 1G -- x", "hcp -Z a b:", "haul rsh -Z far"]
+        {
+            assert!(!said(line).contains("as a value"), "{line}: {}", said(line));
         }
     }
 

@@ -145,6 +145,8 @@ Examples:
   haul perf mesh a=me@h1 b=me@h2,192.0.2.7
                                           names for the table, and an address where the others reach h2
 
+Of haul-perf(1)'s other letters, -R has no use here: each pair is measured in both directions. Nor has -J: PREFIX.json is always written. -n, -b, -l, -B and -T are about one pair of hosts; `haul perf` on one of them measures that.
+
 Exit status: 0 all measured, 1 some were, 2 wrong usage or none, 130 interrupted.";
 
 /// What is measured.

@@ -246,13 +246,13 @@ impl<'a> Copy<'a> {
 
     fn print_summary(&self) {
         for line in summary(&self.outcome) {
-            output::print_line(&line);
+            output::print_wrapped(&line);
         }
         if let Some(path) = self.outcome.path.filter(|_| self.args.verbose > 0) {
-            output::print_line(&path_line(&path));
+            output::print_wrapped(&path_line(&path));
         }
         if self.args.verbose > 0 || !self.args.via.is_empty() {
-            self.outcome.paths.iter().for_each(|path| output::print_line(&one_path_line(path)));
+            self.outcome.paths.iter().for_each(|path| output::print_wrapped(&one_path_line(path)));
         }
         if self.args.verbose > 0 || self.outcome.wants_advice() {
             self.advice.iter().for_each(|advice| output::print_hint(advice));

@@ -28,7 +28,7 @@ impl From<ReachError> for Failure {
             ReachError::NoAddress { .. } => failure.hint("look at -4 and -6, and at the name"),
             ReachError::NoAnswer(unanswered) => failure.hint(listens(unanswered.listener)),
             ReachError::NoWay { carriage: Carriage::Tcp, .. } => {
-                failure.hint("a firewall may drop TCP to this port; --transport ssh always passes")
+                failure.hint("a firewall there may let no TCP in to this port; --transport ssh always passes")
             }
             ReachError::UnknownWay { .. } => failure.hint(SAME_VERSION),
             ReachError::SomebodyElse { .. } => failure.hint("does this address belong to another machine?"),
@@ -82,7 +82,7 @@ fn listens(listener: Listener) -> String {
         Listener::Daemon(program::PROTOCOL) => "`haul pipe -l`",
         Listener::Daemon(_) => "`haul serve`",
     };
-    format!("is {what} running there? A firewall may drop UDP to this port")
+    format!("is {what} running there? If it is, the firewall there lets no UDP in to this port, or the one here no answer back")
 }
 
 impl From<SshError> for Failure {

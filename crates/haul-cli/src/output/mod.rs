@@ -13,8 +13,8 @@ mod ticker;
 mod would;
 
 pub use crate::terminal::{
-    PeerOutput, clear, colours, err as print_line, err_in_place, for_program, out as print_out, out_bytes, out_json, out_lines,
-    shown,
+    PeerOutput, clear, colours, err as print_line, err_in_place, err_wrapped as print_wrapped, for_program, out as print_out,
+    out_bytes, out_json, out_lines, shown,
 };
 pub use fleet::{JobTally, print_absent, show as show_job};
 pub use json::print as print_event;

@@ -25,11 +25,16 @@ pub fn run(args: &MeshArgs) -> Result<Exit, Failure> {
         ssh: args.ssh_args().options(false, false),
     };
     let matrix = mesh::measure(&sites, &settings, interrupt::cancel(), &Progress);
-    results.write(&matrix, |path| output::print_line(&format!("wrote {}", path.display())))?;
+    let measured = matrix.measured_pairs();
+    if measured == 0 {
+        results.remove();
+    } else {
+        results.write(&matrix, |path| output::print_line(&format!("wrote {}", path.display())))?;
+    }
     output::out_lines(&table(&matrix));
     output::print_out("");
     let all = sites.len() * (sites.len() - 1);
-    Ok(match matrix.measured_pairs() {
+    Ok(match measured {
         _ if interrupt::requested() => Exit::Interrupted,
         0 => Exit::Failed,
         some if some < all => Exit::Partial,

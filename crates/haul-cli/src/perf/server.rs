@@ -21,7 +21,7 @@ use crate::{interrupt, output};
 pub fn run(args: &PerfArgs) -> Result<Exit, Failure> {
     let server = Server::listen(&settings(args)).map_err(|error| {
         Failure::new(chain(&error))
-            .hint("is another server running? Name another port with -p PORT, or an address of this machine with -B")
+            .hint("is another server running, or is the port below 1024, which takes root? Name another port with -p PORT, or an address of this machine with -B")
     })?;
     let audit = Arc::new(Audit::open(args.serve.audit.to().as_ref(), None)?);
     let _running = audit.started(server.address(), server.key());

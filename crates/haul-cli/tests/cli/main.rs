@@ -9,6 +9,7 @@ mod config;
 mod ctl;
 mod daemon;
 mod decode;
+mod display;
 mod experiments;
 mod generated;
 mod interrupt;

@@ -91,6 +91,38 @@ fn paths_start_at_home_and_patterns_are_expanded_there() {
 }
 
 #[test]
+fn several_sources_need_a_directory_that_is_there() {
+    let bench = bench();
+    for name in ["a", "b", "far/a", "far/b", "other/c"] {
+        bench.file(name, 10);
+    }
+    for args in [&["a", "b", "far:new"][..], &["far:a", "far:b", "new"], &["far:a", "other:c", "new"]] {
+        cp(&bench, args)
+            .expect(2)
+            .says(&["new: is not a directory, and several sources need one", "hint: make the directory first"]);
+    }
+    assert!(!bench.path("far/new").exists() && !bench.path("new").exists());
+}
+
+#[test]
+fn a_path_may_start_at_another_user_s_home() {
+    let bench = bench();
+    fs::create_dir(bench.path("here")).unwrap();
+    // A user of every system, whose home has something to read.
+    let users = fs::read_to_string("/etc/passwd").unwrap();
+    let user = users.lines().find(|line| line.split(':').nth(5) == Some("/bin")).and_then(|line| line.split(':').next());
+    let user = user.expect("`bin`, at home in /bin");
+    cp(&bench, &[&format!("far:~{user}/cat"), &format!("far:~{user}/tru[e]"), "here"]).expect(0).says(&["copied 2 files"]);
+    for name in ["cat", "true"] {
+        assert_eq!(fs::read(bench.path("here").join(name)).unwrap(), fs::read(format!("/bin/{name}")).unwrap());
+    }
+    // Who is no user is part of a name.
+    bench.file("far/~nobody-at-all/x", 10);
+    cp(&bench, &["far:~nobody-at-all/x", "here"]).expect(0);
+    assert!(bench.path("here/x").exists());
+}
+
+#[test]
 fn trees_from_several_hosts() {
     let bench = bench();
     bench.file("far/tree/sub/a", 1000);

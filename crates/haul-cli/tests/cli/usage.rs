@@ -10,7 +10,7 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
     for (args, says) in [
         ("", "Usage: haul"),
         ("move a b", "unrecognized subcommand 'move'"),
-        ("cp", "SOURCE"),
+        ("cp", "one or more sources are needed, then the target"),
         ("cp a", "SOURCE... TARGET"),
         ("cp -Z a h:b", "unexpected argument '-Z'"),
         ("cp -D server a h:b", "-D is about sftp"),
@@ -66,6 +66,7 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("cp --paths 9 a b", "1..=8"),
         ("lab run", "NAME"),
         ("lab run sharring", "did you mean `sharing`"),
+        ("lab run nonsense", "fattree\n"),
         ("lab run zzz", "loss, rtt, startup, sharing, pacing"),
         ("lab run loss --sim-only --real", "cannot be used with"),
         ("lab run loss --tools scp", "only copies files"),
@@ -74,6 +75,15 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
     ] {
         bench.haul(args.split_whitespace()).expect(2).says(&[says, "error:"][..if args.is_empty() { 1 } else { 2 }]);
     }
+}
+
+#[test]
+fn a_file_that_is_called_like_an_option_is_what_the_tip_is_for() {
+    let bench = Bench::new();
+    let call = || bench.haul(["cp", "-Z", "h:b"]).expect(2);
+    assert!(!call().stderr.contains("as a value"), "{}", call().stderr);
+    bench.file("-Z", 1);
+    call().says(&["to pass '-Z' as a value, use '-- -Z'"]);
 }
 
 #[test]
@@ -137,7 +147,8 @@ fn keys_are_kept() {
     bench.haul(["key", "trust", "far", &other, "--replace"]).expect(0);
     bench.haul(["key", "revoke", &key]).expect(0);
     bench.haul(["key", "revoke", "far"]).expect(0);
-    assert_eq!(bench.haul(["key", "list"]).expect(0).text(), "");
+    let run = bench.haul(["key", "list"]).expect(0).says(&["no host is trusted, and no key authorised, in ", "config/haul"]);
+    assert_eq!(run.text(), "", "a script reads no entries");
 }
 
 #[test]

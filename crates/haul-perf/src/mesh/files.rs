@@ -1,6 +1,6 @@
 //! The files of a mesh's results: those of an earlier mesh are never written over.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -37,6 +37,13 @@ impl ResultFiles {
         opened.map(Self).map_err(|source| FilesError { path: prefix.to_owned(), source })
     }
 
+    /// Removes them: nothing was measured.
+    pub fn remove(self) {
+        for (path, _) in self.0 {
+            let _ = fs::remove_file(path);
+        }
+    }
+
     /// Writes them; `wrote` hears of each.
     pub fn write(self, matrix: &Matrix, wrote: impl Fn(&Path)) -> Result<(), FilesError> {
         let contents = [matrix.csv(), pretty(&matrix.document()) + "\n", matrix.page()];
@@ -60,13 +67,15 @@ mod tests {
     fn results_are_never_written_over() {
         let dir = tempfile::tempdir().expect("a directory");
         let prefix = dir.path().join("mesh");
-        std::fs::write(prefix.with_extension("json"), "measured for hours").expect("room");
+        fs::write(prefix.with_extension("json"), "measured for hours").expect("room");
         let names = |results: ResultFiles| -> Vec<String> {
             results.0.iter().map(|(path, _)| path.file_name().expect("a name").to_string_lossy().into_owned()).collect()
         };
+        ResultFiles::free(&prefix).expect("room").remove();
+        assert!(!dir.path().join("mesh-2.csv").exists(), "where nothing was measured nothing is left");
         let results = ResultFiles::free(&prefix).expect("room");
         assert_eq!(names(results), ["mesh-2.csv", "mesh-2.json", "mesh-2.html"]);
-        assert_eq!(std::fs::read_to_string(prefix.with_extension("json")).expect("there"), "measured for hours");
+        assert_eq!(fs::read_to_string(prefix.with_extension("json")).expect("there"), "measured for hours");
         assert!(!prefix.with_extension("csv").exists(), "what was not used is left");
         assert!(ResultFiles::free(&dir.path().join("nowhere/mesh")).is_err());
     }

@@ -1,0 +1,131 @@
+//! What stands on a terminal in the end: a pair of pseudo-terminals, at whose far end a model of a screen obeys what the program writes.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::{AsFd as _, FromRawFd as _, OwnedFd};
+use std::process::{Child, ExitStatus, Stdio};
+
+use rustix::process::Signal;
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use crate::support::{Bench, Daemon, signal};
+
+const ROWS: u16 = 24;
+/// What the terminal shows before the program starts.
+const PROMPT: &str = "$ haul cp file far:";
+
+struct Terminal {
+    child: Child,
+    master: File,
+    parser: vt100::Parser,
+}
+
+const fn size(columns: u16) -> Winsize {
+    Winsize { ws_row: ROWS, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+/// Both ends of a new pseudo-terminal: the one that shows, and the program's.
+fn pair(columns: u16) -> (OwnedFd, OwnedFd) {
+    let (mut master, mut slave) = (-1, -1);
+    let none = std::ptr::null_mut();
+    // SAFETY: two places for descriptors, and nothing else is given.
+    let status = unsafe { libc::openpty(&raw mut master, &raw mut slave, none, none.cast(), none.cast()) };
+    assert_eq!(status, 0, "a pseudo-terminal");
+    // SAFETY: they are open, and nobody else's.
+    let (master, slave) = unsafe { (OwnedFd::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) };
+    tcsetwinsize(&slave, size(columns)).unwrap();
+    (master, slave)
+}
+
+impl Terminal {
+    /// Runs the program with its standard error on a terminal of so many columns.
+    fn start(bench: &Bench, args: &[&str], columns: u16) -> Self {
+        let (master, slave) = pair(columns);
+        let child = bench.command(args).env("TERM", "xterm").stderr(Stdio::from(slave)).spawn().unwrap();
+        let mut parser = vt100::Parser::new(ROWS, columns, 0);
+        parser.process(format!("{PROMPT}\r\n").as_bytes());
+        Self { child, master: master.into(), parser }
+    }
+
+    /// Shows more of what is written; false at the end.
+    fn shows_more(&mut self) -> bool {
+        let mut bytes = [0; 4096];
+        // EIO where nobody has the other end open any more.
+        let count = self.master.read(&mut bytes).unwrap_or(0);
+        self.parser.process(&bytes[..count]);
+        count > 0
+    }
+
+    /// Until the bar stands there.
+    fn shows_a_bar(&mut self) {
+        while !self.text().contains(" % ") {
+            assert!(self.shows_more(), "it ended without a bar: {}", self.text());
+        }
+    }
+
+    fn resized(&mut self, columns: u16) {
+        tcsetwinsize(self.master.as_fd(), size(columns)).unwrap();
+        self.parser.screen_mut().set_size(ROWS, columns);
+    }
+
+    fn text(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    /// What stands there when it is over; the cursor must be at the beginning of a line.
+    fn ended(mut self) -> (ExitStatus, Vec<String>) {
+        while self.shows_more() {}
+        let text = self.text();
+        assert_eq!(self.parser.screen().cursor_position().1, 0, "{text}");
+        assert!(!self.parser.screen().hide_cursor(), "the cursor is hidden: {text}");
+        (self.child.wait().unwrap(), text.lines().map(|line| line.trim_end().to_owned()).collect())
+    }
+}
+
+/// A daemon, and a client with a file that takes some seconds at 16 Mbit/s.
+fn slow_copy() -> (Bench, Bench, Daemon) {
+    let (server, client) = (Bench::new(), Bench::new());
+    let root = format!("home={}:rw", server.path("home").display());
+    let daemon = Daemon::start(&server, &client, &[root]);
+    client.file("file", 6 << 20);
+    (server, client, daemon)
+}
+
+#[test]
+fn an_interrupt_leaves_nothing_of_the_bar() {
+    let (_server, client, daemon) = slow_copy();
+    let mut terminal = Terminal::start(&client, &["cp", "-l", "16M", "file", &daemon.url("home/")], 100);
+    terminal.shows_a_bar();
+    signal(&terminal.child, Signal::INT);
+    let (status, lines) = terminal.ended();
+    assert_eq!(status.code(), Some(130), "{lines:#?}");
+    let stopping = "stopping, and keeping what has arrived; interrupt again to end at once";
+    let kept = "interrupted; what has arrived is kept, and the same command goes on from there";
+    assert_eq!(lines, [PROMPT, stopping, kept]);
+}
+
+#[test]
+fn a_terminal_that_becomes_narrow_keeps_nothing_of_the_bar_and_shows_all_that_is_said() {
+    let (_server, client, daemon) = slow_copy();
+    let mut terminal = Terminal::start(&client, &["cp", "-l", "16M", "file", &daemon.url("home/")], 110);
+    terminal.shows_a_bar();
+    terminal.resized(50);
+    let (status, lines) = terminal.ended();
+    assert_eq!(status.code(), Some(0), "{lines:#?}");
+    assert!(lines.iter().all(|line| line.len() < 50), "{lines:#?}");
+    let said = lines.iter().filter(|line| *line != PROMPT).map(|line| line.trim_start()).collect::<Vec<_>>().join(" ");
+    assert!(said.starts_with("copied 1 file: 6.00 MiB in "), "{lines:#?}");
+    assert!(said.ends_with(" Mbit/s; verified on arrival limited by the rate limit of 16.0 Mbit/s"), "{lines:#?}");
+}
+
+#[test]
+fn a_narrow_terminal_breaks_lines_between_words_and_a_pipe_has_one() {
+    let (_server, client, daemon) = slow_copy();
+    let terminal = Terminal::start(&client, &["cp", "-v", "-l", "64M", "file", &daemon.url("home/a")], 60);
+    let (status, lines) = terminal.ended();
+    assert_eq!(status.code(), Some(0), "{lines:#?}");
+    assert!(lines.iter().all(|line| line.len() < 60), "{lines:#?}");
+    assert!(lines.iter().filter(|line| line.starts_with("path: RTT ") || line.starts_with("       ")).count() > 2, "{lines:#?}");
+    let run = client.haul(["cp", "-v", "-l", "64M", "file", &daemon.url("home/b")]).expect(0);
+    assert!(run.stderr.lines().any(|line| line.starts_with("path: RTT ") && line.ends_with(" for pacing")), "{}", run.stderr);
+}
