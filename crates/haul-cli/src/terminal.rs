@@ -12,6 +12,9 @@ use haul_units::{PeerStream, shown_json};
 
 pub use haul_units::shown;
 
+/// How far further lines of one text are set in: as wide as `error: `.
+const SET_IN: usize = 7;
+
 /// Prints a text to standard error; a closed one is nobody's loss.
 pub fn err(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", shown(text));
@@ -20,7 +23,7 @@ pub fn err(text: &str) {
 /// Prints a line to standard error; on a terminal that it does not fit, in several.
 pub fn err_wrapped(line: &str) {
     // In the last column some terminals begin the next line.
-    err(&width().map_or_else(|| line.to_owned(), |columns| wrapped(line, columns - 1, SET_IN.len())));
+    err(&width().map_or_else(|| line.to_owned(), |columns| wrapped(line, columns - 1, SET_IN)));
 }
 
 /// Prints a text to standard error behind a label, coloured where colours are welcome.
