@@ -21,14 +21,14 @@ pub fn run(args: &CtlArgs) -> Result<Exit, Failure> {
     let (pid, order) = match args.command {
         CtlCommand::List { json } => return list(&dir, json),
         CtlCommand::Limit { pid, rate } => (pid, Order::Limit { bps: rate.0.map(|limit| limit.0.as_bps()) }),
-        CtlCommand::Mode { pid, mode } => (pid, Order::Mode { name: mode.to_string() }),
+        CtlCommand::Mode { pid, mode } => (pid, Order::Mode { name: mode.to_string().as_str().into() }),
         CtlCommand::Pause { pid } => (pid, Order::Pause),
         CtlCommand::Resume { pid } => (pid, Order::Resume),
         CtlCommand::Stop { pid } => (pid, Order::Stop),
     };
     let status = dir.tell(pid, &order).map_err(|error| Failure::new(chain(&error)).hint("`haul ctl list` shows what runs"))?;
     if let (Order::Mode { name }, mode) = (&order, &status.mode)
-        && mode.as_ref().is_none_or(|mode| mode.as_str() != name)
+        && mode.as_ref() != Some(name)
     {
         return Err(Failure::new(format!("the copy of process {pid} keeps its mode: it fetches, or knows no {name}")));
     }

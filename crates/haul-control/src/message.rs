@@ -23,7 +23,7 @@ pub enum Order {
     /// Send in another mode; who does not send, or does not know it, answers with the one that stays.
     Mode {
         /// Its name.
-        name: String,
+        name: PeerText,
     },
     /// Wait.
     Pause,

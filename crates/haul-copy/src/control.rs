@@ -106,7 +106,7 @@ impl Controlled for CopyControl {
                 (wanted.limit, wanted.is_told) = (LimitByHours::always(bps.map(BitRate::from_bps)), true);
             }
             Order::Mode { name } => {
-                if let (Some(mode), Ok(asked)) = (&mut wanted.mode, name.parse()) {
+                if let (Some(mode), Ok(asked)) = (&mut wanted.mode, name.as_str().parse()) {
                     *mode = asked;
                 }
             }
