@@ -17,7 +17,8 @@ pub(super) fn metadata(stat: &Stat) -> Metadata {
         gid: stat.st_gid,
         mtime: Stamp { secs: stat.st_mtime, nanos: stat.st_mtime_nsec as u32 },
         changed: (stat.st_ctime, stat.st_ctime_nsec),
-        names: stat.st_nlink,
+        #[allow(clippy::useless_conversion, reason = "on ARM64 it is a u32")]
+        names: u64::from(stat.st_nlink),
         identity: identity(stat),
     }
 }
