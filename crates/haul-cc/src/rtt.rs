@@ -72,7 +72,7 @@ impl RttEstimator {
         self.samples > 0
     }
 
-    /// When to probe if nothing is heard: RFC 9002 6.2.1, smoothed + max(4 var, granularity) + `max_ack_delay`.
+    /// When to probe if nothing is heard: RFC 9002 6.2.1, smoothed + max(4 var, 1 ms) + `max_ack_delay`.
     pub fn probe_timeout(&self, max_ack_delay: Duration) -> Duration {
         self.smoothed + (self.var * 4).max(GRANULARITY) + max_ack_delay
     }
@@ -88,9 +88,8 @@ impl Default for RttEstimator {
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// As long as the congestion controllers remember the smallest.
 const MIN_WINDOW: Duration = Duration::from_secs(10);
-/// DEVIATION: RFC 9002 6.1.2 has 1 ms, the tick of old kernels. Threads that send and report here sleep on timers of the kernel's that are right to 50 us, and are awake within as much again
-/// on a machine that is not busy: this is twice that at both ends. On a busy one a probe may be too early; it sends two packets again, and nothing is concluded from it.
-const GRANULARITY: Duration = Duration::from_micros(250);
+/// RFC 9002 6.1.2
+const GRANULARITY: Duration = Duration::from_millis(1);
 
 #[cfg(test)]
 mod tests {

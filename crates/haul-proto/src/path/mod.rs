@@ -27,7 +27,7 @@ pub use skips::Skips;
 pub use trains::Trains;
 
 use crate::config::TransportConfig;
-use crate::receive::{Reporter, interval_for};
+use crate::receive::Reporter;
 use crate::recovery::{AckOutcome, Content, LossDetector, Lost, Run, SentRing};
 use crate::streams::StreamId;
 use crate::wire::ack::Ack;
@@ -38,7 +38,7 @@ use haul_units::Distribution;
 const INITIAL_RTT: Duration = Duration::from_millis(333);
 /// Timers believe in no shorter one that was not measured here: a satellite's modem answers TCP for the host at the other end.
 const EXPECTED_RTT_MIN: Duration = Duration::from_millis(100);
-/// The longest an acknowledgement waits at the receiver, however long the round trip.
+/// The longest an acknowledgement waits at the receiver.
 pub const ACK_DELAY_MAX: Duration = Duration::from_millis(5);
 /// The floor of reports is told no more often, however short the round trip.
 const FLOOR_INTERVAL_MIN: Duration = Duration::from_millis(2);
@@ -48,6 +48,8 @@ const FLOORS_UNHEARD: u8 = 8;
 const UNHEARD_PKTS: u64 = 40;
 /// Round trips after which a path is taken to be known.
 const LEARNING_ROUNDS: u64 = 4;
+/// Probe timeouts in a row after which a path is silent: others take over its bytes.
+const SILENT_PROBES: u32 = 2;
 /// Highest packet number: leaves room for arithmetic.
 pub const NUMBER_MAX: u64 = 1 << 62;
 
@@ -134,8 +136,6 @@ pub struct Meter {
     pub lost_pkts: u64,
     /// Packets taken for lost that turned up.
     pub spurious_pkts: u64,
-    /// Probe timeouts that have passed.
-    pub probe_timeouts: u64,
     /// Newest delivery rate.
     pub delivery_rate: BitRate,
     /// Newest queueing delay towards the peer.
@@ -235,7 +235,7 @@ impl Path {
 
     /// Whether data may go there and the path answers: the one to send on, where there is a choice.
     pub fn is_usable(&self) -> bool {
-        self.peer.is_open() && !self.loss.is_silent() && self.may_carry()
+        self.peer.is_open() && self.loss.probes() < SILENT_PROBES && self.may_carry()
     }
 
     /// UDP payload that may leave on it, as far as its client wants that.
@@ -258,9 +258,9 @@ impl Path {
         self.controller.window().as_u64().saturating_sub(self.sent.in_flight())
     }
 
-    /// The probe timeout in force. The peer's reports follow the round-trip time that it was told last, when a queue may have made it several times as long.
+    /// The probe timeout in force.
     pub fn probe_timeout(&self) -> Duration {
-        self.rtt.probe_timeout(interval_for(self.rtt.smoothed() * 4)).max(self.patience)
+        self.rtt.probe_timeout(ACK_DELAY_MAX).max(self.patience)
     }
 
     /// Packets of data and frames that may leave besides probes: once everything in flight has been taken for lost, a few more, for what loses packets in a row may have ended; then
@@ -486,8 +486,7 @@ impl Path {
 
     /// A probe timeout has passed on the only path that data can take: either probes are due, or everything in flight is taken for lost.
     pub fn on_probe_timeout(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
-        self.loss.on_probe_timeout(now, &self.sent);
-        self.meter.probe_timeouts += 1;
+        self.loss.on_probe_timeout(now);
         if self.loss.is_persistent() {
             self.probes_due = 1;
             return self.lose_all(now, on_lost);
@@ -499,8 +498,7 @@ impl Path {
 
     /// A probe timeout has passed on a path beside others that answer: it is asked by a ping, and once it is silent the others get what was in flight.
     pub fn on_probe_timeout_beside_others(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
-        self.loss.on_probe_timeout(now, &self.sent);
-        self.meter.probe_timeouts += 1;
+        self.loss.on_probe_timeout(now);
         self.probes_due = 0;
         self.ping_due = true;
         if self.is_usable() { Vec::new() } else { self.lose_all(now, on_lost) }
@@ -560,7 +558,7 @@ impl Path {
             self.ecn.restart();
         }
         if self.peer.is_proved() {
-            self.loss.fall_silent(now);
+            self.loss.fall_silent(now, SILENT_PROBES);
             self.ping_due = true;
         } else {
             self.peer = PeerAddress::opening(now, self.peer.current());

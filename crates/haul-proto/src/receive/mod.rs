@@ -3,5 +3,5 @@
 mod report;
 mod window;
 
-pub use report::{Ecn, Reporter, interval_for};
+pub use report::{Ecn, Reporter};
 pub use window::PacketWindow;

@@ -241,8 +241,7 @@ impl Reporter {
     }
 }
 
-/// How long the reporter of a path with that round-trip time waits at most.
-pub fn interval_for(rtt: Duration) -> Duration {
+fn interval_for(rtt: Duration) -> Duration {
     (rtt / 32).clamp(INTERVAL_MIN, INTERVAL_MAX)
 }
 

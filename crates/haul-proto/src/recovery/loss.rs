@@ -18,15 +18,10 @@ use crate::wire::Frame;
 const CALM_ROUNDS: u32 = 16;
 /// The reordering window is at least this: acknowledgement and timer granularity.
 const WINDOW_MIN: Duration = Duration::from_millis(1);
-/// Probe timeouts in a row after which a path is silent, and others take over its bytes; and after which everything in flight is lost.
-const SILENT_PROBES: u32 = 2;
+/// Probe timeouts in a row after which everything in flight is lost.
 const PERSISTENT_PROBES: u32 = 3;
-/// So long the silence must have lasted besides. On a short round trip a few probes are over while a thread of either end waits for its processor: a kernel lets others run for 3 to 4 ms
-/// each before it, and a path is given up for more than three of them, its window for more than ten.
-const SILENT_AFTER: Duration = Duration::from_millis(12);
-const PERSISTENT_AFTER: Duration = Duration::from_millis(40);
-/// From the shortest probe timeout (half a millisecond) so many doublings lead beyond the longest wait of eight paths.
-const PROBE_DOUBLINGS_MAX: u32 = 15;
+/// From the shortest probe timeout (6 ms) so many doublings lead beyond the longest wait of eight paths.
+const PROBE_DOUBLINGS_MAX: u32 = 12;
 /// The longest time between two probes, unless the probe timeout itself is longer: a minute of silence costs thirty of them.
 const PROBE_INTERVAL_MAX: Duration = Duration::from_secs(2);
 
@@ -67,21 +62,6 @@ pub struct LossDetector {
     probes: u32,
     /// When the last of them passed.
     probed_at: Time,
-    /// When the newest packet left that the first of them waited for.
-    quiet_since: Time,
-    silence: Silence,
-}
-
-/// What it says that nothing is heard.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-enum Silence {
-    /// Nothing yet.
-    #[default]
-    Short,
-    /// The path does not answer.
-    Silent,
-    /// What is in flight is lost.
-    Persistent,
 }
 
 impl Default for LossDetector {
@@ -93,8 +73,6 @@ impl Default for LossDetector {
             calm_rounds: 0,
             probes: 0,
             probed_at: Time::ZERO,
-            quiet_since: Time::ZERO,
-            silence: Silence::Short,
         }
     }
 }
@@ -103,7 +81,7 @@ impl LossDetector {
     /// An acknowledgement has been applied.
     pub fn on_ack(&mut self, now: Time, outcome: &AckOutcome, round_start: bool) {
         if let Some((_, state)) = outcome.newest {
-            self.on_new_address();
+            self.probes = 0;
             if self.newest_acked_sent_at.is_none_or(|at| state.sent_at >= at) {
                 self.newest_acked_sent_at = Some(state.sent_at);
                 self.newest_rtt = now.since(state.sent_at);
@@ -153,48 +131,29 @@ impl LossDetector {
         // DEVIATION: RFC 9002 6.2.1 doubles without bound. A peer that comes back after an outage is to be noticed within two seconds.
         let longest = timeout.max(PROBE_INTERVAL_MAX * silent.max(1));
         let doublings = self.probes.saturating_sub((silent == 0).into()).min(PROBE_DOUBLINGS_MAX);
-        let mut backed_off = (timeout * (1 << doublings)).min(longest);
-        if silent == 0 && self.probes > 0 && self.silence == Silence::Short {
-            // Where others wait for the verdict, it is not later than it may be.
-            backed_off = backed_off.min((self.quiet_since + SILENT_AFTER).since(self.probed_at).max(timeout));
-        }
+        let backed_off = (timeout * (1 << doublings)).min(longest);
         ring.newest_sent_at().map_or(Time::NEVER, |at| at.max(self.probed_at) + backed_off)
     }
 
-    /// A probe timeout has passed on a path of which these are in flight.
-    pub fn on_probe_timeout(&mut self, now: Time, ring: &SentRing) {
-        if self.probes == 0 {
-            self.quiet_since = ring.newest_sent_at().unwrap_or(now);
-        }
+    /// A probe timeout has passed.
+    pub fn on_probe_timeout(&mut self, now: Time) {
         self.probes = self.probes.saturating_add(1);
         self.probed_at = now;
-        let quiet = now.since(self.quiet_since);
-        if self.probes >= PERSISTENT_PROBES && quiet >= PERSISTENT_AFTER {
-            self.silence = Silence::Persistent;
-        } else if self.probes >= SILENT_PROBES && quiet >= SILENT_AFTER {
-            self.silence = self.silence.max(Silence::Silent);
-        }
     }
 
     /// The peer has been heard at another address: whatever was not answered says nothing about that one.
     pub const fn on_new_address(&mut self) {
         self.probes = 0;
-        self.silence = Silence::Short;
     }
 
-    /// As if probes had not been answered.
-    pub const fn fall_silent(&mut self, now: Time) {
-        (self.probes, self.probed_at, self.quiet_since, self.silence) = (SILENT_PROBES, now, now, Silence::Silent);
-    }
-
-    /// Whether the path does not answer.
-    pub fn is_silent(&self) -> bool {
-        self.silence >= Silence::Silent
+    /// As if so many probes had not been answered.
+    pub const fn fall_silent(&mut self, now: Time, probes: u32) {
+        (self.probes, self.probed_at) = (probes, now);
     }
 
     /// Whether the silence has lasted so long that everything in flight is to be taken for lost, and nothing leaves but probes.
-    pub fn is_persistent(&self) -> bool {
-        self.silence == Silence::Persistent
+    pub const fn is_persistent(&self) -> bool {
+        self.probes >= PERSISTENT_PROBES
     }
 
     /// Probe timeouts since the last acknowledgement.

@@ -11,4 +11,3 @@ mod life;
 mod paths;
 mod random;
 mod start;
-mod tail;
