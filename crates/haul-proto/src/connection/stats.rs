@@ -102,6 +102,8 @@ pub struct Stats {
     pub lost_pkts: u64,
     /// Of these, packets that turned up after all.
     pub spurious_pkts: u64,
+    /// Timers that ran out because nothing was heard of what was in flight.
+    pub probe_timeouts: u64,
     /// Packets that the network marked with congestion.
     pub ecn_marked_pkts: u64,
     /// Stream bytes sent again.
@@ -174,6 +176,7 @@ impl Connection {
             duplicate_pkts: sum(|path| path.reporter.duplicates()),
             lost_pkts: sum(|path| path.meter.lost_pkts),
             spurious_pkts: sum(|path| path.meter.spurious_pkts),
+            probe_timeouts: sum(|path| path.meter.probe_timeouts),
             ecn_marked_pkts: sum(|path| path.ecn.marked_pkts()),
             retransmitted: Bytes(self.retransmitted_bytes),
             sent: Bytes(sum(|path| path.meter.sent_bytes)),

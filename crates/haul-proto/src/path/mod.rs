@@ -136,6 +136,8 @@ pub struct Meter {
     pub lost_pkts: u64,
     /// Packets taken for lost that turned up.
     pub spurious_pkts: u64,
+    /// Probe timeouts that have passed.
+    pub probe_timeouts: u64,
     /// Newest delivery rate.
     pub delivery_rate: BitRate,
     /// Newest queueing delay towards the peer.
@@ -487,6 +489,7 @@ impl Path {
     /// A probe timeout has passed on the only path that data can take: either probes are due, or everything in flight is taken for lost.
     pub fn on_probe_timeout(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
         self.loss.on_probe_timeout(now);
+        self.meter.probe_timeouts += 1;
         if self.loss.is_persistent() {
             self.probes_due = 1;
             return self.lose_all(now, on_lost);
@@ -499,6 +502,7 @@ impl Path {
     /// A probe timeout has passed on a path beside others that answer: it is asked by a ping, and once it is silent the others get what was in flight.
     pub fn on_probe_timeout_beside_others(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
         self.loss.on_probe_timeout(now);
+        self.meter.probe_timeouts += 1;
         self.probes_due = 0;
         self.ping_due = true;
         if self.is_usable() { Vec::new() } else { self.lose_all(now, on_lost) }
