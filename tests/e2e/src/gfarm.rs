@@ -73,8 +73,8 @@ impl<'a> Gfarm<'a> {
     }
 
     /// Kills a storage server, by the last number of its loopback address or by the address of its site, with all that it does.
-    pub fn kill(&self, n: impl ToString) {
-        self.script("kill", &[&n.to_string()]);
+    pub fn kill(&self, n: &str) {
+        self.script("kill", &[n]);
     }
 
     /// Starts it again.

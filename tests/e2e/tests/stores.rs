@@ -130,7 +130,7 @@ fn a_storage_server_killed_in_mid_upload_costs_a_run_and_no_content() {
     let running = Running::start(lab.cp([source.clone().into(), far("gfarm:/file")]));
     assert!(eventually(PATIENCE, || gfarm.program("gfls", &["-aR", "/"]).contains("p1")), "nothing arrives");
     for n in [11, 12, 13] {
-        gfarm.kill(n);
+        gfarm.kill(&n.to_string());
         gfarm.restart(n);
     }
     let first = running.wait(PATIENCE);
@@ -154,8 +154,8 @@ fn a_download_goes_on_where_servers_are_killed() {
     let reading = Running::start(lab.cp([far("gfarm:/file"), back.clone().into()]));
     let begun = || fs::read_dir(&back).is_ok_and(|mut entries| entries.next().is_some());
     assert!(eventually(PATIENCE, begun), "nothing arrives");
-    gfarm.kill(11);
-    gfarm.kill(12);
+    gfarm.kill("11");
+    gfarm.kill("12");
     reading.wait(PATIENCE).expect(0);
     assert_eq!(tree::hash(&source), tree::hash(&back.join("file")));
 }

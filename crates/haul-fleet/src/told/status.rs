@@ -123,8 +123,8 @@ mod tests {
                 "store01  0.50/4     2.00 GiB   1.00 GiB  4.00 GiB  150.2 ms  /data",
                 "                                      ?         ?            /old (read only): not a directory",
                 "                               1.00 GiB  4.00 GiB            gfarm:/",
-                "          0.25/8                512 MiB  2.00 GiB            on s1",
-                "            down                      ?         ?            on s2",
+                "         0.25/8                 512 MiB  2.00 GiB            on s1",
+                "           down                       ?         ?            on s2",
             ]
         );
         let kept = status_table(&told, true);
