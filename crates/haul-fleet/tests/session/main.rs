@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Wake};
 use std::thread;
 
 use haul_files::Options;
-use haul_fleet::{GetJob, JobEvent, JobObserver, Pending, PutJob, SessionError, SessionReport, Unwatched};
+use haul_fleet::{Begin, GetJob, JobEvent, JobObserver, Pending, PutJob, SessionError, SessionReport, Unwatched};
 use haul_units::{BitRate, Cancel};
 
 use stage::Stage;
@@ -158,7 +158,9 @@ fn who_dies_while_it_rests_is_named_and_started_again_before_the_next_job() {
     };
     assert_eq!(status.members.len(), 1);
     assert!(status.absent.iter().any(|absent| absent.name == "a" && !absent.why.to_string().is_empty()), "{:?}", status.absent);
-    let done = session.download(&get(&["file"], &stage.path("to")), &Unwatched, &Cancel::new()).expect("fetched");
+    // Else the file may be here before the one that is started again has come.
+    let job = GetJob { begin: Begin::WhenAllAreHeard, ..get(&["file"], &stage.path("to")) };
+    let done = session.download(&job, &Unwatched, &Cancel::new()).expect("fetched");
     let names: Vec<_> = done.job.members.iter().map(|member| &*member.name).collect();
     assert_eq!(names, ["a", "b"]);
     // The third was tried a moment ago, so nobody waits for it again.
