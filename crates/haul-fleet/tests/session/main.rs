@@ -162,7 +162,7 @@ fn who_dies_while_it_rests_is_named_and_started_again_before_the_next_job() {
     let job = GetJob { begin: Begin::WhenAllAreHeard, ..get(&["file"], &stage.path("to")) };
     let done = session.download(&job, &Unwatched, &Cancel::new()).expect("fetched");
     let names: Vec<_> = done.job.members.iter().map(|member| &*member.name).collect();
-    assert_eq!(names, ["a", "b"]);
+    assert_eq!(names, ["a", "b"], "{:?}", done.absent);
     // The third was tried a moment ago, so nobody waits for it again.
     assert_eq!(done.absent.iter().map(|absent| &*absent.name).collect::<Vec<_>>(), ["absent"]);
     drop(session);

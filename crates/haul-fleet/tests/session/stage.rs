@@ -31,8 +31,6 @@ impl Stage {
     /// Starts whom the launcher is called for, each with a directory of its name; but nobody called `absent`.
     pub fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
-        let made = std::process::Command::new("mkfifo").arg(dir.path().join("channel")).status();
-        assert!(made.expect("mkfifo").success());
         let (members, over) = (Arc::<Mutex<BTreeMap<String, Vec<Started>>>>::default(), Arc::<AtomicBool>::default());
         let starting = {
             let (dir, members, over) = (dir.path().to_owned(), members.clone(), over.clone());
@@ -59,8 +57,10 @@ impl Stage {
 
     pub fn setup(&self, hosts: &str, dial_out: bool) -> Setup {
         let dir = self.dir.path().display();
-        let script =
-            format!("printf '%s\\n' \"$@\" > {dir}/words.new && mv {dir}/words.new {dir}/words && exec cat {dir}/channel");
+        // Each call has a channel of its own: the one before may still be read, and would take lines that are not for it.
+        let script = format!(
+            "mkfifo {dir}/channel.$$ && printf '%s\\n' {dir}/channel.$$ \"$@\" > {dir}/words.$$ && mv {dir}/words.$$ {dir}/words && exec cat {dir}/channel.$$"
+        );
         let launcher =
             Launcher { program: Some("sh".into()), arguments: ["-c", &script, "mpirun"].map(Into::into).into(), on: None };
         let mut hosts = HostSpec::list(hosts).expect("hosts");
@@ -114,8 +114,9 @@ fn start_launched(dir: &Path, members: &Mutex<BTreeMap<String, Vec<Started>>>) {
         Summons::Serve(invitation) => Some(*invitation),
         Summons::Lead { .. } => None,
     };
-    let channel = OpenOptions::new().write(true).open(dir.join("channel")).expect("the channel");
-    for invitation in text.lines().filter_map(invitation) {
+    let mut lines = text.lines();
+    let channel = OpenOptions::new().write(true).open(lines.next().expect("a channel")).expect("the channel");
+    for invitation in lines.filter_map(invitation) {
         let name = invitation.name().to_string();
         if name == "absent" {
             continue;
