@@ -18,9 +18,12 @@ pub fn run(tcp: &Tcp, namespace: &Namespace, as_json: bool) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
+/// How often one who watches looks whether that was interrupted.
+const LOOKS_A_SECOND: u64 = 10;
+
 /// Prints the connections until it is interrupted.
 pub fn watch(tcp: &Tcp, namespace: &Namespace, every_s: u64) -> Result<Exit, Failure> {
-    interrupt::watch_connecting();
+    interrupt::watch();
     let mut before: Vec<Connection> = Vec::new();
     loop {
         let connections = tcp.connections(namespace)?;
@@ -36,9 +39,11 @@ pub fn watch(tcp: &Tcp, namespace: &Namespace, every_s: u64) -> Result<Exit, Fai
         output::clear();
         output::out_lines(&text);
         before = connections;
-        if interrupt::requested() {
-            return Ok(Exit::Done);
+        for _ in 0..every_s.saturating_mul(LOOKS_A_SECOND) {
+            if interrupt::requested() {
+                return Ok(Exit::Done);
+            }
+            clock::pause(Duration::from_millis(1000 / LOOKS_A_SECOND));
         }
-        clock::pause(Duration::from_secs(every_s));
     }
 }
