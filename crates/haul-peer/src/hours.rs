@@ -72,11 +72,6 @@ impl LimitByHours {
         self.at(if self.changes() { minute_of_day(clock::unix_seconds()) } else { 0 })
     }
 
-    /// What it never lets pass; none, if there is a time without a limit.
-    pub fn most(&self) -> Option<BitRate> {
-        (0..DAY).map(|minute| self.at(minute)).max_by_key(|rate| rate.map_or(u64::MAX, BitRate::as_bps)).flatten()
-    }
-
     /// Whether it depends on the time.
     pub const fn changes(&self) -> bool {
         !self.windows.is_empty()
@@ -159,21 +154,6 @@ mod tests {
         );
         assert_eq!(at("18:00-24:00=1M", &["17:59", "18:00", "23:59", "00:00"]), [None, Some(1), Some(1), None]);
         assert_eq!(at("8000", &["00:00", "12:00"]), [Some(8), Some(8)]);
-    }
-
-    #[test]
-    fn what_never_passes_is_the_largest() {
-        for (text, most) in [
-            ("1G", Some(1000)),
-            ("08:00-18:00=100M,otherwise=1G", Some(1000)),
-            ("08:00-18:00=100M", None),
-            ("08:00-18:00=none,otherwise=1G", None),
-            ("00:00-24:00=7M,otherwise=1G", Some(7)),
-        ] {
-            let hours: LimitByHours = text.parse().expect("a limit");
-            assert_eq!(hours.most().map(|rate| rate.as_bps() / 1_000_000), most, "{text}");
-            assert_eq!(hours.changes(), text.contains('-'));
-        }
     }
 
     #[test]

@@ -344,7 +344,7 @@ fn copier_to(host: &Host, words: &Words) -> Result<Copier, Failure> {
 fn copier(args: &CpArgs) -> Result<Copier, Failure> {
     Ok(Copier {
         connector: connector(args)?,
-        limit: args.limit().most(),
+        limit: args.limit().now(),
         reconnect: args.reconnect(),
         retries: args.retries,
         packs: args.packs.is_some(),
