@@ -139,8 +139,12 @@ pub fn grid(scale: Scale) -> Vec<Cell> {
                 add(if scale == Scale::Full && is_all { &FOREGROUNDS } else { &PLAIN }, background, false);
             }
             if scale == Scale::Full && is_all && alike(crowd, CROWDS[0]) {
-                OTHER_BACKGROUNDS.iter().for_each(|&background| add(&PLAIN, Some(background), false));
-                MARKED.iter().for_each(|&background| add(&PLAIN, Some(background), true));
+                for &background in &OTHER_BACKGROUNDS {
+                    add(&PLAIN, Some(background), false);
+                }
+                for &background in &MARKED {
+                    add(&PLAIN, Some(background), true);
+                }
             }
         }
     }
