@@ -3,6 +3,8 @@
 //! A name in backquotes of three words or more, in snake case, is a test's; a path that ends in `.rs` is a file's, from the root, below `crates`, or the end of
 //! one; `{a,b}` stands for both.
 
+use std::path::Path;
+
 use crate::finding::Finding;
 use crate::source::Source;
 use crate::workspace::Workspace;
@@ -20,7 +22,7 @@ pub fn check(workspace: &Workspace) -> Vec<Finding> {
         for name in line.split('`').skip(1).step_by(2) {
             let missing = if is_test_name(name) && !workspace.sources.iter().any(|source| has_test(source, name)) {
                 vec![format!("there is no test {name}")]
-            } else if name.ends_with(".rs") {
+            } else if Path::new(name).extension().is_some_and(|extension| extension == "rs") {
                 let gone =
                     spelled_out(name).into_iter().filter(|path| !workspace.sources.iter().any(|source| is_at(source, path)));
                 gone.map(|path| format!("there is no file {path}")).collect()

@@ -40,7 +40,7 @@ impl Rig {
         }
         fs::create_dir_all("/run/haul").expect("a directory");
         let turn = File::create("/run/haul/test.lock").expect("a file");
-        turn.lock().expect("a turn");
+        rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).expect("a turn");
         let namespace = format!("haul-tcp-cli{}", std::process::id());
         ip(&["netns", "add", &namespace]);
         ip(&["-n", &namespace, "link", "set", "lo", "up"]);

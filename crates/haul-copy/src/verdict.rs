@@ -482,14 +482,14 @@ mod tests {
         let path = evidence.path.expect("it was told");
         assert_eq!((path.network, path.limit, path.loss), (0.6, 0.2, Losses { starting: 0.02, queued: 0.004, other: 0.006 }));
         assert_eq!((evidence.source, evidence.target), ([0.5, 0.0, 0.0], [0.0, 0.0, 0.2]));
-        // One thread reads all the time, the other one has nothing to read.
+        // One thread reads all the time, the other one has nothing to read; in hundredths.
         let source = |report: &Report| {
             let conditions = Conditions { report, path: None, limit: None, sender_busiest: 0.5, receiver_busiest: 0.5, login };
-            Evidence::of(&conditions).source
+            Evidence::of(&conditions).source.map(|part| (part * 100.0) as u32)
         };
         (report.files, report.sender.plan) = (1, Duration::from_secs(1));
-        assert_eq!(source(&report), [0.5, 0.0, 0.0]);
+        assert_eq!(source(&report), [50, 0, 0]);
         report.directories = 1;
-        assert_eq!(source(&report), [0.5, 0.0, 0.5]);
+        assert_eq!(source(&report), [50, 0, 50]);
     }
 }

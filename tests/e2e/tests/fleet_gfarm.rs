@@ -32,8 +32,8 @@ fn text(path: &Path) -> &str {
 
 fn summary(finished: &Finished) -> Value {
     let said = String::from_utf8_lossy(&finished.stdout);
-    let events = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    events.filter(|event| event["event"] == "summary").last().unwrap_or_else(|| panic!("no summary: {finished}"))
+    let mut events = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    events.rfind(|event| event["event"] == "summary").unwrap_or_else(|| panic!("no summary: {finished}"))
 }
 
 #[test]

@@ -197,8 +197,12 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
         summary["unheard"] = unheard.clone().into();
         output::print_event(&summary);
     } else if style != Style::Quiet {
-        summary(&outcome).iter().for_each(|line| output::print_wrapped(line));
-        words::summary(&report).iter().for_each(|line| output::print_line(line));
+        for line in &summary(&outcome) {
+            output::print_wrapped(line);
+        }
+        for line in &words::summary(&report) {
+            output::print_line(line);
+        }
     }
     if style != Style::Json {
         output::print_not_copied(outcome.report.problem_count);

@@ -127,6 +127,7 @@ fn a_limit_holds_for_what_is_fetched_too() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "the command goes by the time of day")]
 fn a_limit_follows_local_time_and_is_changed_with_it() {
     let (server, client, daemon) = daemon();
     client.file("up", SIZE);

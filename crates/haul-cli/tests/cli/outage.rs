@@ -57,6 +57,7 @@ fn a_copy_is_tried_again_and_succeeds() {
 
 /// rsync's word, with its meaning: so long a silence ends the copy, and the next one goes on.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a real silence takes real time")]
 fn a_silence_of_the_timeout_ends_the_copy() {
     let (server, client) = (Bench::new(), Bench::new());
     let original = fs::read(server.file("home/file", 24 << 20)).unwrap();

@@ -314,9 +314,9 @@ fn rules_of_a_file_as_with_rsync() {
     for seed in 0..TREES {
         let mut chance = Chance::of(seed ^ 0x5eed);
         let mut text = "# rules\n\n".to_owned();
-        for _ in 0..1 + chance.below(6) {
+        for _ in 0..=chance.below(6) {
             let sign = ["-", "+", "- ", "exclude", "include"][chance.below(5) as usize].trim();
-            text += &format!("{sign} {}\n", PATTERNS[chance.below(16) as usize]);
+            text.extend([sign, " ", PATTERNS[chance.below(16) as usize], "\n"]);
         }
         let (ours, theirs) = (grown(seed), grown(seed));
         let file = ours.from.parent().unwrap().join("rules");

@@ -113,7 +113,9 @@ impl Operands {
             },
             Self::Pull { mut parts, destination } => match parts.as_mut_slice() {
                 [(_, paths)] if paths.len() == 1 => {
-                    paths.iter_mut().for_each(|path| path.push("."));
+                    for path in paths.iter_mut() {
+                        path.push(".");
+                    }
                     Ok(Self::Pull { parts, destination })
                 }
                 _ => Err(not_one()),

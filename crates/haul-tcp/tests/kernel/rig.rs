@@ -112,6 +112,7 @@ impl Rig {
     }
 
     /// Nor has the kernel any map or program of theirs; it frees them some time after the last connection that had one.
+    #[expect(clippy::disallowed_methods, reason = "the kernel frees them when it has time")]
     pub fn expect_nothing_in_the_kernel() {
         let until = Instant::now() + FREED_WITHIN;
         loop {
