@@ -21,7 +21,7 @@ pub enum Listener {
     Serve,
     /// `haul pipe -l -k`.
     Pipe,
-    /// `haul proxy serve`, for a target that says [`WORD`] and closes.
+    /// `haul proxy serve`, for a target that says `WORD` and closes.
     Proxy,
     /// `haul perf -s`.
     Perf,
