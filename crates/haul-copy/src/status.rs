@@ -84,7 +84,7 @@ pub struct PlaceReport {
     pub writable: bool,
     /// Why nothing is known of it, where that is so.
     pub problem: Option<PeerText>,
-    /// The servers behind it, where it is spread over several (Gfarm): the first [`MAX_STORAGE`].
+    /// The servers behind it, where it is spread over several (Gfarm): the first 64.
     pub storage: Vec<StorageReport>,
 }
 
