@@ -76,7 +76,7 @@ impl Proxy {
             Host::Open(DaemonHost::parse(server).or_raise(py)?, Some(parse_fingerprint(key).or_raise(py)?))
         } else {
             let Operand::Ssh(host, _) = Operand::parse(server.as_ref()).or_raise(py)? else {
-                let words = format_args!("{server}: neither a host for ssh nor one with a key");
+                let words = format!("{server}: neither a host for ssh nor one with a key");
                 return Err(Failure::usage(words).into_py_err(py));
             };
             Host::Ssh(host)
