@@ -2,9 +2,9 @@
 
 use clap_complete::Shell;
 
-use crate::args;
 use crate::exit::Exit;
 use crate::output;
+use crate::{args, manners};
 
 /// `haul completions SHELL`.
 pub fn completions(shell: Shell, name: &str) -> Exit {
@@ -18,7 +18,7 @@ fn script(shell: Shell, name: &str) -> Vec<u8> {
         "hperf" => args::hperf(),
         _ => args::haul(),
     };
-    let mut command = haul_config::shown(&command);
+    let mut command = manners::shown(&command);
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, name, &mut script);
     match shell {

@@ -29,6 +29,7 @@ mod interrupt;
 mod key;
 mod lab;
 mod logging;
+mod manners;
 mod manual;
 mod meanwhile;
 mod output;

@@ -7,13 +7,9 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::process::Stdio;
 
-use haul_copy::wrapped;
-use haul_units::{PeerStream, shown_json};
+use haul_units::{PeerStream, SET_IN, shown_json, wrapped};
 
 pub use haul_units::shown;
-
-/// How far further lines of one text are set in: as wide as `error: `.
-const SET_IN: usize = 7;
 
 /// Prints a text to standard error; a closed one is nobody's loss.
 pub fn err(text: &str) {
@@ -23,7 +19,7 @@ pub fn err(text: &str) {
 /// Prints a line to standard error; on a terminal that it does not fit, in several.
 pub fn err_wrapped(line: &str) {
     // In the last column some terminals begin the next line.
-    err(&width().map_or_else(|| line.to_owned(), |columns| wrapped(line, columns - 1, SET_IN)));
+    err(&width().map_or_else(|| line.to_owned(), |columns| wrapped(line, columns - 1, SET_IN.len())));
 }
 
 /// Prints a text to standard error behind a label, coloured where colours are welcome.

@@ -9,12 +9,10 @@
 
 mod file;
 mod found;
-mod manners;
 mod options;
 mod words;
 
 pub use file::KEYS;
 pub use found::{Check, Config, ConfigError, Held, Origin};
-pub use manners::{shown, without_misleading_tip};
 pub use options::{check, definition};
 pub use words::{Discord, Words, behind_name};

@@ -137,19 +137,10 @@ impl AsRef<[u8]> for IncomingBlock {
 
 #[cfg(test)]
 mod tests {
-    use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
     use haul_squeeze::Packer;
 
     use super::*;
-
-    fn connected() -> (Endpoint, Connection, Connection) {
-        let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
-        let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
-        let here = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();
-        let client = here.connect(server.local_addr(), ClientConfig::new(PeerTrust::Anyone)).unwrap();
-        let there = server.accept().unwrap();
-        (server, there, client)
-    }
+    use crate::server::tests::connected;
 
     fn packed(block: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();

@@ -95,7 +95,6 @@ mod tally;
 mod telemetry;
 pub mod told;
 mod verdict;
-mod wrapped;
 
 pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBlocks};
 pub use client::{ClientSession, Job, Opened, Parting};
@@ -117,7 +116,6 @@ pub use stores::{locate, roomiest, space};
 pub use tally::{ActiveFile, Counts, Tally};
 pub use telemetry::{PathReport, PathView};
 pub use verdict::{Conditions, milliseconds, verdict};
-pub use wrapped::wrapped;
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-cp/1";

@@ -246,12 +246,13 @@ impl Drop for Telemetry {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
 
     use super::*;
 
-    fn connected() -> (Endpoint, Connection, Connection) {
+    /// A listener, the end of a connection there, and the one that has called.
+    pub fn connected() -> (Endpoint, Connection, Connection) {
         let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
         let server = Endpoint::listen("127.0.0.1:0".parse().unwrap(), server).unwrap();
         let here = Endpoint::bind("127.0.0.1:0".parse().unwrap()).unwrap();

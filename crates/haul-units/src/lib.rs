@@ -17,6 +17,7 @@ mod ratio;
 mod shown;
 mod span;
 mod time;
+mod wrapped;
 
 pub use aligned::aligned;
 pub use bit_rate::BitRate;
@@ -28,6 +29,7 @@ pub use network::{Network, NetworkError};
 pub use parse::ParseQuantityError;
 pub use peer_text::{PeerText, is_unprintable, push_printable};
 pub use ratio::{PartError, Ratio, part};
-pub use shown::{PeerStream, shown, shown_json};
+pub use shown::{PeerStream, SET_IN, shown, shown_json};
 pub use span::{Span, SpanError};
 pub use time::{Time, parse_duration};
+pub use wrapped::wrapped;

@@ -7,7 +7,7 @@ use crate::peer_text::{is_unprintable, push_printable};
 /// The longest line that is shown, in bytes; a wide table of a mesh of 64 hosts stays below.
 const MAX_LINE: usize = 64 << 10;
 /// Further lines of one text begin with this: as wide as `error: `.
-const SET_IN: &str = "       ";
+pub const SET_IN: &str = "       ";
 
 /// A text as it may be shown: lines after the first are set in.
 pub fn shown(text: &str) -> String {

@@ -121,7 +121,7 @@ pub enum Command {
 
 /// Parses the arguments, the program's name included: it may be a command's own name.
 pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
-    parse_any(args).map_err(haul_config::without_misleading_tip)
+    parse_any(args).map_err(crate::manners::without_misleading_tip)
 }
 
 fn parse_any(args: Vec<OsString>) -> Result<Command, clap::Error> {

@@ -39,30 +39,8 @@ fn cell_text(matrix: &Matrix, from: usize, to: usize) -> [String; 2] {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use crate::mesh::{Measured, Pair, PairError, Run, RunError};
-    use haul_units::BitRate;
-
+    use super::super::matrix::tests::example;
     use super::*;
-
-    /// Two sites that reach each other, and a third that nobody reaches.
-    fn example() -> Matrix {
-        let run = |mbps: u64| Run {
-            rate: BitRate::mbps(mbps),
-            elapsed: Duration::from_millis(3004),
-            series: vec![BitRate::mbps(mbps / 2), BitRate::mbps(mbps)],
-            pings: [Some(Duration::from_millis(18)), Some(Duration::from_micros(18_500))],
-            lost_pkts: 3,
-            sent_pkts: 3000,
-        };
-        let measured = Measured { transport: "haul", mode: "fair".into() };
-        let mut matrix = Matrix::new(vec!["nict".into(), "kyushu".into(), "far <away>".into()], measured, "cubic".into());
-        matrix.cells[0][1] = Some(Ok(Pair { haul: run(786), tcp: run(77) }));
-        matrix.cells[1][0] = Some(Ok(Pair { haul: run(2747), tcp: run(9431) }));
-        matrix.cells[0][2] = Some(Err(PairError::Run { what: "haul", why: RunError::Said("no answer, \"really\"".into()) }));
-        matrix
-    }
 
     #[test]
     fn the_table_has_ratio_and_rates_and_says_why_there_is_an_x() {

@@ -1,6 +1,6 @@
-//! What a copy has to say in long lines ([`verdict`](crate::verdict)), for a terminal.
+//! Lines that are longer than a terminal is wide.
 
-/// A line broken between words so that none has more than `columns` columns, of which those after the first lose `set_in` to what stands before them. A word
+/// A line broken between words so that none has more than `columns` columns, of which those after the first lose `set_in` to what stands before them ([`SET_IN`](crate::SET_IN)). A word
 /// that is longer stays whole: a path that is cut is another one.
 pub fn wrapped(text: &str, columns: usize, set_in: usize) -> String {
     let mut lines = String::with_capacity(text.len() + 8);
