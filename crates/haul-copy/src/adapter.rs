@@ -183,15 +183,15 @@ mod tests {
     #[test]
     fn nothing_is_packed_for_who_has_not_said_that_he_takes_it() {
         let (_server, _there, client) = connected();
-        let (willing, judge) = (Arc::new(AtomicBool::new(false)), block(500_000));
+        let (willing, plain) = (Arc::new(AtomicBool::new(false)), block(500_000));
         let squeeze = Squeeze::new(client, Arc::clone(&willing));
         let asked = std::cell::Cell::new(false);
         let left = || {
             asked.set(true);
             Some(Left { taken: u64::MAX, left: 0 })
         };
-        assert!(squeeze.squeezed(judge.clone(), left, Vec::new) == judge && !asked.get());
+        assert!(squeeze.squeezed(plain.clone(), left, Vec::new) == plain && !asked.get());
         willing.store(true, Ordering::Relaxed);
-        assert!(squeeze.squeezed(judge.clone(), left, Vec::new) == judge && asked.get(), "the link is not waited for");
+        assert!(squeeze.squeezed(plain.clone(), left, Vec::new) == plain && asked.get(), "the link is not waited for");
     }
 }

@@ -213,7 +213,7 @@ impl Copier {
                     mode = wanted;
                 }
             };
-            scope.spawn(move || cancel_orphan(&lifeline, cancel, &is_over, &mut look));
+            scope.spawn(move || attend(&lifeline, cancel, &is_over, &mut look));
             let result = session.run(job, self.limit, watch, cancel);
             (result, (session.path())())
         });
@@ -276,8 +276,8 @@ impl Copier {
     }
 }
 
-/// Stops a copy whose far side cannot live any more, until `is_over` is; and has a look at what is wanted.
-fn cancel_orphan(lifeline: &Lifeline, cancel: &Cancel, is_over: &mpsc::Receiver<()>, look: &mut dyn FnMut()) {
+/// Until the copy is over: has a look at what is wanted, and stops it where its far side cannot live any more.
+fn attend(lifeline: &Lifeline, cancel: &Cancel, is_over: &mpsc::Receiver<()>, look: &mut dyn FnMut()) {
     let mut held = clock::now();
     while is_over.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         look();

@@ -43,8 +43,7 @@ impl<'a> Gfarm<'a> {
             std::os::unix::fs::symlink(gfarm.config(), config).expect("a configuration");
             let host = sites.site(site);
             gfarm.script("register", &[&host.address]);
-            let output = host.command(SCRIPT).arg("start").arg(&gfarm.dir).arg(&host.address).output();
-            printed("start", &output.expect("starting scripts/gfarm.sh"));
+            gfarm.script_on(host, "start", &[&host.address]);
         }
         Some(gfarm)
     }
@@ -96,7 +95,12 @@ impl<'a> Gfarm<'a> {
 
     #[track_caller]
     fn script(&self, verb: &str, more: &[&str]) {
-        let output = self.host.command(SCRIPT).arg(verb).arg(&self.dir).args(more).output();
+        self.script_on(self.host, verb, more);
+    }
+
+    #[track_caller]
+    fn script_on(&self, host: &Host, verb: &str, more: &[&str]) {
+        let output = host.command(SCRIPT).arg(verb).arg(&self.dir).args(more).output();
         printed(verb, &output.expect("starting scripts/gfarm.sh"));
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use e2e::{Finished, Gfarm, Random, Running, Sites, eventually, tree};
+use e2e::{Gfarm, Random, Running, Sites, eventually, tree};
 use haul_lab::LinkOptions;
 use serde_json::Value;
 
@@ -30,12 +30,6 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("UTF-8")
 }
 
-fn summary(finished: &Finished) -> Value {
-    let said = String::from_utf8_lossy(&finished.stdout);
-    let mut events = said.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    events.rfind(|event| event["event"] == "summary").unwrap_or_else(|| panic!("no summary: {finished}"))
-}
-
 #[test]
 fn a_file_comes_faster_from_three_storage_servers_than_from_one() {
     let Some(sites) = Sites::on_ethernet(SITES, "40mbit") else { return };
@@ -44,11 +38,10 @@ fn a_file_comes_faster_from_three_storage_servers_than_from_one() {
     let fetch = |hosts: &str| {
         let target = sites.scratch().join(format!("from-{hosts}"));
         let before: Vec<_> = (1..=SITES).map(|site| sites.passed_bytes(site)).collect();
-        let told =
-            summary(&Running::start(command(&sites, "get", hosts, &["gfarm:/large", text(&target)])).wait(PATIENCE).expect(0));
+        let finished = Running::start(command(&sites, "get", hosts, &["gfarm:/large", text(&target)])).wait(PATIENCE).expect(0);
         assert_eq!(tree::hash(&source), tree::hash(&target));
         let carried: Vec<_> = (1..=SITES).map(|site| sites.passed_bytes(site) - before[site - 1]).collect();
-        (told, carried)
+        (finished.event("summary"), carried)
     };
     let (one, by_one) = fetch("site1");
     // Each member reads what lies on its own site: nothing crosses a line that is not on its way to the client.
