@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
 
+use std::io::Write as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
@@ -54,8 +55,13 @@ impl Serving {
     }
 
     /// Ends it, and returns what it has told.
-    fn end(mut self) -> Vec<String> {
+    fn end(self) -> Vec<String> {
         self.stop.cancel();
+        self.ended()
+    }
+
+    /// Waits until it has ended by itself, and returns what it has told.
+    fn ended(mut self) -> Vec<String> {
         self.thread.take().unwrap().join().unwrap().unwrap();
         std::mem::take(&mut *self.told.0.lock().unwrap())
     }
@@ -186,4 +192,19 @@ fn the_server_s_own_output_comes_to_whoever_asks_for_it() {
         assert_eq!(output.map(|lines| lines.last().unwrap().to_string()), wanted.then(|| "a total".to_owned()));
     }
     serving.end();
+}
+
+#[test]
+fn a_client_that_leaves_with_pings_unanswered_has_measured() {
+    let serving = Serving::start(&ServerSettings { one_off: true, ..ServerSettings::default() });
+    let connection = serving.connect();
+    let (mut control, _answers) = connection.open_bi().unwrap();
+    let mut words = serde_json::to_string(&Ask::new(Plan::default())).unwrap();
+    (0..20_000).for_each(|number| words.push_str(&format!("\n{{\"ping\":{number}}}")));
+    words.push_str("\n{\"results\":[]}\n");
+    control.write_all(words.as_bytes()).unwrap();
+    control.finish().unwrap();
+    control.wait_acknowledged().unwrap();
+    connection.close(haul_perf::CLOSE_DONE, "done");
+    assert_eq!(serving.ended(), ["1 asked", "1 measured 0 totals"]);
 }
