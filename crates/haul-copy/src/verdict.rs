@@ -26,6 +26,8 @@ const SMALL: Bytes = Bytes::mib(4);
 const NOTABLE: f64 = 0.3;
 /// A thread that is busy for more of the time than this is the limit.
 const SATURATED: f64 = 0.85;
+/// A thread that is busy for more than half of the time is more of a limit than whatever else nothing is known of.
+const WANTED: f64 = 0.5;
 /// A rate this near to the limit is limited by it.
 const NEAR: f64 = 0.85;
 /// Part of the round trips with a queue from which on the path was full: controllers that keep the queue short make one only when they ask for more, in one of
@@ -167,9 +169,19 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
         return Verdict::Limit;
     }
     let busiest = evidence.sender_busiest.max(evidence.receiver_busiest);
+    let processor = if evidence.sender_busiest >= busiest { Verdict::SourceProcessor } else { Verdict::TargetProcessor };
     if busiest > SATURATED {
-        return if evidence.sender_busiest >= busiest { Verdict::SourceProcessor } else { Verdict::TargetProcessor };
+        return processor;
     }
+    match judge_waits(evidence) {
+        // Threads that wait for a processor also lengthen the start, and slow each round trip without a queue on the way.
+        Verdict::Start | Verdict::Idle | Verdict::Unknown if busiest > WANTED => processor,
+        verdict => verdict,
+    }
+}
+
+/// The same for a copy of which no thread was busy all the time: who waited, and for what?
+fn judge_waits(evidence: &Evidence) -> Verdict {
     let Some(path) = evidence.path else {
         let work = if evidence.starved < NOTABLE { evidence.target() } else { evidence.source() };
         return work.unwrap_or(Verdict::Unknown);
@@ -423,6 +435,12 @@ mod tests {
             (Verdict::Path, Evidence { limit: Some(BitRate::mbps(900)), ..evidence(full) }),
             (Verdict::SourceProcessor, busy(0.97, 0.5)),
             (Verdict::TargetProcessor, busy(0.5, 0.97)),
+            // Half of the time is no limit where the path shows that it is full, and is one where nothing shows anything.
+            (Verdict::Path, busy(0.1, 0.7)),
+            (Verdict::TargetProcessor, Evidence { receiver_busiest: 0.7, ..evidence(network()) }),
+            (Verdict::Unknown, Evidence { receiver_busiest: 0.4, ..evidence(network()) }),
+            (Verdict::SourceProcessor, Evidence { sender_busiest: 0.6, ..evidence(Path { start: 0.7, ..network() }) }),
+            (Verdict::SourceProcessor, Evidence { sender_busiest: 0.6, ..source([0.1, 0.1, 0.1]) }),
             (Verdict::SourceDisk, source([0.8, 0.1, 0.0])),
             (Verdict::SourceHash, source([0.1, 0.8, 0.0])),
             (Verdict::ManyFiles, source([0.1, 0.1, 0.9])),

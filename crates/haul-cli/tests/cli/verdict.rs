@@ -3,8 +3,13 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+
+use rustix::process::{Pid, setpriority_process};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::ssh::STAND_IN;
 use crate::support::{Bench, Daemon, Run, noise};
@@ -82,4 +87,62 @@ fn a_login_that_takes_its_time_is_named() {
     bench.file("file", 100_000);
     let run = bench.haul(["cp", "-S", ssh.to_str().unwrap(), "file", "far:"]).expect(0);
     assert!(verdict(&run).starts_with("limited by the login: connecting took "), "{}", run.stderr);
+}
+
+/// Threads that never rest on a processor, until it is dropped.
+struct Crowd {
+    is_over: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<()>>,
+}
+
+impl Crowd {
+    /// So many on the first processor that this process may use; returns its number too.
+    fn gather(number: usize) -> (Self, usize) {
+        let allowed = sched_getaffinity(None).unwrap();
+        let processor = (0..CpuSet::MAX_CPU).find(|&cpu| allowed.is_set(cpu)).unwrap();
+        let is_over = Arc::<AtomicBool>::default();
+        let spin = |_| {
+            let is_over = Arc::clone(&is_over);
+            thread::spawn(move || {
+                sched_setaffinity(None, &only(processor)).unwrap();
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let threads = (0..number).map(spin).collect();
+        (Self { is_over, threads }, processor)
+    }
+}
+
+impl Drop for Crowd {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| thread.join().unwrap());
+    }
+}
+
+fn only(processor: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    set
+}
+
+/// A daemon that leaves its one processor to whoever else wants it: its threads are ready to run nearly all the time, whichever way the data goes.
+#[test]
+fn a_machine_without_a_processor_to_spare_is_named() {
+    let (_server, client, daemon) = daemon();
+    client.file("mine", SIZE);
+    let (_crowd, processor) = Crowd::gather(2);
+    for task in fs::read_dir(format!("/proc/{}/task", daemon.child.id())).unwrap() {
+        let thread = Pid::from_raw(task.unwrap().file_name().to_str().unwrap().parse().unwrap());
+        sched_setaffinity(thread, &only(processor)).unwrap();
+        setpriority_process(thread, 19).unwrap();
+    }
+    let run = client.haul(["cp", "mine", &daemon.url("in/")]).expect(0);
+    eprintln!("{}", run.stderr);
+    assert!(verdict(&run).starts_with("limited by the target's processor"), "{}", run.stderr);
+    let run = client.haul(["cp", &daemon.url("in/mine"), "got"]).expect(0);
+    eprintln!("{}", run.stderr);
+    assert!(verdict(&run).starts_with("limited by the source's processor"), "{}", run.stderr);
 }
