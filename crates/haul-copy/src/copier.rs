@@ -217,19 +217,19 @@ impl Copier {
             let result = session.run(job, self.limit, watch, cancel);
             (result, (session.path())())
         });
-        let own_busiest = processor.busiest();
+        let own_demand = processor.busiest();
         watch.ended();
         if let (Some((memory, name, way)), Some(learned)) = (self.memory(host, job), path.learned) {
             memory.keep(&name, way, learned);
         }
-        let (sender_busiest, receiver_busiest) = match job {
-            Job::Push(_) => (own_busiest, path.server_busiest),
-            Job::Pull(_) => (path.server_busiest, own_busiest),
+        let (sender_demand, receiver_demand) = match job {
+            Job::Push(_) => (own_demand, path.server_demand),
+            Job::Pull(_) => (path.server_demand, own_demand),
         };
         let result = result.map(|report| {
             let limit = watch.wishes().map_or(self.limit, |wishes| wishes.limit);
             let sender = path.sender.as_ref();
-            let conditions = Conditions { report: &report, path: sender, limit, sender_busiest, receiver_busiest, login };
+            let conditions = Conditions { report: &report, path: sender, limit, sender_demand, receiver_demand, login };
             let verdict = match connected.carrying() {
                 _ if job.options().dry_run => String::new(),
                 Carrying::Udp => verdict(&conditions),

@@ -109,7 +109,7 @@ pub use manifest::{Manifest, ManifestError, Sum};
 pub use opening::Opening;
 pub use paths::OnePath;
 pub use plan::{Plan, PlanError, Standard, at_daemon};
-pub use processor::ProcessorWatch;
+pub use processor::{Demand, ProcessorWatch};
 pub use server::{ServerSession, refuse};
 pub use status::{MAX_WORK, PlaceReport, StatusReport, StorageReport, WorkReport, ask as ask_status};
 pub use stores::{locate, roomiest, space};

@@ -9,43 +9,65 @@ use std::time::Instant;
 
 use crate::clock;
 
+/// What the thread of a process that wanted a processor most wanted of it, in parts of the time; 0 where the system does not tell.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Demand {
+    /// It ran, or was ready to.
+    pub wanted: f64,
+    /// It was ready, and others ran.
+    pub waited: f64,
+}
+
 /// Watches the threads from a moment on.
 #[derive(Debug)]
 pub struct ProcessorWatch {
     started: Instant,
-    before_ns: HashMap<String, u64>,
+    before: HashMap<String, ThreadTimes>,
+}
+
+/// Times of one thread.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct ThreadTimes {
+    ran_ns: u64,
+    waited_ns: u64,
 }
 
 impl ProcessorWatch {
     /// From now on.
     pub fn start() -> Self {
-        Self { started: clock::now(), before_ns: demands_ns() }
+        Self { started: clock::now(), before: thread_times() }
     }
 
-    /// The part of the time since the start that the busiest thread ran or was ready to; 0 where the system does not tell.
-    pub fn busiest(&self) -> f64 {
+    /// What the busiest thread has wanted since.
+    pub fn busiest(&self) -> Demand {
         let elapsed_ns = (clock::now() - self.started).as_nanos().max(1) as f64;
-        let since = |(thread, demand): (String, u64)| demand.saturating_sub(self.before_ns.get(&thread).copied().unwrap_or(0));
-        demands_ns().into_iter().map(since).max().map_or(0.0, |most| (most as f64 / elapsed_ns).min(1.0))
+        let part = |ns: u64| (ns as f64 / elapsed_ns).min(1.0);
+        let since = |(thread, times): (String, ThreadTimes)| {
+            let before = self.before.get(&thread).copied().unwrap_or_default();
+            let [ran, waited] = [times.ran_ns.saturating_sub(before.ran_ns), times.waited_ns.saturating_sub(before.waited_ns)];
+            (ran.saturating_add(waited), waited)
+        };
+        let (wanted, waited) = thread_times().into_iter().map(since).max().unwrap_or_default();
+        Demand { wanted: part(wanted), waited: part(waited) }
     }
 }
 
-/// What each thread has wanted of a processor so far.
-fn demands_ns() -> HashMap<String, u64> {
+/// What each thread has had of a processor so far, and waited for one.
+fn thread_times() -> HashMap<String, ThreadTimes> {
     let threads = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     threads
         .filter_map(|thread| {
             let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
-            Some((thread.file_name().into_string().ok()?, demand_ns(&text)?))
+            Some((thread.file_name().into_string().ok()?, parse(&text)?))
         })
         .collect()
 }
 
 /// `RAN WAITED SLICES`, the first two in nanoseconds.
-fn demand_ns(schedstat: &str) -> Option<u64> {
+fn parse(schedstat: &str) -> Option<ThreadTimes> {
     let mut fields = schedstat.split_ascii_whitespace().map(str::parse::<u64>);
-    let (ran, waited) = (fields.next()?.ok()?, fields.next()?.ok()?);
-    Some(ran.saturating_add(waited))
+    let (ran_ns, waited_ns) = (fields.next()?.ok()?, fields.next()?.ok()?);
+    Some(ThreadTimes { ran_ns, waited_ns })
 }
 
 #[cfg(test)]
@@ -53,9 +75,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn running_and_waiting_both_count() {
-        assert_eq!(demand_ns("100 23 7\n"), Some(123));
-        assert_eq!(demand_ns("100"), None);
-        assert_eq!(demand_ns("x y z"), None);
+    fn running_and_waiting_are_told_apart() {
+        assert_eq!(parse("100 23 7\n"), Some(ThreadTimes { ran_ns: 100, waited_ns: 23 }));
+        assert_eq!(parse("100"), None);
+        assert_eq!(parse("x y z"), None);
     }
 }

@@ -11,6 +11,7 @@ use haul_peer::SavedPath;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::MachineReport;
+use crate::processor::Demand;
 
 /// How often the server reports.
 pub const INTERVAL: Duration = Duration::from_secs(1);
@@ -65,8 +66,10 @@ pub struct PathReport {
 pub struct ServerReport {
     /// The path as the server sees it.
     pub path: PathReport,
-    /// The part of the time that the server's busiest thread was busy.
+    /// The part of the time that the server's busiest thread ran or was ready to.
     pub busiest: f64,
+    /// The part of the time that it was ready, and others ran; 0 from a server that does not tell.
+    pub waited: f64,
     /// What the server has learned about the way to the client.
     pub learned: Option<SavedPath>,
     /// How its machine does; none from a server that does not tell.
@@ -84,8 +87,8 @@ pub struct PathView {
     pub timeout: Duration,
     /// The sender's figures; on a download, none before the first report.
     pub sender: Option<PathReport>,
-    /// The part of the time that the server's busiest thread was busy; 0 before the first report.
-    pub server_busiest: f64,
+    /// What the server's busiest thread wanted of a processor; nothing before the first report.
+    pub server_demand: Demand,
     /// What the sender has learned about its way to the receiver, so far.
     pub learned: Option<Learned>,
     /// How the server's machine does; none before its first report.
@@ -165,7 +168,7 @@ mod tests {
         let mut bytes = Vec::new();
         for rtt_us in [1, 2] {
             let path = PathReport { rtt_us, ..PathReport::default() };
-            assert!(ServerReport { path, busiest: 0.5, learned: None, machine: None }.write_to(&mut bytes));
+            assert!(ServerReport { path, busiest: 0.5, waited: 0.1, learned: None, machine: None }.write_to(&mut bytes));
         }
         let latest = Mutex::new(None);
         follow(&bytes[..], &latest);

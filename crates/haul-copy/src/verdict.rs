@@ -16,6 +16,7 @@ use std::time::Duration;
 use haul_files::{Report, Waits};
 use haul_units::{BitRate, Bytes, Ratio};
 
+use crate::processor::Demand;
 use crate::telemetry::PathReport;
 
 /// Too little was sent to say anything.
@@ -26,8 +27,8 @@ const SMALL: Bytes = Bytes::mib(4);
 const NOTABLE: f64 = 0.3;
 /// A thread that is busy for more of the time than this is the limit.
 const SATURATED: f64 = 0.85;
-/// A thread that is busy for more than half of the time is more of a limit than whatever else nothing is known of.
-const WANTED: f64 = 0.5;
+/// What a thread does for more of the time than this it does for most of it. Then it is the limit where nothing else is known to be one.
+const MOST: f64 = 0.5;
 /// A rate this near to the limit is limited by it.
 const NEAR: f64 = 0.85;
 /// Part of the round trips with a queue from which on the path was full: controllers that keep the queue short make one only when they ask for more, in one of
@@ -51,10 +52,10 @@ pub struct Conditions<'a> {
     pub path: Option<&'a PathReport>,
     /// The limit that the user set.
     pub limit: Option<BitRate>,
-    /// The part of the time that the sender's busiest thread was busy.
-    pub sender_busiest: f64,
+    /// What the sender's busiest thread wanted of a processor.
+    pub sender_demand: Demand,
     /// The same of the receiver.
-    pub receiver_busiest: f64,
+    pub receiver_demand: Demand,
     /// How long it took to connect: ssh's login, mostly.
     pub login: Duration,
 }
@@ -66,8 +67,8 @@ pub(crate) struct Evidence {
     login: Duration,
     bytes: Bytes,
     limit: Option<BitRate>,
-    sender_busiest: f64,
-    receiver_busiest: f64,
+    sender_demand: Demand,
+    receiver_demand: Demand,
     path: Option<Path>,
     /// Reading, hashing, finding out what to send.
     source: [f64; 3],
@@ -168,14 +169,15 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     if evidence.is_at_limit() {
         return Verdict::Limit;
     }
-    let busiest = evidence.sender_busiest.max(evidence.receiver_busiest);
-    let processor = if evidence.sender_busiest >= busiest { Verdict::SourceProcessor } else { Verdict::TargetProcessor };
-    if busiest > SATURATED {
+    let (sender, receiver) = (evidence.sender_demand, evidence.receiver_demand);
+    let is_source = sender.wanted >= receiver.wanted;
+    let (busiest, processor) = if is_source { (sender, Verdict::SourceProcessor) } else { (receiver, Verdict::TargetProcessor) };
+    // Where others run instead, what is late at the processor looks like a queue on the way, and reading and writing take long too.
+    if busiest.wanted > SATURATED || busiest.waited > MOST {
         return processor;
     }
     match judge_waits(evidence) {
-        // Threads that wait for a processor also lengthen the start, and slow each round trip without a queue on the way.
-        Verdict::Start | Verdict::Idle | Verdict::Unknown if busiest > WANTED => processor,
+        Verdict::Start | Verdict::Idle | Verdict::Unknown if busiest.wanted > MOST => processor,
         verdict => verdict,
     }
 }
@@ -249,8 +251,8 @@ impl Evidence {
             login: conditions.login,
             bytes: report.bytes,
             limit: conditions.limit,
-            sender_busiest: conditions.sender_busiest,
-            receiver_busiest: conditions.receiver_busiest,
+            sender_demand: conditions.sender_demand,
+            receiver_demand: conditions.receiver_demand,
             path: conditions.path.map(|path| Path::of(path, report.elapsed)),
             source: [of(sender.read, sender), of(sender.hash, sender), plan],
             target: [of(receiver.write, receiver), of(receiver.hash, receiver), alone(receiver.sync + receiver.rename)],
@@ -281,6 +283,18 @@ impl Evidence {
         let rate = self.rate();
         let part = |part: f64| Ratio::new(part.min(1.0));
         let threads = |share: f64, what: &str| format!("({what} took {} of its threads' time)", part(share));
+        let busy = |Demand { wanted, waited }| {
+            // Who mostly waits should know that others are in the way.
+            if waited > wanted / 2.0 {
+                format!(
+                    "its busiest thread ran {} of the time, and for {} it waited while others ran",
+                    part(wanted - waited),
+                    part(waited)
+                )
+            } else {
+                format!("its busiest thread was busy {} of the time", part(wanted))
+            }
+        };
         let [read, hash, plan] = self.source;
         let [write, check, sync] = self.target;
         let rtt = milliseconds(path.rtt_us);
@@ -294,14 +308,8 @@ impl Evidence {
                 )
             }
             Verdict::Limit => format!("limited by the rate limit of {}", self.limit.unwrap_or(rate)),
-            Verdict::SourceProcessor => format!(
-                "limited by the source's processor: its busiest thread was busy {} of the time",
-                part(self.sender_busiest)
-            ),
-            Verdict::TargetProcessor => format!(
-                "limited by the target's processor: its busiest thread was busy {} of the time",
-                part(self.receiver_busiest)
-            ),
+            Verdict::SourceProcessor => format!("limited by the source's processor: {}", busy(self.sender_demand)),
+            Verdict::TargetProcessor => format!("limited by the target's processor: {}", busy(self.receiver_demand)),
             Verdict::SourceDisk => format!("limited by the source's disk {}", threads(read, "reading")),
             Verdict::SourceHash => format!("limited by the source's processor {}", threads(hash, "hashing")),
             Verdict::ManyFiles => {
@@ -411,7 +419,12 @@ mod tests {
         let loss = |starting, queued, other| Losses { starting, queued, other };
         let idle = Path { application: 0.8, ..Path::default() };
         let starved = Path { credit: 0.8, ..Path::default() };
-        let busy = |sender_busiest, receiver_busiest| Evidence { sender_busiest, receiver_busiest, ..evidence(full) };
+        let wants = |wanted, waited| Demand { wanted, waited };
+        let busy = |sender, receiver| Evidence {
+            sender_demand: wants(sender, 0.1),
+            receiver_demand: wants(receiver, 0.1),
+            ..evidence(full)
+        };
         let source = |source| Evidence { source, ..evidence(idle) };
         let target = |target| Evidence { target, ..evidence(starved) };
         let limit = Some(BitRate::mbps(105));
@@ -437,10 +450,13 @@ mod tests {
             (Verdict::TargetProcessor, busy(0.5, 0.97)),
             // Half of the time is no limit where the path shows that it is full, and is one where nothing shows anything.
             (Verdict::Path, busy(0.1, 0.7)),
-            (Verdict::TargetProcessor, Evidence { receiver_busiest: 0.7, ..evidence(network()) }),
-            (Verdict::Unknown, Evidence { receiver_busiest: 0.4, ..evidence(network()) }),
-            (Verdict::SourceProcessor, Evidence { sender_busiest: 0.6, ..evidence(Path { start: 0.7, ..network() }) }),
-            (Verdict::SourceProcessor, Evidence { sender_busiest: 0.6, ..source([0.1, 0.1, 0.1]) }),
+            (Verdict::TargetProcessor, Evidence { receiver_demand: wants(0.7, 0.1), ..evidence(network()) }),
+            (Verdict::Unknown, Evidence { receiver_demand: wants(0.4, 0.1), ..evidence(network()) }),
+            (Verdict::SourceProcessor, Evidence { sender_demand: wants(0.6, 0.1), ..evidence(Path { start: 0.7, ..network() }) }),
+            (Verdict::SourceProcessor, Evidence { sender_demand: wants(0.6, 0.1), ..source([0.1, 0.1, 0.1]) }),
+            // Others ran for most of the time: then even a queue and slow reading are the processor's.
+            (Verdict::TargetProcessor, Evidence { receiver_demand: wants(0.6, 0.55), ..evidence(full) }),
+            (Verdict::SourceProcessor, Evidence { sender_demand: wants(0.6, 0.55), ..source([0.8, 0.1, 0.0]) }),
             (Verdict::SourceDisk, source([0.8, 0.1, 0.0])),
             (Verdict::SourceHash, source([0.1, 0.8, 0.0])),
             (Verdict::ManyFiles, source([0.1, 0.1, 0.9])),
@@ -493,16 +509,17 @@ mod tests {
             lost_queued_pkts: 4,
             ..PathReport::default()
         };
-        let login = Duration::from_secs(1);
+        let (login, demand) = (Duration::from_secs(1), Demand::default());
         let conditions =
-            Conditions { report: &report, path: Some(&path), limit: None, sender_busiest: 0.5, receiver_busiest: 0.5, login };
+            Conditions { report: &report, path: Some(&path), limit: None, sender_demand: demand, receiver_demand: demand, login };
         let evidence = Evidence::of(&conditions);
         let path = evidence.path.expect("it was told");
         assert_eq!((path.network, path.limit, path.loss), (0.6, 0.2, Losses { starting: 0.02, queued: 0.004, other: 0.006 }));
         assert_eq!((evidence.source, evidence.target), ([0.5, 0.0, 0.0], [0.0, 0.0, 0.2]));
         // One thread reads all the time, the other one has nothing to read; in hundredths.
         let source = |report: &Report| {
-            let conditions = Conditions { report, path: None, limit: None, sender_busiest: 0.5, receiver_busiest: 0.5, login };
+            let conditions =
+                Conditions { report, path: None, limit: None, sender_demand: demand, receiver_demand: demand, login };
             Evidence::of(&conditions).source.map(|part| (part * 100.0) as u32)
         };
         (report.files, report.sender.plan) = (1, Duration::from_secs(1));

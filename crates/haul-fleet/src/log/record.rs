@@ -138,7 +138,7 @@ pub(super) fn sample(view: &MemberView) -> MemberSample {
         rate_bps: view.rate.as_bps(),
         rtt_us: view.path.rtt_us,
         loss: view.path.sender.and_then(|sender| sender.told_loss()).map(haul::Ratio::as_f64),
-        busiest: view.path.server_busiest,
+        busiest: view.path.server_demand.wanted,
         cpu: machine.map(|machine| machine.cpu),
         memory_bytes: machine.map(|machine| machine.memory_bytes),
         load1: machine.map(|machine| machine.load1),

@@ -76,7 +76,7 @@ fn member(view: &MemberView) -> Value {
         "rate_bps": view.rate.as_bps(),
         "rtt_ms": (path.rtt_us > 0).then(|| path.rtt_us as f64 / 1000.0),
         "loss": path.sender.and_then(|sender| sender.told_loss()).map(haul_units::Ratio::as_f64),
-        "busiest": path.server_busiest,
+        "busiest": path.server_demand.wanted,
     })
 }
 

@@ -19,8 +19,8 @@ pub fn member(view: &MemberView, width: usize) -> String {
     let name = elided(&view.name, width);
     let mut parts = vec![format!("{name:width$}  {:>7}  {:>12}", state(view.state), rate(view))];
     parts.extend(path_parts(&view.path));
-    if view.path.server_busiest > 0.0 {
-        parts.push(format!("cpu {:.0} %", view.path.server_busiest * 100.0));
+    if view.path.server_demand.wanted > 0.0 {
+        parts.push(format!("cpu {:.0} %", view.path.server_demand.wanted * 100.0));
     }
     parts.push(view.delivered.to_string());
     parts.extend(view.file.as_ref().map(|file| WirePath::from(file.as_path()).to_string()));
@@ -163,7 +163,12 @@ mod tests {
 
     fn busy() -> MemberView {
         let sender = PathReport { rtt_us: 150_000, loss: 0.001, ..PathReport::default() };
-        let path = PathView { rtt_us: 150_000, sender: Some(sender), server_busiest: 0.35, ..PathView::default() };
+        let path = PathView {
+            rtt_us: 150_000,
+            sender: Some(sender),
+            server_demand: haul_copy::Demand { wanted: 0.35, waited: 0.0 },
+            ..PathView::default()
+        };
         MemberView {
             name: "node01".into(),
             state: MemberState::Busy,
