@@ -6,6 +6,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::destination::destination;
 use crate::error::{CopyError, Stop, WirePath};
 use crate::expand::{Expanded, MAX_SOURCES, expand};
 use crate::job::{Access, Destination, Options, PullJob, PushJob, SourceSpec};
@@ -19,7 +20,7 @@ use crate::store::unwritten::{self, Unwritten};
 use crate::store::{Local, Named, Place, Store};
 use crate::terms::{self, terms_of};
 use crate::transport::{Link, Transport};
-use haul_names::{Chosen, Filter, MAX_CHOSEN, MAX_CHOSEN_BYTES, base_name, is_pattern};
+use haul_names::{Chosen, Filter, MAX_CHOSEN, MAX_CHOSEN_BYTES, base_name, far_source, is_pattern, job_id};
 use haul_units::Cancel;
 
 /// Sends files from here to the server at the other end of `link`.
@@ -118,7 +119,7 @@ pub fn push_fed<T: Transport, S: Store>(
 /// Blocks until all has arrived and is durable here. A destination that is a device or a named pipe is written like standard output.
 pub fn pull<T: Transport>(link: Link<T>, job: &PullJob, observer: &dyn Observer, cancel: &Cancel) -> Result<Report, CopyError> {
     let store = Local::own();
-    pull_to(link, &store, job, |path, many| local_target(&store, path, many), observer, cancel)
+    pull_to(link, &store, job, |path, many, id| local_target(&store, path, many, id), observer, cancel)
 }
 
 /// As [`pull`], with the destination in any store.
@@ -129,28 +130,28 @@ pub fn pull_into<T: Transport, S: Store>(
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
-    pull_to(link, store, job, |path, many| target(store, path, many), observer, cancel)
+    pull_to(link, store, job, |path, many, id| target(store, path, many, id), observer, cancel)
 }
 
 fn pull_to<T: Transport, S: Store>(
     link: Link<T>,
     store: &S,
     job: &PullJob,
-    find: impl FnOnce(&Path, bool) -> Result<Target<S::Dir>, CopyError>,
+    find: impl FnOnce(&Path, bool, &[u8; 32]) -> Result<Target<S::Dir>, CopyError>,
     observer: &dyn Observer,
     cancel: &Cancel,
 ) -> Result<Report, CopyError> {
     session::run(link, observer, cancel, |session, incoming| {
         let sources: Vec<WirePath> = job.sources.iter().map(|path| path.as_path().into()).collect();
         check_list(&job.filter, &sources)?;
+        let id = job_id(b"pull", sources.iter().map(|source| far_source(&source.0)).collect());
         let (target, spelled) = match &job.destination {
-            Destination::Path(path) => (find(path, sources.len() > 1)?, path.as_path().into()),
+            Destination::Path(path) => (find(path, sources.len() > 1, &id)?, path.as_path().into()),
             Destination::Stdout(stream) => (Target::Stream(stream.clone()), WirePath(b"-".to_vec())),
         };
         let in_order = matches!(target, Target::Stream(_));
         // Directories have no place in a stream.
         let options = Options { recursive: job.options.recursive && !in_order, ..job.options };
-        let id = job_id(b"pull", sources.iter().map(far_source).collect());
         let patterns = sources.iter().any(|source| is_pattern(&source.0));
         let mut expected = Expected::plain(&sources);
         let request = Request { what: What::Pull { sources: sources.clone(), in_order }, options, job: id };
@@ -295,13 +296,13 @@ impl<T: Transport> Asking<'_, '_, T> {
             What::Pull { sources, .. } | What::Ordered { sources } => Asked::Read(sources),
         }));
         match request.what {
-            What::Push { destination, sources, stream, early } => {
-                let mut place = store.destination(&destination, sources > 1).map_err(CopyError::Stopped)?;
+            What::Push { destination: spelled, sources, stream, early } => {
+                let mut place = destination(store, &spelled, sources > 1, &request.job).map_err(CopyError::Stopped)?;
                 if sources == 0 && !options.dry_run {
                     make_destination(store, &mut place).map_err(CopyError::Stopped)?;
                 }
                 if stream && place.rename.is_none() {
-                    return Err(CopyError::Stopped(Stop::NeedsFileName { path: destination }));
+                    return Err(CopyError::Stopped(Stop::NeedsFileName { path: spelled }));
                 }
                 let job = ReceiveJob {
                     target: Target::Tree(place),
@@ -454,18 +455,18 @@ fn check_list<'a>(filter: &Filter, sources: impl IntoIterator<Item = &'a WirePat
     Ok(())
 }
 
-fn target<S: Store>(store: &S, path: &Path, many: bool) -> Result<Target<S::Dir>, CopyError> {
-    store.destination(&path.into(), many).map(Target::Tree).map_err(CopyError::Stopped)
+fn target<S: Store>(store: &S, path: &Path, many: bool, job: &[u8; 32]) -> Result<Target<S::Dir>, CopyError> {
+    destination(store, &path.into(), many, job).map(Target::Tree).map_err(CopyError::Stopped)
 }
 
 /// A destination of this machine: a device or a named pipe is a stream.
-fn local_target(store: &Local, path: &Path, many: bool) -> Result<Target<OwnedFd>, CopyError> {
-    let Some(device) = special(path) else { return target(store, path, many) };
+fn local_target(store: &Local, path: &Path, many: bool, job: &[u8; 32]) -> Result<Target<OwnedFd>, CopyError> {
+    let Some(device) = special(path) else { return target(store, path, many, job) };
     let file = device
         .map_err(|error| CopyError::Stopped(Stop::Destination { path: path.into(), why: crate::error::Why::from_io(&error) }))?;
     match Destination::stream(file) {
         Destination::Stdout(stream) => Ok(Target::Stream(stream)),
-        Destination::Path(_) => target(store, path, many),
+        Destination::Path(_) => target(store, path, many, job),
     }
 }
 
@@ -481,23 +482,4 @@ fn own_source<S: Store>(store: &S, source: &SourceSpec) -> Vec<u8> {
         SourceSpec::Path(path) => store.identify(&path.as_path().into()),
         SourceSpec::Stdin(_) => b"-".to_vec(),
     }
-}
-
-/// A source over there without what does not matter in its spelling.
-pub(crate) fn far_source(source: &WirePath) -> Vec<u8> {
-    let parts = source.0.split(|&b| b == b'/').filter(|part| !matches!(*part, b"" | b"."));
-    let content = base_name(&source.0).is_empty();
-    let root: &[u8] = if source.0.starts_with(b"/") { b"/" } else { b"" };
-    [root, &parts.collect::<Vec<_>>().join(&b'/'), if content { b"/." } else { b"" }].concat()
-}
-
-/// Names a copy by its sources, for the stage; the receiver adds the place. However the command spells them, and in whatever order, they are the same.
-pub(crate) fn job_id(direction: &[u8], mut sources: Vec<Vec<u8>>) -> [u8; 32] {
-    sources.sort_unstable();
-    let mut hasher = blake3::Hasher::new();
-    for part in std::iter::once(direction).chain(sources.iter().map(|path| &**path)) {
-        hasher.update(&(part.len() as u64).to_le_bytes());
-        hasher.update(part);
-    }
-    *hasher.finalize().as_bytes()
 }

@@ -41,6 +41,7 @@
 
 mod clock;
 mod descriptors;
+mod destination;
 mod dirs;
 mod engine;
 mod error;

@@ -18,7 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use crate::block::{self, Piece};
 use crate::clock::POLL;
-use crate::engine::{check_hello, check_terms, far_source, introduce, job_id};
+use crate::engine::{check_hello, check_terms, introduce};
 use crate::error::{CopyError, FileProblem, WirePath};
 use crate::job::Options;
 use crate::locks::lock;
@@ -31,9 +31,7 @@ use crate::receive::Expected;
 use crate::report::Report;
 use crate::session::{self, Incoming, Session};
 use crate::transport::{BlockRx, Link, Transport};
-use haul_names::Filter;
-use haul_names::is_pattern;
-use haul_names::is_plain_name;
+use haul_names::{Filter, far_source, is_pattern, is_plain_name, job_id};
 use haul_units::{BitRate, Cancel};
 
 /// What is asked for.
@@ -50,7 +48,7 @@ pub struct OrderJob {
 impl OrderJob {
     /// Names the job by its sources, for [`Request::job`]: the same for every server that is asked.
     pub fn id(&self) -> [u8; 32] {
-        job_id(b"order", self.wire_sources().iter().map(far_source).collect())
+        job_id(b"order", self.wire_sources().iter().map(|source| far_source(&source.0)).collect())
     }
 
     fn wire_sources(&self) -> Vec<WirePath> {

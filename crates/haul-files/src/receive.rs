@@ -42,7 +42,7 @@ use crate::transport::Transport;
 use commit::{Ready, hand_over};
 use conclude::conclude;
 pub(crate) use expected::Expected;
-use haul_names::Filter;
+use haul_names::{Filter, stage_id};
 use incomplete::{End, Incomplete, Part};
 use stage::Stage;
 use tree::Tree;
@@ -195,7 +195,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
     conclude(session, &finished, sender_waits, options)
 }
 
-/// The stage of a job in a place: the sources are the job's, so the name that one of them gets there is added.
+/// The stage of a job in a place.
 fn open_stage<T: Transport, S: Store>(
     session: &Session<'_, T>,
     store: &S,
@@ -203,8 +203,7 @@ fn open_stage<T: Transport, S: Store>(
     job: &[u8; 32],
     resume: bool,
 ) -> Result<Stage<S>, CopyError> {
-    let renamed = |name: &Vec<u8>| *blake3::Hasher::new().update(job).update(name).finalize().as_bytes();
-    let id = place.rename.as_ref().map_or(*job, renamed);
+    let id = stage_id(job, place.rename.as_deref());
     store.stage(place, &id, resume, session.cancel()).map(Stage::new).map_err(CopyError::Stopped)
 }
 

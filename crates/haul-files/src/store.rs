@@ -58,8 +58,8 @@ use crate::stamp::Stamp;
 use haul_names::base_name;
 
 pub use error::StoreError;
-pub use haul_names::{Scheme, is_plain_name, is_reserved};
-pub use local::{Local, stage_name, umask};
+pub use haul_names::{Scheme, is_plain_name, is_reserved, stage_name};
+pub use local::{Local, umask};
 
 /// Up to this many parts or directories are worth a sync each, which leaves other writers alone; with more of them all of the store is synced.
 pub const FEW: usize = 8;
@@ -124,6 +124,11 @@ pub trait Store: Send + Sync {
         resume: bool,
         cancel: &Cancel,
     ) -> Result<(Self::Stage, Vec<Record>), Stop>;
+
+    /// Whether an earlier run has left the stage of a job in a directory. None where that cannot be told.
+    fn has_stage(&self, _dir: &Self::Dir, _job: &[u8; 32]) -> bool {
+        false
+    }
 
     /// Stages in a directory that no copy works on, but the own one; for a word to their user. None where that cannot be told.
     fn interrupted(&self, _dir: &Self::Dir, _own: &str) -> Vec<Interrupted> {

@@ -100,6 +100,14 @@ impl GfarmStage {
         Err(fail(Why::ForeignStage))
     }
 
+    /// Whether there is one of this job, that an earlier run has left.
+    pub(crate) fn is_there(service: &Service, root: &[u8], job: &[u8; 32]) -> bool {
+        (0..NAMES).any(|number| {
+            let names = below(root, stage_name(job, number).as_bytes()).and_then(|path| names(service, &path));
+            names.is_ok_and(|names| names.iter().any(|name| name == JOURNAL || is_taking(name)))
+        })
+    }
+
     fn open_named(
         service: &Service,
         root: &[u8],

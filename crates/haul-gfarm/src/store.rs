@@ -208,6 +208,10 @@ impl Store for Gfarm {
         GfarmStage::open(&self.service, &place.root.path, &place.spelled, job, resume, cancel)
     }
 
+    fn has_stage(&self, dir: &GfarmDir, job: &[u8; 32]) -> bool {
+        GfarmStage::is_there(&self.service, &dir.path, job)
+    }
+
     /// Of all servers together. One file has room on one of them.
     fn space(&self, dir: &GfarmDir) -> Result<Space, StoreError> {
         let (used, left) = self.run(&dir.path, |library, path| library.space(path))?;

@@ -8,6 +8,7 @@
 //! | [`Filter`] | what is left out: lines of a `.gitignore` |
 //! | [`rules`] | the same, from files of rsync and rclone |
 //! | [`Chosen`] | what is meant one by one: a list of paths |
+//! | [`job_id`], [`stage_id`], [`stage_name`] | what a copy is called, so that its next run finds what it has kept |
 //! | [`sum_line`] | a line of a list of checksums |
 //! | [`Names`] | millions of short names in little memory |
 //!
@@ -16,6 +17,7 @@
 mod chosen;
 mod filter;
 mod home;
+mod job;
 mod many;
 mod pattern;
 mod plain;
@@ -25,6 +27,7 @@ mod sums;
 pub use chosen::{Chosen, ChosenError, MAX_CHOSEN, MAX_CHOSEN_BYTES, MAX_CHOSEN_PATH};
 pub use filter::{Filter, FilterError, MAX_ALL_PATTERNS, MAX_PATTERN, MAX_PATTERNS};
 pub use home::at_home;
+pub use job::{directory_and_name, far_source, is_stage_name, job_id, stage_id, stage_name};
 pub use many::{Name, Names};
 pub use pattern::{Pattern, is_pattern};
 pub use plain::{MAX_NAME, STAGE_PREFIX, Scheme, base_name, is_plain_name, is_reserved, path_of};

@@ -48,6 +48,24 @@ impl Fleet {
         Running::start(self.command(way, hosts, more)).wait(PATIENCE).expect(0)
     }
 
+    /// `haul fleet get` of the file, which all hosts have, as its user types it; into `by-command`.
+    fn get(&self, start: &str, hosts: &str, more: &[&str]) -> Command {
+        let target = self.got.join("by-command");
+        let _ = fs::remove_file(&target);
+        let mut command = self.sites.haul(self.sites.hub());
+        command.args(["fleet", "get", "--json", "-F"]).arg(self.sites.ssh_config()).args(["--start", start, "-H", hosts]);
+        command.args(more).arg(self.data.join("file")).arg(target);
+        command
+    }
+
+    /// That it was got whole, by as many members as there are.
+    #[track_caller]
+    fn assert_got(&self, finished: &Finished, members: usize) {
+        let summary = events(finished, "summary").pop().unwrap_or_else(|| panic!("no summary: {finished}"));
+        assert_eq!(summary["members"].as_array().map(Vec::len), Some(members), "{finished}");
+        assert_eq!(tree::hash(&self.data.join("file")), tree::hash(&self.got.join("by-command")), "{finished}");
+    }
+
     fn assert_fetched(&self, finished: &Finished, members: &[&str]) {
         assert_eq!(named(finished, "fetched"), members, "{finished}");
         for member in members {
@@ -137,6 +155,15 @@ fn the_representative_starts_the_others() {
     let finished = fleet.run("ssh-direct", "site1,site2,site3", &[]);
     fleet.assert_fetched(&finished, &["site1", "site2", "site3"]);
     fleet.assert_no_process_left(Duration::from_secs(10));
+    for more in [&[][..], &["--dial-out"], &["--udp-port", "17000-17010"]] {
+        let got = Running::start(fleet.get("ssh", "site1,site2,site3", more)).wait(PATIENCE).expect(0);
+        fleet.assert_got(&got, 3);
+        fleet.assert_no_process_left(Duration::from_secs(10));
+    }
+    // What is for mpirun is for no other way.
+    let wrong = Running::start(fleet.get("ssh", "site1", &["--launcher-arg", "-v"])).wait(PATIENCE).expect(2);
+    assert!(wrong.stderr.contains("--launcher-arg is for a program that starts all servers"), "{wrong}");
+    fleet.assert_no_process_left(Duration::from_secs(20));
 }
 
 #[test]
@@ -284,6 +311,18 @@ fn open_mpi_starts_members() {
     fleet.assert_fetched(&finished, &["127.0.0.1", "localhost"]);
     let finished = run("localhost", &["haul=/nonexistent/haul"]);
     assert!(why(&finished, "localhost").contains("haul not found there"), "{finished}");
+    // The same by the command; here, and on a host that ssh reaches.
+    let haul = haul_binary();
+    let haul = haul.to_str().expect("UTF-8");
+    for on in [&[][..], &["--launcher-on", "site1"]] {
+        let words =
+            [&["--remote-haul", haul, "--launcher-arg", "--oversubscribe", "--launcher-arg", "--allow-run-as-root"], on].concat();
+        let command = fleet.get("mpirun", "localhost,127.0.0.1", &words);
+        fleet.assert_got(&Running::start(command).wait(PATIENCE).expect(0), 2);
+    }
+    let missing =
+        Running::start(fleet.get("mpirun", "localhost", &["--launcher", "/nonexistent/mpirun"])).wait(PATIENCE).expect(2);
+    assert!(missing.stderr.contains("/nonexistent/mpirun"), "{missing}");
     let left = || fleet.sites.hub().processes(&["haul", "remote"]);
     assert!(eventually(Duration::from_secs(10), || left().is_empty()), "{:?}", left());
 }
@@ -362,6 +401,13 @@ fn slurm_starts_members() {
     assert!(why(&finished, "n7").contains("srun started nothing"), "{finished}");
     let finished = run("n[1-2]", &["haul=/nonexistent/haul"]);
     assert!(why(&finished, "n2").contains("haul not found there"), "{finished}");
+    // The same by the command.
+    let haul = haul_binary();
+    let words =
+        ["--remote-haul", haul.to_str().expect("UTF-8"), "--call-back", "127.0.0.1", "--launcher-arg", "--job-name=fleet"];
+    let mut command = fleet.get("srun", "n[1-3]", &words);
+    command.env("SLURM_CONF", &slurm.conf);
+    fleet.assert_got(&Running::start(command).wait(PATIENCE).expect(0), 3);
     let is_idle = || {
         let jobs = fleet.sites.hub().command("squeue").arg("-h").env("SLURM_CONF", &slurm.conf).output();
         jobs.is_ok_and(|jobs| jobs.status.success() && jobs.stdout.is_empty())

@@ -153,6 +153,45 @@ fn a_large_file_comes_from_all_its_replicas_and_survives_the_fastest() {
     assert!(states.iter().any(|state| state == "stalled" || state == "gone"), "{states:?}");
 }
 
+/// The client is killed in the middle, each way; the same command goes on where it was.
+#[test]
+fn a_killed_client_goes_on_when_it_is_called_again() {
+    /// Of it each server has a few blocks of 1 MiB under way, which are lost.
+    const SIZE: u64 = 96 << 20;
+    let Some(fleet) = Fleet::open([100, 100, 100]) else { return };
+    let mut random = Random::seeded(85);
+    for file in ["set/a", "set/b", "set/c"] {
+        fs::create_dir_all(fleet.at(1).join("set")).expect("a directory");
+        tree::write_random(&fleet.at(1).join(file), SIZE / 3, &mut random);
+    }
+    for site in [2, 3] {
+        let copied = Command::new("cp").args(["-rp", text(&fleet.at(1).join("set"))]).arg(fleet.at(site)).status();
+        assert!(copied.expect("cp").success());
+    }
+    let whole = fleet.at(1).join("set");
+    let (target, back) = (fleet.target(), fleet.sites.scratch().join("back"));
+    let get = ["-rp", "set/.", text(&target)];
+    let put = ["-rp", text(&whole), text(&back)];
+    for (what, words) in [("get", &get[..]), ("put", &put)] {
+        // What passes on the way to or from all servers.
+        let carried = || (1..=3).map(|site| fleet.sites.delivered_bytes(site)).sum::<u64>();
+        let before = carried();
+        let running = Running::start(fleet.command(what, &fleet.hosts(), words));
+        assert!(eventually(PATIENCE, || carried() - before >= SIZE / 2), "{what}: nothing comes");
+        running.signal(Signal::KILL);
+        assert_eq!(running.wait(PATIENCE).code, None, "{what} was over already");
+        let again = summary(&fleet.run(what, words).expect(0));
+        let resumed = again["bytes_resumed"].as_u64().expect("bytes");
+        assert!(resumed >= SIZE / 4, "{what}: {again}");
+        assert!(carried() - before < SIZE * 3 / 2, "{what}: {} bytes for {SIZE}: {again}", carried() - before);
+    }
+    for file in ["a", "b", "c"] {
+        assert_eq!(tree::hash(&whole.join(file)), tree::hash(&target.join(file)), "{file}");
+        assert_eq!(tree::hash(&whole.join(file)), tree::hash(&back.join("set").join(file)), "{file}");
+    }
+    assert_eq!((tree::names(&target).len(), tree::names(&back).len()), (3, 1), "nothing else is left");
+}
+
 /// One server is there at once, one logs in for long, one never comes: files come from the first meanwhile, the second joins in, the third is named and left out.
 #[test]
 fn files_come_while_other_servers_are_still_on_their_way() {

@@ -1,6 +1,7 @@
 //! Arguments of `haul fleet`.
 
 use std::ffi::OsString;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -145,7 +146,7 @@ pub struct FleetListArgs {
 #[command(next_help_heading = "Servers")]
 pub struct KeptArgs {
     /// Those of a fleet that `haul fleet up` has started; how they are reached was said there, and so was --mode
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["hosts", "start", "timeout", "dial_out", "udp_port", "state"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["hosts", "start", "launcher", "launcher_arg", "launcher_on", "call_back", "timeout", "dial_out", "udp_port", "state"])]
     pub name: Option<String>,
 }
 
@@ -188,6 +189,18 @@ pub struct HostsArgs {
     /// (inside a Slurm job), `daemon` (they run already). Those of the middle three call this machine back
     #[arg(long, value_name = "WAY", default_value_t = Way::SshDirect, hide_default_value = true)]
     pub start: Way,
+    /// The `mpirun` or `srun` to call, where it is not found by its name
+    #[arg(long, value_name = "PROGRAM", value_hint = clap::ValueHint::CommandName)]
+    pub launcher: Option<OsString>,
+    /// A word for `mpirun` or `srun` before haul's own; several times, several words
+    #[arg(long, value_name = "WORD", allow_hyphen_values = true)]
+    pub launcher_arg: Vec<OsString>,
+    /// Call `mpirun` or `srun` on this host, by ssh, and not here
+    #[arg(long, value_name = "[USER@]HOST", value_hint = clap::ValueHint::Hostname)]
+    pub launcher_on: Option<OsString>,
+    /// Address of this machine that the servers call, where it is not the one that it reaches them from; several times, several addresses
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "dial_out")]
+    pub call_back: Vec<IpAddr>,
     /// Leave out a server that has not come up within so long, and go on with the others
     #[arg(long, value_name = "SECONDS", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     pub timeout: u64,

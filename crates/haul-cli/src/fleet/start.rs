@@ -4,8 +4,8 @@ use std::env;
 use std::sync::Arc;
 
 use haul::TransportConfig;
-use haul_fleet::{Absent, Fleet, HostSpec, StartSpec, start};
-use haul_peer::Tell;
+use haul_fleet::{Absent, Fleet, HostSpec, Launcher, StartSpec, Way, start};
+use haul_peer::{SshHost, Tell};
 
 use crate::args::{HostsArgs, JobArgs};
 use crate::exit::Failure;
@@ -53,14 +53,35 @@ pub fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
     } else {
         HostSpec::lists(hosts.hosts.iter().map(|text| text.to_string_lossy()))?
     };
+    let spec = StartSpec::new(list);
     Ok(StartSpec {
         way: hosts.start,
+        launcher: launcher(hosts)?,
+        call_back: hosts.call_back.clone(),
         timeout: hosts.timeout(),
         ssh: hosts.ssh.options(false, false),
         udp_port: hosts.udp_port,
         state: hosts.state.clone(),
         dial_out: hosts.dial_out,
         transport: TransportConfig { idle_timeout: hosts.silence.timeout(), ..TransportConfig::default() },
-        ..StartSpec::new(list)
+        ..spec
     })
+}
+
+/// How `mpirun` or `srun` is called. What is said of it for another way of starting has been mistaken for something else.
+fn launcher(hosts: &HostsArgs) -> Result<Launcher, Failure> {
+    let given = [
+        ("--launcher", hosts.launcher.is_some()),
+        ("--launcher-arg", !hosts.launcher_arg.is_empty()),
+        ("--launcher-on", hosts.launcher_on.is_some()),
+    ];
+    if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given)
+        && !matches!(hosts.start, Way::Mpirun | Way::Srun)
+    {
+        let message = format!("{option} is for a program that starts all servers, and --start {} has none", hosts.start);
+        return Err(Failure::new(message).hint("say --start mpirun or --start srun"));
+    }
+    let on = hosts.launcher_on.as_deref().map(SshHost::parse).transpose();
+    let on = on.map_err(|error| Failure::new(error).hint("write [USER@]HOST, as for ssh"))?;
+    Ok(Launcher { program: hosts.launcher.clone(), arguments: hosts.launcher_arg.clone(), on })
 }

@@ -40,7 +40,7 @@ pub use interrupted::Discarded;
 pub(crate) use interrupted::MAX_TOPS;
 pub use meta::umask;
 pub use resolve::Top;
-pub use stage::{Stage, stage_name};
+pub use stage::Stage;
 
 /// Bytes for the names of a directory that are read at once.
 const LISTING_BYTES: usize = 64 << 10;
@@ -194,6 +194,10 @@ impl Store for Local {
 
     fn must_fit(&self) -> bool {
         self.scheme == Scheme::Ram
+    }
+
+    fn has_stage(&self, dir: &OwnedFd, job: &[u8; 32]) -> bool {
+        Stage::is_there(dir, job)
     }
 
     fn interrupted(&self, dir: &OwnedFd, own: &str) -> Vec<Interrupted> {

@@ -69,6 +69,35 @@ fn broken_anywhere_the_next_run_sends_only_what_is_missing() {
     }
 }
 
+/// The first run has made the directory: the second one goes on in it, and not below it; a third one finds a directory to copy into.
+#[test]
+fn what_was_to_get_a_new_name_still_gets_it_when_the_run_is_called_again() {
+    for (named, pulled) in [("tree", false), ("tree", true), ("tree/.", false), ("tree/.", true)] {
+        let p = places();
+        let source = p.from.join(named);
+        tree(&source);
+        let target = p.to.join("new");
+        let copy = |conditions| {
+            if pulled {
+                pull_paths(&[&source], Destination::Path(target.clone()), preserving(), conditions)
+            } else {
+                push_paths(&[&source], &target, preserving(), conditions)
+            }
+        };
+        let first = copy(breaking(20, 21));
+        assert!(first.client.is_err() && first.server.is_err() && target.is_dir());
+        let second = copy(shuffled(20));
+        let total: u64 = (32 << 20) + 5 + (0..400).map(|i| i * 50).sum::<u64>();
+        let bound = total.saturating_sub(first.bytes) + (12 << 20);
+        assert!(second.bytes <= bound + AROUND, "{named}, {pulled}: {} of {total} sent, then {}", first.bytes, second.bytes);
+        second.clean();
+        assert_same(&source, &target);
+        assert_nothing_left(&p.to);
+        copy(shuffled(22)).clean();
+        assert_eq!(target.join("tree").is_dir(), named == "tree", "{named}, {pulled}");
+    }
+}
+
 /// What goes over the transport besides content: piece tables, and of each block what the cut at a megabyte leaves.
 const AROUND: u64 = 100_000;
 /// What a sender sends before it knows that something is there already.

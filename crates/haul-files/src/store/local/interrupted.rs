@@ -19,7 +19,7 @@ use crate::descriptors::open_at;
 use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Record};
 use crate::store::{Interrupted, StoreError};
-use haul_names::{STAGE_PREFIX, path_of};
+use haul_names::{directory_and_name, is_stage_name, path_of};
 
 /// Names in a directory that are looked at on behalf of a copy: a listing of some milliseconds.
 const MAX_LOOKED: usize = 10_000;
@@ -76,19 +76,10 @@ impl Local {
 
 /// The directory that is meant, and of a hidden directory in it its name.
 fn place_of(spelled: &WirePath) -> (WirePath, Option<Vec<u8>>) {
-    let end = spelled.0.iter().rposition(|&b| b != b'/').map_or(0, |last| last + 1);
-    let path = spelled.0.get(..end).unwrap_or_default();
-    let cut = path.iter().rposition(|&b| b == b'/').map_or(0, |slash| slash + 1);
-    let (parent, name) = path.split_at_checked(cut).unwrap_or((b"", path));
-    if !is_stage_name(name) {
-        return (spelled.clone(), None);
+    match directory_and_name(&spelled.0) {
+        Some((parent, name)) if is_stage_name(&name) => (WirePath(parent), Some(name)),
+        _ => (spelled.clone(), None),
     }
-    (WirePath(if parent.is_empty() { b".".to_vec() } else { parent.to_vec() }), Some(name.to_vec()))
-}
-
-fn is_stage_name(name: &[u8]) -> bool {
-    let digits = name.strip_prefix(STAGE_PREFIX.as_bytes());
-    digits.is_some_and(|digits| digits.len() == 8 && digits.iter().all(u8::is_ascii_hexdigit))
 }
 
 /// Removes what an interrupted copy has kept.

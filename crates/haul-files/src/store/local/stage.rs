@@ -31,7 +31,7 @@ use crate::error::{Stop, Why, WirePath};
 use crate::journal::{self, Record};
 use crate::locks::lock;
 use crate::store::Identity;
-use haul_names::STAGE_PREFIX;
+use haul_names::stage_name;
 
 const JOURNAL: &str = "journal";
 /// Names that a job's stage may have, one after the other: enough for accidents. Whoever takes them all on purpose may write in the destination.
@@ -75,6 +75,14 @@ impl Stage {
         let mut path = spelled.0.clone();
         path.extend([b"/", stage_name(job, 0).as_bytes()].concat());
         Err(Stop::Destination { path: WirePath(path), why: Why::ForeignStage })
+    }
+
+    /// Whether there is one of this job, that an earlier run has left.
+    pub(super) fn is_there(root: &OwnedFd, job: &[u8; 32]) -> bool {
+        (0..NAMES).any(|number| {
+            let found = Opening::existing(root, stage_name(job, number).as_bytes());
+            found.is_ok_and(|found| found.is_some_and(|stage| stage.is_of(job)))
+        })
     }
 
     fn open_named(root: &Arc<OwnedFd>, name: &str, job: &[u8; 32], resume: bool, cancel: &Cancel) -> Result<Opened, Errno> {
@@ -223,6 +231,14 @@ pub(super) struct Opening {
 }
 
 impl Opening {
+    /// Whether its journal begins as one of this job does.
+    fn is_of(&self, job: &[u8; 32]) -> bool {
+        let mut begin = [0; 128];
+        let read = self.journal.read_at(&mut begin, 0).unwrap_or(0);
+        let (records, _) = journal::decode(begin.get(..read).unwrap_or_default());
+        matches!(records.first(), Some(Record::Job { job: of, .. }) if of == job)
+    }
+
     /// None where it is no stage, or not this user's.
     pub(super) fn existing(root: &OwnedFd, name: &[u8]) -> Result<Option<Self>, Errno> {
         let dir = open_at(root, name, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW, Mode::empty())?;
@@ -268,13 +284,6 @@ pub(super) fn each_name(dir: &OwnedFd) -> Result<impl Iterator<Item = Result<CSt
 fn is_empty(dir: &OwnedFd) -> Result<bool, Errno> {
     // A journal is a run's that was a moment faster.
     Ok(names(dir)?.iter().all(|name| name.to_bytes() == JOURNAL.as_bytes()))
-}
-
-/// The stage's name for a job: the first, or where that is taken a later one.
-pub fn stage_name(job: &[u8; 32], number: u32) -> String {
-    let hash = *blake3::Hasher::new().update(job).update(&number.to_le_bytes()).finalize().as_bytes();
-    let source = if number == 0 { job } else { &hash };
-    format!("{STAGE_PREFIX}{:08x}", source.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes)))
 }
 
 pub(super) fn part_name(part: u64) -> String {
