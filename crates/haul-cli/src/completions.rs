@@ -8,7 +8,7 @@ use crate::{args, manners};
 
 /// `haul completions SHELL`.
 pub fn completions(shell: Shell, name: &str) -> Exit {
-    let _ = output::out_bytes(&script(shell, name));
+    output::out_all(&script(shell, name));
     Exit::Done
 }
 

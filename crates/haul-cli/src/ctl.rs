@@ -32,7 +32,7 @@ pub fn run(args: &CtlArgs) -> Result<Exit, Failure> {
     {
         return Err(Failure::new(format!("the copy of process {pid} keeps its mode: it fetches, or knows no {name}")));
     }
-    output::print_out(&line(&status));
+    output::out_wrapped(&line(&status));
     Ok(Exit::Done)
 }
 
@@ -45,7 +45,7 @@ fn list(dir: &ControlDir, json: bool) -> Result<Exit, Failure> {
         if json {
             output::print_event(&event(&status));
         } else {
-            output::print_out(&line(&status));
+            output::out_wrapped(&line(&status));
         }
     }
     Ok(Exit::Done)

@@ -33,8 +33,7 @@ pub fn start(audience: Audience, verbose: u8, quiet: bool) {
         (Audience::Operator, false, 0) => "info",
         (Audience::Operator, false, _) => "trace",
     };
-    let asked = EnvFilter::try_from_env("HAUL_LOG").or_else(|_| EnvFilter::try_from_default_env());
-    let filter = asked.unwrap_or_else(|_| EnvFilter::new(level));
+    let filter = ["HAUL_LOG", "RUST_LOG"].into_iter().find_map(asked).unwrap_or_else(|| EnvFilter::new(level));
     let colours = output::colours();
     let fields = debug_fn(|writer, field, value| write!(writer, "{}", shown_field(field.name(), value))).delimited(" ");
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(colours).with_target(false);
@@ -42,6 +41,12 @@ pub fn start(audience: Audience, verbose: u8, quiet: bool) {
     // The journal of systemd writes the time itself. A second start, as in tests, changes nothing.
     let started = if std::env::var_os("JOURNAL_STREAM").is_some() { log.without_time().try_init() } else { log.try_init() };
     drop(started);
+}
+
+/// The filter that a variable holds; one that cannot be understood is said to be, and counts for nothing.
+fn asked(variable: &str) -> Option<EnvFilter> {
+    let text = std::env::var(variable).ok().filter(|text| !text.is_empty())?;
+    EnvFilter::try_new(text).inspect_err(|error| output::print_line(&format!("{variable}: {error}; it counts for nothing"))).ok()
 }
 
 /// One field of an entry, or of a span around it.

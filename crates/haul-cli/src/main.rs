@@ -57,10 +57,15 @@ use crate::exit::{Exit, Failure};
 fn main() -> ExitCode {
     let line: Vec<OsString> = std::env::args_os().collect();
     let words = haul_config::behind_name(&line, &["hcp", "hperf", "ssh"]);
+    let in_ssh_s_place = args::is_shell(&line);
     let command = match args::parse(line) {
         Ok(command) => command,
         Err(error) => {
-            let exit = if error.use_stderr() { Exit::Failed } else { Exit::Done };
+            let exit = match error.use_stderr() {
+                true if in_ssh_s_place => rsh::FAILED,
+                true => Exit::Failed,
+                false => Exit::Done,
+            };
             // Help into a closed pipe is read enough.
             let _ = error.print();
             return exit.into();
@@ -71,7 +76,14 @@ fn main() -> ExitCode {
         output::print_failure(&failure);
         if interrupt::requested() { Exit::Interrupted } else { Exit::Failed }
     });
-    exit.into()
+    with_all_said(exit).into()
+}
+
+/// What was printed and is not there is not done.
+fn with_all_said(exit: Exit) -> Exit {
+    let Some(error) = output::unwritten() else { return exit };
+    output::print_failure(&Failure::new(format!("standard output: {error}")));
+    if exit == Exit::Done { Exit::Partial } else { exit }
 }
 
 /// As many descriptors as this user may have: the usual soft limit is there for programs that use select(2).

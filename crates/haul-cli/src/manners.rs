@@ -1,5 +1,7 @@
 //! What a command line's definition is shown as, and what is said to who has typed something else.
 
+use std::error::Error as _;
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::Path;
 
 use clap::Command;
@@ -27,6 +29,18 @@ pub fn without_misleading_tip(mut error: clap::Error) -> clap::Error {
         error.remove(ContextKind::Suggested);
     }
     error
+}
+
+/// What no number is, is said as people say it.
+pub fn in_words(error: clap::Error) -> clap::Error {
+    let Some(wrong) = error.source().and_then(|source| source.downcast_ref::<ParseIntError>()) else { return error };
+    let words = match wrong.kind() {
+        IntErrorKind::PosOverflow => "too large a number",
+        IntErrorKind::NegOverflow => "too small a number",
+        _ => "not a whole number",
+    };
+    let text = error.to_string().replace(&wrong.to_string(), words);
+    clap::Error::raw(error.kind(), text.strip_prefix("error: ").unwrap_or(&text))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub fn man(dir: Option<&Path>) -> Result<Exit, Failure> {
     let pages = pages().map_err(|error| Failure::new(format!("manual pages: {error}")))?;
     let Some(dir) = dir else {
         if let Some((_, page)) = pages.first() {
-            let _ = output::out_bytes(page);
+            output::out_all(page);
         }
         return Ok(Exit::Done);
     };

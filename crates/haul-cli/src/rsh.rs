@@ -22,7 +22,7 @@ use crate::pipe::{joined, standard};
 use crate::{interrupt, logging, output};
 
 /// What ssh ends with when it fails itself; rsync and others know this number.
-const FAILED: u8 = 255;
+pub const FAILED: Exit = Exit::Code(255);
 /// Set for the ssh that takes this program's place: one that leads back here is not followed again.
 const HANDED_OVER: &str = "HAUL_RSH_HANDED_OVER";
 /// A login shell that reads commands: what ssh runs where no command is given.
@@ -31,11 +31,13 @@ const LOGIN_SHELL: &[u8] = b"exec \"${SHELL:-/bin/sh}\" -l";
 /// Runs the command.
 pub fn run(args: &RshArgs) -> Exit {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
-    let code = rsh(args).unwrap_or_else(|failure| {
-        output::print_failure(&failure);
-        FAILED
-    });
-    Exit::Code(code)
+    rsh(args).map_or_else(
+        |failure| {
+            output::print_failure(&failure);
+            FAILED
+        },
+        Exit::Code,
+    )
 }
 
 fn rsh(args: &RshArgs) -> Result<u8, Failure> {

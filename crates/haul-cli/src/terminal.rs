@@ -4,12 +4,17 @@
 //! library may hold a name that nobody thought of. A text of several lines is printed with all but the first of them set in, so that none of them can be taken
 //! for a line of the program's own. `cargo xtask check words` finds printing that goes around this file.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 use std::process::Stdio;
+use std::sync::OnceLock;
 
 use haul_units::{PeerStream, SET_IN, shown_json, wrapped};
 
 pub use haul_units::shown;
+
+/// Why standard output did not take something; the first time counts.
+static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 
 /// Prints a text to standard error; a closed one is nobody's loss.
 pub fn err(text: &str) {
@@ -37,10 +42,29 @@ pub fn err_in_place(text: &str) {
     }
 }
 
-/// Prints a text to standard output at once; a closed one is noticed nowhere else, and what is under way goes on.
+/// Prints a text to standard output at once. What is under way goes on where it could not be written; [`unwritten`] has it at the end.
 pub fn out(text: &str) {
     let mut stdout = io::stdout().lock();
-    let _ = writeln!(stdout, "{}", shown(text)).and_then(|()| stdout.flush());
+    keep(writeln!(stdout, "{}", shown(text)).and_then(|()| stdout.flush()));
+}
+
+/// Prints a line to standard output; on a terminal that it does not fit, in several.
+pub fn out_wrapped(line: &str) {
+    out(&columns_of(io::stdout()).map_or_else(|| line.to_owned(), |columns| wrapped(line, columns - 1, SET_IN.len())));
+}
+
+/// Why standard output has not all that was printed: a full disk, for instance. A reader that went away has read enough.
+pub fn unwritten() -> Option<&'static io::Error> {
+    UNWRITTEN.get()
+}
+
+fn keep(written: io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        // Where there is one already, that one counts.
+        let _ = UNWRITTEN.set(error);
+    }
 }
 
 /// Prints lines of the program's own to standard output, a table for instance: each is cleaned, none is set in.
@@ -64,13 +88,18 @@ pub fn clear() {
 /// Prints JSON to standard output.
 pub fn out_json(json: &str) {
     let mut stdout = io::stdout().lock();
-    let _ = writeln!(stdout, "{}", shown_json(json)).and_then(|()| stdout.flush());
+    keep(writeln!(stdout, "{}", shown_json(json)).and_then(|()| stdout.flush()));
 }
 
 /// Writes what is no text for people to standard output, and says whether that could be done: pages, scripts, keys of this program's own making.
 pub fn out_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes).and_then(|()| stdout.flush())
+}
+
+/// The same for the whole of what a command has to give.
+pub fn out_all(bytes: &[u8]) {
+    keep(out_bytes(bytes));
 }
 
 /// Whether standard error is a terminal.
@@ -80,7 +109,11 @@ pub fn is_terminal() -> bool {
 
 /// How many columns the terminal on standard error has, if it says so.
 pub fn width() -> Option<usize> {
-    rustix::termios::tcgetwinsize(io::stderr()).ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
+    columns_of(io::stderr())
+}
+
+fn columns_of(stream: impl AsFd) -> Option<usize> {
+    rustix::termios::tcgetwinsize(stream).ok().map(|size| size.ws_col.into()).filter(|columns| *columns > 0)
 }
 
 /// How many lines the terminal on standard error has, if it says so.

@@ -38,7 +38,7 @@ pub fn run(args: &TraceArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     for connection in &trace.connections {
-        terminal::out(&connection.summary().to_string());
+        terminal::out_wrapped(&connection.summary().to_string());
     }
     Ok(Exit::Done)
 }

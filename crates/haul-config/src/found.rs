@@ -98,7 +98,8 @@ impl Config {
         let lines = self.files.iter().map(|file| match &file.sections {
             Some(sections) => {
                 let values: usize = sections.iter().map(|section| section.entries.len()).sum();
-                format!("{}: {} tables, {values} values", file.path.display(), sections.len())
+                let counted = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
+                format!("{}: {}, {}", file.path.display(), counted(sections.len(), "table"), counted(values, "value"))
             }
             None => format!("{}: not there", file.path.display()),
         });

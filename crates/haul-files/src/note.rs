@@ -158,7 +158,7 @@ fn interrupted(
         1 => write!(f, "another interrupted copy{what} is kept in {directory}, {bytes}")?,
         _ => write!(f, "{count} other interrupted copies are kept in {directory}, {bytes}, one{what}")?,
     }
-    write!(f, ": over there `haul cp --list-interrupted {directory}` shows them")?;
+    write!(f, ": at the target `haul cp --list-interrupted {directory}` shows them")?;
     if days < OLD_DAYS {
         return Ok(());
     }

@@ -17,7 +17,7 @@ pub fn chain(error: &dyn Error) -> String {
 }
 
 /// "No such file or directory (os error 2)" says nothing more by its end.
-fn without_numbers(mut text: String) -> String {
+pub fn without_numbers(mut text: String) -> String {
     const BEGINS: &str = " (os error ";
     let mut from = 0;
     while let Some((before, rest)) = text.get(from..).and_then(|left| left.split_once(BEGINS)) {

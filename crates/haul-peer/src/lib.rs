@@ -120,7 +120,7 @@ pub use bootstrap::{Bootstrap, Obstacle, ObstacleKind, Sending, Stay};
 pub use carriage::{Carriage, CarriageError, Carrying, GoesOver, NoUdp};
 pub use carried_clients::carry_clients;
 pub use carried_far::TcpDoor;
-pub use chain::chain;
+pub use chain::{chain, without_numbers};
 pub use control::{ControlOut, Farewell};
 pub use far::{FarSide, FarSideError};
 pub use greeting::{Refusal, RepliedStream, Reply, from_bounded_line, from_line, to_line};

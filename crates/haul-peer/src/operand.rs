@@ -241,8 +241,12 @@ fn daemon_address(rest: &[u8], whole: &OsStr) -> Result<Operand, OperandError> {
     if authority.contains(&b'@') {
         return Err(OperandError::UserAtDaemon(shown(whole)));
     }
-    let authority = std::str::from_utf8(authority).map_err(|_| OperandError::BadHost(shown(whole)))?;
-    let host = DaemonHost::parse(authority)?;
+    let bad_host = || OperandError::BadHost(shown(whole));
+    let authority = std::str::from_utf8(authority).map_err(|_| bad_host())?;
+    let host = DaemonHost::parse(authority).map_err(|error| match error {
+        OperandError::BadHost(_) => bad_host(),
+        error => error,
+    })?;
     let path = unescaped(path, whole)?;
     if path.iter().all(|&b| b == b'/') {
         return Err(OperandError::NoRoot(shown(whole)));

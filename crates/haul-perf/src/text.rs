@@ -15,8 +15,12 @@ use crate::wire::Ask;
 
 /// The line above the intervals.
 pub fn header(plan: &Plan) -> String {
+    format!("{}  {:>7}  {:>8}  Limit", heads(plan), "RTT", "Window")
+}
+
+fn heads(plan: &Plan) -> String {
     let tag = if plan.ways == Ways::Both { "[Dir]" } else { "" };
-    format!("[ ID]{tag} Interval           Transfer     Bitrate         Lost  RTT        Window       Limit")
+    format!("[ ID]{tag} {:15} {:>8} {:>11} {:>5}", "Interval", "Transfer", "Bitrate", "Lost")
 }
 
 /// The lines of one interval.
@@ -55,11 +59,7 @@ pub fn interval(plan: &Plan, both: &Both) -> Vec<String> {
 
 /// The totals, both ends of each direction.
 pub fn totals(plan: &Plan, outcome: &Outcome) -> Vec<String> {
-    let tag_header = if plan.ways == Ways::Both { "[Dir]" } else { "" };
-    let mut lines = vec![
-        "- ".repeat(30).trim_end().to_owned(),
-        format!("[ ID]{tag_header} Interval           Transfer     Bitrate         Lost"),
-    ];
+    let mut lines = vec!["- ".repeat(30).trim_end().to_owned(), heads(plan)];
     for &direction in plan.ways.directions() {
         for role in [Role::Sender, Role::Receiver] {
             let Some(total) = outcome.total(direction, role) else { continue };
@@ -154,7 +154,7 @@ fn waits(paths: &[PathSample], is_limited: bool) -> String {
 fn total_lines(plan: &Plan, total: &Total) -> Vec<String> {
     let role = if total.role == Role::Sender { "sender" } else { "receiver" };
     let lost = |paths: &[PathSample]| {
-        if paths.is_empty() { " ".repeat(6) } else { format!("{:6}", paths.iter().map(|path| path.lost_pkts).sum::<u64>()) }
+        if paths.is_empty() { " ".repeat(5) } else { format!("{:5}", paths.iter().map(|path| path.lost_pkts).sum::<u64>()) }
     };
     let span = (0, total.time_us);
     let tag = tag(plan, total.direction);
@@ -216,11 +216,12 @@ fn tag(plan: &Plan, direction: Direction) -> &'static str {
     }
 }
 
+/// Eighty columns hold it.
 fn line(id: &str, tag: &str, (start_us, end_us): (u64, u64), bytes: u64, rest: &str) -> String {
     let seconds = |us: u64| us as f64 / 1e6;
     let rate = BitRate::of(Bytes(bytes), Duration::from_micros(end_us.saturating_sub(start_us)));
     let text = format!(
-        "[{id}]{tag} {:6.2}-{:<6.2} sec  {:>10}  {:>12}  {rest}",
+        "[{id}]{tag} {:5.2}-{:<5.2} sec {:>8} {:>11} {rest}",
         seconds(start_us),
         seconds(end_us),
         Bytes(bytes).to_string(),
@@ -232,7 +233,7 @@ fn line(id: &str, tag: &str, (start_us, end_us): (u64, u64), bytes: u64, rest: &
 fn path_columns(path: Option<&PathSample>, time_us: u64) -> String {
     let Some(path) = path else { return String::new() };
     format!(
-        "{:6}  {:>9}  {:>10}  {}",
+        "{:5}  {:>7}  {:>8}  {}",
         path.lost_pkts,
         milliseconds(path.rtt_us),
         Bytes(path.window_bytes).to_string(),
@@ -256,6 +257,27 @@ mod tests {
         let path =
             PathSample { lost_pkts: 3, rtt_us: 20_300, window_bytes: 5 << 20, wait_pacing_us: 900_000, ..PathSample::default() };
         let text = line("  1", "", (1_000_000, 2_000_000), 125_000_000, &path_columns(Some(&path), 1_000_000));
-        assert_eq!(text, "[  1]   1.00-2.00   sec     119 MiB   1.00 Gbit/s       3    20.3 ms    5.00 MiB  pacing");
+        assert_eq!(text, "[  1]  1.00-2.00  sec  119 MiB 1.00 Gbit/s     3  20.3 ms  5.00 MiB  pacing");
+    }
+
+    #[test]
+    fn a_line_fits_eighty_columns_and_stands_below_its_heads() {
+        let path = PathSample {
+            lost_pkts: 99_999,
+            rtt_us: 9_999_000,
+            window_bytes: 1023 << 20,
+            wait_application_us: 900_000,
+            ..PathSample::default()
+        };
+        let text = line("SUM", "", (9_000_000, 10_000_000), 1023 << 20, &path_columns(Some(&path), 1_000_000));
+        assert!(text.ends_with("  application") && text.len() <= 80, "{} columns: {text}", text.len());
+        let heads = header(&Plan::default());
+        let end = |line: &str, what: &str| line.find(what).map(|at| at + what.len());
+        let values =
+            [("Transfer", "1023 MiB"), ("Bitrate", " Gbit/s"), ("Lost", "99999"), ("RTT", " ms"), ("Window", "MiB  app")];
+        for (head, value) in values {
+            let more = if head == "Window" { "  app".len() } else { 0 };
+            assert_eq!(end(&heads, head), end(&text, value).map(|at| at - more), "{head}:\n{heads}\n{text}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use haul_files::{Export, Ownership};
 use haul_peer::keys::is_root_name;
 use thiserror::Error;
-use tracing::info;
+use tracing::{info, warn};
 
 /// Why a text names no root.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
@@ -102,11 +102,19 @@ pub fn read(named: &[Export], file: Option<&Path>) -> Result<Vec<Export>, RootsE
     Ok(exports)
 }
 
-/// Says what is exported.
+/// Says what is exported, and what of it clients will find shut.
 pub fn tell(exports: &[Export]) {
     for export in exports {
         info!(root = export.name, path = %export.path.display(), writable = export.writable, "exporting");
+        if let Some(error) = shut(&export.path) {
+            warn!(root = export.name, path = %export.path.display(), %error, "this user cannot list the root, and so no client can");
+        }
     }
+}
+
+/// Why a root cannot be listed.
+fn shut(path: &Path) -> Option<io::Error> {
+    fs::read_dir(path).err()
 }
 
 /// The roots of the file; a line that starts with `#` is a comment, and a line that is not right spoils all: what it was to say is not known.
@@ -140,6 +148,14 @@ mod tests {
         for text in ["/srv", "=/srv", "a/b=/srv", "..=/srv", "a b=/srv", "x=", "x=:rw"] {
             assert!(parse_root(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_root_that_cannot_be_listed_is_seen() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(shut(dir.path()).is_none());
+        // Root lists everything that is there.
+        assert_eq!(shut(&dir.path().join("gone")).map(|error| error.kind()), Some(io::ErrorKind::NotFound));
     }
 
     #[test]

@@ -121,7 +121,12 @@ pub enum Command {
 
 /// Parses the arguments, the program's name included: it may be a command's own name.
 pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
-    parse_any(args).map_err(crate::manners::without_misleading_tip)
+    parse_any(args).map_err(crate::manners::without_misleading_tip).map_err(crate::manners::in_words)
+}
+
+/// Whether what is called stands in the place of ssh.
+pub fn is_shell(args: &[OsString]) -> bool {
+    called(args) == Some("ssh") || args.get(1).is_some_and(|word| word == "rsh")
 }
 
 fn parse_any(args: Vec<OsString>) -> Result<Command, clap::Error> {

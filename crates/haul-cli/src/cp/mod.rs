@@ -233,7 +233,7 @@ impl<'a> Copy<'a> {
             }
             Style::Bars | Style::Lines if exit == Exit::Interrupted => {
                 let kept = match (interrupt::is_under_way(), self.args.files.no_resume) {
-                    (false, _) => ": nothing had arrived yet",
+                    (false, _) => ": nothing has arrived this time",
                     (true, true) => "",
                     (true, false) => output::KEPT,
                 };
@@ -324,7 +324,7 @@ impl CopyWatch for Shown {
     fn retries(&self, error: &NotCopied, wait: Duration) {
         self.tally.over_again();
         if self.style != Style::Quiet {
-            output::print_hint(&format!("{error}: trying again in {} s", wait.as_secs()));
+            output::print_note(&format!("{error}: trying again in {} s", wait.as_secs()));
         }
     }
 

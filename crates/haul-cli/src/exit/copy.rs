@@ -35,6 +35,7 @@ impl From<OperandError> for Failure {
     fn from(error: OperandError) -> Self {
         let hint = match &error {
             OperandError::Empty => Some("was a variable unset?"),
+            OperandError::BadHost(name) if name.starts_with("haul://") => Some("write haul://HOST/ROOT/path"),
             OperandError::BadHost(_) => Some("a local name with a : in it needs ./ before it"),
             OperandError::UnknownScheme(_) => Some("a local name with :// in it needs ./ before it"),
             _ => None,

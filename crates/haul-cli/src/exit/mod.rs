@@ -18,6 +18,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
 
 pub use haul_peer::chain;
+use haul_peer::without_numbers;
 
 pub use peer::{SAME_VERSION, explained, refused};
 
@@ -78,7 +79,7 @@ pub struct Failure {
 impl Failure {
     /// A failure that has no advice to give.
     pub fn new(message: impl fmt::Display) -> Self {
-        Self { message: message.to_string(), hint: None }
+        Self { message: without_numbers(message.to_string()), hint: None }
     }
 
     /// The same failure, with advice.

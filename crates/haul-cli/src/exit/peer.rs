@@ -24,8 +24,10 @@ impl From<ReachError> for Failure {
             ReachError::State(error) => error.into(),
             ReachError::Keys(error) => error.into(),
             ReachError::Ssh(error) => error.into(),
-            ReachError::NoSuchHost { .. } => failure.hint("check the name; look at -4 and -6"),
-            ReachError::NoAddress { .. } => failure.hint("look at -4 and -6, and at the name"),
+            ReachError::NoSuchHost { .. } => failure.hint("check the name; with -4 or -6 only addresses of that kind count"),
+            ReachError::NoAddress { .. } => {
+                failure.hint("it has none of the kind that -4 or -6 asks for, or none at all: check both")
+            }
             ReachError::NoAnswer(unanswered) => failure.hint(listens(unanswered.listener)),
             ReachError::NoWay { carriage: Carriage::Tcp, .. } => {
                 failure.hint("a firewall there may let no TCP in to this port; --transport ssh always passes")

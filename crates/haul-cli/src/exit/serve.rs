@@ -2,7 +2,7 @@
 
 use haul_serve::{AuditError, ConfinedError, RootsError, ServeError, UserError};
 
-use super::Failure;
+use super::{Failure, chain};
 
 impl From<ServeError> for Failure {
     fn from(error: ServeError) -> Self {
@@ -18,9 +18,9 @@ impl From<ServeError> for Failure {
                 let ServeError::NotReadable { source, .. } = error else { return Self::new(message) };
                 Self::new(message).hint(Self::from(source).hint.unwrap_or(opened))
             }
-            ServeError::NotOpened { .. } => {
-                Self::new(error).hint("is another daemon running? Name another address or port with --listen ADDR:PORT")
-            }
+            ServeError::NotOpened { source, .. } => Self::new(chain(&source)).hint(
+                "is another daemon running, or is the port below 1024, which takes root? Name another address or port with --listen ADDR:PORT",
+            ),
             ServeError::Socket(_) => Self::new(error),
         }
     }
@@ -41,7 +41,10 @@ impl From<RootsError> for Failure {
         match error {
             RootsError::NamedTwice { .. } => failure.hint("give each root its own name"),
             RootsError::NotADirectory { .. } => failure.hint("a root is a directory: export the one that holds the file"),
-            RootsError::Io { .. } | RootsError::Line { .. } => failure,
+            RootsError::Io { .. } => {
+                failure.hint("is the directory there? What stands behind it is nothing, :ro, :rw or :rw,owners")
+            }
+            RootsError::Line { .. } => failure,
         }
     }
 }

@@ -17,7 +17,7 @@ impl From<TunnelError> for Failure {
 
 impl From<ListenError> for Failure {
     fn from(error: ListenError) -> Self {
-        Self::new(&error).hint("name another port, or none: a free one is taken")
+        Self::new(chain(&error)).hint("name another port, or none: a free one is taken")
     }
 }
 

@@ -93,7 +93,7 @@ fn revoke(state: &StateDir, what: &str) -> Result<Exit, Failure> {
     if removed {
         print(&format!("revoked {what}"));
         if key.is_some() {
-            print("a daemon ends the connections that it still has when it reads its keys again: on SIGHUP (`systemctl reload`)");
+            print("`haul serve` ends the connections that this key has within some seconds");
         }
         return Ok(Exit::Done);
     }

@@ -14,7 +14,7 @@ mod would;
 
 pub use crate::terminal::{
     PeerOutput, clear, colours, err as print_line, err_in_place, err_wrapped as print_wrapped, for_program, out as print_out,
-    out_bytes, out_json, out_lines, shown,
+    out_all, out_bytes, out_json, out_lines, out_wrapped, shown, unwritten,
 };
 pub use fleet::{JobTally, print_absent, show as show_job};
 pub use json::print as print_event;

@@ -290,8 +290,8 @@ impl Report<'_> {
 
     fn line(&self, text: &str) {
         match &self.args.show.title {
-            Some(title) => output::print_out(&format!("{title}:  {text}")),
-            None => output::print_out(text),
+            Some(title) => output::out_wrapped(&format!("{title}:  {text}")),
+            None => output::out_wrapped(text),
         }
     }
 }

@@ -63,6 +63,9 @@ fn what_holds_for_a_host_is_shown_with_where_it_comes_from() {
     let path = bench.path("config/haul/config.toml");
     let none = bench.haul(["config"]).expect(0).text();
     assert!(none.starts_with(&format!("{}: not there", path.display())), "{none}");
+    write(&bench, "[defaults]\nretries = 3\n");
+    let one = bench.haul(["config", "check"]).expect(0).text();
+    assert!(one.starts_with(&format!("{}: 1 table, 1 value\n", path.display())), "{one}");
     write(&bench, "[defaults]\nretries = 3\n\n[host.'dtn*']\nlimit = '2G'\n");
     let files = bench.haul(["config", "check"]).expect(0).text();
     assert!(files.starts_with(&format!("{}: 2 tables, 2 values", path.display())), "{files}");

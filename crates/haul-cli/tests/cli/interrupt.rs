@@ -170,6 +170,6 @@ fn a_far_side_that_never_answers_is_left_at_the_first_signal() {
     // Once it asks over UDP.
     silent.recv_from(&mut [0; 2048]).unwrap();
     signal(&child, Signal::INT);
-    ended(child).expect(130).says(&["nothing had arrived yet"]);
+    ended(child).expect(130).says(&["interrupted: nothing has arrived this time"]);
     assert!(goes(&far), "ssh stays");
 }

@@ -15,7 +15,9 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("cp -Z a h:b", "unexpected argument '-Z'"),
         ("cp -D server a h:b", "-D is about sftp"),
         ("cp -X buffer=1 a h:b", "-X is about sftp"),
-        ("cp -P x a h:b", "invalid value 'x'"),
+        ("cp -P x a h:b", "invalid value 'x' for '-P <PORT>': not a whole number"),
+        ("cp -P 70000 a h:b", "70000 is not in 0..=65535"),
+        ("cp --retries 99999999999 a h:b", "not in"),
         ("cp -l 10MB a h:b", "`10MB` is not a rate"),
         ("cp --udp-port 9-1 a h:b", "for instance 7700 or 60000-60100"),
         ("cp --mode vegas a h:b", "write fair, quickstart, modest, aggressive, "),
@@ -26,6 +28,9 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("cp -R me@h:a haul://g/pub", "`ssh me@h haul cp a haul://g:7700/pub`"),
         ("cp -- a -oProxyCommand=x:b", "not a host name"),
         ("cp haul://h/ .", "no root named"),
+        ("cp haul:// .", "haul://: not a host name\nhint: write haul://HOST/ROOT/path"),
+        ("cp haul:///pub/x .", "haul:///pub/x: not a host name"),
+        ("ctl pause all", "not a whole number"),
         ("cp haul://me@h/pub .", "keys, not users"),
         ("cp sftp://h/a .", "only scp:// and haul://"),
         ("cp --json h:a -", "both need standard output"),
@@ -36,7 +41,10 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("serve", "--root"),
         ("serve --root /srv", "write NAME=PATH"),
         ("serve --root a/b=/srv", "no name for a root"),
-        ("serve --root x=/no/such/dir", "/no/such/dir: No such file"),
+        (
+            "serve --root x=/no/such/dir:rx",
+            "/no/such/dir:rx: No such file or directory\nhint: is the directory there? What stands behind it",
+        ),
         ("serve --root x=/etc/passwd", "not a directory"),
         ("serve --root x=/tmp --root x=/", "named twice"),
         ("serve --root x=/tmp --listen nowhere", "for instance 192.0.2.1:7700"),
@@ -129,6 +137,58 @@ fn a_closed_standard_output_is_not_a_panic() {
         let output = bench.command(args).stdout(Stdio::from(writer)).output().unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!stderr.contains("panicked"), "{args:?}: {stderr}");
+    }
+}
+
+/// Nobody has read what did not fit on the disk: it must not look as if it were there.
+#[test]
+fn output_that_finds_no_room_is_no_success() {
+    let bench = Bench::new();
+    for args in [["key", "show"].as_slice(), &["config"], &["man"], &["ctl", "list"], &["completions", "bash"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = bench.command(args).stdout(full).output().unwrap();
+        let run = crate::support::Run::from(output).expect(1).says(&["error: standard output: No space left on device"]);
+        assert_eq!(run.stderr.lines().count(), 1, "{args:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn a_port_that_is_taken_is_said_to_be_and_the_address_once() {
+    let bench = Bench::new();
+    let taken = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let root = format!("x={}", bench.path("home").display());
+    for args in [
+        ["serve", "--root", &root, "--listen", &address].as_slice(),
+        &["pipe", "-l", &port.to_string()],
+        &["proxy", "serve", "--to", "localhost:80", "-p", &port.to_string(), "-B", "127.0.0.1"],
+        &["perf", "-s", "-p", &port.to_string(), "-B", "127.0.0.1"],
+    ] {
+        let run = bench.haul(args).expect(2).says(&["Address already in use\nhint: "]);
+        assert!(!run.stderr.contains("os error"), "{args:?}: {}", run.stderr);
+        assert_eq!(run.stderr.matches("cannot bind").count(), 1, "{args:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn what_stands_in_the_place_of_ssh_ends_with_ssh_s_own_status() {
+    let bench = Bench::new();
+    bench.haul(["rsh", "-Z", "host", "true"]).expect(255).says(&["unexpected argument '-Z'"]);
+    bench.haul(["rsh", "--help"]).expect(0);
+}
+
+#[test]
+fn a_filter_of_the_log_that_is_none_is_said_and_nothing_fails_for_it() {
+    let bench = Bench::new();
+    let run = |filter: &str| {
+        crate::support::Run::from(bench.command(["rsh", "-L", "1:a:1", "host"]).env("HAUL_LOG", filter).output().unwrap())
+            .expect(255)
+    };
+    run("haul=loud").says(&["HAUL_LOG: error parsing level filter", "it counts for nothing\n", "with haul rsh"]);
+    for sound in ["", "debug", "warn,haul_udp=trace"] {
+        let run = run(sound);
+        assert!(!run.stderr.contains("HAUL_LOG"), "{sound}: {}", run.stderr);
     }
 }
 

@@ -7,7 +7,7 @@ use haul_fleet::{MemberState, MemberView};
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{colours, height, shown};
+use crate::terminal::{self, colours, height, shown};
 
 /// Time before anything is drawn: a short job draws nothing.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -15,6 +15,12 @@ const PATIENCE: Duration = Duration::from_millis(400);
 const STEPS: u64 = 1000;
 /// Rows that are left to others: the bar, what is said above it, the shell's line.
 const LEFT_FREE: usize = 4;
+/// Columns of the bar.
+const BAR: usize = 16;
+/// Columns where the terminal does not say how wide it is.
+const USUAL_WIDTH: usize = 80;
+/// What stands between the parts of a line.
+const SPACE: &str = "  ";
 /// Rows where the terminal does not say how high it is.
 const USUAL_HEIGHT: usize = 24;
 
@@ -29,7 +35,7 @@ impl Table {
     pub fn new() -> Self {
         let together = MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(10));
         let total = together.add(ProgressBar::new(STEPS));
-        let bar = if colours() { "{bar:16.cyan/dim}" } else { "{bar:16}" };
+        let bar = format!("{{bar:{BAR}{}}}", if colours() { ".cyan/dim" } else { "" });
         total.set_style(style(&format!("{bar} {{wide_msg}}")).progress_chars("=> "));
         Self { together, rows: Vec::new(), total }
     }
@@ -42,7 +48,9 @@ impl Table {
         let (shown_members, hidden) =
             chosen(&look.job.members, height().unwrap_or(USUAL_HEIGHT).saturating_sub(LEFT_FREE).max(1));
         let width = words::name_width(look.job.members.iter().map(|member| &*member.name));
-        let mut lines: Vec<String> = shown_members.into_iter().map(|member| words::member(member, width)).collect();
+        let columns = terminal::width().unwrap_or(USUAL_WIDTH);
+        let row = |member: &MemberView| in_room(&words::member(member, width), columns, member.file.is_some());
+        let mut lines: Vec<String> = shown_members.into_iter().map(row).collect();
         if hidden > 0 {
             lines.push(format!("and {hidden} more"));
         }
@@ -62,7 +70,7 @@ impl Table {
             look.job.bytes_done.as_u64() as f64 / look.job.bytes.as_u64() as f64
         };
         self.total.set_position((part * STEPS as f64) as u64);
-        self.total.set_message(shown(&words::total(look)));
+        self.total.set_message(shown(&in_room(&words::total(look), columns.saturating_sub(BAR + 1), false)));
     }
 
     /// Prints something that stays, above the rows.
@@ -103,6 +111,21 @@ const fn interest(state: MemberState) -> u8 {
     }
 }
 
+/// As many parts of a line as there is room for: a number that is cut would be another one. A name at its end may be cut, and is where the rest has room.
+fn in_room(line: &str, room: usize, ends_in_name: bool) -> String {
+    let fits = |text: &str| text.chars().count() <= room;
+    let without_last = |text: &str| text.rsplit_once(SPACE).map(|(before, _)| before.trim_end().to_owned());
+    let mut kept = line.to_owned();
+    while !fits(&kept) {
+        match without_last(&kept) {
+            Some(before) if ends_in_name && kept == line && fits(&before) => return line.chars().take(room).collect(),
+            Some(before) => kept = before,
+            None => break,
+        }
+    }
+    kept
+}
+
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
@@ -110,6 +133,19 @@ fn style(template: &str) -> ProgressStyle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_there_is_no_room_for_is_left_out_and_never_cut_to_another_number() {
+        let line = "7.86 %  15.0 MiB of 191 MiB  43.1 Mbit/s  files 0/1  servers 2/12";
+        let parts: Vec<&str> = line.split(SPACE).collect();
+        for room in parts[0].len()..80 {
+            let kept = in_room(line, room, false);
+            assert!(kept.len() <= room && parts.join(SPACE).starts_with(&kept), "{room}: {kept}");
+            assert!(kept.split(SPACE).zip(&parts).all(|(kept, part)| kept == *part), "{room}: {kept}");
+        }
+        assert_eq!(in_room("store    busy  7.00 MiB  results/x", 30, true), "store    busy  7.00 MiB  resul");
+        assert_eq!(in_room("store    busy  7.00 MiB  results/x", 20, true), "store    busy");
+    }
 
     #[test]
     fn where_there_is_no_room_the_busy_ones_are_shown() {
