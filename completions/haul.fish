@@ -719,7 +719,7 @@ complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcomman
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -l to -d 'Connections to and from this network; may be given several times; without it all' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -l netns -d 'Of this network namespace' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from switch" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -l mode -d 'Mode or algorithm' -r
+complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -l mode -d 'Mode or algorithm: fair, quickstart, modest, aggressive, or one that `haul tcp --help` names' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from run" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from default" -l netns -d 'Of this network namespace' -r
 complete -c haul -n "__fish_haul_using_subcommand tcp; and __fish_seen_subcommand_from default" -s h -l help -d 'Print help'

@@ -116,8 +116,7 @@ Examples:
   haul key authorize SHA256:... --name backup --root inbox --from 10.0.0.0/8
   haul key authorize SHA256:... --name guest --root pub --read-only --expires 2026-12-31
 
-The same in a line of the file `authorized_keys`, whose options stand before the key: `root=pub,ro,expires=2026-12-31 SHA256:... guest`. A line that cannot be
-understood lets nobody in; `haul key list` names it.";
+The same in a line of the file `authorized_keys`, whose options stand before the key: `root=pub,ro,expires=2026-12-31 SHA256:... guest`. A line that cannot be understood lets nobody in; `haul key list` names it.";
 
 fn root_name(text: &str) -> Result<String, String> {
     if is_root_name(text) {

@@ -232,6 +232,24 @@ mod tests {
         hperf().debug_assert();
     }
 
+    /// A terminal breaks lines where it ends; one that is broken before that is broken twice.
+    #[test]
+    fn no_sentence_of_a_help_is_broken_by_hand() {
+        fn look(command: &clap::Command, broken: &mut Vec<String>) {
+            let texts = [command.get_after_help(), command.get_after_long_help()].into_iter().flatten().map(ToString::to_string);
+            for text in texts {
+                let lines: Vec<&str> = text.lines().collect();
+                let goes_on = |line: &str| line.starts_with(|c: char| c.is_lowercase() || c == '`');
+                let pairs = lines.windows(2).filter(|pair| !pair[0].is_empty() && !pair[0].starts_with(' ') && goes_on(pair[1]));
+                broken.extend(pairs.map(|pair| format!("{}: {} / {}", command.get_name(), pair[0], pair[1])));
+            }
+            command.get_subcommands().for_each(|command| look(command, broken));
+        }
+        let mut broken = Vec::new();
+        look(&haul(), &mut broken);
+        assert!(broken.is_empty(), "{}", broken.join("\n"));
+    }
+
     #[test]
     fn acts_by_the_name_it_was_called() {
         assert!(matches!(parsed("haul cp a b"), Ok(Command::Cp(_))));

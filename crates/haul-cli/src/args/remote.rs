@@ -56,5 +56,4 @@ const AFTER_HELP: &str = "\
 A line of ~/.ssh/authorized_keys whose key may copy out of /data, and do nothing else:
   restrict,command=\"haul remote --only cp --root /data --read-only\" ssh-ed25519 AAAA... backup
 
-What clients write below --root belongs to the account, without set-id bits. --only without --root leaves copies all files of the account, this file of authorised keys
-among them. A tunnel runs any command, so it cannot be confined to a directory.";
+What clients write below --root belongs to the account, without set-id bits. --only without --root leaves copies all files of the account, this file of authorised keys among them. A tunnel runs any command, so it cannot be confined to a directory.";

@@ -31,7 +31,7 @@ pub enum TcpCommand {
     /// Without an option all of this network namespace (its default); with --to those to and from a network (by the congestion control of its route, or, where it has no
     /// route of its own, by a program at the root of the cgroups); with --cgroup those of the programs in it. Stays in force until `haul tcp off` or a restart of the machine.
     On {
-        /// Mode or algorithm
+        /// Mode or algorithm: fair, quickstart, modest, aggressive, or one that `haul tcp --help` names
         #[arg(value_name = "MODE")]
         mode: Choice,
         /// For which connections.
@@ -72,7 +72,7 @@ pub enum TcpCommand {
     },
     /// Give connections that are open another mode or algorithm
     Switch {
-        /// Mode or algorithm
+        /// Mode or algorithm: fair, quickstart, modest, aggressive, or one that `haul tcp --help` names
         #[arg(value_name = "MODE")]
         mode: Choice,
         /// Connections to and from this network; may be given several times; without it all
@@ -84,7 +84,7 @@ pub enum TcpCommand {
     },
     /// Run a program whose connections, and those of what it starts, have a mode or an algorithm
     Run {
-        /// Mode or algorithm
+        /// Mode or algorithm: fair, quickstart, modest, aggressive, or one that `haul tcp --help` names
         #[arg(long, value_name = "MODE")]
         mode: Choice,
         /// The program with its arguments

@@ -93,7 +93,7 @@ fn revoke(state: &StateDir, what: &str) -> Result<Exit, Failure> {
     if removed {
         print(&format!("revoked {what}"));
         if key.is_some() {
-            print("`haul serve` ends the connections that this key has within some seconds");
+            print("connections that `haul serve` has with this key end within a second or two");
         }
         return Ok(Exit::Done);
     }

@@ -299,8 +299,7 @@ Hosts: a is 10.80.0.1 and fd80::1:1, b is 10.80.128.1 and fd80::2:1; the second 
 
 const RUN_AFTER_HELP: &str = "\
 The command runs outside the hosts and reaches them by `haul lab wan exec HOST -- CMD` or `ip netns exec HOST CMD`. It finds in its environment
-HAUL_LAB_NAME, and for each host HAUL_LAB_A (the name), HAUL_LAB_A_ADDRESS and HAUL_LAB_A_ADDRESS6, likewise for B, or A1, A2, .. where there
-are several. Its exit status is passed on. When it ends, or this program does, by any signal, every process on the hosts is killed.
+HAUL_LAB_NAME, and for each host HAUL_LAB_A (the name), HAUL_LAB_A_ADDRESS and HAUL_LAB_A_ADDRESS6, likewise for B, or A1, A2, .. where there are several. Its exit status is passed on. When it ends, or this program does, by any signal, every process on the hosts is killed.
 
 Example:
   haul lab wan run --rate 1G --rtt 100ms -- haul lab wan exec a -- ping -c 3 10.80.128.1";

@@ -146,8 +146,7 @@ const MOST_FILES: u32 = 10_000_000;
 
 pub const AFTER_HELP: &str = "\
 Tools, memory to memory: haul (haul-quickstart, haul-modest, haul-aggressive), cubic, bbr, reno (TCP by iperf3), udt, srt, quic-cubic, quic-bbr (quinn).
-Tools that copy files: haul-cp (haul-cp-again: quickstart, the second time; haul-cp-tcp, haul-cp-ssh: without UDP), scp, mscp, rsync, tar, sftp (over ssh), gridftp, gridftp-bbr (parallel
-streams in clear text, no login).
+Tools that copy files: haul-cp (haul-cp-again: quickstart, the second time; haul-cp-tcp, haul-cp-ssh: without UDP), scp, mscp, rsync, tar, sftp (over ssh), gridftp, gridftp-bbr (parallel streams in clear text, no login).
 What is not installed is skipped, and the table says what to install; scripts/setup-bench.sh installs and builds everything.
 
 Examples:
