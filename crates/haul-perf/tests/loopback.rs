@@ -200,7 +200,7 @@ fn a_client_that_leaves_with_pings_unanswered_has_measured() {
     let connection = serving.connect();
     let (mut control, _answers) = connection.open_bi().unwrap();
     let mut words = serde_json::to_string(&Ask::new(Plan::default())).unwrap();
-    (0..20_000).for_each(|number| words.push_str(&format!("\n{{\"ping\":{number}}}")));
+    words.extend((0..20_000).map(|number| format!("\n{{\"ping\":{number}}}")));
     words.push_str("\n{\"results\":[]}\n");
     control.write_all(words.as_bytes()).unwrap();
     control.finish().unwrap();

@@ -47,6 +47,13 @@ impl Terminal {
         Self { child, master: master.into(), parser }
     }
 
+    /// The same with its standard output there.
+    fn printing(bench: &Bench, args: &[&str], columns: u16) -> Self {
+        let (master, slave) = pair(columns);
+        let child = bench.command(args).env("TERM", "xterm").stdout(Stdio::from(slave)).spawn().unwrap();
+        Self { child, master: master.into(), parser: vt100::Parser::new(2 * ROWS, columns, 0) }
+    }
+
     /// Shows more of what is written; false at the end.
     fn shows_more(&mut self) -> bool {
         let mut bytes = [0; 4096];
@@ -128,4 +135,22 @@ fn a_narrow_terminal_breaks_lines_between_words_and_a_pipe_has_one() {
     assert!(lines.iter().filter(|line| line.starts_with("path: RTT ") || line.starts_with("       ")).count() > 2, "{lines:#?}");
     let run = client.haul(["cp", "-v", "-l", "64M", "file", &daemon.url("home/b")]).expect(0);
     assert!(run.stderr.lines().any(|line| line.starts_with("path: RTT ") && line.ends_with(" for pacing")), "{}", run.stderr);
+}
+
+#[test]
+fn what_perf_prints_fits_a_terminal_of_eighty_columns() {
+    let bench = Bench::new();
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let server = bench.command(["perf", "-s", "-1", "-B", "127.0.0.1", "-p", &port]).stdout(Stdio::null()).spawn().unwrap();
+    let _server = crate::support::Held(server);
+    let terminal = Terminal::printing(&bench, &["perf", "-c", &format!("127.0.0.1:{port}"), "-t", "0.5", "-i", "0.1"], 80);
+    let (status, lines) = terminal.ended();
+    assert_eq!(status.code(), Some(0), "{lines:#?}");
+    assert!(lines.iter().all(|line| line.len() < 80), "{lines:#?}");
+    let limits = ["application", "window", "receiver", "pacing", "processor"];
+    let whole = |line: &&String| line.starts_with("[  1]") && limits.iter().any(|limit| line.ends_with(limit));
+    assert!(lines.iter().filter(whole).count() >= 5, "{lines:#?}");
+    let waited = lines.iter().position(|line| line.starts_with("Waited for")).unwrap();
+    let keyed = lines.iter().position(|line| line.starts_with("Connected to ")).unwrap();
+    assert!(lines[keyed + 1].starts_with("       SHA256:") && !lines[waited].is_empty(), "{lines:#?}");
 }
