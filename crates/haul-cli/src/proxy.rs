@@ -7,7 +7,9 @@ use haul::{Fingerprint, TransportConfig};
 use haul_peer::keys::Service;
 use haul_peer::{Connector, DaemonHost, Host, PortRange, SshHost, StateDir, keys};
 use haul_serve::{Audit, Visitors};
-use haul_tunnel::proxy::{self, Aim, Bind, Client, Door, Duty, Kind, Listen, Observer, RemoteForward, Server, ServerSettings};
+use haul_tunnel::proxy::{
+    self, Aim, Bind, Client, Duty, Kind, Listen, LocalForward, Observer, RemoteForward, Server, ServerSettings,
+};
 
 use crate::args::{CarriageArgs, ForwardArgs, PROXY_PORT, ProxyArgs, ProxyCommand, ProxyConnectArgs, ProxyServeArgs, SshArgs};
 use crate::exit::{Exit, Failure};
@@ -28,8 +30,8 @@ pub fn run(args: &ProxyArgs) -> Result<Exit, Failure> {
 fn over_ssh(args: &ProxyArgs) -> Result<Exit, Failure> {
     let host = args.host.as_deref().ok_or_else(|| Failure::new("no host named"))?;
     let host = ssh_host(host)?;
-    let doors = doors_of(&args.forwards);
-    if doors.is_empty() && args.remote.is_empty() {
+    let local = local_forwards(&args.forwards);
+    if local.is_empty() && args.remote.is_empty() {
         return Err(Failure::new(format!("{host}: nothing to forward"))
             .hint("name ports with -L, -R or -D, for instance -L 8080:localhost:80; `haul proxy --help` shows all ways"));
     }
@@ -40,7 +42,7 @@ fn over_ssh(args: &ProxyArgs) -> Result<Exit, Failure> {
     let client = Client {
         connector: connector(&args.carriage, &args.ssh, args.udp_port),
         host: Host::Ssh(host),
-        doors,
+        local,
         remote: args.remote.iter().map(opened).collect(),
         most_connections: args.carriage.max_connections,
         stays: false,
@@ -57,12 +59,12 @@ fn connect(args: &ProxyConnectArgs) -> Result<Exit, Failure> {
             .hint("name one with --to HOST:PORT, or with -L PORT:HOST:HOSTPORT"));
     }
     let aim = args.to.clone().map_or(Aim::Numbered(0), Aim::Named);
-    let to_target = |listen: &Listen| Door {
+    let to_target = |listen: &Listen| LocalForward {
         listen: listen.clone().opened(args.forwards.gateway_ports),
         kind: Kind::Plain,
         duty: Duty::To(aim.clone()),
     };
-    let onwards = args.transparent.map(|port| Door {
+    let onwards = args.transparent.map(|port| LocalForward {
         listen: Listen { bind: Bind::All, port },
         kind: Kind::Transparent,
         duty: Duty::Onwards,
@@ -70,7 +72,7 @@ fn connect(args: &ProxyConnectArgs) -> Result<Exit, Failure> {
     let client = Client {
         connector: connector(&args.carriage, &args.ssh, args.udp_port),
         host,
-        doors: args.listen.iter().map(to_target).chain(onwards).chain(doors_of(&args.forwards)).collect(),
+        local: args.listen.iter().map(to_target).chain(onwards).chain(local_forwards(&args.forwards)).collect(),
         remote: Vec::new(),
         most_connections: args.carriage.max_connections,
         stays: true,
@@ -126,10 +128,11 @@ fn transport(args: &CarriageArgs) -> TransportConfig {
 }
 
 /// The ports of `-L` and `-D`.
-fn doors_of(args: &ForwardArgs) -> Vec<Door> {
-    let door = |listen: &Listen, duty| Door { listen: listen.clone().opened(args.gateway_ports), kind: Kind::Plain, duty };
-    let local = args.local.iter().map(|forward| door(&forward.listen, Duty::To(Aim::Named(forward.target.clone()))));
-    local.chain(args.dynamic.iter().map(|listen| door(listen, Duty::Socks))).collect()
+fn local_forwards(args: &ForwardArgs) -> Vec<LocalForward> {
+    let forwarded =
+        |listen: &Listen, duty| LocalForward { listen: listen.clone().opened(args.gateway_ports), kind: Kind::Plain, duty };
+    let local = args.local.iter().map(|forward| forwarded(&forward.listen, Duty::To(Aim::Named(forward.target.clone()))));
+    local.chain(args.dynamic.iter().map(|listen| forwarded(listen, Duty::Socks))).collect()
 }
 
 fn connector(args: &CarriageArgs, ssh: &SshArgs, udp_port: Option<PortRange>) -> Connector {

@@ -1,7 +1,7 @@
 //! File descriptors, of which a process has only so many for all of its copies.
 //!
 //! What can be opened again is kept open on a [`Shelf`]: directories, part files. All shelves of the process together hold at most half of what it
-//! may open, each an equal part, so one client's tree does not close another client's door. Where no descriptor is left all the same,
+//! may open, each an equal part, so one client's tree does not leave another client without. Where no descriptor is left all the same,
 //! [`patiently`] closes what is on the shelves and waits for others to end, before it fails.
 
 use std::collections::HashMap;

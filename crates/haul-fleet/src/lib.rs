@@ -28,8 +28,8 @@ pub use service::{Service, Welcome};
 #[doc(hidden)]
 pub use session::words;
 pub use session::{
-    Claim, Door, FleetName, Gone, JoinError, Pending, Session, SessionError, SessionReport, SessionStatus, Setup, UpFleet, claim,
-    up,
+    Claim, FleetName, Gone, JoinError, KeeperSocket, Pending, Session, SessionError, SessionReport, SessionStatus, Setup,
+    UpFleet, claim, up,
 };
 pub use start::{
     Absent, AbsentError, Coming, Fleet, HostSpec, HostsError, Invitation, Launcher, MAX_HOSTS, StartError, StartSpec, Summons,

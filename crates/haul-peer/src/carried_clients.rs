@@ -34,7 +34,7 @@ pub fn carry_clients(endpoint: &Endpoint, over: &Cancel) -> io::Result<()> {
     let clients = Clients { endpoint: endpoint.clone(), over: over.clone(), by_name: Arc::default() };
     let sweeper = clients.clone();
     thread::Builder::new().name("haul-sweeper".to_owned()).spawn(move || sweeper.sweep())?;
-    thread::Builder::new().name("haul-door".to_owned()).spawn(move || tcp::accept(&listener, clients))?;
+    thread::Builder::new().name("haul-carrier".to_owned()).spawn(move || tcp::accept(&listener, clients))?;
     Ok(())
 }
 

@@ -19,14 +19,14 @@ const MAX_GREETING: usize = 64 << 10;
 
 /// Where a far side takes TCP connections that carry.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TcpDoor {
+pub struct CarrierPort {
     /// The port.
     pub port: u16,
     /// The carrier's name, in base64.
     pub name: PeerText,
 }
 
-impl TcpDoor {
+impl CarrierPort {
     /// The carrier's name, if that is one.
     pub fn name(&self) -> Option<tcp::Name> {
         BASE64.decode(self.name.as_bytes()).ok()?.try_into().ok()
@@ -34,31 +34,31 @@ impl TcpDoor {
 }
 
 /// Listens on the port of the endpoint's, or on the first free one that is allowed; the lanes of who knows the name are the client's. None where no port is free.
-pub(crate) fn open_door(
+pub(crate) fn open_port(
     endpoint: &Endpoint,
     ports: RangeInclusive<u16>,
     client: Option<IpAddr>,
     name: tcp::Name,
     over: Cancel,
-) -> Option<TcpDoor> {
+) -> Option<CarrierPort> {
     let local = endpoint.local_addr();
     let others = ports.filter(|port| *port != local.port());
     let listener =
         std::iter::once(local.port()).chain(others).find_map(|port| tcp::listen(SocketAddr::new(local.ip(), port)).ok())?;
     let port = listener.local_addr().ok()?.port();
     let (_, carrier) = endpoint.carry(client.map(|ip| SocketAddr::new(ip, 0)));
-    let door = Door { name, carrier, over };
-    thread::Builder::new().name("haul-door".to_owned()).spawn(move || tcp::accept(&listener, door)).ok()?;
-    Some(TcpDoor { port, name: BASE64.encode(&name).into() })
+    let lanes = Lanes { name, carrier, over };
+    thread::Builder::new().name("haul-carrier".to_owned()).spawn(move || tcp::accept(&listener, lanes)).ok()?;
+    Some(CarrierPort { port, name: BASE64.encode(&name).into() })
 }
 
-struct Door {
+struct Lanes {
     name: tcp::Name,
     carrier: Carrier,
     over: Cancel,
 }
 
-impl tcp::Welcome for Door {
+impl tcp::Welcome for Lanes {
     fn is_over(&self) -> bool {
         self.over.is_cancelled()
     }

@@ -137,8 +137,8 @@ impl FarSide {
         let over = Cancel::new();
         // The fingerprint of a key that nobody has is as good a secret as any.
         let name = Identity::generate().public_key().fingerprint();
-        let door = |name| carried_far::open_door(&endpoint, ports.clone(), client, name, over.clone());
-        let tcp = name.as_bytes().first_chunk().filter(|_| hello.carries).and_then(|name| door(*name));
+        let open = |name| carried_far::open_port(&endpoint, ports.clone(), client, name, over.clone());
+        let tcp = name.as_bytes().first_chunk().filter(|_| hello.carries).and_then(|name| open(*name));
         let channel = hello.carries.then(|| endpoint.carry(client.map(|ip| SocketAddr::new(ip, 0))).1);
         let told = RemoteHello {
             version: env!("CARGO_PKG_VERSION").into(),

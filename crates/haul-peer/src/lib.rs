@@ -119,7 +119,7 @@ pub use asking::{Answer, answer, question, sending_words};
 pub use bootstrap::{Bootstrap, Obstacle, ObstacleKind, Sending, Stay};
 pub use carriage::{Carriage, CarriageError, Carrying, GoesOver, NoUdp};
 pub use carried_clients::carry_clients;
-pub use carried_far::TcpDoor;
+pub use carried_far::CarrierPort;
 pub use chain::{chain, without_numbers};
 pub use control::{ControlOut, Farewell};
 pub use far::{FarSide, FarSideError};

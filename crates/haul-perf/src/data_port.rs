@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_is_shown_out_and_a_closed_door_refuses() {
+    fn a_stranger_is_shown_out_and_a_closed_port_refuses() {
         let (data_port, address) = data_port();
         let expected = data_port.expect(&"a".repeat(COOKIE_BYTES));
         let mut stranger = join(address, &"x".repeat(COOKIE_BYTES), Direction::Up, 0).unwrap();

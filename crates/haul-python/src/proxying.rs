@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use haul_peer::{DaemonHost, Host, Operand, StateDir, chain};
-use haul_tunnel::proxy::{Client, Door, Event, Observer, PROTOCOL, Server, ServerSettings};
+use haul_tunnel::proxy::{Client, Event, LocalForward, Observer, PROTOCOL, Server, ServerSettings};
 use haul_units::Cancel;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -82,9 +82,9 @@ impl Proxy {
             Host::Ssh(host)
         };
         let target = target.parse().map_err(Failure::usage).or_raise(py)?;
-        let door = Door::to(listen.parse().map_err(Failure::usage).or_raise(py)?, target);
+        let forward = LocalForward::to(listen.parse().map_err(Failure::usage).or_raise(py)?, target);
         let shared = Arc::<Shared>::default();
-        let client = Client { observer: shared.clone(), ..Client::new(connector, host, vec![door]) };
+        let client = Client { observer: shared.clone(), ..Client::new(connector, host, vec![forward]) };
         let runs = Arc::clone(&shared);
         thread::Builder::new().name("haul-proxy".into()).spawn(move || {
             runs.ended(client.run().map_err(|error| Failure::new("NetworkError", chain(&error))));

@@ -12,7 +12,7 @@ use std::thread;
 
 use haul::Identity;
 use haul_peer::{Connector, DaemonHost, Host, SshHost};
-use haul_tunnel::proxy::{Client, Door, Event, Observer, PROTOCOL, Server, ServerSettings};
+use haul_tunnel::proxy::{Client, Event, LocalForward, Observer, PROTOCOL, Server, ServerSettings};
 use haul_units::Cancel;
 
 /// Prints where it listens.
@@ -37,8 +37,8 @@ pub fn forward(words: &[String], observer: Arc<dyn Observer>) -> Result<(), Box<
         [listen, target] => (listen, target.parse()?, serve_here()?),
         _ => return Err("forward PORT HOST:PORT [[USER@]HOST]".into()),
     };
-    let door = Door::to(listen.parse()?, target);
-    Ok(Client { observer, ..Client::new(Connector::new(PROTOCOL), host, vec![door]) }.run()?)
+    let forward = LocalForward::to(listen.parse()?, target);
+    Ok(Client { observer, ..Client::new(Connector::new(PROTOCOL), host, vec![forward]) }.run()?)
 }
 
 /// The other end: for everybody on this host, to wherever they ask.

@@ -13,12 +13,12 @@
 //!
 //! ```no_run
 //! use haul_peer::{Connector, Host, SshHost};
-//! use haul_tunnel::proxy::{Client, Door, PROTOCOL};
+//! use haul_tunnel::proxy::{Client, LocalForward, PROTOCOL};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let host = Host::Ssh(SshHost::parse("user@host".as_ref())?);
-//! let door = Door::to("8080".parse()?, "web:80".parse()?);
-//! Client::new(Connector::new(PROTOCOL), host, vec![door]).run()?;
+//! let forward = LocalForward::to("8080".parse()?, "web:80".parse()?);
+//! Client::new(Connector::new(PROTOCOL), host, vec![forward]).run()?;
 //! # Ok(())
 //! # }
 //! ```
@@ -33,7 +33,7 @@
 //!
 //! # Errors
 //!
-//! An enum for each operation: [`TunnelError`](program::TunnelError) and [`ListenError`](program::ListenError), [`ClientError`](proxy::ClientError), [`DoorError`](proxy::DoorError) and
+//! An enum for each operation: [`TunnelError`](program::TunnelError) and [`ListenError`](program::ListenError), [`ClientError`](proxy::ClientError), [`TcpListenError`](proxy::TcpListenError) and
 //! [`ServeError`](proxy::ServeError). `Unreached` is about the way there, `Refused` is the other side's decision in its own words, the others are about this side or about the connection. A TCP connection that
 //! cannot be made is no error of the proxy: its client sees a reset, and the observer hears of a [`Refused`](proxy::Refused).
 //!

@@ -45,10 +45,10 @@ fn bytes_cross_both_ways_and_so_do_their_ends() {
         let words = ["127.0.0.1:0".to_owned(), target.to_string()];
         example::forward(&words, Arc::new(Tell(Mutex::new(tell)))).map_err(|error| error.to_string())
     });
-    let door: SocketAddr = told.recv().expect("it listens").parse().expect("an address");
+    let address: SocketAddr = told.recv().expect("it listens").parse().expect("an address");
     let long = "a line of some length\n".repeat(100_000);
     for text in ["", "hello", &long] {
-        let mut client = TcpStream::connect(door).expect("the port is open");
+        let mut client = TcpStream::connect(address).expect("the port is open");
         client.write_all(text.as_bytes()).expect("taken");
         client.shutdown(Shutdown::Write).expect("still there");
         let mut heard = String::new();

@@ -7,7 +7,7 @@ use std::thread;
 
 use haul_peer::keys::{AuthorizedKeys, load_or_make};
 use haul_peer::{Connector, DaemonHost, Host, StateDir};
-use haul_tunnel::proxy::{Client, ClientError, Door, Event, Observer, PROTOCOL, Server, ServerSettings};
+use haul_tunnel::proxy::{Client, ClientError, Event, LocalForward, Observer, PROTOCOL, Server, ServerSettings};
 use haul_units::Cancel;
 
 /// Says that somebody has come, and why he has gone.
@@ -52,8 +52,8 @@ fn a_key_that_is_revoked_ends_its_client() {
         move || server.run(&cancel)
     });
     let connector = Connector { state: Some(near.path().to_owned()), ..Connector::new(PROTOCOL) };
-    let door = Door::to("127.0.0.1:0".parse().expect("a port"), "localhost:1".parse().expect("a target"));
-    let client = thread::spawn(move || Client::new(connector, Host::Pinned(host, server_key), vec![door]).run());
+    let forward = LocalForward::to("127.0.0.1:0".parse().expect("a port"), "localhost:1".parse().expect("a target"));
+    let client = thread::spawn(move || Client::new(connector, Host::Pinned(host, server_key), vec![forward]).run());
 
     assert_eq!(told.recv().expect("told"), "connected");
     assert!(keys().revoke(key).expect("written"));

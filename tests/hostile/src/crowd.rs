@@ -10,7 +10,7 @@ use e2e::{Stopwatch, pause};
 use haul_proto::identity::Identity;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::knock::{Knock, Knocked};
+use crate::attempt::{Attempt, Outcome};
 use crate::peer::{Heard, Peer, is_end};
 
 /// How long one stays away that was turned away.
@@ -61,7 +61,7 @@ pub struct Crowd {
 
 enum Stranger {
     Away(Stopwatch),
-    Knocking(Knock),
+    Attempting(Attempt),
     In(Box<Peer>),
 }
 
@@ -107,31 +107,31 @@ type Shared = (Arc<AtomicBool>, Arc<AtomicUsize>, Arc<AtomicUsize>);
 fn live(server: SocketAddr, protocol: &[u8], manner: Manner, sources: &[IpAddr], (stop, tried, inside): &Shared) {
     let mut strangers: Vec<(Option<Stranger>, bool)> = sources.iter().map(|_| (None, false)).collect();
     while !stop.load(Ordering::Relaxed) {
-        let mut knocking = strangers
+        let mut attempting = strangers
             .iter()
-            .filter(|(state, _)| matches!(state, Some(Stranger::Knocking(knock)) if !knock.has_stopped()))
+            .filter(|(state, _)| matches!(state, Some(Stranger::Attempting(attempt)) if !attempt.has_stopped()))
             .count();
         for ((state, has_tried), source) in strangers.iter_mut().zip(sources) {
             let next = match state.take() {
-                None if knocking < AT_ONCE => {
-                    knocking += 1;
+                None if attempting < AT_ONCE => {
+                    attempting += 1;
                     // A key of its own each, as a stranger with any sense has.
-                    let knock = Knock::begin(server, *source, Some(&Identity::generate()), protocol);
-                    Some(Stranger::Knocking(if manner == Manner::Halfway { knock.halfway() } else { knock }))
+                    let attempt = Attempt::begin(server, *source, Some(&Identity::generate()), protocol);
+                    Some(Stranger::Attempting(if manner == Manner::Halfway { attempt.halfway() } else { attempt }))
                 }
                 Some(Stranger::Away(watch)) if watch.elapsed() < SULK => Some(Stranger::Away(watch)),
                 None | Some(Stranger::Away(_)) => None,
-                Some(Stranger::Knocking(knock)) => match knock.step() {
-                    Knocked::Waiting(knock) => Some(Stranger::Knocking(knock)),
-                    Knocked::In(peer) => Some(Stranger::In(peer)),
-                    Knocked::Out => Some(Stranger::Away(Stopwatch::start())),
+                Some(Stranger::Attempting(attempt)) => match attempt.step() {
+                    Outcome::Waiting(attempt) => Some(Stranger::Attempting(attempt)),
+                    Outcome::In(peer) => Some(Stranger::In(peer)),
+                    Outcome::Out => Some(Stranger::Away(Stopwatch::start())),
                 },
                 Some(Stranger::In(mut peer)) => {
                     let ended = peer.hear_now().iter().any(is_end);
                     Some(if ended { Stranger::Away(Stopwatch::start()) } else { Stranger::In(peer) })
                 }
             };
-            let has_stopped = matches!(&next, Some(Stranger::Knocking(knock)) if knock.has_stopped());
+            let has_stopped = matches!(&next, Some(Stranger::Attempting(attempt)) if attempt.has_stopped());
             if !*has_tried && (has_stopped || matches!(next, Some(Stranger::In(_) | Stranger::Away(_)))) {
                 *has_tried = true;
                 tried.fetch_add(1, Ordering::Relaxed);
@@ -140,7 +140,7 @@ fn live(server: SocketAddr, protocol: &[u8], manner: Manner, sources: &[IpAddr],
         }
         let is_there = |state: &Option<Stranger>| match state {
             Some(Stranger::In(_)) => true,
-            Some(Stranger::Knocking(knock)) => knock.has_stopped(),
+            Some(Stranger::Attempting(attempt)) => attempt.has_stopped(),
             Some(Stranger::Away(_)) | None => false,
         };
         let there = strangers.iter().filter(|(state, _)| is_there(state)).count();

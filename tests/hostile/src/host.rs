@@ -7,7 +7,7 @@ use e2e::Stopwatch;
 use haul_proto::handshake::{Accept, Acceptor, CookieJar, Handshake, ServerParams, ServerTls};
 use haul_proto::identity::{Identity, PeerTrust};
 
-use crate::knock::{generous, now};
+use crate::attempt::{generous, now};
 use crate::outlet::Outlet;
 use crate::peer::Peer;
 

@@ -1,8 +1,8 @@
 //! Peers that mean harm, on real UDP sockets, and the program that must bear them.
 //!
 //! ```text
-//!   Knock --- handshake ---> Peer --- play(&[Step]) ---> packets that no honest peer sends
-//!   Crowd: many Knocks, from one address or from many, that come again when they are turned away
+//!   Attempt --- handshake ---> Peer --- play(&[Step]) ---> packets that no honest peer sends
+//!   Crowd: many Attempts, from one address or from many, that come again when they are turned away
 //!   Host:  the same from the other side, for clients to connect to
 //!   Victim: `haul serve`, `pipe -l`, `proxy serve` or `perf -s` as a process, with what /proc tells of it
 //! ```
@@ -11,18 +11,18 @@
 //!
 //! Nothing here needs root: many addresses are those of 127.0.0.0/8.
 
+mod attempt;
 mod crowd;
 mod host;
-mod knock;
 mod outlet;
 mod peer;
 mod perf;
 mod script;
 mod victim;
 
+pub use attempt::{Attempt, Outcome};
 pub use crowd::{Crowd, Manner, Sources};
 pub use host::Host;
-pub use knock::{Knock, Knocked};
 pub use outlet::Outlet;
 pub use peer::{Heard, Peer, is_end};
 pub use perf::{ask_for_download, ask_for_upload};

@@ -8,7 +8,7 @@ use haul_proto::wire::Frame;
 use haul_proto::wire::ack::Ack;
 use haul_proto::{Side, StreamId, StreamKind};
 
-use crate::knock::random;
+use crate::attempt::random;
 use crate::peer::Peer;
 
 /// A block of a placed stream begins at a multiple of this (haul's `MAX_BLOCK`).

@@ -171,14 +171,14 @@ impl Victim {
 
     /// The same through a proxy: one TCP connection to its target, whose word is heard. A client that hears nothing ends as one that was killed.
     fn visit_proxy(&self, client: &Client, limit: Duration) -> Finished {
-        let door = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
-        let connect = ["proxy", "connect", &self.address.to_string(), "--key", &self.key, "--listen", &door.to_string()];
+        let local = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port");
+        let connect = ["proxy", "connect", &self.address.to_string(), "--key", &self.key, "--listen", &local.to_string()];
         let mut running = Running::start(client.haul(&connect));
         let hears = || {
             let mut heard = Vec::new();
-            let asked = TcpStream::connect(door).and_then(|mut door| {
-                door.set_read_timeout(Some(limit))?;
-                door.read_to_end(&mut heard)
+            let asked = TcpStream::connect(local).and_then(|mut stream| {
+                stream.set_read_timeout(Some(limit))?;
+                stream.read_to_end(&mut heard)
             });
             asked.is_ok() && heard == WORD
         };

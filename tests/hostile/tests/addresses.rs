@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use e2e::Stopwatch;
 use haul_proto::identity::Identity;
-use hostile::{Knock, Listener, Peer, Step, Victim};
+use hostile::{Attempt, Listener, Peer, Step, Victim};
 use turns::turn;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 7, 7, 7));
@@ -15,7 +15,7 @@ const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 66, 6, 6));
 
 /// A stranger with a key that it made itself, if the listener talks to such at all.
 fn stranger(victim: &Victim, listener: Listener, source: IpAddr) -> Option<Box<Peer>> {
-    Knock::begin(victim.address, source, Some(&Identity::generate()), listener.protocol()).finish()
+    Attempt::begin(victim.address, source, Some(&Identity::generate()), listener.protocol()).finish()
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn an_address_that_proved_nothing_gets_at_most_three_times_what_it_sent() {
     let _turn = turn();
     for listener in Listener::ALL {
         let victim = Victim::start(listener, &[]);
-        let shouted = Knock::begin(victim.address, ELSEWHERE, None, listener.protocol()).shout(Duration::from_secs(1));
+        let shouted = Attempt::begin(victim.address, ELSEWHERE, None, listener.protocol()).shout(Duration::from_secs(1));
         assert!(shouted.sent_bytes > 0 && shouted.received_bytes <= 3 * shouted.sent_bytes, "{listener:?}: {shouted:?}");
 
         let Some(mut peer) = stranger(&victim, listener, HOME) else { continue };
@@ -46,7 +46,7 @@ fn an_address_that_proved_nothing_gets_at_most_three_times_what_it_sent() {
 fn data_under_way_does_not_follow_to_an_address_that_proved_nothing() {
     let _turn = turn();
     let victim = Victim::start(Listener::Perf, &[]);
-    let mut peer = Knock::begin(victim.address, HOME, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
+    let mut peer = Attempt::begin(victim.address, HOME, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
     peer.answers_challenges = true;
     peer.play(&[Step::Speak(hostile::ask_for_download(20, "cubic"))]);
     let watch = Stopwatch::start();

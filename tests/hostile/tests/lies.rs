@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use e2e::Stopwatch;
 use haul_proto::identity::Identity;
-use hostile::{Knock, Listener, Step, Victim, is_end};
+use hostile::{Attempt, Listener, Step, Victim, is_end};
 use turns::turn;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 7, 7, 7));
@@ -17,7 +17,8 @@ fn acknowledging_what_was_never_received_ends_the_connection() {
     let _turn = turn();
     let victim = Victim::start(Listener::Perf, &[]);
     for script in [[Step::AcknowledgeAll], [Step::AcknowledgeUnsent(1 << 20)]] {
-        let mut peer = Knock::begin(victim.address, HOME, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
+        let mut peer =
+            Attempt::begin(victim.address, HOME, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
         peer.answers_challenges = true;
         peer.play(&[Step::Speak(hostile::ask_for_download(30, "cubic"))]);
         let watch = Stopwatch::start();
@@ -37,7 +38,7 @@ fn one_byte_blocks_of_an_authorised_key_grow_nothing() {
     let identity = Identity::generate();
     victim.authorize(&identity);
     let protocol = Listener::Serve.protocol();
-    let mut peer = Knock::begin(victim.address, HOME, Some(&identity), protocol).finish().expect("it is authorised");
+    let mut peer = Attempt::begin(victim.address, HOME, Some(&identity), protocol).finish().expect("it is authorised");
     peer.answers_challenges = true;
     peer.play(&[Step::Speak(b"{\"version\":\"0\"}\n".to_vec()), Step::Silence(Duration::from_millis(500))]);
     let before = victim.readings().rss_bytes;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use e2e::{Random, Running, eventually, pause, tree};
 use haul_proto::identity::Identity;
-use hostile::{Client, Heard, Knock, Listener, Peer, Step, Victim};
+use hostile::{Attempt, Client, Heard, Listener, Peer, Step, Victim};
 use rustix::process::Signal;
 use turns::turn;
 
@@ -29,7 +29,8 @@ fn anonymous_clients_take_no_more_than_their_windows() {
     let mut peers = Vec::new();
     for index in 0..CLIENTS {
         let home = IpAddr::V4(Ipv4Addr::new(127, 30, index, 1));
-        let mut peer = Knock::begin(victim.address, home, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
+        let mut peer =
+            Attempt::begin(victim.address, home, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
         peer.answers_challenges = true;
         peer.play(&[Step::Speak(hostile::ask_for_upload(60))]);
         assert!(peer.hear_until(Duration::from_secs(10), |heard| matches!(heard, Heard::Data(..))), "client {index} is welcome");
@@ -70,8 +71,8 @@ fn connected(victim: &Victim) -> usize {
 fn hoarder(victim: &Victim) -> Box<Peer> {
     let (identity, before) = (Identity::generate(), connected(victim));
     victim.authorize(&identity);
-    let knock = Knock::begin(victim.address, Ipv4Addr::LOCALHOST.into(), Some(&identity), Listener::Serve.protocol());
-    let mut peer = knock.finish().expect("it is authorised");
+    let attempt = Attempt::begin(victim.address, Ipv4Addr::LOCALHOST.into(), Some(&identity), Listener::Serve.protocol());
+    let mut peer = attempt.finish().expect("it is authorised");
     peer.answers_challenges = true;
     peer.play(&[Step::Speak(b"{\"version\":\"0\"}\n".to_vec()), Step::Silence(Duration::from_millis(20))]);
     assert!(eventually(Duration::from_secs(30), || connected(victim) > before), "a hoarder: {}", victim.said());

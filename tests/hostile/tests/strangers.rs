@@ -8,7 +8,7 @@ use std::time::Duration;
 use e2e::{Stopwatch, eventually, pause};
 use haul_proto::StreamKind;
 use haul_proto::identity::Identity;
-use hostile::{Client, Crowd, Knock, Knocked, Lie, Listener, Manner, Peer, Sources, Step, Victim};
+use hostile::{Attempt, Client, Crowd, Lie, Listener, Manner, Outcome, Peer, Sources, Step, Victim};
 use turns::turn;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 7, 7, 7));
@@ -24,7 +24,7 @@ const OWN_BYTES: u64 = 8 << 20;
 
 /// A stranger with a key that it made itself, if the listener talks to such at all.
 fn stranger(victim: &Victim, listener: Listener, source: IpAddr) -> Option<Box<Peer>> {
-    Knock::begin(victim.address, source, Some(&Identity::generate()), listener.protocol()).finish()
+    Attempt::begin(victim.address, source, Some(&Identity::generate()), listener.protocol()).finish()
 }
 
 #[test]
@@ -45,25 +45,25 @@ fn a_stranger_costs_less_than_a_mebibyte_and_is_gone_after_ten_seconds() {
                 Step::Speak(vec![b'x'; 20_000]),
             ]);
         }
-        let knock = |index| Knock::begin(victim.address, source(index), None, listener.protocol()).halfway();
-        let mut knocks: Vec<_> = (0..PEERS).map(knock).collect();
+        let attempt = |index| Attempt::begin(victim.address, source(index), None, listener.protocol()).halfway();
+        let mut attempts: Vec<_> = (0..PEERS).map(attempt).collect();
         assert!(eventually(Duration::from_secs(20), || {
-            knocks = knocks
+            attempts = attempts
                 .drain(..)
-                .filter_map(|knock| if let Knocked::Waiting(knock) = knock.step() { Some(knock) } else { None })
+                .filter_map(|attempt| if let Outcome::Waiting(attempt) = attempt.step() { Some(attempt) } else { None })
                 .collect();
-            knocks.iter().all(Knock::has_stopped)
+            attempts.iter().all(Attempt::has_stopped)
         }));
-        assert_eq!(knocks.len(), usize::from(PEERS), "{listener:?}");
+        assert_eq!(attempts.len(), usize::from(PEERS), "{listener:?}");
         let during = victim.readings();
         let grown = during.rss_bytes.saturating_sub(before.rss_bytes);
         println!("{listener:?}: {} strangers and {PEERS} halfway: {} KiB, {during:?}", peers.len(), grown >> 10);
         let allowed = 2 * u64::from(PEERS) * STRANGER_BYTES;
         assert!(grown < allowed, "{listener:?}: {} strangers cost {} KiB", 2 * PEERS, grown >> 10);
-        visited.push((listener, victim, before, peers, knocks));
+        visited.push((listener, victim, before, peers, attempts));
     }
     let watch = Stopwatch::start();
-    for (listener, victim, before, peers, _knocks) in &mut visited {
+    for (listener, victim, before, peers, _attempts) in &mut visited {
         for (index, peer) in peers.iter_mut().enumerate() {
             let left = (GRACE + SLACK).saturating_sub(watch.elapsed()).max(Duration::from_secs(1));
             assert!(peer.is_ended_within(left), "{listener:?}: stranger {index} is still there");
@@ -80,7 +80,7 @@ fn a_stranger_costs_less_than_a_mebibyte_and_is_gone_after_ten_seconds() {
 fn a_peer_that_never_answers_gets_few_packets() {
     let _turn = turn();
     let victim = Victim::start(Listener::Perf, &[]);
-    let mut peer = Knock::begin(victim.address, HOME, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
+    let mut peer = Attempt::begin(victim.address, HOME, None, Listener::Perf.protocol()).finish().expect("perf lets anyone in");
     // Data is to come; nobody ever says that it came.
     peer.play(&[Step::Speak(hostile::ask_for_download(60, "cubic")), Step::Silence(Duration::from_secs(6))]);
     let (first, cpu) = (peer.outlets()[0].received_pkts, victim.readings().cpu);
@@ -153,7 +153,7 @@ fn whatever_strangers_send_the_listener_lives_and_serves() {
             assert!(victim.lives(), "{listener:?} ended by {script:?}: {}", victim.said());
         }
         for _ in 0..10 {
-            let _ = Knock::begin(victim.address, HOME, None, listener.protocol()).halfway().step();
+            let _ = Attempt::begin(victim.address, HOME, None, listener.protocol()).halfway().step();
         }
         pause(Duration::from_millis(200));
         victim.visit(&client, Duration::from_secs(30)).expect(0);

@@ -9,7 +9,7 @@ use std::time::Duration;
 use e2e::{Running, Stopwatch, eventually};
 use haul_proto::identity::Identity;
 use haul_proto::{Side, StreamId, StreamKind};
-use hostile::{Client, Heard, Host, Knock, Listener, Peer, Step, Victim, is_end};
+use hostile::{Attempt, Client, Heard, Host, Listener, Peer, Step, Victim, is_end};
 use turns::turn;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 7, 7, 7));
@@ -43,8 +43,8 @@ fn a_clients_words_reach_the_operators_terminal_escaped() {
         ];
         for opening in openings {
             for wait in [300, 0] {
-                let knock = Knock::begin(victim.address, HOME, Some(&identity), listener.protocol());
-                let mut peer = knock.finish().expect("it is authorised");
+                let attempt = Attempt::begin(victim.address, HOME, Some(&identity), listener.protocol());
+                let mut peer = attempt.finish().expect("it is authorised");
                 peer.play(&[Step::Speak(opening.clone()), Step::Silence(Duration::from_millis(wait))]);
                 peer.play(&[Step::Close(WORDS.as_bytes().to_vec()), Step::Silence(Duration::from_millis(20))]);
             }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use haul_lab::{LinkOptions, QueueSize};
 use haul_units::{BitRate, Bytes, Ratio};
 
-use super::plan::{Bar, Contestant, FileSet, Grid, Path, Row, Work};
+use super::plan::{Bar, Candidate, FileSet, Grid, Path, Row, Work};
 use super::tool::{Kind, Tool};
 
 /// How much of the work.
@@ -192,13 +192,13 @@ pub fn goals(which: GoalSet, effort: Effort, tools: &[Tool], repeat: u32) -> Gri
 
 impl Goal {
     fn row(&self, effort: Effort, tools: &[Tool]) -> Row {
-        let mut contestants = self.who.contestants();
-        contestants.retain(|contestant| tools.is_empty() || tools.contains(&contestant.tool));
+        let mut candidates = self.who.candidates();
+        candidates.retain(|candidate| tools.is_empty() || tools.contains(&candidate.tool));
         Row {
             name: self.name.to_owned(),
             path: self.path.path(),
             work: self.work.work(effort),
-            contestants,
+            candidates,
             bars: self.bars.iter().filter_map(|bar| bar.bar(effort)).collect(),
         }
     }
@@ -235,8 +235,8 @@ impl GoalWork {
 }
 
 impl Who {
-    fn contestants(&self) -> Vec<Contestant> {
-        let here = |tool| Contestant { tool, elsewhere: None };
+    fn candidates(&self) -> Vec<Candidate> {
+        let here = |tool| Candidate { tool, elsewhere: None };
         match self {
             Self::Memory => {
                 [Tool::Haul, Tool::HaulQuickstart].into_iter().chain(Tool::usual(Kind::Memory).skip(1)).map(here).collect()
@@ -264,7 +264,7 @@ impl Who {
                     queue: QueueSize::Bytes(Bytes::mib(4)),
                     ..LinkOptions::default()
                 };
-                let tar = Contestant { tool: Tool::Tar, elsewhere: Some(Path::Wan(link)) };
+                let tar = Candidate { tool: Tool::Tar, elsewhere: Some(Path::Wan(link)) };
                 vec![here(Tool::HaulCp), tar, here(Tool::Rsync)]
             }
         }
@@ -301,9 +301,9 @@ mod tests {
             let grid = goals(which, Effort::Full, &[], 3);
             assert!(grid.rows.len() >= rows);
             for row in &grid.rows {
-                assert!(!row.bars.is_empty() && row.contestants.len() >= 3, "{}", row.name);
+                assert!(!row.bars.is_empty() && row.candidates.len() >= 3, "{}", row.name);
                 assert!(
-                    row.contestants[0].tool.is_haul() && row.contestants.iter().all(|one| one.tool.kind() == kind),
+                    row.candidates[0].tool.is_haul() && row.candidates.iter().all(|one| one.tool.kind() == kind),
                     "{}",
                     row.name
                 );
@@ -318,7 +318,7 @@ mod tests {
         let bar = Bar::WithinBy(Tool::HaulCpAgain, Duration::from_secs(3));
         let with: Vec<_> = rows.iter().filter(|row| row.bars.contains(&bar)).collect();
         assert_eq!(with.len(), 2, "without loss, and with");
-        assert!(with.iter().all(|row| row.contestants[1].tool == Tool::HaulCpAgain), "{with:?}");
+        assert!(with.iter().all(|row| row.candidates[1].tool == Tool::HaulCpAgain), "{with:?}");
     }
 
     #[test]
@@ -327,6 +327,6 @@ mod tests {
             |effort| goals(GoalSet::Memory, effort, &[Tool::Haul], 1).rows.iter().map(|row| row.work.at_most()).sum::<Duration>();
         assert_eq!(time(Effort::Full), time(Effort::Quick) * 4);
         let only = goals(GoalSet::Files, Effort::Quick, &[Tool::HaulCp], 1);
-        assert!(only.rows.iter().all(|row| row.contestants.len() == 1));
+        assert!(only.rows.iter().all(|row| row.candidates.len() == 1));
     }
 }

@@ -40,7 +40,7 @@ pub fn tcp_memory() -> Option<Bytes> {
 
 /// What to do where the machine has less memory for TCP than a row of the grid can need.
 pub fn tcp_hint(grid: &Grid) -> Option<String> {
-    let uses_tcp = |row: &&Row| row.contestants.iter().any(|contestant| tcp(contestant.tool).is_some());
+    let uses_tcp = |row: &&Row| row.candidates.iter().any(|candidate| tcp(candidate.tool).is_some());
     let product = |row: &Row| row.path.link().map(|link| link.rate.bytes_in(link.rtt));
     let needed = grid.rows.iter().filter(uses_tcp).filter_map(product).max()? * TCP_PRODUCTS;
     let memory = tcp_memory().filter(|memory| *memory < needed)?;

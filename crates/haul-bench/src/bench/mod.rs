@@ -53,7 +53,7 @@ pub use goals::{Effort, GoalSet, goals};
 pub use keeping::{KeepError, directory};
 pub use machine::{ProcessorTime, date, facts, load, tcp_hint};
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
-pub use plan::{Bar, Cell, Contestant, FileSet, Grid, Path, Row, Work};
+pub use plan::{Bar, Candidate, Cell, FileSet, Grid, Path, Row, Work};
 pub(crate) use process::Running;
 pub use programs::Programs;
 pub use run::run;

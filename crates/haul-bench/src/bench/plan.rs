@@ -57,7 +57,7 @@ pub struct FileSet {
 
 /// A tool, on the row's path or on another one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Contestant {
+pub struct Candidate {
     /// Which.
     pub tool: Tool,
     /// Another path than that of the row: what haul does here is compared with what this tool does there.
@@ -73,8 +73,9 @@ pub struct Row {
     pub path: Path,
     /// What.
     pub work: Work,
-    /// Who.
-    pub contestants: Vec<Contestant>,
+    /// Who. Results that were recorded earlier call them otherwise.
+    #[serde(alias = "contestants")]
+    pub candidates: Vec<Candidate>,
     /// What haul is to reach.
     pub bars: Vec<Bar>,
 }
@@ -225,8 +226,8 @@ impl fmt::Display for Work {
 impl Row {
     /// A row without a bar, named after its path.
     pub fn new(path: Path, work: Work, tools: &[Tool]) -> Self {
-        let contestants = tools.iter().map(|&tool| Contestant { tool, elsewhere: None }).collect();
-        Self { name: path.to_string(), path, work, contestants, bars: Vec::new() }
+        let candidates = tools.iter().map(|&tool| Candidate { tool, elsewhere: None }).collect();
+        Self { name: path.to_string(), path, work, candidates, bars: Vec::new() }
     }
 }
 
@@ -245,11 +246,11 @@ impl Grid {
 
 impl Row {
     fn cells(&self, row: usize, turn: u32) -> impl Iterator<Item = Cell> {
-        self.contestants.iter().map(move |contestant| Cell {
+        self.candidates.iter().map(move |candidate| Cell {
             row,
             turn,
-            tool: contestant.tool,
-            path: contestant.elsewhere.clone().unwrap_or_else(|| self.path.clone()),
+            tool: candidate.tool,
+            path: candidate.elsewhere.clone().unwrap_or_else(|| self.path.clone()),
             work: self.work.clone(),
         })
     }

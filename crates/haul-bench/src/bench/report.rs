@@ -36,17 +36,17 @@ pub fn row_text(results: &RowResults) -> String {
     } else {
         writeln!(text, "  {:<28}{:>10}{:>19}{:>14}{:>9}{:>15}", "", "time", "(least .. most)", "mean", "x best", "cpu s + r")
     };
-    for contestant in &row.contestants {
-        let path = contestant.elsewhere.as_ref().unwrap_or(&row.path);
+    for candidate in &row.candidates {
+        let path = candidate.elsewhere.as_ref().unwrap_or(&row.path);
         let turns: Vec<&Measurement> =
-            results.measurements.iter().filter(|turn| turn.tool == contestant.tool && turn.path == *path).collect();
+            results.measurements.iter().filter(|turn| turn.tool == candidate.tool && turn.path == *path).collect();
         let line = match Summary::of(&turns) {
             Some(summary) if in_memory => summary.memory_line(results),
             Some(summary) => summary.files_line(results),
             None => format!("  {}", why_nothing(&turns)),
         };
-        let note = if contestant.elsewhere.is_some() { format!("  (on {path})") } else { String::new() };
-        let _ = writeln!(text, "  {:<28}{line}{note}", contestant.tool.title());
+        let note = if candidate.elsewhere.is_some() { format!("  (on {path})") } else { String::new() };
+        let _ = writeln!(text, "  {:<28}{line}{note}", candidate.tool.title());
     }
     for verdict in results.verdicts() {
         let _ = writeln!(text, "  {verdict}");
@@ -324,6 +324,8 @@ mod tests {
     fn results_are_read_back_as_they_were_written() {
         let results = results();
         let json = serde_json::to_string(&results).expect("plain");
+        let before = json.replace("candidates", "contestants");
+        assert!(before != json && serde_json::from_str::<Results>(&before).ok().as_ref() == Some(&results));
         assert_eq!(serde_json::from_str::<Results>(&json).ok(), Some(results));
     }
 

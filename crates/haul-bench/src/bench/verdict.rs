@@ -25,7 +25,7 @@ pub struct Verdict {
 impl RowResults {
     /// The best tool on the row that is not haul, by its mean over its turns.
     pub fn best_other(&self) -> Option<(Tool, BitRate)> {
-        let others = self.row.contestants.iter().map(|contestant| contestant.tool).filter(|tool| !tool.is_haul());
+        let others = self.row.candidates.iter().map(|candidate| candidate.tool).filter(|tool| !tool.is_haul());
         others.filter_map(|tool| Some((tool, self.mean_of(tool, |turn| Some(turn.mean))?))).max_by_key(|&(_, rate)| rate)
     }
 
@@ -95,7 +95,7 @@ impl RowResults {
                 self.measurements.iter().filter(|turn| turn.tool == tool && turn.done()).map(|turn| turn.time).collect();
             (!times.is_empty()).then(|| times.iter().sum::<Duration>() / times.len() as u32)
         };
-        self.row.contestants.iter().map(|contestant| contestant.tool).filter(|tool| !tool.is_haul()).filter_map(mean).min()
+        self.row.candidates.iter().map(|candidate| candidate.tool).filter(|tool| !tool.is_haul()).filter_map(mean).min()
     }
 }
 

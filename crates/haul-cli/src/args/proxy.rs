@@ -109,7 +109,7 @@ pub struct ProxyServeArgs {
 #[command(
     override_usage = "haul proxy connect [OPTIONS] REMOTE --listen PORT",
     after_help = CONNECT_AFTER_HELP,
-    group(clap::ArgGroup::new("doors").args(["listen", "local", "dynamic", "transparent"]).multiple(true).required(true))
+    group(clap::ArgGroup::new("ports").args(["listen", "local", "dynamic", "transparent"]).multiple(true).required(true))
 )]
 pub struct ProxyConnectArgs {
     /// The other side

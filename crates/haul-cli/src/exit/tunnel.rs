@@ -1,7 +1,7 @@
 //! What failed in a tunnel or a proxy, and what to do about it.
 
 use haul_tunnel::program::{ListenError, TunnelError};
-use haul_tunnel::proxy::{ClientError, DoorError, ServeError};
+use haul_tunnel::proxy::{ClientError, ServeError, TcpListenError};
 
 use super::{Failure, chain, refused};
 
@@ -26,14 +26,14 @@ impl From<ClientError> for Failure {
         match error {
             ClientError::Unreached(error) => error.into(),
             ClientError::Refused { host, refusal } => refused(&host, &refusal),
-            ClientError::Door(error) => error.into(),
+            ClientError::Listen(error) => error.into(),
             _ => Self::new(chain(&error)),
         }
     }
 }
 
-impl From<DoorError> for Failure {
-    fn from(error: DoorError) -> Self {
+impl From<TcpListenError> for Failure {
+    fn from(error: TcpListenError) -> Self {
         Self { message: error.to_string(), hint: error.advice().map(str::to_owned) }
     }
 }

@@ -112,7 +112,7 @@ fn keep(args: &FleetUpArgs, name: &FleetName) -> Result<Exit, Failure> {
     }
     let servers = wanted - left_out;
     // From here on others find it: those who hear of it by the next line among them.
-    let door = claim.open()?;
+    let keeper = claim.open()?;
     if args.json || args.in_background {
         let path = log.as_ref().map(|(path, _)| path.display().to_string());
         let pid = std::process::id();
@@ -127,9 +127,9 @@ fn keep(args: &FleetUpArgs, name: &FleetName) -> Result<Exit, Failure> {
     // Where it is a file by now, without colours.
     logging::start(logging::Audience::Operator, 0, false);
     interrupt::under_way();
-    tracing::info!(name = name.as_str(), servers, left_out, socket = %door.claim().socket().display(), "up");
+    tracing::info!(name = name.as_str(), servers, left_out, socket = %keeper.claim().socket().display(), "up");
     let gone = |gone: &haul_fleet::Gone| tracing::warn!(server = gone.name, why = gone.why, "gone");
-    session.keep_at(door, &gone, interrupt::cancel())?;
+    session.keep_at(keeper, &gone, interrupt::cancel())?;
     tracing::info!(name = name.as_str(), "down");
     Ok(Exit::Done)
 }

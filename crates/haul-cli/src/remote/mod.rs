@@ -107,11 +107,11 @@ fn read_line() -> Result<Vec<u8>, Failure> {
 fn serve(far: &FarSide, confined: Confined, has_greeting: bool) -> Exit {
     end_with_stdin(far.clone(), has_greeting);
     let ports = far.ports();
-    let door = far.clone();
+    let side = far.clone();
     let service = Service::new(confined.access(), confined.refuses(Errand::Cp));
     let served = far.serve(move |connection, cancel| match errand(&connection) {
-        Errand::Cp => service.serve_at(&door, connection, cancel),
-        errand if door.is_of_client(&connection) => serve_one(connection, errand, ports.clone(), &confined, cancel),
+        Errand::Cp => service.serve_at(&side, connection, cancel),
+        errand if side.is_of_client(&connection) => serve_one(connection, errand, ports.clone(), &confined, cancel),
         _ => {
             connection.close(CLOSE_REFUSED, "guests of a client copy, and do nothing else");
             false

@@ -290,13 +290,13 @@ fn a_proxy_writes_down_where_its_clients_went() {
         connection.read_exact(&mut heard).unwrap();
         connection.write_all(b"an answer").unwrap();
     });
-    let (log, port, door, key) = (server.path("log/audit"), free_port(), free_port(), server.key());
+    let (log, port, local, key) = (server.path("log/audit"), free_port(), free_port(), server.key());
     let serve = ["proxy", "serve", "-B", "127.0.0.1", "-p", &port, "--to", &to, "--audit", "log/audit"];
     let serving = Listener::start(&server, &serve);
-    let connect = ["proxy", "connect", &format!("127.0.0.1:{port}"), "--key", &key, "--listen", &format!("127.0.0.1:{door}")];
+    let connect = ["proxy", "connect", &format!("127.0.0.1:{port}"), "--key", &key, "--listen", &format!("127.0.0.1:{local}")];
     let connecting = Listener::start(&client, &connect);
     wait_for(&log, "admitted", "alice");
-    let mut connection = std::net::TcpStream::connect(format!("127.0.0.1:{door}")).unwrap();
+    let mut connection = std::net::TcpStream::connect(format!("127.0.0.1:{local}")).unwrap();
     connection.write_all(b"hello").unwrap();
     let mut heard = Vec::new();
     connection.read_to_end(&mut heard).unwrap();

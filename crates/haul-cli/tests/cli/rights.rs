@@ -215,9 +215,9 @@ fn speaking(words: Vec<u8>) -> SocketAddr {
 }
 
 /// What a server of TCP says; nothing where the connection is reset.
-fn heard(door: SocketAddr) -> Vec<u8> {
+fn heard(port: SocketAddr) -> Vec<u8> {
     let mut said = Vec::new();
-    let _ = TcpStream::connect(door).unwrap().read_to_end(&mut said);
+    let _ = TcpStream::connect(port).unwrap().read_to_end(&mut said);
     said
 }
 
@@ -242,15 +242,15 @@ impl Proxied {
         Self { server, client, targets, address: address.to_string(), key, _serving: serving }
     }
 
-    /// What is heard at the three doors of a client whose key has these rights.
+    /// What is heard at the three ports of a client whose key has these rights.
     fn reached(&self, rights: &[&str]) -> [Vec<u8>; 3] {
         authorize(&self.server, &self.client, rights);
-        let doors = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
-        let [first, one, other] = doors.map(|door| door.to_string());
+        let ports = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap());
+        let [first, one, other] = ports.map(|port| port.to_string());
         let (one, other) = (format!("{one}:{}", self.targets[0]), format!("{other}:{}", self.targets[1]));
         let connect = ["proxy", "connect", &self.address, "--key", &self.key, "--listen", &first, "-L", &one, "-L", &other];
         let (_connected, _log) = says(&self.client, &connect, "connected");
-        doors.map(heard)
+        ports.map(heard)
     }
 }
 

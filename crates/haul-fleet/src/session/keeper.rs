@@ -15,7 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::JoinError;
 use super::keep::Keep;
-use super::place::{Door, stranger};
+use super::place::{KeeperSocket, stranger};
 use super::words::{Ask, Gone, Reply, Request, VERSION};
 
 /// How long a client may take for its next line.
@@ -26,18 +26,18 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 const MAX_CLIENTS: usize = 128;
 
 /// Answers until somebody wants the fleet down or `cancel` is cancelled. `gone` is told of members that have gone.
-pub fn answer_at(door: Door, keep: &Arc<Keep>, gone: &dyn Fn(&Gone), cancel: &Cancel) -> Result<(), JoinError> {
+pub fn answer_at(socket: KeeperSocket, keep: &Arc<Keep>, gone: &dyn Fn(&Gone), cancel: &Cancel) -> Result<(), JoinError> {
     let clients = Arc::new(AtomicUsize::new(0));
     let over = Cancel::new();
     while !cancel.is_cancelled() && !over.is_cancelled() {
         keep.look().iter().for_each(gone);
-        let mut ready = [PollFd::new(&door.listener, PollFlags::IN)];
+        let mut ready = [PollFd::new(&socket.listener, PollFlags::IN)];
         match poll(&mut ready, Some(&LOOK)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => continue,
             Ok(_) => {}
             Err(errno) => return Err(JoinError::Keeper(errno.into())),
         }
-        let Ok((stream, _)) = door.listener.accept() else { continue };
+        let Ok((stream, _)) = socket.listener.accept() else { continue };
         let (keep, clients, over) = (keep.clone(), clients.clone(), over.clone());
         if clients.fetch_add(1, Ordering::SeqCst) >= MAX_CLIENTS {
             clients.fetch_sub(1, Ordering::SeqCst);
@@ -53,7 +53,7 @@ pub fn answer_at(door: Door, keep: &Arc<Keep>, gone: &dyn Fn(&Gone), cancel: &Ca
     }
     // The socket goes last: where it is gone, so are the members.
     keep.stop();
-    drop(door);
+    drop(socket);
     Ok(())
 }
 

@@ -42,7 +42,7 @@ use self::client::Client;
 pub use self::error::{JoinError, SessionError};
 use self::keep::Keep;
 pub use self::pending::Pending;
-pub use self::place::{Claim, Door, FleetName, claim};
+pub use self::place::{Claim, FleetName, KeeperSocket, claim};
 use self::visit::Visit;
 pub use self::words::Gone;
 use self::words::{Ask, Reply, Terms};
@@ -238,11 +238,11 @@ impl Session {
         }
     }
 
-    /// Has other processes of this user use the fleet, behind the door of its name, until one of them wants it down or `cancel` is cancelled; then it ends. `gone` is told of members that have gone. Another process's fleet
+    /// Has other processes of this user use the fleet, through the socket of its name, until one of them wants it down or `cancel` is cancelled; then it ends. `gone` is told of members that have gone. Another process's fleet
     /// is up already.
-    pub fn keep_at(&self, door: Door, gone: &dyn Fn(&Gone), cancel: &Cancel) -> Result<(), JoinError> {
+    pub fn keep_at(&self, socket: KeeperSocket, gone: &dyn Fn(&Gone), cancel: &Cancel) -> Result<(), JoinError> {
         match &self.0.source {
-            Source::Own(keep) => keeper::answer_at(door, keep, gone, cancel),
+            Source::Own(keep) => keeper::answer_at(socket, keep, gone, cancel),
             Source::Running(name) => Err(JoinError::UpAlready { name: name.to_string() }),
         }
     }

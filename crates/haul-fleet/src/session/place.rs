@@ -90,7 +90,7 @@ impl Claim {
     }
 
     /// Is there for others from now on; they wait until they are answered.
-    pub fn open(self) -> Result<Door, JoinError> {
+    pub fn open(self) -> Result<KeeperSocket, JoinError> {
         let fail = |source: io::Error| JoinError::Socket { path: self.socket.clone(), source };
         // Whoever made one is gone: the lock was free.
         match fs::remove_file(&self.socket) {
@@ -100,18 +100,18 @@ impl Claim {
         let listener = UnixListener::bind(&self.socket).map_err(fail)?;
         fs::set_permissions(&self.socket, fs::Permissions::from_mode(0o600)).map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
-        Ok(Door { claim: self, listener })
+        Ok(KeeperSocket { claim: self, listener })
     }
 }
 
 /// A name that was claimed, and the socket under which it is found.
 #[derive(Debug)]
-pub struct Door {
+pub struct KeeperSocket {
     claim: Claim,
     pub(super) listener: UnixListener,
 }
 
-impl Door {
+impl KeeperSocket {
     /// Whose it is.
     pub const fn claim(&self) -> &Claim {
         &self.claim

@@ -153,13 +153,13 @@ impl Invitation {
         told.addresses.extend(self.data);
         let key = told.server.clone();
         say(out, &Said::Here(self.here(key, Some(told))));
-        let (door, ends) = (far.clone(), far.clone());
+        let (side, ends) = (far.clone(), far.clone());
         let _hook = cancel.on_cancel(move || {
             // What is under way saves its state; whoever cancels does not wait for that.
             let ends = ends.clone();
             thread::spawn(move || ends.end(false));
         });
-        Ok(far.serve(move |connection, cancel| service.serve_at(&door, connection, cancel)))
+        Ok(far.serve(move |connection, cancel| service.serve_at(&side, connection, cancel)))
     }
 
     fn here(&self, key: PeerText, listens: Option<haul_peer::RemoteHello>) -> Here {

@@ -106,8 +106,8 @@ impl Connector {
         addresses: &[SocketAddr],
     ) -> (Option<TcpWay>, Option<SshWay>) {
         let may = |carriage| matches!(self.ssh.carriage, Carriage::Auto) || self.ssh.carriage == carriage;
-        let door = remote.tcp.as_ref().filter(|_| may(Carriage::Tcp)).and_then(|door| Some((door.port, door.name()?)));
-        let tcp = door.map(|(port, name)| {
+        let port = remote.tcp.as_ref().filter(|_| may(Carriage::Tcp)).and_then(|of_tcp| Some((of_tcp.port, of_tcp.name()?)));
+        let tcp = port.map(|(port, name)| {
             let to: Vec<_> = addresses.iter().map(|address| SocketAddr::new(address.ip(), port)).collect();
             let (at, carrier) = endpoint.carry(to.first().copied());
             TcpWay { carrier, at, to, name, bind: self.bind }

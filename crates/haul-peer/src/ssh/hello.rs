@@ -21,7 +21,7 @@ use haul_units::PeerText;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::carried_far::TcpDoor;
+use crate::carried_far::CarrierPort;
 use crate::memory::SavedPath;
 
 /// Version of this exchange.
@@ -155,7 +155,7 @@ pub struct RemoteHello {
     pub answer: Option<String>,
     /// Where it takes TCP connections that carry what UDP does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tcp: Option<TcpDoor>,
+    pub tcp: Option<CarrierPort>,
     /// Whether frames of a carrier may follow on this channel.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub channel: bool,

@@ -64,7 +64,7 @@ impl Listener {
         let bound = address.map_or_else(|| family.listen(on), on);
         let endpoint = bound.map_err(|source| ListenError { port, source })?;
         let keys = authorized.map(|state| KeyWatch::new(state, CLOSE_ABORTED));
-        let waiting = doorkeeper(endpoint.clone(), Door { keys, limit, guests, visits });
+        let waiting = admit_clients(endpoint.clone(), Admission { keys, limit, guests, visits });
         Ok(Self { endpoint, waiting })
     }
 
@@ -100,7 +100,7 @@ pub fn guests() -> Guests {
 }
 
 /// Who is let in, and with what.
-struct Door {
+struct Admission {
     /// None: everybody is.
     keys: Option<KeyWatch>,
     limit: Option<BitRate>,
@@ -109,15 +109,15 @@ struct Door {
 }
 
 /// Lets clients in, each in a thread of its own, so that one that says nothing keeps nobody out.
-fn doorkeeper(endpoint: Endpoint, door: Door) -> mpsc::Receiver<Session> {
+fn admit_clients(endpoint: Endpoint, admission: Admission) -> mpsc::Receiver<Session> {
     let (ready, waiting) = mpsc::sync_channel(0);
-    let (door, tickets) = (Arc::new(door), Arc::new(AtomicUsize::new(0)));
+    let (admission, tickets) = (Arc::new(admission), Arc::new(AtomicUsize::new(0)));
     thread::spawn(move || {
         while let Ok(connection) = endpoint.accept_stranger() {
-            let (ready, door, tickets) = (ready.clone(), Arc::clone(&door), Arc::clone(&tickets));
+            let (ready, admission, tickets) = (ready.clone(), Arc::clone(&admission), Arc::clone(&tickets));
             thread::spawn(move || {
                 let _closes = ClosesOnPanic::of(&connection, CLOSE_ABORTED);
-                let Some(session) = door.admit(connection) else { return };
+                let Some(session) = admission.admit(connection) else { return };
                 if tickets.fetch_add(1, Ordering::AcqRel) < MOST_WAITING {
                     // Dropped if nobody waits for it any more.
                     let _ = ready.send(session);
@@ -131,7 +131,7 @@ fn doorkeeper(endpoint: Endpoint, door: Door) -> mpsc::Receiver<Session> {
     waiting
 }
 
-impl Door {
+impl Admission {
     fn admit(&self, connection: Connection) -> Option<Session> {
         let record = Record::begin(&self.visits, &connection);
         let mut session = Session::accept(connection).inspect_err(|error| record.asked_nothing(error)).ok()?;

@@ -12,11 +12,11 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::doors::{self, Kind};
-use super::error::{ClientError, DoorError};
+use super::error::{ClientError, TcpListenError};
 use super::far;
 use super::forward::{Listen, RemoteForward};
 use super::hub::{self, Hub, MOST_CONNECTIONS};
+use super::listeners::{self, Kind};
 use super::near::{Duty, attend};
 use super::observer::{Event, Observer, Silent};
 use super::policy::Policy;
@@ -27,9 +27,9 @@ use super::wire::{Aim, Opening, RemoteListen};
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// A port of this host.
+/// A port of this host that is forwarded.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Door {
+pub struct LocalForward {
     /// Where to listen.
     pub listen: Listen,
     /// How.
@@ -38,7 +38,7 @@ pub struct Door {
     pub duty: Duty,
 }
 
-impl Door {
+impl LocalForward {
     /// A port that programs connect to, for one target over there.
     pub const fn to(listen: Listen, target: Target) -> Self {
         Self { listen, kind: Kind::Plain, duty: Duty::To(Aim::Named(target)) }
@@ -51,8 +51,8 @@ pub struct Client {
     pub connector: Connector,
     /// The other side.
     pub host: Host,
-    /// Ports of this host.
-    pub doors: Vec<Door>,
+    /// Ports of this host, ssh's `-L`, `-D` and the transparent one.
+    pub local: Vec<LocalForward>,
     /// Ports of the other host, where that is reached through ssh: a `haul proxy serve` has none for its clients.
     pub remote: Vec<RemoteForward>,
     /// TCP connections that may be open at once; further ones wait. 16,000 unless it is said; the file limit of the process bounds it too.
@@ -65,9 +65,9 @@ pub struct Client {
 
 impl Client {
     /// Ports of this host, and no more: the connection is made once, and nobody hears what happens.
-    pub fn new(connector: Connector, host: Host, doors: Vec<Door>) -> Self {
+    pub fn new(connector: Connector, host: Host, local: Vec<LocalForward>) -> Self {
         let observer = Arc::new(Silent);
-        Self { connector, host, doors, remote: Vec::new(), most_connections: MOST_CONNECTIONS, stays: false, observer }
+        Self { connector, host, local, remote: Vec::new(), most_connections: MOST_CONNECTIONS, stays: false, observer }
     }
 
     /// Runs until it is cancelled, or the connection fails and is not to be made again.
@@ -77,10 +77,10 @@ impl Client {
         let (publish, link) = watch::channel(None);
         let attending = runtime.block_on(async {
             let mut attending = Vec::new();
-            for door in &self.doors {
-                attending.append(&mut open(door, &link, &hub).await?);
+            for forward in &self.local {
+                attending.append(&mut open(forward, &link, &hub).await?);
             }
-            Ok::<_, DoorError>(attending)
+            Ok::<_, TcpListenError>(attending)
         })?;
         let result = self.stay_connected(&runtime, &publish, &hub);
         attending.iter().for_each(JoinHandle::abort);
@@ -99,7 +99,7 @@ impl Client {
 
     fn opening(&self) -> Opening {
         let asked = |remote: &RemoteForward| RemoteListen { listen: remote.listen.clone(), socks: remote.target.is_none() };
-        let only = targets_of(&self.doors).map(|targets| targets.iter().map(|target| target.to_string().into()).collect());
+        let only = targets_of(&self.local).map(|targets| targets.iter().map(|target| target.to_string().into()).collect());
         Opening { version: env!("CARGO_PKG_VERSION").into(), listen: self.remote.iter().map(asked).collect(), only }
     }
 
@@ -163,13 +163,17 @@ impl Client {
     }
 }
 
-async fn open(door: &Door, link: &watch::Receiver<Option<Connection>>, hub: &Arc<Hub>) -> Result<Vec<JoinHandle<()>>, DoorError> {
-    let listeners = doors::open(&door.listen, door.kind).await?;
+async fn open(
+    forward: &LocalForward,
+    link: &watch::Receiver<Option<Connection>>,
+    hub: &Arc<Hub>,
+) -> Result<Vec<JoinHandle<()>>, TcpListenError> {
+    let listeners = listeners::open(&forward.listen, forward.kind).await?;
     let attend_one = |listener: tokio::net::TcpListener| {
         if let Ok(address) = listener.local_addr() {
-            hub.tell(Event::Listening { address: &address, to: &door.duty });
+            hub.tell(Event::Listening { address: &address, to: &forward.duty });
         }
-        attend(listener, door.duty.clone(), link.clone(), Arc::clone(hub))
+        attend(listener, forward.duty.clone(), link.clone(), Arc::clone(hub))
     };
     Ok(listeners.into_iter().map(attend_one).collect())
 }
@@ -183,8 +187,8 @@ async fn serve(connection: &Connection, hub: &Arc<Hub>, cancel: &Cancel) -> Opti
 }
 
 /// The targets that these ports can lead to, if that is known beforehand.
-fn targets_of(doors: &[Door]) -> Option<Vec<Target>> {
-    let targets = doors.iter().map(|door| match &door.duty {
+fn targets_of(local: &[LocalForward]) -> Option<Vec<Target>> {
+    let targets = local.iter().map(|forward| match &forward.duty {
         Duty::To(Aim::Named(target)) => Some(Some(target.clone())),
         Duty::To(Aim::Numbered(_)) => Some(None),
         Duty::Socks | Duty::Onwards => None,

@@ -13,7 +13,7 @@ use super::forward::Listen;
 pub enum ClientError {
     /// A port of this host.
     #[error(transparent)]
-    Door(#[from] DoorError),
+    Listen(#[from] TcpListenError),
     /// The other side was not reached, or does not want this side's key.
     #[error(transparent)]
     Unreached(#[from] ReachError),
@@ -72,7 +72,7 @@ pub struct ThreadsError(#[source] pub io::Error);
 
 /// Why a TCP port cannot be listened on.
 #[derive(Debug, Error)]
-pub enum DoorError {
+pub enum TcpListenError {
     /// The address to listen on is a name that leads nowhere.
     #[error("{name}: {source}")]
     Name {
@@ -93,7 +93,7 @@ pub enum DoorError {
     },
 }
 
-impl DoorError {
+impl TcpListenError {
     /// What to do about it. The other side may be told, where the port was for it.
     pub fn advice(&self) -> Option<&'static str> {
         let Self::Bind { transparent, source, .. } = self else { return None };
@@ -109,8 +109,8 @@ impl DoorError {
     }
 }
 
-impl From<&DoorError> for Refusal {
-    fn from(error: &DoorError) -> Self {
+impl From<&TcpListenError> for Refusal {
+    fn from(error: &TcpListenError) -> Self {
         Self { error: error.to_string().into(), hint: error.advice().map(Into::into) }
     }
 }

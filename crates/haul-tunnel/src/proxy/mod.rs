@@ -4,7 +4,7 @@
 //!   program -- TCP --> near ==== one stream a connection ==== far -- TCP --> target
 //!
 //!   client, server       the two ends of the haul connection: who asks, and who is asked
-//!   doors, near          ports to listen on; from a TCP connection to a stream
+//!   listeners, near      ports to listen on; from a TCP connection to a stream
 //!   far, dial, policy    from a stream to a TCP connection, where it may go
 //!   relay                the bytes
 //!   session, wire        what is said
@@ -17,11 +17,11 @@
 
 mod client;
 mod dial;
-mod doors;
 mod error;
 mod far;
 mod forward;
 mod hub;
+mod listeners;
 mod near;
 mod observer;
 mod policy;
@@ -35,10 +35,10 @@ use std::time::Duration;
 
 use haul::{BitRate, Bytes, ControllerChoice, TransportConfig};
 
-pub use self::client::{Client, Door};
-pub use self::doors::Kind;
-pub use self::error::{ClientError, DoorError, ServeError, ThreadsError};
+pub use self::client::{Client, LocalForward};
+pub use self::error::{ClientError, ServeError, TcpListenError, ThreadsError};
 pub use self::forward::{Bind, Forward, ForwardError, Listen, RemoteForward};
+pub use self::listeners::Kind;
 pub use self::near::Duty;
 pub use self::observer::{Event, Observer, Silent};
 pub use self::relay::{Cut, Moved};

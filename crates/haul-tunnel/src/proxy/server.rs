@@ -12,10 +12,10 @@ use tokio::select;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::doors::{self, Kind};
-use super::error::{DoorError, ServeError, ThreadsError};
+use super::error::{ServeError, TcpListenError, ThreadsError};
 use super::far;
 use super::hub::{self, Hub, MOST_CONNECTIONS};
+use super::listeners::{self, Kind};
 use super::near::{Duty, attend};
 use super::observer::{Event, Observer, Silent};
 use super::policy::Policy;
@@ -257,7 +257,7 @@ async fn attend_all(
     opening: &Opening,
     link: &watch::Receiver<Option<Connection>>,
     hub: &Arc<Hub>,
-) -> Result<(Vec<u16>, Vec<JoinHandle<()>>), DoorError> {
+) -> Result<(Vec<u16>, Vec<JoinHandle<()>>), TcpListenError> {
     let (mut ports, mut attending, mut number) = (Vec::new(), Vec::new(), 0);
     for asked in &opening.listen {
         let duty = if asked.socks {
@@ -266,7 +266,7 @@ async fn attend_all(
             number += 1;
             Duty::To(Aim::Numbered(number - 1))
         };
-        let listeners = doors::open(&asked.listen, Kind::Plain).await?;
+        let listeners = listeners::open(&asked.listen, Kind::Plain).await?;
         ports.push(listeners.first().and_then(|listener| listener.local_addr().ok()).map_or(0, |address| address.port()));
         attending.extend(listeners.into_iter().map(|listener| attend(listener, duty.clone(), link.clone(), Arc::clone(hub))));
     }

@@ -109,10 +109,10 @@ fn only_what_the_policy_allows_is_reached() {
     let Some(sites) = two() else { return };
     let [one, two] = [(); 2].map(|()| server(sites.site(2), "127.0.0.1:0", echo));
     let serving = serve(&sites, &format!("--to 127.0.0.1:{one} --allow 127.0.0.0/30:1"));
-    let doors = format!(
+    let ports = format!(
         "--listen 8080 -L 8081:127.0.0.1:{two} -L 8082:localhost:1 -L 8083:10.0.0.1:{one} -L 8084:no-such-name.invalid:1"
     );
-    let connected = connect(&sites, &doors, 8084);
+    let connected = connect(&sites, &ports, 8084);
     assert_eq!(ask(&mut client(sites.site(1), 8080), b"hello"), b"hello");
     for port in [8081, 8082, 8083, 8084] {
         assert_reset(&mut client(sites.site(1), port));

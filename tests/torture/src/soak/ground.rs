@@ -96,7 +96,7 @@ impl Ground {
     }
 
     /// How many have tried.
-    pub fn guests_at_the_door(&self) -> usize {
+    pub fn strangers_that_tried(&self) -> usize {
         self.crowds.iter().map(Crowd::tried).sum()
     }
 

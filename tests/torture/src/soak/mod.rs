@@ -3,7 +3,7 @@
 //! ```text
 //!   seed -> cycle: | calm | strangers | strangers | calm | calm | strangers | strangers | calm | faults |  and again
 //!             calm       the clients alone
-//!             strangers  hundreds at the door, random datagrams without end
+//!             strangers  hundreds at the port, random datagrams without end
 //!             faults     clients killed, another daemon killed and started again, outages, strangers too
 //! ```
 //! What crosses the clients' link with strangers at the daemon is a ratio to what crosses it without, in the same run: the machine, the links and the clients are the same. Nothing but theirs goes over that link. The phases are
@@ -243,7 +243,7 @@ impl Tally {
             Window::Strangers => {
                 ground.invite(plan.strangers);
                 self.measured(window, plan, ground, |tally, ground, time| tally.throw_garbage(ground, time, random));
-                self.strangers = self.strangers.max(ground.guests_at_the_door());
+                self.strangers = self.strangers.max(ground.strangers_that_tried());
                 ground.dismiss();
             }
             Window::Faults => {

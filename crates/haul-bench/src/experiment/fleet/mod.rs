@@ -7,7 +7,7 @@
 //!
 //! The evaluation of the IPSJ paper on parallel transfers by UDT, at its full size in simulation and at a tenth and a hundredth of it on real sockets.
 
-mod contestants;
+mod fetchers;
 mod outcome;
 mod paper;
 mod places;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes};
 use serde::Serialize;
 
-use super::contestants::Contestant;
+use super::fetchers::Fetcher;
 use super::paper::{FAST, PAPERS_SHARE, RTT, SERVERS, START, WANTED_SHARE};
 use crate::bench::Series;
 use crate::experiment::report::Judged;
@@ -120,7 +120,7 @@ pub fn report(scale: Scale, ran: &[Ran], notes: Vec<String>) -> Report {
 
 fn verdicts(size: Size, whole: &[&Ran]) -> Vec<Judged> {
     let who = format!("haul fleet get, {}", size.client());
-    let ours = whole.iter().find(|run| run.who == Contestant::Fleet.name() && run.set == OWN);
+    let ours = whole.iter().find(|run| run.who == Fetcher::Fleet.name() && run.set == OWN);
     let share = |rate: BitRate| rate.as_bps() as f64 / size.client().as_bps() as f64;
     let steady = ours.and_then(|run| run.after_start()).map(share);
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
@@ -191,7 +191,7 @@ fn jobs(size: Size, files: usize, whole: &[&Ran]) -> Table {
 
 /// `haul fleet get` by the number of servers.
 fn by_number<'a>(ran: &[&'a Ran]) -> Vec<&'a Ran> {
-    let mut runs: Vec<&Ran> = ran.iter().copied().filter(|run| run.who == Contestant::Fleet.name() && run.set == OWN).collect();
+    let mut runs: Vec<&Ran> = ran.iter().copied().filter(|run| run.who == Fetcher::Fleet.name() && run.set == OWN).collect();
     runs.sort_by_key(|run| run.servers);
     runs
 }
@@ -241,7 +241,7 @@ fn charts(size: Size, whole: &[&Ran], ran: &[&Ran]) -> Vec<(String, Figure)> {
         let chart = Chart::lines(axes().0, axes().1, rivals).limit("the client's link", link);
         charts.push((named(size, "rivals"), Figure::single("Thirteen servers, one client", conditions.clone(), chart)));
     }
-    if let Some(run) = whole.iter().find(|run| run.who == Contestant::Fleet.name() && run.set == OWN) {
+    if let Some(run) = whole.iter().find(|run| run.who == Fetcher::Fleet.name() && run.set == OWN) {
         let line = |(name, points): (&String, &Vec<(f64, u64)>)| {
             let rate = |pair: &[(f64, u64)]| {
                 let ((from, before), (to, after)) = (pair[0], pair[1]);

@@ -8,7 +8,7 @@ use haul_lab::{LinkOptions, Side, WanSpec, now};
 use haul_units::{BitRate, Bytes};
 use rustix::process::Signal;
 
-use super::contestants::Contestant;
+use super::fetchers::Fetcher;
 use super::outcome::{OWN, Ran, Size, TWICE, report};
 use super::paper::{FAST, RTT, SERVERS, line};
 use super::places::{ARRIVED, DISK, FTP_PORT, HERE, address};
@@ -34,7 +34,7 @@ enum Fate {
 /// A run, as it is to be.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
-    who: Contestant,
+    who: Fetcher,
     size: Size,
     servers: usize,
     set: &'static str,
@@ -72,16 +72,16 @@ pub fn measured(scale: Scale, ground: &Ground<'_>) -> Report {
 
 fn turns(scale: Scale) -> Vec<Turn> {
     let all = |who| Turn { who, size: Size::Tenth, servers: SERVERS, set: OWN, fate: Fate::Nothing };
-    let everybody = [Contestant::Fleet, Contestant::RoundRobin, Contestant::Gridftp, Contestant::Rsyncs, Contestant::Copies];
+    let everybody = [Fetcher::Fleet, Fetcher::RoundRobin, Fetcher::Gridftp, Fetcher::Rsyncs, Fetcher::Copies];
     let sizes = Size::ALL.into_iter();
     let mut turns: Vec<Turn> = sizes.flat_map(|size| everybody.map(|who| Turn { size, ..all(who) })).collect();
-    for who in [Contestant::Fleet, Contestant::RoundRobin] {
+    for who in [Fetcher::Fleet, Fetcher::RoundRobin] {
         for fate in [Fate::Nothing, Fate::Slows, Fate::Dies] {
             turns.push(Turn { set: TWICE, fate, ..all(who) });
         }
     }
     let numbers = scale.pick(vec![1, 3], (1..SERVERS).collect());
-    turns.extend(numbers.into_iter().map(|servers| Turn { servers, ..all(Contestant::Fleet) }));
+    turns.extend(numbers.into_iter().map(|servers| Turn { servers, ..all(Fetcher::Fleet) }));
     turns
 }
 
@@ -133,7 +133,7 @@ impl Scene {
         let sshd = ground.programs.find("sshd").unwrap_or_else(|| "/usr/sbin/sshd".into());
         running
             .push(start("sshd", format!("{} -D -e -f {DISK}/sshd_config -o ListenAddress={}", sshd.display(), address(server)))?);
-        if self.turn.who == Contestant::Gridftp {
+        if self.turn.who == Fetcher::Gridftp {
             let address = address(server);
             running.push(start(
                 "the GridFTP server",
@@ -148,7 +148,7 @@ impl Scene {
     }
 
     fn wait_for_servers(&mut self) -> Result<(), MeasureError> {
-        let ports: &[u16] = if self.turn.who == Contestant::Gridftp { &[SSH_PORT, FTP_PORT] } else { &[SSH_PORT] };
+        let ports: &[u16] = if self.turn.who == Fetcher::Gridftp { &[SSH_PORT, FTP_PORT] } else { &[SSH_PORT] };
         let limit = now() + Duration::from_secs(20);
         for server in 0..SERVERS {
             for port in ports {

@@ -87,7 +87,7 @@ impl Flow {
     }
 
     /// Somebody else keeps the queue long, and this mode holds its part.
-    pub(in crate::lfn) fn is_contested(&self) -> bool {
+    pub(in crate::lfn) fn has_competitors(&self) -> bool {
         self.mode.competes() && self.cross.verdict(&self.path) != Verdict::Alone
     }
 

@@ -10,7 +10,7 @@ use crate::bench::{Programs, Site};
 
 /// Who fetches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Contestant {
+pub enum Fetcher {
     /// `haul fleet get`, dynamic.
     Fleet,
     /// The same by the paper's policy.
@@ -23,7 +23,7 @@ pub enum Contestant {
     Copies,
 }
 
-impl Contestant {
+impl Fetcher {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Fleet => "haul fleet get",

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use socket2::{Domain, Protocol, Socket, Type};
 use tokio::net::{TcpListener, lookup_host};
 
-use super::error::DoorError;
+use super::error::TcpListenError;
 use super::forward::{Bind, Listen};
 
 /// Connections that may wait to be accepted.
@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 /// Listens. On more than one address where that takes more than one socket; all have the same port.
-pub async fn open(listen: &Listen, kind: Kind) -> Result<Vec<TcpListener>, DoorError> {
+pub async fn open(listen: &Listen, kind: Kind) -> Result<Vec<TcpListener>, TcpListenError> {
     let (mut listeners, mut port, mut failed) = (Vec::new(), listen.port, None);
     for address in addresses(&listen.bind).await? {
         match bind(SocketAddr::new(address, port), kind) {
@@ -37,19 +37,19 @@ pub async fn open(listen: &Listen, kind: Kind) -> Result<Vec<TcpListener>, DoorE
     }
     match failed {
         Some(source) if listeners.is_empty() || is_taken(&source) => {
-            Err(DoorError::Bind { listen: listen.clone(), transparent: kind == Kind::Transparent, source })
+            Err(TcpListenError::Bind { listen: listen.clone(), transparent: kind == Kind::Transparent, source })
         }
         _ => Ok(listeners),
     }
 }
 
-async fn addresses(bind: &Bind) -> Result<Vec<IpAddr>, DoorError> {
+async fn addresses(bind: &Bind) -> Result<Vec<IpAddr>, TcpListenError> {
     match bind {
         Bind::Unsaid | Bind::Loopback => Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]),
         Bind::All => Ok(vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]),
         Bind::On(name) => {
             let found = lookup_host((name.as_str(), 0)).await;
-            let found = found.map_err(|source| DoorError::Name { name: name.to_string(), source })?;
+            let found = found.map_err(|source| TcpListenError::Name { name: name.to_string(), source })?;
             Ok(found.map(|address| address.ip()).collect())
         }
     }

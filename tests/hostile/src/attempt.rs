@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const DATAGRAM_BYTES: usize = 2048;
 
 /// A handshake under way.
-pub struct Knock {
+pub struct Attempt {
     outlet: Outlet,
     server: SocketAddr,
     client: Box<Handshake>,
@@ -27,22 +27,22 @@ pub struct Knock {
 }
 
 /// What has become of it.
-pub enum Knocked {
+pub enum Outcome {
     /// Not over yet.
-    Waiting(Knock),
+    Waiting(Attempt),
     /// The peer has keys.
     In(Box<Peer>),
     /// Nobody answered, or no was the answer.
     Out,
 }
 
-impl Knock {
+impl Attempt {
     /// Begins at a server, from an address, as somebody or nobody. The peer allows the server all that it could want.
     pub fn begin(server: SocketAddr, source: IpAddr, identity: Option<&Identity>, protocol: &[u8]) -> Self {
         let tls = ClientTls::new(identity, &PeerTrust::Anyone, vec![protocol.to_vec()]).expect("a sound configuration");
         let params = generous();
-        let [cid, attempt] = [random(), random()];
-        let params = ClientParams { timeout: PATIENCE, ..ClientParams::new(tls, params, cid as u32 | 1, attempt) };
+        let [cid, number] = [random(), random()];
+        let params = ClientParams { timeout: PATIENCE, ..ClientParams::new(tls, params, cid as u32 | 1, number) };
         let client = Box::new(Handshake::client(Time::ZERO, params).expect("a sound configuration"));
         Self { outlet: Outlet::bind(source), server, client, watch: Stopwatch::start(), stops_halfway: false }
     }
@@ -58,11 +58,11 @@ impl Knock {
     }
 
     /// Sends and takes what there is; does not wait.
-    pub fn step(mut self) -> Knocked {
+    pub fn step(mut self) -> Outcome {
         let mut buffer = [0; DATAGRAM_BYTES];
         if self.has_stopped() {
             while self.outlet.take(&mut buffer).is_some() {}
-            return if self.watch.elapsed() < PATIENCE { Knocked::Waiting(self) } else { Knocked::Out };
+            return if self.watch.elapsed() < PATIENCE { Outcome::Waiting(self) } else { Outcome::Out };
         }
         let mut failed = false;
         while let Some((_, datagram)) = self.outlet.take(&mut buffer) {
@@ -80,26 +80,26 @@ impl Knock {
             self.outlet.send(self.server, &buffer[..length]);
         }
         if failed {
-            return Knocked::Out;
+            return Outcome::Out;
         }
         if self.client.is_settled()
             && let Some(established) = self.client.take_complete()
         {
-            return Knocked::In(Box::new(Peer::new(self.outlet, self.server, established)));
+            return Outcome::In(Box::new(Peer::new(self.outlet, self.server, established)));
         }
-        Knocked::Waiting(self)
+        Outcome::Waiting(self)
     }
 
     /// Goes on to the end.
     pub fn finish(self) -> Option<Box<Peer>> {
-        let mut knock = self;
+        let mut attempt = self;
         loop {
-            match knock.step() {
-                Knocked::In(peer) => return Some(peer),
-                Knocked::Out => return None,
-                Knocked::Waiting(waiting) => knock = waiting,
+            match attempt.step() {
+                Outcome::In(peer) => return Some(peer),
+                Outcome::Out => return None,
+                Outcome::Waiting(waiting) => attempt = waiting,
             }
-            Outlet::wait([&knock.outlet], Duration::from_millis(5));
+            Outlet::wait([&attempt.outlet], Duration::from_millis(5));
         }
     }
 
