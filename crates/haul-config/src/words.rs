@@ -1,10 +1,10 @@
 //! A command line with what the files say of a host put before it.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args};
+use clap::{Arg, ArgAction, ArgMatches, Args};
 use haul_peer::Host;
 
 use thiserror::Error;
@@ -44,6 +44,28 @@ impl Words {
         let words: Vec<OsString> = held.iter().filter(|held| counts(&definition, &given, held.key)).map(word).collect();
         let matches = parsed(named(&self.words, &words)).map_err(|message| from_file(message, &held))?;
         A::from_arg_matches(&matches).map_err(|error| from_file(wrong(&error), &held))
+    }
+
+    /// The options that the command line gives, for another command line: those that are wanted, short where they have a letter.
+    pub fn options<A: Args>(&self, wanted: impl Fn(&Arg) -> bool) -> Vec<OsString> {
+        let definition = definition::<A>();
+        let Ok(given) = definition.clone().try_get_matches_from(named(&self.words, &[])) else { return Vec::new() };
+        let is_given = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        let given_of = |arg: &Arg| {
+            let id = arg.get_id().as_str();
+            let long = arg.get_long().map(|long| format!("--{long}"));
+            let name = arg.get_short().map(|short| format!("-{short}")).or(long).unwrap_or_default();
+            let with = |value: &OsStr| match name.strip_prefix("--") {
+                Some(_) => vec![[OsStr::new(&name), OsStr::new("="), value].into_iter().collect()],
+                None => vec![OsString::from(&name), value.to_owned()],
+            };
+            match arg.get_action() {
+                ArgAction::SetTrue => vec![OsString::from(&name)],
+                ArgAction::Count => vec![OsString::from(&name); given.get_count(id).into()],
+                _ => given.get_raw(id).into_iter().flatten().flat_map(with).collect(),
+            }
+        };
+        definition.get_arguments().filter(|arg| !arg.is_positional() && wanted(arg)).filter(is_given).flat_map(given_of).collect()
     }
 }
 
@@ -120,6 +142,14 @@ mod tests {
             let line: Vec<OsString> = line.split(' ').map(OsString::from).collect();
             assert_eq!(behind_name(&line, &["hcp"]), ["-r", "a", "b"], "{line:?}");
         }
+    }
+
+    #[test]
+    fn options_are_given_again_without_operands() {
+        let words = ["a", "--limit", "5M", "b", "--retries=2", "--timeout=9"].map(OsString::from).to_vec();
+        let words = Words::new(words, Config { files: Vec::new() });
+        let options = words.options::<Copying>(|arg| arg.get_id() != "timeout");
+        assert_eq!(options, ["--limit=5M", "--retries=2"]);
     }
 
     #[test]

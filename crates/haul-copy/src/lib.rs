@@ -77,6 +77,7 @@ mod clock;
 mod control;
 mod copier;
 mod deadline;
+mod direct;
 mod errands;
 mod keep;
 mod kept;
@@ -100,6 +101,7 @@ pub use adapter::{ConnectionTransport, IncomingBlock, IncomingBlocks, OutgoingBl
 pub use client::{ClientSession, Job, Opened, Parting};
 pub use control::{CopyControl, Seen};
 pub use copier::{Copied, Copier, CopyWatch, NotCopied, PathProbe};
+pub use direct::Direct;
 pub use errands::{ErrandError, Errands, Found, FoundKind, Problem, Reading, Writing, roots};
 pub use keep::{Guest, Keeping, Unwelcome};
 pub use kept::{Kept, KeptCopy, KeptRequest};

@@ -10,6 +10,7 @@ use haul_peer::{Host, Operand, OperandError};
 use thiserror::Error;
 
 use crate::client::Job;
+use crate::direct::Direct;
 
 /// All that one command has to do.
 #[derive(Debug)]
@@ -60,8 +61,8 @@ pub enum PlanError {
         source_name: String,
         /// A file here has this name.
         is_here: bool,
-        /// The command that copies it from host to host, where ssh reaches the source.
-        direct: Option<String>,
+        /// The copy from host to host, where one of them can make it.
+        direct: Option<Direct>,
     },
     /// Source and target are both here.
     #[error("{source_name}: source and target are both on this machine")]
@@ -167,12 +168,7 @@ impl Plan {
             Some(source) => {
                 let source_name = source.to_string();
                 let is_here = Path::new(&source_name).exists();
-                let path = destination.display();
-                let target = if let Host::Ssh(host) = &host { format!("{host}:{path}") } else { format!("{host}{path}") };
-                let direct = match source {
-                    Operand::Ssh(host, path) => Some(format!("ssh {host} haul cp {} {target}", path.display())),
-                    _ => None,
-                };
+                let direct = Direct::of(&sources, &host, &destination);
                 Err(PlanError::BothRemote { source_name, is_here, direct })
             }
         }

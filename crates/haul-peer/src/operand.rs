@@ -59,6 +59,9 @@ pub enum OperandError {
     /// No host, or one that ssh would take for an option.
     #[error("{0}: not a host name")]
     BadHost(String),
+    /// An address without a host.
+    #[error("{0}: no host named: write haul://HOST/ROOT/path, or scp://HOST/path")]
+    NoHost(String),
     /// A port that is not one.
     #[error("{0}: not a port")]
     BadPort(String),
@@ -154,6 +157,9 @@ impl DaemonHost {
 
     /// The same with another port where none is given.
     pub fn parse_or(text: &str, default_port: u16) -> Result<Self, OperandError> {
+        if text.is_empty() {
+            return Err(OperandError::Empty);
+        }
         let bad_host = || OperandError::BadHost(text.to_owned());
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
@@ -180,7 +186,17 @@ impl fmt::Display for Operand {
         match self {
             Self::Stdio => f.write_str("-"),
             Self::Local(path) => write!(f, "{}", path.display()),
-            Self::Ssh(host, path) => write!(f, "{host}:{}", Path::new(path).display()),
+            Self::Ssh(host, path) => {
+                let path = Path::new(path).display();
+                let brackets = host.host.as_bytes().contains(&b':');
+                let (open, close) = if brackets { ("[", "]") } else { ("", "") };
+                let user = host.user.as_ref().map(|user| format!("{}@", user.display())).unwrap_or_default();
+                let name = format!("{user}{open}{}{close}", host.host.display());
+                match host.port {
+                    None => write!(f, "{name}:{path}"),
+                    Some(port) => write!(f, "scp://{name}:{port}/{}", path.to_string().replace('%', "%25")),
+                }
+            }
             Self::Daemon(host, path) => write!(f, "haul://{host}/{}", Path::new(path).display()),
         }
     }
@@ -219,6 +235,9 @@ fn user_and_host(authority: &[u8]) -> (Option<&[u8]>, &[u8]) {
 
 fn ssh_address(rest: &[u8], whole: &OsStr) -> Result<Operand, OperandError> {
     let (authority, path) = authority_and_path(rest);
+    if authority.is_empty() {
+        return Err(OperandError::NoHost(shown(whole)));
+    }
     let (user, host) = user_and_host(authority);
     let user = user.map(|user| unescaped(user, whole)).transpose()?;
     let (host, port) = ssh_host_and_port(host, whole)?;
@@ -240,6 +259,9 @@ fn daemon_address(rest: &[u8], whole: &OsStr) -> Result<Operand, OperandError> {
     let (authority, path) = authority_and_path(rest);
     if authority.contains(&b'@') {
         return Err(OperandError::UserAtDaemon(shown(whole)));
+    }
+    if authority.is_empty() || authority[0] == b':' {
+        return Err(OperandError::NoHost(shown(whole)));
     }
     let bad_host = || OperandError::BadHost(shown(whole));
     let authority = std::str::from_utf8(authority).map_err(|_| bad_host())?;
@@ -352,7 +374,16 @@ mod tests {
         assert_eq!(parsed("haul://host"), Err(OperandError::NoRoot("haul://host".into())));
         assert!(matches!(parsed("haul://me@host/pub"), Err(OperandError::UserAtDaemon(_))));
         assert!(matches!(parsed("haul://host:x/pub"), Err(OperandError::BadPort(_))));
-        assert!(matches!(parsed("haul:///pub"), Err(OperandError::BadHost(_))));
+        assert_eq!(parsed("haul://ho st/pub"), Err(OperandError::BadHost("haul://ho st/pub".into())));
+    }
+
+    #[test]
+    fn an_address_without_a_host_is_named_and_answered() {
+        for text in ["haul:///pub", "haul://:7700/pub", "scp:///pub", "haul://"] {
+            let error = parsed(text).expect_err(text).to_string();
+            assert!(error.starts_with(&format!("{text}: no host named: write haul://HOST/")), "{error}");
+        }
+        assert_eq!(DaemonHost::parse(""), Err(OperandError::Empty));
     }
 
     #[test]
@@ -372,10 +403,11 @@ mod tests {
 
     #[test]
     fn prints_as_it_was_written() {
-        for text in ["me@host:x", "haul://host:7700/pub/a", "-", "./a:b"] {
+        for text in ["me@host:x", "haul://host:7700/pub/a", "-", "./a:b", "me@[::1]:x", "scp://me@host:22//x%25"] {
             assert_eq!(parsed(text).map(|operand| operand.to_string()), Ok(text.to_owned()));
         }
     }
+
     #[test]
     fn hosts_with_and_without_a_port() {
         let parsed = |text: &str| DaemonHost::parse_or(text, 9).map(|host| (host.host, host.port)).ok();

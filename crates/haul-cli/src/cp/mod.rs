@@ -26,7 +26,7 @@ use serde_json::json;
 use self::connector::connector;
 use self::records::{Records, chosen};
 use crate::args::{CpArgs, VerifyArg};
-use crate::exit::{Exit, Failure, chain};
+use crate::exit::{Exit, Failure, by_command, chain};
 use crate::output::{self, Style, Ticker, Watched};
 use crate::{clock, interrupt, logging};
 
@@ -41,6 +41,13 @@ pub fn run(args: &CpArgs, words: &Words) -> Result<Exit, Failure> {
     }
     let mut plan = match Plan::new(&args.operands) {
         Err(PlanError::Operand(OperandError::NoRoot(address))) => return Err(no_root(args, &address)),
+        Err(PlanError::BothRemote { direct: Some(direct), is_here: false, source_name }) => {
+            // The login is here and the copy there: each gets its own options.
+            let of_copy = |arg: &clap::Arg| arg.get_help_heading().is_none() || arg.get_id() == "transport";
+            let command = direct.command(&args.ssh_options(), &words.options::<CpArgs>(of_copy));
+            let error = PlanError::BothRemote { direct: None, is_here: false, source_name };
+            return Err(Failure::new(error).hint(by_command(&command)));
+        }
         plan => plan?,
     };
     let args = &words.of::<CpArgs>(plan.first_host())?;

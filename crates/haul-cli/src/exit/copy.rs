@@ -1,7 +1,7 @@
 //! Operands that make no copy, and what to do about it.
 
 use haul_copy::PlanError;
-use haul_peer::OperandError;
+use haul_peer::{OperandError, SshOptions};
 
 use super::Failure;
 
@@ -14,21 +14,24 @@ impl From<PlanError> for Failure {
             PlanError::BothRemote { source_name, is_here: true, .. } => {
                 format!("a file here has this name: write ./{source_name} if you mean it")
             }
-            PlanError::BothRemote { direct: Some(command), .. } => {
-                format!("the data goes from host to host with `{command}`; or copy to this machine first")
-            }
+            PlanError::BothRemote { direct: Some(direct), .. } => by_command(&direct.command(&SshOptions::default(), &[])),
             PlanError::BothRemote { .. } => "run haul on one of the two, or copy to this machine first".to_owned(),
             PlanError::BothLocal { in_store: true, .. } => {
                 "use cp, or Gfarm's gfpcopy; a host called gfarm or ram is written scp://gfarm/path".to_owned()
             }
             PlanError::BothLocal { .. } => {
-                "use cp for that; another host is written host:path or haul://host/root/path".to_owned()
+                "use cp for that, or rsync; another host is written host:path or haul://host/root/path".to_owned()
             }
             PlanError::NotOneDirectory => "name the directory that the names are below, once".to_owned(),
             PlanError::NotADirectory(_) => "make the directory first".to_owned(),
         };
         Self::new(error).hint(hint)
     }
+}
+
+/// What to do where neither end of a copy is here.
+pub fn by_command(command: &str) -> String {
+    format!("the data goes from host to host with `{command}`; or copy to this machine first")
 }
 
 impl From<OperandError> for Failure {

@@ -17,6 +17,7 @@ use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{ExitCode, ExitStatus};
 
+pub use copy::by_command;
 pub use haul_peer::chain;
 use haul_peer::without_numbers;
 

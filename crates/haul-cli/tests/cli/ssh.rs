@@ -140,6 +140,39 @@ fn trees_from_several_hosts() {
     run.says(&["error: nobody:", "copied 1 file"]);
 }
 
+/// What is typed has no `--` before the host.
+const TYPED: &str = r#"
+case " $* " in *" -- "*) ;; *)
+    while :; do case $1 in -p | -l) shift 2 ;; *) break ;; esac; done
+    set -- -- "$@" ;;
+esac
+"#;
+
+#[test]
+fn what_is_hinted_for_a_copy_from_host_to_host_copies() {
+    let bench = bench();
+    bench.script("ssh", &[TYPED, STAND_IN].concat());
+    let original = fs::read(bench.file("far/a tree/it's", 1000)).unwrap();
+    let path = |command: &mut std::process::Command| {
+        let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
+        format!("{}:{}", bench.path("bin").display(), path.display())
+    };
+    for (args, arrives) in [
+        (&["-r", "far:a tree", "other:"][..], "other/a tree/it's"),
+        (&["-3", "-P", "2222", "me@far:a tree/it's", "scp://you@other:2200/b%25"], "other/b%"),
+        (&["-l", "80000", "far:~/a?tree/*", "other:c d"], "other/c d"),
+    ] {
+        let refused = bench.haul([&["cp"], args].concat()).expect(2);
+        let hinted = refused.stderr.split('`').nth(1).unwrap();
+        let mut typed = bench.command::<&str>([]);
+        let path = path(&mut typed);
+        let mut shell = std::process::Command::new("/bin/sh");
+        shell.args(["-c", hinted]).current_dir(bench.path("")).env_clear().env("PATH", path).env("HOME", bench.path("home"));
+        Run::from(shell.output().unwrap()).expect(0);
+        assert_eq!(fs::read(bench.path(arrives)).unwrap(), original, "{hinted}");
+    }
+}
+
 #[test]
 fn standard_streams() {
     let bench = bench();
