@@ -106,6 +106,18 @@ fn over_ssh_both_ways_and_at_once() {
     assert!(eventually(Duration::from_secs(10), || left().is_empty()), "left behind: {:?}", left());
 }
 
+/// A stream hands over at most four blocks more than the slowest one. What arrives differs by these, and by what is on its way in the end: half a megabyte, twice what the path holds.
+#[test]
+fn streams_share_evenly() {
+    const BLOCK: f64 = 65_536.0;
+    let Some(sites) = two() else { return };
+    let shared = document(&over_ssh(&sites, "-t 5 -P 4 -l 64K -J").expect(0));
+    let streams = list(&shared["end"]["streams"]);
+    let bytes: Vec<f64> = streams.iter().map(|stream| number(&stream["receiver"]["bytes"])).collect();
+    let (least, most) = (bytes.iter().copied().fold(f64::INFINITY, f64::min), bytes.iter().copied().fold(0.0, f64::max));
+    assert!(bytes.len() == 4 && least > 0.0 && most - least <= (4.0 + 8.0) * BLOCK, "{bytes:?}");
+}
+
 #[test]
 fn tcp_is_measured_in_the_same_way() {
     let Some(sites) = two() else { return };
@@ -262,8 +274,8 @@ fn a_daemon_is_measured_by_those_it_knows() {
     command.args(["serve", "--listen", "10.90.2.1:7700", "--root"]).arg(format!("x={}", sites.scratch().display()));
     let _daemon = Running::start(command);
     let refused = || run(&sites, 1, "haul://10.90.2.1 -t 1");
-    let knocked = eventually(Duration::from_secs(20), || refused().stderr.contains("not authorised"));
-    assert!(knocked, "{}", refused());
+    let is_named = eventually(Duration::from_secs(20), || refused().stderr.contains("not authorised"));
+    assert!(is_named, "{}", refused());
     key(2, &["authorize", &ours]);
     assert_sound(&document(&run(&sites, 1, "haul://10.90.2.1 -t 2 -J").expect(0)), 101.0);
     assert_sound(&document(&run(&sites, 1, "haul://10.90.2.1 -t 2 --tcp -J").expect(0)), 101.0);
