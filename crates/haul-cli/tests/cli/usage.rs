@@ -55,6 +55,7 @@ fn wrong_usage_is_status_2_and_says_what_is_wrong() {
         ("key trust host nonsense", "not a fingerprint"),
         ("key revoke nobody", "neither an authorised key nor a trusted host"),
         ("perf", "<HOST>"),
+        ("perf mesh ./no-such-hosts b", "./no-such-hosts: No such file"),
         ("perf -c", "a value is required"),
         ("perf -s -c host", "cannot be used with"),
         ("perf -c host:0", "not a port"),

@@ -62,15 +62,13 @@ pub fn sites(operands: &[impl AsRef<OsStr>]) -> Result<Vec<Site>, SitesError> {
     let mut sites: Vec<Site> = Vec::new();
     for operand in operands {
         let path = Path::new(operand.as_ref());
-        if path.is_file() {
+        // No host has a slash.
+        if path.is_file() || path.components().count() > 1 {
             let text = fs::read_to_string(path).map_err(|source| SitesError::File { path: path.to_owned(), source })?;
             let lines = text.lines().map(|line| line.split('#').next().unwrap_or_default().trim());
             for line in lines.filter(|line| !line.is_empty()) {
                 sites.push(site(line)?);
             }
-        } else if path.components().count() > 1 {
-            // No host has a slash.
-            return Err(SitesError::File { path: path.to_owned(), source: io::ErrorKind::NotFound.into() });
         } else {
             sites.push(site(&operand.as_ref().to_string_lossy())?);
         }
