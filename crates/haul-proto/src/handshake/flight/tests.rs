@@ -574,7 +574,7 @@ proptest! {
         seed: u64, lost in 0_u64..350, doubled in 0_u64..300, corrupted in 0_u64..250, delayed in 0_u64..500
     ) {
         let setup = Setup::new();
-        let timeout = Duration::from_secs(120);
+        let timeout = Duration::from_secs(1200);
         let client = ClientParams { timeout, ..setup.client() };
         let server = ServerParams { timeout, ..setup.server() };
         let mut world = World::new(client, server, Trouble { seed, lost, doubled, corrupted, delayed });
