@@ -192,3 +192,139 @@ fn collect(ring: &mut SentRing, is_late: impl Fn(Time) -> bool, on_data: impl Fn
     );
     lost
 }
+
+#[cfg(test)]
+mod tests {
+    use haul_cc::RateSampler;
+
+    use super::super::sent::{Content, Run};
+    use super::*;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn at(count: u64) -> Time {
+        Time::ZERO + ms(count)
+    }
+
+    fn data() -> Content {
+        Content::Data { stream: StreamId(4), offset: 0, payload: 100, last_payload: 100, fin: false }
+    }
+
+    /// Two packets.
+    fn run(first: u64, content: Content, packet: u16, sent_at: u64) -> Run {
+        let state = RateSampler::new(at(sent_at)).on_sent(at(sent_at), Bytes(1), Bytes(7));
+        Run::new(first, 2, content, packet, packet, state)
+    }
+
+    /// Runs of two small packets, which left then.
+    fn ring(sent_at: &[u64]) -> SentRing {
+        let mut ring = SentRing::default();
+        for (&sent_at, first) in sent_at.iter().zip((0..).step_by(2)) {
+            ring.push(run(first, data(), 144, sent_at));
+        }
+        ring
+    }
+
+    /// What tells of a packet that left then.
+    fn acked(sent_at: u64) -> AckOutcome {
+        AckOutcome { newest: Some((0, run(0, data(), 144, sent_at).state)), ..AckOutcome::default() }
+    }
+
+    fn detect(loss: &mut LossDetector, now: Time, ring: &mut SentRing) -> Lost {
+        loss.detect(now, ring, ms(20), |_, _, _, _| ())
+    }
+
+    fn spurious() -> AckOutcome {
+        AckOutcome { spurious_pkts: 1, ..AckOutcome::default() }
+    }
+
+    #[test]
+    fn lost_is_what_left_no_later_than_a_packet_that_arrived_and_is_overdue_by_the_window() {
+        let (mut loss, mut ring) = (LossDetector::default(), ring(&[0, 10, 30]));
+        assert_eq!(detect(&mut loss, at(100_000), &mut ring), Lost::default(), "nothing has arrived");
+        assert_eq!(loss.loss_timer(&ring, ms(20)), Time::NEVER);
+        loss.on_ack(at(110), &acked(10), false);
+        // An older packet that arrives later says nothing new: not even how long a round trip is.
+        loss.on_ack(at(500), &acked(0), false);
+        assert_eq!(loss.loss_timer(&ring, ms(20)), at(120));
+        assert_eq!(detect(&mut loss, at(119), &mut ring).packets, 0);
+        let lost = detect(&mut loss, at(120), &mut ring);
+        assert_eq!((lost.bytes, lost.packets, lost.runs, lost.newest_sent_at), (Bytes(288), 2, 1, at(0)));
+        assert_eq!((lost.in_flight_at_send, lost.large_pkts, lost.places), (Bytes(7), 0, vec![(0, 0, 0b11)]));
+        // One that left in the same moment, and did not arrive, is as late.
+        assert_eq!(loss.loss_timer(&ring, ms(20)), at(130));
+        assert_eq!(detect(&mut loss, at(130), &mut ring).newest_sent_at, at(10));
+        assert_eq!(loss.loss_timer(&ring, ms(20)), Time::NEVER, "nothing that left later has arrived");
+        assert_eq!(detect(&mut loss, at(100_000), &mut ring).packets, 0);
+    }
+
+    #[test]
+    fn the_window_doubles_with_each_packet_that_turns_up_and_returns_in_calm() {
+        let mut loss = LossDetector::default();
+        let window = |loss: &LossDetector| loss.window(ms(80), ms(10_000));
+        assert_eq!(window(&loss), ms(10));
+        let _ = [(), ()].map(|()| loss.on_ack(at(0), &spurious(), true));
+        assert_eq!(window(&loss), ms(40));
+        let calm =
+            |loss: &mut LossDetector, rounds: u32| (0..rounds).for_each(|_| loss.on_ack(at(0), &AckOutcome::default(), true));
+        calm(&mut loss, 15);
+        (0..20).for_each(|_| loss.on_ack(at(0), &AckOutcome::default(), false));
+        assert_eq!(window(&loss), ms(40), "fifteen rounds");
+        calm(&mut loss, 1);
+        assert_eq!(window(&loss), ms(20));
+        calm(&mut loss, 10);
+        loss.on_ack(at(0), &spurious(), true);
+        calm(&mut loss, 15);
+        assert_eq!(window(&loss), ms(40), "calm begins anew");
+        calm(&mut loss, 1 + 5 * 16);
+        assert_eq!(window(&loss), ms(10), "and goes no further than the beginning");
+        (0..10).for_each(|_| loss.on_ack(at(0), &spurious(), false));
+        assert_eq!(window(&loss), ms(640));
+        assert_eq!((loss.window(ms(80), ms(100)), loss.window(Duration::ZERO, ms(100))), (ms(100), WINDOW_MIN));
+    }
+
+    #[test]
+    fn probes_come_ever_later_up_to_a_bound_until_something_is_heard() {
+        let (mut loss, ring) = (LossDetector::default(), ring(&[0, 10]));
+        assert_eq!(loss.probe_timer(&SentRing::default(), ms(30), 1), Time::NEVER);
+        assert_eq!(loss.probe_timer(&ring, ms(30), 1), at(40));
+        loss.on_probe_timeout(at(40));
+        assert_eq!([0, 1].map(|silent| loss.probe_timer(&ring, ms(30), silent)), [at(70), at(100)]);
+        loss.on_probe_timeout(at(100));
+        assert_eq!([0, 1].map(|silent| loss.probe_timer(&ring, ms(30), silent)), [at(160), at(220)]);
+        assert!(!loss.is_persistent() && loss.probes() == 2);
+        loss.on_probe_timeout(at(220));
+        assert!(loss.is_persistent());
+        loss.fall_silent(at(300), 20);
+        assert_eq!(loss.probes(), 20);
+        assert_eq!([0, 1, 2].map(|silent| loss.probe_timer(&ring, ms(30), silent)), [at(2300), at(2300), at(4300)]);
+        assert_eq!(loss.probe_timer(&ring, ms(3000), 1), at(3300), "a timeout that is longer itself");
+        assert_eq!(loss.probe_timer(&ring, ms(1), 8), at(300 + 4096), "twelve doublings");
+        loss.on_ack(at(310), &AckOutcome::default(), false);
+        assert_eq!(loss.probes(), 20, "a report without news");
+        loss.on_ack(at(310), &acked(10), false);
+        assert_eq!(loss.probes(), 0);
+        loss.fall_silent(at(400), 3);
+        loss.on_new_address();
+        assert_eq!((loss.probes(), loss.is_persistent()), (0, false));
+    }
+
+    #[test]
+    fn what_was_lost_is_told_by_its_kind() {
+        let mut ring = ring(&[0]);
+        ring.push(run(2, data(), BASE_BYTES, 1));
+        ring.push(run(4, data(), BASE_BYTES + 1, 2).at_position(5));
+        ring.push(run(6, Content::Control(vec![Frame::Ping].into()), 60, 3));
+        ring.push(run(8, Content::MtuProbe(1400), 1400, 4));
+        let mut ranges = Vec::new();
+        let lost = LossDetector::lose_all(&mut ring, |stream, offset, len, fin| ranges.push((stream, offset, len, fin)));
+        assert_eq!(ranges, [(StreamId(4), 0, 200, false); 3]);
+        assert_eq!((lost.mtu_probes, lost.frames, lost.large_pkts), (vec![1400], vec![Frame::Ping], 2));
+        let bytes = 2 * (144 + 2 * u64::from(BASE_BYTES) + 1 + 60);
+        assert_eq!((lost.bytes, lost.packets, lost.runs, lost.newest_sent_at), (Bytes(bytes), 8, 4, at(3)));
+        assert_eq!(lost.places, [(0, 0, 0b11), (2, 0, 0b11), (4, 5, 0b11)]);
+        assert_eq!(ring.in_flight(), 0);
+    }
+}
