@@ -234,9 +234,9 @@ mod tests {
         assert_eq!(credit.frame_due(), None);
         assert!(credit.on_received(40));
         credit.on_consumed(9);
-        assert_eq!(credit.frame_due(), None);
+        assert_eq!((credit.frame_due(), credit.told()), (None, 40));
         credit.on_consumed(1);
-        assert_eq!(credit.frame_due(), Some(50));
+        assert_eq!((credit.frame_due(), credit.told()), (Some(50), 50));
         assert_eq!(credit.frame_due(), None);
     }
 

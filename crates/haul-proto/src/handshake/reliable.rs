@@ -157,8 +157,9 @@ mod tests {
         let mut incoming = Incoming::default();
         assert_eq!(incoming.insert(u32::MAX, &[1]), Err(TooLong));
         assert_eq!(incoming.insert(MAX_STREAM_BYTES as u32, &[1]), Err(TooLong));
-        let many = (0..).map(|n| incoming.insert(n * 2 + 1, &[1])).take(MAX_PIECES + 1).last();
-        assert_eq!(many, Some(Err(TooLong)));
+        let mut many = (0..).map(|n| incoming.insert(n * 2 + 1, &[1]));
+        assert!(many.by_ref().take(MAX_PIECES).all(|piece| piece == Ok(true)));
+        assert_eq!(many.next(), Some(Err(TooLong)));
     }
 
     #[test]

@@ -416,9 +416,28 @@ mod tests {
         assert_eq!(stream.admit(u64::MAX, 2, false), Err(StreamViolation::FinalSize(StreamId(0))));
         receive(&mut stream, &mut pool, 0, 500, false);
         assert_eq!(stream.admit(0, 400, true), Err(StreamViolation::FinalSize(StreamId(0))));
+        assert_eq!((stream.admit(500, 0, true), stream.held()), (Ok(0), 500), "an end that comes by itself");
         receive(&mut stream, &mut pool, 500, 100, true);
         assert_eq!(stream.admit(600, 1, false), Err(StreamViolation::FinalSize(StreamId(0))));
         assert_eq!(stream.on_reset(7, 700), Err(StreamViolation::FinalSize(StreamId(0))));
+    }
+
+    #[test]
+    fn a_packet_has_a_slot_where_its_bytes_are_new_and_lie_in_one_chunk() {
+        const END: u64 = CHUNK as u64;
+        let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 1 << 20), ChunkPool::default());
+        for (offset, len, has_one) in
+            [(0, 1400, true), (END - 1400, 1400, true), (END - 1399, 1400, false), (END + 7, 1400, true), (0, 0, false)]
+        {
+            let slot = stream.slot(offset, len, &mut pool).map(|slot| slot.len());
+            assert_eq!(slot, has_one.then_some(len), "{offset}");
+        }
+        receive(&mut stream, &mut pool, 0, 1400, false);
+        assert!(stream.slot(1399, 10, &mut pool).is_none() && stream.slot(1400, 10, &mut pool).is_some());
+        assert_eq!(stream.read(&mut [0; 1000], &mut pool), ReadOutcome::Bytes(1000));
+        assert!(stream.slot(900, 10, &mut pool).is_none(), "it has been read");
+        assert_eq!((stream.held(), stream.stop()), (400, 400));
+        assert!(stream.slot(1400, 10, &mut pool).is_none(), "nobody wants it");
     }
 
     #[test]
