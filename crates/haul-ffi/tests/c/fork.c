@@ -77,13 +77,15 @@ int main(int count, char **arguments) {
     EXPECT(late >= 0);
     if (late == 0) {
         child_is_refused(&pair, stream);
-        _exit(0);
+        /* Not by _exit(), before which valgrind looks for lost memory: what only the stacks of its parent's threads referred to is lost in this process. */
+        execl("/bin/true", "true", (char *)NULL);
+        _exit(127);
     }
     reap(late, 0);
     pid_t other = fork();
     EXPECT(other >= 0);
     if (other == 0) {
-        execl("/proc/self/exe", arguments[0], "descriptors", (char *)NULL);
+        execl(arguments[0], arguments[0], "descriptors", (char *)NULL);
         _exit(127);
     }
     reap(other, 0);

@@ -10,7 +10,7 @@ use haul_peer::keys::{self, KnownHosts};
 use haul_peer::{DaemonHost, StateDir};
 use haul_units::Cancel;
 
-use crate::support::{Build, Workshop, run};
+use crate::support::{Workshop, builds, run};
 
 /// Serves `count` copies to and from `root`, and has the client's directory of keys know it; gives its port.
 fn serve(root: &Path, state: &Path, count: usize) -> u16 {
@@ -53,14 +53,14 @@ fn trees_go_and_come() {
     }
     fs::write(source.join("small"), "content").expect("a file");
     fs::write(source.join("deep/large"), vec![7; 5 << 20]).expect("a file");
-    for (turn, build) in [Build::Plain, Build::Sanitized].into_iter().enumerate() {
+    for (turn, build) in builds().into_iter().enumerate() {
         let target = format!("turn{turn}");
         fs::create_dir(root.join(&target)).expect("a directory");
         fs::create_dir(back.join(&target)).expect("a directory");
         fs::create_dir(root.join(&target).join("mirror")).expect("a directory");
         fs::write(root.join(&target).join("mirror/old"), "of an earlier time").expect("a file");
         let port = serve(&root, &state, 16);
-        let mut command = place.command(&place.compile("tests/c/copy.c", build));
+        let mut command = place.program("tests/c/copy.c", build);
         command.arg(&state).arg(&source).arg(format!("haul://127.0.0.1:{port}/pub/{target}")).arg(back.join(&target));
         run(command);
         for copy in [root.join(&target), back.join(&target)] {
@@ -78,7 +78,7 @@ fn a_fleet_sends_and_fetches() {
     for number in 0..4_u8 {
         fs::write(source.join(format!("part{number}")), vec![number; 300_000]).expect("a file");
     }
-    for (turn, build) in [Build::Plain, Build::Sanitized].into_iter().enumerate() {
+    for (turn, build) in builds().into_iter().enumerate() {
         let servers: Vec<_> = (1..=3)
             .map(|number| {
                 let root = place.path(&format!("root{turn}-{number}"));
@@ -91,7 +91,7 @@ fn a_fleet_sends_and_fetches() {
         let back = place.path(&format!("back{turn}"));
         fs::create_dir_all(&back).expect("a directory");
         let hosts: Vec<&str> = servers.iter().map(|(_, host)| host.as_str()).collect();
-        let mut command = place.command(&place.compile("tests/c/fleet.c", build));
+        let mut command = place.program("tests/c/fleet.c", build);
         command.arg(&state).arg(hosts.join(",")).arg(&source).arg("sent").arg(&back);
         run(command);
         for number in 0..4_u8 {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use haul_perf::{Server, ServerSettings};
 use haul_units::Cancel;
 
-use crate::support::{Build, Workshop, run};
+use crate::support::{Workshop, builds, run};
 
 #[test]
 fn a_path_is_measured() {
@@ -15,8 +15,8 @@ fn a_path_is_measured() {
     let stopped = stop.clone();
     let serving = std::thread::spawn(move || server.run(&stopped, Arc::new(())));
     let place = Workshop::open();
-    for build in [Build::Plain, Build::Sanitized] {
-        let mut command = place.command(&place.compile("tests/c/perf.c", build));
+    for build in builds() {
+        let mut command = place.program("tests/c/perf.c", build);
         command.args([&port, &key]);
         run(command);
     }

@@ -40,7 +40,31 @@ pub enum Build {
     Sanitized,
     /// With the library inside.
     Static,
+    /// As it is, and run under valgrind.
+    Watched,
 }
+
+/// As it is, with the sanitizers, and where valgrind is installed under it: the sanitizers look at the C side only, valgrind at the memory that the library itself uses wrongly or does not give
+/// back. It knows every system call that the library makes. Its processor is one without AVX-512 and VAES, so the hashes and ciphers written for these are seen by nobody.
+pub fn builds() -> Vec<Build> {
+    if has("valgrind") {
+        return vec![Build::Plain, Build::Sanitized, Build::Watched];
+    }
+    assert!(env::var_os("CI").is_none(), "valgrind is not installed (scripts/setup.sh)");
+    eprintln!("SKIPPED: valgrind is not installed (scripts/setup.sh)");
+    vec![Build::Plain, Build::Sanitized]
+}
+
+/// What valgrind is to find: wrong reads, writes and jumps, and memory that nothing refers to at the end. All of it together takes some 70 s of a processor, bounded by the little that the programs
+/// do there (their arguments in `main.rs`) and by the alarm of `check.h`.
+const VALGRIND: [&str; 6] = [
+    "--quiet",
+    "--error-exitcode=99",
+    "--leak-check=full",
+    "--show-leak-kinds=definite",
+    "--errors-for-leak-kinds=definite",
+    "--fair-sched=yes",
+];
 
 impl Workshop {
     pub fn open() -> Self {
@@ -71,7 +95,7 @@ impl Workshop {
                 compiler.args(["-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer"]);
                 compiler.arg("-L").arg(self.dir.path()).arg("-lhaul");
             }
-            Build::Plain => {
+            Build::Plain | Build::Watched => {
                 compiler.arg("-L").arg(self.dir.path()).arg("-lhaul");
             }
             Build::Static => {
@@ -81,6 +105,17 @@ impl Workshop {
         let output = compiler.output().expect("a compiler: scripts/setup.sh installs one");
         assert!(output.status.success(), "{}: {}", source.display(), String::from_utf8_lossy(&output.stderr));
         program
+    }
+
+    /// A program of one source below this crate, to be run as the build says.
+    pub fn program(&self, source: &str, build: Build) -> Command {
+        let program = self.compile(source, build);
+        if build != Build::Watched {
+            return self.command(&program);
+        }
+        let mut command = self.command("valgrind".as_ref());
+        command.args(VALGRIND).arg(program);
+        command
     }
 
     /// The program, to be run with the library of this place.
@@ -103,7 +138,7 @@ pub fn run(mut command: Command) -> Output {
 }
 
 /// Whether a program is there.
-pub fn has(program: &str) -> bool {
+fn has(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|dir| dir.join(program).exists())
 }
