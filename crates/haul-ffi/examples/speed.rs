@@ -52,7 +52,9 @@ fn main() -> Result<(), Failure> {
 fn compile(directory: &Path) -> Result<PathBuf, Failure> {
     let program = env::current_exe()?;
     let built = program.ancestors().skip(2).map(|dir| [dir.join("libhaul_ffi.so"), dir.join("deps/libhaul_ffi.so")]);
-    let library = built.flatten().find(|path| path.exists()).ok_or("libhaul_ffi.so is not built")?;
+    // Of an earlier build there may be one in the other place.
+    let found = built.flatten().filter_map(|path| Some((path.metadata().ok()?.modified().ok()?, path)));
+    let (_, library) = found.max().ok_or("libhaul_ffi.so is not built")?;
     symlink(&library, directory.join("libhaul.so"))?;
     let soname = concat!("libhaul.so.", env!("CARGO_PKG_VERSION_MAJOR"), ".", env!("CARGO_PKG_VERSION_MINOR"));
     symlink(&library, directory.join(soname))?;
