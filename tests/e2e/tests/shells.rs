@@ -572,6 +572,7 @@ fn words_statuses_and_streams_are_ssh_s() {
         (&["-s", "site1", "dance"], "the subsystem dance is not known"),
         (&["-o", "RemoteForward=1", "site1", "true"], "haul proxy"),
         (&[], "no host is named"),
+        (&["--pigeon", "site1", "true"], "unexpected argument"),
     ] {
         let refused = shell(words, "").expect(255);
         assert!(refused.stderr.contains(says), "{refused}");

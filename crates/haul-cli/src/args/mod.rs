@@ -151,6 +151,12 @@ fn parse_any(args: Vec<OsString>) -> Result<Command, clap::Error> {
     }
 }
 
+/// Whether this is `haul rsh`, by whatever name.
+pub fn is_shell(args: &[OsString]) -> bool {
+    let rsh = args.get(1).is_some_and(|word| word == "rsh");
+    called(args).map_or(rsh, |name| name == "ssh" || rsh && !matches!(name, "hcp" | "hperf"))
+}
+
 /// The name by which the program was called.
 fn called(args: &[OsString]) -> Option<&str> {
     args.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str())
