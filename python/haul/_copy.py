@@ -136,6 +136,14 @@ class Copied:
         """Whether everything was copied."""
         return self.problem_count == 0
 
+    def __str__(self) -> str:
+        """A line for people: how much in which time, what could not be copied, what limited the speed."""
+        files = "1 file" if self.files == 1 else f"{self.files} files"
+        words = [f"{files}, {self.bytes} bytes in {self.seconds:.2f} s"]
+        if self.problems:
+            words.append(f"{self.problem_count} not copied, the first: {self.problems[0]}")
+        return "; ".join(words + [self.verdict] * bool(self.verdict))
+
     def check(self) -> Copied:
         """Itself, if everything was copied; else raises :class:`haul.PartialCopy`."""
         if not self.ok:

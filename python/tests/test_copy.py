@@ -86,6 +86,8 @@ def test_single_files_are_problems(daemon: Daemon, room: Path, tmp_path: Path) -
     assert copied.files == 1 and copied.problem_count == 2 and not copied.ok
     missing = next(problem for problem in copied.problems if problem.path.endswith("missing"))
     assert (missing.fault, missing.errno) == ("source", 2) and "No such file" in str(missing)
+    line = str(copied)
+    assert line.startswith(f"1 file, {copied.bytes} bytes in ") and f" s; 2 not copied, the first: {copied.problems[0].path}: " in line
     with pytest.raises(haul.PartialCopy, match="2 not copied") as failure:
         copied.check()
     assert failure.value.copied is copied and pickle.loads(pickle.dumps(failure.value)).copied == copied
