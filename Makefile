@@ -83,7 +83,7 @@ install-library:
 # The files that belong to the program HAUL; its symbols go to the file DEBUG, if one is named.
 DEBUG ?=
 install-files:
-	set -e; haul="$(HAUL)"; to="$(DESTDIR)$(PREFIX)"; \
+	@set -e; haul="$(HAUL)"; to="$(DESTDIR)$(PREFIX)"; \
 	install -D -m 755 "$$haul" "$$to/bin/haul"; \
 	scripts/strip.sh "$$to/bin/haul" "$(DEBUG)"; \
 	ln -sf haul "$$to/bin/hcp"; \

@@ -21,3 +21,13 @@ mkdir -p "$to$libdir/pkgconfig" "$to$prefix/share/man/man3"
 sed -e "s|@PREFIX@|$prefix|; s|@LIBDIR@|$libdir|; s|@VERSION@|$version|" "$crate/haul.pc.in" >"$to$libdir/pkgconfig/haul.pc"
 chmod 644 "$to$libdir/pkgconfig/haul.pc"
 install -m 644 "$crate"/man/*.3 "$to$prefix/share/man/man3/"
+
+# Programs find it when the loader knows of it: in a directory of the loader's that is a matter of its cache, elsewhere of whoever runs them.
+if [ -z "$to" ]; then
+    PATH=$PATH:/usr/sbin:/sbin
+    if ldconfig -v -N -X 2>/dev/null | grep -q "^$libdir:"; then
+        ldconfig 2>/dev/null || echo "install: for programs to find $soname: ldconfig (as root)"
+    else
+        echo "install: the loader does not look into $libdir: LD_LIBRARY_PATH=$libdir for programs that are linked with it, and PKG_CONFIG_PATH=$libdir/pkgconfig for compiling them"
+    fi
+fi

@@ -54,8 +54,8 @@ const char *haul_version(void);
 
 /** @group haul_error_message: what went wrong
  *
- * Codes are sorted by who is at fault; the message names the thing. It stays valid until the same thread calls another function of the
- * library that fails. What is in it of a peer's words is made printable.
+ * Codes are sorted by who is at fault; the message names the thing, in 1023 bytes at most. It is in one place as long as the thread lives: the
+ * thread's next failure writes another one there. What is in it of a peer's words is made printable.
  */
 
 /* The caller's. */

@@ -1,8 +1,8 @@
 //! What goes wrong, as C hears of it: a code by fault, a message, and the last one of each thread.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::error::Error;
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, c_char, c_int};
 use std::io;
 
 use haul::{AcceptError, BindError, CloseReason, ConnectError, ConnectionError, HandshakeError, IdentityError, StreamError};
@@ -266,21 +266,33 @@ impl From<SessionError> for Failure {
     }
 }
 
+/// Room for a message and the zero at its end; what is longer is cut.
+const ROOM: usize = 1024;
+
 thread_local! {
-    static LAST: RefCell<Option<(Failure, CString)>> = const { RefCell::new(None) };
+    static LAST: RefCell<Option<Failure>> = const { RefCell::new(None) };
+    /// The words of it, in one place for as long as the thread lives: C may have asked for them before the call that fails, as in `printf("%d %s", haul_close(it), haul_error_message())`,
+    /// whose arguments have no order.
+    static WORDS: Cell<[u8; ROOM]> = const { Cell::new([0; ROOM]) };
 }
 
 /// Keeps the thread's last failure, and gives its code.
 pub fn keep(failure: Failure) -> c_int {
     let code = failure.code as c_int;
-    let message = CString::new(failure.message.replace('\0', "\\0")).unwrap_or_default();
+    let message = failure.message.replace('\0', "\\0");
+    let length = (0..ROOM).rev().find(|end| message.is_char_boundary(*end)).unwrap_or_default();
     // A thread that is ending has nowhere to keep it, and nobody to ask for it.
-    let _ = LAST.try_with(|last| last.replace(Some((failure, message))));
+    let _ = WORDS.try_with(|words| {
+        let words: &Cell<[u8]> = words;
+        let bytes = message.bytes().take(length).chain([0]);
+        words.as_slice_of_cells().iter().zip(bytes).for_each(|(to, byte)| to.set(byte));
+    });
+    let _ = LAST.try_with(|last| last.replace(Some(failure)));
     code
 }
 
-fn last<T>(of: impl FnOnce(&Failure, &CString) -> T) -> Option<T> {
-    LAST.try_with(|last| last.borrow().as_ref().map(|(failure, message)| of(failure, message))).ok().flatten()
+fn last<T>(of: impl FnOnce(&Failure) -> T) -> Option<T> {
+    LAST.try_with(|last| last.borrow().as_ref().map(of)).ok().flatten()
 }
 
 #[unsafe(no_mangle)]
@@ -300,20 +312,20 @@ extern "C" fn haul_fault(code: c_int) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn haul_error_code() -> c_int {
-    last(|failure, _| failure.code as c_int).unwrap_or_default()
+    last(|failure| failure.code as c_int).unwrap_or_default()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn haul_error_message() -> *const c_char {
-    last(|_, message| message.as_ptr()).unwrap_or(c"".as_ptr())
+    WORDS.try_with(|words| words.as_ptr().cast_const().cast()).unwrap_or(c"".as_ptr())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn haul_error_peer_code() -> u64 {
-    last(|failure, _| failure.peer_code).unwrap_or_default()
+    last(|failure| failure.peer_code).unwrap_or_default()
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn haul_error_errno() -> c_int {
-    last(|failure, _| failure.errno).unwrap_or_default()
+    last(|failure| failure.errno).unwrap_or_default()
 }

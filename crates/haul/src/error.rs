@@ -67,7 +67,7 @@ pub enum ConnectError {
     #[error("no address to connect to")]
     NoAddress,
     /// Nothing at all was heard from the peer: nobody is there, or UDP is blocked on the way.
-    #[error("no answer from {addr} within {waited:?}: nobody listens there, or UDP is blocked on the way")]
+    #[error("no answer from {addr} within {:.1} s: nobody listens there, or UDP is blocked on the way", waited.as_secs_f64())]
     TimedOut {
         /// Who did not answer.
         addr: SocketAddr,

@@ -60,11 +60,13 @@ static haul_t connect_to(const char *host, const char *port, const char *key) {
 }
 
 int main(int count, char **arguments) {
-    if (count < 4) {
+    char *end = "";
+    unsigned long megabytes = count > 4 ? strtoul(arguments[4], &end, 10) : 100;
+    if (count < 4 || count > 5 || *end != 0 || megabytes == 0 || megabytes > 1000000000) {
         fprintf(stderr, "usage: appclient HOST PORT KEY [MEGABYTES]\n");
         return 2;
     }
-    uint64_t left = (uint64_t)(count > 4 ? atoll(arguments[4]) : 100) * 1000000;
+    uint64_t left = (uint64_t)megabytes * 1000000;
     if (haul_startup() < 0) {
         return failed("startup");
     }

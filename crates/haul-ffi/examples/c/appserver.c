@@ -5,6 +5,8 @@
  *
  * Prints where it listens and its key, which appclient wants to know. A thread a client.
  */
+#include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -74,8 +76,20 @@ static haul_t listen_on(int port) {
     return endpoint;
 }
 
+/* A whole number up to `most`, or -1. */
+static int number(const char *text, long most) {
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    return errno == 0 && end != text && *end == 0 && value >= 0 && value <= most ? (int)value : -1;
+}
+
 int main(int count, char **arguments) {
-    int port = count > 1 ? atoi(arguments[1]) : 0, clients = count > 2 ? atoi(arguments[2]) : -1;
+    int port = count > 1 ? number(arguments[1], 65535) : 0, clients = count > 2 ? number(arguments[2], INT_MAX) : -1;
+    if (port < 0 || count > 3 || (count > 2 && clients < 0)) {
+        fprintf(stderr, "usage: appserver [PORT [CLIENTS]]\n");
+        return 2;
+    }
     if (haul_startup() < 0) {
         return failed("startup");
     }

@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -96,12 +97,20 @@ static haul_t listen_on(int port) {
     return endpoint;
 }
 
+/* A whole number up to `most`, or -1. */
+static int number(const char *text, long most) {
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    return errno == 0 && end != text && *end == 0 && value >= 0 && value <= most ? (int)value : -1;
+}
+
 int main(int count, char **arguments) {
-    if (count < 2) {
+    int port = count > 2 ? number(arguments[2], 65535) : 0, files = count > 3 ? number(arguments[3], INT_MAX) : -1;
+    if (count < 2 || count > 4 || port < 0 || (count > 3 && files < 0)) {
         fprintf(stderr, "usage: sendfile DIRECTORY [PORT [FILES]]\n");
         return 2;
     }
-    int port = count > 2 ? atoi(arguments[2]) : 0, files = count > 3 ? atoi(arguments[3]) : -1;
     directory = open(arguments[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) {
         fprintf(stderr, "sendfile: %s: %s\n", arguments[1], strerror(errno));

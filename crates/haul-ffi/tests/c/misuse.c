@@ -253,9 +253,25 @@ static void files(struct pair *pair) {
     EXPECT(haul_close(send) == 0);
 }
 
+/* Asked for before the call that fails, as the arguments of one printf may be; and longer than there is room for. */
+static void messages(void) {
+    const char *before = haul_error_message();
+    EXPECT(haul_error_code() == 0 && strcmp(before, "") == 0);
+    REFUSED(haul_close(4711), HAUL_EHANDLE, "");
+    EXPECT(before == haul_error_message() && before[0] != 0);
+    haul_t endpoint = haul_endpoint();
+    char name[3002] = "x";
+    for (size_t i = 1; i + 2 < sizeof name; i += 2) {
+        memcpy(name + i, "\xc3\xa9", 2);
+    }
+    REFUSED(haul_trust_fingerprint(endpoint, name), HAUL_EINVAL, "\xc3\xa9");
+    EXPECT(before == haul_error_message() && strlen(before) == 1022 && memcmp(before + 1020, "\xc3\xa9", 3) == 0);
+    EXPECT(haul_close(endpoint) == 0);
+}
+
 int main(void) {
     EXPECT(haul_startup() == 0);
-    EXPECT(haul_error_code() == 0 && strcmp(haul_error_message(), "") == 0);
+    messages();
     struct pair pair = connected();
     haul_t stream = haul_stream_open(pair.near, HAUL_BIDI);
     EXPECT(stream > 0);

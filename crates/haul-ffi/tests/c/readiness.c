@@ -221,8 +221,8 @@ static void attempts(void) {
     REFUSED(haul_connect_finish(attempt), HAUL_EAGAIN, "without waiting");
     REFUSED(haul_stream_open(attempt, HAUL_BIDI), HAUL_ESTATE, "still being made");
     EXPECT(await(attempt, HAUL_OUT) == HAUL_OUT);
-    REFUSED(haul_connect_finish(attempt), HAUL_EUNREACHED, "no answer");
-    REFUSED(haul_connect_finish(attempt), HAUL_EUNREACHED, "no answer");
+    REFUSED(haul_connect_finish(attempt), HAUL_EUNREACHED, " s: nobody listens");
+    REFUSED(haul_connect_finish(attempt), HAUL_EUNREACHED, " s: nobody listens");
     REFUSED(haul_stream_open(attempt, HAUL_BIDI), HAUL_EUNREACHED, "no answer");
     EXPECT(haul_ready(attempt, HAUL_HUP) == HAUL_HUP);
     EXPECT(haul_close(attempt) == 0);

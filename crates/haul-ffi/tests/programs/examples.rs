@@ -73,6 +73,28 @@ fn application_server_and_clients() {
 }
 
 #[test]
+fn words_that_are_no_numbers() {
+    let place = Workshop::open();
+    let key = "SHA256:BwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwcHBwc";
+    for (program, wrong) in [
+        ("appserver", &[&["port"][..], &["70000"], &["-1"], &["0", "some"], &["0", "1", "2"]][..]),
+        ("appclient", &[&["localhost", "9", key, "much"], &["localhost", "9", key, "0"], &["localhost", "9"]]),
+        ("sendfile", &[&["/", "port"], &["/", "0", "all"], &[]]),
+        ("recvfile", &[&["localhost", "9", key, "name"]]),
+    ] {
+        let built = place.compile(&format!("examples/c/{program}.c"), Build::Sanitized);
+        for words in wrong {
+            let output = place.command(&built).args(*words).output().expect("a program");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(
+                output.status.code() == Some(2) && said.starts_with(&format!("usage: {program}")),
+                "{program} {words:?}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn files_are_fetched() {
     let place = Workshop::open();
     let content: Vec<u8> = (0..5_000_000u32).map(|at| (at ^ at >> 9) as u8).collect();

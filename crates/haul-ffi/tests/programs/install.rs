@@ -62,3 +62,18 @@ fn a_program_is_compiled_against_an_installation() {
     must(compile.args(flags(&dest, &["--static", "--libs-only-l"]).into_iter().filter(|flag| flag != "-lhaul")));
     assert_eq!(String::from_utf8(run(Command::new(&inside)).stdout).expect("text"), "hello\n");
 }
+
+/// Not below DESTDIR, and where the loader does not look: it says what programs will want to know.
+#[test]
+fn an_installation_that_the_loader_does_not_know() {
+    let place = Workshop::open();
+    let (prefix, from) = (place.path("prefix"), built("libhaul_ffi.so"));
+    let mut install = Command::new("make");
+    install.arg("-C").arg(root().join("../..")).args(["--no-print-directory", "install-library", "DESTDIR="]);
+    install.arg(format!("BUILT={}", from.parent().expect("a directory").display())).arg(format!("PREFIX={}", prefix.display()));
+    let said = String::from_utf8(must(&mut install).stdout).expect("text");
+    let lib = prefix.join("lib");
+    assert!(said.contains(&format!("LD_LIBRARY_PATH={} ", lib.display())), "{said}");
+    let path = said.split_whitespace().find_map(|word| word.strip_prefix("PKG_CONFIG_PATH=")).expect("where pkg-config looks");
+    must(Command::new("pkg-config").args(["--exists", "haul"]).env("PKG_CONFIG_PATH", path));
+}

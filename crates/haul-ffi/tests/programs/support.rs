@@ -55,6 +55,12 @@ pub fn builds() -> Vec<Build> {
     vec![Build::Plain, Build::Sanitized]
 }
 
+/// The same for copies and fleets, which give a server 5 s to answer, whoever asks: on a machine that is busy a handshake under valgrind takes longer. `HAUL_VALGRIND=all` has them run there too.
+pub fn builds_of_copies() -> Vec<Build> {
+    let watched = env::var_os("HAUL_VALGRIND").is_some_and(|which| which == "all");
+    builds().into_iter().filter(|build| watched || *build != Build::Watched).collect()
+}
+
 /// What valgrind is to find: wrong reads, writes and jumps, and memory that nothing refers to at the end. All of it together takes some 70 s of a processor, bounded by the little that the programs
 /// do there (their arguments in `main.rs`) and by the alarm of `check.h`.
 const VALGRIND: [&str; 6] = [
