@@ -597,7 +597,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__get)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --policy --replicas-by --wait-for-all --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -690,6 +690,22 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --launcher)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher-arg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher-on)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --call-back)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -760,7 +776,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__put)
-            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-r -p -l -q -v -H -P -i -J -F -o -4 -6 -S -h --replicas --policy --recursive --preserve --update --skip-same --exclude --exclude-from --filter-from --include --changed --verify --no-verify --no-resume --limit --limit-each --pause --start-at --mode --log --quiet --verbose --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -853,6 +869,22 @@ _haul() {
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
+                --launcher)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher-arg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher-on)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --call-back)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
                 --timeout)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
@@ -927,7 +959,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__status)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --json --name --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -946,6 +978,22 @@ _haul() {
                     return 0
                     ;;
                 --start)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher-arg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher-on)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --call-back)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1005,7 +1053,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__fleet__subcmd__up)
-            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --hosts --start --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
+            opts="-H -P -i -J -F -o -4 -6 -S -h --name --foreground --log-file --mode --json --hosts --start --launcher --launcher-arg --launcher-on --call-back --timeout --dial-out --udp-port --state --dead-after --remote-haul --transport --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1043,6 +1091,22 @@ _haul() {
                     return 0
                     ;;
                 --start)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher-arg)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --launcher-on)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --call-back)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -124,11 +124,6 @@ pub fn parse(args: Vec<OsString>) -> Result<Command, clap::Error> {
     parse_any(args).map_err(crate::manners::without_misleading_tip).map_err(crate::manners::in_words)
 }
 
-/// Whether what is called stands in the place of ssh.
-pub fn is_shell(args: &[OsString]) -> bool {
-    called(args) == Some("ssh") || args.get(1).is_some_and(|word| word == "rsh")
-}
-
 fn parse_any(args: Vec<OsString>) -> Result<Command, clap::Error> {
     // An operand of the others may be called like that.
     let args = if matches!(called(&args), Some("hcp" | "hperf" | "ssh")) { args } else { spelled_out(args) };
