@@ -7,6 +7,9 @@ use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::process::Pid;
+
 use crate::message::{Order, Status, hear, say};
 
 /// How long a command may take to answer: it does so at once, or hangs.
@@ -95,8 +98,10 @@ impl ControlDir {
         let silent = |source| ControlError::Silent { pid, source };
         let stream = match UnixStream::connect(&path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                // Its command died without a word.
-                let _ = fs::remove_file(&path);
+                // Its command died without a word. While there is a process of this number its socket may be a newer one, made since the other was called.
+                if !is_there(pid) {
+                    let _ = fs::remove_file(&path);
+                }
                 return Err(ControlError::NoSuch(pid));
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(ControlError::NoSuch(pid)),
@@ -106,6 +111,12 @@ impl ControlDir {
         let status: Status = patient.and_then(|()| say(&stream, order)).and_then(|()| hear(&stream)).map_err(silent)?;
         Ok(Status { pid, ..status })
     }
+}
+
+/// Whether there is a process of this number.
+fn is_there(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 #[cfg(test)]

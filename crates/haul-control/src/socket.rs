@@ -33,12 +33,15 @@ impl ControlSocket {
     pub fn open(dir: &ControlDir, controlled: Arc<dyn Controlled>) -> Result<Self, ControlError> {
         let path = dir.socket(std::process::id());
         let failed = |source| ControlError::Dir { path: path.clone(), source };
+        // Under a name that nobody looks for until it listens: a socket that is bound and refuses is taken for one whose command has died, and removed.
+        let unheard = path.with_extension("new");
         // An earlier process of this number has left it.
-        match fs::remove_file(&path) {
+        match fs::remove_file(&unheard) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
-        let listener = UnixListener::bind(&path).map_err(failed)?;
+        let listener = UnixListener::bind(&unheard).and_then(|listener| fs::rename(&unheard, &path).map(|()| listener));
+        let listener = listener.map_err(failed)?;
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let listening = thread::Builder::new().name("control".into()).spawn(move || {
@@ -96,6 +99,29 @@ mod tests {
         }
     }
 
+    /// Who lists removes what refuses: it never finds a socket that does not listen yet.
+    #[test]
+    fn one_that_begins_while_others_look_is_found() {
+        let place = tempfile::tempdir().expect("a directory");
+        let dir = ControlDir::at(place.path().join("haul")).expect("a directory");
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !over.load(Ordering::SeqCst) {
+                        dir.list().expect("listed");
+                    }
+                });
+            }
+            let found = (0..2000).all(|_| {
+                let _socket = ControlSocket::open(&dir, Arc::<Recorder>::default()).expect("a socket");
+                dir.list().expect("listed").len() == 1
+            });
+            over.store(true, Ordering::SeqCst);
+            assert!(found);
+        });
+    }
+
     #[test]
     fn orders_arrive_and_the_desk_goes_with_its_command() {
         let place = tempfile::tempdir().expect("a directory");
@@ -117,8 +143,10 @@ mod tests {
         drop(socket);
         assert!(matches!(dir.tell(own, &Order::Status), Err(ControlError::NoSuch(_))));
         assert!(dir.list().expect("listed").is_empty());
-        // One that died leaves its socket, which the next look removes.
-        drop(UnixListener::bind(dir.socket(77)).expect("bound"));
-        assert!(dir.socket(77).exists() && dir.list().expect("listed").is_empty() && !dir.socket(77).exists());
+        assert_eq!(fs::read_dir(place.path().join("haul")).expect("there").count(), 0, "nothing is left");
+        // One that died leaves its socket, which the next look removes; no process has so high a number.
+        const DEAD: u32 = 1 << 30;
+        drop(UnixListener::bind(dir.socket(DEAD)).expect("bound"));
+        assert!(dir.socket(DEAD).exists() && dir.list().expect("listed").is_empty() && !dir.socket(DEAD).exists());
     }
 }

@@ -22,8 +22,9 @@ impl<'a> Copy<'a> {
     /// Begins, and has brought something.
     fn start(client: &'a Bench, source: &str, target: &str) -> Self {
         let child = client.command(["cp", "-l", "16M", source, target]).stderr(Stdio::piped()).spawn().unwrap();
-        let copy = Self { client, child };
+        let mut copy = Self { client, child };
         while copy.status().is_none_or(|status| status["bytes"] == 0) {
+            assert!(copy.child.try_wait().unwrap().is_none(), "it was over, and was never listed");
             thread::park_timeout(Duration::from_millis(20));
         }
         copy
