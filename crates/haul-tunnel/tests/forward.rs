@@ -9,7 +9,8 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
-use haul_tunnel::proxy::{Event, Observer};
+use haul_peer::{Connector, DaemonHost, Host};
+use haul_tunnel::proxy::{Client, Event, LocalForward, Observer, PROTOCOL};
 
 /// Says where the example listens.
 struct Tell(Mutex<mpsc::Sender<String>>);
@@ -54,5 +55,24 @@ fn bytes_cross_both_ways_and_so_do_their_ends() {
         let mut heard = String::new();
         client.read_to_string(&mut heard).expect("an answer and its end");
         assert_eq!(heard, text.to_ascii_uppercase());
+    }
+}
+
+/// Whoever has ended a client may take its port at once, or find it closed.
+#[test]
+fn a_client_that_has_ended_listens_no_longer() {
+    for _ in 0..30 {
+        let (tell, told) = mpsc::channel();
+        let connector = Connector::new(PROTOCOL);
+        let cancel = connector.cancel.clone();
+        // Nobody is there: it listens, and tries again.
+        let nobody = Host::Open(DaemonHost { host: "127.0.0.1".into(), port: 9 }, None);
+        let forward = LocalForward::to("127.0.0.1:0".parse().expect("a port"), "127.0.0.1:1".parse().expect("a target"));
+        let client = Client { observer: Arc::new(Tell(Mutex::new(tell))), ..Client::new(connector, nobody, vec![forward]) };
+        let runs = thread::spawn(move || client.run().is_ok());
+        let address: SocketAddr = told.recv().expect("it listens").parse().expect("an address");
+        cancel.cancel();
+        runs.join().expect("no panic");
+        assert!(TcpStream::connect(address).is_err(), "{address} is open");
     }
 }

@@ -83,8 +83,7 @@ impl Client {
             Ok::<_, TcpListenError>(attending)
         })?;
         let result = self.stay_connected(&runtime, &publish, &hub);
-        attending.iter().for_each(JoinHandle::abort);
-        runtime.block_on(hub.emptied());
+        runtime.block_on(hub.left_by(attending));
         runtime.shutdown_background();
         result
     }

@@ -8,6 +8,7 @@ use haul_units::Cancel;
 use rustix::process::{Resource, getrlimit};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::error::ThreadsError;
@@ -68,6 +69,16 @@ impl Hub {
     /// How many there may be.
     pub fn most(&self) -> u32 {
         self.most
+    }
+
+    /// Ends those who attend to ports, and waits until the ports are closed and all connections gone.
+    pub async fn left_by(&self, attending: Vec<JoinHandle<()>>) {
+        attending.iter().for_each(JoinHandle::abort);
+        for task in attending {
+            // Its listener goes with it.
+            let _ = task.await;
+        }
+        self.emptied().await;
     }
 
     /// Waits until all connections are gone, for a while: who ends before they are reset makes them look finished.

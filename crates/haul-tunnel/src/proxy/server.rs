@@ -237,8 +237,7 @@ pub fn serve_account(
                 () = hub::cancelled(cancel) => connection.close(CLOSE_DONE, "ssh has ended"),
             }
         }
-        attending.iter().for_each(JoinHandle::abort);
-        hub.emptied().await;
+        hub.left_by(attending).await;
         true
     });
     runtime.shutdown_background();
