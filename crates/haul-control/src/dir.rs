@@ -98,7 +98,7 @@ impl ControlDir {
         let silent = |source| ControlError::Silent { pid, source };
         let stream = match UnixStream::connect(&path) {
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-                // Its command died without a word. While there is a process of this number its socket may be a newer one, made since the other was called.
+                // Its command died without a word. While there is a process of this number its socket may be one that does not listen yet, or that was made since the other was called.
                 if !is_there(pid) {
                     let _ = fs::remove_file(&path);
                 }

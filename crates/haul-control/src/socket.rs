@@ -33,15 +33,12 @@ impl ControlSocket {
     pub fn open(dir: &ControlDir, controlled: Arc<dyn Controlled>) -> Result<Self, ControlError> {
         let path = dir.socket(std::process::id());
         let failed = |source| ControlError::Dir { path: path.clone(), source };
-        // Under a name that nobody looks for until it listens: a socket that is bound and refuses is taken for one whose command has died, and removed.
-        let unheard = path.with_extension("new");
         // An earlier process of this number has left it.
-        match fs::remove_file(&unheard) {
+        match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
             _ => {}
         }
-        let listener = UnixListener::bind(&unheard).and_then(|listener| fs::rename(&unheard, &path).map(|()| listener));
-        let listener = listener.map_err(failed)?;
+        let listener = UnixListener::bind(&path).map_err(failed)?;
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let listening = thread::Builder::new().name("control".into()).spawn(move || {
@@ -99,7 +96,7 @@ mod tests {
         }
     }
 
-    /// Who lists removes what refuses: it never finds a socket that does not listen yet.
+    /// Who lists removes what refuses, but not the socket of a process that is there and does not listen yet.
     #[test]
     fn one_that_begins_while_others_look_is_found() {
         let place = tempfile::tempdir().expect("a directory");

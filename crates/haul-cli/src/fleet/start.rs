@@ -53,7 +53,6 @@ pub fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
     } else {
         HostSpec::lists(hosts.hosts.iter().map(|text| text.to_string_lossy()))?
     };
-    let spec = StartSpec::new(list);
     Ok(StartSpec {
         way: hosts.start,
         launcher: launcher(hosts)?,
@@ -64,7 +63,7 @@ pub fn hosts_spec(hosts: &HostsArgs) -> Result<StartSpec, Failure> {
         state: hosts.state.clone(),
         dial_out: hosts.dial_out,
         transport: TransportConfig { idle_timeout: hosts.silence.timeout(), ..TransportConfig::default() },
-        ..spec
+        ..StartSpec::new(list)
     })
 }
 
