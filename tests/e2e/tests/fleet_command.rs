@@ -181,8 +181,9 @@ fn a_killed_client_goes_on_when_it_is_called_again() {
         running.signal(Signal::KILL);
         assert_eq!(running.wait(PATIENCE).code, None, "{what} was over already");
         let again = summary(&fleet.run(what, words).expect(0));
-        let resumed = again["bytes_resumed"].as_u64().expect("bytes");
-        assert!(resumed >= SIZE / 4, "{what}: {again}");
+        // What was here is either a whole file, which is skipped, or the beginning of one.
+        let bytes = again["bytes"].as_u64().expect("bytes");
+        assert!(bytes <= SIZE * 3 / 4, "{what}: {again}");
         assert!(carried() - before < SIZE * 3 / 2, "{what}: {} bytes for {SIZE}: {again}", carried() - before);
     }
     for file in ["a", "b", "c"] {
