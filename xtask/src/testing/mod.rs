@@ -4,11 +4,13 @@
 //!   build once ──> [programs] ──> processor:  one after the other, each with a thread for every core
 //!                                 waiting:    two at a time, for their time goes by on links and in timers   } together
 //!                                 alone:      what measures, one after the other, when the others are done
+//!              ──> in CI a second look, alone, at a few that failed
 //!              ──> the output of each as it ends, then a table of times, what was skipped, then once more the output of what failed
 //! ```
 //! `cargo test` runs one program after the other, and stands still while a copy waits for a link to come back. Programs are asked for once
-//! (`programs.rs`), sorted by what they need (`lanes.rs`) and run to their end whatever the others come to (`run.rs`).
+//! (`programs.rs`), sorted by what they need (`lanes.rs`) and run to their end whatever the others come to (`run.rs`); `again.rs` tells a race from a failure.
 
+mod again;
 mod lanes;
 mod programs;
 mod run;
@@ -17,6 +19,7 @@ mod table;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use again::Unstable;
 use lanes::Plan;
 use programs::Program;
 use run::{Clock, Ended};
@@ -39,12 +42,13 @@ pub fn test(wanted: &[&str]) -> ExitCode {
         built.programs.iter().for_each(|program| eprintln!("  {}", program.name));
         return ExitCode::from(2);
     }
-    let ended = run::all(&Plan::of(programs), &built.environment);
-    report(&ended, building, clock.elapsed())
+    let mut ended = run::all(&Plan::of(programs.clone()), &built.environment);
+    let unstable = again::look(&mut ended, &programs, &built.environment, again::allowed());
+    report(&ended, &unstable, building, clock.elapsed())
 }
 
 /// The table, and at the very end what failed and how.
-fn report(ended: &[Ended], building: Duration, in_all: Duration) -> ExitCode {
+fn report(ended: &[Ended], unstable: &[Unstable], building: Duration, in_all: Duration) -> ExitCode {
     println!("\n{}", table::table(ended, building, in_all));
     for line in table::skipped(ended) {
         println!("{line}");
@@ -53,9 +57,16 @@ fn report(ended: &[Ended], building: Duration, in_all: Duration) -> ExitCode {
     for ended in &failed {
         println!("\n== FAILED: {} ({})\n{}", ended.name, ended.how, ended.output.trim_end());
     }
+    for Unstable { ended, tests } in unstable {
+        let tests = tests.join(", ");
+        println!("\n== UNSTABLE: {}: {tests}: failed beside others, passed alone\n{}", ended.name, ended.output.trim_end());
+    }
     let names: Vec<&str> = failed.iter().map(|ended| ended.name.as_str()).collect();
     if names.is_empty() {
         println!("test: all {} programs passed", ended.len());
+        for Unstable { ended, tests } in unstable {
+            println!("test: UNSTABLE: {}: {}: only when it was alone; mend it", ended.name, tests.join(", "));
+        }
         return ExitCode::SUCCESS;
     }
     println!("\ntest: FAILED: {}", names.join(", "));

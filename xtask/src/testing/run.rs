@@ -56,7 +56,7 @@ fn next(queue: &Mutex<VecDeque<Program>>) -> Option<Program> {
     queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
 }
 
-fn one(program: &Program, lane: Lane, environment: &[(&'static str, PathBuf)]) -> Ended {
+pub fn one(program: &Program, lane: Lane, environment: &[(&'static str, PathBuf)]) -> Ended {
     let clock = Clock::start();
     let (status, output) = match collect(command(program, lane).envs(environment.iter().map(|(name, path)| (name, path)))) {
         Ok((status, output)) => (Some(status), output),

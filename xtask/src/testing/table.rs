@@ -40,7 +40,7 @@ pub fn skipped(ended: &[Ended]) -> Vec<String> {
 const SKIPPED: &str = "SKIPPED";
 
 /// How many tests ran; documentation says so once a crate.
-fn tests(output: &str) -> u64 {
+pub fn tests(output: &str) -> u64 {
     // "test result: ok. 89 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 2.83s"
     let count = |part: &str, word: &str| part.trim().strip_suffix(word)?.trim().parse::<u64>().ok();
     let of_line = |line: &str| -> u64 {
