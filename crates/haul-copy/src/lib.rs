@@ -55,7 +55,7 @@
 //! # Where files are
 //!
 //! A path that begins with `gfarm:` is in the Gfarm file system, one that begins with `ram:` in this user's directory in the memory of the machine, others in its directories (`./gfarm:` is a local name). That holds for
-//! the paths of a [`Job`] on this side, and on the other side for a client that has the whole account. [`space`] and [`roomiest`] tell where there is dir.
+//! the paths of a [`Job`] on this side, and on the other side for a client that has the whole account. [`space`] tells what room there is.
 //!
 //! # Single files
 //!
@@ -114,7 +114,7 @@ pub use plan::{Plan, PlanError, Standard, at_daemon};
 pub use processor::{Demand, ProcessorWatch};
 pub use server::{ServerSession, refuse};
 pub use status::{MAX_WORK, PlaceReport, StatusReport, StorageReport, WorkReport, ask as ask_status};
-pub use stores::{locate, roomiest, space};
+pub use stores::{locate, space};
 pub use tally::{ActiveFile, Counts, Tally};
 pub use telemetry::{PathReport, PathView};
 pub use verdict::{Conditions, milliseconds, verdict};

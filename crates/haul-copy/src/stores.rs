@@ -12,7 +12,7 @@ use haul_files::{
 };
 use haul_gfarm::{Gfarm, OpenError};
 use haul_peer::chain;
-use haul_units::{Bytes, Cancel, PeerText};
+use haul_units::{Cancel, PeerText};
 
 /// Sends files of the store that the sources name.
 pub(crate) fn push<T: Transport>(
@@ -80,20 +80,6 @@ pub fn space(path: &Path, cancel: &Cancel) -> Result<Space, CopyError> {
     }
 }
 
-/// Of several places the one with most room, and what that is, if it has as much as is needed. One that cannot be asked has none.
-pub fn roomiest<'a>(places: impl IntoIterator<Item = &'a Path>, needed: Bytes, cancel: &Cancel) -> Option<(&'a Path, Space)> {
-    let asked = places.into_iter().filter_map(|place| match space(place, cancel) {
-        Ok(space) => Some((place, space)),
-        Err(error) => {
-            tracing::info!(place = %place.display(), error = %chain(&error), "not asked for its room");
-            None
-        }
-    });
-    // Of places alike the first, for the order is a preference.
-    let best = asked.reduce(|best, next| if next.1.free > best.1.free { next } else { best });
-    best.filter(|(_, space)| space.free >= needed)
-}
-
 /// Which servers hold the content of a file that this machine reaches, and what each replica is good for; none for stores that know no servers.
 pub fn locate(path: &Path, cancel: &Cancel) -> Result<Option<Vec<Replica>>, CopyError> {
     let spelled = WirePath::from(path);
@@ -142,6 +128,8 @@ fn unavailable(why: &str) -> CopyError {
 
 #[cfg(test)]
 mod tests {
+    use haul_units::Bytes;
+
     use super::*;
 
     #[test]
@@ -161,17 +149,13 @@ mod tests {
     }
 
     #[test]
-    fn the_place_with_most_room_is_taken() {
+    fn room_is_told_of_what_is_there() {
         let dir = tempfile::tempdir().expect("a directory");
-        let (here, new, nowhere) = (dir.path().to_owned(), dir.path().join("new"), dir.path().join("no/such"));
         let cancel = Cancel::new();
-        let free = space(&here, &cancel).expect("room").free;
-        assert!(free > Bytes::ZERO);
-        // The first of two on one disk; one that cannot be asked is left out.
-        let found = roomiest([&*nowhere, &new, &here], Bytes(1), &cancel);
-        assert_eq!(found.map(|(place, _)| place), Some(&*new));
-        assert_eq!(roomiest([&*here], Bytes(u64::MAX), &cancel), None);
-        assert_eq!(roomiest([&*nowhere], Bytes::ZERO, &cancel), None);
-        assert!(locate(&here, &cancel).expect("a directory").is_none(), "no server but this one");
+        for place in [dir.path().to_owned(), dir.path().join("new")] {
+            assert!(space(&place, &cancel).expect("room").free > Bytes::ZERO, "{}", place.display());
+        }
+        assert!(space(&dir.path().join("no/such"), &cancel).is_err());
+        assert!(locate(dir.path(), &cancel).expect("a directory").is_none(), "no server but this one");
     }
 }

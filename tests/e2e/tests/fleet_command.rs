@@ -302,3 +302,26 @@ fn what_goes_wrong_is_said_in_words() {
     let too_many = fleet.run("put", &["--replicas", "4", text(&fleet.at(1).join("name")), "x"]).expect(2);
     assert!(too_many.stderr.contains("4 replicas on 3 members"), "{too_many}");
 }
+
+/// A host with several disks stands in the list once for each, and where most room is decides among disks as among hosts.
+#[test]
+fn a_host_with_several_disks_stores_where_there_is_room() {
+    let Some(fleet) = Fleet::open([100, 100, 100]) else { return };
+    let source = fleet.sites.scratch().join("data");
+    fs::create_dir(&source).expect("a directory");
+    for file in 0..6 {
+        tree::write_random(&source.join(format!("file{file}")), 2 << 20, &mut Random::seeded(86 + file));
+    }
+    let disks = ["4m", "8m", "24m"].map(|size| Tmpfs::mount(fleet.sites.scratch(), size));
+    let hosts = disks.iter().map(|disk| format!("site1:{}", disk.path().display())).collect::<Vec<_>>().join(",");
+    let put = fleet.command("put", &hosts, &["-r", "--policy", "space", text(&source), "."]);
+    let told = summary(&Running::start(put).wait(PATIENCE).expect(0));
+    let stored = disks.each_ref().map(|disk| tree::names(&disk.path().join("data")).len());
+    // 12 MiB fit into the largest, which has most room until 8 MiB are left there.
+    assert!(stored[2] >= 4 && stored[0] == 0 && stored.iter().sum::<usize>() == 6, "{stored:?} {told}");
+    let got = fleet.command("get", &hosts, &["-r", "data", text(&fleet.target())]);
+    Running::start(got).wait(PATIENCE).expect(0);
+    for name in tree::names(&source) {
+        assert_eq!(tree::hash(&fleet.target().join(&name)), tree::hash(&source.join(&name)), "{name}");
+    }
+}

@@ -198,12 +198,10 @@ impl List {
             }
             let user = host.user.as_ref().map_or_else(String::new, |user| format!("{user}@"));
             let port = host.port.map_or_else(String::new, |port| format!(":{port}"));
-            host.name = format!("{user}{name}{port}");
-            let mut number = 1_usize;
-            while self.names.contains(&host.name) {
-                number += 1;
-                host.name = format!("{name}#{number}");
-            }
+            let path = host.path.as_ref().map(|path| format!("{user}{name}{port}:{}", path.display()));
+            let numbered = (2..).map(|number: usize| format!("{name}#{number}"));
+            let mut names = [format!("{user}{name}{port}")].into_iter().chain(path).chain(numbered);
+            host.name = names.find(|name| !self.names.contains(name)).unwrap_or(name);
         }
         if self.hosts.len() == MAX_HOSTS {
             return Err(HostsError::TooMany);

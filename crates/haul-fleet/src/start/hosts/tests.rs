@@ -64,7 +64,8 @@ fn a_host_is_written_as_everywhere_in_haul() {
 
 #[test]
 fn hosts_of_one_name_are_told_apart() {
-    assert_eq!(names("scp://a:1,scp://a:2,me@a,a,a:/x,a"), ["a", "a:2", "me@a", "a#2", "a#3"]);
+    assert_eq!(names("scp://a:1,scp://a:2,me@a,a,a:/x,a"), ["a", "a:2", "me@a", "a#2", "a:/x"]);
+    assert_eq!(names("a:/x,a:/y,a:ram:"), ["a", "a:/y", "a:ram:"]);
 }
 
 #[test]
