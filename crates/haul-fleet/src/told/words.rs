@@ -22,6 +22,9 @@ pub fn member(view: &MemberView, width: usize) -> String {
     if view.path.server_demand.wanted > 0.0 {
         parts.push(format!("cpu {:.0} %", view.path.server_demand.wanted * 100.0));
     }
+    if let Some(free) = view.path.machine.and_then(|machine| machine.free_bytes) {
+        parts.push(format!("disk {} free", Bytes(free)));
+    }
     parts.push(view.delivered.to_string());
     parts.extend(view.file.as_ref().map(|file| WirePath::from(file.as_path()).to_string()));
     parts.join("  ")
@@ -157,7 +160,7 @@ fn elided(name: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use crate::observe::Snapshot;
-    use haul_copy::{PathReport, PathView};
+    use haul_copy::{MachineReport, PathReport, PathView};
 
     use super::*;
 
@@ -185,6 +188,12 @@ mod tests {
         assert_eq!(
             member(&busy(), 6),
             "node01     busy    100 Mbit/s  RTT 150 ms  loss 0.10 %  cpu 35 %  64.0 MiB  a\\u{1b}[2Jb"
+        );
+        let mut writing = busy();
+        writing.path.machine = Some(MachineReport { free_bytes: Some(3 << 30), ..MachineReport::default() });
+        assert_eq!(
+            member(&writing, 6),
+            "node01     busy    100 Mbit/s  RTT 150 ms  loss 0.10 %  cpu 35 %  disk 3.00 GiB free  64.0 MiB  a\\u{1b}[2Jb"
         );
         let idle = MemberView { state: MemberState::Idle, file: None, path: PathView::default(), ..busy() };
         assert_eq!(member(&idle, 6), "node01     idle                64.0 MiB");
