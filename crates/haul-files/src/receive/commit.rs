@@ -26,9 +26,11 @@ use haul_names::path_of;
 const GROUP_FILES: usize = 1 << 14;
 /// .. or this many bytes ..
 const GROUP_BYTES: u64 = 256 << 20;
-/// .. or after this time.
+/// .. or after this time ..
 const GROUP_TIME: Duration = Duration::from_secs(1);
-/// How often the sender hears of progress.
+/// .. or where nothing has followed for so long: some senders wait for names before they go on, and a sync each 100 ms takes little from what is still on its way.
+const GROUP_PAUSE: Duration = Duration::from_millis(100);
+/// How often the sender hears of progress, where more follows.
 const PROGRESS: Duration = Duration::from_millis(200);
 
 /// A part file that is complete and has its metadata.
@@ -75,29 +77,31 @@ pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, queue: 
     let mut open = true;
     while open {
         let started = clock::now();
-        let mut bytes = 0;
+        let (mut bytes, mut paused) = (0, false);
         while group.len() < GROUP_FILES && bytes < GROUP_BYTES {
-            let left = if group.is_empty() { PROGRESS } else { GROUP_TIME.saturating_sub(clock::now() - started).min(PROGRESS) };
+            let left = if group.is_empty() { PROGRESS } else { GROUP_TIME.saturating_sub(clock::now() - started).min(GROUP_PAUSE) };
             match queue.recv_timeout(left) {
                 Ok(ready) => {
                     bytes += ready.size;
                     group.push(ready);
                 }
-                Err(RecvTimeoutError::Timeout) if group.is_empty() || clock::now() - started >= GROUP_TIME => break,
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    paused = true;
+                    break;
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     open = false;
                     break;
                 }
             }
-            tell(receiver, &mut told_at, &mut told)?;
+            tell(receiver, &mut told_at, &mut told, false)?;
         }
         let is_new = !group.is_empty();
         commit(receiver, &mut group, &mut waits)?;
         if is_new {
             receiver.tell_room();
         }
-        tell(receiver, &mut told_at, &mut told)?;
+        tell(receiver, &mut told_at, &mut told, paused && is_new)?;
     }
     *lock(&receiver.waits) += waits;
     Ok(())
@@ -107,9 +111,10 @@ fn tell<T: Transport, S: Store>(
     receiver: &Receiver<'_, T, S>,
     told_at: &mut std::time::Instant,
     told: &mut Progress,
+    at_once: bool,
 ) -> Result<(), CopyError> {
     let now = clock::now();
-    if now - *told_at < PROGRESS {
+    if !at_once && now - *told_at < PROGRESS {
         return Ok(());
     }
     *told_at = now;
