@@ -15,7 +15,6 @@ use super::adapter::ConnectionTransport;
 use super::opening::Opening;
 use super::telemetry::{PathReport, PathView, ServerReport, follow};
 use super::{CLOSE_ABORTED, CLOSE_DONE, stores};
-use crate::processor::Demand;
 
 /// How long to wait for the server's last report on the path, once everything has arrived.
 const LAST_REPORT: Duration = Duration::from_secs(1);
@@ -141,8 +140,7 @@ impl ClientSession {
             let own = PathReport::from(&stats);
             let server = *reported.lock().unwrap_or_else(PoisonError::into_inner);
             let sender = if receiving { server.map(|server| server.path) } else { Some(own) };
-            let demand = |server: ServerReport| Demand { wanted: server.busiest, waited: server.waited };
-            let server_demand = server.map(demand).unwrap_or_default();
+            let server_demand = server.map(|server| server.demand).unwrap_or_default();
             let told = server.and_then(|server| server.learned?.learned());
             let learned = if receiving { told } else { connection.learned() };
             let rtt_us = sender.map_or(own.rtt_us, |sender| sender.rtt_us);

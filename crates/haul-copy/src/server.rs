@@ -20,7 +20,7 @@ use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, kept, stores};
 use crate::errands;
 use crate::keep::{Guest, Unwelcome, welcome_guests};
 use crate::machine::MachineWatch;
-use crate::processor::{Demand, ProcessorWatch};
+use crate::processor::ProcessorWatch;
 use crate::status::{StatusReport, WorkReport};
 
 /// A client that has opened its control stream.
@@ -209,11 +209,9 @@ impl Telemetry {
         let thread = thread::spawn(move || {
             let (processor, mut machine) = (ProcessorWatch::start(), MachineWatch::start());
             let mut report = || {
-                let Demand { wanted, waited } = processor.busiest();
                 ServerReport {
                     path: PathReport::from(&connection.stats()),
-                    busiest: wanted,
-                    waited,
+                    demand: processor.busiest(),
                     learned: connection.learned().map(SavedPath::from),
                     machine: Some(machine.report(*known.lock().unwrap_or_else(PoisonError::into_inner))),
                 }

@@ -66,10 +66,9 @@ pub struct PathReport {
 pub struct ServerReport {
     /// The path as the server sees it.
     pub path: PathReport,
-    /// The part of the time that the server's busiest thread ran or was ready to.
-    pub busiest: f64,
-    /// The part of the time that it was ready, and others ran; 0 from a server that does not tell.
-    pub waited: f64,
+    /// What it wanted of its processors, from the first report on; as much of it as the server tells.
+    #[serde(flatten)]
+    pub demand: Demand,
     /// What the server has learned about the way to the client.
     pub learned: Option<SavedPath>,
     /// How its machine does; none from a server that does not tell.
@@ -168,11 +167,17 @@ mod tests {
         let mut bytes = Vec::new();
         for rtt_us in [1, 2] {
             let path = PathReport { rtt_us, ..PathReport::default() };
-            assert!(ServerReport { path, busiest: 0.5, waited: 0.1, learned: None, machine: None }.write_to(&mut bytes));
+            let demand = Demand { wanted: 0.5, waited: 0.1, taken: 0.75 };
+            assert!(ServerReport { path, demand, learned: None, machine: None }.write_to(&mut bytes));
         }
         let latest = Mutex::new(None);
         follow(&bytes[..], &latest);
-        assert_eq!(latest.into_inner().unwrap().map(|report| report.path.rtt_us), Some(2));
+        let report = latest.lock().unwrap().expect("a report");
+        assert_eq!((report.path.rtt_us, report.demand), (2, Demand { wanted: 0.5, waited: 0.1, taken: 0.75 }));
+        // From a version that tells less.
+        follow(&b"{\"busiest\":0.25,\"waited\":0.125}\n"[..], &latest);
+        let report = latest.lock().unwrap().expect("a report");
+        assert_eq!(report.demand, Demand { wanted: 0.25, waited: 0.125, taken: 0.0 });
     }
 
     #[test]

@@ -29,6 +29,10 @@ const NOTABLE: f64 = 0.3;
 const SATURATED: f64 = 0.85;
 /// What a thread does for more of the time than this it does for most of it. Then it is the limit where nothing else is known to be one.
 const MOST: f64 = 0.5;
+/// A machine of whose processors' time more than this is taken has none to spare, ..
+const CROWDED: f64 = 0.9;
+/// .. and where a thread waited for one for more of the time than this, what it does comes late.
+const LATE: f64 = 0.1;
 /// A rate this near to the limit is limited by it.
 const NEAR: f64 = 0.85;
 /// Part of the round trips with a queue from which on the path was full: controllers that keep the queue short make one only when they ask for more, in one of
@@ -155,7 +159,9 @@ pub fn milliseconds(us: u64) -> String {
 /// One line: what limited the speed, with the numbers that say so; empty where too little was sent to tell.
 pub fn verdict(conditions: &Conditions<'_>) -> String {
     let evidence = Evidence::of(conditions);
-    evidence.words(judge(&evidence))
+    let verdict = judge(&evidence);
+    tracing::debug!(?verdict, ?evidence, "judged");
+    evidence.words(verdict)
 }
 
 /// The decision.
@@ -176,9 +182,23 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     if busiest.wanted > SATURATED || busiest.waited > MOST {
         return processor;
     }
+    let crowded = sender.is_crowded() || receiver.is_crowded();
     match judge_waits(evidence) {
         Verdict::Start | Verdict::Idle | Verdict::Unknown if busiest.wanted > MOST => processor,
+        // What is late at a processor looks like a queue on the way, and what a socket has no room for meanwhile like a loss.
+        Verdict::Path | Verdict::Policer | Verdict::Start | Verdict::Unknown if crowded => {
+            let source_waited = if sender.is_crowded() { sender.waited } else { 0.0 };
+            let target_waited = if receiver.is_crowded() { receiver.waited } else { 0.0 };
+            if source_waited >= target_waited { Verdict::SourceProcessor } else { Verdict::TargetProcessor }
+        }
         verdict => verdict,
+    }
+}
+
+impl Demand {
+    /// There is no processor to spare, and that is felt.
+    fn is_crowded(self) -> bool {
+        self.taken > CROWDED && self.waited > LATE
     }
 }
 
@@ -283,9 +303,16 @@ impl Evidence {
         let rate = self.rate();
         let part = |part: f64| Ratio::new(part.min(1.0));
         let threads = |share: f64, what: &str| format!("({what} took {} of its threads' time)", part(share));
-        let busy = |Demand { wanted, waited }| {
+        let busy = |demand: Demand| {
+            let Demand { wanted, waited, taken } = demand;
             // Who mostly waits should know that others are in the way.
-            if waited > wanted / 2.0 {
+            if demand.is_crowded() && wanted <= SATURATED {
+                format!(
+                    "all its processors together were busy {} of the time, and its busiest thread waited for one {}",
+                    part(taken),
+                    part(waited)
+                )
+            } else if waited > wanted / 2.0 {
                 format!(
                     "its busiest thread ran {} of the time, and for {} it waited while others ran",
                     part(wanted - waited),
@@ -419,7 +446,8 @@ mod tests {
         let loss = |starting, queued, other| Losses { starting, queued, other };
         let idle = Path { application: 0.8, ..Path::default() };
         let starved = Path { credit: 0.8, ..Path::default() };
-        let wants = |wanted, waited| Demand { wanted, waited };
+        let wants = |wanted, waited| Demand { wanted, waited, taken: 0.5 };
+        let crowded = |waited| Demand { taken: 0.97, ..wants(0.5, waited) };
         let busy = |sender, receiver| Evidence {
             sender_demand: wants(sender, 0.1),
             receiver_demand: wants(receiver, 0.1),
@@ -457,6 +485,11 @@ mod tests {
             // Others ran for most of the time: then even a queue and slow reading are the processor's.
             (Verdict::TargetProcessor, Evidence { receiver_demand: wants(0.6, 0.55), ..evidence(full) }),
             (Verdict::SourceProcessor, Evidence { sender_demand: wants(0.6, 0.55), ..source([0.8, 0.1, 0.0]) }),
+            // Where no processor rests a queue may be theirs, unless haul has hardly waited for one; a disk that is waited for is a disk.
+            (Verdict::TargetProcessor, Evidence { receiver_demand: crowded(0.2), ..evidence(full) }),
+            (Verdict::SourceProcessor, Evidence { sender_demand: crowded(0.2), ..evidence(Path { start: 0.7, ..network() }) }),
+            (Verdict::Path, Evidence { receiver_demand: crowded(0.05), ..evidence(full) }),
+            (Verdict::SourceDisk, Evidence { sender_demand: crowded(0.2), ..source([0.8, 0.1, 0.0]) }),
             (Verdict::SourceDisk, source([0.8, 0.1, 0.0])),
             (Verdict::SourceHash, source([0.1, 0.8, 0.0])),
             (Verdict::ManyFiles, source([0.1, 0.1, 0.9])),

@@ -169,7 +169,7 @@ mod tests {
         let path = PathView {
             rtt_us: 150_000,
             sender: Some(sender),
-            server_demand: haul_copy::Demand { wanted: 0.35, waited: 0.0 },
+            server_demand: haul_copy::Demand { wanted: 0.35, ..haul_copy::Demand::default() },
             ..PathView::default()
         };
         MemberView {
