@@ -43,7 +43,7 @@ use haul_units::{BitRate, Bytes, Time};
 use self::law::{Doing, Flow};
 pub use self::mode::Mode;
 use self::phase::Phases;
-use self::start::{Quick, Verdict};
+use self::start::{Manner, Quick, Verdict};
 use crate::pacer::quantum;
 use crate::{
     AckSample, Company, Controller, DispersionSample, EcnSample, Learned, LossSample, PathStart, SentSample, Share, Snapshot,
@@ -76,8 +76,8 @@ impl Lfn {
         } else if let Some(known) = start.joins.and_then(|beside| joining(start, beside)) {
             new.flow.path.take_over(start.now, &known);
             new.phases.begin_low(start.now, &mut new.flow);
-        } else if mode == Mode::Quickstart {
-            new.start = Some(Box::new(Quick::new(start)));
+        } else if let Some(manner) = manner(mode) {
+            new.start = Some(Box::new(Quick::new(start, manner)));
         }
         new
     }
@@ -93,7 +93,18 @@ impl Lfn {
             Verdict::Search(bps) => self.flow.path.bandwidth.raise(bps),
             Verdict::Unknown => {}
         }
+        // Trains go up and down in the queue: what they have made of the delay is theirs.
+        self.flow.path.forget_jitter();
         self.start = None;
+    }
+}
+
+/// How a mode begins on a path of which nothing is known.
+const fn manner(mode: Mode) -> Option<Manner> {
+    match mode {
+        Mode::Fair => Some(Manner::Gentle),
+        Mode::Quickstart => Some(Manner::Quick),
+        Mode::Modest | Mode::Aggressive => None,
     }
 }
 
@@ -153,7 +164,7 @@ impl Controller for Lfn {
     }
 
     fn on_idle(&mut self, now: Time) {
-        self.flow.path.begin_epoch(now);
+        self.flow.path.on_idle(now);
     }
 
     fn on_mtu(&mut self, packet: Bytes) {

@@ -9,3 +9,4 @@ mod paths;
 mod scenario;
 mod sharing;
 mod start;
+mod start_grid;

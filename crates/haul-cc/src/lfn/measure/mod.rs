@@ -39,6 +39,8 @@ pub(in crate::lfn) struct Path {
     packet: Bytes,
     /// Bytes that have arrived in all.
     delivered: Bytes,
+    /// When that was said.
+    acked_at: Time,
     smoothed_rtt: Duration,
     pub(in crate::lfn) bandwidth: Bandwidth,
     pub(in crate::lfn) base_delay: BaseDelay,
@@ -53,6 +55,7 @@ impl Path {
         Self {
             packet,
             delivered: Bytes::ZERO,
+            acked_at: Time::ZERO,
             smoothed_rtt: Duration::ZERO,
             bandwidth: Bandwidth::default(),
             base_delay: BaseDelay::default(),
@@ -83,7 +86,7 @@ impl Path {
             self.base_delay.on_rtt(ack.now, rtt);
         }
         self.smoothed_rtt = ack.smoothed_rtt;
-        self.delivered = ack.delivered;
+        (self.delivered, self.acked_at) = (ack.delivered, ack.now);
         if let Some(delay) = ack.queue_delay {
             self.queue.on_delay(delay);
             self.jitter.on_delay(ack.now, delay, self.epoch_length());
@@ -101,6 +104,13 @@ impl Path {
     /// A new epoch; acknowledgements before then do not count.
     pub(in crate::lfn) fn begin_epoch(&mut self, start: Time) {
         self.epoch = Epoch::new(start);
+    }
+
+    /// Nothing was in flight: an epoch of which much has passed so says little. Where round trips are shorter than the pacer's groups that is so all the time.
+    pub(in crate::lfn) fn on_idle(&mut self, now: Time) {
+        if now.since(self.acked_at) > self.epoch_length() / IDLE_PART {
+            self.begin_epoch(now);
+        }
     }
 
     /// What an epoch tells of the queue, once all else has been taken from it.
@@ -153,6 +163,11 @@ impl Path {
 
     pub(in crate::lfn) fn jitter(&self) -> Duration {
         self.jitter.estimate()
+    }
+
+    /// The delay has varied by what was sent.
+    pub(in crate::lfn) fn forget_jitter(&mut self) {
+        self.jitter = Jitter::default();
     }
 
     pub(in crate::lfn) const fn delivered(&self) -> Bytes {
@@ -213,6 +228,8 @@ impl Path {
     }
 }
 
+/// As much as a sample may be limited by the application.
+const IDLE_PART: u32 = 8;
 /// Before anything is measured; the long paths that this is for have more.
 const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 /// On short paths: in less, too few samples come for a mean that does not jump.
