@@ -83,15 +83,18 @@ impl Lfn {
     }
 
     /// What the quick start has found becomes the estimate, and a phase takes over.
-    fn leave_start(&mut self, now: Time, verdict: Verdict) {
+    fn leave_start(&mut self, ack: &AckSample, verdict: Verdict) {
         match verdict {
             Verdict::Continue => return,
             Verdict::Full(bps) => {
                 self.flow.path.bandwidth.raise(bps);
-                self.phases.begin_full(now, &mut self.flow);
+                self.phases.begin_full(ack.now, &mut self.flow);
             }
-            Verdict::Search(bps) => self.flow.path.bandwidth.raise(bps),
-            Verdict::Unknown => {}
+            Verdict::Search(bps) => {
+                self.flow.path.bandwidth.raise(bps);
+                self.phases.note_trains(ack);
+            }
+            Verdict::Unknown => self.phases.note_trains(ack),
         }
         // Trains go up and down in the queue: what they have made of the delay is theirs.
         self.flow.path.forget_jitter();
@@ -127,7 +130,7 @@ impl Controller for Lfn {
         if let Some(start) = &mut self.start {
             self.flow.on_ack(ack, Doing::Search);
             let verdict = start.on_ack(ack, &self.flow.path);
-            self.leave_start(ack.now, verdict);
+            self.leave_start(ack, verdict);
         } else {
             let summary = self.flow.on_ack(ack, self.phases.doing());
             self.phases.on_ack(ack, summary.as_ref(), &mut self.flow);

@@ -434,8 +434,8 @@ impl Quick {
 
     pub(in crate::lfn) fn window(&self, path: &Path) -> Bytes {
         match self.stage {
-            // Nothing more before it has been measured.
-            Stage::Scout if self.trains_sent > 0 => Bytes::ZERO,
+            // Nothing more before it has been measured, or is gone.
+            Stage::Scout if self.trains_sent > 0 => self.packet,
             Stage::Scout => self.train(),
             Stage::Reconnaissance => self.train() * TRAINS as u64,
             Stage::Jump(leg) | Stage::Full(leg) => leg.rate().bytes_in(path.min_rtt() * 2).max(self.train() * TRAINS as u64),
@@ -598,11 +598,11 @@ mod tests {
         let scout = quick.window(&path);
         assert_eq!(scout, PACKET * 10);
         leave(&mut quick, Time::ZERO, scout);
-        assert_eq!(quick.window(&path), Bytes::ZERO, "nothing more before it has been measured");
+        assert_eq!(quick.window(&path), PACKET, "nothing more before it has been measured");
         let ack = AckSample { in_flight: PACKET * 2, ..jumped(Time::ZERO + RTT) };
         path.on_ack(&ack, true);
         arrive(&mut quick, Time::ZERO, PACKET * 4, None);
-        assert_eq!((quick.on_ack(&ack, &path), quick.window(&path)), (Verdict::Continue, Bytes::ZERO));
+        assert_eq!((quick.on_ack(&ack, &path), quick.window(&path)), (Verdict::Continue, PACKET));
         arrive(&mut quick, Time::ZERO, PACKET * 4, Some(rate.time_for(PACKET * 4)));
         assert_eq!(quick.on_ack(&ack, &path), Verdict::Continue);
         (quick, path, ack)
