@@ -208,13 +208,11 @@ impl Telemetry {
         let known = room.clone();
         let thread = thread::spawn(move || {
             let (processor, mut machine) = (ProcessorWatch::start(), MachineWatch::start());
-            let mut report = || {
-                ServerReport {
-                    path: PathReport::from(&connection.stats()),
-                    demand: processor.busiest(),
-                    learned: connection.learned().map(SavedPath::from),
-                    machine: Some(machine.report(*known.lock().unwrap_or_else(PoisonError::into_inner))),
-                }
+            let mut report = || ServerReport {
+                path: PathReport::from(&connection.stats()),
+                demand: processor.busiest(),
+                learned: connection.learned().map(SavedPath::from),
+                machine: Some(machine.report(*known.lock().unwrap_or_else(PoisonError::into_inner))),
             };
             let Ok(mut stream) = connection.open_uni() else { return };
             while asked.recv_timeout(telemetry::INTERVAL) != Err(RecvTimeoutError::Disconnected) {

@@ -79,7 +79,8 @@ pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, queue: 
         let started = clock::now();
         let (mut bytes, mut paused) = (0, false);
         while group.len() < GROUP_FILES && bytes < GROUP_BYTES {
-            let left = if group.is_empty() { PROGRESS } else { GROUP_TIME.saturating_sub(clock::now() - started).min(GROUP_PAUSE) };
+            let left =
+                if group.is_empty() { PROGRESS } else { GROUP_TIME.saturating_sub(clock::now() - started).min(GROUP_PAUSE) };
             match queue.recv_timeout(left) {
                 Ok(ready) => {
                     bytes += ready.size;
