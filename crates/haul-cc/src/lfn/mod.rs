@@ -167,7 +167,7 @@ impl Controller for Lfn {
     }
 
     fn on_idle(&mut self, now: Time) {
-        self.flow.path.on_idle(now);
+        self.flow.path.begin_epoch(now);
     }
 
     fn on_mtu(&mut self, packet: Bytes) {

@@ -24,7 +24,7 @@ const fn secs(n: u64) -> Duration {
 fn beside(mode: ControllerChoice, paths: u16, rival: Kind) -> f64 {
     let rate = |seed| {
         let connection = Flow { ways: Ways::Hashed(paths), ..Flow::endless(Kind::Haul(mode), 0, 1) };
-        let flows = vec![connection, Flow { start: secs(5), ..Flow::endless(rival, 0, 1) }];
+        let flows = vec![connection, Flow { start: secs(4 + seed), ..Flow::endless(rival, 0, 1) }];
         let topology = Topology::Dumbbell { pairs: 1, path: SHARED };
         let plan = Plan { name: "company", seed, topology, flows: Cow::Owned(flows), length: secs(60), checks: &[] };
         measure(&plan).rates[0].as_bps() as f64 / 1e6

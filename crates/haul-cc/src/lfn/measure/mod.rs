@@ -39,8 +39,6 @@ pub(in crate::lfn) struct Path {
     packet: Bytes,
     /// Bytes that have arrived in all.
     delivered: Bytes,
-    /// When that was said.
-    acked_at: Time,
     smoothed_rtt: Duration,
     pub(in crate::lfn) bandwidth: Bandwidth,
     pub(in crate::lfn) base_delay: BaseDelay,
@@ -55,7 +53,6 @@ impl Path {
         Self {
             packet,
             delivered: Bytes::ZERO,
-            acked_at: Time::ZERO,
             smoothed_rtt: Duration::ZERO,
             bandwidth: Bandwidth::default(),
             base_delay: BaseDelay::default(),
@@ -86,10 +83,10 @@ impl Path {
             self.base_delay.on_rtt(ack.now, rtt);
         }
         self.smoothed_rtt = ack.smoothed_rtt;
-        (self.delivered, self.acked_at) = (ack.delivered, ack.now);
+        self.delivered = ack.delivered;
         if let Some(delay) = ack.queue_delay {
             self.queue.on_delay(delay);
-            self.jitter.on_delay(ack.now, delay, self.epoch_length());
+            self.jitter.on_delay(ack.now, delay, self.epoch_length(), self.packets_time(GROUP_PKTS));
         }
         if let Some(sample) = ack.rate.filter(|_| is_search || self.bandwidth.is_searched(ack.now)) {
             self.bandwidth.raise(sample.rate.as_bps() as f64);
@@ -104,13 +101,6 @@ impl Path {
     /// A new epoch; acknowledgements before then do not count.
     pub(in crate::lfn) fn begin_epoch(&mut self, start: Time) {
         self.epoch = Epoch::new(start);
-    }
-
-    /// Nothing was in flight: an epoch of which much has passed so says little. Where round trips are shorter than the pacer's groups that is so all the time.
-    pub(in crate::lfn) fn on_idle(&mut self, now: Time) {
-        if now.since(self.acked_at) > self.epoch_length() / IDLE_PART {
-            self.begin_epoch(now);
-        }
     }
 
     /// What an epoch tells of the queue, once all else has been taken from it.
@@ -228,8 +218,8 @@ impl Path {
     }
 }
 
-/// As much as a sample may be limited by the application.
-const IDLE_PART: u32 = 8;
+/// Packets that leave and arrive together: what they make of the delay is no jitter.
+const GROUP_PKTS: u64 = 2;
 /// Before anything is measured; the long paths that this is for have more.
 const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 /// On short paths: in less, too few samples come for a mean that does not jump.
