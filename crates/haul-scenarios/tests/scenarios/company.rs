@@ -20,7 +20,7 @@ const fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-/// Mean payload rate of a connection of so many paths beside a flow that comes 5 s later, on one bottleneck, in Mbit/s.
+/// Mean payload rate of a connection of so many paths beside a flow that comes 5 to 7 s later, on one bottleneck, in Mbit/s.
 fn beside(mode: ControllerChoice, paths: u16, rival: Kind) -> f64 {
     let rate = |seed| {
         let connection = Flow { ways: Ways::Hashed(paths), ..Flow::endless(Kind::Haul(mode), 0, 1) };
@@ -264,7 +264,7 @@ fn a_path_that_joins_late_goes_and_comes_back() {
 const PAYLOAD: f64 = 1428.0 / 1500.0;
 const SEEDS: [u64; 3] = [1, 2, 3];
 const ONE_HEADER: &str = "\
-# A connection of N paths beside a flow that comes 5 s later, on 50 Mbit/s, 40 ms, a queue of 1 product; second half of 60 s, mean of 3 seeds.
+# A connection of N paths beside a flow that comes 5, 6 and 7 s later, on 50 Mbit/s, 40 ms, a queue of 1 product; second half of 60 s, mean of 3 seeds.
 # One: Mbit/s with one path. N: what N paths take as a part of that.
 #                           |   one   N
 ";
