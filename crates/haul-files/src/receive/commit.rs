@@ -86,12 +86,9 @@ pub(super) fn run<T: Transport, S: Store>(receiver: &Receiver<'_, T, S>, queue: 
                     bytes += ready.size;
                     group.push(ready);
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    paused = true;
-                    break;
-                }
-                Err(RecvTimeoutError::Disconnected) => {
-                    open = false;
+                Err(error) => {
+                    open = error == RecvTimeoutError::Timeout;
+                    paused = open;
                     break;
                 }
             }
