@@ -32,13 +32,12 @@ fn beside(mode: ControllerChoice, paths: u16, rival: Kind) -> f64 {
     SEEDS.into_iter().map(rate).sum::<f64>() / SEEDS.len() as f64
 }
 
-/// A mode, and what N of its paths take at least and at most beside others, as a part of what one takes. Of modest that is a part of 2 Mbit/s; one path of aggressive takes no more
-/// than half beside fair, which is too little, and four take two thirds (docs/controllers/aggressive.md).
+/// A mode, and what N of its paths take at least and at most beside others, as a part of what one takes. Of modest that is a part of 2 Mbit/s.
 const ONE_FLOW: [(ControllerChoice, &[u16], f64, f64); 8] = [
     (Fair, &[2, 4, 8], 0.8, 1.25),
     (Quickstart, &[4], 0.8, 1.25),
     (Modest, &[4], 0.8, 1.4),
-    (Aggressive, &[4], 0.8, 1.4),
+    (Aggressive, &[4], 0.8, 1.25),
     (Cubic, &[4], 0.7, 1.6),
     (Lia, &[2, 4], 0.7, 1.6),
     (Olia, &[4], 0.7, 1.6),
