@@ -48,6 +48,11 @@ pub(in crate::lfn) struct Quick {
     long_since: Option<Time>,
     /// Trains that have left whole.
     trains_sent: u32,
+    /// Bytes that have left in all, until the newest train had.
+    sent: Bytes,
+    sent_in_trains: Bytes,
+    /// Bytes delivered or lost before the first of them.
+    settled_before: Option<Bytes>,
     /// Rounds after the first whole train without one measured.
     blind_rounds: u32,
     /// What the scout has found, or trains that were too short, where they go ahead.
@@ -113,6 +118,9 @@ impl Quick {
             gauge: Gauge::default(),
             long_since: None,
             trains_sent: 0,
+            sent: Bytes::ZERO,
+            sent_in_trains: Bytes::ZERO,
+            settled_before: None,
             blind_rounds: 0,
             scout: None,
             since: Time::ZERO,
@@ -152,10 +160,13 @@ impl Quick {
         }
         self.note_leaving(sent.now);
         self.train_left = self.train_left.saturating_sub(sent.bytes);
+        self.sent += sent.bytes;
         if sent.app_limited {
             // What comes next is not of this train.
             self.train_left = Bytes::ZERO;
-        } else if self.train_left == Bytes::ZERO {
+        } else if self.train_left < self.packet {
+            // Less than a packet does not leave.
+            (self.train_left, self.sent_in_trains) = (Bytes::ZERO, self.sent);
             self.trains_sent += 1;
         }
         let train = self.train();
@@ -222,6 +233,8 @@ impl Quick {
 
     pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         self.gauge.on_ack(ack, path.min_rtt());
+        let settled = ack.delivered + ack.lost_total;
+        self.settled_before.get_or_insert(settled.saturating_sub(ack.acked));
         match self.stage {
             Stage::Scout => self.follow_scout(ack, path),
             Stage::Reconnaissance => self.reconnoitre(ack, path),
@@ -233,7 +246,7 @@ impl Quick {
     /// The scout has arrived: trains follow that its queue holds, or the jump where they could be no longer than the scout.
     fn follow_scout(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS);
-        if self.trains_sent == 0 || scout.is_none() && ack.in_flight > Bytes::ZERO {
+        if scout.is_none() && !self.have_trains_settled(ack) || self.trains_sent == 0 {
             return Verdict::Continue;
         }
         self.stage = Stage::Reconnaissance;
@@ -243,6 +256,12 @@ impl Quick {
             return self.jump(ack, scout.rate().as_bps() as f64);
         }
         self.reconnoitre_by(ack.now, scout)
+    }
+
+    /// Whether all that has left in trains has arrived, or is lost. What else is in flight, such as a probe of the path's packet size, is not waited for.
+    fn have_trains_settled(&self, ack: &AckSample) -> bool {
+        let settled = (ack.delivered + ack.lost_total).saturating_sub(self.settled_before.unwrap_or_default());
+        self.trains_sent > 0 && settled >= self.sent_in_trains
     }
 
     /// Trains that are as long as what is known allows.
@@ -266,8 +285,7 @@ impl Quick {
                 Some(first) => self.risen = self.risen.or_else(|| Some(delay.saturating_sub(first))),
             }
         }
-        let all_arrived = self.trains_sent > 0 && ack.in_flight == Bytes::ZERO;
-        if self.risen.is_none() && !all_arrived {
+        if self.risen.is_none() && !self.have_trains_settled(ack) {
             return Some(Verdict::Continue);
         }
         let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Some(Verdict::Unknown) };
@@ -599,7 +617,9 @@ mod tests {
         assert_eq!(scout, PACKET * 10);
         leave(&mut quick, Time::ZERO, scout);
         assert_eq!(quick.window(&path), PACKET, "nothing more before it has been measured");
-        let ack = AckSample { in_flight: PACKET * 2, ..jumped(Time::ZERO + RTT) };
+        // Besides what is left of the scout something larger than the path takes is in flight, and never arrives.
+        let (acked, in_flight) = (PACKET * 4, PACKET * 12);
+        let ack = AckSample { acked, delivered: acked, in_flight, ..jumped(Time::ZERO + RTT) };
         path.on_ack(&ack, true);
         arrive(&mut quick, Time::ZERO, PACKET * 4, None);
         assert_eq!((quick.on_ack(&ack, &path), quick.window(&path)), (Verdict::Continue, PACKET));
@@ -664,7 +684,7 @@ mod tests {
         leave(&mut quick, first, train);
         // It came whole in one report.
         arrive(&mut quick, first, train, None);
-        let all = AckSample { now: first + RTT, in_flight: Bytes::ZERO, ..ack };
+        let all = AckSample { now: first + RTT, delivered: quick.sent, ..ack };
         assert_eq!(quick.on_ack(&all, &path), Verdict::Continue);
         assert!(matches!(quick.stage, Stage::Reconnaissance) && quick.trains.is_empty());
         assert_eq!(quick.train(), PACKET * MOST_TRAIN_PKTS);
