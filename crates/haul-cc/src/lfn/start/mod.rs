@@ -48,11 +48,8 @@ pub(in crate::lfn) struct Quick {
     long_since: Option<Time>,
     /// Trains that have left whole.
     trains_sent: u32,
-    /// Bytes that have left in all, until the newest train had.
-    sent: Bytes,
-    sent_in_trains: Bytes,
-    /// Bytes delivered or lost before the first of them.
-    settled_before: Option<Bytes>,
+    /// When the newest of them had.
+    train_left_at: Time,
     /// Rounds after the first whole train without one measured.
     blind_rounds: u32,
     /// What the scout has found, or trains that were too short, where they go ahead.
@@ -118,9 +115,7 @@ impl Quick {
             gauge: Gauge::default(),
             long_since: None,
             trains_sent: 0,
-            sent: Bytes::ZERO,
-            sent_in_trains: Bytes::ZERO,
-            settled_before: None,
+            train_left_at: Time::ZERO,
             blind_rounds: 0,
             scout: None,
             since: Time::ZERO,
@@ -160,13 +155,12 @@ impl Quick {
         }
         self.note_leaving(sent.now);
         self.train_left = self.train_left.saturating_sub(sent.bytes);
-        self.sent += sent.bytes;
         if sent.app_limited {
             // What comes next is not of this train.
             self.train_left = Bytes::ZERO;
         } else if self.train_left < self.packet {
             // Less than a packet does not leave.
-            (self.train_left, self.sent_in_trains) = (Bytes::ZERO, self.sent);
+            (self.train_left, self.train_left_at) = (Bytes::ZERO, sent.now);
             self.trains_sent += 1;
         }
         let train = self.train();
@@ -233,8 +227,6 @@ impl Quick {
 
     pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         self.gauge.on_ack(ack, path.min_rtt());
-        let settled = ack.delivered + ack.lost_total;
-        self.settled_before.get_or_insert(settled.saturating_sub(ack.acked));
         match self.stage {
             Stage::Scout => self.follow_scout(ack, path),
             Stage::Reconnaissance => self.reconnoitre(ack, path),
@@ -246,7 +238,7 @@ impl Quick {
     /// The scout has arrived: trains follow that its queue holds, or the jump where they could be no longer than the scout.
     fn follow_scout(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS);
-        if scout.is_none() && !self.have_trains_settled(ack) || self.trains_sent == 0 {
+        if scout.is_none() && !self.have_trains_settled(ack, path) || self.trains_sent == 0 {
             return Verdict::Continue;
         }
         self.stage = Stage::Reconnaissance;
@@ -258,10 +250,12 @@ impl Quick {
         self.reconnoitre_by(ack.now, scout)
     }
 
-    /// Whether all that has left in trains has arrived, or is lost. What else is in flight, such as a probe of the path's packet size, is not waited for.
-    fn have_trains_settled(&self, ack: &AckSample) -> bool {
-        let settled = (ack.delivered + ack.lost_total).saturating_sub(self.settled_before.unwrap_or_default());
-        self.trains_sent > 0 && settled >= self.sent_in_trains
+    /// Whether all that has left in trains has arrived, or is lost: then it would have been told of by now. What else is in flight, such as a probe of the packet size, is not
+    /// waited for.
+    fn have_trains_settled(&self, ack: &AckSample, path: &Path) -> bool {
+        // RFC 9002 6.1.2: kTimeThreshold.
+        let told = self.train_left_at + path.min_rtt() * 9 / 8;
+        self.trains_sent > 0 && (ack.in_flight == Bytes::ZERO || ack.now >= told)
     }
 
     /// Trains that are as long as what is known allows.
@@ -285,7 +279,7 @@ impl Quick {
                 Some(first) => self.risen = self.risen.or_else(|| Some(delay.saturating_sub(first))),
             }
         }
-        if self.risen.is_none() && !self.have_trains_settled(ack) {
+        if self.risen.is_none() && !self.have_trains_settled(ack, path) {
             return Some(Verdict::Continue);
         }
         let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Some(Verdict::Unknown) };
@@ -684,7 +678,7 @@ mod tests {
         leave(&mut quick, first, train);
         // It came whole in one report.
         arrive(&mut quick, first, train, None);
-        let all = AckSample { now: first + RTT, delivered: quick.sent, ..ack };
+        let all = AckSample { now: first + RTT * 9 / 8, ..ack };
         assert_eq!(quick.on_ack(&all, &path), Verdict::Continue);
         assert!(matches!(quick.stage, Stage::Reconnaissance) && quick.trains.is_empty());
         assert_eq!(quick.train(), PACKET * MOST_TRAIN_PKTS);
