@@ -270,9 +270,10 @@ impl Connection {
 
     /// The system refused a packet of this size: it does not fit the path.
     pub fn send_refused(&mut self, path: u8, packet_bytes: usize) {
-        if let Some(path) = self.paths.get_mut(usize::from(path))
-            && path.mtu.on_refused(u16::try_from(packet_bytes).unwrap_or(u16::MAX))
-        {
+        let Some(path) = self.paths.get_mut(usize::from(path)) else { return };
+        let size = u16::try_from(packet_bytes).unwrap_or(u16::MAX);
+        path.sent.on_refused(size);
+        if path.mtu.on_refused(size) {
             path.controller.on_mtu(Bytes(path.mtu.current().into()));
         }
     }

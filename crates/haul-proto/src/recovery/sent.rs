@@ -120,6 +120,9 @@ impl Run {
     }
 }
 
+/// Runs that can have been sent in one call to the system.
+const JUST_SENT: usize = 64;
+
 /// `len` bits from bit `low` on.
 const fn mask_of(low: u32, len: u32) -> u64 {
     (u64::MAX >> (64 - len)) << low
@@ -233,6 +236,16 @@ impl SentRing {
                 on_run(run, bytes, mask);
             }
             self.scan += 1;
+        }
+    }
+
+    /// The system did not send the newest probe of the packet size, for it is too large: it is not in flight, and no loss.
+    pub fn on_refused(&mut self, size: u16) {
+        let is_it = |run: &&mut Run| matches!(run.content, Content::MtuProbe(of) if of == size) && !run.is_settled();
+        // It has just been tried.
+        if let Some(run) = self.runs.iter_mut().rev().take(JUST_SENT).find(is_it) {
+            run.lost = run.all();
+            self.in_flight -= run.bytes_of(run.all());
         }
     }
 
@@ -352,6 +365,23 @@ mod tests {
             }
         }
         Some(Ack { largest: *numbers.last()?, runs, ..Ack::default() })
+    }
+
+    #[test]
+    fn a_probe_that_the_system_refuses_is_not_in_flight() {
+        let mut ring = SentRing::default();
+        ring.push(run(0, 2, 0));
+        ring.push(Run::new(2, 1, Content::MtuProbe(8972), 8972, 8972, state(0)));
+        assert_eq!(ring.in_flight(), 2 * 144 + 8972);
+        // Of another size, and a second time: nothing.
+        for size in [1472, 8972, 8972] {
+            ring.on_refused(size);
+        }
+        assert_eq!(ring.in_flight(), 2 * 144);
+        // It is no loss either.
+        let mut lost = 0;
+        ring.mark_lost(|_| true, |_, _, _, _| {}, |_, bytes, _| lost += bytes);
+        assert_eq!((lost, ring.in_flight()), (2 * 144, 0));
     }
 
     proptest! {
