@@ -255,9 +255,14 @@ impl Path {
         self.witness.read(now)
     }
 
+    /// Bytes in flight that count against the window.
+    fn in_flight(&self) -> u64 {
+        self.sent.in_flight().saturating_sub(self.mtu.doubtful())
+    }
+
     /// Bytes that the window still lets go.
     pub fn window_room(&self) -> u64 {
-        self.controller.window().as_u64().saturating_sub(self.sent.in_flight())
+        self.controller.window().as_u64().saturating_sub(self.in_flight())
     }
 
     /// The probe timeout in force.
@@ -414,7 +419,7 @@ impl Path {
             self.controller.on_ecn(&EcnSample { now, marked_pkts, reported_pkts, sent_at: state.sent_at });
         }
         if let Some(sample) = sample {
-            let in_flight = Bytes(self.sent.in_flight());
+            let in_flight = Bytes(self.in_flight());
             self.controller.on_ack(&AckSample { in_flight, lost_total: Bytes(self.meter.lost_bytes), ..sample });
             if self.witness.is_starting() {
                 self.witness.on_phase(now, self.controller.snapshot().phase);

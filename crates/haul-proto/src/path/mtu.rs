@@ -65,6 +65,11 @@ impl MtuDiscovery {
         self.current
     }
 
+    /// Bytes of a probe in flight that may well be too large to arrive, and tells nothing of the path's load.
+    pub fn doubtful(&self) -> u64 {
+        self.probing.filter(|&size| size > LIKELY).map_or(0, u64::from)
+    }
+
     /// The size to probe now, if any.
     pub fn poll_probe(&mut self, now: Time) -> Option<u16> {
         if self.probing.is_some() || now < self.next_search {
@@ -188,6 +193,16 @@ mod tests {
             }
         }
         (mtu.current(), probes)
+    }
+
+    #[test]
+    fn a_probe_larger_than_most_paths_take_is_in_doubt_until_it_is_settled() {
+        let mut mtu = MtuDiscovery::new(9000);
+        assert_eq!((mtu.poll_probe(Time::ZERO), mtu.doubtful()), (Some(LIKELY), 0));
+        mtu.on_probe_acked(LIKELY);
+        assert_eq!((mtu.poll_probe(Time::ZERO), mtu.doubtful()), (Some(9000), 9000));
+        mtu.on_probe_lost(9000);
+        assert_eq!(mtu.doubtful(), 0);
     }
 
     #[test]

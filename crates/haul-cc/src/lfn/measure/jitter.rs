@@ -109,7 +109,7 @@ mod tests {
     /// A queue that grows, at 20 Mbit/s, where each eighth packet comes behind another one.
     #[test]
     fn packets_that_come_together_are_none() {
-        let queue = |n: u64| n + n.saturating_sub(250) * 40 + if n % 8 == 0 { 600 } else { 0 };
+        let queue = |n: u64| n + n.saturating_sub(250) * 40 + if n.is_multiple_of(8) { 600 } else { 0 };
         assert!(estimate(queue) > Duration::from_millis(2));
         assert_eq!(estimate_of(queue, Duration::from_micros(1_200)), Duration::ZERO);
     }

@@ -48,8 +48,6 @@ pub(in crate::lfn) struct Quick {
     long_since: Option<Time>,
     /// Trains that have left whole.
     trains_sent: u32,
-    /// When the newest of them had.
-    train_left_at: Time,
     /// Rounds after the first whole train without one measured.
     blind_rounds: u32,
     /// What the scout has found, or trains that were too short, where they go ahead.
@@ -115,7 +113,6 @@ impl Quick {
             gauge: Gauge::default(),
             long_since: None,
             trains_sent: 0,
-            train_left_at: Time::ZERO,
             blind_rounds: 0,
             scout: None,
             since: Time::ZERO,
@@ -158,9 +155,7 @@ impl Quick {
         if sent.app_limited {
             // What comes next is not of this train.
             self.train_left = Bytes::ZERO;
-        } else if self.train_left < self.packet {
-            // Less than a packet does not leave.
-            (self.train_left, self.train_left_at) = (Bytes::ZERO, sent.now);
+        } else if self.train_left == Bytes::ZERO {
             self.trains_sent += 1;
         }
         let train = self.train();
@@ -238,7 +233,7 @@ impl Quick {
     /// The scout has arrived: trains follow that its queue holds, or the jump where they could be no longer than the scout.
     fn follow_scout(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS);
-        if scout.is_none() && !self.have_trains_settled(ack, path) || self.trains_sent == 0 {
+        if self.trains_sent == 0 || scout.is_none() && ack.in_flight > Bytes::ZERO {
             return Verdict::Continue;
         }
         self.stage = Stage::Reconnaissance;
@@ -248,14 +243,6 @@ impl Quick {
             return self.jump(ack, scout.rate().as_bps() as f64);
         }
         self.reconnoitre_by(ack.now, scout)
-    }
-
-    /// Whether all that has left in trains has arrived, or is lost: then it would have been told of by now. What else is in flight, such as a probe of the packet size, is not
-    /// waited for.
-    fn have_trains_settled(&self, ack: &AckSample, path: &Path) -> bool {
-        // RFC 9002 6.1.2: kTimeThreshold.
-        let told = self.train_left_at + path.min_rtt() * 9 / 8;
-        self.trains_sent > 0 && (ack.in_flight == Bytes::ZERO || ack.now >= told)
     }
 
     /// Trains that are as long as what is known allows.
@@ -279,7 +266,8 @@ impl Quick {
                 Some(first) => self.risen = self.risen.or_else(|| Some(delay.saturating_sub(first))),
             }
         }
-        if self.risen.is_none() && !self.have_trains_settled(ack, path) {
+        let all_arrived = self.trains_sent > 0 && ack.in_flight == Bytes::ZERO;
+        if self.risen.is_none() && !all_arrived {
             return Some(Verdict::Continue);
         }
         let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Some(Verdict::Unknown) };
@@ -611,9 +599,7 @@ mod tests {
         assert_eq!(scout, PACKET * 10);
         leave(&mut quick, Time::ZERO, scout);
         assert_eq!(quick.window(&path), PACKET, "nothing more before it has been measured");
-        // Besides what is left of the scout something larger than the path takes is in flight, and never arrives.
-        let (acked, in_flight) = (PACKET * 4, PACKET * 12);
-        let ack = AckSample { acked, delivered: acked, in_flight, ..jumped(Time::ZERO + RTT) };
+        let ack = AckSample { in_flight: PACKET * 2, ..jumped(Time::ZERO + RTT) };
         path.on_ack(&ack, true);
         arrive(&mut quick, Time::ZERO, PACKET * 4, None);
         assert_eq!((quick.on_ack(&ack, &path), quick.window(&path)), (Verdict::Continue, PACKET));
@@ -678,7 +664,7 @@ mod tests {
         leave(&mut quick, first, train);
         // It came whole in one report.
         arrive(&mut quick, first, train, None);
-        let all = AckSample { now: first + RTT * 9 / 8, ..ack };
+        let all = AckSample { now: first + RTT, in_flight: Bytes::ZERO, ..ack };
         assert_eq!(quick.on_ack(&all, &path), Verdict::Continue);
         assert!(matches!(quick.stage, Stage::Reconnaissance) && quick.trains.is_empty());
         assert_eq!(quick.train(), PACKET * MOST_TRAIN_PKTS);
