@@ -312,7 +312,11 @@ fn a_host_with_several_disks_stores_where_there_is_room() {
     for file in 0..6 {
         tree::write_random(&source.join(format!("file{file}")), 2 << 20, &mut Random::seeded(86 + file));
     }
-    let disks = ["4m", "8m", "24m"].map(|size| Tmpfs::mount(fleet.sites.scratch(), size));
+    let disks = ["4m", "8m", "24m"].map(|size| {
+        let at = fleet.sites.scratch().join(size);
+        fs::create_dir(&at).expect("a directory");
+        Tmpfs::mount(&at, size)
+    });
     let hosts = disks.iter().map(|disk| format!("site1:{}", disk.path().display())).collect::<Vec<_>>().join(",");
     let put = fleet.command("put", &hosts, &["-r", "--policy", "space", text(&source), "."]);
     let told = summary(&Running::start(put).wait(PATIENCE).expect(0));

@@ -9,4 +9,3 @@ mod paths;
 mod scenario;
 mod sharing;
 mod start;
-mod start_grid;

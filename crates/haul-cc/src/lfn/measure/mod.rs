@@ -86,7 +86,7 @@ impl Path {
         self.delivered = ack.delivered;
         if let Some(delay) = ack.queue_delay {
             self.queue.on_delay(delay);
-            self.jitter.on_delay(ack.now, delay, self.epoch_length(), self.packets_time(GROUP_PKTS));
+            self.jitter.on_delay(ack.now, delay, self.epoch_length());
         }
         if let Some(sample) = ack.rate.filter(|_| is_search || self.bandwidth.is_searched(ack.now)) {
             self.bandwidth.raise(sample.rate.as_bps() as f64);
@@ -155,11 +155,6 @@ impl Path {
         self.jitter.estimate()
     }
 
-    /// The delay has varied by what was sent.
-    pub(in crate::lfn) fn forget_jitter(&mut self) {
-        self.jitter = Jitter::default();
-    }
-
     pub(in crate::lfn) const fn delivered(&self) -> Bytes {
         self.delivered
     }
@@ -218,8 +213,6 @@ impl Path {
     }
 }
 
-/// Packets that leave and arrive together: what they make of the delay is no jitter.
-const GROUP_PKTS: u64 = 2;
 /// Before anything is measured; the long paths that this is for have more.
 const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 /// On short paths: in less, too few samples come for a mean that does not jump.

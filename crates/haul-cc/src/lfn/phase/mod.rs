@@ -51,13 +51,6 @@ impl Phases {
         Self { phase: Phase::Startup(Startup::new()), attempts: Attempts::new(seed, now) }
     }
 
-    /// Trains have gone before the search, and have not found the path's rate.
-    pub(in crate::lfn) fn note_trains(&mut self, ack: &AckSample) {
-        if let Phase::Startup(search) = &mut self.phase {
-            search.note_trains(ack);
-        }
-    }
-
     /// The path is known: no search.
     pub(in crate::lfn) fn begin_known(&mut self, now: Time, flow: &mut Flow) {
         self.turn(now, Turn::Cruise, flow);

@@ -26,13 +26,7 @@ pub(super) struct Leg {
     pub(super) first: Option<(Time, Bytes)>,
     /// The application did not give enough for the leg's rate: what arrives says nothing about the path.
     pub(super) limited: bool,
-    /// What has left of it, and when last.
-    pub(super) sent: Bytes,
-    pub(super) sent_until: Time,
 }
-
-/// As much of a rate sample may be limited by the application.
-const LIMITED_PART: u64 = 8;
 
 /// The packets sent from a time on, and what was lost of them: losses of trains show when a leg's first packets have arrived already.
 #[derive(Debug, Clone, Copy)]
@@ -67,8 +61,6 @@ impl Leg {
             acks: 0,
             first: None,
             limited: false,
-            sent: Bytes::ZERO,
-            sent_until: ack.now,
         }
     }
 
@@ -76,17 +68,6 @@ impl Leg {
     pub(super) fn put_off(&mut self, sent: &SentSample) {
         self.span.sent_from = sent.now + Duration::from_nanos(1);
         self.span.from += sent.bytes;
-    }
-
-    /// Data of it leaves.
-    pub(super) fn on_sent(&mut self, sent: &SentSample) {
-        (self.sent, self.sent_until) = (self.sent + sent.bytes, sent.now);
-    }
-
-    /// Whether the application gave too little for its rate: at once, or by waiting now and then.
-    pub(super) fn is_limited(&self) -> bool {
-        let full = self.rate().bytes_in(self.sent_until.since(self.span.sent_from));
-        self.limited || full.saturating_sub(self.sent) > Bytes(full.as_u64() / LIMITED_PART)
     }
 
     /// With one more acknowledgement, if it is of the leg.
