@@ -182,16 +182,15 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     if busiest.wanted > SATURATED || busiest.waited > MOST {
         return processor;
     }
-    let crowded = sender.is_crowded() || receiver.is_crowded();
-    match judge_waits(evidence) {
-        Verdict::Start | Verdict::Idle | Verdict::Unknown if busiest.wanted > MOST => processor,
+    // Of two alike the last counts, the source.
+    let ends = [(receiver, Verdict::TargetProcessor), (sender, Verdict::SourceProcessor)];
+    let crowded = ends.into_iter().filter(|(demand, _)| demand.is_crowded());
+    let crowded = crowded.max_by(|one, other| one.0.waited.total_cmp(&other.0.waited)).map(|(_, verdict)| verdict);
+    match (judge_waits(evidence), crowded) {
+        (Verdict::Start | Verdict::Idle | Verdict::Unknown, _) if busiest.wanted > MOST => processor,
         // What is late at a processor looks like a queue on the way, and what a socket has no room for meanwhile like a loss.
-        Verdict::Path | Verdict::Policer | Verdict::Start | Verdict::Unknown if crowded => {
-            let source_waited = if sender.is_crowded() { sender.waited } else { 0.0 };
-            let target_waited = if receiver.is_crowded() { receiver.waited } else { 0.0 };
-            if source_waited >= target_waited { Verdict::SourceProcessor } else { Verdict::TargetProcessor }
-        }
-        verdict => verdict,
+        (Verdict::Path | Verdict::Policer | Verdict::Start | Verdict::Unknown, Some(late)) => late,
+        (verdict, _) => verdict,
     }
 }
 
