@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Instant;
 
+use haul_units::ProcessorTicks;
 use serde::{Deserialize, Serialize};
 
 use crate::clock;
@@ -31,7 +32,7 @@ pub struct Demand {
 pub struct ProcessorWatch {
     started: Instant,
     before: HashMap<String, ThreadTimes>,
-    machine: MachineTimes,
+    machine: ProcessorTicks,
 }
 
 /// Times of one thread.
@@ -41,17 +42,10 @@ struct ThreadTimes {
     waited_ns: u64,
 }
 
-/// Times of all processors together, in the system's ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-struct MachineTimes {
-    idle: u64,
-    all: u64,
-}
-
 impl ProcessorWatch {
     /// From now on.
     pub fn start() -> Self {
-        Self { started: clock::now(), before: thread_times(), machine: machine_times() }
+        Self { started: clock::now(), before: thread_times(), machine: machine_ticks() }
     }
 
     /// What the busiest thread has wanted since.
@@ -64,7 +58,7 @@ impl ProcessorWatch {
             (ran.saturating_add(waited), waited)
         };
         let (wanted, waited) = thread_times().into_iter().map(since).max().unwrap_or_default();
-        Demand { wanted: part(wanted), waited: part(waited), taken: machine_times().taken_since(self.machine) }
+        Demand { wanted: part(wanted), waited: part(waited), taken: machine_ticks().taken_since(self.machine).unwrap_or(0.0) }
     }
 }
 
@@ -86,41 +80,13 @@ fn parse(schedstat: &str) -> Option<ThreadTimes> {
     Some(ThreadTimes { ran_ns, waited_ns })
 }
 
-fn machine_times() -> MachineTimes {
-    fs::read_to_string("/proc/stat").ok().and_then(|stat| MachineTimes::parse(&stat)).unwrap_or_default()
-}
-
-impl MachineTimes {
-    /// `cpu  USER NICE SYSTEM IDLE IOWAIT IRQ SOFTIRQ STEAL GUEST GUEST_NICE`, the last two within the first two.
-    fn parse(stat: &str) -> Option<Self> {
-        let fields = stat.lines().next()?.strip_prefix("cpu ")?.split_ascii_whitespace();
-        let times: Vec<u64> = fields.map_while(|field| field.parse().ok()).take(8).collect();
-        let idle = times.get(3)?.saturating_add(times.get(4).copied().unwrap_or(0));
-        Some(Self { idle, all: times.iter().fold(0, |sum, &time| sum.saturating_add(time)) })
-    }
-
-    /// The part that was not idle; 0 where no time has passed.
-    fn taken_since(self, before: Self) -> f64 {
-        let [idle, all] = [self.idle.saturating_sub(before.idle), self.all.saturating_sub(before.all)];
-        if all == 0 { 0.0 } else { 1.0 - idle.min(all) as f64 / all as f64 }
-    }
+fn machine_ticks() -> ProcessorTicks {
+    fs::read_to_string("/proc/stat").ok().and_then(|stat| ProcessorTicks::parse(&stat)).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_is_taken_is_what_is_not_idle() {
-        let times = |stat: &str| MachineTimes::parse(stat).expect("times");
-        let before = times("cpu  100 0 50 800 50 0 0 0 70 0\ncpu0 1 1 1 1\n");
-        assert_eq!(before, MachineTimes { idle: 850, all: 1000 });
-        // Stolen time is taken too; a guest's is in the user's.
-        let after = times("cpu  160 0 60 815 55 0 0 10 99 0\n");
-        assert!((after.taken_since(before) - 0.8).abs() < 1e-9, "{}", after.taken_since(before));
-        assert!(before.taken_since(before).abs() < 1e-9);
-        assert_eq!((MachineTimes::parse("intr 5"), MachineTimes::parse("cpu  1 2")), (None, None));
-    }
 
     #[test]
     fn running_and_waiting_are_told_apart() {

@@ -1,4 +1,4 @@
-//! What all of haul speaks in: quantities ([`Bytes`], [`BitRate`], [`Time`], [`Ratio`]), how many of them there were ([`Distribution`]), how evenly they came ([`GapMeter`]), [`Network`], addresses that begin alike, [`PeerText`], the words of somebody else, [`Cancel`], the wish to stop, and tables of it all ([`aligned()`]).
+//! What all of haul speaks in: quantities ([`Bytes`], [`BitRate`], [`Time`], [`Ratio`]), how many of them there were ([`Distribution`]), how evenly they came ([`GapMeter`]), [`Network`], addresses that begin alike, [`PeerText`], the words of somebody else, [`ProcessorTicks`], what a machine's processors did, [`Cancel`], the wish to stop, and tables of it all ([`aligned()`]).
 //!
 //! The unit is the type. Sizes are bytes and print with binary prefixes (`KiB`, `MiB`, ..); rates are bits per second and
 //! print with decimal prefixes (`kbit/s`, `Mbit/s`, ..). Parsing takes what people type (`10G`, `1.5 Gbit/s`, `64KiB`) and refuses the
@@ -13,6 +13,7 @@ mod gap_meter;
 mod network;
 mod parse;
 mod peer_text;
+mod processor_ticks;
 mod ratio;
 mod shown;
 mod span;
@@ -28,6 +29,7 @@ pub use gap_meter::GapMeter;
 pub use network::{Network, NetworkError};
 pub use parse::ParseQuantityError;
 pub use peer_text::{PeerText, is_unprintable, push_printable};
+pub use processor_ticks::ProcessorTicks;
 pub use ratio::{PartError, Ratio, part};
 pub use shown::{PeerStream, SET_IN, shown, shown_json};
 pub use span::{Span, SpanError};

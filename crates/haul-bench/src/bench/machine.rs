@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::{Command, Stdio};
 
-use haul_units::Bytes;
+use haul_units::{Bytes, ProcessorTicks};
 
 use super::plan::{Grid, Row};
 use super::programs::Programs;
@@ -67,45 +67,14 @@ pub fn load() -> String {
 /// The name of the fact.
 pub const STOLEN: &str = "stolen by the host";
 
-/// Processor time of the whole machine since it started, in the kernel's ticks (proc_stat(5)).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ProcessorTime {
-    /// Kept by the host of a virtual machine for others while there was work for it here: "steal".
-    stolen: u64,
-    /// Nothing to do, or only the disk to wait for.
-    idle: u64,
-    all: u64,
+/// What the processors have done so far.
+pub fn processor_ticks() -> Option<ProcessorTicks> {
+    ProcessorTicks::parse(&fs::read_to_string("/proc/stat").ok()?)
 }
 
-impl ProcessorTime {
-    /// So far.
-    pub fn now() -> Option<Self> {
-        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
-    }
-
-    fn parse(stat: &str) -> Option<Self> {
-        let ticks = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-        // What follows, guests' time, is contained in the first ones.
-        let ticks: Vec<u64> = ticks.take(8).map(str::parse).collect::<Result<_, _>>().ok()?;
-        Some(Self { stolen: *ticks.get(7)?, idle: ticks.get(3)? + ticks.get(4)?, all: ticks.iter().sum() })
-    }
-
-    /// As a fact: what was stolen since then.
-    pub fn stolen(self) -> Option<String> {
-        Some(format!("{:.1} % of the processors' time", Self::now()?.stolen_since(self) * 100.0))
-    }
-
-    /// Part of all processors' time since `earlier` in which there was something to do, whoever did it.
-    pub fn busy_since(self, earlier: Self) -> f64 {
-        let all = self.all.saturating_sub(earlier.all).max(1);
-        1.0 - (self.idle.saturating_sub(earlier.idle) as f64 / all as f64).min(1.0)
-    }
-
-    /// Part of all processors' time that was stolen since `earlier`.
-    pub fn stolen_since(self, earlier: Self) -> f64 {
-        let all = self.all.saturating_sub(earlier.all).max(1);
-        self.stolen.saturating_sub(earlier.stolen) as f64 / all as f64
-    }
+/// As a fact: what was stolen since then.
+pub fn stolen(since: ProcessorTicks) -> Option<String> {
+    Some(format!("{:.1} % of the processors' time", processor_ticks()?.stolen_since(since)? * 100.0))
 }
 
 /// How a program tells its version.
@@ -155,15 +124,6 @@ mod tests {
     fn the_machine_has_a_processor_and_a_kernel() {
         let facts = facts(&Programs::beside("/nowhere/haul".into()));
         assert!(facts["cores"] != "0" && !facts["kernel"].is_empty() && facts["memory"] != "0 B", "{facts:?}");
-    }
-
-    #[test]
-    fn time_that_the_host_kept() {
-        let before = ProcessorTime::parse("cpu  100 0 50 800 10 0 10 30 0 0\ncpu0 1 2 3\n").unwrap();
-        let after = ProcessorTime::parse("cpu  150 0 60 900 10 0 10 70 20 0\n").unwrap();
-        assert!((after.stolen_since(before) - 0.2).abs() < 1e-9, "{after:?}");
-        assert!(before.stolen_since(before) < 1e-9);
-        assert_eq!(ProcessorTime::parse("cpu  1 2 3\n"), None);
-        assert!(ProcessorTime::now().is_some());
+        assert!(processor_ticks().is_some());
     }
 }

@@ -51,7 +51,7 @@ pub(crate) use duel::{Listens, MeasureError, wait_until_listening};
 pub use emulated::Emulators;
 pub use goals::{Effort, GoalSet, goals};
 pub use keeping::{KeepError, directory};
-pub use machine::{ProcessorTime, date, facts, load, tcp_hint};
+pub use machine::{date, facts, load, processor_ticks, tcp_hint};
 pub use measurement::{Measurement, Outcome, Results, RowResults, Usage};
 pub use plan::{Bar, Candidate, Cell, FileSet, Grid, Path, Row, Work};
 pub(crate) use process::Running;

@@ -19,7 +19,7 @@ use super::tools::{self, Bench, Measured};
 pub fn run(grid: &Grid, sites: &dyn Sites, programs: &Programs, observer: &mut dyn Observer) -> Results {
     let rows = grid.rows.iter().map(|row| RowResults { row: row.clone(), measurements: Vec::new() }).collect();
     let mut results = Results { name: grid.name.clone(), facts: machine::facts(programs), rows };
-    let begun = machine::ProcessorTime::now();
+    let begun = machine::processor_ticks();
     for cell in grid.cells() {
         if !observer.go_on() {
             break;
@@ -39,7 +39,7 @@ pub fn run(grid: &Grid, sites: &dyn Sites, programs: &Programs, observer: &mut d
         }
     }
     results.facts.insert("load average at the end".to_owned(), machine::load());
-    results.facts.extend(begun.and_then(machine::ProcessorTime::stolen).map(|part| (machine::STOLEN.to_owned(), part)));
+    results.facts.extend(begun.and_then(machine::stolen).map(|part| (machine::STOLEN.to_owned(), part)));
     results
 }
 

@@ -12,7 +12,7 @@ use haul_units::{BitRate, Time};
 use rustix::process::Signal;
 
 use crate::bench::{
-    Listens, MeasureError, Observer, ProcessorTime, Programs, Running, Series, Site, Sites, Tool, parse_intervals,
+    Listens, MeasureError, Observer, Programs, Running, Series, Site, Sites, Tool, parse_intervals, processor_ticks,
     wait_until_listening,
 };
 
@@ -89,9 +89,9 @@ impl Ground<'_> {
     /// be another run: an emulator and programs that stand still now and then show something else than the protocols. All runs, the least disturbed first: that one counts.
     pub fn undisturbed(&self, spec: &WanSpec, senders: &[Sender], spare: &mut u32) -> Result<Vec<Attempt>, MeasureError> {
         let run = || {
-            let before = ProcessorTime::now();
+            let before = processor_ticks();
             let heard = self.together(spec, senders)?;
-            let stolen = ProcessorTime::now().zip(before).map(|(after, before)| after.stolen_since(before));
+            let stolen = processor_ticks().zip(before).and_then(|(after, before)| after.stolen_since(before));
             Ok(Attempt { heard, stolen })
         };
         let mut attempts = vec![run()?];

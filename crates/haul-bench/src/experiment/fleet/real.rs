@@ -12,7 +12,7 @@ use super::fetchers::Fetcher;
 use super::outcome::{OWN, Ran, Size, TWICE, report};
 use super::paper::{FAST, RTT, SERVERS, line};
 use super::places::{ARRIVED, DISK, FTP_PORT, HERE, address};
-use crate::bench::{MeasureError, ProcessorTime, Running, Series, Site, SshSetup, Usage};
+use crate::bench::{MeasureError, Running, Series, Site, SshSetup, Usage, processor_ticks};
 use crate::experiment::{Ground, Report, Scale};
 
 const SSH_PORT: u16 = 2222;
@@ -191,7 +191,7 @@ impl Scene {
         let names = |server: usize| (0..self.files).map(|file| name(server, file)).collect();
         let commands = who.commands(&*self.site, ground.programs, servers, set, &names);
         let failed = |error| MeasureError::Start { what: "the client", error };
-        let (begin, idle) = (now(), ProcessorTime::now());
+        let (begin, idle) = (now(), processor_ticks());
         let mut clients = commands.into_iter().map(Running::start).collect::<Result<Vec<_>, _>>().map_err(failed)?;
         let (mut series, mut carried, mut fate_left) = (Series::default(), self.site.delivered(), fate);
         let ended = loop {
@@ -222,7 +222,7 @@ impl Scene {
             }
             let _ = clients[0].wait_until(now() + LOOK).map_err(failed)?;
         };
-        let machine_busy = idle.zip(ProcessorTime::now()).map(|(before, after)| after.busy_since(before));
+        let machine_busy = idle.zip(processor_ticks()).and_then(|(before, after)| after.taken_since(before));
         let seconds = ended.iter().map(|ended| ended.at.since(begin)).max().unwrap_or_default().as_secs_f64();
         for (client, ended) in clients.iter().zip(&ended) {
             if ended.status != 0 {
