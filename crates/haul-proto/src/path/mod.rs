@@ -5,6 +5,7 @@
 
 mod ecn;
 mod mtu;
+mod samples;
 mod skips;
 mod trains;
 mod witness;
@@ -13,8 +14,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use haul_cc::{
-    AckReport, AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, LossSample, OneWayDelay, Pacer,
-    PathStart, RateSampler, RttEstimator, SentSample,
+    AckSample, Controller, ControllerChoice, DispersionMeter, EcnSample, Learned, OneWayDelay, Pacer, PathStart, RateSampler,
+    RttEstimator,
 };
 use haul_paths::{Duty, PeerAddress};
 use haul_units::{BitRate, Bytes, Time};
@@ -23,12 +24,13 @@ pub use self::witness::Evidence;
 use self::witness::Witness;
 pub use ecn::EcnState;
 pub use mtu::MtuDiscovery;
+pub use samples::SentRun;
 pub use skips::Skips;
 pub use trains::Trains;
 
 use crate::config::TransportConfig;
 use crate::receive::Reporter;
-use crate::recovery::{AckOutcome, Content, LossDetector, Lost, Run, SentRing};
+use crate::recovery::{LossDetector, SentRing};
 use crate::streams::StreamId;
 use crate::wire::ack::Ack;
 use crate::wire::{BASE_BYTES, Frame};
@@ -324,48 +326,6 @@ impl Path {
         self.loss.probe_timer(&self.sent, self.probe_timeout(), silent)
     }
 
-    /// A packet or a train of them has left; `bytes` in all, kept as `runs` (content, packets, bytes of each, bytes of the last).
-    pub fn on_sent(&mut self, now: Time, bytes: u64, packets: u64, app_limited: bool, runs: impl Iterator<Item = SentRun>) {
-        let sample = self.record(now, bytes, packets, app_limited, runs);
-        self.controller.on_sent(&sample);
-    }
-
-    /// As [`Path::on_sent`], for packets of filler.
-    pub fn on_filler_sent(&mut self, now: Time, bytes: u64, packets: u64, run: SentRun) {
-        let sample = self.record(now, bytes, packets, true, std::iter::once(run));
-        self.controller.on_filler(&sample);
-    }
-
-    fn record(
-        &mut self,
-        now: Time,
-        bytes: u64,
-        packets: u64,
-        app_limited: bool,
-        runs: impl Iterator<Item = SentRun>,
-    ) -> SentSample {
-        if self.sent.in_flight() == 0 {
-            self.controller.on_idle(now);
-            self.floor_due = self.floor_due.min(now + self.floor_interval());
-        }
-        let in_flight = Bytes(self.sent.in_flight() + bytes);
-        let state = self.sampler.on_sent(now, Bytes(bytes), in_flight);
-        for run in runs {
-            let position = match run.content {
-                Content::Data { .. } => self.trains.on_sent(run.count.into()),
-                _ => 0,
-            };
-            self.sent.push(Run::new(run.first, run.count, run.content, run.packet, run.last_packet, state).at_position(position));
-        }
-        self.sent_at = now;
-        if self.loss.is_persistent() {
-            self.unheard_pkts += packets;
-        }
-        self.meter.sent_pkts += packets;
-        self.meter.sent_bytes += bytes;
-        SentSample { now, bytes: Bytes(bytes), in_flight, app_limited }
-    }
-
     /// Applies a report; `on_data` gets every range newly acknowledged, `on_control` the frames that arrived, `on_lost` each range lost.
     pub fn on_report(
         &mut self,
@@ -430,57 +390,6 @@ impl Path {
         PathOutcome { newest_acked, frames, one_way_ns }
     }
 
-    /// Measures what an acknowledgement tells; the controller gets it once losses are known.
-    fn sample(&mut self, now: Time, ack: &Ack, outcome: &AckOutcome, round_start: bool) -> Option<AckSample> {
-        let (number, state) = outcome.newest?;
-        self.meter.delivered += outcome.acked_bytes;
-        self.mtu.on_data_acked(if outcome.acked_bytes > outcome.acked_pkts * u64::from(BASE_BYTES) { u16::MAX } else { 0 });
-        let mut rtt = None;
-        let mut queue_delay = None;
-        if number == ack.largest {
-            let round_trip = now.since(state.sent_at);
-            let own = self.rtt.on_sample(now, round_trip, Duration::from_micros(ack.delay_us));
-            rtt = Some(own);
-            let arrived = Time::from_nanos(ack.largest_clock_ns);
-            let delay = self.one_way.on_sample(now, state.sent_at, arrived, round_trip);
-            self.meter.queue_delay = delay;
-            self.witness.on_queue_delay(delay, self.rtt.min());
-            self.rtts_us.record(u64::try_from(own.as_micros()).unwrap_or(u64::MAX));
-            self.queue_delays_us.record(u64::try_from(delay.as_micros()).unwrap_or(u64::MAX));
-            queue_delay = Some(delay);
-            let dispersion = self.dispersion.on_report(&state, Bytes(ack.bytes), Time::from_nanos(ack.clock_ns));
-            if let Some(sample) = dispersion {
-                self.controller.on_dispersion(&sample);
-            }
-        }
-        let report = AckReport {
-            now,
-            receiver_bytes: Bytes(ack.bytes),
-            receiver_time: Time::from_nanos(ack.clock_ns),
-            lost_total: Bytes(self.meter.lost_bytes),
-            min_rtt: self.rtt.min(),
-        };
-        let rate = self.sampler.on_ack(&state, &report);
-        if let Some(rate) = &rate {
-            self.meter.delivery_rate = rate.rate;
-            self.witness.on_rate(rate.rate);
-        }
-        Some(AckSample {
-            now,
-            acked: Bytes(outcome.acked_bytes),
-            delivered: Bytes(self.meter.delivered),
-            in_flight: Bytes(self.sent.in_flight()),
-            rtt,
-            smoothed_rtt: self.rtt.smoothed(),
-            min_rtt: self.rtt.min(),
-            queue_delay,
-            rate,
-            round: self.round,
-            round_start,
-            lost_total: Bytes(self.meter.lost_bytes),
-        })
-    }
-
     /// Takes for lost what is overdue and tells the controller. Returns the control frames to send again.
     pub fn detect_losses(&mut self, now: Time, on_lost: impl FnMut(StreamId, u64, u64, bool)) -> Vec<Frame> {
         let window = self.reordering_window();
@@ -521,31 +430,6 @@ impl Path {
             self.controller.on_mtu(Bytes(self.mtu.current().into()));
         }
         frames
-    }
-
-    fn on_lost(&mut self, now: Time, lost: Lost, persistent: bool) -> Vec<Frame> {
-        for size in lost.mtu_probes {
-            self.mtu.on_probe_lost(size);
-        }
-        if lost.packets > 0 {
-            self.meter.lost_bytes += lost.bytes.as_u64();
-            self.meter.lost_pkts += lost.packets;
-            self.witness.on_lost(lost.packets, lost.newest_sent_at, self.meter.queue_delay, self.rtt.min());
-            if lost.large_pkts > 0 && self.mtu.on_data_lost(now, lost.large_pkts, self.rtt.smoothed()) {
-                self.controller.on_mtu(Bytes(self.mtu.current().into()));
-            }
-            self.controller.on_loss(&LossSample {
-                now,
-                lost: lost.bytes,
-                runs: lost.runs,
-                in_flight: Bytes(self.sent.in_flight()),
-                in_flight_at_send: lost.in_flight_at_send,
-                sent_at: lost.newest_sent_at,
-                persistent,
-                min_rtt: self.rtt.min(),
-            });
-        }
-        lost.frames
     }
 
     /// The path leads to a new address. What was learned about the old one goes, unless only the port has changed (a NAT).
@@ -601,19 +485,4 @@ impl Path {
 pub fn loss_ratio(delivered: u64, lost: u64) -> f64 {
     let total = delivered + lost;
     if total == 0 { 0.0 } else { lost as f64 / total as f64 }
-}
-
-/// A run about to be remembered, without the state that all runs of a train share.
-#[derive(Debug)]
-pub struct SentRun {
-    /// Number of its first packet.
-    pub first: u64,
-    /// Packets.
-    pub count: u8,
-    /// What they carry.
-    pub content: Content,
-    /// Bytes of each but the last.
-    pub packet: u16,
-    /// Bytes of the last.
-    pub last_packet: u16,
 }
