@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fs::File, io};
 
-use super::lanes::{Lane, Plan};
+use super::lanes::{Lane, Plan, at_once};
 use super::programs::{Program, cargo};
 
 /// What came of a program.
@@ -76,6 +76,9 @@ fn command(program: &Program, lane: Lane) -> Command {
     };
     if lane == Lane::Processor {
         command.args(["-n", STANDING_BACK]).arg(&first);
+    }
+    if let Some(tests) = at_once(&program.name) {
+        command.env("RUST_TEST_THREADS", tests.to_string());
     }
     command.args(rest).current_dir(&program.dir).stdin(Stdio::null());
     command
