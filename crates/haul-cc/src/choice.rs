@@ -106,7 +106,7 @@ impl ControllerChoice {
 
     /// Whether its start is better if the receiver reports the first packets in small groups.
     pub const fn measures_dispersion(self) -> bool {
-        matches!(self, Self::Quickstart | Self::Udt)
+        matches!(self, Self::Fair | Self::Quickstart | Self::Udt)
     }
 
     /// Whether it has a rule of its own for what several paths take together, wherever they lead.

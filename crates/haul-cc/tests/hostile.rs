@@ -179,7 +179,7 @@ proptest! {
                     controller = choice.build(&PathStart { learned, ..PathStart::new(now, packet, 1) });
                 }
             }
-            prop_assert!(controller.window() >= PACKET, "window {}", controller.window());
+            prop_assert!(controller.window() >= packet, "window {}", controller.window());
             prop_assert!(controller.rate() > BitRate::ZERO);
             prop_assert!(controller.burst() >= packet * 2, "burst {}", controller.burst());
             let state = controller.snapshot();

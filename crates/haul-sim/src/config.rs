@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Ratio};
 
-use crate::{Discipline, Policer, Rng};
+use crate::{Discipline, Rng, TokenBucket};
 
 /// One direction of a link.
 ///
 /// ```text
-/// send -> policer -> [queue: tail drop, RED or CoDel, marks] -> rate -> loss -> delay + jitter + reordering -> duplicate, corrupt -> pop
+/// send -> policer -> [queue: tail drop, RED or CoDel, marks] -> shaper -> rate -> loss -> delay + jitter + reordering -> duplicate, corrupt -> pop
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinkConfig {
@@ -34,7 +34,9 @@ pub struct LinkConfig {
     /// What the queue does besides dropping what does not fit.
     pub discipline: Discipline,
     /// Drops what exceeds a rate, before the queue.
-    pub policer: Option<Policer>,
+    pub policer: Option<TokenBucket>,
+    /// Holds what exceeds a rate back in the queue.
+    pub shaper: Option<TokenBucket>,
     /// Seed of all chance on this link.
     pub seed: u64,
 }
@@ -73,6 +75,7 @@ impl Default for LinkConfig {
             ecn_threshold: None,
             discipline: Discipline::TailDrop,
             policer: None,
+            shaper: None,
             seed: 1,
         }
     }

@@ -29,26 +29,26 @@
 //! ```
 
 mod agenda;
+mod bucket;
 mod cbr;
 mod config;
 mod discipline;
 mod link;
 mod mixed;
 mod network;
-mod policer;
 mod rng;
 mod scenario;
 mod tcp;
 mod topology;
 mod ways;
 
+pub use bucket::TokenBucket;
 pub use cbr::{Cbr, CbrConfig, CbrInterval, CbrMeter, CbrPacket};
 pub use config::{Change, LinkConfig, LossModel, LossState, Reorder};
 pub use discipline::{CoDel, Discipline, Red};
 pub use link::{Delivered, Link, LinkStats, Verdict};
 pub use mixed::Mixed;
 pub use network::{Endpoint, EndpointId, LinkId, Network, Parcel, Transmit};
-pub use policer::Policer;
 pub use rng::Rng;
 pub use scenario::{Check, Failure, Flow, FlowEnd, FlowSpec, Outcome, Plan, Scene};
 pub use tcp::{Scatter, Segment, Tcp, TcpConfig, TcpControl, TcpStats};

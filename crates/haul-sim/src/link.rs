@@ -14,7 +14,7 @@ use haul_units::{BitRate, Bytes, Time};
 
 use crate::config::LossState;
 use crate::discipline::{CoDelState, RedState};
-use crate::policer::Bucket;
+use crate::bucket::Tokens;
 use crate::{Change, Discipline, LinkConfig, LossModel, Rng};
 
 /// One direction of a link, carrying packets of type `P`.
@@ -26,7 +26,8 @@ pub struct Link<P> {
     jitter: Jitter,
     red: RedState,
     codel: CoDelState,
-    bucket: Option<Bucket>,
+    policer: Option<Tokens>,
+    shaper: Option<Tokens>,
     down: bool,
     /// Changes to come, the next one first.
     changes: VecDeque<(Time, Change)>,
@@ -119,7 +120,8 @@ impl<P: Clone> Link<P> {
             jitter: Jitter::new(config.jitter),
             red: RedState::default(),
             codel: CoDelState::default(),
-            bucket: config.policer.map(Bucket::new),
+            policer: config.policer.map(Tokens::new),
+            shaper: config.shaper.map(Tokens::new),
             down: false,
             changes: VecDeque::new(),
             next_change: Time::NEVER,
@@ -144,7 +146,7 @@ impl<P: Clone> Link<P> {
     pub fn send_ecn(&mut self, now: Time, packet: P, bytes: Bytes, ect: bool) -> Verdict {
         self.advance(now);
         self.stats.sent_pkts += 1;
-        if self.bucket.as_mut().is_some_and(|bucket| !bucket.admits(now, bytes)) {
+        if self.policer.as_mut().is_some_and(|policer| !policer.admits(now, bytes)) {
             self.stats.policed_pkts += 1;
             return self.drop_arrival();
         }
@@ -223,7 +225,8 @@ impl<P: Clone> Link<P> {
         self.advance(now);
         let Some(head) = self.waiting.front() else { return Duration::ZERO };
         let behind = self.waiting_bytes.saturating_sub(Bytes(u64::from(head.bytes)));
-        self.head_leaves.since(now) + self.config.rate.time_for(behind)
+        let on_wire = self.config.rate.time_for(behind);
+        self.head_leaves.since(now) + self.shaper.as_ref().map_or(on_wire, |shaper| shaper.wait(self.head_leaves, behind).max(on_wire))
     }
 
     /// Packets waiting and travelling.
@@ -254,7 +257,7 @@ impl<P: Clone> Link<P> {
         self.apply(now, change);
     }
 
-    /// Changes the rate; the packet being sent is started again.
+    /// Changes the rate; the packet being sent is started again, and takes its tokens of a shaper once more.
     pub fn set_rate(&mut self, now: Time, rate: BitRate) {
         self.change(now, Change::Rate(rate));
     }
@@ -348,6 +351,12 @@ impl<P: Clone> Link<P> {
         if rate == 0 {
             self.head_leaves = Time::NEVER;
             return;
+        }
+        if let Some(shaper) = &mut self.shaper {
+            let from = shaper.take(self.head_leaves, Bytes(u64::from(head.bytes)));
+            if from > self.head_leaves {
+                (self.head_leaves, self.remainder) = (from, 0);
+            }
         }
         let bit_nanos = u128::from(head.bytes) * 8_000_000_000 + self.remainder;
         self.remainder = bit_nanos % rate;

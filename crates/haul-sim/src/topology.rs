@@ -17,7 +17,7 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes, Ratio, Time};
 
 use crate::ways::Ways;
-use crate::{Change, Discipline, Endpoint, EndpointId, LinkConfig, LinkId, LossModel, Network, Policer, Reorder, Rng};
+use crate::{Change, Discipline, Endpoint, EndpointId, LinkConfig, LinkId, LossModel, Network, Reorder, Rng, TokenBucket};
 
 /// Both directions between two places.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,7 +45,7 @@ pub struct Path {
     /// What the queue does before it is full.
     pub discipline: Discipline,
     /// On the way there.
-    pub policer: Option<Policer>,
+    pub policer: Option<TokenBucket>,
     /// The way back, where it is not like the way there.
     pub back: Option<Back>,
     /// Changes of the way there, since the start.
@@ -135,6 +135,7 @@ impl Path {
             ecn_threshold: self.mark_bdp.map(|part| self.part_of_bdp(part)),
             discipline: self.discipline,
             policer: self.policer,
+            shaper: None,
             seed,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_sim::{Change, CoDel, Delivered, Discipline, Link, LinkConfig, LossModel, Policer, Red, Reorder, Verdict};
+use haul_sim::{Change, CoDel, Delivered, Discipline, Link, LinkConfig, LossModel, Red, Reorder, TokenBucket, Verdict};
 use haul_units::{BitRate, Bytes, Ratio, Time};
 use proptest::prelude::*;
 
@@ -34,14 +34,16 @@ fn links() -> impl Strategy<Value = LinkConfig> {
             Discipline::CoDel(CoDel { target: Duration::from_micros(500), interval: Duration::from_millis(5), ecn })
         }),
     ];
-    let policers = prop::option::of(
-        (1_000_000u64..1_000_000_000, 9_000u64..100_000)
-            .prop_map(|(rate, bucket)| Policer { rate: BitRate::from_bps(rate), bucket: Bytes(bucket) }),
-    );
-    let control = (disciplines, policers, any::<u64>());
+    let buckets = || {
+        prop::option::of(
+            (1_000_000u64..1_000_000_000, 9_000u64..100_000)
+                .prop_map(|(rate, bucket)| TokenBucket { rate: BitRate::from_bps(rate), bucket: Bytes(bucket) }),
+        )
+    };
+    let control = (disciplines, buckets(), buckets(), any::<u64>());
     let times = (0u64..50_000, 0u64..20_000, 0u64..5_000);
     (1_000_000u64..1_000_000_000, times, 9_000u64..200_000, loss, 0.0..0.3, control).prop_map(
-        |(rate, (delay, jitter, extra), queue, loss, ratio, (discipline, policer, seed))| LinkConfig {
+        |(rate, (delay, jitter, extra), queue, loss, ratio, (discipline, policer, shaper, seed))| LinkConfig {
             rate: BitRate::from_bps(rate),
             delay: Duration::from_micros(delay),
             jitter: Duration::from_micros(jitter),
@@ -53,6 +55,7 @@ fn links() -> impl Strategy<Value = LinkConfig> {
             ecn_threshold: Some(Bytes(queue / 4)),
             discipline,
             policer,
+            shaper,
             seed,
         },
     )
@@ -118,7 +121,7 @@ proptest! {
 
     #[test]
     fn a_policer_lets_no_more_through_than_its_bucket_and_its_rate(config in links(), traffic in traffic(), rate in 1_000_000u64..500_000_000) {
-        let policer = Policer { rate: BitRate::from_bps(rate), bucket: Bytes(20_000) };
+        let policer = TokenBucket { rate: BitRate::from_bps(rate), bucket: Bytes(20_000) };
         let config = LinkConfig { policer: Some(policer), duplicate: Ratio::ZERO, ..config };
         let (link, arrived) = play(config, &traffic);
         let mut passed: Vec<Packet> = arrived.iter().map(|packet| packet.packet).collect();
@@ -133,6 +136,25 @@ proptest! {
             }
         }
         prop_assert!(link.stats().policed_pkts <= link.stats().dropped_pkts);
+    }
+
+    #[test]
+    fn a_shaper_holds_back_what_exceeds_its_bucket_and_its_rate(config in links(), traffic in traffic(), rate in 1_000_000u64..500_000_000) {
+        let shaper = TokenBucket { rate: BitRate::from_bps(rate), bucket: Bytes(20_000) };
+        let plain = LinkConfig { rate: config.rate, queue: Bytes(u64::MAX), shaper: Some(shaper), ..LinkConfig::default() };
+        let (link, arrived) = play(plain, &traffic);
+        prop_assert_eq!(arrived.len(), traffic.len());
+        prop_assert_eq!(link.stats().dropped_pkts, 0);
+        // A packet arrives when its last bit has left: the largest one's time on the wire is between that and its tokens.
+        let slack = shaper.rate.bytes_in(plain.rate.time_for(Bytes(9_000))) + Bytes(1);
+        for from in (0..arrived.len()).step_by(7) {
+            let mut bytes = 0;
+            for packet in &arrived[from..] {
+                bytes += packet.packet.bytes;
+                let allowed = shaper.bucket + shaper.rate.bytes_in(packet.at - arrived[from].at) + slack;
+                prop_assert!(Bytes(bytes) <= allowed);
+            }
+        }
     }
 
     #[test]

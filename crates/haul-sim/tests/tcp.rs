@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use haul_sim::{
-    Check, CoDel, Discipline, EndpointId, Flow, LinkConfig, LossModel, Network, Outcome, Path, Plan, Policer, Queue, Reorder,
+    Check, CoDel, Discipline, EndpointId, Flow, LinkConfig, LossModel, Network, Outcome, Path, Plan, TokenBucket, Queue, Reorder,
     Tcp, TcpConfig, Topology,
 };
 use haul_units::{BitRate, Bytes, Ratio, Time};
@@ -146,7 +146,7 @@ fn codel_and_marks_keep_the_queue_short() {
 #[test]
 fn a_policer_without_a_bucket_for_bursts_costs_dearly() {
     let policed = |bucket| {
-        let policer = Some(Policer { rate: BitRate::mbps(20), bucket: Bytes(bucket) });
+        let policer = Some(TokenBucket { rate: BitRate::mbps(20), bucket: Bytes(bucket) });
         let path = Path { policer, ..Path::new(BitRate::mbps(100), ms(40)) };
         run(&plan(path, vec![Flow::endless(TcpConfig::RENO, 0, 1)], secs(60))).rates[0]
     };

@@ -43,7 +43,7 @@ use haul_units::{BitRate, Bytes, Time};
 use self::law::{Doing, Flow};
 pub use self::mode::Mode;
 use self::phase::Phases;
-use self::start::{Quick, Verdict};
+use self::start::{Manner, Quick, Verdict};
 use crate::pacer::quantum;
 use crate::{
     AckSample, Company, Controller, DispersionSample, EcnSample, Learned, LossSample, PathStart, SentSample, Share, Snapshot,
@@ -76,24 +76,40 @@ impl Lfn {
         } else if let Some(known) = start.joins.and_then(|beside| joining(start, beside)) {
             new.flow.path.take_over(start.now, &known);
             new.phases.begin_low(start.now, &mut new.flow);
-        } else if mode == Mode::Quickstart {
-            new.start = Some(Box::new(Quick::new(start)));
+        } else if let Some(manner) = manner(mode) {
+            new.start = Some(Box::new(Quick::new(start, manner)));
         }
         new
     }
 
     /// What the quick start has found becomes the estimate, and a phase takes over.
-    fn leave_start(&mut self, now: Time, verdict: Verdict) {
+    fn leave_start(&mut self, ack: &AckSample, verdict: Verdict) {
         match verdict {
             Verdict::Continue => return,
             Verdict::Full(bps) => {
+                // Not what samples of trains on a short path, or of a token bucket's first bytes, have raised it to.
+                self.flow.path.bandwidth.limit(bps);
                 self.flow.path.bandwidth.raise(bps);
-                self.phases.begin_full(now, &mut self.flow);
+                self.phases.begin_measured(ack.now);
             }
-            Verdict::Search(bps) => self.flow.path.bandwidth.raise(bps),
-            Verdict::Unknown => {}
+            Verdict::Search(bps) => {
+                self.flow.path.bandwidth.raise(bps);
+                self.phases.note_trains(ack);
+            }
+            Verdict::Unknown => self.phases.note_trains(ack),
         }
+        // Trains go up and down in the queue: what they have made of the delay is theirs.
+        self.flow.path.forget_jitter();
         self.start = None;
+    }
+}
+
+/// How a mode begins on a path of which nothing is known.
+const fn manner(mode: Mode) -> Option<Manner> {
+    match mode {
+        Mode::Fair => Some(Manner::Gentle),
+        Mode::Quickstart => Some(Manner::Quick),
+        Mode::Modest | Mode::Aggressive => None,
     }
 }
 
@@ -116,7 +132,7 @@ impl Controller for Lfn {
         if let Some(start) = &mut self.start {
             self.flow.on_ack(ack, Doing::Search);
             let verdict = start.on_ack(ack, &self.flow.path);
-            self.leave_start(ack.now, verdict);
+            self.leave_start(ack, verdict);
         } else {
             let summary = self.flow.on_ack(ack, self.phases.doing());
             self.phases.on_ack(ack, summary.as_ref(), &mut self.flow);

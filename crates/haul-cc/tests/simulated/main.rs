@@ -9,3 +9,5 @@ mod paths;
 mod scenario;
 mod sharing;
 mod start;
+mod start_buckets;
+mod start_grid;

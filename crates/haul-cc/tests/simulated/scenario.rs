@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_sim::{Link, LinkConfig, LossModel, LossState, Rng};
+use haul_sim::{Link, LinkConfig, LossModel, LossState, Rng, TokenBucket, Verdict};
 use haul_units::{BitRate, Bytes, Time};
 
 use crate::flow::{Flow, FlowPlan, GROUP_PKTS, PACKET, Parcel};
@@ -20,6 +20,9 @@ pub struct Scenario {
     /// Loss on the wire, packet by packet.
     pub loss: LossModel,
     pub jitter: Duration,
+    /// Holds what exceeds a rate back, or drops it.
+    pub shaper: Option<TokenBucket>,
+    pub policer: Option<TokenBucket>,
     /// The way back lets acknowledgements through only at multiples of this time.
     pub ack_hold: Duration,
     /// The receiver takes packets from its socket only at multiples of this time.
@@ -47,6 +50,8 @@ impl Scenario {
             mark_bdp: None,
             loss: LossModel::None,
             jitter: Duration::ZERO,
+            shaper: None,
+            policer: None,
             ack_hold: Duration::ZERO,
             receive_batch: Duration::ZERO,
             flows: vec![FlowPlan::bulk(ControllerChoice::Fair)],
@@ -149,6 +154,8 @@ impl<'a> Run<'a> {
             rate: scenario.rate,
             delay: scenario.rtt / 2,
             jitter: scenario.jitter,
+            shaper: scenario.shaper,
+            policer: scenario.policer,
             queue: queue_bytes,
             ecn_threshold: scenario.mark_bdp.map(|part| Bytes((bdp * part) as u64)),
             seed: scenario.seed,
@@ -223,7 +230,9 @@ impl<'a> Run<'a> {
         let group = if parcel.grouped { GROUP_PKTS } else { pkts.max(1) };
         for first in (0..pkts).step_by(group as usize) {
             let pkts = group.min(pkts - first);
-            link.send(now, Parcel { pkts, ..parcel }, PACKET * u64::from(pkts));
+            if link.send(now, Parcel { pkts, ..parcel }, PACKET * u64::from(pkts)) == Verdict::Dropped {
+                *dropped += u64::from(pkts);
+            }
         }
     }
 

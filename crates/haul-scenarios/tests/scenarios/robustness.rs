@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_sim::{Back, Change, Flow, Outcome, Path, Plan, Policer, Queue, TcpConfig, Topology};
+use haul_sim::{Back, Change, Flow, Outcome, Path, Plan, TokenBucket, Queue, TcpConfig, Topology};
 use haul_units::{BitRate, Bytes};
 
 use crate::golden::{compare, seed};
@@ -62,7 +62,7 @@ const WEATHERS: &[Weather] = &[
     until(16, "outage of 5 s", 0.7, &[(secs(11), Change::Down), (secs(16), Change::Up)]),
 ];
 
-const POLICER: Policer = Policer { rate: BitRate::mbps(20), bucket: Bytes(250_000) };
+const POLICER: TokenBucket = TokenBucket { rate: BitRate::mbps(20), bucket: Bytes(250_000) };
 
 #[test]
 fn robustness() {

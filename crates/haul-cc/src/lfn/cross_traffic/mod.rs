@@ -71,7 +71,7 @@ impl CrossTraffic {
         // The smallest one-way delay is that of the last 10 s, in which the queue may never have been empty.
         let Some(rtt) = ack.rtt else { return };
         let newest = Moment { now: ack.now, delivered: ack.delivered, delay: rtt.saturating_sub(path.min_rtt()) };
-        self.silence = self.silences.on_ack(newest, less, path.long_queue() / 2, ends_epoch);
+        self.silence = self.silences.on_ack(newest, less, path.bandwidth_bps(), path.long_queue() / 2, ends_epoch);
         if self.silence.is_some() {
             let apart = self.silent_at.replace(ack.now).map(|at| ack.now.since(at));
             // One alone may be a host's that stood still.

@@ -60,8 +60,15 @@ impl Silences {
     }
 
     /// Takes a queueing delay in, while so many bytes less than usual are in flight; a silence that has ended. Only queues at least as long as
-    /// `long` count.
-    pub(in crate::lfn) fn on_ack(&mut self, newest: Moment, less: f64, long: Duration, ends_epoch: bool) -> Option<Silence> {
+    /// `long` count, and `usual_bps` is what usually arrives.
+    pub(in crate::lfn) fn on_ack(
+        &mut self,
+        newest: Moment,
+        less: f64,
+        usual_bps: f64,
+        long: Duration,
+        ends_epoch: bool,
+    ) -> Option<Silence> {
         let lowest = self.lowest.map_or(newest.delay, |lowest| lowest.min(newest.delay));
         self.lowest = (!ends_epoch).then_some(lowest);
         if let Some(vanished) = &mut self.vanished {
@@ -85,18 +92,20 @@ impl Silences {
             && let Some(high) = self.high.take()
             && level >= long
         {
-            self.fall(high, newest, level, less);
+            self.fall(high, newest, level, less, usual_bps);
         }
         None
     }
 
     /// The queue has fallen from one moment to the other.
-    fn fall(&mut self, high: Moment, newest: Moment, level: Duration, less: f64) {
+    fn fall(&mut self, high: Moment, newest: Moment, level: Duration, less: f64, usual_bps: f64) {
         let took = newest.now.since(high.now);
         let fall = high.delay.saturating_sub(newest.delay);
         let arrived = newest.delivered.saturating_sub(high.delivered).as_u64() as f64;
         let carries_bps = arrived * 8.0 / took.as_secs_f64().max(LEAST_TIME);
-        let ours = less * 8.0 / carries_bps;
+        // What has arrived was sent over the time of its arrival and that by which the delay fell. Where we have sent less than usual, or it was dropped, the queue has fallen by that.
+        let missing = usual_bps / 8.0 * (took + fall).as_secs_f64() - arrived;
+        let ours = less.max(missing) * 8.0 / carries_bps;
         if took <= fall.mul_f64(SLOWEST) && fall.as_secs_f64() > ours * 2.0 {
             self.vanished = Some(Vanished { since: newest.now, level, carries_bps, epochs: 0 });
         }
@@ -130,6 +139,7 @@ mod tests {
 
     /// One acknowledgement a millisecond; an epoch is 50 ms. Queueing delays in milliseconds, and what arrived in each step in bytes.
     fn silences(steps: impl IntoIterator<Item = (u64, u64)>, less: f64) -> Vec<Silence> {
+        let usual_bps = OURS_BPMS as f64 * 8e3;
         let (mut silences, mut delivered) = (Silences::default(), Bytes::ZERO);
         let mut seen = Vec::new();
         for (n, (delay_ms, arrived)) in steps.into_iter().enumerate() {
@@ -137,7 +147,7 @@ mod tests {
             let now = Time::ZERO + Duration::from_millis(n as u64);
             let newest = Moment { now, delivered, delay: Duration::from_millis(delay_ms) };
             let ends_epoch = n as u64 % EPOCH_MS == EPOCH_MS - 1;
-            seen.extend(silences.on_ack(newest, less, Duration::from_millis(6), ends_epoch));
+            seen.extend(silences.on_ack(newest, less, usual_bps, Duration::from_millis(6), ends_epoch));
         }
         seen
     }
@@ -163,6 +173,12 @@ mod tests {
         assert_eq!(silences(queue(200, 3_000, 220), 0.0), [], "a slow fall");
         assert_eq!(silences(queue(5, 12_500, 3_000), 0.0), [], "a queue that stays away");
         assert_eq!(silences(queue(5, 12_500, 40), 0.0), [], "a queue that is back at once");
+    }
+
+    #[test]
+    fn what_we_did_not_send_or_was_dropped_is_no_silence_of_the_rival() {
+        // Alone at 10 Mbit/s: the queue of 40 ms overflows, and of what was sent in 45 ms a ninth arrives.
+        assert_eq!(silences(queue(5, OURS_BPMS, 220), 0.0), []);
     }
 
     #[test]

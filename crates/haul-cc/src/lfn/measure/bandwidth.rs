@@ -68,6 +68,15 @@ impl Bandwidth {
     }
 }
 
+/// The path's rate, where an estimate was made of a token bucket's first bytes, which pass at the rate of the wire behind it: then much less arrives now.
+pub(in crate::lfn) fn behind_bucket(estimate_bps: f64, now_bps: f64) -> Option<f64> {
+    (now_bps * BUCKET < estimate_bps).then_some(now_bps * BUCKET_MARGIN)
+}
+
+/// An estimate so many times above what arrives when the search ends was made of a bucket's first bytes.
+const BUCKET: f64 = 4.0;
+/// One sample alone may be low.
+const BUCKET_MARGIN: f64 = 1.5;
 /// As CUBIC cuts, RFC 9438 4.6.
 const CUT: f64 = 0.7;
 /// More than the first step of an attempt gives.

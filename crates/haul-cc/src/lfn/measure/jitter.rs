@@ -33,11 +33,11 @@ impl Jitter {
         self.estimate
     }
 
-    /// A delay was measured; `epoch` is how long a queue takes to change.
-    pub(in crate::lfn) fn on_delay(&mut self, now: Time, delay: Duration, epoch: Duration) {
+    /// A delay was measured; `epoch` is how long a queue takes to change, and `group` how long the bottleneck takes for packets that arrive together.
+    pub(in crate::lfn) fn on_delay(&mut self, now: Time, delay: Duration, epoch: Duration, group: Duration) {
         let fresh = Period { since: now, least: delay, most: delay, way: Duration::ZERO, turn: delay, farthest: delay };
         let period = self.period.get_or_insert(fresh);
-        period.follow(delay);
+        period.follow(delay, group);
         if now.since(period.since) < epoch * PERIOD_EPOCHS {
             return;
         }
@@ -51,11 +51,11 @@ impl Jitter {
 }
 
 impl Period {
-    fn follow(&mut self, delay: Duration) {
+    fn follow(&mut self, delay: Duration, group: Duration) {
         self.least = self.least.min(delay);
         self.most = self.most.max(delay);
         // Smaller turns than a quarter of the range are noise.
-        let noise = (self.most.saturating_sub(self.least) / 4).max(NOISE);
+        let noise = (self.most.saturating_sub(self.least) / 4).max(NOISE).max(group);
         if delay.abs_diff(self.turn) >= self.farthest.abs_diff(self.turn) && (delay >= self.turn) == (self.farthest >= self.turn)
         {
             self.farthest = delay;
@@ -81,9 +81,15 @@ mod tests {
 
     /// Delays in microseconds, one a millisecond, over four epochs of 100 ms.
     fn estimate(delay: impl Fn(u64) -> u64) -> Duration {
+        estimate_of(delay, Duration::ZERO)
+    }
+
+    /// The same, of packets of which a group takes so long.
+    fn estimate_of(delay: impl Fn(u64) -> u64, group: Duration) -> Duration {
         let mut jitter = Jitter::default();
         for n in 0..=400 {
-            jitter.on_delay(Time::ZERO + Duration::from_millis(n), Duration::from_micros(delay(n)), Duration::from_millis(100));
+            let (now, delay) = (Time::ZERO + Duration::from_millis(n), Duration::from_micros(delay(n)));
+            jitter.on_delay(now, delay, Duration::from_millis(100), group);
         }
         jitter.estimate()
     }
@@ -98,6 +104,14 @@ mod tests {
     fn a_delay_that_wanders_is() {
         let found = estimate(|n| 1_000 * if n / 20 % 2 == 0 { n % 20 } else { 20 - n % 20 });
         assert!(found >= Duration::from_millis(15), "{found:?}");
+    }
+
+    /// A queue that grows, at 20 Mbit/s, where each eighth packet comes behind another one.
+    #[test]
+    fn packets_that_come_together_are_none() {
+        let queue = |n: u64| n + n.saturating_sub(250) * 40 + if n.is_multiple_of(8) { 600 } else { 0 };
+        assert!(estimate(queue) > Duration::from_millis(2));
+        assert_eq!(estimate_of(queue, Duration::from_micros(1_200)), Duration::ZERO);
     }
 
     #[test]

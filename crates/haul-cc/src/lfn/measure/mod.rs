@@ -23,6 +23,7 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes, Time};
 
 use self::bandwidth::Bandwidth;
+pub(in crate::lfn) use self::bandwidth::behind_bucket;
 use self::base_delay::BaseDelay;
 pub(in crate::lfn) use self::base_delay::MIN_RTT_LIFETIME;
 pub(in crate::lfn) use self::buildup::Buildup;
@@ -86,7 +87,7 @@ impl Path {
         self.delivered = ack.delivered;
         if let Some(delay) = ack.queue_delay {
             self.queue.on_delay(delay);
-            self.jitter.on_delay(ack.now, delay, self.epoch_length());
+            self.jitter.on_delay(ack.now, delay, self.epoch_length(), self.packets_time(GROUP_PKTS));
         }
         if let Some(sample) = ack.rate.filter(|_| is_search || self.bandwidth.is_searched(ack.now)) {
             self.bandwidth.raise(sample.rate.as_bps() as f64);
@@ -155,6 +156,11 @@ impl Path {
         self.jitter.estimate()
     }
 
+    /// The delay has varied by what was sent.
+    pub(in crate::lfn) fn forget_jitter(&mut self) {
+        self.jitter = Jitter::default();
+    }
+
     pub(in crate::lfn) const fn delivered(&self) -> Bytes {
         self.delivered
     }
@@ -213,6 +219,8 @@ impl Path {
     }
 }
 
+/// Packets that leave and arrive together: what they make of the delay is no jitter.
+const GROUP_PKTS: u64 = 2;
 /// Before anything is measured; the long paths that this is for have more.
 const UNMEASURED_RTT: Duration = Duration::from_millis(100);
 /// On short paths: in less, too few samples come for a mean that does not jump.

@@ -16,7 +16,7 @@ use self::transitions::Kind;
 use self::turn::Turn;
 use self::up::Up;
 use super::law::{Compete, Doing, Flow, Outcome};
-use super::measure::Summary;
+use super::measure::{Summary, behind_bucket};
 use crate::{AckSample, EcnSample, LossSample};
 
 /// Where the controller is, and where it goes next.
@@ -51,6 +51,13 @@ impl Phases {
         Self { phase: Phase::Startup(Startup::new()), attempts: Attempts::new(seed, now) }
     }
 
+    /// Trains have gone before the search, and have not found the path's rate.
+    pub(in crate::lfn) fn note_trains(&mut self, ack: &AckSample) {
+        if let Phase::Startup(search) = &mut self.phase {
+            search.note_trains(ack);
+        }
+    }
+
     /// The path is known: no search.
     pub(in crate::lfn) fn begin_known(&mut self, now: Time, flow: &mut Flow) {
         self.turn(now, Turn::Cruise, flow);
@@ -64,6 +71,11 @@ impl Phases {
     /// The path is full: on with emptying its queue, without a search.
     pub(in crate::lfn) fn begin_full(&mut self, now: Time, flow: &mut Flow) {
         flow.path.end_search(now);
+        self.enter(Phase::Drain { since: now, search: None });
+    }
+
+    /// The same, at a rate that has been measured: what arrives now raises it no more.
+    pub(in crate::lfn) fn begin_measured(&mut self, now: Time) {
         self.enter(Phase::Drain { since: now, search: None });
     }
 
@@ -290,10 +302,9 @@ fn cruise(ack: &AckSample, flow: &Flow, attempts: &Attempts) -> Turn {
 
 /// A token bucket lets its first bytes pass at the rate of the wire behind it: what arrives when startup ends is the path's rate.
 fn forget_bucket(ack: &AckSample, flow: &mut Flow) {
-    if let Some(now_bps) = ack.rate.map(|sample| sample.rate.as_bps() as f64)
-        && now_bps * BUCKET < flow.path.bandwidth_bps()
-    {
-        flow.path.bandwidth.limit(now_bps * BUCKET_MARGIN);
+    let now_bps = ack.rate.map(|sample| sample.rate.as_bps() as f64);
+    if let Some(rate_bps) = now_bps.and_then(|now_bps| behind_bucket(flow.path.bandwidth_bps(), now_bps)) {
+        flow.path.bandwidth.limit(rate_bps);
     }
 }
 
@@ -303,10 +314,6 @@ fn is_empty(flow: &Flow) -> bool {
     flow.path.queue_delay() <= flow.path.queue_threshold(32)
 }
 
-/// An estimate so many times above what arrives when startup ends was made of a bucket's first bytes.
-const BUCKET: f64 = 4.0;
-/// One sample alone may be low.
-const BUCKET_MARGIN: f64 = 1.5;
 /// As BBR, version 1: 1 / 2.89.
 const DRAIN_GAIN: f64 = 0.35;
 /// As BBR, version 1, after an attempt.

@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use haul_units::Bytes;
+
 use crate::AckSample;
 use crate::lfn::law::Flow;
 use crate::lfn::measure::{Buildup, Summary};
@@ -19,6 +21,8 @@ pub(in crate::lfn) struct Startup {
     /// Largest lasting delay in the rounds before the last, and in the last: noise, for the rate still grew.
     noise: Duration,
     round_delay: Duration,
+    /// Bytes delivered or lost when the first packet of the search is the next to be.
+    from: Bytes,
     buildup: Buildup,
     /// It ended for a delay, and this was it.
     ended_by: Option<Duration>,
@@ -31,14 +35,21 @@ impl Startup {
             flat_rounds: 0,
             noise: Duration::ZERO,
             round_delay: Duration::ZERO,
+            from: Bytes::ZERO,
             buildup: Buildup::default(),
             ended_by: None,
         }
     }
 
+    /// Trains have gone before it: they queued up behind each other, which is neither a path that is full nor noise.
+    pub(in crate::lfn) fn note_trains(&mut self, ack: &AckSample) {
+        self.from = ack.delivered + ack.lost_total + ack.in_flight;
+    }
+
     /// True when the path is full.
     pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, summary: Option<&Summary>, flow: &Flow) -> bool {
-        let delay = flow.path.queue_delay();
+        let is_own = ack.delivered + ack.lost_total > self.from;
+        let delay = if is_own { flow.path.queue_delay() } else { Duration::ZERO };
         // The least that is seen of a queue, and twice what is noise.
         let threshold = flow.path.queue_threshold(32).max(self.noise.max(flow.path.jitter()) * 2);
         if self.buildup.on_delay(ack.now, delay, threshold, flow.path.min_rtt()) {

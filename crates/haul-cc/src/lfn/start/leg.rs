@@ -26,7 +26,15 @@ pub(super) struct Leg {
     pub(super) first: Option<(Time, Bytes)>,
     /// The application did not give enough for the leg's rate: what arrives says nothing about the path.
     pub(super) limited: bool,
+    /// What has left of it, and when last, as long as acknowledgements came in time.
+    pub(super) sent: Bytes,
+    pub(super) sent_until: Time,
+    /// More is in flight than a path without a queue holds at its rate: the window holds it back, not the application.
+    pub(super) held_back: bool,
 }
+
+/// As much of a rate sample may be limited by the application.
+const LIMITED_PART: u64 = 8;
 
 /// The packets sent from a time on, and what was lost of them: losses of trains show when a leg's first packets have arrived already.
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +69,9 @@ impl Leg {
             acks: 0,
             first: None,
             limited: false,
+            sent: Bytes::ZERO,
+            sent_until: ack.now,
+            held_back: false,
         }
     }
 
@@ -68,6 +79,20 @@ impl Leg {
     pub(super) fn put_off(&mut self, sent: &SentSample) {
         self.span.sent_from = sent.now + Duration::from_nanos(1);
         self.span.from += sent.bytes;
+    }
+
+    /// Data of it leaves; a path without a queue has at most `holds` in flight.
+    pub(super) fn on_sent(&mut self, sent: &SentSample, holds: Bytes) {
+        self.held_back |= sent.in_flight > holds;
+        if !self.held_back {
+            (self.sent, self.sent_until) = (self.sent + sent.bytes, sent.now);
+        }
+    }
+
+    /// Whether the application gave too little for its rate: at once, or by waiting now and then.
+    pub(super) fn is_limited(&self) -> bool {
+        let full = BitRate::from_bps(self.goal_bps as u64).bytes_in(self.sent_until.since(self.span.sent_from));
+        self.limited || full.saturating_sub(self.sent) > Bytes(full.as_u64() / LIMITED_PART)
     }
 
     /// With one more acknowledgement, if it is of the leg.
@@ -115,8 +140,9 @@ pub(super) fn part_of(lost: Bytes, settled: Bytes) -> f64 {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Gauge {
     pub(super) since: Option<(Time, Bytes)>,
-    /// The largest so far.
+    /// The largest so far, and the newest.
     pub(super) best_bps: f64,
+    pub(super) newest_bps: Option<f64>,
 }
 
 impl Gauge {
@@ -127,6 +153,7 @@ impl Gauge {
         if passed >= (rtt / 8).max(Duration::from_micros(500)) {
             let bps = BitRate::of(ack.delivered.saturating_sub(delivered), passed).as_bps() as f64;
             self.best_bps = self.best_bps.max(bps);
+            self.newest_bps = Some(bps);
             self.since = Some((ack.now, ack.delivered));
         }
     }

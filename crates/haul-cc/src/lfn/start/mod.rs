@@ -6,6 +6,9 @@
 //!             3  all of it, once a sixteenth of a round trip of the jump has come through without a queue                  full
 //! ```
 //!
+//! A gentle start goes from one to the other in legs, each at most four times what the one before was: the trains may have measured what a token bucket lets pass before
+//! it is empty.
+//!
 //! An application that has nothing to say yet is not waited for: filler is measured in place of its data.
 //!
 //! Where the receiver's clock cannot tell how fast the trains came, the rate that an earlier connection found takes the place of the
@@ -23,8 +26,9 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes, Time};
 
 use self::filler::{Fillers, Sizes};
-use self::leg::{Gauge, Leg, part_of};
-use super::measure::{Path, Queue};
+use self::leg::{Gauge, Leg, Span, part_of};
+use super::measure::{Path, Queue, behind_bucket};
+use crate::dispersion::TOGETHER;
 use crate::pacer::quantum;
 use crate::{AckSample, DispersionSample, Learned, LossSample, PathStart, SentSample};
 
@@ -34,6 +38,8 @@ pub(in crate::lfn) struct Quick {
     packet: Bytes,
     /// Round-trip time of the handshake.
     rtt: Option<Duration>,
+    /// The smallest so far.
+    min_rtt: Duration,
     remembered: Option<Learned>,
     trains: Vec<DispersionSample>,
     fillers: Fillers,
@@ -45,14 +51,40 @@ pub(in crate::lfn) struct Quick {
     gauge: Gauge,
     /// The queueing delay has been long since then.
     long_since: Option<Time>,
+    /// What has left as trains in a round trip, bits per second.
+    trains_bps: f64,
     /// Trains that have left whole.
     trains_sent: u32,
     /// Rounds after the first whole train without one measured.
     blind_rounds: u32,
+    /// What the scout has found, or trains that were too short, where they go ahead.
+    scout: Option<DispersionSample>,
+    /// Trains that left before are not of this round of them.
+    since: Time,
+    /// When trains left, from and until.
+    leaving: Vec<(Time, Time)>,
+    /// A train's first packets have arrived just now, and those of the first one met this delay.
+    opens: bool,
+    first_delay: Option<Duration>,
+    /// By how much longer the second one's delay was.
+    risen: Option<Duration>,
+    /// A memory, long trains at once and filler are not for everybody.
+    manner: Manner,
+}
+
+/// How much a start dares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::lfn) enum Manner {
+    /// An initial window goes ahead and tells how long trains may be.
+    Gentle,
+    /// Trains at once, and what is remembered.
+    Quick,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum Stage {
+    /// A short train is out, which tells how long trains may be.
+    Scout,
     /// Trains are out.
     Reconnaissance,
     /// Half of the target is being sent.
@@ -75,25 +107,39 @@ pub(in crate::lfn) enum Verdict {
 }
 
 impl Quick {
-    pub(in crate::lfn) fn new(start: &PathStart) -> Self {
+    pub(in crate::lfn) fn new(start: &PathStart, manner: Manner) -> Self {
         Self {
             packet: start.packet,
             rtt: start.rtt,
-            remembered: start.remembered,
+            min_rtt: start.rtt.unwrap_or_default(),
+            remembered: start.remembered.filter(|_| manner == Manner::Quick),
             trains: Vec::with_capacity(TRAINS),
             fillers: Fillers::default(),
-            stage: Stage::Reconnaissance,
+            stage: if manner == Manner::Gentle { Stage::Scout } else { Stage::Reconnaissance },
             train_left: Bytes::ZERO,
             jumped_at: Time::NEVER,
             gauge: Gauge::default(),
             long_since: None,
+            trains_bps: 0.0,
             trains_sent: 0,
             blind_rounds: 0,
+            scout: None,
+            since: Time::ZERO,
+            leaving: Vec::new(),
+            opens: false,
+            first_delay: None,
+            risen: None,
+            manner,
         }
     }
 
     pub(in crate::lfn) fn on_dispersion(&mut self, sample: &DispersionSample) {
-        if sample.bytes < self.packet * LEAST_PKTS || sample.sent_at >= self.jumped_at && !self.fillers.contains(sample) {
+        if sample.sent_at < self.since {
+            return;
+        }
+        self.opens |= sample.time.is_none();
+        let least = if matches!(self.stage, Stage::Scout) { LEAST_SCOUT_PKTS } else { LEAST_PKTS };
+        if sample.bytes < self.packet * least || sample.sent_at >= self.jumped_at && !self.fillers.contains(sample) {
             return;
         }
         // The scout is too short to count beside trains.
@@ -113,6 +159,7 @@ impl Quick {
         if self.train_left == Bytes::ZERO {
             self.train_left = self.train();
         }
+        self.note_leaving(sent.now);
         self.train_left = self.train_left.saturating_sub(sent.bytes);
         if sent.app_limited {
             // What comes next is not of this train.
@@ -120,7 +167,7 @@ impl Quick {
         } else if self.train_left == Bytes::ZERO {
             self.trains_sent += 1;
         }
-        let train = self.train();
+        let (train, rtt) = (self.train(), self.min_rtt);
         if let Stage::Jump(leg) | Stage::Full(leg) = &mut self.stage {
             let is_word = sent.app_limited && !leg.begun && leg.words + sent.bytes <= train;
             if is_word {
@@ -129,16 +176,29 @@ impl Quick {
             } else {
                 leg.begun = true;
                 leg.limited |= sent.app_limited;
+                // A path without a queue holds half of what the window lets go.
+                let window = leg.rate().bytes_in(rtt * 2).max(train * TRAINS as u64);
+                leg.on_sent(sent, Bytes(window.as_u64() / 4 * 3));
             }
+        }
+    }
+
+    /// For how long the newest train has been leaving: nothing that left together makes it longer.
+    fn note_leaving(&mut self, now: Time) {
+        let count = self.leaving.len();
+        match self.leaving.last_mut() {
+            Some((_, until)) if now <= *until + TOGETHER => *until = now,
+            _ if count < MOST_LEAVING => self.leaving.push((now, now)),
+            _ => {}
         }
     }
 
     /// Filler to send, and when, while the application has nothing.
     pub(in crate::lfn) fn filler(&self) -> Option<(Time, Bytes)> {
         let waits = match self.stage {
-            Stage::Reconnaissance => self.trains_sent == 0,
-            Stage::Jump(leg) => !leg.begun,
-            Stage::Full(_) => false,
+            Stage::Reconnaissance => self.manner == Manner::Quick && self.trains_sent == 0,
+            Stage::Jump(leg) => self.manner == Manner::Quick && !leg.begun,
+            Stage::Scout | Stage::Full(_) => false,
         };
         let sizes = Sizes { packet: self.packet, least: self.packet * LEAST_TRAIN_PKTS, most: self.train(), gap: self.gap() };
         let scout = self.trains.first();
@@ -172,26 +232,95 @@ impl Quick {
     }
 
     pub(in crate::lfn) fn on_ack(&mut self, ack: &AckSample, path: &Path) -> Verdict {
-        self.gauge.on_ack(ack, path.min_rtt());
+        self.min_rtt = path.min_rtt();
+        self.gauge.on_ack(ack, self.min_rtt);
         match self.stage {
+            Stage::Scout => self.follow_scout(ack, path),
             Stage::Reconnaissance => self.reconnoitre(ack, path),
             Stage::Jump(leg) => self.validate(ack, path, leg),
             Stage::Full(leg) => self.confirm(ack, path, leg),
         }
     }
 
+    /// The scout has arrived: trains follow that its queue holds, or the jump where they could be no longer than the scout.
+    fn follow_scout(&mut self, ack: &AckSample, path: &Path) -> Verdict {
+        let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS);
+        if self.trains_sent == 0 || scout.is_none() && ack.in_flight > Bytes::ZERO {
+            return Verdict::Continue;
+        }
+        self.stage = Stage::Reconnaissance;
+        let is_slow =
+            |scout: &DispersionSample| scout.rate().bytes_in(path.min_rtt() / SLOW_PART) < self.packet * LEAST_TRAIN_PKTS;
+        if let Some(scout) = scout.filter(|scout| is_slow(scout) && self.is_exact(scout)) {
+            return self.jump(ack, path, scout.rate().as_bps() as f64);
+        }
+        self.reconnoitre_by(ack.now, scout)
+    }
+
+    /// Trains that are as long as what is known allows.
+    fn reconnoitre_by(&mut self, now: Time, scout: Option<DispersionSample>) -> Verdict {
+        (self.scout, self.since) = (scout, now);
+        (self.opens, self.first_delay, self.risen) = (false, None, None);
+        self.trains.clear();
+        self.trains_sent = 0;
+        // The pacer owes nothing for the time in which nothing was to be sent.
+        self.train_left = self.train();
+        Verdict::Continue
+    }
+
+    /// What the trains of a gentle start say besides the rate, if it is not to jump yet.
+    fn hesitate(&mut self, ack: &AckSample, path: &Path) -> Option<Verdict> {
+        if std::mem::take(&mut self.opens)
+            && let Some(delay) = ack.queue_delay
+        {
+            match self.first_delay {
+                None => self.first_delay = Some(delay),
+                Some(first) => self.risen = self.risen.or_else(|| Some(delay.saturating_sub(first))),
+            }
+        }
+        let all_arrived = self.trains_sent > 0 && ack.in_flight == Bytes::ZERO;
+        if self.risen.is_none() && !all_arrived {
+            return Some(Verdict::Continue);
+        }
+        let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Some(Verdict::Unknown) };
+        // What the first train has put into the queue is still there: others have filled the gap after it.
+        let train_time = BitRate::from_bps(target_bps as u64).time_for(self.train());
+        if self.risen.is_some_and(|risen| risen > train_time / 2) {
+            return Some(Verdict::Unknown);
+        }
+        let longest = self.trains.iter().copied().max_by_key(DispersionSample::rate);
+        let longer = longest.filter(|longest| !known && self.train_of(longest.rate(), path.min_rtt()) >= self.train() * 2);
+        longer.map(|longer| self.reconnoitre_by(ack.now, Some(longer)))
+    }
+
+    /// RFC 9959, Unvalidated Phase: at most half of what was saved.
+    fn jump(&mut self, ack: &AckSample, path: &Path, target_bps: f64) -> Verdict {
+        let sent = if self.scout.is_some() { self.train() * TRAINS as u64 } else { self.scout() };
+        self.trains_bps = BitRate::of(sent, path.min_rtt()).as_bps() as f64;
+        self.stage = Stage::Jump(Leg::new(ack, self.within_reach(target_bps * JUMP, self.trains_bps)));
+        self.jumped_at = ack.now;
+        Verdict::Continue
+    }
+
+    /// No more than so many times what has come through before: a token bucket lets the first bytes pass at the rate of the wire behind it, whatever the trains said.
+    fn within_reach(&self, goal_bps: f64, before_bps: f64) -> f64 {
+        if self.manner == Manner::Gentle { goal_bps.min(before_bps * REACH) } else { goal_bps }
+    }
+
     fn reconnoitre(&mut self, ack: &AckSample, path: &Path) -> Verdict {
         if self.has_lost_trains(ack, path) {
             return Verdict::Unknown;
+        }
+        if self.manner == Manner::Gentle
+            && let Some(verdict) = self.hesitate(ack, path)
+        {
+            return verdict;
         }
         let Some((target_bps, _)) = self.target(path.min_rtt()) else {
             self.blind_rounds += u32::from(ack.round_start && self.trains_sent > 0);
             return if self.blind_rounds > BLIND_ROUNDS { Verdict::Unknown } else { Verdict::Continue };
         };
-        // RFC 9959, Unvalidated Phase: at most half of what was saved.
-        self.stage = Stage::Jump(Leg::new(ack, target_bps * JUMP));
-        self.jumped_at = ack.now;
-        Verdict::Continue
+        self.jump(ack, path, target_bps)
     }
 
     fn validate(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> Verdict {
@@ -201,12 +330,17 @@ impl Quick {
         if settled == Bytes::ZERO && self.has_lost_trains(ack, path) {
             return Verdict::Unknown;
         }
+        if settled == Bytes::ZERO && self.is_refused_late(ack, path, leg) {
+            return self.retreat(path, leg);
+        }
         if settled == Bytes::ZERO {
             // Trains that came later correct the first one.
-            self.stage = Stage::Jump(Leg { goal_bps: target_bps * JUMP, rate_bps: target_bps * JUMP, ..leg });
+            let goal_bps =
+                if leg.before.is_some() { leg.goal_bps } else { self.within_reach(target_bps * JUMP, self.trains_bps) };
+            self.stage = Stage::Jump(Leg { goal_bps, rate_bps: goal_bps, ..leg });
             return Verdict::Continue;
         }
-        if self.is_refused(ack, path, leg) {
+        if self.is_refused(ack, path, leg.span) {
             return self.retreat(path, leg);
         }
         // docs/controllers/quickstart.md: a sixteenth of a round trip has arrived, in several reports.
@@ -216,13 +350,22 @@ impl Quick {
         if settled < enough || leg.acks <= Queue::MEMORY {
             return Verdict::Continue;
         }
-        if !leg.limited && leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
-            return self.retreat(path, leg);
+        if !leg.is_limited() && leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
+            // An application's pause is over after a quarter of a round trip, or limits the leg.
+            let is_clear = self.manner == Manner::Quick || settled >= leg.rate().bytes_in(path.min_rtt() / 4);
+            return match self.long_since {
+                _ if !is_clear => Verdict::Continue,
+                Some(_) => self.retreat(path, leg),
+                None => Verdict::Full(self.arrived_bps(path, leg)),
+            };
         }
-        if !known {
+        let goal_bps = if known { target_bps } else { target_bps * JUMP };
+        if !known && leg.goal_bps >= goal_bps {
             return Verdict::Search(leg.rate_bps);
         }
-        self.stage = Stage::Full(Leg { before: Some(leg.span), begun: true, ..Leg::new(ack, target_bps) });
+        let reach_bps = self.within_reach(goal_bps, leg.goal_bps);
+        let next = Leg { before: Some(leg.span), begun: true, ..Leg::new(ack, reach_bps) };
+        self.stage = if known && reach_bps >= target_bps { Stage::Full(next) } else { Stage::Jump(next) };
         self.gauge.best_bps = 0.0;
         Verdict::Continue
     }
@@ -231,16 +374,27 @@ impl Quick {
         let settled = leg.settled(ack);
         let leg = leg.with(ack);
         if settled == Bytes::ZERO {
+            if self.is_refused_late(ack, path, leg) {
+                return self.retreat(path, leg);
+            }
             // The jump made no queue: what was lost of it the path loses whatever the rate.
             self.stage = Stage::Full(leg.made_up(ack));
             return Verdict::Continue;
         }
         self.stage = Stage::Full(leg);
-        if self.is_refused(ack, path, leg) {
+        if self.is_refused(ack, path, leg.span) {
             return self.retreat(path, leg);
         }
         if settled < leg.rate().bytes_in(path.min_rtt() / 2) {
             return Verdict::Continue;
+        }
+        // What was lost at once settles before a queue has stood for long.
+        if self.long_since.is_some() && !leg.is_limited() && leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
+            return self.retreat(path, leg);
+        }
+        if leg.is_limited() && self.remembered.is_none() {
+            // What has arrived is what the application gave; what the trains say has met no queue.
+            return Verdict::Full(leg.goal_bps);
         }
         Verdict::Full(self.gauge.best_bps.clamp(leg.goal_bps / 2.0, leg.goal_bps))
     }
@@ -260,9 +414,14 @@ impl Quick {
         packets > LEAST_LOSSY_PKTS && part_of(lost, settled) > by_chance.max(base + REFUSED_LOSS)
     }
 
+    /// The rest of the leg before has met what its first part had not.
+    fn is_refused_late(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> bool {
+        self.manner == Manner::Gentle && leg.before.is_some_and(|before| self.is_refused(ack, path, before))
+    }
+
     /// A queue forms, or much is lost.
-    fn is_refused(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> bool {
-        let lossy = self.is_lossy(path, leg.settled(ack), leg.span.lost);
+    fn is_refused(&mut self, ack: &AckSample, path: &Path, span: Span) -> bool {
+        let lossy = self.is_lossy(path, span.settled(ack), span.lost);
         // A hiccup of some thread passes; a queue of our making stays.
         let long = path.queue_delay() > path.queue_threshold(8).max(path.jitter() * 2);
         let since = long.then(|| self.long_since.unwrap_or(ack.now));
@@ -271,17 +430,33 @@ impl Quick {
         lossy || since.is_some_and(|since| ack.now.since(since) >= path.min_rtt() / 16)
     }
 
-    /// RFC 9959, Safe Retreat Phase: back to what is known to have come through.
+    /// RFC 9959, Safe Retreat Phase: back to what is known to have come through. What comes through now counts more, where it is so much less that a token bucket let the first
+    /// bytes pass.
     fn retreat(&self, path: &Path, leg: Leg) -> Verdict {
-        let least_bps = if leg.limited { leg.goal_bps / 2.0 } else { path.bandwidth_bps() };
-        let arrived_bps = self.gauge.best_bps.min(leg.goal_bps).max(least_bps);
-        Verdict::Full(arrived_bps)
+        let arrived_bps = self.arrived_bps(path, leg);
+        Verdict::Full(self.gauge.newest_bps.and_then(|now_bps| behind_bucket(arrived_bps, now_bps)).unwrap_or(arrived_bps))
+    }
+
+    fn arrived_bps(&self, path: &Path, leg: Leg) -> f64 {
+        let least_bps = if leg.is_limited() { leg.goal_bps / 2.0 } else { path.bandwidth_bps() };
+        self.gauge.best_bps.min(leg.goal_bps).max(least_bps)
+    }
+
+    /// Whether a train was spread far enough to be measured. A scout has fewer reports, which make up for it where they are far apart.
+    fn is_exact(&self, train: &DispersionSample) -> bool {
+        let is_scout = self.manner == Manner::Gentle && train.steps >= SCOUT_STEPS;
+        let is_spread = train.is_exact() || is_scout && train.time.is_some_and(|time| time >= SCOUT_TIME);
+        // What took as long to leave was spread by the sender, who may be slow or held to a limit.
+        let leaving = self.leaving.iter().find(|(from, until)| (*from..=*until).contains(&train.sent_at));
+        let took = leaving.map_or(Duration::ZERO, |(from, until)| until.since(*from));
+        // A quarter more than that is the path's doing.
+        is_spread && train.time.is_some_and(|time| time > took * 5 / 4)
     }
 
     /// The rate to go for, and whether it is more than a lower bound.
     fn target(&self, rtt: Duration) -> Option<(f64, bool)> {
         let remembered = self.remembered.filter(|learned| learned.fits(rtt)).map(|learned| learned.bandwidth.as_bps() as f64);
-        let mut trains: Vec<_> = self.trains.iter().map(|train| (train.rate(), train.is_exact())).collect();
+        let mut trains: Vec<_> = self.trains.iter().map(|train| (train.rate(), self.is_exact(train))).collect();
         trains.sort_unstable();
         // Trains that do not agree have been stretched by others or by hiccups of threads: the path may well bear more.
         let agree = trains.first().zip(trains.last()).is_some_and(|(least, most)| most.0.as_bps() / 2 <= least.0.as_bps());
@@ -299,6 +474,7 @@ impl Quick {
 
     pub(in crate::lfn) fn rate(&self) -> BitRate {
         match self.stage {
+            Stage::Scout => BitRate::MAX,
             Stage::Reconnaissance if self.train_left > Bytes::ZERO => BitRate::MAX,
             // The pacer waits for what left last, which is one call's worth.
             Stage::Reconnaissance => BitRate::of(self.burst(), self.gap()),
@@ -308,6 +484,9 @@ impl Quick {
 
     pub(in crate::lfn) fn window(&self, path: &Path) -> Bytes {
         match self.stage {
+            // Nothing more before it has been measured, or is gone.
+            Stage::Scout if self.trains_sent > 0 => self.packet,
+            Stage::Scout => self.train(),
             Stage::Reconnaissance => self.train() * TRAINS as u64,
             Stage::Jump(leg) | Stage::Full(leg) => leg.rate().bytes_in(path.min_rtt() * 2).max(self.train() * TRAINS as u64),
         }
@@ -315,13 +494,14 @@ impl Quick {
 
     pub(in crate::lfn) fn burst(&self) -> Bytes {
         match self.stage {
-            Stage::Reconnaissance => self.train().min(quantum(BitRate::MAX, self.packet)),
+            Stage::Scout | Stage::Reconnaissance => self.train().min(quantum(BitRate::MAX, self.packet)),
             Stage::Jump(_) | Stage::Full(_) => quantum(self.rate(), self.packet),
         }
     }
 
     pub(in crate::lfn) const fn name(&self) -> &'static str {
         match self.stage {
+            Stage::Scout => "scout",
             Stage::Reconnaissance => "reconnaissance",
             Stage::Jump(_) => "jump",
             Stage::Full(_) => "validating",
@@ -338,14 +518,49 @@ impl Quick {
         self.rtt.map_or(UNKNOWN_GAP, |rtt| (rtt / 5).max(LEAST_GAP))
     }
 
-    /// A train that a queue of a quarter of a round trip at 100 Mbit/s holds.
+    /// A train that a queue of a quarter of a round trip holds, at what the scout has found or at 100 Mbit/s.
     fn train(&self) -> Bytes {
-        let long = self.rtt.map_or(Bytes::ZERO, |rtt| BitRate::mbps(100).bytes_in(rtt / 5));
-        let packets = long.as_u64() / self.packet.as_u64().max(1);
-        self.packet * packets.clamp(LEAST_TRAIN_PKTS, MOST_TRAIN_PKTS)
+        if matches!(self.stage, Stage::Scout) {
+            return self.scout();
+        }
+        let Some(rtt) = self.rtt else { return self.packet * LEAST_TRAIN_PKTS };
+        match (&self.scout, self.manner) {
+            (Some(scout), _) => self.train_of(scout.rate(), rtt),
+            (None, Manner::Gentle) => self.packet * LEAST_TRAIN_PKTS,
+            (None, Manner::Quick) => self.whole_packets(BitRate::mbps(100).bytes_in(rtt / 5)),
+        }
+    }
+
+    fn scout(&self) -> Bytes {
+        self.packet * (SCOUT.as_u64() / self.packet.as_u64().max(1)).max(LEAST_SCOUT)
+    }
+
+    /// A train that a queue of a quarter of a round trip at this rate holds twice.
+    fn train_of(&self, rate: BitRate, rtt: Duration) -> Bytes {
+        self.whole_packets(rate.bytes_in(rtt / TRAIN_PART))
+    }
+
+    fn whole_packets(&self, bytes: Bytes) -> Bytes {
+        self.packet * (bytes.as_u64() / self.packet.as_u64().max(1)).clamp(LEAST_TRAIN_PKTS, MOST_TRAIN_PKTS)
     }
 }
 
+/// RFC 9002 7.2: the initial window, in whole packets; ten of 1472 bytes.
+const SCOUT: Bytes = Bytes(14_720);
+/// The second of two reports is one step after the first.
+const SCOUT_STEPS: u32 = 1;
+/// Two reports of four packets each are the fewest that tell a rate; what the rest says corrects it.
+const LEAST_SCOUT: u64 = 8;
+/// The second of the two reports.
+const LEAST_SCOUT_PKTS: u64 = 4;
+/// Ten times as long as a receiver sleeps that wakes up for several packets at once.
+const SCOUT_TIME: Duration = Duration::from_millis(1);
+/// Of a round trip: half of what a queue of a quarter of one holds.
+const TRAIN_PART: u32 = 8;
+/// A queue of that part of a round trip does not hold the shortest train: the scout has to do.
+const SLOW_PART: u32 = 4;
+/// More than leave before the jump.
+const MOST_LEAVING: usize = 32;
 /// Trains of the first flight.
 const TRAINS: usize = 3;
 /// Four reports of four packets: three times between them is what a rate needs.
@@ -362,6 +577,8 @@ const UNKNOWN_GAP: Duration = Duration::from_millis(10);
 const BLIND_ROUNDS: u32 = 3;
 /// RFC 9959: the jump is at most half of what was saved.
 const JUMP: f64 = 0.5;
+/// News of a bucket that is empty takes a round trip: less than startup's pacing gain of 4.94, so that no more is sent into it meanwhile than by a search.
+const REACH: f64 = 4.0;
 /// Less of the jump than this, and it has met a limit.
 const LEAST_ARRIVED: f64 = 0.6;
 /// Beyond the path's own loss; a policer or a queue that overflows takes more.
@@ -379,7 +596,14 @@ mod tests {
     /// A start that has measured half of 200 Mbit/s, with nothing under way.
     fn jumping() -> Quick {
         let now = Time::ZERO + RTT;
-        let ack = AckSample {
+        let ack = jumped(now);
+        let start = PathStart { rtt: Some(RTT), ..PathStart::new(Time::ZERO, PACKET, 1) };
+        Quick { stage: Stage::Jump(Leg::new(&ack, 1e8)), jumped_at: now, ..Quick::new(&start, Manner::Quick) }
+    }
+
+    /// Sixteen packets have arrived, and nothing is under way.
+    fn jumped(now: Time) -> AckSample {
+        AckSample {
             now,
             acked: PACKET * 16,
             delivered: PACKET * 16,
@@ -392,9 +616,7 @@ mod tests {
             round: 1,
             round_start: true,
             lost_total: Bytes::ZERO,
-        };
-        let start = PathStart { rtt: Some(RTT), ..PathStart::new(Time::ZERO, PACKET, 1) };
-        Quick { stage: Stage::Jump(Leg::new(&ack, 1e8)), jumped_at: now, ..Quick::new(&start) }
+        }
     }
 
     /// The application has written that, and nothing more.
@@ -423,5 +645,114 @@ mod tests {
         assert!(!write(&mut quick, 1, half).begun);
         let leg = write(&mut quick, 2, half + PACKET);
         assert!(leg.begun && leg.limited && leg.span.from == PACKET * 16 + half, "{leg:?}");
+    }
+
+    /// A gentle start whose scout has arrived at this rate, and its path.
+    fn scouted(rate: BitRate) -> (Quick, Path, AckSample) {
+        let start = PathStart { rtt: Some(RTT), ..PathStart::new(Time::ZERO, PACKET, 1) };
+        let (mut quick, mut path) = (Quick::new(&start, Manner::Gentle), Path::new(PACKET));
+        let scout = quick.window(&path);
+        assert_eq!(scout, PACKET * 10);
+        leave(&mut quick, Time::ZERO, scout);
+        assert_eq!(quick.window(&path), PACKET, "nothing more before it has been measured");
+        let ack = AckSample { in_flight: PACKET * 2, ..jumped(Time::ZERO + RTT) };
+        path.on_ack(&ack, true);
+        arrive(&mut quick, Time::ZERO, PACKET * 4, None);
+        assert_eq!((quick.on_ack(&ack, &path), quick.window(&path)), (Verdict::Continue, PACKET));
+        arrive(&mut quick, Time::ZERO, PACKET * 4, Some(rate.time_for(PACKET * 4)));
+        assert_eq!(quick.on_ack(&ack, &path), Verdict::Continue);
+        (quick, path, ack)
+    }
+
+    fn leave(quick: &mut Quick, now: Time, bytes: Bytes) {
+        quick.on_sent(&SentSample { now, bytes, in_flight: bytes, app_limited: false });
+    }
+
+    /// So many bytes of a train have arrived in so long; its first packets, if that is not said.
+    fn arrive(quick: &mut Quick, sent_at: Time, bytes: Bytes, time: Option<Duration>) {
+        let steps = time.map_or(0, |_| (bytes.as_u64() / PACKET.as_u64() / 4) as u32);
+        quick.on_dispersion(&DispersionSample { sent_at, bytes, time, steps });
+    }
+
+    #[test]
+    fn a_scout_tells_how_long_trains_may_be() {
+        let (quick, path, _) = scouted(BitRate::mbps(100));
+        // An eighth of a round trip.
+        assert_eq!(quick.train(), PACKET * 106);
+        assert_eq!(quick.window(&path), PACKET * 318);
+    }
+
+    #[test]
+    fn a_jump_is_within_reach_of_what_the_trains_were() {
+        let (mut quick, path, ack) = scouted(BitRate::gbps(10));
+        let (train, first) = (quick.train(), ack.now + Duration::from_millis(1));
+        assert_eq!(train, PACKET * MOST_TRAIN_PKTS);
+        for n in 0..TRAINS as u32 {
+            let sent_at = first + RTT / 5 * n;
+            leave(&mut quick, sent_at, train);
+            arrive(&mut quick, sent_at, train, Some(BitRate::gbps(10).time_for(train)));
+        }
+        let all = AckSample { now: first + RTT * 2, in_flight: Bytes::ZERO, queue_delay: Some(Duration::ZERO), ..ack };
+        assert_eq!(quick.on_ack(&all, &path), Verdict::Continue);
+        let Stage::Jump(leg) = quick.stage else { panic!("{:?}", quick.stage) };
+        let trains_bps = BitRate::of(train * TRAINS as u64, RTT).as_bps() as f64;
+        assert!((leg.goal_bps / trains_bps / REACH - 1.0).abs() < 1e-6, "not half of 10 Gbit/s: {leg:?}");
+    }
+
+    #[test]
+    fn what_others_put_between_two_trains_ends_the_measurement() {
+        // The whole first train still stands in the queue when the second one comes, or nothing of it.
+        for (left, is_alone) in [(1.0, false), (0.1, true)] {
+            let (mut quick, path, ack) = scouted(BitRate::mbps(100));
+            let (train, first) = (quick.train(), ack.now + Duration::from_millis(1));
+            let second = first + RTT / 5;
+            leave(&mut quick, first, train);
+            leave(&mut quick, second, train);
+            let time = BitRate::mbps(100).time_for(train);
+            let seen = |after: Duration, delay: Duration| AckSample {
+                now: second + after,
+                in_flight: train,
+                queue_delay: Some(delay),
+                ..ack
+            };
+            arrive(&mut quick, first, PACKET * 4, None);
+            assert_eq!(quick.on_ack(&seen(RTT / 2, Duration::ZERO), &path), Verdict::Continue);
+            arrive(&mut quick, first, train - PACKET * 4, Some(time.mul_f64(102.0 / 106.0)));
+            assert_eq!(quick.on_ack(&seen(RTT / 2, Duration::ZERO), &path), Verdict::Continue, "one train alone does not tell");
+            arrive(&mut quick, second, PACKET * 4, None);
+            let verdict = quick.on_ack(&seen(RTT, time.mul_f64(left)), &path);
+            if is_alone {
+                let Stage::Jump(leg) = quick.stage else { panic!("{:?}", quick.stage) };
+                assert!((leg.goal_bps / 50e6 - 1.0).abs() < 0.01, "half of what was measured: {leg:?}");
+            } else {
+                assert_eq!(verdict, Verdict::Unknown);
+            }
+        }
+    }
+
+    #[test]
+    fn trains_too_short_for_a_receiver_are_followed_by_longer_ones() {
+        let (mut quick, path, ack) = scouted(BitRate::mbps(33));
+        let (train, first) = (quick.train(), ack.now + Duration::from_millis(1));
+        leave(&mut quick, first, train);
+        // It came whole in one report.
+        arrive(&mut quick, first, train, None);
+        let all = AckSample { now: first + RTT, in_flight: Bytes::ZERO, ..ack };
+        assert_eq!(quick.on_ack(&all, &path), Verdict::Continue);
+        assert!(matches!(quick.stage, Stage::Reconnaissance) && quick.trains.is_empty());
+        assert_eq!(quick.train(), PACKET * MOST_TRAIN_PKTS);
+    }
+
+    #[test]
+    fn an_application_that_waits_now_and_then_limits_a_leg() {
+        for (part, is_limited) in [(1.0, false), (0.9, false), (0.7, true)] {
+            let mut quick = jumping();
+            for n in 1..=100 {
+                let now = Time::ZERO + RTT + RTT / 100 * n;
+                leave(&mut quick, now, Bytes((1e8 / 8.0 * 0.001 * part) as u64));
+            }
+            let Stage::Jump(leg) = quick.stage else { panic!("{:?}", quick.stage) };
+            assert_eq!(leg.is_limited(), is_limited, "{part}: {leg:?}");
+        }
     }
 }
