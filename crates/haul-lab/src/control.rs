@@ -119,7 +119,7 @@ impl Control {
     }
 
     /// The thread's side: the answer to a request.
-    pub fn answer(&self, request: Request, stats: DirectionStats) {
+    pub fn answer(&self, request: &Request, stats: DirectionStats) {
         let mut state = self.lock();
         state.answers = request.asked;
         state.stats = stats;

@@ -124,7 +124,7 @@ impl<P: Ports> Worker<P> {
                 if request.stop {
                     return;
                 }
-                self.answer(request);
+                self.answer(&request);
             }
             let more = self.read();
             self.write();
@@ -208,7 +208,7 @@ impl<P: Ports> Worker<P> {
         self.inputs.wait(wake_at.map(|at| at.since(time)));
     }
 
-    fn answer(&mut self, request: Request) {
+    fn answer(&mut self, request: &Request) {
         let time = now();
         if let Some(config) = request.config {
             self.player.reconfigure(time, config);

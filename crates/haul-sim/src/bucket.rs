@@ -17,20 +17,20 @@ pub struct TokenBucket {
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens {
     of: TokenBucket,
-    tokens: u128,
+    held: u128,
     at: Time,
 }
 
 impl Tokens {
     pub(crate) fn new(of: TokenBucket) -> Self {
-        Self { of, tokens: tokens(of.bucket), at: Time::ZERO }
+        Self { of, held: tokens(of.bucket), at: Time::ZERO }
     }
 
     /// Whether a packet passes; if so its tokens are gone.
     pub(crate) fn admits(&mut self, now: Time, bytes: Bytes) -> bool {
         self.fill(now);
-        let Some(left) = self.tokens.checked_sub(tokens(bytes)) else { return false };
-        self.tokens = left;
+        let Some(left) = self.held.checked_sub(tokens(bytes)) else { return false };
+        self.held = left;
         true
     }
 
@@ -39,7 +39,7 @@ impl Tokens {
         let from = now.max(self.at);
         let at = from + self.wait(from, bytes);
         // What waited has taken each token that came.
-        (self.tokens, self.at) = (self.filled(from).saturating_sub(tokens(bytes)), at);
+        (self.held, self.at) = (self.filled(from).saturating_sub(tokens(bytes)), at);
         at
     }
 
@@ -51,12 +51,12 @@ impl Tokens {
     }
 
     fn fill(&mut self, now: Time) {
-        (self.tokens, self.at) = (self.filled(now), now);
+        (self.held, self.at) = (self.filled(now), now);
     }
 
     fn filled(&self, now: Time) -> u128 {
         let fresh = now.since(self.at).as_nanos() * u128::from(self.of.rate.as_bps());
-        self.tokens.saturating_add(fresh).min(tokens(self.of.bucket))
+        self.held.saturating_add(fresh).min(tokens(self.of.bucket))
     }
 }
 

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
+use crate::bucket::Tokens;
 use crate::config::LossState;
 use crate::discipline::{CoDelState, RedState};
-use crate::bucket::Tokens;
 use crate::{Change, Discipline, LinkConfig, LossModel, Rng};
 
 /// One direction of a link, carrying packets of type `P`.
@@ -226,7 +226,8 @@ impl<P: Clone> Link<P> {
         let Some(head) = self.waiting.front() else { return Duration::ZERO };
         let behind = self.waiting_bytes.saturating_sub(Bytes(u64::from(head.bytes)));
         let on_wire = self.config.rate.time_for(behind);
-        self.head_leaves.since(now) + self.shaper.as_ref().map_or(on_wire, |shaper| shaper.wait(self.head_leaves, behind).max(on_wire))
+        self.head_leaves.since(now)
+            + self.shaper.as_ref().map_or(on_wire, |shaper| shaper.wait(self.head_leaves, behind).max(on_wire))
     }
 
     /// Packets waiting and travelling.

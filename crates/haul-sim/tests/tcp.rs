@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use haul_sim::{
-    Check, CoDel, Discipline, EndpointId, Flow, LinkConfig, LossModel, Network, Outcome, Path, Plan, TokenBucket, Queue, Reorder,
-    Tcp, TcpConfig, Topology,
+    Check, CoDel, Discipline, EndpointId, Flow, LinkConfig, LossModel, Network, Outcome, Path, Plan, Queue, Reorder, Tcp,
+    TcpConfig, TokenBucket, Topology,
 };
 use haul_units::{BitRate, Bytes, Ratio, Time};
 use proptest::prelude::*;

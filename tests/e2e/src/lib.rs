@@ -19,6 +19,7 @@ mod sites;
 mod sshd;
 mod tmpfs;
 pub mod tree;
+mod turn;
 
 pub use clock::{Stopwatch, eventually, pause};
 pub use daemon::{Daemon, key, own_key};

@@ -4,31 +4,29 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::TempDir;
 
 use crate::net::{Host, PREFIX, is_orphan, sweep};
 use crate::program::haul_binary;
 use crate::tmpfs::Tmpfs;
+use crate::turn::Turn;
 
 /// All of it goes with this value.
 pub struct Room {
     id: String,
     scratch: TempDir,
-    /// One at a time: tests that measure would disturb each other.
-    _turn: MutexGuard<'static, ()>,
+    _turn: Turn,
 }
 
 impl Room {
     /// A room of one's own, or nothing where namespaces cannot be made: then the test says so and ends.
     pub fn open() -> Option<Self> {
-        static TURN: Mutex<()> = Mutex::new(());
         static COUNT: AtomicU32 = AtomicU32::new(0);
         if !ready() {
             return None;
         }
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let turn = Turn::wait();
         haul_binary();
         sweep();
         sweep_scratch();

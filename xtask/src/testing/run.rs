@@ -78,7 +78,7 @@ fn command(program: &Program, lane: Lane) -> Command {
         command.args(["-n", STANDING_BACK]).arg(&first);
     }
     if let Some(tests) = at_once(&program.name) {
-        command.env("RUST_TEST_THREADS", tests.to_string());
+        command.env("RUST_TEST_THREADS", tests.to_string()).env("HAUL_E2E_AT_ONCE", tests.to_string());
     }
     command.args(rest).current_dir(&program.dir).stdin(Stdio::null());
     command

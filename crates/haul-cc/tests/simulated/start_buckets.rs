@@ -25,7 +25,8 @@ fn a_start_behind_a_token_bucket_is_not_taken_in_by_it() {
     for (without, name) in [(Without::Waits, "waits"), (Without::IsDropped, "dropped")] {
         for rate in [50, 500].map(BitRate::mbps) {
             for rtt in [200, 1_000, 10_000, 50_000, 200_000].map(Duration::from_micros) {
-                write!(table, "{name:>7} {:>11} {:>5.1} ms |", rate.to_string(), rtt.as_secs_f64() * 1e3).expect("a string takes anything");
+                write!(table, "{name:>7} {:>11} {:>5.1} ms |", rate.to_string(), rtt.as_secs_f64() * 1e3)
+                    .expect("a string takes anything");
                 for kib in [64, 256, 1024, 8192] {
                     let seen = Seen::of(without, TokenBucket { rate, bucket: Bytes::kib(kib) }, rtt);
                     write!(table, " {:>6.1} {:>7.2} {:>5.1} |", seen.used * 100.0, seen.dropped, seen.queue * 1e3)
@@ -61,7 +62,7 @@ impl Seen {
         let half = length / 2;
         let queue = bucket.rate.bytes_in(rtt).max(LEAST_QUEUE);
         let queue_bdp = queue.0 as f64 / WIRE.bytes_in(rtt).0 as f64;
-        let outcome = Scenario { flows, shaper, policer, queue_bdp, length, ..Scenario::new(WIRE, rtt) }.run();
+        let outcome = Scenario { queue_bdp, shaper, policer, flows, length, ..Scenario::new(WIRE, rtt) }.run();
         let passed = bucket.bucket + bucket.rate.bytes_in(half);
         let dropped = PACKET * outcome.dropped_between(Duration::ZERO, half);
         Self {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use haul_cc::ControllerChoice::{Cubic, Fair};
-use haul_sim::{Change, Check, Flow, LossModel, Path, Plan, TokenBucket, Queue, TcpConfig, Topology};
+use haul_sim::{Change, Check, Flow, LossModel, Path, Plan, Queue, TcpConfig, TokenBucket, Topology};
 use haul_units::{BitRate, Bytes};
 
 use crate::{Kind, run};
@@ -86,7 +86,10 @@ fn a_tenth_of_the_rate() {
 
 const POLICED: Plan<Kind> = bulk(
     "policed",
-    Path { policer: Some(TokenBucket { rate: BitRate::mbps(50), bucket: Bytes(200_000) }), ..Path::new(BitRate::mbps(500), ms(50)) },
+    Path {
+        policer: Some(TokenBucket { rate: BitRate::mbps(50), bucket: Bytes(200_000) }),
+        ..Path::new(BitRate::mbps(500), ms(50))
+    },
     &[Flow::endless(FAIR, 0, 1)],
     secs(30),
     // Of 50 Mbit/s.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_sim::{Back, Change, Flow, Outcome, Path, Plan, TokenBucket, Queue, TcpConfig, Topology};
+use haul_sim::{Back, Change, Flow, Outcome, Path, Plan, Queue, TcpConfig, TokenBucket, Topology};
 use haul_units::{BitRate, Bytes};
 
 use crate::golden::{compare, seed};

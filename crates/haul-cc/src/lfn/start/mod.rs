@@ -176,8 +176,8 @@ impl Quick {
             } else {
                 leg.begun = true;
                 leg.limited |= sent.app_limited;
-                // A path without a queue holds half of what the window lets go.
                 let window = leg.rate().bytes_in(rtt * 2).max(train * TRAINS as u64);
+                // A path without a queue holds half of what the window lets go, and half as much again is late: three quarters.
                 leg.on_sent(sent, Bytes(window.as_u64() / 4 * 3));
             }
         }
