@@ -13,13 +13,13 @@ done
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 [ -d /etc/ssl/certs ] || packages+=(ca-certificates)
 
-# What not every system has: the Gfarm store's tests, those of libhaul's memory and those of programs that take a remote shell and of packages say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf; `make check` cannot look at ARM64 without its C compiler.
+# What not every system has: the Gfarm store's tests, those of libhaul's memory and those of programs that take a remote shell, of packages and of the Wireshark dissector say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf; `make check` cannot look at ARM64 without its C compiler.
 extra=()
 command -v valgrind >/dev/null || extra+=(valgrind)
 command -v "${CLANG:-clang}" >/dev/null || extra+=(clang)
 PATH="$PATH:/usr/sbin:/sbin" ldconfig -p | grep 'libbpf\.so\.1' >/dev/null || extra+=(libbpf1)
 [ "$(uname -m)" = aarch64 ] || [ -e /usr/aarch64-linux-gnu/include/stdlib.h ] || extra+=(libc6-dev-arm64-cross)
-for pair in aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu gfmd:gfmd gfsd:gfsd gfls:gfarm-client git:git rpmbuild:rpm systemd-analyze:systemd sshfs:sshfs borg:borgbackup restic:restic unison:unison rdiff-backup:rdiff-backup ansible:ansible-core; do
+for pair in aarch64-linux-gnu-gcc:gcc-aarch64-linux-gnu gfmd:gfmd gfsd:gfsd gfls:gfarm-client git:git rpmbuild:rpm systemd-analyze:systemd sshfs:sshfs borg:borgbackup restic:restic unison:unison rdiff-backup:rdiff-backup ansible:ansible-core tshark:tshark; do
     PATH="$PATH:/usr/sbin:/sbin" command -v "${pair%%:*}" >/dev/null || extra+=("${pair#*:}")
 done
 
