@@ -88,8 +88,7 @@ impl Lfn {
             Verdict::Continue => return,
             Verdict::Full(bps) => {
                 // Not what samples of trains on a short path, or of a token bucket's first bytes, have raised it to.
-                self.flow.path.bandwidth.limit(bps);
-                self.flow.path.bandwidth.raise(bps);
+                self.flow.path.bandwidth.set(bps);
                 self.phases.begin_measured(ack.now);
             }
             Verdict::Search(bps) => {

@@ -52,6 +52,11 @@ impl Bandwidth {
         self.bps = self.bps.min(arrived_bps);
     }
 
+    /// It has been measured, whatever samples have raised it to.
+    pub(in crate::lfn) const fn set(&mut self, measured_bps: f64) {
+        self.bps = measured_bps;
+    }
+
     /// After an outage.
     pub(in crate::lfn) fn cut(&mut self) {
         self.bps *= CUT;

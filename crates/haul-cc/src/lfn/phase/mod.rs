@@ -71,7 +71,7 @@ impl Phases {
     /// The path is full: on with emptying its queue, without a search.
     pub(in crate::lfn) fn begin_full(&mut self, now: Time, flow: &mut Flow) {
         flow.path.end_search(now);
-        self.enter(Phase::Drain { since: now, search: None });
+        self.begin_measured(now);
     }
 
     /// The same, at a rate that has been measured: what arrives now raises it no more.

@@ -81,12 +81,18 @@ impl Leg {
         self.span.from += sent.bytes;
     }
 
-    /// Data of it leaves; a path without a queue has at most `holds` in flight.
-    pub(super) fn on_sent(&mut self, sent: &SentSample, holds: Bytes) {
-        self.held_back |= sent.in_flight > holds;
+    /// Data of it leaves, of which the window lets so much go.
+    pub(super) fn on_sent(&mut self, sent: &SentSample, window: Bytes) {
+        // A path without a queue holds half of that, and half as much again is late: three quarters.
+        self.held_back |= sent.in_flight > Bytes(window.as_u64() / 4 * 3);
         if !self.held_back {
             (self.sent, self.sent_until) = (self.sent + sent.bytes, sent.now);
         }
+    }
+
+    /// Bytes that may be in flight: two round trips' worth, but no less than the trains were.
+    pub(super) fn window(&self, min_rtt: Duration, trains: Bytes) -> Bytes {
+        self.rate().bytes_in(min_rtt * 2).max(trains)
     }
 
     /// Whether the application gave too little for its rate: at once, or by waiting now and then.

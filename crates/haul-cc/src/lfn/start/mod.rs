@@ -19,16 +19,17 @@
 //! beyond the jump before its last packet has been acknowledged, for the jump is paced and its first part tells whether a queue forms.
 
 mod filler;
+mod jump;
 mod leg;
+mod trains;
 
 use std::time::Duration;
 
 use haul_units::{BitRate, Bytes, Time};
 
 use self::filler::{Fillers, Sizes};
-use self::leg::{Gauge, Leg, Span, part_of};
-use super::measure::{Path, Queue, behind_bucket};
-use crate::dispersion::TOGETHER;
+use self::leg::{Gauge, Leg};
+use super::measure::Path;
 use crate::pacer::quantum;
 use crate::{AckSample, DispersionSample, Learned, LossSample, PathStart, SentSample};
 
@@ -176,20 +177,8 @@ impl Quick {
             } else {
                 leg.begun = true;
                 leg.limited |= sent.app_limited;
-                let window = leg.rate().bytes_in(rtt * 2).max(train * TRAINS as u64);
-                // A path without a queue holds half of what the window lets go, and half as much again is late: three quarters.
-                leg.on_sent(sent, Bytes(window.as_u64() / 4 * 3));
+                leg.on_sent(sent, leg.window(rtt, train * TRAINS as u64));
             }
-        }
-    }
-
-    /// For how long the newest train has been leaving: nothing that left together makes it longer.
-    fn note_leaving(&mut self, now: Time) {
-        let count = self.leaving.len();
-        match self.leaving.last_mut() {
-            Some((_, until)) if now <= *until + TOGETHER => *until = now,
-            _ if count < MOST_LEAVING => self.leaving.push((now, now)),
-            _ => {}
         }
     }
 
@@ -242,236 +231,6 @@ impl Quick {
         }
     }
 
-    /// The scout has arrived: trains follow that its queue holds, or the jump where they could be no longer than the scout.
-    fn follow_scout(&mut self, ack: &AckSample, path: &Path) -> Verdict {
-        let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS);
-        if self.trains_sent == 0 || scout.is_none() && ack.in_flight > Bytes::ZERO {
-            return Verdict::Continue;
-        }
-        self.stage = Stage::Reconnaissance;
-        let is_slow =
-            |scout: &DispersionSample| scout.rate().bytes_in(path.min_rtt() / SLOW_PART) < self.packet * LEAST_TRAIN_PKTS;
-        if let Some(scout) = scout.filter(|scout| is_slow(scout) && self.is_exact(scout)) {
-            return self.jump(ack, path, scout.rate().as_bps() as f64);
-        }
-        self.reconnoitre_by(ack.now, scout)
-    }
-
-    /// Trains that are as long as what is known allows.
-    fn reconnoitre_by(&mut self, now: Time, scout: Option<DispersionSample>) -> Verdict {
-        (self.scout, self.since) = (scout, now);
-        (self.opens, self.first_delay, self.risen) = (false, None, None);
-        self.trains.clear();
-        self.trains_sent = 0;
-        // The pacer owes nothing for the time in which nothing was to be sent.
-        self.train_left = self.train();
-        Verdict::Continue
-    }
-
-    /// What the trains of a gentle start say besides the rate, if it is not to jump yet.
-    fn hesitate(&mut self, ack: &AckSample, path: &Path) -> Option<Verdict> {
-        if std::mem::take(&mut self.opens)
-            && let Some(delay) = ack.queue_delay
-        {
-            match self.first_delay {
-                None => self.first_delay = Some(delay),
-                Some(first) => self.risen = self.risen.or_else(|| Some(delay.saturating_sub(first))),
-            }
-        }
-        let all_arrived = self.trains_sent > 0 && ack.in_flight == Bytes::ZERO;
-        if self.risen.is_none() && !all_arrived {
-            return Some(Verdict::Continue);
-        }
-        let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Some(Verdict::Unknown) };
-        // What the first train has put into the queue is still there: others have filled the gap after it.
-        let train_time = BitRate::from_bps(target_bps as u64).time_for(self.train());
-        if self.risen.is_some_and(|risen| risen > train_time / 2) {
-            return Some(Verdict::Unknown);
-        }
-        let longest = self.trains.iter().copied().max_by_key(DispersionSample::rate);
-        let longer = longest.filter(|longest| !known && self.train_of(longest.rate(), path.min_rtt()) >= self.train() * 2);
-        longer.map(|longer| self.reconnoitre_by(ack.now, Some(longer)))
-    }
-
-    /// RFC 9959, Unvalidated Phase: at most half of what was saved.
-    fn jump(&mut self, ack: &AckSample, path: &Path, target_bps: f64) -> Verdict {
-        let sent = if self.scout.is_some() { self.train() * TRAINS as u64 } else { self.scout() };
-        self.trains_bps = BitRate::of(sent, path.min_rtt()).as_bps() as f64;
-        self.stage = Stage::Jump(Leg::new(ack, self.within_reach(target_bps * JUMP, self.trains_bps)));
-        self.jumped_at = ack.now;
-        Verdict::Continue
-    }
-
-    /// No more than so many times what has come through before: a token bucket lets the first bytes pass at the rate of the wire behind it, whatever the trains said.
-    fn within_reach(&self, goal_bps: f64, before_bps: f64) -> f64 {
-        if self.manner == Manner::Gentle { goal_bps.min(before_bps * REACH) } else { goal_bps }
-    }
-
-    fn reconnoitre(&mut self, ack: &AckSample, path: &Path) -> Verdict {
-        if self.has_lost_trains(ack, path) {
-            return Verdict::Unknown;
-        }
-        if self.manner == Manner::Gentle
-            && let Some(verdict) = self.hesitate(ack, path)
-        {
-            return verdict;
-        }
-        let Some((target_bps, _)) = self.target(path.min_rtt()) else {
-            self.blind_rounds += u32::from(ack.round_start && self.trains_sent > 0);
-            return if self.blind_rounds > BLIND_ROUNDS { Verdict::Unknown } else { Verdict::Continue };
-        };
-        self.jump(ack, path, target_bps)
-    }
-
-    fn validate(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> Verdict {
-        let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Verdict::Unknown };
-        let settled = leg.settled(ack);
-        let leg = leg.with(ack);
-        if settled == Bytes::ZERO && self.has_lost_trains(ack, path) {
-            return Verdict::Unknown;
-        }
-        if settled == Bytes::ZERO && self.is_refused_late(ack, path, leg) {
-            return self.retreat(path, leg);
-        }
-        if settled == Bytes::ZERO {
-            // Trains that came later correct the first one.
-            let goal_bps =
-                if leg.before.is_some() { leg.goal_bps } else { self.within_reach(target_bps * JUMP, self.trains_bps) };
-            self.stage = Stage::Jump(Leg { goal_bps, rate_bps: goal_bps, ..leg });
-            return Verdict::Continue;
-        }
-        if self.is_refused(ack, path, leg.span) {
-            return self.retreat(path, leg);
-        }
-        // docs/controllers/quickstart.md: a sixteenth of a round trip has arrived, in several reports.
-        let enough = leg.rate().bytes_in(path.min_rtt() / 16).max(self.packet * 32);
-        self.stage = Stage::Jump(leg);
-        // Delays seen before the leg say nothing about it.
-        if settled < enough || leg.acks <= Queue::MEMORY {
-            return Verdict::Continue;
-        }
-        if !leg.is_limited() && leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
-            // An application's pause is over after a quarter of a round trip, or limits the leg.
-            let is_clear = self.manner == Manner::Quick || settled >= leg.rate().bytes_in(path.min_rtt() / 4);
-            return match self.long_since {
-                _ if !is_clear => Verdict::Continue,
-                Some(_) => self.retreat(path, leg),
-                None => Verdict::Full(self.arrived_bps(path, leg)),
-            };
-        }
-        let goal_bps = if known { target_bps } else { target_bps * JUMP };
-        if !known && leg.goal_bps >= goal_bps {
-            return Verdict::Search(leg.rate_bps);
-        }
-        let reach_bps = self.within_reach(goal_bps, leg.goal_bps);
-        let next = Leg { before: Some(leg.span), begun: true, ..Leg::new(ack, reach_bps) };
-        self.stage = if known && reach_bps >= target_bps { Stage::Full(next) } else { Stage::Jump(next) };
-        self.gauge.best_bps = 0.0;
-        Verdict::Continue
-    }
-
-    fn confirm(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> Verdict {
-        let settled = leg.settled(ack);
-        let leg = leg.with(ack);
-        if settled == Bytes::ZERO {
-            if self.is_refused_late(ack, path, leg) {
-                return self.retreat(path, leg);
-            }
-            // The jump made no queue: what was lost of it the path loses whatever the rate.
-            self.stage = Stage::Full(leg.made_up(ack));
-            return Verdict::Continue;
-        }
-        self.stage = Stage::Full(leg);
-        if self.is_refused(ack, path, leg.span) {
-            return self.retreat(path, leg);
-        }
-        if settled < leg.rate().bytes_in(path.min_rtt() / 2) {
-            return Verdict::Continue;
-        }
-        // What was lost at once settles before a queue has stood for long.
-        if self.long_since.is_some() && !leg.is_limited() && leg.arrived_bps(ack) < leg.rate_bps * LEAST_ARRIVED {
-            return self.retreat(path, leg);
-        }
-        if leg.is_limited() && self.remembered.is_none() {
-            // What has arrived is what the application gave; what the trains say has met no queue.
-            return Verdict::Full(leg.goal_bps);
-        }
-        Verdict::Full(self.gauge.best_bps.clamp(leg.goal_bps / 2.0, leg.goal_bps))
-    }
-
-    /// RFC 9959, Reconnaissance Phase: no jump onto a path that is congested already.
-    fn has_lost_trains(&self, ack: &AckSample, path: &Path) -> bool {
-        self.is_lossy(path, ack.delivered + ack.lost_total, ack.lost_total)
-    }
-
-    /// Of what was sent much more is lost than the path loses whatever the rate, and more than chance makes of half as much.
-    fn is_lossy(&self, path: &Path, settled: Bytes, lost: Bytes) -> bool {
-        let base = self.remembered.map_or(0.0, |learned| learned.base_loss).max(path.base_loss());
-        let half = base + REFUSED_LOSS / 2.0;
-        let packets = settled.as_u64() as f64 / path.packet_bytes();
-        // Three standard deviations.
-        let by_chance = half + 3.0 * (half * (1.0 - half) / packets.max(1.0)).sqrt();
-        packets > LEAST_LOSSY_PKTS && part_of(lost, settled) > by_chance.max(base + REFUSED_LOSS)
-    }
-
-    /// The rest of the leg before has met what its first part had not.
-    fn is_refused_late(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> bool {
-        self.manner == Manner::Gentle && leg.before.is_some_and(|before| self.is_refused(ack, path, before))
-    }
-
-    /// A queue forms, or much is lost.
-    fn is_refused(&mut self, ack: &AckSample, path: &Path, span: Span) -> bool {
-        let lossy = self.is_lossy(path, span.settled(ack), span.lost);
-        // A hiccup of some thread passes; a queue of our making stays.
-        let long = path.queue_delay() > path.queue_threshold(8).max(path.jitter() * 2);
-        let since = long.then(|| self.long_since.unwrap_or(ack.now));
-        self.long_since = since;
-        // docs/controllers/quickstart.md: a queue that stands for a sixteenth of a round trip.
-        lossy || since.is_some_and(|since| ack.now.since(since) >= path.min_rtt() / 16)
-    }
-
-    /// RFC 9959, Safe Retreat Phase: back to what is known to have come through. What comes through now counts more, where it is so much less that a token bucket let the first
-    /// bytes pass.
-    fn retreat(&self, path: &Path, leg: Leg) -> Verdict {
-        let arrived_bps = self.arrived_bps(path, leg);
-        Verdict::Full(self.gauge.newest_bps.and_then(|now_bps| behind_bucket(arrived_bps, now_bps)).unwrap_or(arrived_bps))
-    }
-
-    fn arrived_bps(&self, path: &Path, leg: Leg) -> f64 {
-        let least_bps = if leg.is_limited() { leg.goal_bps / 2.0 } else { path.bandwidth_bps() };
-        self.gauge.best_bps.min(leg.goal_bps).max(least_bps)
-    }
-
-    /// Whether a train was spread far enough to be measured. A scout has fewer reports, which make up for it where they are far apart.
-    fn is_exact(&self, train: &DispersionSample) -> bool {
-        let is_scout = self.manner == Manner::Gentle && train.steps >= SCOUT_STEPS;
-        let is_spread = train.is_exact() || is_scout && train.time.is_some_and(|time| time >= SCOUT_TIME);
-        // What took as long to leave was spread by the sender, who may be slow or held to a limit.
-        let leaving = self.leaving.iter().find(|(from, until)| (*from..=*until).contains(&train.sent_at));
-        let took = leaving.map_or(Duration::ZERO, |(from, until)| until.since(*from));
-        // A quarter more than that is the path's doing.
-        is_spread && train.time.is_some_and(|time| time > took * 5 / 4)
-    }
-
-    /// The rate to go for, and whether it is more than a lower bound.
-    fn target(&self, rtt: Duration) -> Option<(f64, bool)> {
-        let remembered = self.remembered.filter(|learned| learned.fits(rtt)).map(|learned| learned.bandwidth.as_bps() as f64);
-        let mut trains: Vec<_> = self.trains.iter().map(|train| (train.rate(), self.is_exact(train))).collect();
-        trains.sort_unstable();
-        // Trains that do not agree have been stretched by others or by hiccups of threads: the path may well bear more.
-        let agree = trains.first().zip(trains.last()).is_some_and(|(least, most)| most.0.as_bps() / 2 <= least.0.as_bps());
-        // The lower median: none of them is believed alone.
-        let median = trains.get(trains.len().saturating_sub(1) / 2);
-        match median.map(|(rate, exact)| (rate, *exact && agree)) {
-            Some((rate, true)) => Some((rate.as_bps() as f64, true)),
-            Some((least, false)) => {
-                let least_bps = least.as_bps() as f64;
-                Some(remembered.filter(|bps| *bps > least_bps).map_or((least_bps, false), |bps| (bps, true)))
-            }
-            None => Some((remembered.filter(|_| self.blind_rounds > 1)?, true)),
-        }
-    }
-
     pub(in crate::lfn) fn rate(&self) -> BitRate {
         match self.stage {
             Stage::Scout => BitRate::MAX,
@@ -488,7 +247,7 @@ impl Quick {
             Stage::Scout if self.trains_sent > 0 => self.packet,
             Stage::Scout => self.train(),
             Stage::Reconnaissance => self.train() * TRAINS as u64,
-            Stage::Jump(leg) | Stage::Full(leg) => leg.rate().bytes_in(path.min_rtt() * 2).max(self.train() * TRAINS as u64),
+            Stage::Jump(leg) | Stage::Full(leg) => leg.window(path.min_rtt(), self.train() * TRAINS as u64),
         }
     }
 
@@ -511,80 +270,20 @@ impl Quick {
     pub(in crate::lfn) const fn set_packet(&mut self, packet: Bytes) {
         self.packet = packet;
     }
-
-    /// From one train to the next.
-    fn gap(&self) -> Duration {
-        // docs/controllers/quickstart.md: a fifth of a round trip, in which the last one has left the queue.
-        self.rtt.map_or(UNKNOWN_GAP, |rtt| (rtt / 5).max(LEAST_GAP))
-    }
-
-    /// A train that a queue of a quarter of a round trip holds, at what the scout has found or at 100 Mbit/s.
-    fn train(&self) -> Bytes {
-        if matches!(self.stage, Stage::Scout) {
-            return self.scout();
-        }
-        let Some(rtt) = self.rtt else { return self.packet * LEAST_TRAIN_PKTS };
-        match (&self.scout, self.manner) {
-            (Some(scout), _) => self.train_of(scout.rate(), rtt),
-            (None, Manner::Gentle) => self.packet * LEAST_TRAIN_PKTS,
-            (None, Manner::Quick) => self.whole_packets(BitRate::mbps(100).bytes_in(rtt / 5)),
-        }
-    }
-
-    fn scout(&self) -> Bytes {
-        self.packet * (SCOUT.as_u64() / self.packet.as_u64().max(1)).max(LEAST_SCOUT)
-    }
-
-    /// A train that a queue of a quarter of a round trip at this rate holds twice.
-    fn train_of(&self, rate: BitRate, rtt: Duration) -> Bytes {
-        self.whole_packets(rate.bytes_in(rtt / TRAIN_PART))
-    }
-
-    fn whole_packets(&self, bytes: Bytes) -> Bytes {
-        self.packet * (bytes.as_u64() / self.packet.as_u64().max(1)).clamp(LEAST_TRAIN_PKTS, MOST_TRAIN_PKTS)
-    }
 }
 
-/// RFC 9002 7.2: the initial window, in whole packets; ten of 1472 bytes.
-const SCOUT: Bytes = Bytes(14_720);
-/// The second of two reports is one step after the first.
-const SCOUT_STEPS: u32 = 1;
-/// Two reports of four packets each are the fewest that tell a rate; what the rest says corrects it.
-const LEAST_SCOUT: u64 = 8;
 /// The second of the two reports.
 const LEAST_SCOUT_PKTS: u64 = 4;
-/// Ten times as long as a receiver sleeps that wakes up for several packets at once.
-const SCOUT_TIME: Duration = Duration::from_millis(1);
-/// Of a round trip: half of what a queue of a quarter of one holds.
-const TRAIN_PART: u32 = 8;
-/// A queue of that part of a round trip does not hold the shortest train: the scout has to do.
-const SLOW_PART: u32 = 4;
-/// More than leave before the jump.
-const MOST_LEAVING: usize = 32;
 /// Trains of the first flight.
 const TRAINS: usize = 3;
 /// Four reports of four packets: three times between them is what a rate needs.
 const LEAST_TRAIN_PKTS: u64 = 16;
 /// 0.2 ms at 10 Gbit/s.
 const MOST_TRAIN_PKTS: u64 = 176;
-/// A shorter train is not measured.
-const LEAST_PKTS: u64 = 6;
-/// Between trains: a queue at 100 Mbit/s has sent the last one by then.
-const LEAST_GAP: Duration = Duration::from_millis(2);
-/// Between trains where no round trip has been measured: a fifth of 50 ms.
-const UNKNOWN_GAP: Duration = Duration::from_millis(10);
-/// Without a measurement for so long, none will come.
-const BLIND_ROUNDS: u32 = 3;
-/// RFC 9959: the jump is at most half of what was saved.
-const JUMP: f64 = 0.5;
 /// News of a bucket that is empty takes a round trip: less than startup's pacing gain of 4.94, so that no more is sent into it meanwhile than by a search.
 const REACH: f64 = 4.0;
-/// Less of the jump than this, and it has met a limit.
-const LEAST_ARRIVED: f64 = 0.6;
-/// Beyond the path's own loss; a policer or a queue that overflows takes more.
-const REFUSED_LOSS: f64 = 0.2;
-/// Of fewer, three standard deviations of a tenth are more than another tenth.
-const LEAST_LOSSY_PKTS: f64 = 48.0;
+/// A shorter train is not measured.
+const LEAST_PKTS: u64 = 6;
 
 #[cfg(test)]
 mod tests {
