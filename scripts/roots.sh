@@ -5,6 +5,7 @@
 #   tarball    the static tarball, unpacked below an empty root
 #   bookworm, trixie, bullseye     Debian 12, 13 and 11, made by debootstrap: the package is installed, used, removed and purged. In Debian 11, whose C library is too old, it must be
 #                                  refused, and the static program must work
+#   bookworm-dev, trixie-dev       the same with a C compiler: a program is compiled with what libhaul-dev has, and runs with the library's package alone
 #   rpm        Debian 13 with rpm: the RPM by its scriptlets and files. (Its dependencies are names that only a distribution of RPMs has.)
 #
 # --quick leaves out what debootstrap makes. Its roots are kept in HAUL_ROOTS (/var/cache/haul-roots); remove that to have them made anew.
@@ -135,6 +136,26 @@ for suite in bookworm trixie; do
     [ -z "$left" ] || fail "$suite: left behind by the package: $left"
     say "$suite: installed, purged, nothing left behind"
     done_with "$suite"
+done
+
+# If the library was packed.
+library=$(ls "$dist"/libhaul[0-9]*_"$version"_*.deb "$dist"/libhaul-dev_"$version"_*.deb 2>/dev/null || true)
+for suite in ${library:+bookworm trixie}; do
+    name=$suite-dev root=$work/$suite-dev
+    debian "$suite" "$name" gcc libc6-dev pkgconf
+    mkdir "$root/tmp/library"
+    # shellcheck disable=SC2086 # a list of names
+    cp $library "$root/tmp/library"
+    chroot "$root" sh -c 'dpkg -i /tmp/library/*.deb' >"$work/dpkg.log" 2>&1 || fail "$name: $(cat "$work/dpkg.log")"
+    printf '%s\n' '#include <haul.h>' '#include <stdio.h>' 'int main(void) { return haul_startup() != 0 || haul_identity_generate() <= 0 || puts(haul_version()) < 0; }' >"$root/tmp/program.c"
+    chroot "$root" sh -ec 'cc -o /tmp/program /tmp/program.c $(pkg-config --cflags --libs haul)' || fail "$name: no program can be compiled with the library"
+    chroot "$root" dpkg --purge libhaul-dev >/dev/null
+    [ "$(chroot "$root" /tmp/program)" = "$version" ] || fail "$name: the program does not run with the library's package"
+    chroot "$root" sh -ec 'dpkg --purge $(dpkg-query -W -f "\${Package} " "libhaul[0-9]*")' >/dev/null
+    left=$(find "$root" -xdev -name '*haul*' -not -path '*/tmp/*')
+    [ -z "$left" ] || fail "$name: left behind by the library's packages: $left"
+    say "$name: a program was compiled with the library and ran, nothing left behind"
+    done_with "$name"
 done
 
 debian bullseye bullseye

@@ -13,7 +13,7 @@ done
 python3 -c 'import ensurepip' 2>/dev/null || packages+=(python3-venv)
 [ -d /etc/ssl/certs ] || packages+=(ca-certificates)
 
-# What not every system has: the Gfarm store's tests, those of libhaul's memory and those of programs that take a remote shell, of packages and of the Wireshark dissector say without it that they are skipped, `haul tcp` that it was built without clang or lacks libbpf; `make check` cannot look at ARM64 without its C compiler.
+# What not every system has: the Gfarm store's tests, those of libhaul's memory and those of programs that take a remote shell, of packages and of the Wireshark dissector say without it that they are skipped (an error in CI), `haul tcp` that it was built without clang or lacks libbpf; `make check` cannot look at ARM64 without its C compiler.
 extra=()
 command -v valgrind >/dev/null || extra+=(valgrind)
 command -v "${CLANG:-clang}" >/dev/null || extra+=(clang)

@@ -16,6 +16,8 @@ __all__ = ["Change", "Copied", "Problem", "Progress", "copy", "tqdm_progress"]
 
 #: A name: ``host:path``, ``haul://host[:port]/root/path``, or a local path; or an open binary file, to be read to its end.
 Operand = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]", IO[bytes]]
+#: A local file or directory.
+Name = Union[str, bytes, "os.PathLike[str]", "os.PathLike[bytes]"]
 #: Bits a second, or text with a unit: ``"250M"``, ``"1.5 Gbit/s"``.
 Rate = Union[int, str]
 
@@ -161,6 +163,7 @@ def copy(
     skip_same: bool = False,
     exclude: Iterable[str] = (),
     include: Iterable[str] = (),
+    filter_from: Union[Name, Iterable[Name]] = (),
     changed: str = "take",
     verify: str = "arrival",
     resume: bool = True,
@@ -184,6 +187,7 @@ def copy(
     idle_timeout: Optional[float] = None,
     reconnect: float = 90.0,
     retries: int = 0,
+    compress: Optional[str] = None,
     udp_port: Optional[Union[int, str]] = None,
     trust: Optional[str] = None,
     state: Optional[Union[str, "os.PathLike[str]"]] = None,
@@ -199,7 +203,8 @@ def copy(
 
     - ``recursive``: directories with all that is in them; ``preserve``: times, modes, and owners where root writes.
     - ``update``: what is newer at the destination stays; ``skip_same``: files of the same size and time are skipped.
-    - ``exclude``, ``include``: patterns of a .gitignore.
+    - ``exclude``, ``include``: patterns of a .gitignore. ``filter_from``: a file of rules, ``- PATTERN`` or ``+ PATTERN`` a line, as a merge file of rsync's, or several: the first rule that
+      matches decides, and patterns given otherwise count more.
     - ``changed``: what becomes of a file that is written to meanwhile: ``"take"``, ``"fail"``, ``"retry"``.
     - ``verify``: ``"off"``, ``"arrival"`` (in memory, before it is written), ``"read-back"`` (from the disk).
     - ``resume``: go on from what an earlier call left.
@@ -216,6 +221,8 @@ def copy(
     - ``via``: leave by these interfaces or addresses, a path for each: ``"eth0"``, ``"192.0.2.7"``, ``"all"``, ``"eth1:backup"``, ``"wwan0:metered=BYTES"``.
     - ``transport``: what carries the data: ``"udp"``, ``"tcp"``, ``"ssh"``, or ``"auto"``, the first of these that passes (also ``None``).
     - ``retries``: so often a copy that lost its connection, or found none, is tried again, after 1 s, 2 s, 4 s and so on up to 60 s; each goes on where the last one was.
+    - ``compress``: ``"auto"`` compresses (zstd) blocks on their way that become smaller by it, while the link is what is waited for and no processor. A far side that is too old for this
+      takes and gives them as they are. :attr:`Copied.bytes` is content; what crossed the network shows in :attr:`Copied.sent_packets`.
     - ``idle_timeout``: seconds of silence that end the connection (90). ``reconnect``: seconds for which a daemon that was restarted is tried again.
     - ``trust``: the fingerprint of the daemon's key, in the place of the file of known hosts. ``state``: the directory of keys.
     - ``ssh``: what ssh is told: ``port``, ``identity`` (list), ``jump``, ``config``, ``options`` (list), ``program``, ``ipv4``, ``ipv6``, ``remote_haul``.
@@ -242,12 +249,12 @@ def copy(
 class Job:
     """A copy under way, and what feeds it."""
 
-    def __init__(self, words: Mapping[str, Any]) -> None:
+    def __init__(self, kwargs: Mapping[str, Any]) -> None:
         self.failed: Optional[BaseException] = None
         sources: list[Union[bytes, int]] = []
         pumps: list[tuple[IO[bytes], int]] = []
         try:
-            self.native = _start(words, sources, pumps)
+            self.native = _start(kwargs, sources, pumps)
         except BaseException:
             for _, end in pumps:
                 os.close(end)
@@ -275,28 +282,30 @@ class Job:
             raise
 
 
-def _start(words: Mapping[str, Any], operands: list[Union[bytes, int]], pumps: list[tuple[IO[bytes], int]]) -> _haul.Copying:
+def _start(kwargs: Mapping[str, Any], operands: list[Union[bytes, int]], pumps: list[tuple[IO[bytes], int]]) -> _haul.Copying:
     _logging.start()
-    words = dict(words)
-    src, dst = words.pop("src"), words.pop("dst")
-    words.pop("progress", None)
+    kwargs = dict(kwargs)
+    src, dst = kwargs.pop("src"), kwargs.pop("dst")
+    kwargs.pop("progress", None)
     sources = [src] if isinstance(src, (str, bytes, os.PathLike)) or hasattr(src, "read") else list(src)
     for name in ("exclude", "include"):
-        if isinstance(words[name], str):
-            raise UsageError(f"{name}: a list of patterns is wanted, not one text", hint=f"{name}=[{words[name]!r}]")
-        words[name] = [str(pattern) for pattern in words[name]]
-    _excluding(words)
-    if words["files_from"] is not None:
-        if isinstance(words["files_from"], (str, bytes, os.PathLike)):
+        if isinstance(kwargs[name], str):
+            raise UsageError(f"{name}: a list of patterns is wanted, not one text", hint=f"{name}=[{kwargs[name]!r}]")
+        kwargs[name] = [str(pattern) for pattern in kwargs[name]]
+    rules = kwargs["filter_from"]
+    kwargs["filter_from"] = [os.fsdecode(path) for path in ([rules] if isinstance(rules, (str, bytes, os.PathLike)) else rules)]
+    _excluding(kwargs)
+    if kwargs["files_from"] is not None:
+        if isinstance(kwargs["files_from"], (str, bytes, os.PathLike)):
             raise UsageError("files_from: a list of names is wanted, not one name", hint="of a file with a name a line: open(file).read().splitlines()")
-        words["files_from"] = [os.fsencode(name) for name in words["files_from"]]
-    via = words.pop("via")
-    words["via"] = via.split(",") if isinstance(via, str) else [str(way) for way in via]
-    words["connection"] = {name: words.pop(name) for name in ("limit", "mode", "paths", "idle_timeout", "via")}
-    words["udp_port"] = None if words["udp_port"] is None else str(words["udp_port"])
+        kwargs["files_from"] = [os.fsencode(name) for name in kwargs["files_from"]]
+    via = kwargs.pop("via")
+    kwargs["via"] = via.split(",") if isinstance(via, str) else [str(way) for way in via]
+    kwargs["connection"] = {name: kwargs.pop(name) for name in ("limit", "mode", "paths", "idle_timeout", "via")}
+    kwargs["udp_port"] = None if kwargs["udp_port"] is None else str(kwargs["udp_port"])
     for name in ("state", "manifest", "log_file", "bootstrap_from"):
-        words[name] = None if words[name] is None else os.fspath(words[name])
-    words["ssh"] = None if words["ssh"] is None else dict(words["ssh"])
+        kwargs[name] = None if kwargs[name] is None else os.fspath(kwargs[name])
+    kwargs["ssh"] = None if kwargs["ssh"] is None else dict(kwargs["ssh"])
     for source in sources:
         if hasattr(source, "read"):
             read_end, write_end = os.pipe()
@@ -304,7 +313,7 @@ def _start(words: Mapping[str, Any], operands: list[Union[bytes, int]], pumps: l
             pumps.append((source, write_end))
         else:
             operands.append(os.fsencode(source))
-    return _haul.copy(operands, os.fsencode(dst), words)
+    return _haul.copy(operands, os.fsencode(dst), kwargs)
 
 
 #: Words that make no sense together, and why.
@@ -322,15 +331,15 @@ _EITHER = (
 _NEEDS = (("delete", "recursive"), ("max_delete", "delete"), ("bootstrap_from", "bootstrap"))
 
 
-def _excluding(words: Mapping[str, Any]) -> None:
+def _excluding(kwargs: Mapping[str, Any]) -> None:
     """Refuses what makes no sense together."""
     for one, other, why in _EITHER:
-        if words[one] and words[other]:
+        if kwargs[one] and kwargs[other]:
             raise UsageError(f"{one} and {other}: {why}")
     for one, needed in _NEEDS:
-        if words[one] is not None and words[one] is not False and not words[needed]:
+        if kwargs[one] is not None and kwargs[one] is not False and not kwargs[needed]:
             raise UsageError(f"{one} needs {needed}")
-    if words["via"] and words["paths"] != 1:
+    if kwargs["via"] and kwargs["paths"] != 1:
         raise UsageError("via and paths: there is a path for each way that is named")
 
 
@@ -361,12 +370,12 @@ class Meter:
         )
 
 
-def tqdm_progress(bar: Any = None, **words: Any) -> Callable[[Progress], None]:
+def tqdm_progress(bar: Any = None, **kwargs: Any) -> Callable[[Progress], None]:
     """A ``progress`` that moves a bar of tqdm's: one that is given, or a new one with these arguments, which is closed when the copy is complete."""
     if bar is None:
         from tqdm.auto import tqdm
 
-        bar = tqdm(**{"unit": "B", "unit_scale": True, "unit_divisor": 1024, "desc": "haul", **words})
+        bar = tqdm(**{"unit": "B", "unit_scale": True, "unit_divisor": 1024, "desc": "haul", **kwargs})
 
     def show(progress: Progress) -> None:
         bar.total = progress.total_bytes

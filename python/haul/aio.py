@@ -309,15 +309,15 @@ async def connect(address: Address, *, trust: Trust, identity: Optional[Identity
     return await endpoint.connect(numeric, trust=trust, identity=identity, protocols=protocols, timeout=timeout, **settings)
 
 
-async def copy(src: Any, dst: Any, *, progress: Optional[Callable[[Progress], object]] = None, **words: Any) -> Copied:
+async def copy(src: Any, dst: Any, *, progress: Optional[Callable[[Progress], object]] = None, **kwargs: Any) -> Copied:
     """As :func:`haul.copy`; cancelling it leaves what has arrived where the same call finds it."""
     from ._copy import copy as same
 
     defaults = dict(same.__kwdefaults__ or {})
-    unknown = set(words) - set(defaults)
+    unknown = set(kwargs) - set(defaults)
     if unknown:
         raise TypeError(f"copy() got an unexpected keyword argument {sorted(unknown)[0]!r}")
-    job, meter = Job({**defaults, **words, "src": src, "dst": dst}), Meter()
+    job, meter = Job({**defaults, **kwargs, "src": src, "dst": dst}), Meter()
     try:
         while not job.native.wait(0.0):
             await asyncio.sleep(INTERVAL / 2)

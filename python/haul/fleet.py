@@ -11,7 +11,7 @@ the paper's verb   here
 =================  ===========================================================
 Initiate           :class:`Fleet` with its hosts
 SetDir             :meth:`Fleet.set_dir`
-SetParameter       the words of :class:`Fleet`: ``mode``, ``memory``, ..; ``limit`` of a job
+SetParameter       the arguments of :class:`Fleet`: ``mode``, ``memory``, ..; ``limit`` of a job
 Start              :meth:`Fleet.start`, or ``with``
 MultiDownload      :meth:`Fleet.download`; several at once: :meth:`Fleet.begin_download`
 MultiUpload        :meth:`Fleet.upload`, :meth:`Fleet.begin_upload`
@@ -259,7 +259,7 @@ class Fleet:
         ssh: Optional[Mapping[str, Any]] = None,
     ) -> None:
         self._hosts = [hosts] if isinstance(hosts, str) else list(hosts)
-        self._words: dict[str, Any] = {
+        self._kwargs: dict[str, Any] = {
             "way": way,
             "timeout": timeout,
             "logs": None if logs is None else os.fsdecode(logs),
@@ -287,26 +287,26 @@ class Fleet:
         if self._native is not None:
             raise UsageError("the fleet is up already")
         _logging.start()
-        self._native, absent = _haul.start_fleet(self._hosts, self._words)
+        self._native, absent = _haul.start_fleet(self._hosts, self._kwargs)
         self.absent = dict(absent)
         return self
 
     def set_dir(self, logs: Optional[_Name]) -> None:
         """From now on each job writes its log into a new directory in this one; none, if there is none."""
-        self._words["logs"] = None if logs is None else os.fsdecode(logs)
+        self._kwargs["logs"] = None if logs is None else os.fsdecode(logs)
         if self._native is not None:
-            self._native.set_dir(self._words["logs"])
+            self._native.set_dir(self._kwargs["logs"])
 
-    def download(self, sources: _Names, destination: _Name, *, progress: Optional[Callable[[Progress], object]] = None, **words: Any) -> Done:
+    def download(self, sources: _Names, destination: _Name, *, progress: Optional[Callable[[Progress], object]] = None, **kwargs: Any) -> Done:
         """Fetches files of which servers have parts or replicas; each sends what it can send best, and one that dies is replaced by others that have the same.
 
-        The other words are those of :meth:`begin_download`. ``progress`` is called with a :class:`Progress`; see :meth:`Job.wait`.
+        The other arguments are those of :meth:`begin_download`. ``progress`` is called with a :class:`Progress`; see :meth:`Job.wait`.
         """
-        return self.begin_download(sources, destination, **words).wait(progress=progress)
+        return self.begin_download(sources, destination, **kwargs).wait(progress=progress)
 
-    def upload(self, sources: _Names, destination: _Name, *, progress: Optional[Callable[[Progress], object]] = None, **words: Any) -> Done:
-        """Sends files to the servers, each to ``replicas`` of them. The other words are those of :meth:`begin_upload`."""
-        return self.begin_upload(sources, destination, **words).wait(progress=progress)
+    def upload(self, sources: _Names, destination: _Name, *, progress: Optional[Callable[[Progress], object]] = None, **kwargs: Any) -> Done:
+        """Sends files to the servers, each to ``replicas`` of them. The other arguments are those of :meth:`begin_upload`."""
+        return self.begin_upload(sources, destination, **kwargs).wait(progress=progress)
 
     def begin_download(
         self,
@@ -329,8 +329,8 @@ class Fleet:
 
         ``wait_for_all``: nothing moves before all have said what they have. ``replicas_by``: files are the same where their size and ``"time"`` are, or by ``"hash"`` their content. The others are those of :func:`haul.copy`.
         """
-        words = _words(dict(locals()))
-        return Job(self._up().download(_paths(sources), os.fsdecode(destination), words))
+        kwargs = _arguments(dict(locals()))
+        return Job(self._up().download(_paths(sources), os.fsdecode(destination), kwargs))
 
     def begin_upload(
         self,
@@ -349,8 +349,8 @@ class Fleet:
         replicas: int = 1,
     ) -> Job:
         """Begins to send, and returns at once. ``replicas``: on so many different servers each file is to be."""
-        words = _words(dict(locals()))
-        return Job(self._up().upload(_paths(sources), os.fsdecode(destination), words))
+        kwargs = _arguments(dict(locals()))
+        return Job(self._up().upload(_paths(sources), os.fsdecode(destination), kwargs))
 
     def status(self) -> Status:
         """How the servers are. Nobody is started for it."""
@@ -383,14 +383,14 @@ def _paths(names: _Names) -> list[str]:
     return [os.fsdecode(name) for name in names]
 
 
-def _words(words: dict[str, Any]) -> dict[str, Any]:
+def _arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
     for name in ("self", "sources", "destination"):
-        words.pop(name)
+        kwargs.pop(name)
     for name in ("exclude", "include"):
-        if isinstance(words[name], str):
-            raise UsageError(f"{name}: a list of patterns is wanted, not one text", hint=f"{name}=[{words[name]!r}]")
-        words[name] = [str(pattern) for pattern in words[name]]
-    return words
+        if isinstance(kwargs[name], str):
+            raise UsageError(f"{name}: a list of patterns is wanted, not one text", hint=f"{name}=[{kwargs[name]!r}]")
+        kwargs[name] = [str(pattern) for pattern in kwargs[name]]
+    return kwargs
 
 
 def _text(path: Any) -> Optional[str]:

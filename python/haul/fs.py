@@ -64,9 +64,9 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         paths: int = 1,
         idle_timeout: Optional[float] = None,
         block_size: int = BLOCK,
-        **words: Any,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(**words)
+        super().__init__(**kwargs)
         if not host:
             raise ValueError("which host? haul://host/root/path, or host=")
         self.host = f"{username}@{host}" if username else host
@@ -75,7 +75,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         if self.ssh is not None and port is not None:
             self.ssh.setdefault("port", port)
         self.block_size = block_size
-        self._words: dict[str, Any] = {
+        self._kwargs: dict[str, Any] = {
             "trust": trust,
             "state": None if state is None else os.fspath(state),
             "ssh": self.ssh,
@@ -102,9 +102,9 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         with self._lock:
             if self._errands is None or self._pid != os.getpid() or self._errands.is_closed:
                 _logging.start()
-                words = {**self._words, "connection": self._settings}
+                kwargs = {**self._kwargs, "connection": self._settings}
                 operand = self._remote if self.ssh is not None else self._remote + "."
-                self._errands = _haul.Errands(os.fsencode(operand), words)
+                self._errands = _haul.Errands(os.fsencode(operand), kwargs)
                 self._pid = os.getpid()
                 weakref.finalize(self, self._errands.close)
             return self._errands
@@ -124,7 +124,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         path = self._strip_protocol(path)
         return self._remote + (path if self.ssh is not None else _escaped(path.lstrip("/")))
 
-    def _copy(self, src: Any, dst: Any, callback: Any, **words: Any) -> None:
+    def _copy(self, src: Any, dst: Any, callback: Any, **kwargs: Any) -> None:
         told = 0
 
         def show(progress: Progress) -> None:
@@ -133,8 +133,8 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
             callback.relative_update(progress.bytes - told)
             told = progress.bytes
 
-        words = {**self._words, **self._settings, **words}
-        copied = copy(src, dst, progress=None if callback is DEFAULT_CALLBACK else show, **words)
+        kwargs = {**self._kwargs, **self._settings, **kwargs}
+        copied = copy(src, dst, progress=None if callback is DEFAULT_CALLBACK else show, **kwargs)
         for problem in copied.problems:
             raise OSError(problem.errno or 5, problem.why, problem.path)
 
@@ -161,10 +161,10 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
     @staticmethod
     def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
         found = infer_storage_options(path)
-        words = {name: found[name] for name in ("host", "port", "username") if found.get(name)}
+        kwargs = {name: found[name] for name in ("host", "port", "username") if found.get(name)}
         if found.get("protocol") == "haul+ssh":
-            words["ssh"] = {}
-        return words
+            kwargs["ssh"] = {}
+        return kwargs
 
     @property
     def fsid(self) -> str:
@@ -172,11 +172,11 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     # Looking.
 
-    def info(self, path: str, **words: Any) -> dict[str, Any]:
+    def info(self, path: str, **kwargs: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
         return self._info_of(path, self.errands.look(self._spelled(path)))
 
-    def ls(self, path: str, detail: bool = True, **words: Any) -> list[Any]:
+    def ls(self, path: str, detail: bool = True, **kwargs: Any) -> list[Any]:
         path = self._strip_protocol(path)
         spelled = self._spelled(path)
         try:
@@ -221,7 +221,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     # Reading.
 
-    def cat_file(self, path: str, start: Optional[int] = None, end: Optional[int] = None, **words: Any) -> bytes:
+    def cat_file(self, path: str, start: Optional[int] = None, end: Optional[int] = None, **kwargs: Any) -> bytes:
         spelled = self._spelled(path)
         if (start is not None and start < 0) or (end is not None and end < 0):
             size = self.errands.look(spelled)[2]
@@ -234,7 +234,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
             return b""
         return self.errands.read(spelled, start, length)
 
-    def cat_ranges(self, paths: list[str], starts: Any, ends: Any, max_gap: Optional[int] = None, on_error: str = "return", **words: Any) -> list[Any]:
+    def cat_ranges(self, paths: list[str], starts: Any, ends: Any, max_gap: Optional[int] = None, on_error: str = "return", **kwargs: Any) -> list[Any]:
         """Ranges, several at once."""
         count = len(paths)
         starts = list(starts) if isinstance(starts, Iterable) else [starts] * count
@@ -243,11 +243,11 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
             raise ValueError("as many starts and ends as paths are wanted")
         return self._at_once(lambda one: self.cat_file(*one), list(zip(paths, starts, ends)), on_error)
 
-    def cat(self, path: Any, recursive: bool = False, on_error: str = "raise", **words: Any) -> Any:
+    def cat(self, path: Any, recursive: bool = False, on_error: str = "raise", **kwargs: Any) -> Any:
         paths = self.expand_path(path, recursive=recursive)
         if len(paths) == 1 and not isinstance(path, list) and paths[0] == self._strip_protocol(path):
-            return self.cat_file(paths[0], **words)
-        contents = self._at_once(lambda one: self.cat_file(one, **words), paths, on_error)
+            return self.cat_file(paths[0], **kwargs)
+        contents = self._at_once(lambda one: self.cat_file(one, **kwargs), paths, on_error)
         return {one: content for one, content in zip(paths, contents) if on_error != "omit" or not isinstance(content, Exception)}
 
     def _at_once(self, work: Any, items: list[Any], on_error: str) -> list[Any]:
@@ -264,18 +264,18 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         with ThreadPoolExecutor(min(AT_ONCE, len(items))) as pool:
             return list(pool.map(tried, items))
 
-    def _open(self, path: str, mode: str = "rb", block_size: Optional[int] = None, autocommit: bool = True, cache_options: Optional[dict[str, Any]] = None, **words: Any) -> Any:
+    def _open(self, path: str, mode: str = "rb", block_size: Optional[int] = None, autocommit: bool = True, cache_options: Optional[dict[str, Any]] = None, **kwargs: Any) -> Any:
         if mode == "ab":
             raise NotImplementedError("a file at a server of haul's is written anew, not appended to")
         if mode == "r+b":
             raise NotImplementedError("a file at a server of haul's is written anew, not changed in its middle")
         if mode == "xb" and self.exists(path):
             raise FileExistsError(17, "File exists", path)
-        return HaulFile(self, path, "wb" if mode == "xb" else mode, block_size or self.block_size, autocommit, cache_options=cache_options, **words)
+        return HaulFile(self, path, "wb" if mode == "xb" else mode, block_size or self.block_size, autocommit, cache_options=cache_options, **kwargs)
 
     # Writing.
 
-    def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **words: Any) -> None:
+    def pipe_file(self, path: str, value: Any, mode: str = "overwrite", **kwargs: Any) -> None:
         if mode == "create" and self.exists(path):
             raise FileExistsError(17, "File exists", path)
         writing = self._writing(path)
@@ -299,12 +299,12 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
             self.makedirs(parent, exist_ok=True)
             return self.errands.write(spelled)
 
-    def touch(self, path: str, truncate: bool = True, **words: Any) -> None:
+    def touch(self, path: str, truncate: bool = True, **kwargs: Any) -> None:
         if not truncate and self.exists(path):
             raise NotImplementedError("a server of haul's does not set times by themselves")
         self.pipe_file(path, b"")
 
-    def mkdir(self, path: str, create_parents: bool = True, **words: Any) -> None:
+    def mkdir(self, path: str, create_parents: bool = True, **kwargs: Any) -> None:
         path = self._strip_protocol(path)
         try:
             self.errands.make(self._spelled(path))
@@ -347,13 +347,13 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
                 raise IsADirectoryError(21, "Is a directory: recursive=True removes it with all that is in it", one)
             self._rm(one)
 
-    def cp_file(self, path1: str, path2: str, **words: Any) -> None:
+    def cp_file(self, path1: str, path2: str, **kwargs: Any) -> None:
         if self.isdir(path1):
             self.makedirs(path2, exist_ok=True)
             return
         self._with_parent(path2, lambda: self.errands.copy(self._spelled(path1), self._spelled(path2)))
 
-    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: Optional[int] = None, **words: Any) -> None:
+    def mv(self, path1: str, path2: str, recursive: bool = False, maxdepth: Optional[int] = None, **kwargs: Any) -> None:
         """Renames, on the same file system; else copies and removes."""
         if self._strip_protocol(path1) == self._strip_protocol(path2):
             return
@@ -379,7 +379,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
 
     # Copying between here and there.
 
-    def get_file(self, rpath: str, lpath: Any, callback: Any = DEFAULT_CALLBACK, outfile: Any = None, **words: Any) -> None:
+    def get_file(self, rpath: str, lpath: Any, callback: Any = DEFAULT_CALLBACK, outfile: Any = None, **kwargs: Any) -> None:
         """Copies a file here: verified, resumed if it was interrupted, under its name when it is whole."""
         if outfile is None and hasattr(lpath, "write"):
             outfile = lpath
@@ -392,9 +392,9 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
             os.makedirs(lpath, exist_ok=True)
             return
         os.makedirs(os.path.dirname(os.path.abspath(lpath)), exist_ok=True)
-        self._copy([self._operand(rpath)], _local(lpath), callback, **words)
+        self._copy([self._operand(rpath)], _local(lpath), callback, **kwargs)
 
-    def put_file(self, lpath: Any, rpath: str, callback: Any = DEFAULT_CALLBACK, mode: str = "overwrite", **words: Any) -> None:
+    def put_file(self, lpath: Any, rpath: str, callback: Any = DEFAULT_CALLBACK, mode: str = "overwrite", **kwargs: Any) -> None:
         """Copies a file there: verified, resumed if it was interrupted, under its name when it is whole."""
         if mode == "create" and self.exists(rpath):
             raise FileExistsError(17, "File exists", rpath)
@@ -407,7 +407,7 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         parent = self._parent(rpath)
         if parent not in ("", self.root_marker) and not self.exists(parent):
             self.makedirs(parent, exist_ok=True)
-        self._copy([_local(lpath)], self._operand(rpath), callback, **words)
+        self._copy([_local(lpath)], self._operand(rpath), callback, **kwargs)
 
 
 class HaulSshFileSystem(HaulFileSystem):
@@ -422,9 +422,9 @@ class HaulSshFileSystem(HaulFileSystem):
         username: Optional[str] = None,
         *,
         ssh: Optional[Mapping[str, Any]] = None,
-        **words: Any,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(host, port, username, ssh={} if ssh is None else ssh, **words)
+        super().__init__(host, port, username, ssh={} if ssh is None else ssh, **kwargs)
 
     @staticmethod
     def _get_kwargs_from_urls(path: str) -> dict[str, Any]:
@@ -437,9 +437,9 @@ class HaulFile(AbstractBufferedFile):  # type: ignore[misc]
 
     DEFAULT_BLOCK_SIZE = BLOCK
 
-    def __init__(self, fs: HaulFileSystem, path: str, mode: str = "rb", block_size: Union[int, str] = BLOCK, autocommit: bool = True, **words: Any) -> None:
+    def __init__(self, fs: HaulFileSystem, path: str, mode: str = "rb", block_size: Union[int, str] = BLOCK, autocommit: bool = True, **kwargs: Any) -> None:
         self._writing: Optional[_haul.Writing] = None
-        super().__init__(fs, path, mode, block_size, autocommit, **words)
+        super().__init__(fs, path, mode, block_size, autocommit, **kwargs)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
         return self.fs.cat_file(self.path, start, end)  # type: ignore[no-any-return]

@@ -86,7 +86,7 @@ def measure(
     ``seconds`` or ``bytes`` say how long; ``ways`` is ``"up"`` (to the host), ``"down"`` or ``"both"``; ``omit`` seconds at the beginning do not count. The others are those of :func:`haul.copy`.
     """
     _logging.start()
-    words: dict[str, Any] = {
+    kwargs: dict[str, Any] = {
         "seconds": None if bytes is not None else seconds,
         "bytes": bytes,
         "ways": ways,
@@ -101,6 +101,6 @@ def measure(
         "connection": {"limit": limit, "mode": mode, "paths": paths},
     }
     operand = host.rstrip("/") + "/." if "://" in host else f"{host}:"
-    told = _haul.perf(os.fsencode(operand), words)
+    told = _haul.perf(os.fsencode(operand), kwargs)
     flows = {way: Flow(**told[way]) if way in told else None for way in ("up", "down")}
     return Measured(flows["up"], flows["down"], tuple(Interval(*one) for one in told["intervals"]))

@@ -86,5 +86,5 @@ def connect(
     ``server`` is ``host:port`` of a far end with the fingerprint ``key``, or ``[user@]host`` by ssh. ``listen`` is the port, or ``address:port``; 0 is any free one.
     """
     _logging.start()
-    words = {"state": None if state is None else os.fspath(state), "ssh": None if ssh is None else dict(ssh), "connection": settings}
-    return Proxy(_haul.Proxy.connect(str(listen), target, server if key is not None else f"{server}:", key, words))
+    kwargs = {"state": None if state is None else os.fspath(state), "ssh": None if ssh is None else dict(ssh), "connection": settings}
+    return Proxy(_haul.Proxy.connect(str(listen), target, server if key is not None else f"{server}:", key, kwargs))

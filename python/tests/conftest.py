@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -42,6 +44,11 @@ class Daemon:
 def run(*words: str) -> str:
     done = subprocess.run(words, check=True, capture_output=True, text=True, timeout=60)
     return done.stdout + done.stderr
+
+
+def wanted(module: str) -> Any:
+    """A module that a test needs and haul does not; under CI=true it must be there."""
+    return importlib.import_module(module) if os.environ.get("CI") == "true" else pytest.importorskip(module)
 
 
 def no_ssh(at: Path, before: str = "") -> Path:

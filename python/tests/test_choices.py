@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,94 @@ def test_a_list_says_what_is_copied(daemon: Daemon, room: Path, tmp_path: Path) 
             haul.copy(source, daemon.url(f"data/{room.name}"), files_from=wrong, state=state)
     with pytest.raises(haul.UsageError, match="one source"):
         haul.copy([source, source], daemon.url(f"data/{room.name}"), files_from=["a"], state=state)
+
+
+def test_files_of_rules_say_what_is_left_out(daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    source = tree(tmp_path / "source", "a.o", "b", "d/c.o", "keep.o")
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text("# The first rule that matches decides.\n+ keep.o\n- *.o\n")
+    second.write_text("- keep.o\n- b\n")
+    words: dict[str, Any] = {"recursive": True, "state": daemon.state}
+    target = daemon.url(f"data/{room.name}")
+    haul.copy(f"{source}/.", target, filter_from=[first, second], **words).check()
+    assert names(room) == ["keep.o"]
+    (room / "more").mkdir()
+    haul.copy(f"{source}/.", f"{target}/more", filter_from=str(second), include=["keep.o"], **words).check()
+    assert names(room / "more") == ["a.o", "d/c.o", "keep.o"], "what is given otherwise counts more"
+    for wrong in (b"x\n", b"- \xff\n"):
+        first.write_bytes(wrong)
+        with pytest.raises(ValueError, match="filter_from"):
+            haul.copy(source, target, filter_from=first, **words)
+    with pytest.raises(haul.LocalError, match="filter_from") as missing:
+        haul.copy(source, target, filter_from=[tmp_path / "missing"], **words)
+    assert missing.value.errno == 2
+
+
+def test_what_becomes_smaller_is_compressed_on_its_way(daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    up, back = tmp_path / "up", tmp_path / "back"
+    content = b"".join(b"%08d the quick brown haul jumps over the lazy link\n" % at for at in range(800_000))[: 40 << 20]
+    up.write_bytes(content)
+    words: dict[str, Any] = {"limit": "100M", "state": daemon.state}
+    plain = haul.copy(up, daemon.url(f"data/{room.name}/plain"), **words).check()
+    packed = haul.copy(up, daemon.url(f"data/{room.name}/packed"), compress="auto", **words).check()
+    down = haul.copy(daemon.url(f"data/{room.name}/packed"), back, compress="auto", **words).check()
+    assert (room / "plain").read_bytes() == content and (room / "packed").read_bytes() == content and back.read_bytes() == content
+    assert plain.bytes == packed.bytes == down.bytes == len(content), "content is counted, not what became of it"
+    most = plain.sent_packets * 2 / 3
+    assert packed.sent_packets < most and down.sent_packets < most, (plain.sent_packets, packed.sent_packets, down.sent_packets)
+    with pytest.raises(ValueError, match="auto is possible"):
+        haul.copy(up, daemon.url(f"data/{room.name}/always"), compress="always", **words)
+
+
+def left(at: Path, *more: str) -> Path:
+    """What a copy leaves in a directory that was killed before it had said what it was."""
+    stage = at / ".haul-0123abcd"
+    stage.mkdir(mode=0o700)
+    for name in ("journal", *more):
+        (stage / name).touch()
+    (stage / "p1").write_bytes(b"x" * 9000)
+    return stage
+
+
+@pytest.mark.parametrize("way", ["here", "daemon", "ssh"])
+def test_what_interrupted_copies_have_kept(way: str, daemon: Daemon, room: Path, tmp_path: Path) -> None:
+    ways: dict[str, tuple[Any, dict[str, Any]]] = {
+        "here": (room, {}),
+        "daemon": (daemon.url(f"data/{room.name}"), {"state": daemon.state}),
+        "ssh": (f"localhost:{room}", {"ssh": {"program": no_ssh(tmp_path / "bin")}}),
+    }
+    at, words = ways[way]
+    (room / "precious").touch()
+    stage = left(room)
+    (one,) = haul.interrupted(at, **words)
+    assert one.path == f"{at}/{stage.name}" and one.bytes >= 9000 and one.idle >= 0
+    assert (one.names, one.running, one.stays) == ((), False, None)
+    assert [same.path for same in haul.interrupted(one.path + "/", **words)] == [one.path], "of one copy, that one"
+    assert haul.discard_interrupted(f"{at}/.haul-00000000", **words) == [] and stage.exists()
+    (gone,) = haul.discard_interrupted(one.path, **words)
+    assert (gone.path, gone.stays) == (one.path, None) and names(room) == ["precious"]
+    assert haul.interrupted(at, **words) == [] == haul.discard_interrupted(at, **words)
+
+    stage = left(room, "photos")
+    (held,) = haul.discard_interrupted(at, **words)
+    assert held.stays is not None and "did not put there" in held.stays and (stage / "photos").exists()
+    with pytest.raises(haul.DestinationError) as nowhere:
+        haul.interrupted(f"{at}/nowhere", **words)
+    assert nowhere.value.errno == 2
+
+
+def test_interrupted_copies_are_kept_from_who_may_only_read(daemon: Daemon) -> None:
+    stage = left(daemon.pub)
+    try:
+        (one,) = haul.interrupted(daemon.url("pub"), state=daemon.state)
+        with pytest.raises(haul.Refused, match="read-only"):
+            haul.discard_interrupted(one.path, state=daemon.state)
+        assert (stage / "p1").exists()
+    finally:
+        shutil.rmtree(stage)
+    for wrong in ("-", "", "haul://127.0.0.1"):
+        with pytest.raises(ValueError):
+            haul.interrupted(wrong, state=daemon.state)
 
 
 def test_links_are_followed_if_wanted(daemon: Daemon, room: Path, tmp_path: Path) -> None:
@@ -151,6 +240,7 @@ def test_what_makes_no_sense_together(tmp_path: Path) -> None:
         {"bootstrap_from": "x"},
         {"bootstrap": "always"},
         {"transport": "pigeon"},
+        {"compress": "always"},
         {"manifest": tmp_path / "sums", "manifest_hash": "md5"},
         {"via": "eth0:sometimes"},
     ):

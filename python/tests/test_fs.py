@@ -13,7 +13,7 @@ from typing import Any
 
 import fsspec
 import pytest
-from conftest import HAUL, Daemon, no_ssh, run
+from conftest import HAUL, Daemon, no_ssh, run, wanted
 
 import haul
 from haul.fs import HaulFileSystem, HaulSshFileSystem
@@ -255,11 +255,16 @@ def test_what_is_interrupted_leaves_nothing(fs: HaulFileSystem, room: Path) -> N
 
 
 def test_pandas_reads_it(fs: HaulFileSystem, daemon: Daemon, room: Path) -> None:
-    pandas = pytest.importorskip("pandas")
-    frame = pandas.DataFrame({"a": range(1000)})
+    wanted("pyarrow")
+    pandas = wanted("pandas")
+    frame = pandas.DataFrame({"a": range(1000), "b": [f"row {number}" for number in range(1000)]})
     options = {"state": daemon.state}
-    frame.to_csv(daemon.url(f"data/{room.name}/t.csv"), index=False, storage_options=options)
-    assert pandas.read_csv(daemon.url(f"data/{room.name}/t.csv"), storage_options=options).equals(frame)
+    csv, parquet = daemon.url(f"data/{room.name}/t.csv"), daemon.url(f"data/{room.name}/t.parquet")
+    frame.to_csv(csv, index=False, storage_options=options)
+    assert pandas.read_csv(csv, storage_options=options).equals(frame)
+    frame.to_parquet(room / "t.parquet", engine="pyarrow")
+    assert pandas.read_parquet(parquet, engine="pyarrow", storage_options=options).equals(frame)
+    assert pandas.read_parquet(parquet, engine="pyarrow", columns=["b"], storage_options=options).equals(frame[["b"]])
 
 
 def test_by_ssh(room: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ mod documents;
 mod finding;
 mod layers;
 mod length;
+mod peer_text;
 mod picture;
 mod promises;
 mod public;
@@ -26,7 +27,6 @@ mod size;
 mod source;
 mod stubs;
 mod testing;
-mod words;
 mod workspace;
 mod wrap;
 
@@ -48,7 +48,7 @@ const CHECKS: &[(&str, Check)] = &[
     ("length", length::check),
     ("size", size::check),
     ("stubs", stubs::check),
-    ("words", words::check),
+    ("peer-text", peer_text::check),
     ("promises", promises::check),
     ("results", results::check),
     ("documents", documents::check),

@@ -88,9 +88,7 @@ mod tests {
         let mut command = Command::new(shell);
         command.args(args).current_dir(home.path()).env("HOME", home.path()).env("PATH", path);
         let Ok(output) = command.output() else {
-            assert!(std::env::var_os("CI").is_none(), "{shell} is required in CI");
-            use std::io::Write as _;
-            let _ = writeln!(std::io::stderr(), "\nSKIPPED: completions: no {shell}");
+            skip::skip(format_args!("{shell} is not installed (make setup)"));
             return None;
         };
         assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -2,16 +2,16 @@
 
 use std::ffi::OsString;
 
-use haul_config::{Config, Words, check, definition};
+use haul_config::{CommandLine, Config, check, definition};
 use haul_units::aligned;
 
 use crate::args::{ConfigArgs, ConfigCommand, CpArgs};
 use crate::exit::{Exit, Failure};
 use crate::output;
 
-/// The words behind a command's name, with what the files say.
-pub fn words(words: Vec<OsString>) -> Result<Words, Failure> {
-    Ok(Words::new(words, load()?))
+/// The arguments behind a command's name, with what the files say.
+pub fn command_line(arguments: Vec<OsString>) -> Result<CommandLine, Failure> {
+    Ok(CommandLine::new(arguments, load()?))
 }
 
 fn load() -> Result<Config, Failure> {

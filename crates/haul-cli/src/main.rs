@@ -56,7 +56,7 @@ use crate::exit::{Exit, Failure};
 
 fn main() -> ExitCode {
     let line: Vec<OsString> = std::env::args_os().collect();
-    let words = haul_config::behind_name(&line, &["hcp", "hperf", "ssh"]);
+    let arguments = haul_config::behind_name(&line, &["hcp", "hperf", "ssh"]);
     let in_ssh_s_place = args::is_shell(&line);
     let command = match args::parse(line) {
         Ok(command) => command,
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         }
     };
     raise_descriptor_limit();
-    let exit = diagnosis::start().and_then(|()| run(command, words)).unwrap_or_else(|failure| {
+    let exit = diagnosis::start().and_then(|()| run(command, arguments)).unwrap_or_else(|failure| {
         output::print_failure(&failure);
         if interrupt::requested() { Exit::Interrupted } else { Exit::Failed }
     });
@@ -93,20 +93,20 @@ fn raise_descriptor_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// `words` are those behind the command's name, to be parsed again with what the configuration file says.
-fn run(command: Command, words: Vec<OsString>) -> Result<Exit, Failure> {
+/// `arguments` are those behind the command's name, to be parsed again with what the configuration file says.
+fn run(command: Command, arguments: Vec<OsString>) -> Result<Exit, Failure> {
     match command {
-        Command::Cp(args) => cp::run(&args, &config::words(words)?),
+        Command::Cp(args) => cp::run(&args, &config::command_line(arguments)?),
         Command::Ctl(args) => ctl::run(&args),
         Command::Fleet(args) => fleet::run(&args),
-        Command::Pipe(args) => pipe::run(&pipe::configured(*args, words)?),
+        Command::Pipe(args) => pipe::run(&pipe::configured(*args, arguments)?),
         Command::Proxy(args) => proxy::run(&args),
         Command::Rsync(args) => rsync::run(&args),
         Command::Rsh(args) => Ok(rsh::run(&args)),
         Command::Serve(args) => serve::run(&args),
         Command::Key(args) => key::run(&args),
         Command::Config(args) => config::run(&args),
-        Command::Perf(args) => perf::run(&perf::configured(*args, words)?),
+        Command::Perf(args) => perf::run(&perf::configured(*args, arguments)?),
         Command::Tcp(args) => tcp::run(&args),
         Command::Pace(args) => pace::run(&args),
         Command::Trace(args) => trace::run(&args),

@@ -19,11 +19,11 @@ use crate::output::PeerOutput;
 use crate::{config, interrupt, logging, output};
 
 /// The arguments, with what the configuration file says of the host.
-pub fn configured(args: PipeArgs, words: Vec<OsString>) -> Result<PipeArgs, Failure> {
+pub fn configured(args: PipeArgs, arguments: Vec<OsString>) -> Result<PipeArgs, Failure> {
     match Role::of(&args)? {
         Role::Listen { .. } => Ok(args),
-        Role::Connect { host } => Ok(config::words(words)?.of(Some(&Host::Daemon(host)))?),
-        Role::Command { host, .. } => Ok(config::words(words)?.of(Some(&Host::Ssh(host)))?),
+        Role::Connect { host } => Ok(config::command_line(arguments)?.of(Some(&Host::Daemon(host)))?),
+        Role::Command { host, .. } => Ok(config::command_line(arguments)?.of(Some(&Host::Ssh(host)))?),
     }
 }
 

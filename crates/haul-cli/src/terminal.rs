@@ -2,7 +2,7 @@
 //!
 //! Words of a peer are clean when they get here ([`PeerText`](haul_units::PeerText)). What is printed is cleaned again all the same, whole lines of it: an error of a
 //! library may hold a name that nobody thought of. A text of several lines is printed with all but the first of them set in, so that none of them can be taken
-//! for a line of the program's own. `cargo xtask check words` finds printing that goes around this file.
+//! for a line of the program's own. `cargo xtask check peer-text` finds printing that goes around this file.
 
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;

@@ -165,7 +165,10 @@ fn up_and_down_by_name() {
     let name = format!("test-{}", std::process::id());
     let wan = |words: &[&str]| haul(&[&["lab", "wan", words[0], "--name", &name], &words[1..]].concat());
     assert_eq!(wan(&["exec", "a", "--", "true"]).status.code(), Some(2));
-    assert!(wan(&["up", "--rate=1G", "--rtt=2ms", "--hosts=2:1", "--links=2"]).status.success());
+    let up = wan(&["up", "--rate=1G", "--rtt=2ms", "--hosts=2:1", "--links=2"]);
+    let said = String::from_utf8_lossy(&up.stdout);
+    assert!(up.status.success() && said.starts_with(&format!("The WAN `{name}` is up: 1.00 Gbit/s, RTT 2 ms")), "{said}");
+    assert!(said.contains("  a2 ") && said.contains(&format!("haul lab wan exec --name {name} a -- CMD")), "{said}");
     assert!(String::from_utf8_lossy(&wan(&["up"]).stderr).contains("already"));
     for address in ["10.80.128.1", "10.81.128.1", "fd81::2:1"] {
         let output = wan(&["exec", "a2", "--", "ping", "-c", "2", "-i", "0.01", address]);

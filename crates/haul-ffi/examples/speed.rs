@@ -3,7 +3,7 @@
 //!     cargo run --release -p haul-ffi --example speed -- [ROUNDS [SECONDS]]
 //!
 //! Each turn is a process of its own: this program again, or `examples/c/speed.c`, compiled here against the library that cargo has built. Prints the rate of each turn, the medians, and
-//! their ratio.
+//! their ratio. `speed twin DIRECTORY` only compiles the program in C there, and `speed turn blocks|stream SECONDS` is one turn in Rust: `bench/c-speed.py` takes the turns by itself.
 
 use std::env;
 use std::error::Error;
@@ -27,6 +27,12 @@ fn main() -> Result<(), Failure> {
     {
         let (bytes, time) = measure(kind == "blocks", Duration::from_secs_f64(seconds.parse()?))?;
         println!("{bytes} {}", time.as_nanos());
+        return Ok(());
+    }
+    if let [twin, directory] = arguments.as_slice()
+        && twin == "twin"
+    {
+        println!("{}", compile(Path::new(directory))?.display());
         return Ok(());
     }
     let rounds: usize = arguments.first().map_or(Ok(5), |rounds| rounds.parse())?;

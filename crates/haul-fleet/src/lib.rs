@@ -26,7 +26,7 @@ pub use report::{ClientPoint, JobRecord, LogReport, MemberPoint, MemberRecord, R
 pub use service::{Service, Welcome};
 /// For the fuzz target of what is said over the socket of a fleet that is kept.
 #[doc(hidden)]
-pub use session::words;
+pub use session::messages;
 pub use session::{
     Claim, FleetName, Gone, JoinError, KeeperSocket, Pending, Session, SessionError, SessionReport, SessionStatus, Setup,
     UpFleet, claim, up,

@@ -19,8 +19,7 @@ fn lay() -> Option<Line> {
     match Line::lay(LINE) {
         Ok(line) => Some(line),
         Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "tests with an emulated line are required in CI, but {error}");
-            eprintln!("SKIPPED: {error}");
+            skip::skip(error);
             None
         }
     }

@@ -31,13 +31,13 @@ use crate::errors::{Failure, OrRaise};
 use crate::reach;
 use crate::settings::{self, given};
 
-/// Starts a copy; `words` are what `haul.copy` was called with.
+/// Starts a copy; `kwargs` are what `haul.copy` was called with.
 #[pyfunction]
-pub fn copy(py: Python<'_>, sources: Vec<Source>, target: Vec<u8>, words: &Bound<'_, PyDict>) -> PyResult<Copying> {
-    let (copier, key) = settings(words)?;
+pub fn copy(py: Python<'_>, sources: Vec<Source>, target: Vec<u8>, kwargs: &Bound<'_, PyDict>) -> PyResult<Copying> {
+    let (copier, key) = settings(kwargs)?;
     let names: Vec<String> = sources.iter().map(ToString::to_string).chain([lossy(&target)]).collect();
-    let jobs = Operands::new(sources, &target).or_raise(py)?.jobs(words, key)?;
-    let progress = Progress::new(Records::open(words, &names)?);
+    let jobs = Operands::new(sources, &target).or_raise(py)?.jobs(kwargs, key)?;
+    let progress = Progress::new(Records::open(kwargs, &names)?);
     let shared = Arc::new(Shared { progress, ended: Mutex::new(None), over: Condvar::new() });
     let cancel = copier.connector.cancel.clone();
     let done = Arc::clone(&shared);
@@ -105,12 +105,13 @@ impl Copying {
 }
 
 /// How to copy, apart from what; and a daemon's key, if one was given.
-fn settings(words: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>)> {
-    let (connector, key) = reach::connector(words, PROTOCOL)?;
+fn settings(kwargs: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>)> {
+    let (connector, key) = reach::connector(kwargs, PROTOCOL)?;
     let limit = connector.transport.rate_limit;
-    let reconnect = words.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds(&value))?;
-    let retries = given(words, "retries")?.unwrap_or(0);
-    Ok((Copier { connector, limit, reconnect, retries, packs: false, hear_ssh: false }, key))
+    let reconnect = kwargs.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds(&value))?;
+    let retries = given(kwargs, "retries")?.unwrap_or(0);
+    let packs = choices::packs(kwargs)?;
+    Ok((Copier { connector, limit, reconnect, retries, packs, hear_ssh: false }, key))
 }
 
 /// One copy a host, in their order; the first that fails ends it.

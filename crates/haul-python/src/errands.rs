@@ -33,9 +33,9 @@ type Told<'py> = (Bound<'py, PyBytes>, &'static str, u64, u32, u32, u32, f64, u6
 impl Errands {
     /// Connects to the host of an operand, `haul://host:port/root` or `user@host:path`.
     #[new]
-    fn new(py: Python<'_>, operand: &[u8], words: &Bound<'_, PyDict>) -> PyResult<Self> {
+    fn new(py: Python<'_>, operand: &[u8], kwargs: &Bound<'_, PyDict>) -> PyResult<Self> {
         use std::os::unix::ffi::OsStrExt as _;
-        let (connector, key) = reach::connector(words, PROTOCOL)?;
+        let (connector, key) = reach::connector(kwargs, PROTOCOL)?;
         let host = match Operand::parse(std::ffi::OsStr::from_bytes(operand)).or_raise(py)? {
             Operand::Daemon(host, _) => Host::Daemon(host),
             Operand::Ssh(host, _) => Host::Ssh(host),

@@ -56,10 +56,10 @@ impl Failure {
     /// The exception.
     pub fn into_py_err(self, py: Python<'_>) -> PyErr {
         let made = py.import("haul.errors").and_then(|errors| errors.getattr(self.class)).and_then(|class| {
-            let words = PyDict::new(py);
-            words.set_item("hint", self.hint)?;
-            words.set_item("errno", self.errno)?;
-            class.call((&self.message,), Some(&words))
+            let kwargs = PyDict::new(py);
+            kwargs.set_item("hint", self.hint)?;
+            kwargs.set_item("errno", self.errno)?;
+            class.call((&self.message,), Some(&kwargs))
         });
         match made {
             Ok(exception) => PyErr::from_value(exception),

@@ -31,16 +31,16 @@ type Missing = (String, String);
 
 /// Starts a fleet of hosts in one of haul's ways; and who has not come, and why.
 #[pyfunction]
-pub fn start_fleet(py: Python<'_>, hosts: Vec<String>, words: &Bound<'_, PyDict>) -> PyResult<(Fleet, Vec<Missing>)> {
-    let (Connector { ssh, udp_port, state, transport, cancel, .. }, _) = reach::connector(words, PROTOCOL)?;
+pub fn start_fleet(py: Python<'_>, hosts: Vec<String>, kwargs: &Bound<'_, PyDict>) -> PyResult<(Fleet, Vec<Missing>)> {
+    let (Connector { ssh, udp_port, state, transport, cancel, .. }, _) = reach::connector(kwargs, PROTOCOL)?;
     let hosts = HostSpec::lists(&hosts).or_raise(py)?;
-    let way: String = given(words, "way")?.unwrap_or_else(|| "ssh-direct".to_owned());
+    let way: String = given(kwargs, "way")?.unwrap_or_else(|| "ssh-direct".to_owned());
     let way = way.parse().map_err(|error| Failure::usage(format_args!("{way}: {error}"))).or_raise(py)?;
-    let timeout = words.get_item("timeout")?.filter(|value| !value.is_none());
+    let timeout = kwargs.get_item("timeout")?.filter(|value| !value.is_none());
     let timeout = timeout.map_or(Ok(StartSpec::new(Vec::new()).timeout), |value| settings::seconds(&value))?;
-    let dial_out = given(words, "dial_out")?.unwrap_or(false);
+    let dial_out = given(kwargs, "dial_out")?.unwrap_or(false);
     let mut setup = Setup::from(StartSpec { way, timeout, ssh, udp_port, state, transport, dial_out, ..StartSpec::new(hosts) });
-    if let Some(dir) = given::<PathBuf>(words, "logs")? {
+    if let Some(dir) = given::<PathBuf>(kwargs, "logs")? {
         setup.set_dir(dir);
     }
     let stop = cancel.clone();
@@ -71,14 +71,14 @@ impl Fleet {
     }
 
     /// Begins to fetch.
-    fn download(&self, sources: Vec<PathBuf>, destination: PathBuf, words: &Bound<'_, PyDict>) -> PyResult<FleetJob> {
-        let py = words.py();
-        let by: String = given(words, "replicas_by")?.unwrap_or_else(|| "time".to_owned());
+    fn download(&self, sources: Vec<PathBuf>, destination: PathBuf, kwargs: &Bound<'_, PyDict>) -> PyResult<FleetJob> {
+        let py = kwargs.py();
+        let by: String = given(kwargs, "replicas_by")?.unwrap_or_else(|| "time".to_owned());
         let job = GetJob {
-            options: options(words)?,
-            filter: filter(words)?,
-            limit: limit(words)?,
-            begin: if given(words, "wait_for_all")?.unwrap_or(false) { Begin::WhenAllAreHeard } else { Begin::AtOnce },
+            options: options(kwargs)?,
+            filter: filter(kwargs)?,
+            limit: limit(kwargs)?,
+            begin: if given(kwargs, "wait_for_all")?.unwrap_or(false) { Begin::WhenAllAreHeard } else { Begin::AtOnce },
             replicas_by: match by.as_str() {
                 "time" => ReplicasBy::Time,
                 "hash" => ReplicasBy::Hash,
@@ -91,12 +91,12 @@ impl Fleet {
     }
 
     /// Begins to send.
-    fn upload(&self, sources: Vec<PathBuf>, destination: PathBuf, words: &Bound<'_, PyDict>) -> PyResult<FleetJob> {
+    fn upload(&self, sources: Vec<PathBuf>, destination: PathBuf, kwargs: &Bound<'_, PyDict>) -> PyResult<FleetJob> {
         let job = PutJob {
-            options: options(words)?,
-            filter: filter(words)?,
-            limit: limit(words)?,
-            replicas: given(words, "replicas")?.unwrap_or(1),
+            options: options(kwargs)?,
+            filter: filter(kwargs)?,
+            limit: limit(kwargs)?,
+            replicas: given(kwargs, "replicas")?.unwrap_or(1),
             ..PutJob::new(sources, destination)
         };
         let session = self.session.clone();
@@ -146,8 +146,8 @@ fn tell_server(told: &Bound<'_, PyDict>, report: &StatusReport) -> PyResult<()> 
     told.set_item("free_bytes", place.map(|place| place.free_bytes))
 }
 
-fn limit(words: &Bound<'_, PyDict>) -> PyResult<Option<haul::BitRate>> {
-    words.get_item("limit")?.filter(|value| !value.is_none()).map(|value| settings::rate(&value)).transpose()
+fn limit(kwargs: &Bound<'_, PyDict>) -> PyResult<Option<haul::BitRate>> {
+    kwargs.get_item("limit")?.filter(|value| !value.is_none()).map(|value| settings::rate(&value)).transpose()
 }
 
 fn missing(absent: &[Absent]) -> Vec<Missing> {

@@ -84,10 +84,10 @@ pub fn parse_fingerprint(text: &str) -> Result<Fingerprint, Failure> {
 }
 
 /// Whom to believe: one fingerprint, several, or `None` for anyone.
-pub fn trust_of(words: Option<&Bound<'_, PyAny>>) -> PyResult<PeerTrust> {
-    let Some(words) = words.filter(|words| !words.is_none()) else { return Ok(PeerTrust::Anyone) };
-    let py = words.py();
-    let texts: Vec<String> = if words.is_instance_of::<PyString>() { vec![words.extract()?] } else { words.extract()? };
+pub fn trust_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<PeerTrust> {
+    let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(PeerTrust::Anyone) };
+    let py = given.py();
+    let texts: Vec<String> = if given.is_instance_of::<PyString>() { vec![given.extract()?] } else { given.extract()? };
     let keys: Result<Vec<_>, Failure> = texts.iter().map(|text| parse_fingerprint(text)).collect();
     Ok(PeerTrust::Pinned(keys.or_raise(py)?))
 }

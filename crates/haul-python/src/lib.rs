@@ -26,6 +26,7 @@ mod endpoint;
 mod errands;
 mod errors;
 mod fleet;
+mod kept;
 mod keys;
 mod logs;
 mod measuring;
@@ -61,6 +62,7 @@ fn _haul(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<errands::Errands>()?;
     module.add_class::<errands::Writing>()?;
     module.add_function(wrap_pyfunction!(copying::copy, module)?)?;
+    module.add_function(wrap_pyfunction!(kept::kept, module)?)?;
     module.add_function(wrap_pyfunction!(keys::own_key, module)?)?;
     module.add_function(wrap_pyfunction!(keys::trust, module)?)?;
     module.add_function(wrap_pyfunction!(logs::start_logging, module)?)?;

@@ -19,15 +19,15 @@ type Interval = (&'static str, f64, f64, u64);
 
 /// Measures the path to the host of an operand, and says what came each way.
 #[pyfunction]
-pub fn perf<'py>(py: Python<'py>, operand: Vec<u8>, words: &Bound<'_, PyDict>) -> PyResult<Bound<'py, PyDict>> {
+pub fn perf<'py>(py: Python<'py>, operand: Vec<u8>, kwargs: &Bound<'_, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     use std::os::unix::ffi::OsStrExt as _;
-    let (connector, key) = reach::connector(words, PROTOCOL)?;
+    let (connector, key) = reach::connector(kwargs, PROTOCOL)?;
     let host = match Operand::parse(std::ffi::OsStr::from_bytes(&operand)).or_raise(py)? {
         Operand::Daemon(host, _) => Host::Daemon(host),
         Operand::Ssh(host, _) => Host::Ssh(host),
         local => return Err(Failure::usage(format_args!("{local}: names no other host")).into_py_err(py)),
     };
-    let (host, plan, cancel) = (reach::pinned(host, key), plan(words)?, connector.cancel.clone());
+    let (host, plan, cancel) = (reach::pinned(host, key), plan(kwargs)?, connector.cancel.clone());
     let (ways, (told, intervals)) = (plan.ways, mpsc::channel::<Interval>());
     let stop = cancel.clone();
     let measured = in_thread(py, &cancel, move || {
@@ -62,10 +62,10 @@ pub fn perf<'py>(py: Python<'py>, operand: Vec<u8>, words: &Bound<'_, PyDict>) -
     Ok(result)
 }
 
-fn plan(words: &Bound<'_, PyDict>) -> PyResult<Plan> {
-    let py = words.py();
+fn plan(kwargs: &Bound<'_, PyDict>) -> PyResult<Plan> {
+    let py = kwargs.py();
     let mut plan = Plan::default();
-    if let Some(ways) = given::<String>(words, "ways")? {
+    if let Some(ways) = given::<String>(kwargs, "ways")? {
         plan.ways = match ways.as_str() {
             "up" => Ways::Up,
             "down" => Ways::Down,
@@ -73,7 +73,7 @@ fn plan(words: &Bound<'_, PyDict>) -> PyResult<Plan> {
             other => return Err(Failure::usage(format_args!("{other}: up, down and both are possible")).into_py_err(py)),
         };
     }
-    let word = |name| words.get_item(name).map(|word| word.filter(|word| !word.is_none()));
+    let word = |name| kwargs.get_item(name).map(|word| word.filter(|word| !word.is_none()));
     if let Some(time) = word("seconds")? {
         plan.amount = Amount::Time(seconds(&time)?.as_micros() as u64);
     }
@@ -89,8 +89,8 @@ fn plan(words: &Bound<'_, PyDict>) -> PyResult<Plan> {
     if let Some(block) = word("block")? {
         plan.block_bytes = size(&block)?.as_u64().clamp(1, MAX_BLOCK as u64) as u32;
     }
-    plan.streams = given(words, "streams")?.unwrap_or(1);
-    let connection = words.get_item("connection")?.map(Bound::cast_into::<PyDict>).transpose()?;
+    plan.streams = given(kwargs, "streams")?.unwrap_or(1);
+    let connection = kwargs.get_item("connection")?.map(Bound::cast_into::<PyDict>).transpose()?;
     let transport = settings::transport(connection.as_ref())?;
     plan.mode = transport.controller.to_string().as_str().into();
     plan.rate_bps = transport.rate_limit.map(haul::BitRate::as_bps);

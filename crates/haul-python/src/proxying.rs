@@ -61,23 +61,23 @@ impl Observer for Shared {
 impl Proxy {
     /// A port of this host from which TCP connections go to `target`, `host:port` as the server sees it. `server` is `user@host:`, by ssh, or `host:port` with the fingerprint `key`.
     #[staticmethod]
-    #[pyo3(signature = (listen, target, server, key, words))]
+    #[pyo3(signature = (listen, target, server, key, kwargs))]
     fn connect(
         py: Python<'_>,
         listen: &str,
         target: &str,
         server: &str,
         key: Option<&str>,
-        words: &Bound<'_, PyDict>,
+        kwargs: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let (connector, _) = reach::connector(words, PROTOCOL)?;
+        let (connector, _) = reach::connector(kwargs, PROTOCOL)?;
         let cancel = connector.cancel.clone();
         let host = if let Some(key) = key {
             Host::Open(DaemonHost::parse(server).or_raise(py)?, Some(parse_fingerprint(key).or_raise(py)?))
         } else {
             let Operand::Ssh(host, _) = Operand::parse(server.as_ref()).or_raise(py)? else {
-                let words = format!("{server}: neither a host for ssh nor one with a key");
-                return Err(Failure::usage(words).into_py_err(py));
+                let message = format!("{server}: neither a host for ssh nor one with a key");
+                return Err(Failure::usage(message).into_py_err(py));
             };
             Host::Ssh(host)
         };

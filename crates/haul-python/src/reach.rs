@@ -18,17 +18,17 @@ const SSH: [&str; 9] = ["program", "config", "port", "identity", "jump", "option
 const MAX_LINE: usize = 1000;
 
 /// What connects, for a service; and the key of the daemon, where that was said.
-pub fn connector(words: &Bound<'_, PyDict>, service: &'static [u8]) -> PyResult<(Connector, Option<Fingerprint>)> {
-    let py = words.py();
-    let connection = words.get_item("connection")?.map(Bound::cast_into::<PyDict>).transpose()?;
+pub fn connector(kwargs: &Bound<'_, PyDict>, service: &'static [u8]) -> PyResult<(Connector, Option<Fingerprint>)> {
+    let py = kwargs.py();
+    let connection = kwargs.get_item("connection")?.map(Bound::cast_into::<PyDict>).transpose()?;
     let transport = settings::transport(connection.as_ref())?;
-    let key: Option<String> = given(words, "trust")?;
+    let key: Option<String> = given(kwargs, "trust")?;
     let key = key.map(|key| parse_fingerprint(&key)).transpose().or_raise(py)?;
-    let udp_port: Option<String> = given(words, "udp_port")?;
+    let udp_port: Option<String> = given(kwargs, "udp_port")?;
     let udp_port = udp_port.map(|ports| ports.parse::<PortRange>().map_err(Failure::usage)).transpose().or_raise(py)?;
-    let (mut ssh, state) = (ssh(words)?, given(words, "state")?);
-    ssh.bootstrap = bootstrap(words)?;
-    if let Some(way) = given::<String>(words, "transport")? {
+    let (mut ssh, state) = (ssh(kwargs)?, given(kwargs, "state")?);
+    ssh.bootstrap = bootstrap(kwargs)?;
+    if let Some(way) = given::<String>(kwargs, "transport")? {
         ssh.carriage = way.parse::<Carriage>().map_err(|error| Failure::usage(format_args!("{way}: {error}"))).or_raise(py)?;
     }
     if !transport.via.is_empty() {
@@ -47,26 +47,26 @@ pub fn pinned(host: Host, key: Option<Fingerprint>) -> Host {
     }
 }
 
-fn ssh(words: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
-    let Some(words) = words.get_item("ssh")?.filter(|words| !words.is_none()) else { return Ok(SshOptions::default()) };
-    let words = words.cast_into::<PyDict>()?;
-    for name in words.keys() {
+fn ssh(kwargs: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
+    let Some(kwargs) = kwargs.get_item("ssh")?.filter(|given| !given.is_none()) else { return Ok(SshOptions::default()) };
+    let kwargs = kwargs.cast_into::<PyDict>()?;
+    for name in kwargs.keys() {
         let name: String = name.extract()?;
         if !SSH.contains(&name.as_str()) {
             return Err(
-                Failure::usage(format_args!("{name}: nothing that ssh is told: {}", SSH.join(", "))).into_py_err(words.py())
+                Failure::usage(format_args!("{name}: nothing that ssh is told: {}", SSH.join(", "))).into_py_err(kwargs.py())
             );
         }
     }
     Ok(SshOptions {
-        program: given::<PathBuf>(&words, "program")?.map(Into::into),
-        config: given(&words, "config")?,
-        port: given(&words, "port")?,
-        identity: given(&words, "identity")?.unwrap_or_default(),
-        jump: given::<PathBuf>(&words, "jump")?.map(Into::into),
-        option: given::<Vec<PathBuf>>(&words, "options")?.unwrap_or_default().into_iter().map(Into::into).collect(),
-        family: Family::of(given(&words, "ipv4")?.unwrap_or(false), given(&words, "ipv6")?.unwrap_or(false)),
-        remote_haul: given::<PathBuf>(&words, "remote_haul")?.map(Into::into),
+        program: given::<PathBuf>(&kwargs, "program")?.map(Into::into),
+        config: given(&kwargs, "config")?,
+        port: given(&kwargs, "port")?,
+        identity: given(&kwargs, "identity")?.unwrap_or_default(),
+        jump: given::<PathBuf>(&kwargs, "jump")?.map(Into::into),
+        option: given::<Vec<PathBuf>>(&kwargs, "options")?.unwrap_or_default().into_iter().map(Into::into).collect(),
+        family: Family::of(given(&kwargs, "ipv4")?.unwrap_or(false), given(&kwargs, "ipv6")?.unwrap_or(false)),
+        remote_haul: given::<PathBuf>(&kwargs, "remote_haul")?.map(Into::into),
         bootstrap: None,
         quiet: false,
         verbose: false,
@@ -75,18 +75,18 @@ fn ssh(words: &Bound<'_, PyDict>) -> PyResult<SshOptions> {
 }
 
 /// What a far side is given that has no haul of this version.
-fn bootstrap(words: &Bound<'_, PyDict>) -> PyResult<Option<Bootstrap>> {
-    let Some(stay) = given::<String>(words, "bootstrap")? else { return Ok(None) };
+fn bootstrap(kwargs: &Bound<'_, PyDict>) -> PyResult<Option<Bootstrap>> {
+    let Some(stay) = given::<String>(kwargs, "bootstrap")? else { return Ok(None) };
     let stay = match stay.as_str() {
         "keep" => Stay::Keep,
         "once" => Stay::Once,
-        other => return Err(Failure::usage(format_args!("{other}: keep and once are possible")).into_py_err(words.py())),
+        other => return Err(Failure::usage(format_args!("{other}: keep and once are possible")).into_py_err(kwargs.py())),
     };
-    let from = given::<PathBuf>(words, "bootstrap_from")?;
+    let from = given::<PathBuf>(kwargs, "bootstrap_from")?;
     let programs = match &from {
         Some(path) => Program::all_named(path)
             .map_err(|error| Failure::usage(format_args!("{}: {error}", path.display())))
-            .or_raise(words.py())?,
+            .or_raise(kwargs.py())?,
         None => Program::at_hand(),
     };
     if programs.is_empty() {
@@ -95,7 +95,7 @@ fn bootstrap(words: &Bound<'_, PyDict>) -> PyResult<Option<Bootstrap>> {
             |path| format!("{}: no program for Linux on x86_64 or aarch64", path.display()),
         );
         let hint = "bootstrap_from= names a static haul; `make static` builds it, packages and the tarball have it";
-        return Err(Failure::usage(which).hint(hint).into_py_err(words.py()));
+        return Err(Failure::usage(which).hint(hint).into_py_err(kwargs.py()));
     }
     Ok(Some(Bootstrap { programs, stay, afresh: false }))
 }

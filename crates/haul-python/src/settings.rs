@@ -38,12 +38,12 @@ pub fn seconds(word: &Bound<'_, PyAny>) -> PyResult<Duration> {
 }
 
 /// How a connection behaves: `mode`, `limit`, `memory`, `paths`, `via`, `idle_timeout`, `max_packet`, `stream_window`.
-pub fn transport(words: Option<&Bound<'_, PyDict>>) -> PyResult<TransportConfig> {
+pub fn transport(kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<TransportConfig> {
     let mut config = TransportConfig::default();
-    let Some(words) = words else { return Ok(config) };
-    for (name, value) in words.iter().filter(|(_, value)| !value.is_none()) {
+    let Some(kwargs) = kwargs else { return Ok(config) };
+    for (name, value) in kwargs.iter().filter(|(_, value)| !value.is_none()) {
         let name: String = name.extract()?;
-        let usage = |words: String| Failure::usage(words).into_py_err(value.py());
+        let usage = |message: String| Failure::usage(message).into_py_err(value.py());
         match name.as_str() {
             "mode" => {
                 let mode: String = value.extract()?;
@@ -74,8 +74,8 @@ pub fn transport(words: Option<&Bound<'_, PyDict>>) -> PyResult<TransportConfig>
 }
 
 /// A word that was given and is not `None`.
-pub fn given<'py, T: FromPyObjectOwned<'py>>(words: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
-    match words.get_item(name)? {
+pub fn given<'py, T: FromPyObjectOwned<'py>>(kwargs: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<T>> {
+    match kwargs.get_item(name)? {
         Some(value) if !value.is_none() => Ok(Some(value.extract::<T>().map_err(Into::into)?)),
         _ => Ok(None),
     }

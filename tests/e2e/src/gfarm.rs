@@ -1,7 +1,6 @@
 //! A real Gfarm by `scripts/gfarm.sh`, with all that it has in memory: a metadata server and three storage servers on the loopback addresses of a host, or a storage server on each of several sites.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -57,9 +56,7 @@ impl<'a> Gfarm<'a> {
     fn prepare(host: &'a Host, dir: PathBuf) -> Option<Self> {
         let found = Command::new("sh").args(["-c", "PATH=$PATH:/usr/sbin command -v gfmd gfsd gfkey"]).output();
         if !found.is_ok_and(|found| found.status.success()) {
-            let missing = "Gfarm is not installed (make setup)";
-            assert!(std::env::var_os("CI").is_none(), "end-to-end tests are required in CI, but {missing}");
-            let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: {missing}", std::thread::current().name().unwrap_or("test"));
+            skip::skip("Gfarm is not installed (make setup)");
             return None;
         }
         sweep(dir.parent().unwrap_or(&dir));

@@ -288,8 +288,7 @@ fn daemons_are_members_as_they_are() {
 fn has(program: &str) -> bool {
     let found = ["/usr/bin", "/usr/sbin", "/usr/local/bin"].iter().any(|dir| Path::new(dir).join(program).exists());
     if !found {
-        assert!(std::env::var_os("CI").is_none(), "{program} is missing (make setup)");
-        println!("SKIPPED: {program} is missing (make setup)");
+        skip::skip(format_args!("{program} is not installed (make setup)"));
     }
     found
 }

@@ -15,6 +15,9 @@ use e2e::{Lab, Random, Running, eventually, haul_binary};
 /// Exposure that `systemd-analyze security` may find at most, in tenths: 0 is best, 100 is worst.
 const UNITS: [(&str, u32); 2] = [("haul-serve.service", 14), ("haul-tcp.service", 50)];
 
+/// Why nothing is looked at in an RPM.
+const NO_RPM: &str = "rpmbuild is not installed (make setup), and there is no RPM";
+
 fn workspace() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("tests/e2e is in it")
 }
@@ -26,10 +29,11 @@ fn said(command: &mut Command) -> String {
     String::from_utf8_lossy(&stdout).into_owned()
 }
 
+/// Whether a program is there; if not the test says so, and fails in CI.
 fn is_here(program: &str) -> bool {
     let here = Command::new(program).arg("--version").output().is_ok();
     if !here {
-        eprintln!("SKIPPED: no {program} here");
+        skip::skip(format_args!("{program} is not installed (make setup)"));
     }
     here
 }
@@ -97,7 +101,7 @@ fn the_same_files_give_the_same_packages_with_all_that_belongs_in() {
     ];
     for (package, how) in lists {
         let Some(package) = package else {
-            eprintln!("SKIPPED: no rpmbuild here, and no RPM");
+            skip::skip(NO_RPM);
             continue;
         };
         let mut words = how.split(' ');
@@ -156,8 +160,7 @@ fn the_library_is_in_packages_of_its_own() {
     assert!(told.starts_with("packed\n0\n") && told.contains("haul_connect.3.gz"), "{told}");
 
     let Some(rpm) = named(&packages, "libhaul-devel-", ".rpm") else {
-        eprintln!("SKIPPED: no rpmbuild here, and no RPM");
-        return;
+        return skip::skip(NO_RPM);
     };
     let list = |package: &Path| said(Command::new("rpm").args(["--query", "--list", "--package"]).arg(package));
     let devel = list(rpm);
@@ -190,8 +193,11 @@ fn root_of(lab: &Lab, package: &Path) -> PathBuf {
 #[test]
 fn the_program_needs_what_its_package_depends_on_and_nothing_else() {
     let Some(lab) = Lab::open() else { return };
-    if !is_here("dpkg-deb") || !Path::new("/var/lib/dpkg/status").exists() {
+    if !is_here("dpkg-deb") {
         return;
+    }
+    if !Path::new("/var/lib/dpkg/status").exists() {
+        return skip::skip("this system's packages are not dpkg's");
     }
     let packages = packed(&lab, &small(&lab), "packed", ":");
     let root = root_of(&lab, ending(&packages, ".deb").expect("a package"));

@@ -64,7 +64,7 @@ impl Wan {
     /// The same, for a program that may not be installed: then the test says so.
     fn with(program: &str, seed: u64) -> Option<Self> {
         if Command::new(program).arg("--version").stdin(Stdio::null()).output().is_err() {
-            skipped(&format!("{program} is not installed (make setup)"));
+            skip::skip(format_args!("{program} is not installed (make setup)"));
             return None;
         }
         Self::open(seed)
@@ -137,11 +137,6 @@ fn run(what: &str, shell: Shell, command: Command) -> Finished {
         writeln!(times, "{what}\t{}\t{} MB\t{seconds:.2} s", shell.name(), megabytes()).expect("a line of times");
     }
     finished
-}
-
-/// Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran.
-fn skipped(why: &str) {
-    let _ = writeln!(std::io::stderr(), "\nSKIPPED: {}: {why}", std::thread::current().name().unwrap_or("test"));
 }
 
 fn text(path: &Path) -> String {
@@ -262,7 +257,7 @@ fn rsync_takes_it() {
 fn sshfs_mounts_and_copies() {
     let Some(wan) = Wan::with("sshfs", 7) else { return };
     if !Path::new("/dev/fuse").exists() {
-        return skipped("there is no /dev/fuse");
+        return skip::skip("there is no /dev/fuse");
     }
     let source = wan.source();
     for shell in Shell::BOTH {
@@ -369,7 +364,7 @@ fn rclone_takes_it_where_it_takes_another_ssh() {
     let Some(wan) = Wan::with(&program, 12) else { return };
     let flags = Command::new(&program).args(["help", "flags"]).output().expect("rclone's help");
     if !String::from_utf8_lossy(&flags.stdout).contains("--sftp-ssh") {
-        return skipped("this rclone has no --sftp-ssh (1.64 has)");
+        return skip::skip("this rclone has no --sftp-ssh, as 1.64 has (make setup)");
     }
     let source = wan.source();
     for shell in Shell::BOTH {
@@ -431,7 +426,7 @@ fn ansible_s_ssh_plug_in_takes_it() {
     }
 }
 
-/// The client is docker's own; what answers behind `docker system dial-stdio` speaks as much of its HTTP as `docker ps` asks for.
+/// The client is docker's own; what answers behind `docker system dial-stdio` speaks as much of its HTTP as `docker ps`, `load` and `save` ask for, and gives an image that it got back once.
 #[test]
 fn docker_s_client_takes_the_ssh_of_the_path() {
     let Some(wan) = Wan::with("docker", 15) else { return };
@@ -439,6 +434,7 @@ fn docker_s_client_takes_the_ssh_of_the_path() {
 import http.server, json, socketserver, sys
 class Daemon(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    image = b""
     def answer(self, body):
         self.send_response(200)
         self.send_header("Api-Version", "1.41"); self.send_header("Ostype", "linux")
@@ -448,8 +444,19 @@ class Daemon(http.server.BaseHTTPRequestHandler):
     def do_HEAD(self): self.answer(b"OK")
     def do_GET(self):
         if self.path.endswith("/_ping"): return self.answer(b"OK")
+        if self.path.endswith("/images/get?names=image-over-there"):
+            image, Daemon.image = Daemon.image, b""
+            return self.answer(image)
         box = {"Id": "cafe" * 16, "Image": "image-over-there", "Command": "true", "Created": 1, "Names": ["/box"], "State": "running", "Status": "Up"}
         self.answer(json.dumps([box]).encode())
+    def do_POST(self):
+        # What is loaded comes in chunks: its size in hexadecimal digits, and an empty line behind each.
+        chunks = []
+        while size := int(self.rfile.readline(), 16):
+            chunks.append(self.rfile.read(size)); self.rfile.readline()
+        self.rfile.readline()
+        Daemon.image = b"".join(chunks)
+        self.answer(b'{"stream":"Loaded image: image-over-there\\n"}\n')
     def log_message(self, *words): pass
     def address_string(self): return "client"
 class Server(socketserver.ThreadingMixIn, socketserver.UnixStreamServer): daemon_threads = True
@@ -466,15 +473,24 @@ Server(sys.argv[1], Daemon).serve_forever()
     std::os::unix::fs::symlink(docker, scratch.join("bin/docker")).expect("a link");
     let home = scratch.join("home/.ssh");
     fs::create_dir_all(&home).expect("a directory");
+    let image = wan.source().join("large");
     for shell in Shell::BOTH {
         // docker looks for `ssh` on the PATH and gives it no configuration: this one has it, and becomes whatever is meant.
         let bin = wan.place("path", shell);
         std::os::unix::fs::symlink(wan.program(shell), bin.join("ssh")).expect("a link");
-        let mut command = wan.near(docker);
-        command.env("PATH", format!("{}:/usr/bin:/bin", text(&bin)));
-        command.args(["-H", &format!("ssh://site1{}", text(&socket)), "ps", "--format", "{{.Image}}"]);
-        let finished = run("docker ps", shell, command);
+        let over = |what: &str, words: &[&str]| {
+            let mut command = wan.near(docker);
+            command.env("PATH", format!("{}:/usr/bin:/bin", text(&bin)));
+            command.args(["-H", &format!("ssh://site1{}", text(&socket))]).args(words);
+            run(what, shell, command)
+        };
+        let finished = over("docker ps", &["ps", "--format", "{{.Image}}"]);
         assert_eq!(String::from_utf8_lossy(&finished.stdout), "image-over-there\n", "{finished}");
+        let finished = over("docker load", &["load", "-i", &text(&image)]);
+        assert_eq!(String::from_utf8_lossy(&finished.stdout), "Loaded image: image-over-there\n", "{finished}");
+        let back = wan.place("back", shell).join("image");
+        over("docker save", &["save", "-o", &text(&back), "image-over-there"]);
+        assert_eq!(tree::hash(&back), tree::hash(&image));
     }
 }
 

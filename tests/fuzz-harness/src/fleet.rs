@@ -1,10 +1,10 @@
 //! What is said over the socket of a fleet that is kept.
 
-use haul_fleet::words::{MAX_REPLY, Reply, Request, read};
+use haul_fleet::messages::{MAX_REPLY, Reply, Request, read};
 use haul_peer::{MAX_LINE, to_line};
 
 /// A line from whoever has opened the socket, and one from whoever keeps it: what is understood is said again in the same words, and nothing is read beyond its line.
-pub fn fleet_words(data: &[u8]) {
+pub fn fleet_messages(data: &[u8]) {
     let line = data.iter().position(|&byte| byte == b'\n').map_or(data.len(), |at| at + 1);
     let mut rest = data;
     let request = Request::read(&mut rest);

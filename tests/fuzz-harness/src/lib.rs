@@ -35,7 +35,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "carrier", run: carrier },
     Target { name: "connection", run: connection },
     Target { name: "control_message", run: control_message },
-    Target { name: "fleet_words", run: fleet_words },
+    Target { name: "fleet_messages", run: fleet_messages },
     Target { name: "frames", run: frames },
     Target { name: "handshake_datagram", run: handshake_datagram },
     Target { name: "journal", run: journal },
@@ -48,7 +48,7 @@ pub const TARGETS: &[Target] = &[
 pub use carrier::carrier;
 pub use connection::connection;
 pub use files::{block, control_message, journal, packed_block};
-pub use fleet::fleet_words;
+pub use fleet::fleet_messages;
 pub use handshake::{acceptor, handshake_datagram, transport_params};
 pub use neighbours::neighbours;
 pub use peer::authenticated_peer;

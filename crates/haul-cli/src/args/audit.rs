@@ -9,7 +9,7 @@ use haul_serve::AuditTo;
 
 /// A file, or systemd's journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AuditWord {
+pub enum AuditTarget {
     /// Lines of JSON are appended to it.
     File(PathBuf),
     /// Entries with fields.
@@ -23,7 +23,7 @@ pub struct AuditArgs {
     ///
     /// The file is opened when the listener starts, as the user that started it. docs/use/serve.md has the events and their fields, and how to rotate it.
     #[arg(long, value_name = "FILE")]
-    pub audit: Option<AuditWord>,
+    pub audit: Option<AuditTarget>,
     /// Where the journal hears.
     #[arg(long, value_name = "SOCKET", default_value = "/run/systemd/journal/socket", hide = true)]
     pub journal_socket: PathBuf,
@@ -33,13 +33,13 @@ impl AuditArgs {
     /// Where it goes.
     pub fn to(&self) -> Option<AuditTo> {
         self.audit.as_ref().map(|word| match word {
-            AuditWord::File(path) => AuditTo::File(path.clone()),
-            AuditWord::Journal => AuditTo::Journal(self.journal_socket.clone()),
+            AuditTarget::File(path) => AuditTo::File(path.clone()),
+            AuditTarget::Journal => AuditTo::Journal(self.journal_socket.clone()),
         })
     }
 }
 
-impl FromStr for AuditWord {
+impl FromStr for AuditTarget {
     type Err = Infallible;
 
     fn from_str(text: &str) -> Result<Self, Infallible> {
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_file_of_the_journals_name_is_still_possible() {
-        assert_eq!("journal".parse(), Ok(AuditWord::Journal));
-        assert_eq!("./journal".parse(), Ok(AuditWord::File("./journal".into())));
+        assert_eq!("journal".parse(), Ok(AuditTarget::Journal));
+        assert_eq!("./journal".parse(), Ok(AuditTarget::File("./journal".into())));
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
-use haul_config::Words;
+use haul_config::CommandLine;
 use haul_copy::told::KeptIn;
 use haul_copy::{Kept, KeptRequest, at_daemon};
 use haul_files::{CopyError, Discarded, WirePath};
@@ -16,7 +16,7 @@ use crate::exit::{Exit, Failure, explained};
 use crate::{interrupt, output};
 
 /// Lists, or discards, what is kept in a directory.
-pub fn run(args: &CpArgs, words: &Words, directory: &OsStr, discard: bool) -> Result<Exit, Failure> {
+pub fn run(args: &CpArgs, line: &CommandLine, directory: &OsStr, discard: bool) -> Result<Exit, Failure> {
     let request = |path: &OsStr| KeptRequest { directory: WirePath(path.as_bytes().to_vec()), discard };
     let (place, found) = match Operand::parse(directory)? {
         Operand::Stdio => return Err(Failure::new("-: not a directory")),
@@ -25,8 +25,8 @@ pub fn run(args: &CpArgs, words: &Words, directory: &OsStr, discard: bool) -> Re
             let found = request.here().map_err(Failure::new)?;
             (KeptIn { before: String::new(), directory: request.directory }, Some(found))
         }
-        Operand::Ssh(host, path) => at(words, &Host::Ssh(host), ":", request(&path))?,
-        Operand::Daemon(host, path) => at(words, &Host::Daemon(host), "", request(&at_daemon(&path)))?,
+        Operand::Ssh(host, path) => at(line, &Host::Ssh(host), ":", request(&path))?,
+        Operand::Daemon(host, path) => at(line, &Host::Daemon(host), "", request(&at_daemon(&path)))?,
     };
     let Some(found) = found else { return Ok(Exit::Interrupted) };
     let exit = if discard { tell_discarded(&place, &found, args.json) } else { list(&place, &found, args.json) };
@@ -37,9 +37,9 @@ pub fn run(args: &CpArgs, words: &Words, directory: &OsStr, discard: bool) -> Re
 }
 
 /// What another host has; none if the user does not wait for it.
-fn at(words: &Words, host: &Host, colon: &str, request: KeptRequest) -> Result<(KeptIn, Option<Kept>), Failure> {
+fn at(line: &CommandLine, host: &Host, colon: &str, request: KeptRequest) -> Result<(KeptIn, Option<Kept>), Failure> {
     interrupt::watch_connecting();
-    let args: CpArgs = words.of(Some(host))?;
+    let args: CpArgs = line.of(Some(host))?;
     let connected = connector(&args)?.connect(host)?;
     let found = match request.ask(&connected.connection, interrupt::cancel()) {
         Ok(found) => Some(found),

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul::ControllerChoice;
-use haul_config::Words;
+use haul_config::CommandLine;
 use haul_control::ControlSocket;
 use haul_copy::told::{Outcome, one_path_line, path_line, summary};
 use haul_copy::{Copied, Copier, CopyControl, CopyWatch, Job, NotCopied, PathProbe, Plan, PlanError, Standard, Tally, roots};
@@ -31,10 +31,10 @@ use crate::output::{self, Style, Ticker, Watched};
 use crate::{clock, interrupt, logging};
 
 /// Runs the command. What the copies have in common, the first host's arguments say; how each is reached, its own.
-pub fn run(args: &CpArgs, words: &Words) -> Result<Exit, Failure> {
+pub fn run(args: &CpArgs, line: &CommandLine) -> Result<Exit, Failure> {
     logging::start(logging::Audience::Person, args.verbose.saturating_sub(1), args.quiet);
     if let Some(directory) = args.list_interrupted.as_ref().or(args.discard.as_ref()) {
-        return interrupted::run(args, words, directory, args.discard.is_some());
+        return interrupted::run(args, line, directory, args.discard.is_some());
     }
     if let Some(letter) = args.scp.refused() {
         return Err(Failure::new(format!("{letter} is about sftp, which is no part of a copy by haul")).hint("leave it out"));
@@ -44,13 +44,13 @@ pub fn run(args: &CpArgs, words: &Words) -> Result<Exit, Failure> {
         Err(PlanError::BothRemote { direct: Some(direct), is_here: false, source_name }) => {
             // The login is here and the copy there: each gets its own options.
             let of_copy = |arg: &clap::Arg| arg.get_help_heading().is_none() || arg.get_id() == "transport";
-            let command = direct.command(&args.ssh_options(), &words.options::<CpArgs>(of_copy));
+            let command = direct.command(&args.ssh_options(), &line.options::<CpArgs>(of_copy));
             let error = PlanError::BothRemote { direct: None, is_here: false, source_name };
             return Err(Failure::new(error).hint(by_command(&command)));
         }
         plan => plan?,
     };
-    let args = &words.of::<CpArgs>(plan.first_host())?;
+    let args = &line.of::<CpArgs>(plan.first_host())?;
     let mut filter = args.files.filter()?;
     if let Some(list) = &args.files_from {
         plan = plan.of_content()?;
@@ -80,7 +80,7 @@ pub fn run(args: &CpArgs, words: &Words) -> Result<Exit, Failure> {
     if style == Style::Json {
         output::print_event(&start_event(args));
     }
-    let mut copy = Copy::new(args, words, style, records, matches!(plan, Plan::Push { .. }))?;
+    let mut copy = Copy::new(args, line, style, records, matches!(plan, Plan::Push { .. }))?;
     // Without it nobody can tell it anything, and it copies all the same.
     let socket = crate::ctl::dir().and_then(|dir| ControlSocket::open(&dir, copy.shown.control.clone()));
     let socket = socket.inspect_err(|error| tracing::info!(error = %chain(error), "takes no orders"));
@@ -115,7 +115,7 @@ fn no_root(args: &CpArgs, address: &str) -> Failure {
 /// The copies of one command.
 struct Copy<'a> {
     args: &'a CpArgs,
-    words: &'a Words,
+    line: &'a CommandLine,
     style: Style,
     copier: Copier,
     shown: Shown,
@@ -127,14 +127,14 @@ struct Copy<'a> {
 }
 
 impl<'a> Copy<'a> {
-    fn new(args: &'a CpArgs, words: &'a Words, style: Style, records: Records, sends: bool) -> Result<Self, Failure> {
+    fn new(args: &'a CpArgs, line: &'a CommandLine, style: Style, records: Records, sends: bool) -> Result<Self, Failure> {
         let operands: Vec<_> = args.operands.iter().map(|operand| operand.to_string_lossy()).collect();
         let mode = sends.then_some(args.mode);
         let names = args.verbose > 0 || matches!(style, Style::Bars | Style::Json);
         let tally = Arc::new(Tally::new(names));
         Ok(Self {
             args,
-            words,
+            line,
             style,
             copier: copier(args)?,
             shown: Shown {
@@ -183,7 +183,7 @@ impl<'a> Copy<'a> {
 
     fn one(&mut self, host: &Host, job: &Job) -> Result<(), Ended> {
         let begun = clock::now();
-        self.copier = copier_to(host, self.words).map_err(Ended::Failed)?;
+        self.copier = copier_to(host, self.line).map_err(Ended::Failed)?;
         let result = self.copier.copy(host, job, &self.shown);
         self.shown.tally.next_copy();
         if let Some(connected) = self.shown.connected.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -344,8 +344,8 @@ impl CopyWatch for Shown {
 }
 
 /// For a host, as its own tables have it.
-fn copier_to(host: &Host, words: &Words) -> Result<Copier, Failure> {
-    copier(&words.of(Some(host))?)
+fn copier_to(host: &Host, line: &CommandLine) -> Result<Copier, Failure> {
+    copier(&line.of(Some(host))?)
 }
 
 fn copier(args: &CpArgs) -> Result<Copier, Failure> {

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use haul_copy::told::{Outcome, summary};
 use haul_files::Why;
-use haul_fleet::told::{events, words};
+use haul_fleet::told::{events, text};
 use haul_fleet::{
     Begin, GetJob, JobEvent, JobLog, JobObserver, JobReport, JobTitle, PlacementPolicy, Policy, PutJob, ReplicasBy, Settings,
 };
@@ -200,7 +200,7 @@ fn conclude(args: &JobArgs, style: Style, result: Result<JobReport, Failure>, mu
         for line in &summary(&outcome) {
             output::print_wrapped(line);
         }
-        for line in &words::summary(&report) {
+        for line in &text::summary(&report) {
             output::print_line(line);
         }
     }

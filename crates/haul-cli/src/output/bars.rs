@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_copy::told::Look;
-use haul_copy::told::words::{path_parts, stalled, time_left, waiting};
+use haul_copy::told::text::{path_parts, stalled, time_left, waiting};
 use haul_files::WirePath;
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_copy::told::{Look, words};
+use haul_copy::told::{Look, text};
 
 use super::print_line;
 
@@ -20,7 +20,7 @@ impl Lines {
     pub fn show(&mut self, look: &Look) {
         if look.elapsed >= self.printed + EVERY {
             self.printed = look.elapsed;
-            print_line(&words::line(look));
+            print_line(&text::line(look));
         }
     }
 }

@@ -31,11 +31,11 @@ pub const fn bounds(rate: Option<BitRate>, tcp_ports: RangeInclusive<u16>) -> Bo
 }
 
 /// The arguments, with what the configuration file says of the host that is measured to.
-pub fn configured(args: PerfArgs, words: Vec<OsString>) -> Result<PerfArgs, Failure> {
+pub fn configured(args: PerfArgs, arguments: Vec<OsString>) -> Result<PerfArgs, Failure> {
     if args.command.is_some() || args.server {
         return Ok(args);
     }
-    Ok(config::words(words)?.of(Some(&host(&args)?))?)
+    Ok(config::command_line(arguments)?.of(Some(&host(&args)?))?)
 }
 
 /// Runs the command.

@@ -151,8 +151,7 @@ fn a_far_side_that_answers_before_it_has_the_program_is_not_believed() {
 #[test]
 fn at_a_terminal_the_user_is_asked() {
     if Command::new("script").arg("--version").output().is_err() {
-        eprintln!("SKIPPED: no script(1) here to make a terminal with");
-        return;
+        return skip::skip("script(1) is not installed, and makes the terminal");
     }
     let bench = bench();
     bench.file("x", 10);

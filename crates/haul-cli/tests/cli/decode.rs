@@ -1,7 +1,6 @@
 //! A copy that is captured, and what `haul lab decode` and Wireshark's dissector (`scripts/haul.lua`) read of it.
 
 use std::fs;
-use std::io::{self, Write as _};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
 use std::process::Command;
@@ -122,13 +121,8 @@ fn dissector_agrees(capture: &Path, headers: &[Seen]) {
     let mut tshark = Command::new("tshark");
     tshark.arg("-r").arg(capture).arg("-X").arg(format!("lua_script:{script}"));
     tshark.args(["-Y", "haul.number", "-T", "fields", "-E", "separator=,"]).args(fields.iter().flat_map(|field| ["-e", field]));
-    let shown = match tshark.output() {
-        Ok(shown) => shown,
-        Err(error) => {
-            // Not by the macro, whose output the test runner swallows.
-            let _ = writeln!(io::stderr(), "\nSKIPPED: the dissector is not tried: tshark: {error} (apt-get install tshark)");
-            return;
-        }
+    let Ok(shown) = tshark.output() else {
+        return skip::skip("the dissector is not tried: tshark is not installed (make setup)");
     };
     let (text, said) = (String::from_utf8_lossy(&shown.stdout), String::from_utf8_lossy(&shown.stderr));
     assert!(shown.status.success() && !said.contains("Lua"), "{said}");

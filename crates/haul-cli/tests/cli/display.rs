@@ -63,6 +63,11 @@ impl Terminal {
         count > 0
     }
 
+    /// How many lines show how far it has come.
+    fn progress_rows(&self) -> usize {
+        self.text().lines().filter(|line| line.contains(" % ") || line.contains("=>")).count()
+    }
+
     /// Until the bar stands there.
     fn shows_a_bar(&mut self) {
         while !self.text().contains(" % ") {
@@ -135,6 +140,46 @@ fn a_narrow_terminal_breaks_lines_between_words_and_a_pipe_has_one() {
     assert!(lines.iter().filter(|line| line.starts_with("path: RTT ") || line.starts_with("       ")).count() > 2, "{lines:#?}");
     let run = client.haul(["cp", "-v", "-l", "64M", "file", &daemon.url("home/b")]).expect(0);
     assert!(run.stderr.lines().any(|line| line.starts_with("path: RTT ") && line.ends_with(" for pacing")), "{}", run.stderr);
+}
+
+#[test]
+fn one_file_has_one_row_and_several_have_two() {
+    for (files, rows) in [(&["file"][..], 1), (&["file", "other"], 2)] {
+        let (_server, client, daemon) = slow_copy();
+        client.file("other", 6 << 20);
+        let target = daemon.url("home/");
+        let mut terminal = Terminal::start(&client, &[&["cp", "-l", "16M"], files, &[&target]].concat(), 120);
+        terminal.shows_a_bar();
+        let mut most = 0;
+        while terminal.shows_more() {
+            most = most.max(terminal.progress_rows());
+        }
+        assert_eq!(most, rows, "{}", terminal.text());
+        let (status, lines) = terminal.ended();
+        assert_eq!(status.code(), Some(0), "{lines:#?}");
+        assert_eq!(lines.iter().filter(|line| line.contains(" % ")).count(), 0, "{lines:#?}");
+    }
+}
+
+#[test]
+fn content_for_standard_output_has_no_bar_in_its_midst() {
+    let (server, client, daemon) = slow_copy();
+    std::fs::rename(client.path("file"), server.path("home/file")).unwrap();
+    let (master, slave) = pair(100);
+    let into = File::create(client.path("out")).unwrap();
+    let mut command = client.command(["cp", "-l", "16M", &daemon.url("home/file"), "-"]);
+    let mut child = command.env("TERM", "xterm").stdout(into).stderr(Stdio::from(slave)).spawn().unwrap();
+    // The program's end of the terminal is open here too as long as there is a command that has it.
+    drop(command);
+    let (mut master, mut shown, mut bytes) = (File::from(master), Vec::new(), [0; 4096]);
+    while let Ok(count @ 1..) = master.read(&mut bytes) {
+        shown.extend_from_slice(&bytes[..count]);
+    }
+    let shown = String::from_utf8(shown).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{shown}");
+    assert!(!shown.contains('\u{1b}') && !shown.replace("\r\n", "").contains('\r'), "it drew: {shown:?}");
+    let same = std::fs::read(client.path("out")).unwrap() == std::fs::read(server.path("home/file")).unwrap();
+    assert!(same, "what came on standard output is another content");
 }
 
 #[test]

@@ -205,9 +205,13 @@ fn what_is_no_file_is_a_note_and_no_failure() {
     let bench = bench();
     bench.file("tree/file", 10);
     rustix::fs::mknodat(rustix::fs::CWD, bench.path("tree/pipe"), rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
-    cp(&bench, &["-r", "tree", "far:"]).expect(0).says(&["note: tree/pipe: is a device, socket or named pipe: skipped"]);
+    let _socket = std::os::unix::net::UnixListener::bind(bench.path("tree/socket")).unwrap();
+    cp(&bench, &["-r", "tree", "far:"]).expect(0).says(&[
+        "note: tree/pipe: is a device, socket or named pipe: skipped",
+        "note: tree/socket: is a device, socket or named pipe: skipped",
+    ]);
     cp(&bench, &["-r", "far:tree", "back"]).expect(0);
-    assert!(bench.path("back/file").exists() && !bench.path("back/pipe").exists());
+    assert!(bench.path("back/file").exists() && !bench.path("back/pipe").exists() && !bench.path("back/socket").exists());
     cp(&bench, &["tree/pipe", "far:"]).expect(1).says(&["error: tree/pipe: is a device"]);
 }
 

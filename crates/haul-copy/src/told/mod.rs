@@ -1,7 +1,7 @@
 //! What a copy tells, in words for people and as events for programs: haul's own programs show these, and others may.
 //!
 //! ```text
-//!   Tally, PathProbe -> Look (ten times a second) -> words::line, events::progress
+//!   Tally, PathProbe -> Look (ten times a second) -> text::line, events::progress
 //!   Report           -> Outcome (at the end)      -> summary, Outcome::to_json
 //! ```
 //!
@@ -13,7 +13,7 @@ mod look;
 mod outage;
 mod rates;
 mod summary;
-pub mod words;
+pub mod text;
 mod would;
 
 pub use kept::{KeptIn, age};

@@ -2,7 +2,7 @@
 
 use haul_peer::Outage;
 
-use super::words::short_duration;
+use super::text::short_duration;
 
 /// In a sentence.
 pub fn outage_words(outage: Outage) -> String {

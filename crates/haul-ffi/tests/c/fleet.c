@@ -115,6 +115,18 @@ int main(int count, char **arguments) {
     EXPECT(haul_fleet_set_dir(fleet, NULL) == 0 && haul_close(fleet) == 0);
     EXPECT(haul_copy_wait(get, &result) == 0 && haul_close(get) == 0);
     REFUSED(haul_fleet_status(fleet, NULL, NULL), HAUL_EHANDLE, "a fleet that is closed");
+
+    /* Stopped, it has nobody left. Daemons were not started by it, and stay. */
+    fleet = haul_fleet_start(&request);
+    EXPECT(fleet > 0 && haul_fleet_status(fleet, NULL, NULL) == 3);
+    EXPECT(haul_fleet_stop(fleet) == 0 && haul_fleet_status(fleet, NULL, NULL) == 0);
+    get = haul_fleet_download(fleet, &job);
+    EXPECT(get > 0);
+    REFUSED(haul_copy_wait(get, NULL), HAUL_EUNREACHED, "");
+    EXPECT(haul_close(get) == 0 && haul_fleet_stop(fleet) == 0 && haul_close(fleet) == 0);
+    REFUSED(haul_fleet_stop(fleet), HAUL_EHANDLE, "a fleet that is closed");
+    fleet = haul_fleet_start(&request);
+    EXPECT(fleet > 0 && haul_fleet_status(fleet, NULL, NULL) == 3 && haul_close(fleet) == 0);
     EXPECT(haul_cleanup() == 0);
     return 0;
 }

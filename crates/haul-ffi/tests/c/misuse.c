@@ -13,6 +13,8 @@ static void every_call(haul_t wrong, int code) {
     struct haul_copy_result result = {.size = sizeof result};
     struct haul_block block;
     int64_t value, offset = 0;
+    const char *sources[] = {"x"};
+    struct haul_fleet_job job = {.size = sizeof job, .sources = sources, .source_count = 1, .destination = "y"};
     EXPECT(haul_identity_pkcs8(wrong, text, sizeof text) == code);
     EXPECT(haul_fingerprint(wrong, text, sizeof text) == code);
     EXPECT(haul_set_identity(wrong, wrong) == code);
@@ -51,6 +53,11 @@ static void every_call(haul_t wrong, int code) {
     EXPECT(haul_stats(wrong, &statistics) == code);
     EXPECT(haul_copy_wait(wrong, &result) == code);
     EXPECT(haul_cancel(wrong) == code);
+    EXPECT(haul_fleet_set_dir(wrong, "x") == code);
+    EXPECT(haul_fleet_download(wrong, &job) == code);
+    EXPECT(haul_fleet_upload(wrong, &job) == code);
+    EXPECT(haul_fleet_status(wrong, NULL, NULL) == code);
+    EXPECT(haul_fleet_stop(wrong) == code);
     EXPECT(haul_error_code() == code && haul_fault(code) == HAUL_FAULT_CALLER);
 }
 
@@ -65,6 +72,22 @@ static void numbers_that_are_no_handles(haul_t good) {
     REFUSED(haul_close(0), HAUL_EHANDLE, "0 is no handle");
     REFUSED(haul_close(HAUL_EINVAL), HAUL_EHANDLE, "code of a failure");
     REFUSED(haul_close((haul_t)(int)good), HAUL_EHANDLE, "smaller than haul_t");
+}
+
+/* What a fleet is wanted for, with something else; and without a job. */
+static void fleets(haul_t identity) {
+    const char *sources[] = {"x"};
+    struct haul_fleet_job job = {.size = sizeof job, .sources = sources, .source_count = 1, .destination = "y"};
+    REFUSED(haul_fleet_set_dir(identity, "x"), HAUL_EHANDLE, "an identity where a fleet is wanted");
+    REFUSED(haul_fleet_download(identity, &job), HAUL_EHANDLE, "an identity where a fleet is wanted");
+    REFUSED(haul_fleet_upload(identity, &job), HAUL_EHANDLE, "an identity where a fleet is wanted");
+    REFUSED(haul_fleet_stop(identity), HAUL_EHANDLE, "an identity where a fleet is wanted");
+    REFUSED(haul_fleet_download(identity, NULL), HAUL_EINVAL, "null");
+    REFUSED(haul_fleet_upload(identity, NULL), HAUL_EINVAL, "null");
+    job.source_count = 0;
+    REFUSED(haul_fleet_download(identity, &job), HAUL_EINVAL, "0 sources");
+    job.source_count = 1, job.destination = NULL;
+    REFUSED(haul_fleet_upload(identity, &job), HAUL_EINVAL, "null");
 }
 
 static void pointers(struct pair *pair, haul_t stream) {
@@ -281,6 +304,7 @@ int main(void) {
     REFUSED(haul_accept(identity, NULL, NULL), HAUL_EHANDLE, "an identity where an endpoint is wanted");
     REFUSED(haul_send(pair.near, "x", 1), HAUL_EHANDLE, "a connection where");
     REFUSED(haul_stream_open(stream, HAUL_BIDI), HAUL_EHANDLE, "a stream where");
+    fleets(identity);
     pointers(&pair, stream);
     options(&pair, stream);
     wrong_times(&pair);

@@ -252,8 +252,7 @@ impl Mounted {
         let mounted = std::process::Command::new("mount").args(["-t", "tmpfs", "-o", options, "none"]).arg(at).output();
         let mounted = mounted.is_ok_and(|output| output.status.success());
         if !mounted {
-            assert!(std::env::var_os("CI").is_none(), "tests with mounts are required in CI, and this user may not mount");
-            eprintln!("SKIPPED: this test needs a mount, and this user may not mount");
+            skip::skip("this test needs a mount, and this user may not mount");
         }
         mounted.then(|| Self(at.to_owned()))
     }

@@ -350,6 +350,27 @@ fn the_same_copy_twice_at_once_is_refused() {
 }
 
 #[test]
+fn a_disk_without_inodes_stops_clearly_and_goes_on_when_there_are_some() {
+    let p = places();
+    let Some(_mounted) = Mounted::tmpfs(&p.to, "size=64m,nr_inodes=40") else { return };
+    let source = p.from.join("tree");
+    fs::create_dir(&source).unwrap();
+    for number in 0..100 {
+        write(source.join(format!("{number:03}")), noise(5000, number));
+    }
+    let options = || Options { recursive: true, ..Options::default() };
+    let outcome = push_paths(&[&source], &p.to, options(), shuffled(1));
+    assert!(matches!(outcome.client, Err(CopyError::Refused(Stop::DestinationFull { .. }))), "{:?}", outcome.client);
+    assert!(Command::new("mount").args(["-o", "remount,nr_inodes=1000"]).arg(&p.to).status().unwrap().success());
+    let again = push_paths(&[&source], &p.to, options(), shuffled(2)).clean();
+    assert_eq!(again.files, 100);
+    for number in 0..100 {
+        assert_eq!(fs::read(p.to.join(format!("tree/{number:03}"))).unwrap(), noise(5000, number), "{number}");
+    }
+    assert_nothing_left(&p.to);
+}
+
+#[test]
 fn a_full_disk_stops_clearly_and_resumes_when_there_is_room() {
     let p = places();
     let Some(_mounted) = Mounted::tmpfs(&p.to, "size=8m") else { return };

@@ -8,7 +8,7 @@ use haul_peer::to_line;
 use haul_units::Cancel;
 
 use super::error::JoinError;
-use super::words::{Ask, MAX_REPLY, Reply, Request, read};
+use super::messages::{Ask, MAX_REPLY, Reply, Request, read};
 
 /// How often to look for an interrupt while the keeper is silent: it may be starting members again.
 const LOOK: Duration = Duration::from_millis(50);

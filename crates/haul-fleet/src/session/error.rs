@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use haul::BindError;
 use thiserror::Error;
 
-use super::words::Gone;
+use super::messages::Gone;
 use crate::get::GetError;
 use crate::log::LogError;
 use crate::put::PutError;

@@ -13,7 +13,7 @@ use haul_files::WirePath;
 use haul_peer::{Connected, Tell, chain, is_heard};
 use haul_units::{BitRate, Cancel};
 
-use super::words::{Gone, Terms, Ticket, TicketWay};
+use super::messages::{Gone, Terms, Ticket, TicketWay};
 use crate::clock;
 use crate::member::Member;
 use crate::start::{Absent, AbsentError, Fleet, HostSpec, StartError, StartSpec, Way, start};

@@ -15,8 +15,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::error::JoinError;
 use super::keep::Keep;
+use super::messages::{Ask, Gone, Reply, Request, VERSION};
 use super::place::{KeeperSocket, stranger};
-use super::words::{Ask, Gone, Reply, Request, VERSION};
 
 /// How long a client may take for its next line.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -13,7 +13,7 @@
 //!
 //! ```text
 //!   members  ==held by== Keep (this process, or a keeper's)        a connection each, that carries nothing but guests
-//!      \\                  | words: who is there, let me come
+//!      \\                  | messages: who is there, let me come
 //!       ==a connection== Visit (this process, for one job)         reads, writes, shows
 //! ```
 //!
@@ -24,10 +24,10 @@ mod client;
 mod error;
 mod keep;
 mod keeper;
+pub mod messages;
 mod pending;
 mod place;
 mod visit;
-pub mod words;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,11 +41,11 @@ use haul_units::Cancel;
 use self::client::Client;
 pub use self::error::{JoinError, SessionError};
 use self::keep::Keep;
+pub use self::messages::Gone;
+use self::messages::{Ask, Reply, Terms};
 pub use self::pending::Pending;
 pub use self::place::{Claim, FleetName, KeeperSocket, claim};
 use self::visit::Visit;
-pub use self::words::Gone;
-use self::words::{Ask, Reply, Terms};
 use crate::get::{GetJob, get};
 use crate::log::{JobLog, JobTitle};
 use crate::member::Member;

@@ -11,7 +11,7 @@ use haul_peer::{Connector, DaemonHost, Host, KEEP_ALIVE, PortRange, Tell, from_l
 use haul_units::{BitRate, Cancel};
 
 use super::error::JoinError;
-use super::words::{Gone, Terms, Ticket, TicketWay};
+use super::messages::{Gone, Terms, Ticket, TicketWay};
 use crate::clock;
 use crate::member::Member;
 use crate::start::{Absent, AbsentError, CALLED, Calling, Fleet};

@@ -16,7 +16,7 @@ use haul_peer::{FarSide, FarSideError, Lost, Refusal, chain, race, spawn_apart, 
 use haul_units::{Cancel, PeerText};
 use serde::{Deserialize, Serialize};
 
-use super::words::{FLEET, Here, Invitation, Line, PROTOCOL, Said, Summons, lines};
+use super::messages::{FLEET, Here, Invitation, Line, PROTOCOL, Said, Summons, lines};
 use crate::clock;
 use crate::service::Service;
 

@@ -10,8 +10,8 @@ use super::direct;
 use super::error::{AbsentError, Report, StartError};
 use super::gather::gather;
 use super::hosts::HostSpec;
+use super::messages::By;
 use super::spec::{StartSpec, Way};
-use super::words::By;
 use crate::clock;
 use crate::member::{Bringing, Member};
 

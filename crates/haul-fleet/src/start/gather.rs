@@ -24,9 +24,9 @@ use super::error::{AbsentError, StartError};
 use super::far::Calling;
 use super::hosts::HostSpec;
 use super::lead::{ENOUGH, Until};
+use super::messages::{By, FLEET, Here, Invitation, Line, Order, OrderHost, PROTOCOL, Said, Summons, lines};
 use super::named::NamedLines;
 use super::spec::{StartSpec, Way};
-use super::words::{By, FLEET, Here, Invitation, Line, Order, OrderHost, PROTOCOL, Said, Summons, lines};
 use crate::clock;
 use crate::member::Member;
 

@@ -19,8 +19,8 @@ use haul_peer::{Refusal, SshCommand, SshHost, SshOptions, quoted_word, spawn, sp
 use haul_units::{Cancel, PeerText};
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::messages::{By, FLEET, Invitation, Line, MAGIC, Order, OrderHost, Said, Summons, lines};
 use super::spec::FAN_OUT;
-use super::words::{By, FLEET, Invitation, Line, MAGIC, Order, OrderHost, Said, Summons, lines};
 
 /// How often to look whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -200,7 +200,7 @@ impl Said {
     /// The same of this member.
     fn of(self, member: PeerText) -> Self {
         match self {
-            Self::Here(here) => Self::Here(super::words::Here { member, ..here }),
+            Self::Here(here) => Self::Here(super::messages::Here { member, ..here }),
             Self::Failed { error, hint, .. } | Self::Unable { error, hint } => Self::Failed { member, error, hint },
             Self::Ended { status, printed, .. } => Self::Ended { member, status, printed },
         }

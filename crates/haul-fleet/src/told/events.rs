@@ -7,7 +7,7 @@ use haul_plan::Why;
 use serde_json::{Value, json};
 
 use super::look::{Look, Said};
-use super::words::state;
+use super::text::state;
 use crate::observe::{JobReport, MemberReport, MemberView};
 
 /// Something that was told. `at_s`, here as in `progress`, is since the command began.

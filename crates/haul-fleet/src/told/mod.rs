@@ -6,7 +6,7 @@ pub mod events;
 mod look;
 mod status;
 mod tally;
-pub mod words;
+pub mod text;
 
 pub use look::{Look, Said};
 pub use status::{since, status_event, status_table};

@@ -140,11 +140,11 @@ impl Operands {
     }
 
     /// One job a host; a daemon of which the key is said is known by it.
-    pub fn jobs(self, words: &Bound<'_, PyDict>, key: Option<Fingerprint>) -> PyResult<Vec<(Host, Job)>> {
-        let (options, filter) = (options(words)?, filter(words)?);
-        let listed = given::<Vec<Vec<u8>>>(words, "files_from")?.is_some();
-        let this = if listed { self.of_content().or_raise(words.py())? } else { self };
-        this.checked(&options).or_raise(words.py())?;
+    pub fn jobs(self, kwargs: &Bound<'_, PyDict>, key: Option<Fingerprint>) -> PyResult<Vec<(Host, Job)>> {
+        let (options, filter) = (options(kwargs)?, filter(kwargs)?);
+        let listed = given::<Vec<Vec<u8>>>(kwargs, "files_from")?.is_some();
+        let this = if listed { self.of_content().or_raise(kwargs.py())? } else { self };
+        this.checked(&options).or_raise(kwargs.py())?;
         let pinned = |host| pinned(host, key);
         Ok(match this {
             Self::Push { host, sources, destination } => {

@@ -20,10 +20,10 @@ pub struct Records {
 }
 
 impl Records {
-    /// As the words have it; what cannot be written to is known before anything is copied.
-    pub fn open(words: &Bound<'_, PyDict>, operands: &[String]) -> PyResult<Self> {
-        let py = words.py();
-        let sum: Option<String> = given(words, "manifest_hash")?;
+    /// As the arguments have it; what cannot be written to is known before anything is copied.
+    pub fn open(kwargs: &Bound<'_, PyDict>, operands: &[String]) -> PyResult<Self> {
+        let py = kwargs.py();
+        let sum: Option<String> = given(kwargs, "manifest_hash")?;
         let sum = match sum.as_deref() {
             None | Some("blake3") => Sum::Blake3,
             Some("sha256") => Sum::Sha256,
@@ -32,9 +32,9 @@ impl Records {
             }
         };
         let failed = |error: &dyn std::error::Error| Failure::new("LocalError", chain(error));
-        let log = given::<PathBuf>(words, "log_file")?.map(|path| CopyLog::open(&path)).transpose();
+        let log = given::<PathBuf>(kwargs, "log_file")?.map(|path| CopyLog::open(&path)).transpose();
         let log = log.map_err(|error| failed(&error)).or_raise(py)?;
-        let manifest = given::<PathBuf>(words, "manifest")?.map(|path| Manifest::create(&path)).transpose();
+        let manifest = given::<PathBuf>(kwargs, "manifest")?.map(|path| Manifest::create(&path)).transpose();
         let manifest = manifest.map_err(|error| failed(&error)).or_raise(py)?.map(|manifest| (manifest, sum));
         if let Some(log) = &log {
             log.say(&format!("start: {}", operands.join(" ")));

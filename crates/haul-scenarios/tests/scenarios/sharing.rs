@@ -52,7 +52,7 @@ fn sharing() {
         ("fair, haul bbr", vec![FAIR, BBR], 5, PATH, vec![40, 40]),
         ("modest, alone", vec![MODEST], 0, PATH, vec![100]),
         ("2 modest, 5 s apart", vec![MODEST; 2], 5, PATH, vec![30, 30]),
-        ("TCP cubic, modest", vec![TCP, MODEST], 5, PATH, vec![90, 0]),
+        ("TCP cubic, modest", vec![TCP, MODEST], 5, PATH, vec![90, 1]),
         ("fair, modest", vec![FAIR, MODEST], 5, PATH, vec![80, 5]),
         ("TCP cubic, aggressive", vec![TCP, AGGRESSIVE], 5, PATH, vec![25, 55]),
         ("fair, aggressive", vec![FAIR, AGGRESSIVE], 5, PATH, vec![20, 25]),

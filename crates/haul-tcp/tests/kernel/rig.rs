@@ -31,11 +31,10 @@ pub struct Rig {
 }
 
 impl Rig {
-    /// None where this cannot be tested, which is said; an error where CI is true.
+    /// None where this cannot be tested, which is said, and an error in CI.
     pub fn open() -> Option<Self> {
         if let Err(reason) = obstacle() {
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "cannot be tested here: {reason}");
-            println!("SKIPPED: {reason}");
+            skip::skip(reason);
             return None;
         }
         fs::create_dir_all("/run/haul").expect("a directory");

@@ -9,6 +9,7 @@ use haul::{Connection, RecvStream};
 use haul_peer::{Connected, Connector, Host, Refusal, RepliedStream};
 
 use super::error::TunnelError;
+use super::exchange::{CommandEnd, Events};
 use super::frame::{Frame, Status};
 use super::local::Local;
 use super::opening::{Ask, Asked, ask};
@@ -60,12 +61,13 @@ impl Far {
         let asked = ask(&connection, what).map_err(|error| self.broken(&connected, error))?;
         let stop = Arc::new(AtomicBool::new(false));
         let Asked { control, control_out: _control_out } = asked;
-        let control = watch(control, connection.clone(), Arc::clone(&stop), errors);
+        let events = Events::new();
+        let control = watch(control, connection.clone(), Arc::clone(&stop), events.command_end(), errors);
         let streams = connection.open_bi().map_err(io::Error::from).and_then(|(mut send, receive)| {
             send.write_all(&BEGIN)?;
             Ok((send, receive))
         });
-        match streams.and_then(|streams| transfer::carry(&connection, streams, local, &stop, cancel)) {
+        match streams.and_then(|streams| transfer::carry(&connection, streams, local, &stop, events, cancel)) {
             Ok(outcome) => {
                 let said = control.join().unwrap_or(Ok(None));
                 connection.close(CLOSE_DONE, "done");
@@ -106,6 +108,7 @@ fn watch(
     control: RecvStream,
     connection: Connection,
     stop: Arc<AtomicBool>,
+    end: CommandEnd,
     mut errors: impl Write + Send + 'static,
 ) -> JoinHandle<Result<Option<Status>, Refusal>> {
     thread::spawn(move || {
@@ -116,6 +119,7 @@ fn watch(
                 Ok(Frame::Error(bytes)) => drop(errors.write_all(&bytes).and_then(|()| errors.flush())),
                 Ok(Frame::Exit(status)) => {
                     stop.store(true, Ordering::Relaxed);
+                    end.tell();
                     ended = Some(status);
                 }
                 Err(error) => match refusal_in(error) {

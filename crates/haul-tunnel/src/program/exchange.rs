@@ -1,7 +1,8 @@
 //! Bytes from a reader to a stream and from a stream to a writer, each direction for itself.
 
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
@@ -17,7 +18,7 @@ const CHUNK: usize = 256 << 10;
 /// How both directions ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Bytes sent, once all of them are acknowledged.
+    /// Bytes sent. All of them are acknowledged, unless the command that they went to has ended before.
     pub sent: u64,
     /// Bytes received and written.
     pub received: u64,
@@ -28,6 +29,48 @@ pub struct Ends {
 enum Done {
     Sent(io::Result<Moved>),
     Received(io::Result<Moved>),
+    CommandEnded,
+}
+
+/// Where both directions tell that they have ended.
+pub(super) struct Events {
+    done: mpsc::Sender<Done>,
+    events: mpsc::Receiver<Done>,
+}
+
+/// Tells that the command at the other end has ended: what it has not read by then nobody will, and nobody waits for an acknowledgement of it.
+pub(super) struct CommandEnd(mpsc::Sender<Done>);
+
+impl Events {
+    pub(super) fn new() -> Self {
+        let (done, events) = mpsc::channel();
+        Self { done, events }
+    }
+
+    /// For whoever hears how a command ended.
+    pub(super) fn command_end(&self) -> CommandEnd {
+        CommandEnd(self.done.clone())
+    }
+}
+
+impl CommandEnd {
+    pub(super) fn tell(&self) {
+        let _ = self.0.send(Done::CommandEnded);
+    }
+}
+
+/// Counts what it reads.
+struct Counted<R> {
+    input: R,
+    bytes: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.bytes.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
 }
 
 pub(super) struct Moved {
@@ -47,42 +90,45 @@ pub(super) enum Stop<'a> {
 /// How often to look whether to go on.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Moves bytes both ways until both directions have ended, or somebody wants no more.
+/// Moves bytes both ways until both directions have ended, or somebody wants no more. A command's end is the end of what is sent to it.
 pub(super) fn exchange(
     input: impl Read + Send + 'static,
     output: impl Write + Send + 'static,
     streams: (SendStream, RecvStream),
     stop: Stop<'_>,
+    Events { done, events }: Events,
     cancel: &Cancel,
 ) -> io::Result<Ends> {
-    let (done, events) = mpsc::channel();
     let (send, receive) = streams;
+    let read = Arc::new(AtomicU64::new(0));
+    let input = Counted { input, bytes: Arc::clone(&read) };
     let sent = done.clone();
     thread::spawn(move || sent.send(Done::Sent(send_all(input, send))));
     thread::spawn(move || done.send(Done::Received(receive_all(receive, output))));
     let mut ends = Ends::default();
-    let mut under_way = 2;
-    while under_way > 0 {
-        under_way -= 1;
+    let (mut sends, mut receives) = (true, true);
+    while sends || receives {
         match events.recv_timeout(LOOK) {
-            Ok(Done::Sent(moved)) => {
-                let moved = moved?;
-                ends.sent = moved.bytes;
-                ends.reader_gone |= moved.reader_gone;
+            Ok(Done::Sent(moved)) if sends => {
+                ends.reader_gone |= moved?.reader_gone;
+                sends = false;
             }
             Ok(Done::Received(moved)) => {
                 let moved = moved?;
                 ends.received = moved.bytes;
                 ends.reader_gone |= moved.reader_gone;
+                receives = false;
                 if let Stop::WithPeer(flag) = stop {
                     flag.store(true, Ordering::Relaxed);
                 }
             }
+            Ok(Done::CommandEnded) => sends = false,
             Err(RecvTimeoutError::Timeout) if cancel.is_cancelled() => return Err(io::Error::other("interrupted")),
-            Err(RecvTimeoutError::Timeout) => under_way += 1,
+            Ok(Done::Sent(_)) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("a thread ended without a word")),
         }
     }
+    ends.sent = read.load(Ordering::Relaxed);
     Ok(ends)
 }
 
@@ -157,4 +203,32 @@ fn pump(input: &mut impl Read, mut output: impl FnMut(&[u8]) -> io::Result<()>) 
 fn stopped(error: &io::Error) -> bool {
     let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<StreamError>());
     matches!(inner, Some(StreamError::Stopped { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_command_is_the_end_of_what_is_sent_to_it() {
+        let identity = Identity::generate();
+        let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
+        let anywhere = "127.0.0.1:0".parse().expect("an address");
+        let server = Endpoint::listen(anywhere, ServerConfig::new(identity, PeerTrust::Anyone)).expect("it listens");
+        let client = Endpoint::bind(anywhere).expect("a port");
+        let near = client.connect(server.local_addr(), ClientConfig::new(trust)).expect("connected");
+        let far = server.accept().expect("a client");
+        let (mut send, receive) = near.open_bi().expect("a stream");
+        send.write_all(&[0]).expect("sent");
+        let (mut answer, _unread) = far.accept_bi().expect("a stream");
+        answer.write_all(b"said").expect("sent");
+        answer.finish().expect("ended");
+        let events = Events::new();
+        events.command_end().tell();
+        // Input without an end, which nobody reads.
+        let ends = exchange(io::repeat(7), io::sink(), (send, receive), Stop::AtEnd, events, &Cancel::default());
+        assert_eq!(ends.expect("moved").received, 4);
+    }
 }

@@ -10,7 +10,7 @@ use haul_peer::{ControlOut, Farewell, Place, Refusal, Reply, to_line};
 use haul_units::{Cancel, PeerText};
 
 use super::error::TunnelError;
-use super::exchange::{Stop, exchange};
+use super::exchange::{Events, Stop, exchange};
 use super::frame::{Frame, Status};
 use super::local::Local;
 use super::opening::{Ask, granted, read_ask};
@@ -49,7 +49,8 @@ impl Session {
     /// Connects the client's streams with these, until both directions have ended. Then the client is waiting to be [parted](Self::part) from.
     pub fn carry(&mut self, local: Local, cancel: &Cancel) -> Result<Outcome, TunnelError> {
         let connection = self.connection.clone();
-        let moved = self.grant().and_then(|streams| transfer::carry(&connection, streams, local, &Arc::default(), cancel));
+        let moved =
+            self.grant().and_then(|streams| transfer::carry(&connection, streams, local, &Arc::default(), Events::new(), cancel));
         if let (Some(record), Ok(outcome)) = (&self.record, &moved) {
             record.moved(outcome.ends.sent, outcome.ends.received);
         }
@@ -140,7 +141,7 @@ impl Session {
         // As sshd does for what it forwards: small words of programs are not held back.
         stream.set_nodelay(true)?;
         let streams = self.grant()?;
-        exchange(stream.try_clone()?, HalfClosed(stream.try_clone()?), streams, Stop::AtEnd, cancel)?;
+        exchange(stream.try_clone()?, HalfClosed(stream.try_clone()?), streams, Stop::AtEnd, Events::new(), cancel)?;
         Frame::Exit(Status::Code(0)).write_to(&mut self.control_out)?;
         self.control_out.finish()
     }

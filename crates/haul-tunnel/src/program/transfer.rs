@@ -8,7 +8,7 @@ use std::time::Duration;
 use haul::{Connection, RecvStream, SendStream};
 use haul_units::{Cancel, Ratio};
 
-use super::exchange::{Ends, Stop, exchange};
+use super::exchange::{Ends, Events, Stop, exchange};
 use super::local::Local;
 use crate::clock;
 
@@ -31,12 +31,13 @@ pub(super) fn carry(
     streams: (SendStream, RecvStream),
     local: Local,
     stop: &Arc<AtomicBool>,
+    events: Events,
     cancel: &Cancel,
 ) -> io::Result<Outcome> {
     let started = clock::now();
     let (input, output, ends_by_itself) = local.open(stop);
     let give_up = if ends_by_itself { Stop::AtEnd } else { Stop::WithPeer(stop) };
-    let ends = exchange(input, output, streams, give_up, cancel)?;
+    let ends = exchange(input, output, streams, give_up, events, cancel)?;
     let stats = connection.stats();
     Ok(Outcome { ends, elapsed: clock::now() - started, rtt: stats.rtt, loss: stats.loss })
 }

@@ -1,6 +1,6 @@
 //! The proxy on a gateway: a host behind it connects to where it likes, and knows of nothing.
 
-use std::io::{self, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::Command;
 
@@ -26,8 +26,7 @@ fn has_nft() -> bool {
     if Command::new("nft").arg("--version").output().is_ok() {
         return true;
     }
-    assert!(std::env::var_os("CI").is_none(), "nft is not installed (make setup)");
-    let _ = writeln!(io::stderr(), "\nSKIPPED: nft is not installed");
+    skip::skip("nft is not installed (make setup)");
     false
 }
 

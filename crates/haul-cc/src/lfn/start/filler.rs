@@ -111,8 +111,8 @@ mod tests {
         fillers.on_sent(later + SIZES.gap, SIZES.most, SIZES.most, PACKET);
         fillers.on_sent(later + SIZES.gap * 2, SIZES.most, SIZES.most, PACKET);
         assert_eq!(fillers.next(Some(&found), SIZES), None);
-        let with_a_word = scout(now.before(Duration::from_micros(90)), Duration::from_micros(154));
-        assert!(fillers.is_scout(&with_a_word), "a word left just before it");
+        let with_a_message = scout(now.before(Duration::from_micros(90)), Duration::from_micros(154));
+        assert!(fillers.is_scout(&with_a_message), "a message left just before it");
         assert!(!fillers.is_scout(&scout(later, SIZES.gap)) && fillers.contains(&scout(later, SIZES.gap)));
     }
 

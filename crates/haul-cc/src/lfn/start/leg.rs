@@ -16,10 +16,10 @@ pub(super) struct Leg {
     /// What it sent, and what the leg before did.
     pub(super) span: Span,
     pub(super) before: Option<Span>,
-    /// Data has left that is more than the words of an application that waits for answers.
+    /// Data has left that is more than the messages of an application that waits for answers.
     pub(super) begun: bool,
-    /// What has left as such words: no more than a train.
-    pub(super) words: Bytes,
+    /// What has left as such messages: no more than a train.
+    pub(super) messages: Bytes,
     /// Acknowledgements of the leg.
     pub(super) acks: u32,
     /// When the first of them came, and what had been delivered then.
@@ -65,7 +65,7 @@ impl Leg {
             span,
             before: None,
             begun: false,
-            words: Bytes::ZERO,
+            messages: Bytes::ZERO,
             acks: 0,
             first: None,
             limited: false,

@@ -170,9 +170,9 @@ impl Quick {
         }
         let (train, rtt) = (self.train(), self.min_rtt);
         if let Stage::Jump(leg) | Stage::Full(leg) = &mut self.stage {
-            let is_word = sent.app_limited && !leg.begun && leg.words + sent.bytes <= train;
-            if is_word {
-                leg.words += sent.bytes;
+            let is_message = sent.app_limited && !leg.begun && leg.messages + sent.bytes <= train;
+            if is_message {
+                leg.messages += sent.bytes;
                 leg.put_off(sent);
             } else {
                 leg.begun = true;
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn words_put_the_jump_off() {
+    fn messages_put_the_jump_off() {
         let mut quick = jumping();
         for n in 1..=20 {
             let leg = write(&mut quick, n, PACKET);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use haul_copy::told::Rates;
-use haul_fleet::told::{self, Look, Said, events, words};
+use haul_fleet::told::{self, Look, Said, events, text};
 use haul_units::Cancel;
 
 use self::table::Table;
@@ -92,7 +92,7 @@ impl View {
             Self::Lines(printed) => {
                 if look.since_command >= *printed + LINE_EVERY {
                     *printed = look.since_command;
-                    output::print_line(&words::total(look));
+                    output::print_line(&text::total(look));
                 }
             }
             Self::Json(printed) => {
@@ -119,7 +119,7 @@ impl View {
     }
 
     fn verbosely(&self, said: &Said<Failure>) {
-        if let Some(line) = words::said(said, matches!(self, Self::Lines(_))) {
+        if let Some(line) = text::said(said, matches!(self, Self::Lines(_))) {
             self.above(|| output::print_line(&line));
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use haul_fleet::told::{Look, words};
+use haul_fleet::told::{Look, text};
 use haul_fleet::{MemberState, MemberView};
 use haul_units::Bytes;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -47,9 +47,9 @@ impl Table {
         }
         let (shown_members, hidden) =
             chosen(&look.job.members, height().unwrap_or(USUAL_HEIGHT).saturating_sub(LEFT_FREE).max(1));
-        let width = words::name_width(look.job.members.iter().map(|member| &*member.name));
+        let width = text::name_width(look.job.members.iter().map(|member| &*member.name));
         let columns = terminal::width().unwrap_or(USUAL_WIDTH);
-        let row = |member: &MemberView| in_room(&words::member(member, width), columns, member.file.is_some());
+        let row = |member: &MemberView| in_room(&text::member(member, width), columns, member.file.is_some());
         let mut lines: Vec<String> = shown_members.into_iter().map(row).collect();
         if hidden > 0 {
             lines.push(format!("and {hidden} more"));
@@ -70,7 +70,7 @@ impl Table {
             look.job.bytes_done.as_u64() as f64 / look.job.bytes.as_u64() as f64
         };
         self.total.set_position((part * STEPS as f64) as u64);
-        self.total.set_message(shown(&in_room(&words::total(look), columns.saturating_sub(BAR + 1), false)));
+        self.total.set_message(shown(&in_room(&text::total(look), columns.saturating_sub(BAR + 1), false)));
     }
 
     /// Prints something that stays, above the rows.

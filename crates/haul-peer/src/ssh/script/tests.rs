@@ -191,8 +191,7 @@ fn the_directory_is_the_users_own() {
     assert!(cache.join("new.other").exists(), "another login may be at work on it");
     assert!(!cache.join("new.old").exists());
     if std::os::unix::fs::chown(&cache, Some(65534), None).is_err() {
-        eprintln!("SKIPPED: not root: no directory of another user's");
-        return;
+        return skip::skip("the rest needs root, for a directory of another user's");
     }
     let obstacle = lacks(&home.run(&["sh"], &keep, BODY.as_bytes()));
     assert!(obstacle.kind == ObstacleKind::Owner && obstacle.detail.as_str().ends_with(".cache/haul"), "{obstacle}");

@@ -27,7 +27,7 @@ const OWN: &[(&str, &str)] = &[
     ("crates/haul-pace/src/inject/", "what `ip` says of this machine"),
     ("crates/haul-tcp/src/", "the journal in /run, which only root writes"),
     (
-        "crates/haul-fleet/src/session/words.rs",
+        "crates/haul-fleet/src/session/messages.rs",
         "a process of the same user on this machine, over a socket that no other user can use",
     ),
     ("crates/haul-lab/src/", "the emulator of this machine and its commands, over a socket of the user's own"),
@@ -38,9 +38,9 @@ const DECODED: &[(&str, &str, &str)] = &[
     ("crates/haul-peer/src/ssh/hello.rs", "opening", "base64, longer than words are, decoded and never shown"),
     ("crates/haul-peer/src/ssh/hello.rs", "answer", "base64, longer than words are, decoded and never shown"),
     ("crates/haul-files/src/protocol.rs", "lines", "patterns: bounded, compared with names, and never shown"),
-    ("crates/haul-fleet/src/start/words.rs", "haul", "a path that is run, by a client that may run anything, and never shown"),
-    ("crates/haul-fleet/src/start/words.rs", "program", "as that path"),
-    ("crates/haul-fleet/src/start/words.rs", "arguments", "words of that program"),
+    ("crates/haul-fleet/src/start/messages.rs", "haul", "a path that is run, by a client that may run anything, and never shown"),
+    ("crates/haul-fleet/src/start/messages.rs", "program", "as that path"),
+    ("crates/haul-fleet/src/start/messages.rs", "arguments", "words of that program"),
 ];
 
 const MACROS: &[&str] = &["println!", "eprintln!", "print!", "eprint!"];
@@ -69,7 +69,7 @@ fn is_checked(path: &str) -> bool {
 fn unneeded(workspace: &Workspace) -> Vec<Finding> {
     let excused = STREAMS.iter().filter_map(|(path, _)| workspace.sources.iter().find(|source| source.path == *path));
     let idle = excused.filter(|source| printing(source).is_empty());
-    let message = "prints nothing by itself: take it out of the list in xtask/src/words.rs";
+    let message = "prints nothing by itself: take it out of the list in xtask/src/peer_text.rs";
     idle.map(|source| Finding { place: source.path.clone(), message: message.to_owned() }).collect()
 }
 

@@ -22,16 +22,16 @@ pub struct Discord {
     pub lines: String,
 }
 
-/// The words behind a command's name, and the files.
-pub struct Words {
-    words: Vec<OsString>,
+/// The arguments behind a command's name, and the files.
+pub struct CommandLine {
+    arguments: Vec<OsString>,
     config: Config,
 }
 
-impl Words {
-    /// These words, with what the files say.
-    pub const fn new(words: Vec<OsString>, config: Config) -> Self {
-        Self { words, config }
+impl CommandLine {
+    /// These arguments, with what the files say.
+    pub const fn new(arguments: Vec<OsString>, config: Config) -> Self {
+        Self { arguments, config }
     }
 
     /// The arguments that hold for a host, or for none in particular.
@@ -39,17 +39,17 @@ impl Words {
         let definition = definition::<A>();
         let held = self.config.of(&host.map(name_of).unwrap_or_default());
         // They have been parsed before: what is wrong with them now comes from a file.
-        let parsed = |words: Vec<OsString>| definition.clone().try_get_matches_from(words).map_err(|error| wrong(&error));
-        let given = parsed(named(&self.words, &[])).map_err(|message| from_file(message, &[]))?;
-        let words: Vec<OsString> = held.iter().filter(|held| counts(&definition, &given, held.key)).map(word).collect();
-        let matches = parsed(named(&self.words, &words)).map_err(|message| from_file(message, &held))?;
+        let parsed = |arguments: Vec<OsString>| definition.clone().try_get_matches_from(arguments).map_err(|error| wrong(&error));
+        let given = parsed(named(&self.arguments, &[])).map_err(|message| from_file(message, &[]))?;
+        let arguments: Vec<OsString> = held.iter().filter(|held| counts(&definition, &given, held.key)).map(word).collect();
+        let matches = parsed(named(&self.arguments, &arguments)).map_err(|message| from_file(message, &held))?;
         A::from_arg_matches(&matches).map_err(|error| from_file(wrong(&error), &held))
     }
 
     /// The options that the command line gives, for another command line: those that are wanted, short where they have a letter.
     pub fn options<A: Args>(&self, wanted: impl Fn(&Arg) -> bool) -> Vec<OsString> {
         let definition = definition::<A>();
-        let Ok(given) = definition.clone().try_get_matches_from(named(&self.words, &[])) else { return Vec::new() };
+        let Ok(given) = definition.clone().try_get_matches_from(named(&self.arguments, &[])) else { return Vec::new() };
         let is_given = |arg: &&Arg| given.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
         let given_of = |arg: &Arg| {
             let id = arg.get_id().as_str();
@@ -73,15 +73,15 @@ fn word(held: &Held<'_>) -> OsString {
     format!("--{}={}", held.key, held.value).into()
 }
 
-/// The words behind a command's name, in a line that begins with the program's: one of `commands`, or another one, which the command follows.
+/// The arguments behind a command's name, in a line that begins with the program's: one of `commands`, or another one, which the command follows.
 pub fn behind_name(line: &[OsString], commands: &[&str]) -> Vec<OsString> {
     let program = line.first().and_then(|name| Path::new(name).file_name()).and_then(|name| name.to_str());
-    let mut words = line.iter().skip(1);
+    let mut arguments = line.iter().skip(1);
     if !program.is_some_and(|program| commands.contains(&program)) {
         // Before a command's name there are options of all commands, which have no values.
-        words.by_ref().find(|word| !word.to_string_lossy().starts_with('-'));
+        arguments.by_ref().find(|word| !word.to_string_lossy().starts_with('-'));
     }
-    words.cloned().collect()
+    arguments.cloned().collect()
 }
 
 /// Whether an option of a file counts: the command has it, and the command line has neither it nor another that excludes it.
@@ -121,9 +121,9 @@ mod tests {
         let text = "[defaults]\nretries = 3\nlimit = '1G'\ndead-after = 60\nmode = 'fair'\n[host.far]\nlimit = '2G'\n";
         let sections = Some(file::parse(text).expect("a file"));
         let config = Config { files: vec![ConfigFile { path: "/file".into(), sections }] };
-        let words = line.split(' ').map(OsString::from).collect();
+        let arguments = line.split(' ').map(OsString::from).collect();
         let host = Host::Ssh(haul_peer::SshHost::parse(host.as_ref()).expect("a host"));
-        Words::new(words, config).of(Some(&host)).expect("sound")
+        CommandLine::new(arguments, config).of(Some(&host)).expect("sound")
     }
 
     #[test]
@@ -146,9 +146,9 @@ mod tests {
 
     #[test]
     fn options_are_given_again_without_operands() {
-        let words = ["a", "--limit", "5M", "b", "--retries=2", "--timeout=9"].map(OsString::from).to_vec();
-        let words = Words::new(words, Config { files: Vec::new() });
-        let options = words.options::<Copying>(|arg| arg.get_id() != "timeout");
+        let arguments = ["a", "--limit", "5M", "b", "--retries=2", "--timeout=9"].map(OsString::from).to_vec();
+        let arguments = CommandLine::new(arguments, Config { files: Vec::new() });
+        let options = arguments.options::<Copying>(|arg| arg.get_id() != "timeout");
         assert_eq!(options, ["--limit=5M", "--retries=2"]);
     }
 

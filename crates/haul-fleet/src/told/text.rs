@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_copy::milliseconds;
-use haul_copy::told::words::{path_parts, short_duration};
+use haul_copy::told::text::{path_parts, short_duration};
 use haul_files::WirePath;
 use haul_plan::Why;
 use haul_units::{BitRate, Bytes, Ratio};
