@@ -167,8 +167,22 @@ fn up_and_down_by_name() {
     assert_eq!(wan(&["exec", "a", "--", "true"]).status.code(), Some(2));
     let up = wan(&["up", "--rate=1G", "--rtt=2ms", "--hosts=2:1", "--links=2"]);
     let said = String::from_utf8_lossy(&up.stdout);
-    assert!(up.status.success() && said.starts_with(&format!("The WAN `{name}` is up: 1.00 Gbit/s, RTT 2 ms")), "{said}");
-    assert!(said.contains("  a2 ") && said.contains(&format!("haul lab wan exec --name {name} a -- CMD")), "{said}");
+    assert!(up.status.success(), "{said}{}", String::from_utf8_lossy(&up.stderr));
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines[0], format!("The WAN `{name}` is up: 1.00 Gbit/s, RTT 2 ms, loss 0 %, MTU 1500"));
+    let words = |line: &&str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hosts: Vec<String> = lines[1..lines.len() - 1].iter().map(words).collect();
+    let asked = [
+        "a1 10.80.0.1 fd80::1:1",
+        "a1 10.81.0.1 fd81::1:1",
+        "a2 10.80.0.2 fd80::1:2",
+        "a2 10.81.0.2 fd81::1:2",
+        "b 10.80.128.1 fd80::2:1",
+        "b 10.81.128.1 fd81::2:1",
+    ];
+    assert_eq!(hosts, asked);
+    let how = format!("Run programs by `haul lab wan exec --name {name} a -- CMD`, end it by `haul lab wan down --name {name}`.");
+    assert_eq!(lines[lines.len() - 1], how);
     assert!(String::from_utf8_lossy(&wan(&["up"]).stderr).contains("already"));
     for address in ["10.80.128.1", "10.81.128.1", "fd81::2:1"] {
         let output = wan(&["exec", "a2", "--", "ping", "-c", "2", "-i", "0.01", address]);

@@ -307,7 +307,7 @@ impl Evidence {
             // Who mostly waits should know that others are in the way.
             if demand.is_crowded() && wanted <= SATURATED {
                 format!(
-                    "all its processors together were busy {} of the time, and its busiest thread waited for one {}",
+                    "all its processors together were busy {} of the time, and its busiest thread waited for one {} of it",
                     part(taken),
                     part(waited)
                 )
@@ -511,6 +511,17 @@ mod tests {
     #[test]
     fn times_are_shown_with_three_digits() {
         assert_eq!((milliseconds(120), milliseconds(12_340)), ("0.12 ms".into(), "12.3 ms".into()));
+    }
+
+    #[test]
+    fn a_crowded_machine_is_told_in_parts_of_the_time() {
+        let sender_demand = Demand { wanted: 0.6, waited: 0.34, taken: 0.765 };
+        let evidence = Evidence { sender_demand, ..evidence(network()) };
+        assert_eq!(
+            evidence.words(judge(&evidence)),
+            "limited by the source's processor: all its processors together were busy 76.5 % of the time, \
+             and its busiest thread waited for one 34.0 % of it"
+        );
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use haul_files::{Access, Cancel, Filter, Options, PushJob, Silent, SourceSpec, Verify, push, serve};
+use haul_files::{Access, Cancel, CopyError, Filter, Options, PushJob, Report, Silent, SourceSpec, Verify, push, serve};
 use haul_ramstore::memory::{Conditions, pair};
 
 fn main() {
@@ -17,18 +17,7 @@ fn main() {
     let given = |flag: &str| flags.iter().any(|given| given == flag);
     let verify = if given("--no-verify") { Verify::Off } else { Verify::Arrival };
     let options = Options { recursive: true, verify, preserve: given("--preserve"), ..Options::default() };
-    let job = PushJob {
-        sources: vec![SourceSpec::Path(source.into())],
-        destination: PathBuf::from(destination),
-        options,
-        filter: Filter::default(),
-    };
-    let (here, there) = pair(Conditions::default());
-    let report = std::thread::scope(|scope| {
-        scope.spawn(|| serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));
-        push(here, &job, &Silent, &Cancel::new())
-    });
-    match report {
+    match copy(source.into(), destination.into(), options) {
         Ok(report) => println!(
             "{} files, {} in {:?}\nsender   {:?}\nreceiver {:?}",
             report.files, report.bytes, report.elapsed, report.sender, report.receiver
@@ -38,4 +27,14 @@ fn main() {
             std::process::exit(2);
         }
     }
+}
+
+/// Both sides of a copy, in two threads.
+pub fn copy(source: PathBuf, destination: PathBuf, options: Options) -> Result<Report, CopyError> {
+    let job = PushJob { sources: vec![SourceSpec::Path(source)], destination, options, filter: Filter::default() };
+    let (here, there) = pair(Conditions::default());
+    std::thread::scope(|scope| {
+        scope.spawn(|| serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));
+        push(here, &job, &Silent, &Cancel::new())
+    })
 }

@@ -1,6 +1,9 @@
 //! The examples run.
 #![allow(missing_docs, clippy::unwrap_used, reason = "tests")]
 
+#[path = "../examples/copy_in_memory.rs"]
+#[allow(dead_code, reason = "its main is not called")]
+mod copy_in_memory;
 #[path = "../examples/gather.rs"]
 #[allow(dead_code, reason = "its main is not called")]
 mod gather;
@@ -37,4 +40,17 @@ fn a_file_is_gathered_from_its_replicas() {
         assert!(server.operations() - before >= 3, "one gave nothing");
     }
     assert_eq!(dir.path().read_dir().unwrap().count(), 1, "something is left");
+}
+
+#[test]
+fn a_tree_is_copied_in_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, target) = (dir.path().join("tree"), dir.path().join("there"));
+    std::fs::create_dir(&source).unwrap();
+    std::fs::create_dir(&target).unwrap();
+    std::fs::write(source.join("file"), content(3 << 20)).unwrap();
+    let options = haul_files::Options { recursive: true, ..haul_files::Options::default() };
+    let report = copy_in_memory::copy(source, target.clone(), options).unwrap();
+    assert_eq!((report.files, report.problem_count), (1, 0));
+    assert!(std::fs::read(target.join("tree/file")).unwrap() == content(3 << 20));
 }

@@ -10,7 +10,7 @@
 //! # The smallest program
 //!
 //! `haul remote` at the other end serves copies, measurements, pipes and proxies, told apart by the name of an application protocol. The crates that speak these
-//! (haul-copy, haul-perf, haul-tunnel) have examples that do something; this one only connects:
+//! (haul-copy, haul-perf, haul-tunnel) have examples that do something, and `examples/greet.rs` here is a service of one's own; this one only connects:
 //!
 //! ```no_run
 //! use haul_peer::{Connector, Host, SshHost};

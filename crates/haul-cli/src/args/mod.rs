@@ -27,7 +27,7 @@ mod trace;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, CommandFactory, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use haul::ControllerChoice;
@@ -136,9 +136,9 @@ fn parse_any(args: Vec<OsString>) -> Result<Command, clap::Error> {
             let matches = hperf().try_get_matches_from(args)?;
             Ok(Command::Perf(Box::new(PerfArgs::from_arg_matches(&matches)?)))
         }
-        Some("ssh") => cli(shell_words(&args, 1)),
-        _ if args.get(1).is_some_and(|word| word == "rsh") => cli(shell_words(&args, 2)),
-        _ => complete(cli(args)?, || {
+        Some("ssh") => cli(&shell_words(&args, 1)),
+        _ if args.get(1).is_some_and(|word| word == "rsh") => cli(&shell_words(&args, 2)),
+        _ => complete(cli(&args)?, || {
             let mut haul = haul();
             haul.build();
             haul.find_subcommand("cp").cloned().unwrap_or(haul)
@@ -170,6 +170,24 @@ fn spelled_out(mut args: Vec<OsString>) -> Vec<OsString> {
     args
 }
 
+/// Commands by [`spelled_out`] alone: the definition does not know them.
+const SPELLED_OUT: [&str; 2] = ["help", "version"];
+
+/// With these among the commands that an unknown first word is like.
+fn with_tip_of_spelled_out(mut error: clap::Error, first: Option<&OsString>) -> clap::Error {
+    let Some(ContextValue::String(wrong)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let wrong = wrong.as_str();
+    if first.and_then(|word| word.to_str()) != Some(wrong) || SPELLED_OUT.contains(&wrong) {
+        return error;
+    }
+    let with_these = haul().subcommands(SPELLED_OUT.map(clap::Command::new));
+    let Err(better) = with_these.try_get_matches_from(["haul", wrong]) else { return error };
+    if let Some(similar) = better.get(ContextKind::SuggestedSubcommand) {
+        error.insert(ContextKind::SuggestedSubcommand, similar.clone());
+    }
+    error
+}
+
 /// `haul rsh` with its options before the host, wherever the `taken` words and more had them.
 fn shell_words(args: &[OsString], taken: usize) -> Vec<OsString> {
     let definition = RshArgs::augment_args(clap::Command::new("rsh"));
@@ -179,8 +197,8 @@ fn shell_words(args: &[OsString], taken: usize) -> Vec<OsString> {
 }
 
 /// The command of `haul`, with what holds for all of them put into force.
-fn cli(args: Vec<OsString>) -> Result<Command, clap::Error> {
-    let cli = Cli::try_parse_from(args)?;
+fn cli(args: &[OsString]) -> Result<Command, clap::Error> {
+    let cli = Cli::try_parse_from(args).map_err(|error| with_tip_of_spelled_out(error, args.get(1)))?;
     if cli.no_strict_modes {
         haul_peer::keys::strict::relax();
     }
@@ -318,6 +336,14 @@ mod tests {
         let said = |line: &str| parsed(line).expect_err("it is wrong").to_string();
         assert!(said("haul cp --recursve a b:").contains("'--recursive'"));
         assert!(said("haul key lst").contains("'list'"));
+        for (line, meant) in [("perff", "perf"), ("hlep", "help"), ("verion", "version"), ("hlep cp", "help")] {
+            let said = said(&format!("haul {line}"));
+            assert!(said.contains(&format!("tip: a similar subcommand exists: '{meant}'")), "{line}: {said}");
+        }
+        // Only as the first word are they commands, and neither is like itself.
+        for line in ["haul key hlep", "haul version x", "haul help help"] {
+            assert!(!said(line).contains("tip:"), "{line}: {}", said(line));
+        }
         for line in
             ["haul cp -Z a b:", "haul perf --rtt 5 far", "haul lab wan run --rat 1G -- x", "hcp -Z a b:", "haul rsh -Z far"]
         {

@@ -1,12 +1,14 @@
 //! The paper's policy: whole files, dealt to their holders before anything is sent.
 
+use haul_units::Time;
+
 use super::Plan;
 use super::order::Why;
 use super::settings::Policy;
 use crate::catalogue::{FileId, ServerId};
 
 impl Plan {
-    pub(super) fn feed_dealt(&mut self, at: usize) -> bool {
+    pub(super) fn feed_dealt(&mut self, at: usize, now: Time) -> bool {
         if !std::mem::replace(&mut self.is_dealt, true) {
             let files: Vec<FileId> = self.catalogue.files().collect();
             for file in files {
@@ -17,7 +19,7 @@ impl Plan {
             if let Some(range) = self.work.take_whole(&self.catalogue, file) {
                 // What a dead one had begun may be several ranges.
                 let more = self.work.begun(file).is_some();
-                self.send(ServerId(at as u16), file, range, Why::Next);
+                self.send(ServerId(at as u16), file, range, Why::Next, now);
                 if more {
                     self.servers[at].dealt.push_front(file);
                 }

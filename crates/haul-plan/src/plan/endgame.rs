@@ -28,7 +28,7 @@ impl Plan {
         if now < self.servers[at].retry {
             return false;
         }
-        let found = self.take_from_slowest(at) || (self.servers[at].pieces.is_empty() && self.send_twice(at));
+        let found = self.take_from_slowest(at, now) || (self.servers[at].pieces.is_empty() && self.send_twice(at, now));
         if !found {
             let rest_s = self.servers.iter().filter(|server| server.is_usable()).map(Server::busy_s).fold(0.0, f64::max);
             let later = Duration::from_secs_f64((rest_s * LOOK_AGAIN_PART).min(self.settings.patience.as_secs_f64()));
@@ -37,18 +37,18 @@ impl Plan {
         found
     }
 
-    fn take_from_slowest(&mut self, at: usize) -> bool {
+    fn take_from_slowest(&mut self, at: usize, now: Time) -> bool {
         let thief = ServerId(at as u16);
         let mine_s = self.servers[at].busy_s();
         let mut victims: Vec<usize> = (0..self.servers.len())
             .filter(|other| *other != at && self.servers[*other].is_usable() && self.servers[*other].busy_s() > mine_s)
             .collect();
         victims.sort_by(|a, b| self.servers[*b].busy_s().total_cmp(&self.servers[*a].busy_s()));
-        victims.into_iter().any(|victim| self.take_from(thief, victim, mine_s))
+        victims.into_iter().any(|victim| self.take_from(thief, victim, mine_s, now))
     }
 
     /// Takes the end of what `victim` has. `mine_s`: how long the thief is busy anyway.
-    fn take_from(&mut self, thief: ServerId, victim: usize, mine_s: f64) -> bool {
+    fn take_from(&mut self, thief: ServerId, victim: usize, mine_s: f64, now: Time) -> bool {
         let (mine, theirs) = (&self.servers[thief.index()], &self.servers[victim]);
         // The victim goes on until the first byte of the thief can be here.
         let until_s = mine_s.max(mine.rtt_s()) + theirs.rtt_s() / 2.0;
@@ -89,13 +89,13 @@ impl Plan {
         let found = !taken.is_empty();
         // In the order in which the victim would have sent them.
         for (piece, range) in taken.into_iter().rev() {
-            self.hand_over(piece, range, thief);
+            self.hand_over(piece, range, thief, now);
         }
         found
     }
 
     /// Gives the end of a piece, or all of it, to another server.
-    fn hand_over(&mut self, piece: PieceId, range: Range<u64>, thief: ServerId) {
+    fn hand_over(&mut self, piece: PieceId, range: Range<u64>, thief: ServerId, now: Time) {
         let Some(known) = self.pieces.get_mut(&piece) else { return };
         let (victim, file) = (known.server, known.file);
         let before = known.outstanding();
@@ -115,12 +115,12 @@ impl Plan {
             }
         }
         for gap in self.still_missing(file, range) {
-            self.send(thief, file, gap, Why::Taken(victim));
+            self.send(thief, file, gap, Why::Taken(victim), now);
         }
     }
 
     /// Sends the rest of a piece a second time: of those where that is sooner, the one that would come last.
-    fn send_twice(&mut self, at: usize) -> bool {
+    fn send_twice(&mut self, at: usize, now: Time) -> bool {
         let me = ServerId(at as u16);
         let mine = &self.servers[at];
         let mut latest: Option<(f64, PieceId)> = None;
@@ -144,7 +144,7 @@ impl Plan {
         known.is_doubled = true;
         let (file, range, first) = (known.file, known.range.clone(), known.server);
         for gap in self.still_missing(file, range) {
-            self.send(me, file, gap, Why::Twice(first));
+            self.send(me, file, gap, Why::Twice(first), now);
             let own = PieceId(self.next_piece - 1);
             if let Some(known) = self.pieces.get_mut(&own) {
                 // The first one has it: a third would be too much.

@@ -26,12 +26,12 @@ impl Plan {
         let mut hungry: Vec<usize> = (0..self.servers.len()).filter(|at| self.servers[*at].is_hungry(now, rests, unit)).collect();
         hungry.sort_by(|a, b| self.servers[*a].busy_s().total_cmp(&self.servers[*b].busy_s()));
         hungry.into_iter().any(|at| match self.settings.policy {
-            Policy::Dynamic => self.feed(at) || self.end_sooner(at, now),
-            Policy::RoundRobin => self.feed_dealt(at),
+            Policy::Dynamic => self.feed(at, now) || self.end_sooner(at, now),
+            Policy::RoundRobin => self.feed_dealt(at, now),
         })
     }
 
-    pub(super) fn feed(&mut self, at: usize) -> bool {
+    pub(super) fn feed(&mut self, at: usize, now: Time) -> bool {
         if self.work.pending == 0 && !self.servers[at].sets.iter().any(|set| self.work.has_work(*set)) {
             return false;
         }
@@ -48,12 +48,13 @@ impl Plan {
                 continue;
             }
             let seconds = (self.busy_s[at] / 2.0).min(LONGEST_S);
-            let want = (server.rate() * seconds) as u64;
+            // Who rests after each file has all of it at once.
+            let want = if self.settings.pause.is_zero() { (server.rate() * seconds) as u64 } else { u64::MAX };
             let Some((file, range)) = self.work.take(&self.catalogue, set, want.max(1)) else {
                 server.next += 1;
                 continue;
             };
-            self.send(ServerId(at as u16), file, range, Why::Next);
+            self.send(ServerId(at as u16), file, range, Why::Next, now);
             return true;
         }
         false
@@ -76,10 +77,14 @@ impl Plan {
         };
     }
 
-    pub(super) fn send(&mut self, server: ServerId, file: FileId, range: Range<u64>, why: Why) {
+    pub(super) fn send(&mut self, server: ServerId, file: FileId, range: Range<u64>, why: Why, now: Time) {
         let piece = PieceId(self.next_piece);
         self.next_piece += 1;
         let told = &mut self.servers[server.index()];
+        if told.pieces.is_empty() {
+            // It had nothing to say until now.
+            told.heard = told.heard.max(now);
+        }
         told.outstanding += range.end - range.start;
         told.pieces.push_back(piece);
         if let Some(begun) = self.work.begun_mut(file) {

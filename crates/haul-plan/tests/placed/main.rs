@@ -2,4 +2,5 @@
 
 mod golden;
 mod properties;
+mod times;
 mod world;

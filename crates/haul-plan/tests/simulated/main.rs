@@ -6,3 +6,4 @@ mod golden;
 mod joining;
 mod level;
 mod properties;
+mod times;
