@@ -2590,7 +2590,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__rsh)
-            opts="-l -p -n -s -N -f -W -E -q -v -i -J -F -o -4 -6 -c -m -M -S -O -G -V -T -t -x -a -e -C -2 --help --mode --udp-port --transport --dead-after --ssh --remote-haul"
+            opts="-l -p -n -s -N -f -W -E -q -v -i -J -F -o -4 -6 -c -m -M -S -O -G -V -T -t -x -a -e -C -2 --help --mode --udp-port --transport --dead-after --ssh --remote-haul --bootstrap --bootstrap-from"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -2665,6 +2665,14 @@ _haul() {
                     return 0
                     ;;
                 --remote-haul)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --bootstrap)
+                    COMPREPLY=($(compgen -W "keep once" -- "${cur}"))
+                    return 0
+                    ;;
+                --bootstrap-from)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

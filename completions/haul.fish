@@ -547,6 +547,9 @@ complete -c haul -n "__fish_haul_using_subcommand rsh" -s S -d 'The socket by wh
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s O -d 'Tell the ssh that is shared to check, exit or stop' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l ssh -d 'Program to use in place of ssh' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l remote-haul -d 'haul\'s path on the far side, where its PATH does not have it' -r
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l bootstrap -d 'Where the far side has no haul of this version, send it one over ssh: into ~/.cache/haul there to stay, or to be gone at once with `once`' -r -f -a "keep\t'Until somebody removes it'
+once\t'It is removed before it has done anything'"
+complete -c haul -n "__fish_haul_using_subcommand rsh" -l bootstrap-from -d 'The static haul to send, or a directory with one for each kind of machine' -r -F
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s e -d 'There is no terminal to escape from' -r
 complete -c haul -n "__fish_haul_using_subcommand rsh" -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand rsh" -s n -d 'Do not read standard input'

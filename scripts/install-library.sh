@@ -8,6 +8,7 @@ crate=crates/haul-ffi
 version=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 to=${DESTDIR:-}
 
+[ -e "$built/libhaul_ffi.so" ] || { echo "install: error: there is no $built/libhaul_ffi.so: make install-library BUILT=DIRECTORY says where cargo has built it" >&2; exit 1; }
 # What the linker was told in build.rs: programs look for it by this name.
 soname=$(readelf -d "$built/libhaul_ffi.so" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
 [ -n "$soname" ] || { echo "install: error: $built/libhaul_ffi.so has no soname" >&2; exit 1; }

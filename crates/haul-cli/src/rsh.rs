@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use haul_peer::{Connector, Host, SshHost, greeting_in};
+use haul_peer::{Connector, Host, SshHost, SshOptions, greeting_in};
 use haul_tunnel::program::{self, Ask, Far, Status};
 
 use crate::args::RshArgs;
@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::meanwhile::User;
 use crate::output::PeerOutput;
 use crate::pipe::{joined, standard};
-use crate::{interrupt, logging, output};
+use crate::{bootstrap, interrupt, logging, output};
 
 /// What ssh ends with when it fails itself; rsync and others know this number.
 pub const FAILED: Exit = Exit::Code(255);
@@ -60,7 +60,7 @@ fn rsh(args: &RshArgs) -> Result<u8, Failure> {
         return go_behind();
     }
     interrupt::watch_as_shell();
-    let mut ssh = args.ssh();
+    let mut ssh = SshOptions { bootstrap: bootstrap::asked(&args.bootstrap)?, ..args.ssh() };
     ssh.port = port.or(ssh.port);
     ssh.program = ssh.program.or_else(other_ssh);
     let connector = Connector {

@@ -12,7 +12,7 @@ use haul::ControllerChoice;
 use haul_peer::{Carriage, Family, SshOptions};
 
 use super::mode::ModeParser;
-use super::{PortRange, STREAM_MODE, SilenceArgs};
+use super::{BootstrapArgs, PortRange, STREAM_MODE, SilenceArgs};
 
 /// Run a command on another host, as ssh would, with its streams over haul
 ///
@@ -88,6 +88,8 @@ pub struct RshArgs {
     /// How ssh logs in.
     #[command(flatten)]
     pub login: LoginArgs,
+    #[command(flatten)]
+    pub bootstrap: BootstrapArgs,
     /// What ssh does and haul need not.
     #[command(flatten)]
     pub ignored: IgnoredArgs,
@@ -274,7 +276,7 @@ fn refused_setting(option: &OsStr) -> Option<(String, &'static str)> {
         _ => return None,
     };
     let harmless = matches!(value.to_ascii_lowercase().as_str(), "no" | "none" | "false" | "");
-    (!harmless).then(|| (format!("-o {name}={value}"), hint))
+    (!harmless).then(|| (format!("-o {}", option.to_string_lossy().trim()), hint))
 }
 
 /// ssh's words with all options before the host, and `--` between: `-p 22 far -l me -e none -- ls -l` becomes `-p 22 -l me -e none -- far ls -l`.
@@ -285,7 +287,8 @@ pub fn arranged(words: &[OsString], definition: &clap::Command) -> Vec<OsString>
     };
     let long_takes_value = |name: &str| {
         let of = |arg: &&clap::Arg| arg.get_long() == Some(name);
-        definition.get_arguments().find(of).is_some_and(|arg| arg.get_action().takes_values())
+        let takes_word = |arg: &clap::Arg| arg.get_action().takes_values() && !arg.is_require_equals_set();
+        definition.get_arguments().find(of).is_some_and(takes_word)
     };
     let (mut options, mut host) = (Vec::new(), None);
     let mut words = words.iter();
@@ -340,7 +343,7 @@ fn arrange_bundle<'a>(
 
 const AGENT: &str = "haul does not forward agents; log in with ssh where that is needed";
 const X11: &str = "haul does not forward X11; use ssh itself for that";
-const PORTS: &str = "`haul proxy HOST -L PORT:HOST:PORT` forwards ports";
+const PORTS: &str = "`haul proxy HOST` forwards ports, by -L, -R and -D as ssh has them";
 const ADDRESS: &str = "haul's packets leave by the route to the host; set a route, or use ssh itself";
 
 const AFTER_HELP: &str = "\
@@ -409,8 +412,8 @@ mod tests {
         for (line, what) in [
             ("haul rsh -A far true", "-A"),
             ("haul rsh -L 1:x:2 far", "-L"),
-            ("haul rsh -o ForwardAgent=yes far true", "forwardagent=yes"),
-            ("haul rsh -oLocalForward=1 far true", "localforward=1"),
+            ("haul rsh -o ForwardAgent=yes far true", "ForwardAgent=yes"),
+            ("haul rsh -oLocalForward=1 far true", "-o LocalForward=1"),
         ] {
             assert!(rsh(line).refused().expect(line).0.contains(what), "{line}");
         }

@@ -75,7 +75,7 @@ Examples:
   haul key authorize SHA256:... --name alice      on this machine, with what `haul key show` prints on hers
   haul cp haul://thishost/pub/file .              on hers
 
-Keys are looked at all the time: a connection ends within a second when its key is revoked or confined otherwise. SIGHUP has --roots-file read again, connections go on. To run it under systemd, use Type=notify; SIGTERM ends it cleanly. Where the kernel has Landlock, the daemon locks itself in to its roots and its state directory. Logs go to standard error; RUST_LOG is honoured.";
+Keys are looked at all the time: a connection ends within a second when its key is revoked or confined otherwise. SIGHUP has --roots-file read again, connections go on. To run it under systemd, use Type=notify; SIGTERM ends it cleanly. Where the kernel has Landlock, the daemon locks itself in to its roots and its state directory. Logs go to standard error; HAUL_LOG says what of them.";
 
 #[cfg(test)]
 mod tests {

@@ -92,11 +92,11 @@ impl From<SshError> for Failure {
         let failure = Self::new(&error);
         match error {
             SshError::NotStarted { source, .. } if source.kind() == ErrorKind::NotFound => {
-                failure.hint("install the ssh client, or name one with -S PROGRAM")
+                failure.hint("install the ssh client, or name one with -S PROGRAM (`haul rsh`: --ssh PROGRAM)")
             }
             SshError::NoAnswer { ended, login, .. } => failure.hint(match ended.status {
                 Some(SshEnded::NOT_FOUND) => {
-                    "install haul on the far side, say where it is with --remote-haul PATH, or have `haul cp --bootstrap` bring it there"
+                    "install haul on the far side, say where it is with --remote-haul PATH, or give `haul cp` or `haul rsh` --bootstrap, which brings it along"
                         .to_owned()
                 }
                 Some(SshEnded::NOT_EXECUTABLE) => "name another with --remote-haul PATH".to_owned(),

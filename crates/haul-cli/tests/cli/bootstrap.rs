@@ -59,6 +59,21 @@ fn it_is_sent_once_and_kept() {
 }
 
 #[test]
+fn a_command_brings_it_along_too() {
+    let bench = bench();
+    let ssh = without_haul(&bench, "");
+    let (ssh, from) = (ssh.to_str().unwrap(), small().to_str().unwrap());
+    let rsh = |args: &[&str]| bench.haul([&["rsh", "--ssh", ssh], args].concat());
+    rsh(&["far", "true"]).expect(255).says(&["far: haul not found there", "`haul rsh` --bootstrap, which brings it along"]);
+    for word in ["first", "second"] {
+        let run = rsh(&["--bootstrap-from", from, "--bootstrap", "far", "echo", word]).expect(0);
+        assert_eq!(run.text(), format!("{word}\n"));
+        assert_eq!(run.stderr.contains("sending it"), word == "first", "{}", run.stderr);
+    }
+    assert_eq!(kept(&bench).len(), 1);
+}
+
+#[test]
 fn once_leaves_nothing() {
     let bench = bench();
     bench.file("x", 100_000);

@@ -61,8 +61,17 @@ const ALL_FLAGS: u64 = 4095;
 pub fn copy_options(flags: u64, known: u64) -> Outcome<Options> {
     let has = |flag| flags & flag != 0;
     let both = |one, other| has(one) && has(other);
-    if flags & !known != 0 || both(READ_BACK, NO_VERIFY) || both(CHECKSUM, SIZE_ONLY) || has(DELETE) && !has(RECURSIVE) {
-        return Err(invalid(format!("{flags:#x} are no flags of a copy: see HAUL_COPY_* in haul.h")));
+    let unknown = flags & !known;
+    if unknown != 0 {
+        return Err(invalid(format!("{unknown:#x} among the flags: not of what is asked for here, see HAUL_COPY_* in haul.h")));
+    }
+    let discords = [
+        (both(READ_BACK, NO_VERIFY), "HAUL_COPY_READ_BACK and HAUL_COPY_NO_VERIFY exclude each other"),
+        (both(CHECKSUM, SIZE_ONLY), "HAUL_COPY_CHECKSUM and HAUL_COPY_SIZE_ONLY exclude each other"),
+        (has(DELETE) && !has(RECURSIVE), "HAUL_COPY_DELETE needs HAUL_COPY_RECURSIVE"),
+    ];
+    if let Some((_, why)) = discords.into_iter().find(|(is_so, _)| *is_so) {
+        return Err(invalid(why));
     }
     let verify = match (has(READ_BACK), has(NO_VERIFY)) {
         (true, _) => Verify::ReadBack,

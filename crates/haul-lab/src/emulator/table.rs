@@ -23,8 +23,13 @@ impl WanStatus {
 
     /// The link in a few words: what was asked for, with the defaults for the rest.
     pub fn link(&self) -> String {
-        let mut rates: Vec<BitRate> = self.directions.iter().map(|direction| BitRate::from_bps(direction.rate_bps)).collect();
-        rates.dedup();
+        let mut rates: Vec<BitRate> = Vec::new();
+        for rate in self.directions.iter().map(|direction| BitRate::from_bps(direction.rate_bps)) {
+            // Of several links each has the same.
+            if !rates.contains(&rate) {
+                rates.push(rate);
+            }
+        }
         let rates: Vec<String> = rates.iter().map(BitRate::to_string).collect();
         format!("{}, RTT {} ms, loss {} %, MTU {}", rates.join(" and "), self.rtt_s * 1e3, self.loss * 100.0, self.mtu)
     }
