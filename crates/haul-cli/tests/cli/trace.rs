@@ -12,7 +12,9 @@ fn a_copys_trace_is_lines_a_picture_and_a_qlog() {
     let daemon = Daemon::start(&server, &client, &[format!("pub={}", server.path("").display())]);
     fs::write(server.path("file"), noise(3_000_000)).unwrap();
     let trace = client.path("near.jsonl");
-    let status = client.command(["cp", &daemon.url("pub/file"), "there"]).env("HAUL_TRACE", &trace).status().unwrap();
+    // A second and a half: the phases of what is over at once have no width in a picture.
+    let status =
+        client.command(["cp", "-l", "16M", &daemon.url("pub/file"), "there"]).env("HAUL_TRACE", &trace).status().unwrap();
     assert!(status.success());
     let trace = trace.display().to_string();
     let said = client.haul(["trace", &trace]).expect(0);

@@ -112,9 +112,9 @@ int main(int count, char **arguments) {
     REFUSED(haul_copy_start(&request), HAUL_EINVAL, "pigeon");
     request.transport = NULL;
     request.flags = HAUL_COPY_DELETE;
-    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "no flags");
+    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "HAUL_COPY_DELETE needs HAUL_COPY_RECURSIVE");
     request.flags = HAUL_COPY_RECURSIVE | HAUL_COPY_CHECKSUM | HAUL_COPY_SIZE_ONLY;
-    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "no flags");
+    REFUSED(haul_copy_start(&request), HAUL_EINVAL, "exclude each other");
     request.exclude_count = request.retries = request.max_deletes = 0;
     /* A program that was compiled with the first header. */
     request.flags = HAUL_COPY_RECURSIVE;
