@@ -127,6 +127,8 @@ class Copied:
     sent_packets: int
     lost_packets: int
     retransmitted_bytes: int
+    #: Nothing was done, only looked at: by ``dry_run`` or ``compare``.
+    dry_run: bool = False
 
     @property
     def rate(self) -> float:
@@ -139,9 +141,24 @@ class Copied:
         return self.problem_count == 0
 
     def __str__(self) -> str:
-        """A line for people: how much in which time, what could not be copied, what limited the speed."""
-        files = "1 file" if self.files == 1 else f"{self.files} files"
-        words = [f"{files}, {self.bytes} bytes in {self.seconds:.2f} s"]
+        """A line for people, as the command's summary: how much in which time, what needed nothing, what was removed, what could not be copied, what limited the speed."""
+        links = self.symlinks + self.hard_links
+        done = [_counted(self.files, "file")]
+        done += [_counted(self.directories, "directory", "directories")] * bool(self.directories) + [_counted(links, "link")] * bool(links)
+        if self.files + self.directories + links == 0:
+            words = ["nothing to copy" if self.dry_run else "nothing copied"]
+        elif self.dry_run:
+            words = [f"would copy {', '.join(done)}: {self.bytes} bytes"]
+        else:
+            words = [f"copied {', '.join(done)}: {self.bytes} bytes in {self.seconds:.2f} s"]
+            words += [_VERIFIED[self.verified]] * (self.verified in _VERIFIED)
+        same = self.skipped_files - self.newer_files
+        words += [f"{self.resumed_bytes} bytes were there from an interrupted copy"] * bool(self.resumed_bytes)
+        words += [f"{_counted(self.changed_files, 'file')} changed meanwhile"] * bool(self.changed_files)
+        words += [f"{_counted(same, 'file')} skipped, there already"] * (same > 0)
+        words += [f"{_counted(self.newer_files, 'file')} skipped, newer there"] * bool(self.newer_files)
+        words += [f"{_counted(self.left_out, 'name')} excluded"] * bool(self.left_out)
+        words += [f"{_counted(self.removed, 'name')} {'would be deleted' if self.dry_run else 'deleted'}"] * bool(self.removed)
         if self.problems:
             words.append(f"{self.problem_count} not copied, the first: {self.problems[0]}")
         return "; ".join(words + [self.verdict] * bool(self.verdict))
@@ -151,6 +168,14 @@ class Copied:
         if not self.ok:
             raise PartialCopy(self)
         return self
+
+
+#: How far content was verified, in words.
+_VERIFIED: dict[Optional[str], str] = {"off": "not verified", "arrival": "verified on arrival", "read-back": "verified on arrival and read back"}
+
+
+def _counted(count: int, noun: str, several: Optional[str] = None) -> str:
+    return f"{count} {noun if count == 1 else several or noun + 's'}"
 
 
 def copy(
@@ -251,6 +276,7 @@ class Job:
 
     def __init__(self, kwargs: Mapping[str, Any]) -> None:
         self.failed: Optional[BaseException] = None
+        self.is_dry = bool(kwargs["dry_run"] or kwargs["compare"])
         sources: list[Union[bytes, int]] = []
         pumps: list[tuple[IO[bytes], int]] = []
         try:
@@ -275,7 +301,7 @@ class Job:
     def result(self) -> Copied:
         """What it did; raises why it failed."""
         try:
-            return copied_of(self.native.result())
+            return copied_of(self.native.result(), self.is_dry)
         except HaulError:
             if self.failed is not None:
                 raise self.failed from None
@@ -287,20 +313,22 @@ def _start(kwargs: Mapping[str, Any], operands: list[Union[bytes, int]], pumps: 
     kwargs = dict(kwargs)
     src, dst = kwargs.pop("src"), kwargs.pop("dst")
     kwargs.pop("progress", None)
-    sources = [src] if isinstance(src, (str, bytes, os.PathLike)) or hasattr(src, "read") else list(src)
+    sources = [src] if _is_name(src) or hasattr(src, "read") else listed("src", src, "a name, an open file, or a list of them")
+    target = encoded("dst", dst)
     for name in ("exclude", "include"):
         if isinstance(kwargs[name], str):
             raise UsageError(f"{name}: a list of patterns is wanted, not one text", hint=f"{name}=[{kwargs[name]!r}]")
-        kwargs[name] = [str(pattern) for pattern in kwargs[name]]
+        kwargs[name] = [str(pattern) for pattern in listed(name, kwargs[name], "a list of patterns")]
     rules = kwargs["filter_from"]
-    kwargs["filter_from"] = [os.fsdecode(path) for path in ([rules] if isinstance(rules, (str, bytes, os.PathLike)) else rules)]
+    rules = [rules] if _is_name(rules) else listed("filter_from", rules, "a file, or a list of them,")
+    kwargs["filter_from"] = [os.fsdecode(encoded("filter_from", path)) for path in rules]
     _excluding(kwargs)
     if kwargs["files_from"] is not None:
-        if isinstance(kwargs["files_from"], (str, bytes, os.PathLike)):
+        if _is_name(kwargs["files_from"]):
             raise UsageError("files_from: a list of names is wanted, not one name", hint="of a file with a name a line: open(file).read().splitlines()")
-        kwargs["files_from"] = [os.fsencode(name) for name in kwargs["files_from"]]
+        kwargs["files_from"] = [encoded("files_from", name) for name in listed("files_from", kwargs["files_from"], "a list of names")]
     via = kwargs.pop("via")
-    kwargs["via"] = via.split(",") if isinstance(via, str) else [str(way) for way in via]
+    kwargs["via"] = via.split(",") if isinstance(via, str) else [str(way) for way in listed("via", via, "text, or a list of it,")]
     kwargs["connection"] = {name: kwargs.pop(name) for name in ("limit", "mode", "paths", "idle_timeout", "via")}
     kwargs["udp_port"] = None if kwargs["udp_port"] is None else str(kwargs["udp_port"])
     for name in ("state", "manifest", "log_file", "bootstrap_from"):
@@ -312,8 +340,26 @@ def _start(kwargs: Mapping[str, Any], operands: list[Union[bytes, int]], pumps: 
             operands.append(read_end)
             pumps.append((source, write_end))
         else:
-            operands.append(os.fsencode(source))
-    return _haul.copy(operands, os.fsencode(dst), kwargs)
+            operands.append(encoded("src", source))
+    return _haul.copy(operands, target, kwargs)
+
+
+def _is_name(value: object) -> bool:
+    return isinstance(value, (str, bytes, os.PathLike))
+
+
+def listed(name: str, value: Any, wanted: str) -> list[Any]:
+    """What an argument lists."""
+    if not isinstance(value, Iterable):
+        raise TypeError(f"{name}: {wanted} is wanted, not {type(value).__name__}")
+    return list(value)
+
+
+def encoded(name: str, value: Any) -> bytes:
+    """A name that an argument gives."""
+    if not _is_name(value):
+        raise TypeError(f"{name}: a name is wanted, text, bytes or a path, not {type(value).__name__}")
+    return os.fsencode(value)
 
 
 #: Words that make no sense together, and why.
@@ -388,11 +434,11 @@ def tqdm_progress(bar: Any = None, **kwargs: Any) -> Callable[[Progress], None]:
     return show
 
 
-def copied_of(told: Mapping[str, Any]) -> Copied:
+def copied_of(told: Mapping[str, Any], dry_run: bool = False) -> Copied:
     """What the native half tells of a copy, as it is shown."""
     problems = tuple(Problem(**{**problem, "path": os.fsdecode(problem["path"])}) for problem in told["problems"])
     would = tuple(Change(**{**change, "path": os.fsdecode(change["path"])}) for change in told["would"])
-    return Copied(**{**told, "problems": problems, "would": would, "notes": tuple(told["notes"])})
+    return Copied(**{**told, "problems": problems, "would": would, "notes": tuple(told["notes"]), "dry_run": dry_run})
 
 
 def _pump(file: IO[bytes], end: int, job: Job) -> None:

@@ -114,7 +114,7 @@ class BlockReceiver:
 
 
 class Stream:
-    """As :class:`haul.Stream`."""
+    """As :class:`haul.Stream`, with the calls of asyncio's own streams: no ``recv`` and no ``sendall``, and ``read`` gives what there is. ``finish`` and ``reset`` are not awaited."""
 
     def __init__(self, send: Optional[_haul.SendStream], receive: Optional[_haul.RecvStream]) -> None:
         self._send = send
@@ -279,9 +279,8 @@ class Endpoint:
         **settings: Any,
     ) -> Connection:
         """Connects; see :meth:`haul.Endpoint.connect`."""
-        host, port = address
         loop = asyncio.get_running_loop()
-        numeric = await loop.run_in_executor(None, net.resolve, (host, port))
+        numeric = await loop.run_in_executor(None, net.resolve, address)
         names = [bytes(name) for name in protocols]
         return Connection(await _wait(self._same._native.connect_pending(numeric, timeout, trust, identity, names, settings)), self)
 

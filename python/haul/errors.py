@@ -112,7 +112,7 @@ class Unreachable(NetworkError):
 
 
 class LoginFailed(NetworkError):
-    """ssh led to no haul at the other end."""
+    """ssh led to no haul at the other end; where ssh said why, its last line is in the message."""
 
 
 class ConnectionLost(NetworkError):

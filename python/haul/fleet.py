@@ -31,7 +31,7 @@ from types import TracebackType
 from typing import Any, Callable, Optional, Union
 
 from . import _haul, _logging
-from ._copy import FAREWELL, INTERVAL, Copied, Rate, copied_of
+from ._copy import FAREWELL, INTERVAL, Copied, Rate, copied_of, encoded, listed
 from .errors import PartialCopy, UsageError
 
 __all__ = ["Done", "Fleet", "Job", "Progress", "Server", "ServerStatus", "Share", "Status"]
@@ -380,7 +380,7 @@ class Fleet:
 def _paths(names: _Names) -> list[str]:
     if isinstance(names, (str, bytes, os.PathLike)):
         return [os.fsdecode(names)]
-    return [os.fsdecode(name) for name in names]
+    return [os.fsdecode(encoded("sources", name)) for name in listed("sources", names, "a name, or a list of names,")]
 
 
 def _arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -389,7 +389,7 @@ def _arguments(kwargs: dict[str, Any]) -> dict[str, Any]:
     for name in ("exclude", "include"):
         if isinstance(kwargs[name], str):
             raise UsageError(f"{name}: a list of patterns is wanted, not one text", hint=f"{name}=[{kwargs[name]!r}]")
-        kwargs[name] = [str(pattern) for pattern in kwargs[name]]
+        kwargs[name] = [str(pattern) for pattern in listed(name, kwargs[name], "a list of patterns")]
     return kwargs
 
 

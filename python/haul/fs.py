@@ -38,6 +38,10 @@ AT_ONCE = 8
 #: Words that are told to whoever connects.
 _CONNECTING = ("trust", "state", "ssh", "udp_port")
 _SETTINGS = ("limit", "mode", "paths", "idle_timeout")
+#: Words of fsspec's own, which it may tell any file system.
+_FSSPEC = frozenset(
+    ("use_listings_cache", "listings_expiry_time", "max_paths", "skip_instance_cache", "asynchronous", "loop", "batch_size", "auto_mkdir", "add_docs", "add_aliases")
+)
 
 
 class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -66,6 +70,9 @@ class HaulFileSystem(AbstractFileSystem):  # type: ignore[misc]
         block_size: int = BLOCK,
         **kwargs: Any,
     ) -> None:
+        unknown = sorted(set(kwargs) - _FSSPEC)
+        if unknown:
+            raise TypeError(f"{type(self).__name__}() got an unexpected keyword argument {unknown[0]!r}")
         super().__init__(**kwargs)
         if not host:
             raise ValueError("which host? haul://host/root/path, or host=")

@@ -129,6 +129,8 @@ class Stream(io.RawIOBase):
         self._send = send
         self._receive = receive
         self._finished = send is None
+        #: Set by ``io`` when it closes what nobody has closed.
+        self._finalizing = False
         #: Seconds that reading and writing wait; none: as long as it takes.
         self.timeout: Optional[float] = None
 
@@ -220,6 +222,10 @@ class Stream(io.RawIOBase):
         if not self.closed:
             try:
                 self.finish()
+            except Exception:
+                # Nobody hears it where a stream is collected, or the interpreter ends.
+                if not self._finalizing:
+                    raise
             finally:
                 super().close()
 
@@ -320,8 +326,8 @@ class Endpoint:
         **settings: Any,
     ) -> None:
         _logging.start()
-        host, port = address
-        numeric = ("0.0.0.0" if host == "" else resolve((host, port))[0], port)
+        host, port = parted(address)
+        numeric = ("0.0.0.0" if host == "" else resolve(address)[0], port)
         self._native = _haul.Endpoint(numeric, identity, trust, [bytes(name) for name in protocols], settings)
 
     @property
@@ -376,9 +382,19 @@ def connect(address: Address, *, trust: Trust, identity: Optional[Identity] = No
     return endpoint.connect(numeric, trust=trust, identity=identity, protocols=protocols, timeout=timeout, **settings)
 
 
+def parted(address: Address) -> Address:
+    """The host and the port of an address; says what is wanted where it is none."""
+    if not isinstance(address, (tuple, list)) or len(address) != 2 or not isinstance(address[0], (str, bytes)) or not hasattr(address[1], "__index__"):
+        raise UsageError(f"address: a pair of a host and a port is wanted, not {address!r}", hint='for instance ("127.0.0.1", 4433)')
+    host, port = address
+    if not 0 <= port <= 65535:
+        raise UsageError(f"address: {port}: ports are 0 to 65535")
+    return host, port
+
+
 def resolve(address: Address) -> Address:
     """The first numeric address of a host."""
-    host, port = address
+    host, port = parted(address)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
     except socket.gaierror as error:

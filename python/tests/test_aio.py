@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +42,13 @@ def test_streams() -> None:
         await answering
 
     paired(test)
+
+
+def test_the_echo_of_the_guide(capsys: pytest.CaptureFixture[str]) -> None:
+    guide = Path(__file__).parents[2] / "docs" / "reference" / "python.md"
+    (echo,) = [block for block in re.findall(r"```python\n(.*?)```", guide.read_text(), re.S) if "haul.aio.listen" in block]
+    exec(echo, {})
+    assert capsys.readouterr().out == "b'hello'\n"
 
 
 def test_blocks() -> None:

@@ -13,6 +13,7 @@ import pytest
 from conftest import HAUL, Daemon, no_ssh
 
 import haul
+import haul.perf
 
 
 def tree(at: Path, *names: str) -> Path:
@@ -34,12 +35,14 @@ def test_what_the_source_has_not_is_removed(daemon: Daemon, room: Path, tmp_path
 
     would = haul.copy(f"{source}/.", target, dry_run=True, **words)
     assert (would.would_count, would.removed) == (4, 2) and names(room) == ["a", "d/old", "old"], "nothing was done"
+    assert would.dry_run and str(would) == "would copy 2 files: 26 bytes; 2 names would be deleted"
     found = sorted((change.what, change.path.rpartition(f"{room.name}/")[2], change.size) for change in would.would)
     assert found == [("copy", "d/b", 14), ("delete", "d/old", None), ("delete", "old", None), ("replace", "a", 12)]
 
     few = haul.copy(f"{source}/.", target, max_delete=1, **words)
     assert few.removed == 0 and not few.ok and names(room) == ["a", "d/b", "d/old", "old"]
-    assert haul.copy(f"{source}/.", target, max_delete=2, **words).check().removed == 2
+    done = haul.copy(f"{source}/.", target, max_delete=2, **words).check()
+    assert done.removed == 2 and not done.dry_run and "; 2 names deleted" in str(done)
     assert names(room) == ["a", "d/b"]
 
 
@@ -47,7 +50,8 @@ def test_what_differs_is_told_and_skipped_by_content_or_size(daemon: Daemon, roo
     source = tree(tmp_path / "source", "a", "b")
     target, state = daemon.url(f"data/{room.name}"), daemon.state
     haul.copy(f"{source}/.", target, recursive=True, state=state).check()
-    assert haul.copy(f"{source}/.", target, recursive=True, compare=True, state=state).would_count == 0
+    same = haul.copy(f"{source}/.", target, recursive=True, compare=True, state=state)
+    assert same.would_count == 0 and str(same) == "nothing to copy; 2 files skipped, there already"
     (room / "b").write_text("CONTENT OF B"[: len("content of b")])
     os.utime(room / "a", (1, 1))
     differing = haul.copy(f"{source}/.", target, recursive=True, compare=True, state=state)
@@ -212,14 +216,28 @@ def test_what_was_lost_is_tried_again(room: Path, tmp_path: Path, caplog: pytest
     assert copied.files == 1 and tried.read_text() == "x\n" * 2
 
 
+@pytest.mark.parametrize("call", [lambda at, ssh: haul.copy("x", at, ssh=ssh), lambda at, ssh: haul.interrupted(at, ssh=ssh), lambda at, ssh: haul.perf.measure("localhost", ssh=ssh)])
+def test_why_ssh_leads_nowhere_is_in_the_message(call: Any, tmp_path: Path) -> None:
+    silent = no_ssh(tmp_path / "silent", before="exit 255")
+    with pytest.raises(haul.LoginFailed) as login:
+        call("localhost:x", {"program": silent})
+    assert login.value.message == "localhost: ssh could not log in"
+    says = no_ssh(tmp_path / "says", before=r"printf 'a banner\r\nssh: no such \033[1mhost\r\n' >&2; exit 255")
+    with pytest.raises(haul.LoginFailed) as login:
+        call("localhost:x", {"program": says})
+    assert login.value.message == r"localhost: ssh could not log in: ssh: no such \u{1b}[1mhost", "its last line, clean"
+
+
 def test_a_far_side_without_haul_is_given_one(room: Path, tmp_path: Path) -> None:
     source = tree(tmp_path / "source", "a") / "a"
     home = tmp_path / "home"
     home.mkdir()
     # The PATH of a machine without haul.
     bare = no_ssh(tmp_path / "bin", before=f'export PATH=/usr/bin:/bin HOME="{home}"; unset XDG_CACHE_HOME')
-    with pytest.raises(haul.LoginFailed):
+    with pytest.raises(haul.LoginFailed, match="haul not found there") as missing:
         haul.copy(source, f"localhost:{room}/", ssh={"program": bare})
+    hint = missing.value.hint or ""
+    assert 'ssh={"remote_haul": PATH}' in hint and 'bootstrap="keep"' in hint and "--" not in hint
     with pytest.raises(haul.UsageError, match="no program"):
         haul.copy(source, f"localhost:{room}/", ssh={"program": bare}, bootstrap="keep", bootstrap_from=source)
     copied = haul.copy(source, f"localhost:{room}/", ssh={"program": bare}, bootstrap="keep", bootstrap_from=HAUL)

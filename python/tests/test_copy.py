@@ -13,6 +13,7 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import Daemon
@@ -45,6 +46,8 @@ def test_a_tree_goes_there_and_comes_back(daemon: Daemon, room: Path, tmp_path: 
     assert back.files == 2 and (tmp_path / "sub" / "b").read_bytes() == (source / "sub" / "b").read_bytes()
     again = haul.copy([daemon.url(f"data/{room.name}/source/a")], tmp_path, skip_same=True, preserve=True, state=daemon.state)
     assert (again.files, again.skipped_files) == (0, 1)
+    assert str(sent).startswith("copied 2 files, 2 directories: 3100000 bytes in ") and "; 1 name excluded" in str(sent)
+    assert str(again).startswith("nothing copied; 1 file skipped, there already")
 
 
 def test_progress_ends_at_all_of_it(daemon: Daemon, room: Path, tmp_path: Path) -> None:
@@ -87,7 +90,9 @@ def test_single_files_are_problems(daemon: Daemon, room: Path, tmp_path: Path) -
     missing = next(problem for problem in copied.problems if problem.path.endswith("missing"))
     assert (missing.fault, missing.errno) == ("source", 2) and "No such file" in str(missing)
     line = str(copied)
-    assert line.startswith(f"1 file, {copied.bytes} bytes in ") and f" s; 2 not copied, the first: {copied.problems[0].path}: " in line
+    assert line.startswith(f"copied 1 file: {copied.bytes} bytes in ") and f"; verified on arrival; 2 not copied, the first: {copied.problems[0].path}: " in line
+    (directory,) = [problem for problem in copied.problems if problem.path.endswith("sub")]
+    assert directory.why == "is a directory: not copied without recursive=True"
     with pytest.raises(haul.PartialCopy, match="2 not copied") as failure:
         copied.check()
     assert failure.value.copied is copied and pickle.loads(pickle.dumps(failure.value)).copied == copied
@@ -107,7 +112,13 @@ def test_errors_by_fault(daemon: Daemon, room: Path, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger"
     with pytest.raises(haul.NotTrusted, match="not known") as unknown:
         haul.copy(source, url("data/x"), state=stranger)
-    assert "haul key trust" in (unknown.value.hint or "")
+    assert f"haul key trust --state {stranger} 127.0.0.1:{daemon.port} {daemon.key}, " in (unknown.value.hint or "")
+    assert f'haul.trust("127.0.0.1:{daemon.port}", "{daemon.key}", state="{stranger}")' in (unknown.value.hint or "")
+    other = haul.Identity().fingerprint
+    haul.trust(f"127.0.0.1:{daemon.port}", other, str(stranger))
+    with pytest.raises(haul.NotTrusted, match="HAS CHANGED") as changed:
+        haul.copy(source, url("data/x"), state=stranger)
+    assert f"haul key trust --state {stranger} 127.0.0.1:{daemon.port} {daemon.key} --replace" in (changed.value.hint or "")
     with pytest.raises(haul.Refused, match="not authorised"):
         haul.copy(source, url("data/x"), state=stranger, trust=daemon.key)
     with pytest.raises(haul.NotTrusted):
@@ -124,6 +135,39 @@ def test_errors_by_fault(daemon: Daemon, room: Path, tmp_path: Path) -> None:
     with pytest.raises(haul.LoginFailed) as login:
         haul.copy(source, "host.invalid:x", ssh={"program": "/bin/false"})
     assert isinstance(login.value, ConnectionError)
+
+
+def test_an_argument_that_cannot_be_used_is_named(daemon: Daemon, tmp_path: Path) -> None:
+    source = tree(tmp_path / "source") / "a"
+    usage: list[tuple[dict[str, Any], str]] = [
+        ({"limit": 0}, "limit: nothing would ever be sent"),
+        ({"limit": "0"}, "limit: nothing would ever be sent"),
+        ({"limit": "0.0 Mbit/s"}, "limit: nothing would ever be sent"),
+        ({"limit": -1}, "limit: -1 is less than 0"),
+        ({"limit": "fast"}, "limit: "),
+        ({"retries": -1}, "retries: -1 is less than 0"),
+        ({"retries": 1 << 70}, "retries: .* is too large"),
+        ({"reconnect": -1}, "reconnect: -1: not a time in seconds"),
+    ]
+    for words, message in usage:
+        with pytest.raises(haul.UsageError, match=message):
+            haul.copy(source, daemon.url("data/x"), state=daemon.state, **words)
+    types: list[tuple[dict[str, Any], str]] = [
+        ({"trust": haul.own_key(daemon.state)}, "trust: the fingerprint of the other side's key is wanted, .*not Identity"),
+        ({"limit": 1.5}, "limit: a rate.* is wanted, not float"),
+        ({"retries": "often"}, "retries: "),
+        ({"exclude": 3}, "exclude: a list of patterns is wanted, not int"),
+        ({"files_from": [3]}, "files_from: a name is wanted.* not int"),
+        ({"filter_from": 3}, "filter_from: .* is wanted, not int"),
+    ]
+    for words, message in types:
+        with pytest.raises(TypeError, match=message):
+            haul.copy(source, daemon.url("data/x"), state=daemon.state, **words)
+    for sources in (3, [3]):
+        with pytest.raises(TypeError, match="src: a name.* is wanted.* not int"):
+            haul.copy(sources, daemon.url("data/x"))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="dst: a name is wanted.* not int"):
+        haul.copy(source, 3)  # type: ignore[arg-type]
 
 
 def test_a_key_that_may_only_read(daemon: Daemon, room: Path, tmp_path: Path) -> None:
@@ -148,6 +192,7 @@ def test_what_a_callback_raises_ends_it_and_the_next_goes_on(daemon: Daemon, roo
     assert not (room / "big").exists()
     rest = haul.copy(big, daemon.url(f"data/{room.name}/"), state=daemon.state)
     assert rest.resumed_bytes >= 1_000_000 and (room / "big").read_bytes() == big.read_bytes()
+    assert f"; {rest.resumed_bytes} bytes were there from an interrupted copy" in str(rest)
 
 
 def test_ctrl_c_ends_at_once_and_leaves_it_resumable(daemon: Daemon, room: Path, tmp_path: Path) -> None:

@@ -152,6 +152,13 @@ def test_what_fails_is_an_exception_of_its_class(servers: Servers, tmp_path: Pat
     with servers.fleet() as fleet:
         with pytest.raises(haul.UsageError, match="already"):
             fleet.start()
+        for limit in (0, "0", -1):
+            with pytest.raises(haul.UsageError, match="limit: "):
+                fleet.download("set", tmp_path, limit=limit)
+        with pytest.raises(haul.UsageError, match="replicas: -1 "):
+            fleet.upload(tmp_path, "x", replicas=-1)
+        with pytest.raises(TypeError, match="sources: .* is wanted, not int"):
+            fleet.download(3, tmp_path)  # type: ignore[arg-type]
         missing = fleet.download("no such set", tmp_path)
         assert not missing.ok
         with pytest.raises(haul.PartialCopy):

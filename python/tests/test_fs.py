@@ -38,6 +38,30 @@ def test_addresses() -> None:
         HaulFileSystem()
 
 
+def test_words_that_nobody_knows_are_refused() -> None:
+    for make in (HaulFileSystem, HaulSshFileSystem):
+        with pytest.raises(TypeError, match=f"{make.__name__}.* 'stat'"):
+            make("h", stat="x")
+    with pytest.raises(TypeError, match="'stat'"):
+        fsspec.filesystem("haul", host="h", stat="x")
+    own = {"use_listings_cache": False, "listings_expiry_time": 1, "max_paths": 9, "skip_instance_cache": True, "asynchronous": False, "loop": None, "auto_mkdir": True}
+    assert HaulFileSystem("h", **own).host == "h", "fsspec's own"
+
+
+def test_what_trusts_a_server_names_its_directory(daemon: Daemon, tmp_path: Path) -> None:
+    fs = HaulFileSystem("127.0.0.1", daemon.port, state=tmp_path, skip_instance_cache=True)
+    with pytest.raises(haul.NotTrusted) as unknown:
+        fs.ls("/")
+    hint = unknown.value.hint or ""
+    assert f"haul key trust --state {tmp_path} " in hint and f', state="{tmp_path}")' in hint
+
+
+def test_why_ssh_leads_nowhere_is_in_the_message(tmp_path: Path) -> None:
+    says = no_ssh(tmp_path, before="echo 'ssh: no such host' >&2; exit 255")
+    with pytest.raises(haul.LoginFailed, match="could not log in: ssh: no such host"):
+        HaulSshFileSystem("nowhere", ssh={"program": str(says)}, skip_instance_cache=True).ls("/")
+
+
 def test_it_is_registered(daemon: Daemon, room: Path) -> None:
     (room / "a").write_text("content")
     with fsspec.open(daemon.url(f"data/{room.name}/a"), "rt", state=daemon.state) as file:

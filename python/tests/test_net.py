@@ -224,6 +224,65 @@ def test_trust_and_keys() -> None:
     assert isinstance(nobody.value, ConnectionError)
 
 
+def test_what_is_no_address_rate_or_key_is_named() -> None:
+    for address in ("127.0.0.1:0", ("127.0.0.1",), ("127.0.0.1", "80"), 80, ("127.0.0.1", 65536), ("", -1)):
+        for call in (haul.listen, lambda address: haul.connect(address, trust=None)):
+            with pytest.raises(haul.UsageError, match="address: "):
+                call(address)  # type: ignore[operator]
+    nobody = ("127.0.0.1", 9)
+    for trust in (haul.Identity(), [haul.Identity()], 7):
+        with pytest.raises(TypeError, match="trust: the fingerprint"):
+            haul.connect(nobody, trust=trust)  # type: ignore[arg-type]
+    for limit in (0, "0", "0 Mbit/s"):
+        with pytest.raises(haul.UsageError, match="limit: nothing would ever be sent"):
+            haul.connect(nobody, trust=None, limit=limit)
+    for words, message in (({"limit": -1}, "limit: -1 "), ({"memory": -1}, "memory: -1 "), ({"paths": -1}, "paths: -1 "), ({"memory": 1 << 70}, "memory: .* too large")):
+        with pytest.raises(haul.UsageError, match=message):
+            haul.connect(nobody, trust=None, **words)
+    for name in ("limit", "memory", "idle_timeout", "paths", "mode"):
+        with pytest.raises(TypeError, match=f"{name}: .*wanted, not list"):
+            haul.connect(nobody, trust=None, **{name: []})
+
+
+def test_a_limit_of_zero_is_refused_later_too(pair: tuple[haul.Connection, haul.Connection]) -> None:
+    near, _ = pair
+    for limit in (0, "0", "0k", -1):
+        with pytest.raises(haul.UsageError, match="limit: "):
+            near.set_limit(limit)
+    near.set_limit("10M")
+    near.set_limit(None)
+
+
+@pytest.mark.parametrize("collected", ["by the end of the program", "before"])
+def test_a_stream_that_nobody_closes_ends_in_silence(collected: str) -> None:
+    program = """
+        import sys
+        import haul
+        identity = haul.Identity()
+        server = haul.listen(("127.0.0.1", 0), identity=identity)
+        client = haul.connect(server.address, trust=identity.fingerprint)
+        stream = client.open_stream()
+        stream.write(b"x")
+        client.close()
+        if sys.argv[1] == "before":
+            del stream
+        def main(): pass
+    """
+    # In development mode every Python says what a finalizer raises.
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", textwrap.dedent(program), collected], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_stream_that_cannot_be_finished_says_so_where_it_is_closed(pair: tuple[haul.Connection, haul.Connection]) -> None:
+    near, _ = pair
+    stream = near.open_stream()
+    stream.write(b"x")
+    near.close()
+    with pytest.raises(haul.Closed):
+        stream.close()
+    assert stream.closed
+
+
 def test_accept_ends_when_the_endpoint_does() -> None:
     server = haul.listen(("127.0.0.1", 0))
     closing = threading.Timer(0.1, server.close)

@@ -25,6 +25,9 @@ def test_a_path_is_measured(daemon: Daemon) -> None:
     assert one.down is None and one.up is not None and one.up.bytes >= 1 << 20
     with pytest.raises(haul.UsageError):
         haul.perf.measure(daemon.url(), ways="sideways", state=daemon.state)
+    for words, message in (({"limit": "0"}, "limit: nothing"), ({"streams": -1}, "streams: -1 "), ({"seconds": -1}, "seconds: -1: ")):
+        with pytest.raises(haul.UsageError, match=message):
+            haul.perf.measure(daemon.url(), state=daemon.state, **words)  # type: ignore[arg-type]
 
 
 def test_a_pair_of_proxies() -> None:

@@ -28,13 +28,13 @@ use self::outcome::Outcome;
 use self::progress::Progress;
 use self::records::Records;
 use crate::errors::{Failure, OrRaise};
-use crate::reach;
+use crate::reach::{self, LastWords};
 use crate::settings::{self, given};
 
 /// Starts a copy; `kwargs` are what `haul.copy` was called with.
 #[pyfunction]
 pub fn copy(py: Python<'_>, sources: Vec<Source>, target: Vec<u8>, kwargs: &Bound<'_, PyDict>) -> PyResult<Copying> {
-    let (copier, key) = settings(kwargs)?;
+    let (copier, key, said) = settings(kwargs)?;
     let names: Vec<String> = sources.iter().map(ToString::to_string).chain([lossy(&target)]).collect();
     let jobs = Operands::new(sources, &target).or_raise(py)?.jobs(kwargs, key)?;
     let progress = Progress::new(Records::open(kwargs, &names)?);
@@ -44,6 +44,7 @@ pub fn copy(py: Python<'_>, sources: Vec<Source>, target: Vec<u8>, kwargs: &Boun
     let run = move || {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(copier, &jobs, &done.progress)));
         let result = result.unwrap_or_else(|_| Err(Failure::new("LocalError", "a thread of the copy has failed")));
+        let result = result.map_err(|failure| said.explain(failure));
         *done.lock() = Some(done.progress.records().close(result));
         done.over.notify_all();
     };
@@ -104,14 +105,14 @@ impl Copying {
     }
 }
 
-/// How to copy, apart from what; and a daemon's key, if one was given.
-fn settings(kwargs: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>)> {
-    let (connector, key) = reach::connector(kwargs, PROTOCOL)?;
+/// How to copy, apart from what; a daemon's key, if one was given; and what ssh says.
+fn settings(kwargs: &Bound<'_, PyDict>) -> PyResult<(Copier, Option<Fingerprint>, LastWords)> {
+    let (connector, key, said) = reach::connector(kwargs, PROTOCOL)?;
     let limit = connector.transport.rate_limit;
-    let reconnect = kwargs.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds(&value))?;
+    let reconnect = kwargs.get_item("reconnect")?.map_or(Ok(Duration::ZERO), |value| settings::seconds("reconnect", &value))?;
     let retries = given(kwargs, "retries")?.unwrap_or(0);
     let packs = choices::packs(kwargs)?;
-    Ok((Copier { connector, limit, reconnect, retries, packs, hear_ssh: false }, key))
+    Ok((Copier { connector, limit, reconnect, retries, packs, hear_ssh: false }, key, said))
 }
 
 /// One copy a host, in their order; the first that fails ends it.

@@ -238,7 +238,7 @@ impl Connection {
     /// Limits the rate at which this side sends; none lifts the limit.
     #[pyo3(signature = (limit=None))]
     fn set_limit(&self, py: Python<'_>, limit: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let limit = limit.map(settings::rate).transpose()?;
+        let limit = limit.map(|limit| settings::rate("limit", limit)).transpose()?;
         py.detach(|| self.0.set_rate_limit(limit));
         Ok(())
     }

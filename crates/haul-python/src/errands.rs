@@ -35,14 +35,15 @@ impl Errands {
     #[new]
     fn new(py: Python<'_>, operand: &[u8], kwargs: &Bound<'_, PyDict>) -> PyResult<Self> {
         use std::os::unix::ffi::OsStrExt as _;
-        let (connector, key) = reach::connector(kwargs, PROTOCOL)?;
+        let (connector, key, said) = reach::connector(kwargs, PROTOCOL)?;
         let host = match Operand::parse(std::ffi::OsStr::from_bytes(operand)).or_raise(py)? {
             Operand::Daemon(host, _) => Host::Daemon(host),
             Operand::Ssh(host, _) => Host::Ssh(host),
             local => return Err(Failure::usage(format_args!("{local}: names no other host")).into_py_err(py)),
         };
         let (host, cancel) = (reach::pinned(host, key), connector.cancel.clone());
-        let connected = in_thread(py, &cancel, move || connector.connect(&host))?.or_raise(py)?;
+        let connected = in_thread(py, &cancel, move || connector.connect(&host))?;
+        let connected = connected.map_err(|error| said.explain(error.into())).or_raise(py)?;
         let connection = connected.connection.clone();
         match waited(py, haul_copy::Errands::open(connection.clone())) {
             Ok(errands) => Ok(Self { errands, _connected: Mutex::new(Some(connected)) }),

@@ -4,10 +4,12 @@
 
 use std::error::Error;
 use std::fmt::{self, Display};
+use std::io::ErrorKind;
+use std::path::Path;
 
 use haul::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
 use haul_files::{CopyError, Fault, Stop, Why};
-use haul_peer::{OperandError, ReachError, Refusal, SshError, chain};
+use haul_peer::{OperandError, ReachError, Refusal, SshEnded, SshError, chain};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -20,12 +22,14 @@ pub struct Failure {
     hint: Option<String>,
     /// Of an error of the system.
     errno: Option<i32>,
+    /// ssh has ended without an answer: why, it has said itself.
+    is_of_ssh: bool,
 }
 
 impl Failure {
     /// An exception of this class of `haul.errors`.
     pub fn new(class: &'static str, message: impl Display) -> Self {
-        Self { class, message: message.to_string(), hint: None, errno: None }
+        Self { class, message: message.to_string(), hint: None, errno: None, is_of_ssh: false }
     }
 
     /// What the user wrote cannot be used.
@@ -53,6 +57,14 @@ impl Failure {
         Self { message: format!("{what}: {}", self.message), ..self }
     }
 
+    /// With ssh's own words, if it is ssh that has ended.
+    pub fn said_by_ssh(self, words: &str) -> Self {
+        if !self.is_of_ssh || words.is_empty() {
+            return self;
+        }
+        Self { message: format!("{}: {words}", self.message), ..self }
+    }
+
     /// The exception.
     pub fn into_py_err(self, py: Python<'_>) -> PyErr {
         let made = py.import("haul.errors").and_then(|errors| errors.getattr(self.class)).and_then(|class| {
@@ -63,11 +75,8 @@ impl Failure {
         });
         match made {
             Ok(exception) => PyErr::from_value(exception),
-            Err(error) => {
-                let failed = PyRuntimeError::new_err(self.message);
-                failed.set_cause(py, Some(error));
-                failed
-            }
+            // An interpreter that ends imports nothing. A cause would be attached by attaching to it anew, which panics then.
+            Err(_) => PyRuntimeError::new_err(self.message),
         }
     }
 }
@@ -169,11 +178,28 @@ impl From<ReachError> for Failure {
             ReachError::KeyRefused { key, .. } => {
                 of("Refused", &error).hint(format!("on the other host, whoever runs haul there must say: haul key authorize {key}"))
             }
-            ReachError::KeyUnknown { host, key, .. } => of("NotTrusted", &error)
-                .hint(format!("if `haul key show` prints the same on that host: haul key trust {host} {key}, or haul.trust(\"{host}\", \"{key}\")")),
+            ReachError::KeyUnknown { host, key, state } => {
+                let (option, argument) = state_named(state.as_deref());
+                of("NotTrusted", &error).hint(format!(
+                    "if `haul key show` prints the same on that host: haul key trust{option} {host} {key}, or haul.trust(\"{host}\", \"{key}\"{argument})"
+                ))
+            }
+            ReachError::KeyChanged { host, now, state, .. } => {
+                let (option, argument) = state_named(state.as_deref());
+                of("NotTrusted", &error).hint(format!(
+                    "only if its owner confirms the new key: haul key trust{option} {host} {now} --replace, or haul.trust(\"{host}\", \"{now}\"{argument}, replace=True)"
+                ))
+            }
             _ => of("NotTrusted", &error),
         }
     }
+}
+
+/// The directory of keys, where it is not the usual one: for the command, and for `haul.trust`.
+fn state_named(state: Option<&Path>) -> (String, String) {
+    state.map_or_else(Default::default, |dir| {
+        (format!(" --state {}", dir.display()), format!(", state={:?}", dir.to_string_lossy()))
+    })
 }
 
 impl Failure {
@@ -189,8 +215,20 @@ impl Failure {
 
     fn with_ssh_hint(self, error: &SshError) -> Self {
         match error {
-            SshError::NoAnswer { login, .. } => self.hint(format!("`{login} haul --version` must print haul's version")),
-            SshError::OtherVersion { .. } => self.hint("install the same version of haul on both hosts"),
+            SshError::NotStarted { source, .. } if source.kind() == ErrorKind::NotFound => {
+                self.hint("install the ssh client, or name one with ssh={\"program\": PATH}")
+            }
+            SshError::NoAnswer { ended, login, .. } => Self { is_of_ssh: true, ..self }.hint(match ended.status {
+                Some(SshEnded::NOT_FOUND) => "install haul on the far side, say where it is with ssh={\"remote_haul\": PATH}, or give haul.copy bootstrap=\"keep\", which brings it along".to_owned(),
+                Some(SshEnded::NOT_EXECUTABLE) => "name another with ssh={\"remote_haul\": PATH}".to_owned(),
+                Some(SshEnded::NO_LOGIN) => format!("`{login} true` must work first"),
+                _ => format!("`{login} haul --version` must print haul's version"),
+            }),
+            SshError::Failed { host, hint: Some(hint), .. } => self.hint(format!("on {host}: {hint}")),
+            SshError::OtherVersion { .. } => {
+                self.hint("install the same version of haul on both hosts, or give haul.copy bootstrap=\"keep\"")
+            }
+            SshError::NoProgram { .. } => self.hint("name one for it with bootstrap_from=PATH, or install haul there"),
             _ => self,
         }
     }

@@ -32,19 +32,19 @@ type Missing = (String, String);
 /// Starts a fleet of hosts in one of haul's ways; and who has not come, and why.
 #[pyfunction]
 pub fn start_fleet(py: Python<'_>, hosts: Vec<String>, kwargs: &Bound<'_, PyDict>) -> PyResult<(Fleet, Vec<Missing>)> {
-    let (Connector { ssh, udp_port, state, transport, cancel, .. }, _) = reach::connector(kwargs, PROTOCOL)?;
+    let (Connector { ssh, udp_port, state, transport, cancel, tell, .. }, _, _) = reach::connector(kwargs, PROTOCOL)?;
     let hosts = HostSpec::lists(&hosts).or_raise(py)?;
     let way: String = given(kwargs, "way")?.unwrap_or_else(|| "ssh-direct".to_owned());
     let way = way.parse().map_err(|error| Failure::usage(format_args!("{way}: {error}"))).or_raise(py)?;
     let timeout = kwargs.get_item("timeout")?.filter(|value| !value.is_none());
-    let timeout = timeout.map_or(Ok(StartSpec::new(Vec::new()).timeout), |value| settings::seconds(&value))?;
+    let timeout = timeout.map_or(Ok(StartSpec::new(Vec::new()).timeout), |value| settings::seconds("timeout", &value))?;
     let dial_out = given(kwargs, "dial_out")?.unwrap_or(false);
     let mut setup = Setup::from(StartSpec { way, timeout, ssh, udp_port, state, transport, dial_out, ..StartSpec::new(hosts) });
     if let Some(dir) = given::<PathBuf>(kwargs, "logs")? {
         setup.set_dir(dir);
     }
     let stop = cancel.clone();
-    let started = in_thread(py, &cancel, move || setup.start(&(Arc::new(Logged) as Arc<dyn Tell>), &stop))?;
+    let started = in_thread(py, &cancel, move || setup.start(&tell, &stop))?;
     let (session, absent) = started.or_raise(py)?;
     Ok((Fleet { session }, missing(&absent)))
 }
@@ -53,7 +53,7 @@ pub fn start_fleet(py: Python<'_>, hosts: Vec<String>, kwargs: &Bound<'_, PyDict
 #[pyfunction]
 pub fn attach_fleet(py: Python<'_>, name: &str) -> PyResult<Fleet> {
     let name = FleetName::new(name).or_raise(py)?;
-    let session = py.detach(|| Session::attach(&name, &(Arc::new(Logged) as Arc<dyn Tell>))).or_raise(py)?;
+    let session = py.detach(|| Session::attach(&name, &(Arc::new(Logged::default()) as Arc<dyn Tell>))).or_raise(py)?;
     Ok(Fleet { session })
 }
 
@@ -147,7 +147,7 @@ fn tell_server(told: &Bound<'_, PyDict>, report: &StatusReport) -> PyResult<()> 
 }
 
 fn limit(kwargs: &Bound<'_, PyDict>) -> PyResult<Option<haul::BitRate>> {
-    kwargs.get_item("limit")?.filter(|value| !value.is_none()).map(|value| settings::rate(&value)).transpose()
+    kwargs.get_item("limit")?.filter(|value| !value.is_none()).map(|value| settings::rate("limit", &value)).transpose()
 }
 
 fn missing(absent: &[Absent]) -> Vec<Missing> {

@@ -21,7 +21,7 @@ pub fn kept<'py>(
     discard: bool,
     kwargs: &Bound<'_, PyDict>,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, u64)> {
-    let (connector, key) = reach::connector(kwargs, PROTOCOL)?;
+    let (connector, key, said) = reach::connector(kwargs, PROTOCOL)?;
     let request = |path: &OsStr| KeptRequest { directory: WirePath(path.as_bytes().to_vec()), discard };
     let (host, request) = match Operand::parse(OsStr::from_bytes(&directory)).or_raise(py)? {
         Operand::Stdio => return Err(Failure::usage("-: not a directory").into_py_err(py)),
@@ -32,7 +32,8 @@ pub fn kept<'py>(
     let found = match host {
         Some(host) => {
             let (host, cancel) = (reach::pinned(host, key), connector.cancel.clone());
-            in_thread(py, &cancel, move || at(&connector, &host, &request))?.or_raise(py)?
+            let found = in_thread(py, &cancel, move || at(&connector, &host, &request))?;
+            found.map_err(|failure| said.explain(failure)).or_raise(py)?
         }
         None => py.detach(|| request.here()).map_err(CopyError::Stopped).or_raise(py)?,
     };

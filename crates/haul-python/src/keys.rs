@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use haul::{Fingerprint, PeerTrust};
 use haul_peer::keys::{self, Known, KnownHosts};
 use haul_peer::{DaemonHost, StateDir};
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PySequence, PyString};
 
 use crate::errors::{Failure, OrRaise};
 
@@ -83,11 +84,23 @@ pub fn parse_fingerprint(text: &str) -> Result<Fingerprint, Failure> {
     text.parse().map_err(|error| Failure::usage(error).hint("`haul key show` on the other host prints it"))
 }
 
+/// The same, the argument `trust`.
+pub fn fingerprint(trust: &Bound<'_, PyAny>) -> PyResult<Fingerprint> {
+    let Ok(text) = trust.extract::<String>() else {
+        let what = "trust: the fingerprint of the other side's key is wanted, text that begins with SHA256:";
+        let given = trust.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("{what}, not {given}")));
+    };
+    parse_fingerprint(&text).or_raise(trust.py())
+}
+
 /// Whom to believe: one fingerprint, several, or `None` for anyone.
 pub fn trust_of(given: Option<&Bound<'_, PyAny>>) -> PyResult<PeerTrust> {
     let Some(given) = given.filter(|given| !given.is_none()) else { return Ok(PeerTrust::Anyone) };
-    let py = given.py();
-    let texts: Vec<String> = if given.is_instance_of::<PyString>() { vec![given.extract()?] } else { given.extract()? };
-    let keys: Result<Vec<_>, Failure> = texts.iter().map(|text| parse_fingerprint(text)).collect();
-    Ok(PeerTrust::Pinned(keys.or_raise(py)?))
+    let several = if given.is_instance_of::<PyString>() { None } else { given.cast::<PySequence>().ok() };
+    let keys = match several {
+        Some(several) => several.try_iter()?.map(|key| fingerprint(&key?)).collect::<PyResult<_>>()?,
+        None => vec![fingerprint(given)?],
+    };
+    Ok(PeerTrust::Pinned(keys))
 }

@@ -21,7 +21,7 @@ type Interval = (&'static str, f64, f64, u64);
 #[pyfunction]
 pub fn perf<'py>(py: Python<'py>, operand: Vec<u8>, kwargs: &Bound<'_, PyDict>) -> PyResult<Bound<'py, PyDict>> {
     use std::os::unix::ffi::OsStrExt as _;
-    let (connector, key) = reach::connector(kwargs, PROTOCOL)?;
+    let (connector, key, said) = reach::connector(kwargs, PROTOCOL)?;
     let host = match Operand::parse(std::ffi::OsStr::from_bytes(&operand)).or_raise(py)? {
         Operand::Daemon(host, _) => Host::Daemon(host),
         Operand::Ssh(host, _) => Host::Ssh(host),
@@ -43,7 +43,7 @@ pub fn perf<'py>(py: Python<'py>, operand: Vec<u8>, kwargs: &Bound<'_, PyDict>) 
         connected.end();
         Ok::<_, Failure>(outcome)
     })?;
-    let outcome = measured.or_raise(py)?;
+    let outcome = measured.map_err(|failure| said.explain(failure)).or_raise(py)?;
     let result = PyDict::new(py);
     for &direction in ways.directions() {
         let Some(total) = outcome.total(direction, Role::Receiver) else { continue };
@@ -75,19 +75,19 @@ fn plan(kwargs: &Bound<'_, PyDict>) -> PyResult<Plan> {
     }
     let word = |name| kwargs.get_item(name).map(|word| word.filter(|word| !word.is_none()));
     if let Some(time) = word("seconds")? {
-        plan.amount = Amount::Time(seconds(&time)?.as_micros() as u64);
+        plan.amount = Amount::Time(seconds("seconds", &time)?.as_micros() as u64);
     }
     if let Some(bytes) = word("bytes")? {
-        plan.amount = Amount::Bytes(size(&bytes)?.as_u64());
+        plan.amount = Amount::Bytes(size("bytes", &bytes)?.as_u64());
     }
     if let Some(interval) = word("interval")? {
-        plan.interval_us = seconds(&interval)?.as_micros() as u64;
+        plan.interval_us = seconds("interval", &interval)?.as_micros() as u64;
     }
     if let Some(omit) = word("omit")? {
-        plan.omit_us = seconds(&omit)?.as_micros() as u64;
+        plan.omit_us = seconds("omit", &omit)?.as_micros() as u64;
     }
     if let Some(block) = word("block")? {
-        plan.block_bytes = size(&block)?.as_u64().clamp(1, MAX_BLOCK as u64) as u32;
+        plan.block_bytes = size("block", &block)?.as_u64().clamp(1, MAX_BLOCK as u64) as u32;
     }
     plan.streams = given(kwargs, "streams")?.unwrap_or(1);
     let connection = kwargs.get_item("connection")?.map(Bound::cast_into::<PyDict>).transpose()?;

@@ -70,7 +70,7 @@ impl Proxy {
         key: Option<&str>,
         kwargs: &Bound<'_, PyDict>,
     ) -> PyResult<Self> {
-        let (connector, _) = reach::connector(kwargs, PROTOCOL)?;
+        let (connector, _, _) = reach::connector(kwargs, PROTOCOL)?;
         let cancel = connector.cancel.clone();
         let host = if let Some(key) = key {
             Host::Open(DaemonHost::parse(server).or_raise(py)?, Some(parse_fingerprint(key).or_raise(py)?))

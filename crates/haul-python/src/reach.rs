@@ -1,7 +1,7 @@
 //! How to reach a host: a connector made of what Python was told.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use haul::Fingerprint;
 use haul_peer::{Bootstrap, Carriage, Connector, Family, Host, PortRange, Program, SshOptions, Stay, Tell};
@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::{Failure, OrRaise};
-use crate::keys::parse_fingerprint;
+use crate::keys::fingerprint;
 use crate::settings::{self, given};
 
 /// What ssh can be told, as `haul cp` can.
@@ -17,13 +17,12 @@ const SSH: [&str; 9] = ["program", "config", "port", "identity", "jump", "option
 /// Of a line that ssh says, so many bytes are logged.
 const MAX_LINE: usize = 1000;
 
-/// What connects, for a service; and the key of the daemon, where that was said.
-pub fn connector(kwargs: &Bound<'_, PyDict>, service: &'static [u8]) -> PyResult<(Connector, Option<Fingerprint>)> {
+/// What connects, for a service; the key of the daemon, where that was said; and what ssh says meanwhile.
+pub fn connector(kwargs: &Bound<'_, PyDict>, service: &'static [u8]) -> PyResult<(Connector, Option<Fingerprint>, LastWords)> {
     let py = kwargs.py();
     let connection = kwargs.get_item("connection")?.map(Bound::cast_into::<PyDict>).transpose()?;
     let transport = settings::transport(connection.as_ref())?;
-    let key: Option<String> = given(kwargs, "trust")?;
-    let key = key.map(|key| parse_fingerprint(&key)).transpose().or_raise(py)?;
+    let key = kwargs.get_item("trust")?.filter(|key| !key.is_none()).map(|key| fingerprint(&key)).transpose()?;
     let udp_port: Option<String> = given(kwargs, "udp_port")?;
     let udp_port = udp_port.map(|ports| ports.parse::<PortRange>().map_err(Failure::usage)).transpose().or_raise(py)?;
     let (mut ssh, state) = (ssh(kwargs)?, given(kwargs, "state")?);
@@ -35,8 +34,9 @@ pub fn connector(kwargs: &Bound<'_, PyDict>, service: &'static [u8]) -> PyResult
         // What carries around UDP leaves as the routing table says.
         ssh.carriage = Carriage::Udp;
     }
-    let tell: Arc<dyn Tell> = Arc::new(Logged);
-    Ok((Connector { ssh, udp_port, state, transport, tell, ..Connector::new(service) }, key))
+    let said = LastWords::default();
+    let tell: Arc<dyn Tell> = Arc::new(Logged(said.clone()));
+    Ok((Connector { ssh, udp_port, state, transport, tell, ..Connector::new(service) }, key, said))
 }
 
 /// A daemon of which the key is said is known by it.
@@ -100,12 +100,30 @@ fn bootstrap(kwargs: &Bound<'_, PyDict>) -> PyResult<Option<Bootstrap>> {
     Ok(Some(Bootstrap { programs, stay, afresh: false }))
 }
 
+/// The last line that ssh has said: where it leads nowhere, that is why.
+#[derive(Debug, Default, Clone)]
+pub struct LastWords(Arc<Mutex<String>>);
+
+impl LastWords {
+    /// A failure with them, if ssh's is what it is.
+    pub fn explain(&self, failure: Failure) -> Failure {
+        failure.said_by_ssh(&self.lock())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What ssh says goes into the log; nobody is asked.
-pub struct Logged;
+#[derive(Default)]
+pub struct Logged(LastWords);
 
 impl Tell for Logged {
     fn ssh_says(&self) -> Box<dyn std::io::Write + Send> {
-        Box::new(Lines::default())
+        // Another ssh: what the one before has said explains nothing.
+        self.0.lock().clear();
+        Box::new(Lines { rest: Vec::new(), last: self.0.clone() })
     }
 
     fn outage(&self, outage: haul_peer::Outage) {
@@ -113,21 +131,27 @@ impl Tell for Logged {
     }
 }
 
-#[derive(Default)]
-struct Lines(Vec<u8>);
+struct Lines {
+    /// A line that has not ended.
+    rest: Vec<u8>,
+    last: LastWords,
+}
 
 impl std::io::Write for Lines {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.extend_from_slice(bytes);
-        while let Some(end) = self.0.iter().position(|&byte| byte == b'\n') {
-            let line: Vec<u8> = self.0.drain(..=end).collect();
+        self.rest.extend_from_slice(bytes);
+        while let Some(end) = self.rest.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.rest.drain(..=end).collect();
             let mut shown = String::new();
             haul_units::push_printable(&mut shown, line.trim_ascii_end(), MAX_LINE);
             tracing::warn!(target: "haul::ssh", "{shown}");
+            if !shown.is_empty() {
+                *self.last.lock() = shown;
+            }
         }
         // No line is so long.
-        if self.0.len() > 4 * MAX_LINE {
-            self.0.clear();
+        if self.rest.len() > 4 * MAX_LINE {
+            self.rest.clear();
         }
         Ok(bytes.len())
     }

@@ -4,8 +4,8 @@
 //! open and close, and adjusts the parts with each round-trip time measured. A class may also follow TCP's own estimate: a window each round trip (PSPacer's `mode`), where the
 //! kernel would let 120 to 200 % of that go.
 
-use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::fs;
+use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -108,8 +108,9 @@ impl Pace {
         mount::mount_bpf(&bpf).map_err(|source| laws::place(&bpf, source))?;
         // What is written is there before what it speaks of: a kill between leaves a word too much, which `off` takes away.
         let text = serde_json::to_vec(classes).map_err(|error| TcpError::doing("writing the classes")(error.into()))?;
-        let file = self.classes_file();
-        File::create(&file).and_then(|mut file| file.write_all(&text)).map_err(|source| laws::place(&file, source))?;
+        let (file, new) = (self.classes_file(), self.unfinished_file());
+        let written = fs::write(&new, &text).and_then(|()| fs::rename(&new, &file));
+        written.map_err(|source| laws::place(&file, source))?;
         let made = || {
             let link = cgroup::attach(&cgroup::root()?, spread.program.as_fd())?;
             for (name, fd) in [("link", link.as_fd()), ("opened", spread.opened.as_fd())] {
@@ -153,6 +154,7 @@ impl Pace {
             bpf::detach(link.as_fd()).map_err(TcpError::doing("detaching from the cgroup"))?;
         }
         mount::unmount_bpf(&self.bpf()).map_err(TcpError::doing("unmounting the bpf file system"))?;
+        let _ = fs::remove_file(self.unfinished_file());
         match fs::remove_file(self.classes_file()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(TcpError::Journal { path: self.classes_file(), source: error })
@@ -167,6 +169,11 @@ impl Pace {
 
     fn classes_file(&self) -> PathBuf {
         self.state.join("classes.json")
+    }
+
+    /// What has its name only once it is whole.
+    fn unfinished_file(&self) -> PathBuf {
+        self.state.join("classes.new")
     }
 }
 

@@ -64,7 +64,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("haul/sockets", Lane::Waiting),
     ("hostile/addresses", Lane::Waiting),
     ("hostile/lies", Lane::Waiting),
-    ("hostile/words", Lane::Waiting),
+    ("hostile/messages", Lane::Waiting),
     ("haul-tcp/kernel", Lane::Waiting),
     ("haul-tcp/pace", Lane::Waiting),
     ("haul-cli/pace", Lane::Waiting),

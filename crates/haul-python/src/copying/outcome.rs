@@ -82,7 +82,12 @@ fn told_problem<'py>(py: Python<'py>, problem: &FileProblem) -> PyResult<Bound<'
     let told = PyDict::new(py);
     told.set_item("path", problem.path.0.as_slice())?;
     told.set_item("fault", fault_name(problem.fault))?;
-    told.set_item("why", problem.why.to_string())?;
+    let why = match problem.why {
+        // As it is said here.
+        Why::DirectoryWithoutRecursive => "is a directory: not copied without recursive=True".to_owned(),
+        ref why => why.to_string(),
+    };
+    told.set_item("why", why)?;
     told.set_item("errno", if let Why::Os(number) = problem.why { Some(number) } else { None })?;
     Ok(told)
 }
