@@ -54,10 +54,15 @@ start_meta() {
     # The key is this user's, in the home directory, for a day; one that is there is kept.
     gfkey -c -p 86400
     gfmd -f "$dir/etc/gfmd.conf" -P "$dir/run/gfmd.pid" -F "$dir/log/gfmd.log"
+    # The process that writes the number is not the one that has returned: on a busy machine it is not there yet.
+    for _ in $(seq 100); do
+        [ ! -s "$dir/run/gfmd.pid" ] || break
+        sleep 0.05
+    done
     # It aborts where somebody else has its port.
     until_true listens_or_gone "$port"
     if ! runs "$dir/run/gfmd.pid"; then
-        echo "gfarm.sh: gfmd has ended: $(grep -F '<err>' "$dir/log/gfmd.log")" >&2
+        echo "gfarm.sh: gfmd has ended: $(grep -F '<err>' "$dir/log/gfmd.log" || tail -3 "$dir/log/gfmd.log")" >&2
         exit 3
     fi
 }
