@@ -115,7 +115,8 @@ fn ask(args: &RshArgs) -> Result<Ask, Failure> {
         return Err(Failure::new("-t: haul rsh has no terminal to give").hint("use ssh for a session at a terminal"));
     }
     match (&args.forward, args.command.is_empty()) {
-        (Some(to), true) => Ok(Ask::Connect(to.as_str().into())),
+        (Some(to), true) if names_a_port(to) => Ok(Ask::Connect(to.as_str().into())),
+        (Some(to), true) => Err(Failure::new(format!("-W {to}: HOST:PORT is wanted, [ADDRESS]:PORT for IPv6"))),
         (Some(_), false) => Err(Failure::new("-W connects to a port: it goes with no command")),
         (None, true) if args.subsystem => Err(Failure::new("-s: no subsystem is named")),
         (None, true) if args.no_command => Ok(Ask::Stay),
@@ -127,6 +128,11 @@ fn ask(args: &RshArgs) -> Result<Ask, Failure> {
         (None, false) if args.subsystem => Ok(Ask::Subsystem(String::from_utf8_lossy(&joined(&args.command)).as_ref().into())),
         (None, false) => Ok(Ask::Command(joined(&args.command))),
     }
+}
+
+/// `HOST:PORT`, as far as can be told here: what the host is called is the far side's business.
+fn names_a_port(to: &str) -> bool {
+    to.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
 }
 
 fn circle() -> Failure {

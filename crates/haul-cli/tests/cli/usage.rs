@@ -180,6 +180,8 @@ fn a_port_that_is_taken_is_said_to_be_and_the_address_once() {
 fn what_stands_in_the_place_of_ssh_ends_with_ssh_s_own_status() {
     let bench = Bench::new();
     bench.haul(["rsh", "-Z", "host", "true"]).expect(255).says(&["unexpected argument '-Z'"]);
+    // Before anything logs in.
+    bench.haul(["rsh", "--ssh", "/none", "-W", "nonsense", "host"]).expect(255).says(&["-W nonsense: HOST:PORT is wanted"]);
     bench.haul(["rsh", "--help"]).expect(0);
 }
 
