@@ -63,7 +63,7 @@ impl Wan {
 
     /// The same, for a program that may not be installed: then the test says so.
     fn with(program: &str, seed: u64) -> Option<Self> {
-        if Command::new(program).arg("--version").stdin(Stdio::null()).output().is_err() {
+        if !is_installed(program) {
             skip::skip(format_args!("{program} is not installed (make setup)"));
             return None;
         }
@@ -119,6 +119,10 @@ impl Wan {
         }
         path
     }
+}
+
+fn is_installed(program: &str) -> bool {
+    Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok()
 }
 
 /// How much the large file of a test has.
@@ -429,7 +433,10 @@ fn ansible_s_ssh_plug_in_takes_it() {
 /// The client is docker's own; what answers behind `docker system dial-stdio` speaks as much of its HTTP as `docker ps`, `load` and `save` ask for, and gives an image that it got back once.
 #[test]
 fn docker_s_client_takes_the_ssh_of_the_path() {
-    let Some(wan) = Wan::with("docker", 15) else { return };
+    if !is_installed("docker") {
+        return skip::skip_in_ci_too("docker's client is not installed, and Debian 12 has no package of it alone");
+    }
+    let Some(wan) = Wan::open(15) else { return };
     let daemon = r#"
 import http.server, json, socketserver, sys
 class Daemon(http.server.BaseHTTPRequestHandler):

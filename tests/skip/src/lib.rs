@@ -26,6 +26,11 @@ pub fn skip(why: impl Display) {
     }
 }
 
+/// The same where `scripts/setup.sh` cannot bring everywhere what is missing, such as docker's client: a line in CI too.
+pub fn skip_in_ci_too(why: impl Display) {
+    let _ = said(&why, thread::current().name(), false).map(|line| writeln!(io::stderr(), "\n{line}"));
+}
+
 /// The line to print; in CI the words to fail with. The test runner gives the thread of a test its name.
 fn said(why: &dyn Display, test: Option<&str>, ci: bool) -> Result<String, String> {
     if ci { Err(format!("required in CI: {why}")) } else { Ok(format!("SKIPPED: {}: {why}", test.unwrap_or("a test"))) }
