@@ -66,7 +66,7 @@ def main():
     made = report.Report("c", "libhaul from C, beside Rust")
     rows = []
     with tempfile.TemporaryDirectory() as directory:
-        counts = []
+        counts, environment = [], {**os.environ, "LD_LIBRARY_PATH": directory}
         twin = subprocess.run([options.program, "twin", directory], capture_output=True, text=True, check=True).stdout.strip()
         for kind, name in KINDS.items():
             seconds = f"{options.seconds:g}"
@@ -75,7 +75,7 @@ def main():
             for number in range(options.rounds):
                 # Whoever goes first in a pair goes second in the next one.
                 for language in ("Rust", "C") if number % 2 == 0 else ("C", "Rust"):
-                    turns[language].append(turn(commands[language], {**os.environ, "LD_LIBRARY_PATH": directory}))
+                    turns[language].append(turn(commands[language], environment))
             rates, costs = ([(of_rust[field], of_c[field]) for of_rust, of_c in zip(turns["Rust"], turns["C"])] for field in (0, 1))
             rate, cost = (median_of([in_c / in_rust for in_rust, in_c in pairs]) for pairs in (rates, costs))
             both = [f"{statistics.median(side):.2f}" for side in zip(*rates)]
@@ -83,7 +83,7 @@ def main():
             shown = [f"{100 * middle:.1f} % ({100 * low:.1f} to {100 * high:.1f})" for middle, low, high in (rate, cost)]
             rows.append([name, *both, shown[0], *spent, shown[1]])
             if shutil.which("valgrind"):
-                border, total = of_the_border([twin, kind, "10"], {**os.environ, "LD_LIBRARY_PATH": directory}, directory)
+                border, total = of_the_border([twin, kind, "10"], environment, directory)
                 counts.append([name, f"{border:,}", f"{total:,}", f"{100 * border / total:.3f} %"])
                 made.verdict("libhaul", f"{name}: the border's instructions at most 2 % of all", f"{100 * border / total:.3f} %", border <= 0.02 * total)
             made.verdict("libhaul", f"{name}: from C at least at 98 % of Rust's rate", f"{100 * rate[0]:.1f} %", rate[0] >= 0.98)

@@ -17,18 +17,20 @@ use std::{env, thread};
 #[track_caller]
 pub fn skip(why: impl Display) {
     match said(&why, thread::current().name(), env::var_os("CI").is_some()) {
-        Ok(line) => {
-            // Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran.
-            // The runner may have begun a line.
-            let _ = writeln!(io::stderr(), "\n{line}");
-        }
+        Ok(line) => print(&line),
         Err(fault) => panic!("{fault}"),
     }
 }
 
 /// The same where `scripts/setup.sh` cannot bring everywhere what is missing, such as docker's client: a line in CI too.
 pub fn skip_in_ci_too(why: impl Display) {
-    let _ = said(&why, thread::current().name(), false).map(|line| writeln!(io::stderr(), "\n{line}"));
+    let _ = said(&why, thread::current().name(), false).map(|line| print(&line));
+}
+
+/// Not by the macro, whose output the test runner swallows: a skipped test must not look like one that ran. The runner may
+/// have begun a line.
+fn print(line: &str) {
+    let _ = writeln!(io::stderr(), "\n{line}");
 }
 
 /// The line to print; in CI the words to fail with. The test runner gives the thread of a test its name.

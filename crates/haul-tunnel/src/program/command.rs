@@ -5,6 +5,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
@@ -91,7 +92,7 @@ fn carry(child: &mut Child, send: &mut SendStream, receive: RecvStream, control:
     let errors = thread::spawn(move || forward_errors(stderr, errors));
     // Not waited for: a command may end without reading its input.
     thread::spawn(move || receive_all(receive, stdin));
-    let said = send_to_end(stdout, send);
+    let said = send_to_end(stdout, send, &AtomicU64::new(0));
     let errors = errors.join().map_err(|_| io::Error::other("a thread panicked"))?;
     said.map(drop).and(errors)
 }

@@ -27,7 +27,8 @@ pub struct Ends {
 }
 
 enum Done {
-    Sent(io::Result<Moved>),
+    /// Whether the peer took all of it.
+    Sent(io::Result<bool>),
     Received(io::Result<Moved>),
     CommandEnded,
 }
@@ -59,20 +60,6 @@ impl CommandEnd {
     }
 }
 
-/// Counts what it reads.
-struct Counted<R> {
-    input: R,
-    bytes: Arc<AtomicU64>,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.input.read(buffer)?;
-        self.bytes.fetch_add(read as u64, Ordering::Relaxed);
-        Ok(read)
-    }
-}
-
 pub(super) struct Moved {
     bytes: u64,
     reader_gone: bool,
@@ -100,17 +87,17 @@ pub(super) fn exchange(
     cancel: &Cancel,
 ) -> io::Result<Ends> {
     let (send, receive) = streams;
-    let read = Arc::new(AtomicU64::new(0));
-    let input = Counted { input, bytes: Arc::clone(&read) };
-    let sent = done.clone();
-    thread::spawn(move || sent.send(Done::Sent(send_all(input, send))));
+    // Told while it is sent: a command may end before all of it is.
+    let sent = Arc::new(AtomicU64::new(0));
+    let (counter, told) = (Arc::clone(&sent), done.clone());
+    thread::spawn(move || told.send(Done::Sent(send_all(input, send, &counter))));
     thread::spawn(move || done.send(Done::Received(receive_all(receive, output))));
     let mut ends = Ends::default();
     let (mut sends, mut receives) = (true, true);
     while sends || receives {
         match events.recv_timeout(LOOK) {
-            Ok(Done::Sent(moved)) if sends => {
-                ends.reader_gone |= moved?.reader_gone;
+            Ok(Done::Sent(all)) if sends => {
+                ends.reader_gone |= !all?;
                 sends = false;
             }
             Ok(Done::Received(moved)) => {
@@ -128,15 +115,14 @@ pub(super) fn exchange(
             Err(RecvTimeoutError::Disconnected) => return Err(io::Error::other("a thread ended without a word")),
         }
     }
-    ends.sent = read.load(Ordering::Relaxed);
+    ends.sent = sent.load(Ordering::Relaxed);
     Ok(ends)
 }
 
-/// Sends what the reader gives, and the end; waits until the peer has it.
-fn send_all(input: impl Read, mut stream: SendStream) -> io::Result<Moved> {
-    let mut moved = send_to_end(input, &mut stream)?;
-    moved.reader_gone |= !arrived(&mut stream)?;
-    Ok(moved)
+/// Sends what the reader gives, and the end; waits until the peer has it. False if it wants no more of it.
+fn send_all(input: impl Read, mut stream: SendStream, sent: &AtomicU64) -> io::Result<bool> {
+    let all = send_to_end(input, &mut stream, sent)?;
+    Ok(arrived(&mut stream)? && all)
 }
 
 /// Waits until the peer has all that was sent, and the end; false if it wants no more of it.
@@ -148,18 +134,17 @@ pub(super) fn arrived(stream: &mut SendStream) -> io::Result<bool> {
     }
 }
 
-/// Sends what the reader gives, and the end, and waits for nothing.
-pub(super) fn send_to_end(mut input: impl Read, stream: &mut SendStream) -> io::Result<Moved> {
-    let mut bytes = 0;
+/// Sends what the reader gives, and the end, and waits for nothing; `sent` counts the bytes. False if the peer wants no more of it.
+pub(super) fn send_to_end(mut input: impl Read, stream: &mut SendStream, sent: &AtomicU64) -> io::Result<bool> {
     let result = pump(&mut input, |chunk| {
         stream.write_all(chunk)?;
-        bytes += chunk.len() as u64;
+        sent.fetch_add(chunk.len() as u64, Ordering::Relaxed);
         Ok(())
     });
     match result.and_then(|()| Ok(stream.finish()?)) {
-        Ok(()) => Ok(Moved { bytes, reader_gone: false }),
+        Ok(()) => Ok(true),
         // It has all that it wanted.
-        Err(error) if stopped(&error) => Ok(Moved { bytes, reader_gone: true }),
+        Err(error) if stopped(&error) => Ok(false),
         Err(error) => {
             // Half of something must not look like all of it.
             stream.reset(0);
