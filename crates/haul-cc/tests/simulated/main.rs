@@ -3,6 +3,7 @@
 mod flow;
 mod grid;
 mod hindered;
+mod joining;
 mod lossy;
 mod named;
 mod paths;

@@ -1,0 +1,78 @@
+//! Flows of one kind that join one another on paths of many lengths: how equal they are, and how soon.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use haul_cc::ControllerChoice::Fair;
+use haul_units::{BitRate, Time};
+
+use crate::flow::FlowPlan;
+use crate::grid::compare;
+use crate::scenario::Scenario;
+
+const LENGTH: Duration = Duration::from_secs(60);
+
+#[test]
+fn late_joiners_come_to_an_equal_part() {
+    let mut table = String::from(HEADER);
+    let mut missed = Vec::new();
+    for (count, apart_ms, least_jain) in JOINING {
+        for rate in [BitRate::mbps(100), BitRate::gbps(1)] {
+            for rtt_ms in [20, 50, 150] {
+                let (row, later) = row(count, Duration::from_millis(apart_ms), rate, Duration::from_millis(rtt_ms));
+                if later < least_jain {
+                    missed.push(row.clone());
+                }
+                table += &row;
+            }
+        }
+    }
+    println!("{table}");
+    compare("joining.txt", &table);
+    assert!(missed.is_empty(), "\n{HEADER}{}", missed.concat());
+}
+
+/// A row, and Jain's index of the second half.
+fn row(count: u32, apart: Duration, rate: BitRate, rtt: Duration) -> (String, f64) {
+    let plan = |n| FlowPlan { start: Time::ZERO + apart * n, ..FlowPlan::bulk(Fair) };
+    let outcome = Scenario { flows: (0..count).map(plan).collect(), length: LENGTH, ..Scenario::new(rate, rtt) }.run();
+    let shares = |from: u64, until: u64| -> Vec<f64> {
+        let rate_of = |n| outcome.rate(n, Duration::from_secs(from), Duration::from_secs(until));
+        (0..count as usize).map(|n| rate_of(n).ratio_to(rate).as_f64()).collect()
+    };
+    let (early, late) = (shares(6, 20), shares(30, 60));
+    let each: Vec<String> = early.iter().map(|share| format!("{:.0}", share * 100.0)).collect();
+    let mut text = String::new();
+    writeln!(
+        text,
+        "{count:>2} {:>4.1} s {rate:>10} {:>4} ms | {:>5.3} {:>5.3} {:>6.1} {:>6.1} {:>6.2} {:>6.2}  {}",
+        apart.as_secs_f64(),
+        rtt.as_millis(),
+        jain(&early),
+        jain(&late),
+        early.iter().sum::<f64>() * 100.0,
+        late.iter().sum::<f64>() * 100.0,
+        outcome.queue_p95(LENGTH / 2).as_secs_f64() / rtt.as_secs_f64(),
+        outcome.dropped() * 100.0,
+        each.join(" "),
+    )
+    .expect("a string takes anything");
+    (text, jain(&late))
+}
+
+/// Jain's index of fairness: 1 when all are equal, 1/n when one has all.
+fn jain(each: &[f64]) -> f64 {
+    let sum: f64 = each.iter().sum();
+    let squares: f64 = each.iter().map(|share| share * share).sum();
+    sum * sum / squares / each.len() as f64
+}
+
+/// How many, how many milliseconds apart, and what Jain's index of the second half is to be at least. Six on a long path are not equal after a minute.
+const JOINING: [(u32, u64, f64); 4] = [(2, 300, 0.95), (3, 300, 0.85), (3, 3_000, 0.85), (6, 1_000, 0.5)];
+
+const HEADER: &str = "\
+# Fair flows that start so far apart, on a queue of one product of bandwidth and delay. Jain's index and the used part of the link in per cent,
+# from 6 to 20 s and from 30 to 60 s. Queue: 95th percentile of the queueing delay in the second half, in round trips. Dropped in per cent. Each: part
+# of the link from 6 to 20 s, in per cent, in order of start.
+#                         |  jain  later   used  later  queue dropped  each
+";
