@@ -7,13 +7,14 @@
 //! The name says which carrier a lane is for; who hands it out decides who may know it. It keeps strangers' connections short and proves nothing: what a lane brings is sealed for the
 //! transport's connection, or it is dropped.
 
+use std::collections::HashMap;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use haul_strangers::Strangers;
 use socket2::{Domain, Protocol, SockAddr, Socket, TcpKeepalive, Type};
 
 use crate::lane::Lane;
@@ -32,8 +33,9 @@ const LOOK: Duration = Duration::from_secs(2);
 /// A lane on which nothing is acknowledged for so long is dead.
 const DEAD_AFTER: Duration = Duration::from_secs(30);
 const KEEP_ALIVE: Duration = Duration::from_secs(10);
-/// Clients that have not said what they want, at once.
-const MAX_PENDING: usize = 64;
+/// Clients that have not said what they want, at once, and those of one source; each has a thread.
+const MAX_PENDING: usize = 128;
+const MAX_PENDING_OF_SOURCE: usize = 32;
 /// Connections that the kernel completes ahead.
 const BACKLOG: i32 = 128;
 
@@ -53,7 +55,7 @@ pub fn connect(to: SocketAddr, from: Option<IpAddr>, name: &Name, patience: Dura
     if answer != GREETING {
         return Err(io::Error::new(ErrorKind::InvalidData, "no carrier of haul's listens there"));
     }
-    lane(stream)
+    lane(Arc::new(stream))
 }
 
 /// Listens on a port of TCP, on `[::]` for both families.
@@ -71,7 +73,7 @@ pub fn listen(addr: SocketAddr) -> io::Result<TcpListener> {
 
 /// Takes lanes, as long as `welcome` wants any: it is told the carrier's name and who comes, and gives back whether the lane is its own; then it gets it.
 pub fn accept(listener: &TcpListener, welcome: impl Welcome) {
-    let (welcome, pending) = (Arc::new(welcome), Arc::new(AtomicUsize::new(0)));
+    let (welcome, pending) = (Arc::new(welcome), Arc::new(Mutex::new(Pending::new())));
     for stream in listener.incoming() {
         if welcome.is_over() {
             return;
@@ -81,15 +83,13 @@ pub fn accept(listener: &TcpListener, welcome: impl Welcome) {
             thread::park_timeout(Duration::from_millis(50));
             continue;
         };
-        if pending.fetch_add(1, Ordering::AcqRel) >= MAX_PENDING {
-            pending.fetch_sub(1, Ordering::AcqRel);
-            continue;
-        }
-        let place = Place(Arc::clone(&pending));
+        let Ok(from) = stream.peer_addr() else { continue };
+        let stream = Arc::new(stream);
+        let place = Place::take(&pending, from, &stream);
         let welcome = Arc::clone(&welcome);
         let greeted = thread::Builder::new().name("haul-lane".to_owned()).spawn(move || {
             let _place = place;
-            if let Err(error) = greet(stream, &*welcome) {
+            if let Err(error) = greet(stream, from, &*welcome) {
                 tracing::debug!(%error, "a TCP connection is no lane");
             }
         });
@@ -107,37 +107,73 @@ pub trait Welcome: Send + Sync + 'static {
     fn take(&self, name: &Name, from: SocketAddr, lane: Lane);
 }
 
-struct Place(Arc<AtomicUsize>);
+/// Those who have not said what they want.
+struct Pending {
+    next: u64,
+    strangers: Strangers<u64>,
+    streams: HashMap<u64, Arc<TcpStream>>,
+}
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+impl Pending {
+    fn new() -> Self {
+        Self { next: 0, strangers: Strangers::new(MAX_PENDING, MAX_PENDING_OF_SOURCE), streams: HashMap::new() }
     }
 }
 
-fn greet(stream: TcpStream, welcome: &dyn Welcome) -> io::Result<()> {
-    let from = stream.peer_addr()?;
+struct Place {
+    pending: Arc<Mutex<Pending>>,
+    number: u64,
+}
+
+impl Place {
+    /// For one who comes; who has to go for it is cut off.
+    fn take(pending: &Arc<Mutex<Pending>>, from: SocketAddr, stream: &Arc<TcpStream>) -> Self {
+        let mut all = lock(pending);
+        let number = all.next;
+        all.next += 1;
+        let loser = all.strangers.enter(from, number).and_then(|loser| all.streams.remove(&loser));
+        if let Some(Err(error)) = loser.map(|loser| loser.shutdown(Shutdown::Both)) {
+            tracing::debug!(%error, "it had gone by itself");
+        }
+        all.streams.insert(number, Arc::clone(stream));
+        Self { pending: Arc::clone(pending), number }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut all = lock(&self.pending);
+        all.strangers.leave(self.number);
+        all.streams.remove(&self.number);
+    }
+}
+
+fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn greet(stream: Arc<TcpStream>, from: SocketAddr, welcome: &dyn Welcome) -> io::Result<()> {
     let from = SocketAddr::new(from.ip().to_canonical(), from.port());
     // One read's time for all of it, or a byte a moment would hold the place for long.
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut greeting = [0; GREETING.len() + 16];
-    let read = (&stream).read(&mut greeting)?;
+    let read = (&*stream).read(&mut greeting)?;
     let name: Option<Name> =
         greeting.strip_prefix(&GREETING).filter(|_| read == greeting.len()).and_then(|name| name.try_into().ok());
     let Some(name) = name.filter(|name| welcome.knows(name, from)) else {
         return Err(ErrorKind::InvalidData.into());
     };
-    (&stream).write_all(&GREETING)?;
+    (&*stream).write_all(&GREETING)?;
     welcome.take(&name, from, lane(stream)?);
     Ok(())
 }
 
-fn lane(stream: TcpStream) -> io::Result<Lane> {
+fn lane(stream: Arc<TcpStream>) -> io::Result<Lane> {
     #[cfg(target_os = "linux")]
     congestion::choose(&stream);
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(LOOK))?;
-    let socket = socket2::SockRef::from(&stream);
+    let socket = socket2::SockRef::from(&*stream);
     socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(KEEP_ALIVE).with_interval(KEEP_ALIVE))?;
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(DEAD_AFTER))?;

@@ -42,6 +42,8 @@ const QUEUED: f64 = 0.03;
 const ROUNDS: u64 = 20;
 /// Loss below this is not worth a word.
 const LOSS: f64 = 1e-4;
+/// With less than this part of what was lost without a queue, what was lost with one met it by chance: queues come and go, and what fails at random fails then, too.
+const CHANCE: f64 = 0.15;
 /// Loss without a queue from which on, at a rate that stays, something on the way enforces a rate: lines that only fail lose less.
 const POLICED: f64 = 0.05;
 /// A path at less than this part of the best rate that was measured on it is not full.
@@ -188,8 +190,8 @@ pub(crate) fn judge(evidence: &Evidence) -> Verdict {
     let crowded = crowded.max_by(|one, other| one.0.waited.total_cmp(&other.0.waited)).map(|(_, verdict)| verdict);
     match (judge_waits(evidence), crowded) {
         (Verdict::Start | Verdict::Idle | Verdict::Unknown, _) if busiest.wanted > MOST => processor,
-        // What is late at a processor looks like a queue on the way, and what a socket has no room for meanwhile like a loss.
-        (Verdict::Path | Verdict::Policer | Verdict::Start | Verdict::Unknown, Some(late)) => late,
+        // What is late at a processor looks like a queue on the way, what a socket has no room for meanwhile like a loss, and nobody is seen to be busy.
+        (Verdict::Path | Verdict::Policer | Verdict::Start | Verdict::Idle | Verdict::Unknown, Some(late)) => late,
         (verdict, _) => verdict,
     }
 }
@@ -215,7 +217,8 @@ fn judge_waits(evidence: &Evidence) -> Verdict {
     if path.limit >= most {
         return Verdict::Limit;
     }
-    if path.network >= most {
+    // Where nothing is there to send for long, that comes in portions, which the pacer spreads and which may queue: the path is not full between them.
+    if path.network >= most && (path.is_starting() || path.application < NOTABLE) {
         return path.judge(evidence.rate());
     }
     if path.credit >= most {
@@ -227,18 +230,25 @@ fn judge_waits(evidence: &Evidence) -> Verdict {
 impl Path {
     /// The controller held packets back: rightly?
     fn judge(&self, rate: BitRate) -> Verdict {
-        if self.start >= 0.5 {
+        if self.is_starting() {
             return Verdict::Start;
         }
         let is_steady = rate.ratio_to(self.best).as_f64() >= FULL;
         let queued = self.queued_rounds as f64 / self.rounds.max(1) as f64;
-        if is_steady && (self.queued_rounds >= 2 && queued >= QUEUED || self.loss.queued >= LOSS) {
+        let stands = self.queued_rounds >= 2 && queued >= QUEUED;
+        let overflows = self.loss.queued >= LOSS.max(self.loss.other * CHANCE);
+        if is_steady && (stands || overflows) {
             Verdict::Path
-        } else if is_steady && self.rounds >= ROUNDS && self.loss.other >= POLICED && self.loss.queued < LOSS {
+        } else if is_steady && self.rounds >= ROUNDS && self.loss.other >= POLICED {
             Verdict::Policer
         } else {
             Verdict::Unknown
         }
+    }
+
+    /// For most of the time it was not known yet what the path bears.
+    fn is_starting(&self) -> bool {
+        self.start >= 0.5
     }
 
     fn losses(&self) -> String {
@@ -463,9 +473,24 @@ mod tests {
             // What the start alone overfilled shows nothing of the time after it; nor does loss at random.
             (Verdict::Unknown, evidence(Path { loss: loss(0.03, 0.0, 0.0), ..network() })),
             (Verdict::Unknown, evidence(Path { loss: loss(0.0, 0.0, 0.02), ..network() })),
+            // One round trip shows nothing.
+            (Verdict::Unknown, evidence(Path { rounds: 20, queued_rounds: 1, ..network() })),
             // At 23 % of what was once measured.
             (Verdict::Unknown, evidence(Path { best: BitRate::mbps(430), ..full })),
             (Verdict::Policer, evidence(Path { loss: loss(0.0, 0.0, 0.08), ..network() })),
+            // A queue that came and went while a policer dropped, or random loss, is not what limits; one that overflowed is, whatever is lost besides.
+            (Verdict::Policer, evidence(Path { queued_rounds: 1, loss: loss(0.0, 0.007, 0.07), ..network() })),
+            (Verdict::Unknown, evidence(Path { queued_rounds: 3, loss: loss(0.0, 0.0003, 0.02), ..network() })),
+            (Verdict::Path, evidence(Path { queued_rounds: 3, loss: loss(0.0, 0.03, 0.08), ..network() })),
+            (Verdict::Path, evidence(Path { loss: loss(0.0, 0.007, 0.07), ..full })),
+            // Portions of a source that gives less than the path bears, and one that has hardly begun.
+            (Verdict::Idle, evidence(Path { application: 0.4, network: 0.6, ..full })),
+            (
+                Verdict::SourceDisk,
+                Evidence { source: [0.8, 0.1, 0.0], ..evidence(Path { application: 0.4, network: 0.6, ..full }) },
+            ),
+            (Verdict::Path, evidence(Path { application: 0.2, network: 0.8, ..full })),
+            (Verdict::Start, evidence(Path { application: 0.4, network: 0.6, start: 0.9, ..network() })),
             (Verdict::Start, evidence(Path { start: 0.7, loss: loss(0.03, 0.0, 0.0), ..full })),
             (Verdict::Limit, Evidence { limit, ..evidence(full) }),
             (
@@ -487,6 +512,10 @@ mod tests {
             // Where no processor rests a queue may be theirs, unless haul has hardly waited for one; a disk that is waited for is a disk.
             (Verdict::TargetProcessor, Evidence { receiver_demand: crowded(0.3), ..evidence(full) }),
             (Verdict::SourceProcessor, Evidence { sender_demand: crowded(0.3), ..evidence(Path { start: 0.7, ..network() }) }),
+            (
+                Verdict::SourceProcessor,
+                Evidence { sender_demand: Demand { wanted: 0.4, ..crowded(0.3) }, ..source([0.1, 0.1, 0.1]) },
+            ),
             (Verdict::Path, Evidence { receiver_demand: crowded(0.1), ..evidence(full) }),
             (Verdict::SourceDisk, Evidence { sender_demand: crowded(0.3), ..source([0.8, 0.1, 0.0]) }),
             (Verdict::SourceDisk, source([0.8, 0.1, 0.0])),

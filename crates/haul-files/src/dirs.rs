@@ -8,10 +8,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::descriptors::Shelf;
 use crate::journal::PathKey;
 use crate::protocol::ROOT;
 use crate::store::{At, Identity, Store, StoreError};
+use haul_descriptors::Shelf;
 use haul_names::{Name, Names};
 
 /// The directories of one tree.

@@ -40,7 +40,6 @@
 //! The control messages are in [`protocol`], the blocks in [`block`], what survives a kill in [`journal`].
 
 mod clock;
-mod descriptors;
 mod destination;
 mod dirs;
 mod engine;
@@ -75,6 +74,7 @@ pub use note::{ChangedFile, MAX_NOTES, Note};
 pub use observe::{Asked, Event, FileUnderWay, Observer, Silent, Wishes};
 pub use order::{Customer, Delivery, OrderJob, Wish, order};
 pub use protocol::{Change, Would};
+pub use receive::limit_remembered;
 pub use report::{MAX_PROBLEMS, ReadBack, Report, Verified, Waits};
 pub use send::{Fed, Feed, Thing};
 pub use store::local::Discarded;

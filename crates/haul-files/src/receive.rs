@@ -46,6 +46,7 @@ use haul_names::{Filter, stage_id};
 use incomplete::{End, Incomplete, Part};
 use stage::Stage;
 use tree::Tree;
+pub use tree::limit_remembered;
 use under_way::UnderWay;
 
 /// Files that wait for their names; then the writers wait.

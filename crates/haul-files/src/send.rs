@@ -26,6 +26,7 @@ mod stream;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use haul_units::{BitRate, Bytes};
@@ -188,14 +189,18 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
         incoming: &mut Incoming,
         start: Option<impl FnOnce(&mut Incoming) -> Result<bool, CopyError>>,
     ) -> Result<Option<Finished>, CopyError> {
+        let all_sent = AtomicBool::new(false);
         let finished = std::thread::scope(|scope| {
-            scope.spawn(|| self.guard(|| self.run(tx)));
+            scope.spawn(|| self.guard(|| self.run(tx).map(|()| all_sent.store(true, Ordering::Relaxed))));
             let goes_on = start.map_or(Ok(true), |start| self.decide(start(incoming)?));
             let finished = goes_on.and_then(|goes_on| if goes_on { self.listen(incoming).map(Some) } else { Ok(None) });
             // Recorded before the scope waits for the threads, which look at it.
             finished.map_err(|error| self.session.fail(error))
         });
-        self.session.check()?;
+        // All is in place: whoever interrupted it came too late, and the same command would copy it again.
+        if !all_sent.into_inner() || !matches!(finished, Ok(Some(_))) {
+            self.session.check()?;
+        }
         finished.map_err(|()| CopyError::Cancelled)
     }
 

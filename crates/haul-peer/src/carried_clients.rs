@@ -1,7 +1,7 @@
 //! A listener's clients that come over TCP, because UDP does not get there.
 //!
-//! Whoever comes is a stranger, who chooses his carrier's name himself. Until a connection is complete on it, which takes a key that the listener lets in, a carrier has one lane; there are few such carriers, and each is
-//! gone after a while. Then it may have more, from the same address.
+//! Whoever comes is a stranger, who chooses his carrier's name himself. Until a connection is complete on it, which takes a key that the listener lets in, a carrier has one lane; there are few such carriers, the oldest
+//! of the source that has the most goes for one who comes, and each is gone after a while. Then it may have more, from the same address.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 
 use haul::Endpoint;
 use haul::carrier::{Carrier, Lane, tcp};
+use haul_strangers::Strangers;
 use haul_units::Cancel;
 
 use crate::clock;
 
-/// Carriers on which no connection is complete, at most; and those of one address.
-const MAX_STRANGERS: usize = 64;
-const MAX_STRANGERS_EACH: usize = 4;
+/// Carriers on which no connection is complete, at most, and those of one source; each has two threads.
+const MAX_STRANGERS: usize = 128;
+const MAX_STRANGERS_OF_SOURCE: usize = 32;
 /// All carriers.
 const MAX_CARRIERS: usize = 1024;
 /// Lanes of one carrier.
@@ -31,7 +32,7 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Takes connections over TCP too, on the port of the endpoint's, until `over` is cancelled.
 pub fn carry_clients(endpoint: &Endpoint, over: &Cancel) -> io::Result<()> {
     let listener = tcp::listen(endpoint.local_addr())?;
-    let clients = Clients { endpoint: endpoint.clone(), over: over.clone(), by_name: Arc::default() };
+    let clients = Clients { endpoint: endpoint.clone(), over: over.clone(), present: Arc::new(Mutex::new(Present::new())) };
     let sweeper = clients.clone();
     thread::Builder::new().name("haul-sweeper".to_owned()).spawn(move || sweeper.sweep())?;
     thread::Builder::new().name("haul-carrier".to_owned()).spawn(move || tcp::accept(&listener, clients))?;
@@ -42,7 +43,19 @@ pub fn carry_clients(endpoint: &Endpoint, over: &Cancel) -> io::Result<()> {
 struct Clients {
     endpoint: Endpoint,
     over: Cancel,
-    by_name: Arc<Mutex<HashMap<tcp::Name, Client>>>,
+    present: Arc<Mutex<Present>>,
+}
+
+struct Present {
+    by_name: HashMap<tcp::Name, Client>,
+    /// Those on whose carrier no connection is complete.
+    strangers: Strangers<tcp::Name>,
+}
+
+impl Present {
+    fn new() -> Self {
+        Self { by_name: HashMap::new(), strangers: Strangers::new(MAX_STRANGERS, MAX_STRANGERS_OF_SOURCE) }
+    }
 }
 
 struct Client {
@@ -57,8 +70,8 @@ struct Client {
 }
 
 impl Clients {
-    fn lock(&self) -> MutexGuard<'_, HashMap<tcp::Name, Client>> {
-        self.by_name.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends what is of no use.
@@ -66,18 +79,21 @@ impl Clients {
         while !self.over.is_cancelled() {
             thread::park_timeout(LOOK);
             let now = clock::now();
-            self.lock().retain(|_, client| {
+            let Present { by_name, strangers } = &mut *self.lock();
+            by_name.retain(|name, client| {
                 if self.endpoint.is_used(client.at) {
                     (client.used, client.is_known) = (now, true);
+                    strangers.leave(*name);
                 }
                 let stays = now - client.used < PATIENCE && (client.carrier.lanes() > 0 || now - client.used < LOOK * 2);
                 if !stays {
+                    strangers.leave(*name);
                     self.endpoint.drop_carrier(client.at);
                 }
                 stays
             });
         }
-        self.lock().clear();
+        *self.lock() = Present::new();
     }
 }
 
@@ -87,23 +103,35 @@ impl tcp::Welcome for Clients {
     }
 
     fn knows(&self, name: &tcp::Name, from: SocketAddr) -> bool {
-        let mut clients = self.lock();
-        if let Some(client) = clients.get_mut(name) {
+        let Present { by_name, strangers } = &mut *self.lock();
+        if let Some(client) = by_name.get_mut(name) {
             client.is_known = client.is_known || self.endpoint.is_used(client.at);
+            if client.is_known {
+                strangers.leave(*name);
+            }
             return client.is_known && client.from.ip() == from.ip() && client.carrier.lanes() < MAX_LANES;
         }
-        let strangers = || clients.values().filter(|client| !client.is_known);
-        let of_address = strangers().filter(|client| client.from.ip() == from.ip()).count();
-        if clients.len() >= MAX_CARRIERS || strangers().count() >= MAX_STRANGERS || of_address >= MAX_STRANGERS_EACH {
+        // Those who are known can be so many, and their connections are counted elsewhere.
+        if by_name.len() >= MAX_CARRIERS {
             return false;
         }
+        if let Some(loser) = strangers.enter(from, *name)
+            && let Some(client) = by_name.remove(&loser)
+        {
+            if self.endpoint.is_used(client.at) {
+                // It has become a client since it was last looked at: another one gives way.
+                by_name.insert(loser, Client { is_known: true, ..client });
+            } else {
+                self.endpoint.drop_carrier(client.at);
+            }
+        }
         let (at, carrier) = self.endpoint.carry(Some(from));
-        clients.insert(*name, Client { carrier, at, from, used: clock::now(), is_known: false });
+        by_name.insert(*name, Client { carrier, at, from, used: clock::now(), is_known: false });
         true
     }
 
     fn take(&self, name: &tcp::Name, from: SocketAddr, lane: Lane) {
-        let carrier = self.lock().get(name).map(|client| client.carrier.clone());
+        let carrier = self.lock().by_name.get(name).map(|client| client.carrier.clone());
         if let Some(Err(error)) = carrier.map(|carrier| carrier.add(lane)) {
             tracing::debug!(%error, %from, "no lane");
         }

@@ -86,6 +86,14 @@ impl Guests {
         Self { limits, memory, present: Arc::default() }
     }
 
+    /// What all together may take, where that is bounded.
+    pub const fn budget(&self) -> Option<Bytes> {
+        match self.memory {
+            Memory::Shared(budget) => Some(budget),
+            Memory::Each(_) => None,
+        }
+    }
+
     /// Admits a client, if there is a place for it; else what to tell it.
     pub fn admit(&self, connection: &Connection) -> Result<Place, Refusal> {
         let key = connection.peer_key().map(|key| key.fingerprint());

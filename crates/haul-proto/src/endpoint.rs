@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
+use haul_strangers::Strangers;
 use haul_units::Time;
 
 use crate::ConnectionId;
@@ -21,7 +22,7 @@ use crate::handshake::{
 use crate::opening::{BeginError, Opening};
 use crate::reset::{PeerTokens, ResetKey, ResetLimit, ResetToken};
 use crate::rng::Rng;
-use crate::strangers::{AdmittedBy, Strangers};
+use crate::strangers::AdmittedBy;
 use crate::streams::Side;
 use crate::wire::{RESET_BYTES, data_destination, encode_reset, parse_reset};
 
@@ -80,7 +81,7 @@ pub struct Endpoint {
     /// The tokens with which peers may reset connections.
     tokens: PeerTokens,
     admissions: u64,
-    strangers: Strangers,
+    strangers: Strangers<ConnectionId>,
     /// Those who have had to give their place to others, to be told.
     evicted: Option<ConnectionId>,
 }
@@ -113,7 +114,7 @@ impl Endpoint {
             attempts: HashMap::new(),
             tokens: PeerTokens::new(&secret.child(b"haul peers' tokens")),
             admissions: 0,
-            strangers: Strangers::new(&admission),
+            strangers: Strangers::new(admission.places, admission.places_of_source),
             evicted: None,
         })
     }

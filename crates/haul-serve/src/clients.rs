@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use haul::Connection;
 use haul_copy::{CLOSE_ABORTED, ServerSession, refuse};
-use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report};
+use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report, limit_remembered};
 use haul_peer::keys::{KeyWatch, Rights, Service};
 use haul_peer::{ClosesOnPanic, Guests, StateDir, chain};
 use haul_perf::{Bounds, Told};
@@ -25,6 +25,9 @@ const FAREWELL: Duration = Duration::from_secs(10);
 const SILENCE: Duration = Duration::from_secs(6);
 /// How often that is looked at.
 const LOOK: Duration = Duration::from_millis(500);
+
+/// Directories and hard links that copies remember to their end may take a quarter as much again as connections: ten million for each GiB of it.
+const NAMES_PART: u64 = 4;
 
 /// All clients of one daemon.
 pub struct Clients {
@@ -87,6 +90,9 @@ impl Clients {
     pub fn new(settings: Settings, exports: Vec<Export>, state: StateDir, audit: Arc<Audit>) -> Self {
         let Settings { limit, describe, guests, .. } = settings;
         let keys = KeyWatch::new(state, CLOSE_ABORTED);
+        if let Some(budget) = guests.budget() {
+            limit_remembered((budget.as_u64() / NAMES_PART) as usize);
+        }
         let (exports, present, left) = (Mutex::new(exports), Mutex::default(), Condvar::new());
         Self { exports, limit, describe, keys, guests, audit, present, left }
     }

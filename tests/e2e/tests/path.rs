@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use e2e::tree;
-use e2e::{Daemon, Lab, Random, Running, eventually, pause};
+use e2e::{Daemon, Lab, Random, Running, Stopwatch, eventually, pause};
 use rustix::process::{Signal, kill_process};
 
 const SIZE: u64 = 60 << 20;
@@ -96,9 +96,15 @@ fn another_network_in_the_middle_does_not_stop_the_copy() {
         let mut running = Running::start(lab.cp([from, to]));
         wait_until_under_way(&lab, &mut running, start);
         lab.replug_near(plugged as u8);
+        let (watch, carried) = (Stopwatch::start(), lab.bytes_carried());
         if plugged >= 2 {
             lose_ssh(&lab);
         }
+        // Within 2 s, and what a machine with other things to do may add.
+        let goes_on = || lab.bytes_carried() - carried > 1 << 20 || !running.runs();
+        let is_soon = eventually(Duration::from_secs(5), goes_on);
+        println!("round {plugged}: goes on after {:?}", watch.elapsed());
+        assert!(is_soon, "round {plugged}: {} bytes in 5 s", lab.bytes_carried() - carried);
         // Its ssh ends with it, too, where that has not noticed anything.
         running.wait(Duration::from_secs(60)).expect(0);
         lab.assert_no_process_left(Duration::from_secs(20));
@@ -141,7 +147,8 @@ fn blocked_udp_is_noticed_soon_and_explained() {
     lab.ssh_config();
     lab.block_udp();
     let finished = lab.run_cp(["--transport".into(), "udp".into(), source.join("file").into(), far(&there)]).expect(2);
-    assert!(finished.took < Duration::from_secs(8), "{finished}");
+    // It promises 5 s.
+    assert!(finished.took < Duration::from_secs(15), "{finished}");
     assert!(
         finished.stderr.contains("error:") && finished.stderr.contains("hint:") && finished.stderr.contains("UDP"),
         "{finished}"

@@ -128,6 +128,8 @@ pub(crate) fn generous() -> TransportParams {
         initial_max_stream_data: Bytes(1 << 40),
         max_streams: 1 << 16,
         max_paths: u8::MAX,
+        // In effect is the smaller of both sides.
+        idle_timeout: Duration::from_secs(3600),
         ..TransportParams::default()
     }
 }

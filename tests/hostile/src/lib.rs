@@ -12,6 +12,7 @@
 //! Nothing here needs root: many addresses are those of 127.0.0.0/8.
 
 mod attempt;
+mod copy;
 mod crowd;
 mod host;
 mod outlet;
@@ -21,6 +22,7 @@ mod script;
 mod victim;
 
 pub use attempt::{Attempt, Outcome};
+pub use copy::ask_for_file;
 pub use crowd::{Crowd, Manner, Sources};
 pub use host::Host;
 pub use outlet::Outlet;

@@ -62,6 +62,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("e2e/stores", Lane::Waiting),
     ("haul-gfarm/gfarm", Lane::Waiting),
     ("haul/sockets", Lane::Waiting),
+    ("hostile/silence", Lane::Waiting),
     ("hostile/addresses", Lane::Waiting),
     ("hostile/lies", Lane::Waiting),
     ("hostile/messages", Lane::Waiting),
@@ -89,6 +90,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("haul-cli/bench", Lane::Alone),
     // What a copy takes for its limit: a processor that is busy otherwise is another one.
     ("e2e/verdict", Lane::Alone),
+    ("haul-cli/verdict", Lane::Alone),
     ("haul-cli/lab", Lane::Alone),
     ("haul-lab/relay", Lane::Alone),
 ];

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use crate::ssh::{STAND_IN, bench};
-use crate::support::{Bench, HAUL, Run, noise};
+use crate::ssh::bench;
+use crate::support::{Bench, HAUL, Run, STAND_IN, noise};
 
 /// The program under test, without what it knows for debuggers, which is most of it. What is sent has no name that is known.
 fn small() -> &'static Path {

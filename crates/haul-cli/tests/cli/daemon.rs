@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::UdpSocket;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 
 use rustix::process::Signal;
@@ -196,16 +196,21 @@ fn many_clients_at_once() {
     assert!((0..8).all(|number| fs::read(client.path(&format!("copy{number}"))).unwrap() == original));
 }
 
+/// `haul serve` on a port that it chooses, after the shell has set a limit.
+fn serve_with(server: &Bench, limit: &str, options: &[&str]) -> Child {
+    let plain = server.command([&["serve", "--listen", "127.0.0.1:0"], options].concat());
+    let mut limited = Command::new("/bin/sh");
+    limited.args(["-c", &format!(r#"{limit} && exec "$0" "$@""#)]).arg(plain.get_program()).args(plain.get_args());
+    limited.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    limited.current_dir(plain.get_current_dir().unwrap()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
 /// The soft limit that a shell or systemd sets is for programs of another kind.
 #[test]
 fn a_daemon_takes_all_the_descriptors_that_it_may_have() {
     let server = Bench::new();
     server.file("home/x", 1);
-    let plain = server.command(["serve", "--listen", "127.0.0.1:0", "--root", "pub=."]);
-    let mut limited = Command::new("/bin/sh");
-    limited.args(["-c", r#"ulimit -S -n 200 && exec "$0" "$@""#]).arg(plain.get_program()).args(plain.get_args());
-    limited.env_clear().envs(plain.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let mut child = limited.current_dir(plain.get_current_dir().unwrap()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = serve_with(&server, "ulimit -S -n 200", &["--root", "pub=."]);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
     assert!(lines.any(|line| line.contains("listening")));
     let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
@@ -214,6 +219,37 @@ fn a_daemon_takes_all_the_descriptors_that_it_may_have() {
     let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
     let numbers: Vec<&str> = line.split_whitespace().skip(3).take(2).collect();
     assert_eq!(numbers[0], numbers[1], "{line}");
+}
+
+/// Six trees at once that each have three times as many directories as the daemon may open.
+#[test]
+fn clients_with_wide_trees_share_what_a_daemon_may_open() {
+    let (server, client) = (Bench::new(), Bench::new());
+    fs::create_dir(server.path("in")).unwrap();
+    server.haul(["key", "authorize", &client.key()]).expect(0);
+    let mut child = serve_with(&server, "ulimit -n 128", &["--root", "in=in:rw"]);
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    let listening = lines.find(|line| line.contains("listening")).unwrap();
+    let address = listening.split_whitespace().find_map(|word| word.strip_prefix("address=")).unwrap().to_owned();
+    let log = thread::spawn(move || lines.collect::<Vec<_>>().join("\n"));
+    client.haul(["key", "trust", &address, &server.key()]).expect(0);
+    for n in 0..400 {
+        client.file(&format!("tree/{n}/file"), 10 + n);
+    }
+    thread::scope(|scope| {
+        for number in 0..6 {
+            let (client, target) = (&client, format!("haul://{address}/in/copy{number}"));
+            scope.spawn(move || cp(client, &["-qr", "tree", &target]).expect(0));
+        }
+    });
+    signal(&child, Signal::TERM);
+    child.wait().unwrap();
+    let log = log.join().unwrap();
+    assert!(!log.contains("Too many open files"), "{log}");
+    for n in 0..400 {
+        let original = fs::read(client.path(&format!("tree/{n}/file"))).unwrap();
+        assert!((0..6).all(|number| fs::read(server.path(&format!("in/copy{number}/{n}/file"))).unwrap() == original), "{n}");
+    }
 }
 
 #[test]

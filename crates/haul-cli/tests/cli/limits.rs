@@ -83,3 +83,24 @@ fn a_proxy_keeps_to_the_same_bounds() {
         }
     }
 }
+
+#[test]
+fn names_take_their_part_of_the_memory_and_no_more() {
+    let (server, client) = (Bench::new(), Bench::new());
+    fs::create_dir(server.path("in")).unwrap();
+    server.haul(["key", "authorize", &client.key()]).expect(0);
+    // A quarter of it is 4 MiB, of which one copy may have half.
+    let daemon = Daemon::start_with(&server, &["--root", "in=in:rw", "--max-memory", "16M"]);
+    client.haul(["key", "trust", &daemon.address, &daemon.key]).expect(0);
+    for (tree, links) in [("few", 1_000), ("many", 12_000)] {
+        client.file(&format!("{tree}/file"), 1);
+        for n in 0..links {
+            fs::hard_link(client.path(tree).join("file"), client.path(tree).join(format!("{n:0>200}"))).unwrap();
+        }
+    }
+    let put = |tree: &str| client.haul(["cp", "-rp", tree, &daemon.url("in/")]);
+    put("few").expect(0);
+    put("many").expect(2).says(&["no memory is left for so many directories and hard links"]);
+    // What it had is given back.
+    put("few").expect(0);
+}

@@ -24,4 +24,3 @@ mod ssh;
 mod support;
 mod trace;
 mod usage;
-mod verdict;

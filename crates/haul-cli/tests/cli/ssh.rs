@@ -7,20 +7,7 @@ use std::process::Stdio;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use crate::support::{Bench, HAUL, Run, noise};
-
-/// Takes ssh's arguments apart, answers `-G`, greets as a login shell may, and runs the command in the far side's home.
-pub const STAND_IN: &str = r#"
-printf '%s\n' "$*" >> "$0.calls"
-while [ "$1" != "--" ]; do [ "$1" = "-G" ] && explain=yes; shift; done
-host=$2; shift 2
-[ -n "$explain" ] && { echo "user me"; echo "hostname 127.0.0.1"; exit 0; }
-echo "Welcome to $host!"
-printf 'unfinished line'
-HOME=$(dirname "$0")/../$host; export HOME
-SSH_CONNECTION="127.0.0.1 50000 127.0.0.1 22"; export SSH_CONNECTION
-cd "$HOME" && exec /bin/sh -c "$*"
-"#;
+use crate::support::{Bench, HAUL, Run, STAND_IN, noise};
 
 /// A place with the stand-in and the homes of two hosts.
 pub fn bench() -> Bench {

@@ -1,4 +1,4 @@
-//! A directory with a home in it, the program run there, and what it printed.
+//! A directory with a home in it, the program run there, a stand-in for ssh, and what was printed.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -14,6 +14,19 @@ use tempfile::TempDir;
 
 /// The program under test.
 pub const HAUL: &str = env!("CARGO_BIN_EXE_haul");
+
+/// A stand-in for ssh: takes its arguments apart, answers `-G`, greets as a login shell may, and runs the command in the far side's home.
+pub const STAND_IN: &str = r#"
+printf '%s\n' "$*" >> "$0.calls"
+while [ "$1" != "--" ]; do [ "$1" = "-G" ] && explain=yes; shift; done
+host=$2; shift 2
+[ -n "$explain" ] && { echo "user me"; echo "hostname 127.0.0.1"; exit 0; }
+echo "Welcome to $host!"
+printf 'unfinished line'
+HOME=$(dirname "$0")/../$host; export HOME
+SSH_CONNECTION="127.0.0.1 50000 127.0.0.1 22"; export SSH_CONNECTION
+cd "$HOME" && exec /bin/sh -c "$*"
+"#;
 
 /// A place of its own for one test.
 pub struct Bench {

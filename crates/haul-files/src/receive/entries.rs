@@ -136,7 +136,8 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             return Err(CopyError::PeerMisbehaved("an id that does not rise"));
         }
         if !self.tree.has_room(files.open.len() * OPEN_BYTES) {
-            return Err(CopyError::PeerMisbehaved("more entries than can be remembered"));
+            let what = "no memory is left for so many directories and hard links: try again later, or copy them in parts";
+            return Err(CopyError::Stopped(Stop::Failed(what.into())));
         }
         let fits = if let Kind::File { size, .. } = entry.kind { i64::try_from(size).is_ok() } else { true };
         if !fits || entry.mtime.nanos >= 1_000_000_000 {

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use crate::block::Hash;
-use crate::descriptors::Shelf;
 use crate::journal::{Made, PathKey, Record, Source};
 use crate::locks::lock;
 use crate::store::{self, Content, Stage as _, Store, StoreError};
+use haul_descriptors::Shelf;
 
 type Part<S> = <<S as Store>::Stage as store::Stage>::Part;
 

@@ -18,12 +18,17 @@ use crate::locks::lock;
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
 use crate::store::local::{MAX_TOPS, umask};
 use crate::store::{At, Attributes, FEW, FileKind, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError};
-use haul_names::{is_plain_name, is_reserved};
+use haul_names::{Room, Share, is_plain_name, is_reserved};
 
 /// Memory for the directories and hard links that a user's own copy remembers to its end: some seven million of them.
 const REMEMBERED_BYTES: usize = 1 << 30;
-/// The same for a client of a daemon, which has others: some two million.
-const CLIENTS_REMEMBERED_BYTES: usize = 256 << 20;
+/// The same for a client of a daemon, some two million, and for all clients of this process.
+static CLIENTS: Room = Room::new(256 << 20, 2 << 30);
+
+/// What daemons remember of the trees that clients send them takes no more than so many bytes together: 2 GiB where nothing is said.
+pub fn limit_remembered(bytes: usize) {
+    CLIENTS.set_all(bytes);
+}
 
 pub(super) struct Tree<'a, S: Store> {
     pub(super) place: Place<S::Dir>,
@@ -35,6 +40,8 @@ pub(super) struct Tree<'a, S: Store> {
     umask: u32,
     euid: u32,
     egid: u32,
+    /// Of what clients may have remembered, where one sends this.
+    share: Option<Share<'static>>,
     state: Mutex<State>,
 }
 
@@ -57,7 +64,8 @@ impl<'a, S: Store> Tree<'a, S> {
         let mut state = State::default();
         state.remembered.directory(ROOT, DirInfo { created: false, usable: true, finish: Finish::default() });
         let (euid, egid) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-        Self { place, options, stage, dirs, expected, umask: umask(), euid, egid, state: Mutex::new(state) }
+        let share = place.confined.then(|| CLIENTS.enter());
+        Self { place, options, stage, dirs, expected, umask: umask(), euid, egid, share, state: Mutex::new(state) }
     }
 
     /// The name an entry gets; an error where the peer must not give it. The inner error is the user's: a file where a directory was asked for.
@@ -206,11 +214,11 @@ impl<'a, S: Store> Tree<'a, S> {
 
     /// Whether more may be announced, where what is not complete takes `open` bytes.
     pub(super) fn has_room(&self, open: usize) -> bool {
-        let room = if self.place.confined { CLIENTS_REMEMBERED_BYTES } else { REMEMBERED_BYTES };
         let state = lock(&self.state);
         let remembered = state.remembered.bytes() + state.announced.bytes();
         drop(state);
-        remembered + self.dirs.bytes() + open < room
+        let bytes = remembered + self.dirs.bytes() + open;
+        self.share.as_ref().map_or(bytes < REMEMBERED_BYTES, |share| share.hold(bytes))
     }
 
     fn make_directory(&self, entry: &Entry, name: &[u8]) -> Result<DirInfo, Why> {

@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use haul_files::{
-    Access, Cancel, CopyError, Destination, Export, Filter, Note, Options, Ownership, PushJob, Silent, SourceSpec, Stop, Why,
-    push, serve,
+    Access, Cancel, CopyError, Destination, Event, Export, Filter, Note, Observer, Options, Ownership, PushJob, Silent,
+    SourceSpec, Stop, Why, push, serve,
 };
 use haul_ramstore::memory::{Conditions, pair};
 use haul_units::Bytes;
@@ -374,6 +374,39 @@ fn a_cancelled_copy_stops_both_sides() {
         let server = server.join().unwrap();
         assert!(matches!(server, Err(CopyError::Refused(Stop::Interrupted) | CopyError::Connection(_))), "{server:?}");
     });
+}
+
+/// Interrupts a copy when the receiver has told that the file has its name.
+struct TooLate(Cancel);
+
+impl Observer for TooLate {
+    fn event(&self, event: Event<'_>) {
+        if matches!(event, Event::Arrived { files: 1, .. }) {
+            self.0.cancel();
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_after_all_is_in_place_interrupts_nothing() {
+    let p = places();
+    write(p.from.join("file"), noise(1000, 1));
+    let (here, there) = pair(Conditions::default());
+    let late = TooLate(Cancel::new());
+    let job = PushJob {
+        sources: vec![p.from.join("file").into()],
+        destination: p.to.clone(),
+        options: Options::default(),
+        filter: Filter::default(),
+    };
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
+        let report = push(here, &job, &late, &late.0).unwrap();
+        assert!(late.0.is_cancelled());
+        assert_eq!((report.files, report.problem_count), (1, 0));
+        drop(server.join().unwrap());
+    });
+    assert_same_content(&p.from, &p.to);
 }
 
 /// A tree whose files would run as their owner, and as somebody else.

@@ -9,6 +9,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use haul_descriptors::promptly;
+use rustix::fs::{Mode, OFlags};
+
 use super::KeysError;
 
 /// A directory has `authorized_keys` of some people; more than this is no such file.
@@ -53,16 +56,22 @@ pub fn open_private(path: &Path) -> Result<Option<File>, KeysError> {
 }
 
 fn open_checked(path: &Path, forbidden: u32) -> Result<Option<File>, KeysError> {
-    let file = match File::open(path) {
+    let file = match open_for_reading(path) {
         Ok(file) => file,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(path, error)),
     };
     check(path, &file, forbidden)?;
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let opened = File::open(directory).map_err(|error| failed(directory, error))?;
+    let opened = open_for_reading(directory).map_err(|error| failed(directory, error))?;
     check(directory, &opened, WRITE)?;
     Ok(Some(file))
+}
+
+/// A handshake waits for it: copies that have all descriptors give some of theirs at once.
+fn open_for_reading(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    Ok(promptly(|| rustix::fs::open(path, flags, Mode::empty())).map(File::from)?)
 }
 
 fn check(path: &Path, file: &File, forbidden: u32) -> Result<(), KeysError> {

@@ -42,6 +42,8 @@ struct Present {
     clients: HashMap<u64, Client>,
     /// The file as it was when it was last compared with the clients.
     file: Option<Stamp>,
+    /// The same when it could not be used, and that was told.
+    failed: Option<Stamp>,
     over: bool,
 }
 
@@ -55,8 +57,8 @@ struct Client {
 /// Ends a client, for a reason in words.
 type Ends = Box<dyn FnOnce(&str) + Send>;
 
-/// What changes when a file does: its place on the disk, its size, and when it was written.
-type Stamp = (u64, u64, i64, i64);
+/// What changes when a file does: its place on the disk, its size, when it was written, and when its mode or owner changed.
+type Stamp = (u64, u64, [i64; 4]);
 
 /// A client that is watched, until this is dropped.
 #[must_use = "a client that is not kept is not watched"]
@@ -133,13 +135,19 @@ impl Shared {
         let path = self.state.authorized_keys();
         let file = stamp(&path);
         let keys = (present.file.is_none() || present.file != file).then(|| AuthorizedKeys::load(path));
-        present.file = file;
         let keys = match keys {
+            // It is looked at again: what is wrong may pass without a change of the file, as where no descriptor is left.
             Some(Err(failure)) => {
-                error!(%failure, "the file of authorised keys cannot be used: clients that are here stay");
+                if present.failed != file {
+                    error!(%failure, "the file of authorised keys cannot be used: clients that are here stay");
+                }
+                present.failed = file;
                 None
             }
-            Some(Ok(keys)) => Some(keys),
+            Some(Ok(keys)) => {
+                (present.file, present.failed) = (file, None);
+                Some(keys)
+            }
             None => None,
         };
         for Client { admitted, connection, end } in present.clients.values_mut() {
@@ -167,11 +175,14 @@ impl Shared {
 /// None if there is no file.
 fn stamp(path: &Path) -> Option<Stamp> {
     let file = fs::metadata(path).ok()?;
-    Some((file.ino(), file.size(), file.mtime(), file.mtime_nsec()))
+    Some((file.ino(), file.size(), [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()]))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use haul::{ClientConfig, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig};
 
     use super::super::Rights;
@@ -222,5 +233,14 @@ mod tests {
         fs::write(state.authorized_keys(), [0xff, b'\n', 0xfe]).unwrap();
         look(Moment::now());
         assert_eq!(ended(), [true, false, true, true], "a file that cannot be read says nothing");
+
+        fs::write(state.authorized_keys(), "").unwrap();
+        let set = |mode| fs::set_permissions(state.authorized_keys(), Permissions::from_mode(mode)).unwrap();
+        set(0o666);
+        look(Moment::now());
+        assert_eq!(ended(), [true, false, true, true], "nor one that others may write to");
+        set(0o600);
+        look(Moment::now());
+        assert_eq!(ended(), [true; 4], "until it is mended");
     }
 }

@@ -12,8 +12,10 @@ const TEST_PACKETS: u64 = 32;
 /// ECN state of one path.
 #[derive(Debug, Default)]
 pub struct EcnState {
+    /// As the peer says: any number.
     ect0: u64,
     ce: u64,
+    marked_pkts: u64,
     acked_pkts: u64,
     failed: bool,
 }
@@ -31,22 +33,23 @@ impl EcnState {
             // Reports that overtook one another go backwards too: they say nothing new.
             return 0;
         }
-        let marked = ack.ce - self.ce;
+        let marked = (ack.ce - self.ce).min(pkts);
+        self.marked_pkts += marked;
         (self.ce, self.ect0) = (ack.ce, ack.ect0);
-        if self.acked_pkts >= TEST_PACKETS && self.ce + self.ect0 == 0 {
+        if self.acked_pkts >= TEST_PACKETS && (self.ce, self.ect0) == (0, 0) {
             self.failed = true;
         }
-        marked.min(pkts)
+        marked
     }
 
-    /// Packets reported with CE in all.
+    /// Packets reported with CE in all, no more than have arrived.
     pub const fn marked_pkts(&self) -> u64 {
-        self.ce
+        self.marked_pkts
     }
 
     /// A new path: its marks must be tested.
     pub fn restart(&mut self) {
-        *self = Self { ce: self.ce, ect0: self.ect0, ..Self::default() };
+        *self = Self { ce: self.ce, ect0: self.ect0, marked_pkts: self.marked_pkts, ..Self::default() };
     }
 }
 
@@ -65,6 +68,8 @@ mod tests {
         assert_eq!(ecn.on_ack(&ack(10, 2), 0), 0);
         assert_eq!(ecn.on_ack(&ack(5, 1), 3), 0, "an old report");
         assert_eq!(ecn.on_ack(&ack(10, 900), 3), 3);
+        assert_eq!(ecn.on_ack(&ack(u64::MAX, u64::MAX), TEST_PACKETS), TEST_PACKETS, "a peer may say anything");
+        assert_eq!(ecn.marked_pkts(), 2 + 3 + TEST_PACKETS);
         assert_eq!(ecn.mark(), Ecn::Ect0);
     }
 

@@ -23,6 +23,8 @@ pub struct Path {
     pub loss: f64,
     pub queue_bdp: f64,
     pub reorder: f64,
+    /// By how much later they arrive; none: an eighth of the round trip.
+    pub reorder_by: Option<Duration>,
     pub duplicate: f64,
     pub corrupt: f64,
     pub seed: u64,
@@ -30,7 +32,7 @@ pub struct Path {
 
 impl Path {
     pub fn new(rate: BitRate, rtt: Duration) -> Self {
-        Self { rate, rtt, loss: 0.0, queue_bdp: 1.0, reorder: 0.0, duplicate: 0.0, corrupt: 0.0, seed: 1 }
+        Self { rate, rtt, loss: 0.0, queue_bdp: 1.0, reorder: 0.0, reorder_by: None, duplicate: 0.0, corrupt: 0.0, seed: 1 }
     }
 
     pub fn loss(self, loss: f64) -> Self {
@@ -44,7 +46,7 @@ impl Path {
             delay: self.rtt / 2,
             queue: Bytes((self.rate.bytes_in(self.rtt).as_u64() as f64 * self.queue_bdp) as u64).max(Bytes(30_000)),
             loss,
-            reorder: Reorder { ratio: Ratio::new(self.reorder), extra: self.rtt / 8 },
+            reorder: Reorder { ratio: Ratio::new(self.reorder), extra: self.reorder_by.unwrap_or(self.rtt / 8) },
             duplicate: Ratio::new(self.duplicate),
             corrupt: Ratio::new(self.corrupt),
             seed: self.seed * 2 + direction,

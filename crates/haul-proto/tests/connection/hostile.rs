@@ -1,4 +1,4 @@
-//! A client that has the keys and abuses paths: what the server keeps and sends for it is bounded.
+//! A client that has the keys and abuses paths: what the server keeps and sends for it is bounded. Clients that leave in the middle of the handshake: nothing is kept of them.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -10,8 +10,8 @@ use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::wire::ack::Ack;
 use haul_proto::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 use haul_proto::{
-    CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, PATHS_MAX, ProtocolViolation,
-    ServerConfig, StreamKind, TRAIN_BYTES,
+    Admission, AdmittedBy, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, PATHS_MAX,
+    ProtocolViolation, ServerConfig, StreamKind, TRAIN_BYTES,
 };
 use haul_units::{Bytes, Time};
 
@@ -346,4 +346,86 @@ fn a_close_is_not_told_for_each_packet_that_comes() {
         attack.hand_over(attack.home, &mut [0x55; 20]);
     }
     assert!((5..=12).contains(&told), "{told}");
+}
+
+/// Half a handshake.
+struct Half {
+    from: SocketAddr,
+    connection: Connection,
+    /// What the client has to say to the server's flight, and keeps to itself.
+    last_words: Vec<Vec<u8>>,
+}
+
+/// A client shows its cookie, and leaves the server alone with its flight.
+fn leave_halfway(endpoint: &mut Endpoint, from: SocketAddr) -> (ConnectionId, Half) {
+    let tls = ClientTls::new(None, &PeerTrust::Anyone, Vec::new()).unwrap();
+    let mut client = Handshake::client(Time::ZERO, ClientParams::new(tls, TransportParams::default(), 77, 99)).unwrap();
+    let mut buffer = vec![0; TRAIN_BYTES];
+    let mut begun: Option<(ConnectionId, Connection)> = None;
+    while let Some(len) = client.poll_transmit(Time::ZERO, &mut buffer) {
+        if let Some((_, connection)) = &mut begun {
+            connection.handle_train(Time::ZERO, from, Ecn::NotEct, &mut buffer[..len], len);
+            continue;
+        }
+        match endpoint.handle(Time::ZERO, from, &mut buffer[..len]) {
+            Handled::Respond(mut cookie) => client.handle_datagram(Time::ZERO, &mut cookie).unwrap(),
+            Handled::New(id, connection) => begun = Some((id, *connection)),
+            _ => {}
+        }
+    }
+    let (id, mut connection) = begun.expect("an honest cookie");
+    while let Some(transmit) = connection.poll_transmit(Time::ZERO, &mut buffer) {
+        for datagram in buffer[..transmit.len].chunks_mut(transmit.segment) {
+            client.handle_datagram(Time::ZERO, datagram).unwrap();
+        }
+    }
+    let last_words =
+        std::iter::from_fn(|| client.poll_transmit(Time::ZERO, &mut buffer).map(|len| buffer[..len].to_vec())).collect();
+    (id, Half { from, connection, last_words })
+}
+
+#[test]
+fn handshakes_that_are_left_halfway_are_gone_after_ten_seconds() {
+    const HALVES: usize = 100;
+    for by in [AdmittedBy::Trust, AdmittedBy::Application] {
+        let config = ServerConfig {
+            admission: Admission { by, ..Admission::default() },
+            ..ServerConfig::new(Identity::generate(), PeerTrust::Anyone)
+        };
+        let mut endpoint = Endpoint::new(EndpointConfig { seed: [7; 32], server: Some(config) }).unwrap();
+        let home = |index: usize| SocketAddr::from(([10, 0, index as u8, 1], 1000));
+        let mut halves: HashMap<_, _> = (0..HALVES).map(|index| leave_halfway(&mut endpoint, home(index))).collect();
+        assert_eq!((halves.len(), endpoint.strangers()), (HALVES, HALVES), "{by:?}");
+        let mut late = Vec::new();
+        for (&id, Half { from, last_words, .. }) in &halves {
+            assert!(!last_words.is_empty(), "{by:?}");
+            for words in last_words {
+                let found = endpoint.handle(Time::ZERO, *from, &mut words.clone());
+                assert!(matches!(found, Handled::Connection(known) if known == id), "{by:?}: {found:?}");
+                late.push((*from, words.clone()));
+            }
+        }
+
+        // As a driver does it, with nobody to hear.
+        let (mut now, mut train) = (Time::ZERO, vec![0; TRAIN_BYTES]);
+        while now < Time::ZERO + Duration::from_secs(11) {
+            now += Duration::from_millis(50);
+            halves.retain(|&id, Half { connection, .. }| {
+                connection.handle_timeout(now);
+                while connection.poll_transmit(now, &mut train).is_some() {}
+                let is_over = std::iter::from_fn(|| connection.poll_event()).any(|event| event == Event::Drained);
+                if is_over {
+                    endpoint.forget(id);
+                }
+                !is_over
+            });
+            let is_early = now < Time::ZERO + Duration::from_secs(9);
+            assert!(!is_early || halves.len() == HALVES, "{by:?}: {} at {now}", halves.len());
+        }
+        assert_eq!((halves.len(), endpoint.strangers()), (0, 0), "{by:?}");
+        for (from, mut words) in late {
+            let found = endpoint.handle(now, from, &mut words);
+            assert!(matches!(found, Handled::Ignore), "{by:?}: who comes late finds {found:?}");
+        }
+    }
 }

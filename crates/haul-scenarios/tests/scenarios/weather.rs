@@ -22,7 +22,7 @@ struct Cell {
     both: bool,
 }
 
-/// What came of it.
+/// What came of it, by one seed.
 struct Found {
     /// Round trips from the rise of the loss on until 80 % of what passes arrives, and the part of it that arrives from [`Cell::settled`] on.
     rise: f64,
@@ -38,7 +38,7 @@ impl Cell {
         (self.rtt * 10).max(Duration::from_millis(400))
     }
 
-    fn run(&self) -> Found {
+    fn run(&self, seed: u64) -> Found {
         // Start, loss, and what comes after.
         let rise = Duration::from_secs(1) + self.rtt * 30;
         let fall = rise + self.settled() * 4;
@@ -49,7 +49,7 @@ impl Cell {
         let back = self.both.then_some(Back { rate: self.rate, loss: self.loss });
         let plan = Plan {
             name: "weather",
-            seed: seed(1),
+            seed,
             topology: Topology::Dumbbell { pairs: 1, path: Path { changes, back, ..Path::new(self.rate, self.rtt) } },
             flows: Cow::Owned(vec![Flow::endless(Kind::Haul(ControllerChoice::Fair), 0, 1)]),
             length: fall + self.settled() * 2,
@@ -64,6 +64,14 @@ impl Cell {
             fall: self.rounds_until(&outcome, fall, whole),
             whole: mean(&outcome, fall + self.settled(), plan.length) / whole,
         }
+    }
+
+    /// What must pass in the median, and at every seed, then and after the loss.
+    fn floors(&self) -> (f64, f64) {
+        let packets_a_round = self.rate.bytes_in(self.rtt).as_u64() as f64 / 1500.0 * (1.0 - self.loss);
+        let passing = if packets_a_round < FEW_PKTS { PASSING_OF_FEW } else { PASSING };
+        let is_rough = self.loss > 0.6 || self.both && self.loss > 0.4;
+        (passing, if is_rough { LEAST_OF_ROUGH } else { LEAST })
     }
 
     /// Round trips from `since` on until 80 % of a rate arrive over two of them, of 100 ms at least.
@@ -91,6 +99,26 @@ fn mean(outcome: &Outcome, from: Duration, to: Duration) -> f64 {
     bits / (outcome.bin * bins.len().max(1) as u32).as_secs_f64()
 }
 
+/// What came of all seeds.
+struct Runs(Vec<Found>);
+
+impl Runs {
+    fn sorted(&self, of: fn(&Found) -> f64) -> Vec<f64> {
+        let mut values: Vec<f64> = self.0.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values
+    }
+
+    fn median(&self, of: fn(&Found) -> f64) -> f64 {
+        let values = self.sorted(of);
+        values[values.len() / 2]
+    }
+
+    fn least(&self, of: fn(&Found) -> f64) -> f64 {
+        self.sorted(of)[0]
+    }
+}
+
 /// Rate in Mbit/s, round trip in ms, losses, and whether the reports are lost too.
 const CELLS: &[(u64, u64, &[f64], bool)] = &[
     (20, 10, &[0.3, 0.5, 0.8], false),
@@ -114,24 +142,28 @@ fn loss_that_comes_and_goes() {
     let mut missed = Vec::new();
     for cell in cells() {
         let Cell { rate, rtt, loss, both } = cell;
-        let found = cell.run();
+        let runs = Runs(SEEDS.map(|of_plan| cell.run(seed(of_plan))).into());
+        let (passes, passes_least) = (runs.median(|run| run.passes), runs.least(|run| run.passes));
+        let (whole, whole_least) = (runs.median(|run| run.whole), runs.least(|run| run.whole));
         let mut row = String::new();
         write!(
             row,
-            "{:>11} {:>4} ms {:>4.0} {:>5} | {:>6.1} {:>6.1} | {:>6.1} {:>6.1} |",
+            "{:>11} {:>4} ms {:>4.0} {:>5} | {:>6.1} {:>6.1} {:>6.1} | {:>6.1} {:>6.1} {:>6.1} |",
             rate.to_string(),
             rtt.as_millis(),
             loss * 100.0,
             if both { "both" } else { "there" },
-            found.rise,
-            found.passes * 100.0,
-            found.fall,
-            found.whole * 100.0
+            runs.median(|run| run.rise),
+            passes * 100.0,
+            passes_least * 100.0,
+            runs.median(|run| run.fall),
+            whole * 100.0,
+            whole_least * 100.0
         )
         .expect("a string takes anything");
         println!("{row}");
-        let least = if loss > 0.7 && rtt > Duration::from_millis(100) { LEAST_OF_LITTLE } else { LEAST_PASSING };
-        if found.passes < least || found.whole < LEAST_WHOLE {
+        let (passing, at_worst) = cell.floors();
+        if passes < passing || whole < WHOLE || passes_least < at_worst || whole_least < at_worst {
             missed.push(row.clone());
         }
         table = table + &row + "\n";
@@ -140,16 +172,26 @@ fn loss_that_comes_and_goes() {
     assert!(missed.is_empty(), "\n{HEADER}{}", missed.join("\n"));
 }
 
+/// So many that the median says what is usual and the least what chance may do.
+const SEEDS: [u64; 9] = [1, 2, 3, 4, 5, 6, 7, 8, 9];
+
+const PASSING: f64 = 0.9;
+const WHOLE: f64 = 0.94;
+/// Where so few packets of a round trip arrive, those of an epoch and its test are too few to tell chance from an overflow, and half of the seeds take one for the other.
+const FEW_PKTS: f64 = 5.0;
+const PASSING_OF_FEW: f64 = 0.3;
+/// At any seed: one in ten takes chance for an overflow once, and needs longer than ten round trips to find out.
+const LEAST: f64 = 0.55;
+/// The same where four fifths are lost, or half of both data and reports: there it may be taken so several times in a row.
+const LEAST_OF_ROUGH: f64 = 0.1;
+
 /// Payload of a full packet of 1500 bytes.
 const PAYLOAD: f64 = 1428.0;
-const LEAST_PASSING: f64 = 0.9;
-/// Of 80 % loss at 20 Mbit/s and 150 ms: an epoch and its test have so few packets left that chance decides.
-const LEAST_OF_LITTLE: f64 = 0.5;
-const LEAST_WHOLE: f64 = 0.9;
 
 const HEADER: &str = "\
 # One flow on a clean path, on which so much is lost from some moment on, and nothing again later; there: of the data only, both: of the reports too, all the time.
 # Rise: round trips until 80 % of what the loss lets pass arrive again. Passes: the part of it that arrives, from 10 round trips (0.4 s at least) on, in per cent.
 # Fall: round trips after its end until 80 % of the link's rate arrive. Whole: the part of it that arrives, from 10 round trips (0.4 s at least) on.
-#      rate      rtt loss   lost |   rise passes |   fall  whole |
+# Each the median of nine seeds; least: of the nine.
+#      rate      rtt loss   lost |   rise passes  least |   fall  whole  least |
 ";

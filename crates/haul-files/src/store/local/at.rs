@@ -6,8 +6,8 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::meta;
-use crate::descriptors::open_at;
 use crate::store::{FileKind, MadeDirectory, StoreError};
+use haul_descriptors::open_at;
 
 /// Makes a directory or takes the one that is there.
 pub(super) fn make_directory(dir: &OwnedFd, name: &[u8], mode: u32) -> Result<MadeDirectory<OwnedFd>, StoreError> {

@@ -13,9 +13,9 @@ use super::at::in_the_way;
 use super::private::{INSIDE, Private};
 use super::stage::Stage;
 use super::{content, meta};
-use crate::descriptors::open_at;
 use crate::journal::Made;
 use crate::store::{Attributes, Spot, StoreError};
+use haul_descriptors::open_at;
 
 /// Makes something beside its place and renames it.
 pub(super) fn make<R>(

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::Errno;
 
-use crate::descriptors::open_at;
+use haul_descriptors::open_at;
 
 /// A directory that was to be made, or taken.
 pub(super) enum Directory {

@@ -9,8 +9,8 @@ use rustix::io::Errno;
 use super::meta;
 use super::stage::{Stage, part_name};
 use crate::block::{Hash, MAX_CONTENT};
-use crate::descriptors::open_at;
 use crate::store::{ReadHow, StoreError, Written};
+use haul_descriptors::open_at;
 
 /// A piece that was written: offset, length, hash.
 type Sent = (u64, u32, Hash);

@@ -1,23 +1,34 @@
-//! What a copy says limited it, where the truth is known: over loopback, with one thing that is slow and nothing else.
+//! What a copy says limited it, where the truth is known: over loopback, with one thing that is slow and nothing else. So these tests take turns, and `cargo xtask test` runs nothing beside them.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set itself up has failed")]
+
+#[path = "cli/support.rs"]
+#[expect(dead_code, reason = "what the tests of other things need besides")]
+mod support;
 
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Stdio};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, setpriority_process};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
-use crate::ssh::STAND_IN;
-use crate::support::{Bench, Daemon, Run, noise};
+use crate::support::{Bench, Daemon, Run, STAND_IN, noise};
 
 const SIZE: usize = 12 << 20;
 /// What is slow does this much, and then nothing for a while: some 40 Mbit/s.
 const PORTION: usize = 256 << 10;
 const WHILE: Duration = Duration::from_millis(50);
+
+/// Held by the test whose turn it is: a processor that another one keeps busy would be one more thing that is slow.
+fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn daemon() -> (Bench, Bench, Daemon) {
     let (server, client) = (Bench::new(), Bench::new());
@@ -41,6 +52,7 @@ fn verdict(run: &Run) -> &str {
 
 #[test]
 fn a_target_that_takes_its_time_is_named() {
+    let _turn = turn();
     let (server, client, daemon) = daemon();
     let mut child = start(&client, ["cp", &daemon.url("in/file"), "-"]);
     let mut pipe = child.stdout.take().unwrap();
@@ -55,6 +67,7 @@ fn a_target_that_takes_its_time_is_named() {
 
 #[test]
 fn a_source_that_takes_its_time_is_named() {
+    let _turn = turn();
     let (server, client, daemon) = daemon();
     let content = noise(SIZE);
     let mut child = start(&client, ["cp", "-", &daemon.url("in/got")]);
@@ -71,6 +84,7 @@ fn a_source_that_takes_its_time_is_named() {
 
 #[test]
 fn the_users_own_rate_is_named_each_way() {
+    let _turn = turn();
     let (_server, client, daemon) = daemon();
     client.file("mine", SIZE);
     for (from, to) in [(&*daemon.url("in/file"), "got"), ("mine", &*daemon.url("in/"))] {
@@ -81,6 +95,7 @@ fn the_users_own_rate_is_named_each_way() {
 
 #[test]
 fn a_login_that_takes_its_time_is_named() {
+    let _turn = turn();
     let bench = Bench::new();
     fs::create_dir(bench.path("far")).unwrap();
     let ssh = bench.script("ssh", &STAND_IN.replace("echo \"Welcome", "sleep 3; echo \"Welcome"));
@@ -131,6 +146,7 @@ fn only(processor: usize) -> CpuSet {
 /// A daemon that leaves its one processor to whoever else wants it: its threads are ready to run nearly all the time, whichever way the data goes.
 #[test]
 fn a_machine_without_a_processor_to_spare_is_named() {
+    let _turn = turn();
     let (_server, client, daemon) = daemon();
     client.file("mine", SIZE);
     let (_crowd, processor) = Crowd::gather(2);

@@ -3,19 +3,29 @@
 //! What can be opened again is kept open on a [`Shelf`]: directories, part files. All shelves of the process together hold at most half of what it
 //! may open, each an equal part, so one client's tree does not leave another client without. Where no descriptor is left all the same,
 //! [`patiently`] closes what is on the shelves and waits for others to end, before it fails.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use haul_descriptors::{Shelf, open_at};
+//! use rustix::fs::{CWD, Mode, OFlags};
+//!
+//! let shelf = Shelf::new();
+//! shelf.keep(7, Arc::new(open_at(CWD, "/", OFlags::DIRECTORY | OFlags::PATH, Mode::empty())?));
+//! // Closed meanwhile, it is opened again.
+//! let root = shelf.get(7).map_or_else(|| open_at(CWD, "/", OFlags::PATH, Mode::empty()).map(Arc::new), Ok)?;
+//! # drop(root);
+//! # Ok::<(), rustix::io::Errno>(())
+//! ```
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
-
-use crate::clock;
-use crate::locks::lock;
 
 /// Most that one shelf holds: a directory is used for all its files one after the other, so more gain little.
 const MAX_KEPT: usize = 256;
@@ -30,7 +40,7 @@ const LOOK: Duration = Duration::from_millis(10);
 static SHELVES: Mutex<Vec<Weak<dyn Clear>>> = Mutex::new(Vec::new());
 
 /// Open descriptors, or what a store has in their place, by a number of their owner's, the least recently used half of which is closed when there are too many.
-pub(crate) struct Shelf<V>(Arc<Mutex<Kept<V>>>);
+pub struct Shelf<V>(Arc<Mutex<Kept<V>>>);
 
 struct Kept<V> {
     open: HashMap<u64, (Arc<V>, u64)>,
@@ -51,7 +61,8 @@ impl<V: Send + Sync> Clear for Mutex<Kept<V>> {
 }
 
 impl<V: Send + Sync + 'static> Shelf<V> {
-    pub(crate) fn new() -> Self {
+    /// Nothing is on it.
+    pub fn new() -> Self {
         let kept = Arc::new(Mutex::new(Kept { open: HashMap::new(), uses: 0 }));
         let clear: Arc<dyn Clear> = kept.clone();
         let mut shelves = lock(&SHELVES);
@@ -61,7 +72,7 @@ impl<V: Send + Sync + 'static> Shelf<V> {
     }
 
     /// The descriptor, if it is still open.
-    pub(crate) fn get(&self, id: u64) -> Option<Arc<V>> {
+    pub fn get(&self, id: u64) -> Option<Arc<V>> {
         let mut kept = lock(&self.0);
         kept.uses += 1;
         let uses = kept.uses;
@@ -71,7 +82,7 @@ impl<V: Send + Sync + 'static> Shelf<V> {
     }
 
     /// Keeps a descriptor open until others need the room.
-    pub(crate) fn keep(&self, id: u64, fd: Arc<V>) {
+    pub fn keep(&self, id: u64, fd: Arc<V>) {
         let room = room();
         let mut kept = lock(&self.0);
         if kept.open.len() >= room {
@@ -86,8 +97,14 @@ impl<V: Send + Sync + 'static> Shelf<V> {
     }
 
     /// Lets go of a descriptor.
-    pub(crate) fn forget(&self, id: u64) {
+    pub fn forget(&self, id: u64) {
         lock(&self.0).open.remove(&id);
+    }
+}
+
+impl<V: Send + Sync + 'static> Default for Shelf<V> {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -99,12 +116,16 @@ fn room() -> usize {
 }
 
 /// Tries again where the process, or the system, has no descriptor left.
-pub(crate) fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
+///
+/// # Errors
+///
+/// What `open` says; `EMFILE` or `ENFILE` only after 12 s in which none became free.
+pub fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
     let mut until = None;
     loop {
         match open() {
             Err(errno @ (Errno::MFILE | Errno::NFILE)) => {
-                let now = clock::now();
+                let now = now();
                 if now >= *until.get_or_insert(now + PATIENCE) {
                     return Err(errno);
                 }
@@ -117,9 +138,35 @@ pub(crate) fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result
     }
 }
 
+/// Tries once more where no descriptor is left, after what is on the shelves was closed: for who must not wait.
+///
+/// # Errors
+///
+/// What `open` says.
+pub fn promptly<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
+    match open() {
+        Err(Errno::MFILE | Errno::NFILE) if clear_shelves() => open(),
+        result => result,
+    }
+}
+
 /// As [`rustix::fs::openat`], [`patiently`].
-pub(crate) fn open_at(dir: impl AsFd, name: impl rustix::path::Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
+///
+/// # Errors
+///
+/// As [`patiently`].
+pub fn open_at(dir: impl AsFd, name: impl rustix::path::Arg + Copy, flags: OFlags, mode: Mode) -> Result<OwnedFd, Errno> {
     patiently(|| rustix::fs::openat(dir.as_fd(), name, flags | OFlags::CLOEXEC, mode))
+}
+
+/// Locks; what a thread that panicked has left can be used.
+fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long it waits is real time")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Closes what nobody uses at the moment; false where that was nothing.
@@ -161,5 +208,15 @@ mod tests {
             if other.get(2).is_some() || shelf.get(1).is_some() { Err(Errno::MFILE) } else { Ok(tries) }
         });
         assert_eq!(opened, Ok(2));
+
+        shelf.keep(1, descriptor());
+        let opened = || promptly(|| if shelf.get(1).is_some() { Err(Errno::MFILE) } else { Ok(()) });
+        assert_eq!(opened(), Ok(()));
+        let mut tries = 0;
+        let none_left = promptly(|| -> Result<(), Errno> {
+            tries += 1;
+            Err(Errno::MFILE)
+        });
+        assert_eq!((none_left, tries), (Err(Errno::MFILE), 1), "there was nothing to close");
     }
 }
