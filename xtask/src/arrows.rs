@@ -81,7 +81,7 @@ const RULES: &[Rule] = &[
         ],
         &[],
     ),
-    rule("haul-serve", &["haul-copy", "haul-files", "haul-perf", "haul-tunnel", "haul-peer", "haul", "haul-units"], &[]),
+    rule("haul-serve", &["haul-copy", "haul-files", "haul-perf", "haul-tunnel", "haul-peer", "haul", "haul-units"], &["skip"]),
     rule(
         "haul-python",
         &["haul-copy", "haul-files", "haul-fleet", "haul-peer", "haul-perf", "haul-tunnel", "haul", "haul-units"],

@@ -144,7 +144,9 @@ mod tests {
             assert!(child.join().unwrap());
             locked
         });
-        assert!(matches!(locked.join().unwrap(), Locked::Fully | Locked::Partly | Locked::No));
+        if locked.join().unwrap() == Locked::No {
+            return skip::skip("this kernel has no Landlock");
+        }
         assert!(dir.path().join("outside/file").exists(), "the others are free");
     }
 }

@@ -231,3 +231,36 @@ fn a_daemon_that_is_killed_and_started_again_is_measured_again() {
         assert!(measured["seconds"].as_f64().is_some_and(|seconds| seconds > 3.9), "{measured}");
     }
 }
+
+/// Sent and not known to be durable there: a window of blocks that the receiver checks and writes.
+const IN_HAND_BYTES: u64 = 4 << 20;
+
+#[test]
+fn a_kill_on_a_long_path_costs_what_was_in_flight() {
+    let long = LinkOptions { rate: BitRate::mbps(200), rtt: Duration::from_millis(60), ..LinkOptions::default() };
+    let Some(sites) = Sites::open(&[long]) else { return };
+    let [source, there] = ["source", "there"].map(|name| sites.scratch().join(name));
+    std::fs::create_dir_all(&there).expect("making a directory");
+    let size = 60 << 20;
+    tree::write_random(&source.join("file"), size, &mut Random::seeded(51));
+    let copy = || {
+        let mut command = sites.haul(sites.hub());
+        command.arg("cp").arg("-F").arg(sites.ssh_config()).arg(source.join("file"));
+        command.arg(format!("site1:{}", there.display()));
+        Running::start(command)
+    };
+    let start = sites.offered_bytes(1);
+    let mut running = copy();
+    let half = eventually(Duration::from_secs(60), || sites.offered_bytes(1) - start > size / 2 || !running.runs());
+    assert!(half && running.runs(), "the copy was over too soon");
+    running.signal(Signal::KILL);
+    running.wait(Duration::from_secs(10));
+    copy().wait(Duration::from_secs(120)).expect(0);
+    assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
+    let again = (sites.offered_bytes(1) - start).saturating_sub(size);
+    let bdp = long.rate.bytes_in(long.rtt).as_u64();
+    println!("{again} bytes again; the path holds {bdp}");
+    // Headers and acknowledgements are 5 %; each of two starts may fill the queue once.
+    let allowed = 2 * bdp + IN_HAND_BYTES + size / 20;
+    assert!(again <= allowed, "{again} bytes were sent again, {allowed} would be right");
+}

@@ -9,7 +9,7 @@ use haul::Fingerprint;
 use thiserror::Error;
 
 use super::rights::{Rights, RightsError};
-use super::{KeysError, strict, table};
+use super::{KeysError, kept, table};
 
 /// The file.
 #[derive(Debug)]
@@ -56,9 +56,9 @@ pub enum EntryError {
 }
 
 impl AuthorizedKeys {
-    /// Reads the file, if nobody else could have written it.
+    /// Reads the file, if nobody else could have written it. Where no descriptor is left for that, what this process has read last counts, unless the file has changed since.
     pub fn load(path: PathBuf) -> Result<Self, KeysError> {
-        let lines = strict::read(&path)?;
+        let lines = kept::read(&path)?;
         Ok(Self { path, lines })
     }
 

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use rustix::io::Errno;
 use thiserror::Error;
 
 /// Why a file of keys cannot be used.
@@ -59,6 +60,12 @@ pub enum KeysError {
 }
 
 impl KeysError {
+    /// Whether the process, or the system, has no descriptor left: nothing is wrong with the file.
+    pub(super) fn is_want_of_descriptors(&self) -> bool {
+        let Self::Io { source, .. } = self else { return false };
+        matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
+    }
+
     /// The command that puts owner or mode right, where these are what is wrong.
     pub fn remedy(&self) -> Option<String> {
         match self {

@@ -3,7 +3,7 @@
 //! The file and its directory must belong to this user or to root, and nobody else may write to them; a private key nobody else may read. The checks are on what was opened, so that
 //! nothing can be put in its place between. (OpenSSH calls the same StrictModes.)
 
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -13,6 +13,7 @@ use haul_descriptors::promptly;
 use rustix::fs::{Mode, OFlags};
 
 use super::KeysError;
+use super::stamp::Stamp;
 
 /// A directory has `authorized_keys` of some people; more than this is no such file.
 const MOST_BYTES: u64 = 16 << 20;
@@ -35,14 +36,35 @@ pub fn is_relaxed() -> bool {
 
 /// The lines of a file of keys that nobody else could have written; none if there is no file.
 pub fn read(path: &Path) -> Result<Vec<String>, KeysError> {
-    let Some(file) = open(path)? else { return Ok(Vec::new()) };
+    read_stamped(path).map(|(lines, _)| lines)
+}
+
+/// The same, and the stamp of the file that has them.
+pub(super) fn read_stamped(path: &Path) -> Result<(Vec<String>, Option<Stamp>), KeysError> {
+    let Some(file) = open(path)? else { return Ok((Vec::new(), None)) };
+    // Before the lines: what changes meanwhile makes this an old stamp.
+    let stamp = Stamp::of(&file.metadata().map_err(|error| failed(path, error))?);
     let mut text = String::new();
     let read = file.take(MOST_BYTES + 1).read_to_string(&mut text);
     match read {
         Ok(bytes) if bytes as u64 > MOST_BYTES => Err(KeysError::TooLarge { path: path.to_owned() }),
-        Ok(_) => Ok(text.lines().map(str::to_owned).collect()),
+        Ok(_) => Ok((text.lines().map(str::to_owned).collect(), Some(stamp))),
         Err(error) => Err(failed(path, error)),
     }
+}
+
+/// The stamp of a file of keys that nobody else could have written, without opening it; none if there is no file. Good for lines that were read before, not for
+/// opening the file by its name next.
+pub(super) fn stat(path: &Path) -> Result<Option<Stamp>, KeysError> {
+    let file = match fs::metadata(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(path, error)),
+    };
+    check(path, &file, WRITE)?;
+    let directory = directory_of(path);
+    check(directory, &fs::metadata(directory).map_err(|error| failed(directory, error))?, WRITE)?;
+    Ok(Some(Stamp::of(&file)))
 }
 
 /// Opens a file of keys that nobody else could have written; none if there is no file.
@@ -61,11 +83,15 @@ fn open_checked(path: &Path, forbidden: u32) -> Result<Option<File>, KeysError> 
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(failed(path, error)),
     };
-    check(path, &file, forbidden)?;
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    check_opened(path, &file, forbidden)?;
+    let directory = directory_of(path);
     let opened = open_for_reading(directory).map_err(|error| failed(directory, error))?;
-    check(directory, &opened, WRITE)?;
+    check_opened(directory, &opened, WRITE)?;
     Ok(Some(file))
+}
+
+fn directory_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A handshake waits for it: copies that have all descriptors give some of theirs at once.
@@ -74,12 +100,12 @@ fn open_for_reading(path: &Path) -> io::Result<File> {
     Ok(promptly(|| rustix::fs::open(path, flags, Mode::empty())).map(File::from)?)
 }
 
-fn check(path: &Path, file: &File, forbidden: u32) -> Result<(), KeysError> {
-    if is_relaxed() {
-        return Ok(());
-    }
-    let metadata = file.metadata().map_err(|error| failed(path, error))?;
-    judge(path, &metadata, forbidden, rustix::process::geteuid().as_raw())
+fn check_opened(path: &Path, file: &File, forbidden: u32) -> Result<(), KeysError> {
+    check(path, &file.metadata().map_err(|error| failed(path, error))?, forbidden)
+}
+
+fn check(path: &Path, metadata: &Metadata, forbidden: u32) -> Result<(), KeysError> {
+    if is_relaxed() { Ok(()) } else { judge(path, metadata, forbidden, rustix::process::geteuid().as_raw()) }
 }
 
 fn judge(path: &Path, metadata: &Metadata, forbidden: u32, user: u32) -> Result<(), KeysError> {
@@ -99,7 +125,7 @@ fn failed(path: &Path, source: io::Error) -> KeysError {
 
 #[cfg(test)]
 mod tests {
-    use std::fs::{self, Permissions};
+    use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;

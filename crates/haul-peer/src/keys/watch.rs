@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 use std::fs;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +14,7 @@ use tracing::{error, warn};
 
 use super::AuthorizedKeys;
 use super::admission::{Admitted, admit};
+use super::stamp::Stamp;
 use crate::greeting::Refusal;
 use crate::moment::Moment;
 use crate::state::StateDir;
@@ -40,7 +39,7 @@ struct Shared {
 struct Present {
     next: u64,
     clients: HashMap<u64, Client>,
-    /// The file as it was when it was last compared with the clients.
+    /// The file as it was when it was last compared with the clients; none where its next change might not show.
     file: Option<Stamp>,
     /// The same when it could not be used, and that was told.
     failed: Option<Stamp>,
@@ -56,9 +55,6 @@ struct Client {
 
 /// Ends a client, for a reason in words.
 type Ends = Box<dyn FnOnce(&str) + Send>;
-
-/// What changes when a file does: its place on the disk, its size, when it was written, and when its mode or owner changed.
-type Stamp = (u64, u64, [i64; 4]);
 
 /// A client that is watched, until this is dropped.
 #[must_use = "a client that is not kept is not watched"]
@@ -133,7 +129,8 @@ impl Shared {
     /// Ends those that may not stay.
     fn look(&self, present: &mut Present, now: Moment) {
         let path = self.state.authorized_keys();
-        let file = stamp(&path);
+        // Before it is read: what changes meanwhile makes this an old stamp. None if there is no file.
+        let file = fs::metadata(&path).ok().as_ref().map(Stamp::of);
         let keys = (present.file.is_none() || present.file != file).then(|| AuthorizedKeys::load(path));
         let keys = match keys {
             // It is looked at again: what is wrong may pass without a change of the file, as where no descriptor is left.
@@ -145,7 +142,7 @@ impl Shared {
                 None
             }
             Some(Ok(keys)) => {
-                (present.file, present.failed) = (file, None);
+                (present.file, present.failed) = (file.filter(|file| file.is_settled(now)), None);
                 Some(keys)
             }
             None => None,
@@ -172,16 +169,11 @@ impl Shared {
     }
 }
 
-/// None if there is no file.
-fn stamp(path: &Path) -> Option<Stamp> {
-    let file = fs::metadata(path).ok()?;
-    Some((file.ino(), file.size(), [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()]))
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs::Permissions;
     use std::os::unix::fs::PermissionsExt as _;
+    use std::path::Path;
 
     use haul::{ClientConfig, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig};
 
@@ -234,13 +226,20 @@ mod tests {
         look(Moment::now());
         assert_eq!(ended(), [true, false, true, true], "a file that cannot be read says nothing");
 
+        // At a time at which the file counts as read where it was.
+        let look = || look("2998-01-01".parse().unwrap());
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+        set(&state.authorized_keys(), 0o666);
         fs::write(state.authorized_keys(), "").unwrap();
-        let set = |mode| fs::set_permissions(state.authorized_keys(), Permissions::from_mode(mode)).unwrap();
-        set(0o666);
-        look(Moment::now());
+        look();
         assert_eq!(ended(), [true, false, true, true], "nor one that others may write to");
-        set(0o600);
-        look(Moment::now());
-        assert_eq!(ended(), [true; 4], "until it is mended");
+        set(dir.path(), 0o777);
+        set(&state.authorized_keys(), 0o600);
+        look();
+        assert_eq!(ended(), [true, false, true, true], "nor one that others may replace");
+        // Nothing about the file itself is another.
+        set(dir.path(), 0o700);
+        look();
+        assert_eq!(ended(), [true; 4], "until that is mended");
     }
 }
