@@ -238,6 +238,7 @@ const IN_HAND_BYTES: u64 = 4 << 20;
 #[test]
 fn a_kill_on_a_long_path_costs_what_was_in_flight() {
     let long = LinkOptions { rate: BitRate::mbps(200), rtt: Duration::from_millis(60), ..LinkOptions::default() };
+    let bdp = long.rate.bytes_in(long.rtt).as_u64();
     let Some(sites) = Sites::open(&[long]) else { return };
     let [source, there] = ["source", "there"].map(|name| sites.scratch().join(name));
     std::fs::create_dir_all(&there).expect("making a directory");
@@ -258,7 +259,6 @@ fn a_kill_on_a_long_path_costs_what_was_in_flight() {
     copy().wait(Duration::from_secs(120)).expect(0);
     assert_eq!(tree::hash(&source.join("file")), tree::hash(&there.join("file")));
     let again = (sites.offered_bytes(1) - start).saturating_sub(size);
-    let bdp = long.rate.bytes_in(long.rtt).as_u64();
     println!("{again} bytes again; the path holds {bdp}");
     // Headers and acknowledgements are 5 %; each of two starts may fill the queue once.
     let allowed = 2 * bdp + IN_HAND_BYTES + size / 20;
