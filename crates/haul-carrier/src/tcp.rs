@@ -103,20 +103,33 @@ pub trait Welcome: Send + Sync + 'static {
     fn is_over(&self) -> bool;
     /// Whether there is, or may be, a carrier of this name for who comes from there.
     fn knows(&self, name: &Name, from: SocketAddr) -> bool;
-    /// Its lane.
-    fn take(&self, name: &Name, from: SocketAddr, lane: Lane);
+    /// Its lane, and what cuts it off.
+    fn take(&self, name: &Name, from: SocketAddr, lane: Lane, cut: Cut);
+}
+
+/// Cuts a connection off at once, whatever its lane waits for: a carrier that is closed lets its lanes say and hear the rest, which can take a peer as long as it likes.
+#[derive(Debug)]
+pub struct Cut(Arc<TcpStream>);
+
+impl Cut {
+    /// Cuts it off; both threads of its lane end.
+    pub fn off(&self) {
+        if let Err(error) = self.0.shutdown(Shutdown::Both) {
+            tracing::debug!(%error, "it had gone by itself");
+        }
+    }
 }
 
 /// Those who have not said what they want.
 struct Pending {
     next: u64,
     strangers: Strangers<u64>,
-    streams: HashMap<u64, Arc<TcpStream>>,
+    cuts: HashMap<u64, Cut>,
 }
 
 impl Pending {
     fn new() -> Self {
-        Self { next: 0, strangers: Strangers::new(MAX_PENDING, MAX_PENDING_OF_SOURCE), streams: HashMap::new() }
+        Self { next: 0, strangers: Strangers::new(MAX_PENDING, MAX_PENDING_OF_SOURCE), cuts: HashMap::new() }
     }
 }
 
@@ -131,11 +144,10 @@ impl Place {
         let mut all = lock(pending);
         let number = all.next;
         all.next += 1;
-        let loser = all.strangers.enter(from, number).and_then(|loser| all.streams.remove(&loser));
-        if let Some(Err(error)) = loser.map(|loser| loser.shutdown(Shutdown::Both)) {
-            tracing::debug!(%error, "it had gone by itself");
+        if let Some(loser) = all.strangers.enter(from, number).and_then(|loser| all.cuts.remove(&loser)) {
+            loser.off();
         }
-        all.streams.insert(number, Arc::clone(stream));
+        all.cuts.insert(number, Cut(Arc::clone(stream)));
         Self { pending: Arc::clone(pending), number }
     }
 }
@@ -144,7 +156,7 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut all = lock(&self.pending);
         all.strangers.leave(self.number);
-        all.streams.remove(&self.number);
+        all.cuts.remove(&self.number);
     }
 }
 
@@ -164,7 +176,8 @@ fn greet(stream: Arc<TcpStream>, from: SocketAddr, welcome: &dyn Welcome) -> io:
         return Err(ErrorKind::InvalidData.into());
     };
     (&*stream).write_all(&GREETING)?;
-    welcome.take(&name, from, lane(stream)?);
+    let cut = Cut(Arc::clone(&stream));
+    welcome.take(&name, from, lane(stream)?, cut);
     Ok(())
 }
 
@@ -212,3 +225,6 @@ impl io::Write for Prompt {
 /// Not sent yet, in each connection.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 << 10;
+
+#[cfg(test)]
+mod tests;

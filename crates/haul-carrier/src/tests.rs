@@ -38,7 +38,7 @@ impl tcp::Welcome for OneName {
     fn knows(&self, name: &tcp::Name, _: std::net::SocketAddr) -> bool {
         *name == self.0
     }
-    fn take(&self, _: &tcp::Name, _: std::net::SocketAddr, lane: Lane) {
+    fn take(&self, _: &tcp::Name, _: std::net::SocketAddr, lane: Lane, _: tcp::Cut) {
         self.1.add(lane).unwrap();
         *self.2.lock().unwrap() += 1;
     }

@@ -67,11 +67,28 @@ struct Client {
     used: Instant,
     /// A connection has been complete on it.
     is_known: bool,
+    /// Cuts off a stranger's one lane.
+    cut: Option<tcp::Cut>,
+}
+
+impl Client {
+    /// A connection is complete on it.
+    fn become_known(&mut self) {
+        (self.is_known, self.cut) = (true, None);
+    }
 }
 
 impl Clients {
     fn lock(&self) -> MutexGuard<'_, Present> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends one that is in no list any more.
+    fn end(&self, client: &Client) {
+        if let Some(cut) = &client.cut {
+            cut.off();
+        }
+        self.endpoint.drop_carrier(client.at);
     }
 
     /// Ends what is of no use.
@@ -82,13 +99,14 @@ impl Clients {
             let Present { by_name, strangers } = &mut *self.lock();
             by_name.retain(|name, client| {
                 if self.endpoint.is_used(client.at) {
-                    (client.used, client.is_known) = (now, true);
+                    client.used = now;
+                    client.become_known();
                     strangers.leave(*name);
                 }
                 let stays = now - client.used < PATIENCE && (client.carrier.lanes() > 0 || now - client.used < LOOK * 2);
                 if !stays {
                     strangers.leave(*name);
-                    self.endpoint.drop_carrier(client.at);
+                    self.end(client);
                 }
                 stays
             });
@@ -105,8 +123,8 @@ impl tcp::Welcome for Clients {
     fn knows(&self, name: &tcp::Name, from: SocketAddr) -> bool {
         let Present { by_name, strangers } = &mut *self.lock();
         if let Some(client) = by_name.get_mut(name) {
-            client.is_known = client.is_known || self.endpoint.is_used(client.at);
-            if client.is_known {
+            if self.endpoint.is_used(client.at) {
+                client.become_known();
                 strangers.leave(*name);
             }
             return client.is_known && client.from.ip() == from.ip() && client.carrier.lanes() < MAX_LANES;
@@ -116,24 +134,31 @@ impl tcp::Welcome for Clients {
             return false;
         }
         if let Some(loser) = strangers.enter(from, *name)
-            && let Some(client) = by_name.remove(&loser)
+            && let Some(mut client) = by_name.remove(&loser)
         {
             if self.endpoint.is_used(client.at) {
-                // It has become a client since it was last looked at: another one gives way.
-                by_name.insert(loser, Client { is_known: true, ..client });
+                // It has become a client since it was last looked at, and its place was free.
+                client.become_known();
+                by_name.insert(loser, client);
             } else {
-                self.endpoint.drop_carrier(client.at);
+                self.end(&client);
             }
         }
         let (at, carrier) = self.endpoint.carry(Some(from));
-        by_name.insert(*name, Client { carrier, at, from, used: clock::now(), is_known: false });
+        by_name.insert(*name, Client { carrier, at, from, used: clock::now(), is_known: false, cut: None });
         true
     }
 
-    fn take(&self, name: &tcp::Name, from: SocketAddr, lane: Lane) {
-        let carrier = self.lock().by_name.get(name).map(|client| client.carrier.clone());
+    fn take(&self, name: &tcp::Name, from: SocketAddr, lane: Lane, cut: tcp::Cut) {
+        let carrier = self.lock().by_name.get_mut(name).map(|client| {
+            client.cut = Some(cut).filter(|_| !client.is_known);
+            client.carrier.clone()
+        });
         if let Some(Err(error)) = carrier.map(|carrier| carrier.add(lane)) {
             tracing::debug!(%error, %from, "no lane");
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,7 +69,7 @@ impl tcp::Welcome for Lanes {
         difference == 0 && self.carrier.lanes() < MAX_LANES
     }
 
-    fn take(&self, _name: &tcp::Name, from: SocketAddr, lane: Lane) {
+    fn take(&self, _name: &tcp::Name, from: SocketAddr, lane: Lane, _cut: tcp::Cut) {
         match self.carrier.add(lane) {
             Ok(()) => tracing::debug!(%from, "a lane over TCP"),
             Err(error) => tracing::debug!(%error, "no lane"),

@@ -28,6 +28,7 @@ use std::net::{IpAddr, SocketAddr};
 enum Source {
     V4([u8; 3]),
     V6([u8; 7]),
+    Stream(u64),
 }
 
 impl Source {
@@ -37,6 +38,8 @@ impl Source {
                 let [a, b, c, _] = ip.octets();
                 Self::V4([a, b, c])
             }
+            // 100::/64, where no packet ever goes (RFC 6666): an endpoint calls byte streams by such addresses, each of which is somebody else's.
+            IpAddr::V6(ip) if ip.segments().starts_with(&[0x100, 0, 0, 0]) => Self::Stream(ip.to_bits() as u64),
             IpAddr::V6(ip) => {
                 let [a, b, c, d, e, f, g, ..] = ip.octets();
                 Self::V6([a, b, c, d, e, f, g])
@@ -139,6 +142,10 @@ mod tests {
             assert_eq!(enter(ip, id), None);
         }
         assert_eq!(enter("2001:db8:0:1:ffff::", 11), Some(7), "one /56");
+        for id in 12..20 {
+            assert_eq!(enter(&format!("100::{id}"), id), None, "byte streams are apart");
+        }
+        assert_eq!([enter("100::12", 20), enter("100::12", 21), enter("100::12", 22)], [None, None, Some(12)]);
     }
 
     #[test]

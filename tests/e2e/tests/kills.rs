@@ -241,7 +241,9 @@ fn a_kill_on_a_long_path_costs_what_was_in_flight() {
     let bdp = long.rate.bytes_in(long.rtt).as_u64();
     let Some(sites) = Sites::open(&[long]) else { return };
     let [source, there] = ["source", "there"].map(|name| sites.scratch().join(name));
-    std::fs::create_dir_all(&there).expect("making a directory");
+    for dir in [&source, &there] {
+        std::fs::create_dir_all(dir).expect("making a directory");
+    }
     let size = 60 << 20;
     tree::write_random(&source.join("file"), size, &mut Random::seeded(51));
     let copy = || {
