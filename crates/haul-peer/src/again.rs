@@ -1,7 +1,7 @@
 //! When a connection that broke is worth another one: the daemon at the other end was restarted.
 //!
-//! A daemon that comes back answers the packets of connections that it no longer knows with a reset, so the client hears of it within a round trip. Time counts from
-//! when the daemon was last heard.
+//! A daemon that comes back answers the packets of connections that it no longer knows with a reset, so the client hears of it a round trip after it has sent something:
+//! at once while it has data to send, and where the daemon was away for long within the two seconds between two probes. Time counts from when the daemon was last heard.
 
 use std::fmt;
 use std::time::{Duration, Instant};

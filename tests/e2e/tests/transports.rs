@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use e2e::tree::{self, Exactness};
-use e2e::{Daemon, Finished, Host, Lab, Random, Running, eventually, pause};
+use e2e::{Daemon, Finished, Host, Lab, Random, Running, Stopwatch, eventually, pause};
 
 const PATIENCE: Duration = Duration::from_secs(90);
 const SIZE: u64 = 30 << 20;
@@ -145,6 +145,34 @@ fn where_only_ssh_is_left_in_the_middle_its_channel_goes_on_with_the_copy() {
         firewall(&lab.far, "input", "tcp dport 2222 accept; tcp sport 2222 accept; meta l4proto { tcp, udp } drop;");
     };
     lost_in_the_middle(block, &["UDP to far has brought nothing for", "through ssh's own connection"]);
+}
+
+/// Where nothing else may carry it, both ends give up after the same silence, and ssh ends with the far one: that is not the cause.
+#[test]
+fn where_only_udp_is_asked_for_its_silence_is_named_and_not_the_end_of_ssh() {
+    for is_push in [true, false] {
+        let Some(lab) = Lab::open() else { return };
+        lab.limit("50mbit");
+        let (source, there) = (lab.place("source"), lab.place("there"));
+        tree::write_random(&source.join("file"), SIZE, &mut Random::seeded(2007));
+        let operands =
+            if is_push { [source.join("file").into(), far(&there)] } else { [far(&source.join("file")), OsString::from(&there)] };
+        let start = lab.bytes_carried();
+        let words = ["--transport", "udp", "--dead-after", "9"].map(OsString::from);
+        let mut running = Running::start(lab.cp(words.into_iter().chain(operands)));
+        let under_way = eventually(Duration::from_secs(60), || lab.bytes_carried() - start > SIZE / 3);
+        assert!(under_way && running.runs(), "the copy is not under way");
+        lab.block_udp();
+        let blocked = Stopwatch::start();
+        let finished = running.wait(PATIENCE).expect(2);
+        let lasted = blocked.elapsed().as_secs_f64();
+        assert!((8.5..30.0).contains(&lasted), "{lasted} s: {finished}");
+        // The near end's own silence, or that it is what the far end has given up for, whichever was first.
+        let causes = ["nothing heard from the peer for 9 s", "nothing has come over UDP for "];
+        let is_named = causes.iter().any(|cause| finished.stderr.contains(cause));
+        assert!(is_named && !finished.stderr.contains("ssh ended"), "{finished}");
+        lab.assert_no_process_left(Duration::from_secs(20));
+    }
 }
 
 /// A tree through a way that is asked for: resumed, filtered and verified as over UDP.

@@ -82,7 +82,7 @@ fn a_silence_of_the_timeout_ends_the_copy() {
     client.haul(["cp", "--timeout", "9", "--dead-after", "9", "a", "b:"]).expect(2).says(&["--dead-after"]);
 }
 
-/// The daemon dies in the middle and does not come back: the copy waits for it as long as it was told to, and no longer; its next run goes on.
+/// The daemon dies in the middle and does not come back: the copy waits for it as long as it was told to, and no longer; its next run goes on. One that comes back in that time is gone on with.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a real wait takes real time")]
 fn a_daemon_that_is_gone_is_waited_for_as_long_as_asked() {
@@ -112,7 +112,22 @@ fn a_daemon_that_is_gone_is_waited_for_as_long_as_asked() {
     assert!(waited < Duration::from_secs(60), "{waited:?}: {}", run.stderr);
     assert!(last.join().unwrap().unwrap().contains("\"exit_status\":2"));
 
-    let _again = Daemon::start_at(&server, &address, &["--root", &root]);
+    let mut daemon = Daemon::start_at(&server, &address, &["--root", &root]);
     client.haul(["cp", &url, "copy"]).expect(0).says(&["from an interrupted copy"]);
+    assert!(fs::read(client.path("copy")).unwrap() == original);
+
+    // One that comes back in time, to a client that has given its connection up.
+    fs::remove_file(client.path("copy")).unwrap();
+    let mut child = start("60");
+    let last = begins(&mut child);
+    signal(&daemon.child, Signal::STOP);
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.contains("connecting again")));
+    daemon.child.kill().unwrap();
+    daemon.child.wait().unwrap();
+    let _again = Daemon::start_at(&server, &address, &["--root", &root]);
+    let rest: Vec<String> = said.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest:?}");
+    assert!(last.join().unwrap().unwrap().contains("\"exit_status\":0"));
     assert!(fs::read(client.path("copy")).unwrap() == original);
 }

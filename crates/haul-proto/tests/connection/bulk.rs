@@ -23,14 +23,6 @@ fn completes(path: Path, bytes: u64, factor: f64, rtts: u32) {
     let took = upload(&mut network, bytes, ideal * 10 + path.rtt * 50);
     let now = network.now();
     let stats = network.endpoint_mut(CLIENT).connection().stats(now).unwrap();
-    println!(
-        "XX {path:?} took {took:?} ideal {ideal:?} ratio {:.3} rtts over 1.0: {:.2} {} sent {} lost {} spurious",
-        took.as_secs_f64() / ideal.as_secs_f64(),
-        (took.as_secs_f64() - ideal.as_secs_f64()) / path.rtt.as_secs_f64(),
-        stats.sent_pkts,
-        stats.lost_pkts,
-        stats.spurious_pkts
-    );
     assert!(took <= ideal.mul_f64(factor) + path.rtt * rtts, "{path:?}: took {took:?}, ideal {ideal:?}; {stats:?}");
 }
 
