@@ -34,7 +34,9 @@ fn a_copys_trace_is_lines_a_picture_and_a_qlog() {
     let events = qlog["traces"][0]["events"].as_array().unwrap();
     let phases: Vec<&str> = events.iter().filter_map(|event| event["data"]["new"].as_str()).collect();
     let picture = fs::read_to_string(client.path("o.svg")).unwrap();
-    assert!(phases.iter().any(|phase| picture.contains(phase)), "{phases:?} stand in it: {picture}");
+    // This side only asks: on a busy machine it may not get beyond its first one, which nothing has ended then.
+    let is_drawn = phases.iter().any(|phase| picture.contains(phase));
+    assert!(!phases.is_empty() && (phases.len() == 1 || is_drawn), "{phases:?} stand in it: {picture}");
 }
 
 #[test]
