@@ -161,5 +161,12 @@ mod tests {
         assert!(judge(dir.path(), &metadata, WRITE, owner).is_ok());
         let others = judge(dir.path(), &metadata, WRITE, owner + 1);
         assert_eq!(others.is_ok(), owner == 0, "root's files are good for everybody");
+        // Only root can give files away.
+        if owner == 0 {
+            let path = dir.path().join("authorized_keys");
+            fs::write(&path, "a\n").unwrap();
+            std::os::unix::fs::chown(&path, Some(12345), None).unwrap();
+            assert!(matches!(read(&path), Err(KeysError::Foreign { owner: 12345, .. })), "not even for root");
+        }
     }
 }
