@@ -2,7 +2,7 @@
 //!
 //! The sender's transport knows why it waited: nothing to send, no credit, window full, the pacer at the rate of the congestion controller or at the user's. If it had
 //! nothing to send, the engine's threads at the source say why; if it had no credit, those at the target do. That the controller held packets back says only what the sender
-//! believed of the path. That the path was full is said where a queue stood or where it lost what was sent at a steady rate.
+//! believed of the path. That the path was full is said where there was always something to send, and a queue stood or the path lost what was sent at a steady rate.
 //!
 //! ```text
 //!   source disk -> hashing -> [sender's transport] === path ===> [receiver's transport] -> hashing -> target disk
