@@ -115,6 +115,11 @@ fn room() -> usize {
     (limit / 2 / shelves).clamp(MIN_KEPT, MAX_KEPT)
 }
 
+/// Whether the process, or the system, has no descriptor left.
+pub fn is_none_left(errno: Errno) -> bool {
+    matches!(errno, Errno::MFILE | Errno::NFILE)
+}
+
 /// Tries again where the process, or the system, has no descriptor left.
 ///
 /// # Errors
@@ -124,7 +129,7 @@ pub fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Err
     let mut until = None;
     loop {
         match open() {
-            Err(errno @ (Errno::MFILE | Errno::NFILE)) => {
+            Err(errno) if is_none_left(errno) => {
                 let now = now();
                 if now >= *until.get_or_insert(now + PATIENCE) {
                     return Err(errno);
@@ -145,7 +150,7 @@ pub fn patiently<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Err
 /// What `open` says.
 pub fn promptly<R>(mut open: impl FnMut() -> Result<R, Errno>) -> Result<R, Errno> {
     match open() {
-        Err(Errno::MFILE | Errno::NFILE) if clear_shelves() => open(),
+        Err(errno) if is_none_left(errno) && clear_shelves() => open(),
         result => result,
     }
 }

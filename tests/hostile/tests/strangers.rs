@@ -151,7 +151,7 @@ fn whatever_strangers_send_the_listener_lives_and_serves() {
         victim.visit(&client, Duration::from_secs(30)).expect(0);
         let grown = victim.readings().rss_bytes.saturating_sub(before.rss_bytes);
         // Those that have gone without a word are still there: each may have opened streams, whose state is its own.
-        let allowed = scripts.len() as u64 * KEYED_BYTES;
+        let allowed = if listener == Listener::Perf { 64 << 20 } else { scripts.len() as u64 * KEYED_BYTES };
         assert!(grown < allowed, "{listener:?}: {} KiB, allowed {}", grown >> 10, allowed >> 10);
         assert!(!victim.said().contains("panicked"), "{}", victim.said());
     }

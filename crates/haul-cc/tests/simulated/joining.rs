@@ -9,6 +9,7 @@ use haul_units::{BitRate, Time};
 use crate::flow::FlowPlan;
 use crate::grid::compare;
 use crate::scenario::Scenario;
+use crate::sharing::jain;
 
 const LENGTH: Duration = Duration::from_secs(60);
 
@@ -58,13 +59,6 @@ fn row(count: u32, apart: Duration, rate: BitRate, rtt: Duration) -> (String, f6
     )
     .expect("a string takes anything");
     (text, jain(&late))
-}
-
-/// Jain's index of fairness: 1 when all are equal, 1/n when one has all.
-fn jain(each: &[f64]) -> f64 {
-    let sum: f64 = each.iter().sum();
-    let squares: f64 = each.iter().map(|share| share * share).sum();
-    sum * sum / squares / each.len() as f64
 }
 
 /// How many, how many milliseconds apart, and what Jain's index of the second half is to be at least. Six on a long path are not equal after a minute.

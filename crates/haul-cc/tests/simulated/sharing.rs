@@ -24,16 +24,16 @@ struct Shares {
 }
 
 impl Shares {
-    /// Jain's index of fairness: 1 when all are equal, 1/n when one has all.
-    fn jain(&self) -> f64 {
-        let sum: f64 = self.each.iter().sum();
-        let squares: f64 = self.each.iter().map(|share| share * share).sum();
-        sum * sum / squares / self.each.len() as f64
-    }
-
     fn total(&self) -> f64 {
         self.each.iter().sum()
     }
+}
+
+/// Jain's index of fairness: 1 when all are equal, 1/n when one has all.
+pub fn jain(each: &[f64]) -> f64 {
+    let sum: f64 = each.iter().sum();
+    let squares: f64 = each.iter().map(|share| share * share).sum();
+    sum * sum / squares / each.len() as f64
 }
 
 /// Beside flows that fill the queue and give way in turns, chance decides who is ahead in a single run: the mean of some.
@@ -94,7 +94,7 @@ fn flows_share_a_bottleneck() {
         writeln!(
             table,
             "{name:>30} {queue:>5.2} | {:>5.3} {:>6.1} {:>6.2} {:>8.2}  {}",
-            shares.jain(),
+            jain(&shares.each),
             shares.total() * 100.0,
             shares.queue,
             shares.dropped * 100.0,
@@ -103,7 +103,7 @@ fn flows_share_a_bottleneck() {
         .expect("a string takes anything");
         let unequal = UNEQUAL.iter().find(|(unequal, _)| *unequal == name);
         let each_its_own = unequal.is_none_or(|(_, least)| least.iter().zip(&shares.each).all(|(least, share)| share >= least));
-        goals.push((name, shares.jain() >= least_jain && shares.total() >= 0.95 && each_its_own));
+        goals.push((name, jain(&shares.each) >= least_jain && shares.total() >= 0.95 && each_its_own));
     }
     println!("{table}");
     compare("sharing.txt", &table);

@@ -354,6 +354,16 @@ fn exports_are_jails() {
     assert_nothing_left(&root);
 }
 
+/// A job that pushes `file`.
+fn push_of_file(p: &Places) -> PushJob {
+    PushJob {
+        sources: vec![p.from.join("file").into()],
+        destination: p.to.clone(),
+        options: Options::default(),
+        filter: Filter::default(),
+    }
+}
+
 #[test]
 fn a_cancelled_copy_stops_both_sides() {
     let p = places();
@@ -361,12 +371,7 @@ fn a_cancelled_copy_stops_both_sides() {
     let (here, there) = pair(Conditions::default());
     let cancel = Cancel::new();
     cancel.cancel();
-    let job = PushJob {
-        sources: vec![p.from.join("file").into()],
-        destination: p.to.clone(),
-        options: Options::default(),
-        filter: Filter::default(),
-    };
+    let job = push_of_file(&p);
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
         let result = push(here, &job, &Silent, &cancel);
@@ -393,12 +398,7 @@ fn an_interrupt_after_all_is_in_place_interrupts_nothing() {
     write(p.from.join("file"), noise(1000, 1));
     let (here, there) = pair(Conditions::default());
     let late = TooLate(Cancel::new());
-    let job = PushJob {
-        sources: vec![p.from.join("file").into()],
-        destination: p.to.clone(),
-        options: Options::default(),
-        filter: Filter::default(),
-    };
+    let job = push_of_file(&p);
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(there, &account(), &Silent, &Cancel::new()));
         let report = push(here, &job, &late, &late.0).unwrap();

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use haul_descriptors::is_none_left;
 use rustix::io::Errno;
 use thiserror::Error;
 
@@ -63,7 +64,7 @@ impl KeysError {
     /// Whether the process, or the system, has no descriptor left: nothing is wrong with the file.
     pub(super) fn is_want_of_descriptors(&self) -> bool {
         let Self::Io { source, .. } = self else { return false };
-        matches!(Errno::from_io_error(source), Some(Errno::MFILE | Errno::NFILE))
+        Errno::from_io_error(source).is_some_and(is_none_left)
     }
 
     /// The command that puts owner or mode right, where these are what is wrong.
