@@ -20,8 +20,8 @@ const SLACK: Duration = Duration::from_secs(6);
 const STRANGER_BYTES: u64 = 1 << 20;
 /// So many are let in at each listener, and as many stop halfway.
 const PEERS: u8 = 16;
-/// What one that has a key takes that is let in and says nothing of use.
-const KEYED_BYTES: u64 = 4 << 20;
+/// What one that has a key may take at the least: the smallest part of the memory that a daemon gives (docs/use/serve.md).
+const KEYED_BYTES: u64 = 14 << 20;
 /// What a process may grow by for reasons of its own: threads' first stacks, arenas of the allocator.
 const OWN_BYTES: u64 = 8 << 20;
 
