@@ -143,6 +143,8 @@ pub struct Snapshot {
     pub algorithm: &'static str,
     /// The phase it is in: "startup".
     pub phase: &'static str,
+    /// Whether that phase is one in which it looks for the path's rate for the first time.
+    pub is_starting: bool,
     /// Estimated bandwidth, where the algorithm has one.
     pub bandwidth: Option<BitRate>,
     /// Loss taken for the path's own, not for congestion, where the algorithm has such an estimate (0..=1).

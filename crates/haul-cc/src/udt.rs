@@ -289,6 +289,7 @@ impl Controller for Udt {
         Snapshot {
             algorithm: Self::NAME,
             phase: if self.slow_start { "slow start" } else { "avoidance" },
+            is_starting: self.slow_start,
             bandwidth: Some(self.seen()),
             base_loss: None,
             ssthresh: None,

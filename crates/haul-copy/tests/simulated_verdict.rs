@@ -113,6 +113,7 @@ fn what_the_start_overfilled_is_no_sign_of_a_full_path() {
 fn a_copy_that_is_over_before_the_path_is_known_is_limited_by_its_start() {
     let far = Path::new(BitRate::mbps(300), ms(300));
     for upload in [
+        Upload::new(far, Bytes::mib(10)).by(ControllerChoice::Fair),
         Upload::new(far, Bytes::mib(10)).by(ControllerChoice::Quickstart),
         Upload::new(far, Bytes::mib(40)).by(ControllerChoice::Modest),
         Upload::new(CLEAN, Bytes::mib(20)).by(ControllerChoice::Bbr),

@@ -348,6 +348,7 @@ impl Controller for Bbr {
         Snapshot {
             algorithm: Self::NAME,
             phase: self.state.name(),
+            is_starting: matches!(self.state, State::Startup),
             bandwidth: Some(BitRate::from_bps(self.model.bw() as u64)),
             base_loss: None,
             ssthresh: None,

@@ -230,6 +230,7 @@ impl Controller for Lfn {
         Snapshot {
             algorithm: self.flow.mode().name(),
             phase: self.start.as_ref().map_or_else(|| self.phases.name(), |start| start.name()),
+            is_starting: self.start.is_some() || matches!(self.phases.doing(), Doing::Search),
             bandwidth: Some(self.flow.path.bandwidth()),
             base_loss: Some(self.flow.path.base_loss()),
             ssthresh: None,

@@ -332,6 +332,7 @@ impl<L: Law> Controller for Windowed<L> {
                 (None, true) => "slow start",
                 (None, false) => self.state.law.phase(),
             },
+            is_starting: self.recovery.is_none() && self.in_slow_start(),
             bandwidth: None,
             base_loss: None,
             ssthresh: threshold.is_finite().then_some(Bytes(threshold as u64)),

@@ -381,8 +381,8 @@ impl Path {
         if let Some(sample) = sample {
             let in_flight = Bytes(self.in_flight());
             self.controller.on_ack(&AckSample { in_flight, lost_total: Bytes(self.meter.lost_bytes), ..sample });
-            if self.witness.is_starting() {
-                self.witness.on_phase(now, self.controller.snapshot().phase);
+            if self.witness.is_starting() && !self.controller.snapshot().is_starting {
+                self.witness.on_started(now);
             }
         }
         self.sent.forget(now.before(self.rtt.smoothed() * 2 + self.reordering_window()));

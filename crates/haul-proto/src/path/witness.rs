@@ -81,9 +81,9 @@ impl Witness {
         self.start_ended.is_none()
     }
 
-    /// The controller is in this phase, by its own name.
-    pub(super) fn on_phase(&mut self, now: Time, phase: &str) {
-        if self.start_ended.is_none() && !matches!(phase, "startup" | "slow start" | "reconnaissance" | "jump" | "validating") {
+    /// The controller has found its rate.
+    pub(super) fn on_started(&mut self, now: Time) {
+        if self.start_ended.is_none() {
             self.start_ended = Some(now);
             self.evidence.best_rate = BitRate::from_bps(0);
         }
@@ -141,8 +141,7 @@ mod tests {
         witness.on_lost(10, at(100), RTT, RTT);
         witness.on_round();
         witness.on_lost(1, at(150), Duration::ZERO, RTT);
-        witness.on_phase(at(200), "startup");
-        witness.on_phase(at(200), "drain");
+        witness.on_started(at(200));
         // What left before the end of the start is noticed after it.
         witness.on_lost(5, at(190), RTT, RTT);
         witness.on_round();
@@ -160,7 +159,7 @@ mod tests {
         let mut witness = Witness::new(at(0));
         witness.on_rate(BitRate::mbps(600));
         assert_eq!(witness.read(at(1)).best_rate, BitRate::mbps(600), "nothing else is known");
-        witness.on_phase(at(100), "drain");
+        witness.on_started(at(100));
         for (mbps, queue) in [(90, RTT), (300, Duration::ZERO), (110, RTT), (20, Duration::ZERO)] {
             witness.on_rate(BitRate::mbps(700));
             witness.on_rate(BitRate::mbps(mbps));
@@ -169,7 +168,7 @@ mod tests {
         }
         assert_eq!(witness.read(at(500)).best_rate, BitRate::mbps(100));
         let mut witness = Witness::new(at(0));
-        witness.on_phase(at(100), "drain");
+        witness.on_started(at(100));
         for mbps in [90, 110, 100] {
             witness.on_rate(BitRate::mbps(mbps));
             witness.on_round();
