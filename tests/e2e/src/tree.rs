@@ -45,8 +45,15 @@ pub enum Exactness {
 
 /// Panics, with the differences, unless both trees are the same.
 #[track_caller]
-#[expect(clippy::unnecessary_debug_formatting, reason = "names may hold control characters")]
 pub fn assert_same(expected: &Path, found: &Path, exactness: Exactness) {
+    let differences = differences(expected, found, exactness);
+    let shown: Vec<_> = differences.iter().take(20).map(String::as_str).collect();
+    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), shown.join("\n"));
+}
+
+/// What is not the same in two trees, an entry each.
+#[expect(clippy::unnecessary_debug_formatting, reason = "names may hold control characters")]
+pub fn differences(expected: &Path, found: &Path, exactness: Exactness) -> Vec<String> {
     let (expected, found) = (describe(expected, exactness), describe(found, exactness));
     let mut differences = Vec::new();
     for (name, entry) in &expected {
@@ -58,8 +65,7 @@ pub fn assert_same(expected: &Path, found: &Path, exactness: Exactness) {
     }
     let extra = found.keys().filter(|name| !expected.contains_key(*name));
     differences.extend(extra.map(|name| format!("left behind: {name:?}")));
-    let shown: Vec<_> = differences.iter().take(20).map(String::as_str).collect();
-    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), shown.join("\n"));
+    differences
 }
 
 /// Names in a directory, hidden ones included.

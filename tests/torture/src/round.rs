@@ -108,8 +108,10 @@ pub fn run(field: &mut Field, journal: &Journal, number: u64, random: &mut Rando
             is_short = false;
         }
         field.start_daemon();
-        if !is_short && tree::names(&target) == ["tree"] {
-            // Nothing is left to go on with: it ended between the last name and the goodbyes, and another run would be another copy.
+        let is_there = || tree::differences(&source, &target.join("tree"), Exactness::Everything).is_empty();
+        if !is_short && tree::names(&target) == ["tree"] && is_there() {
+            // Nothing is left to go on with: it ended between the last name and the goodbyes, and another run would be another copy. Where a stage is missing because
+            // nothing had arrived, there is all to be copied.
             journal.note("all was in place");
             break;
         }

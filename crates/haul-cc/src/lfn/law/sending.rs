@@ -5,6 +5,7 @@ use std::time::Duration;
 use haul_units::{BitRate, Bytes};
 
 use super::Flow;
+use crate::lfn::measure::LEAST_PIPE_PKTS;
 
 impl Flow {
     pub(in crate::lfn) fn pacing_rate(&self, gain: f64) -> BitRate {
@@ -19,17 +20,11 @@ impl Flow {
     }
 
     fn least_rate(&self) -> BitRate {
-        self.a_round_trip(self.least_pipe())
-    }
-
-    /// So many bytes each round trip.
-    fn a_round_trip(&self, bytes: Bytes) -> BitRate {
-        // Loopback's round trips would make a burst of it.
-        BitRate::of(bytes, self.path.min_rtt().max(Duration::from_micros(100)))
+        self.path.a_round_trip(self.least_pipe())
     }
 
     fn initial_rate(&self) -> BitRate {
-        self.a_round_trip(self.initial_window()).scaled(2.0)
+        self.path.a_round_trip(self.initial_window()).scaled(2.0)
     }
 
     /// What startup sends at, at least: until the first window has arrived the samples are of a handshake's few packets.
@@ -65,8 +60,8 @@ impl Flow {
     }
 
     fn least_pipe(&self) -> Bytes {
-        // MinPipeCwnd of draft-ietf-ccwg-bbr is the connection's; two packets are what a report can tell apart.
-        self.path.packet() * ((4.0 * self.part()).ceil() as u64).max(2)
+        // MinPipeCwnd is the connection's; two packets are what a report can tell apart.
+        self.path.packet() * ((LEAST_PIPE_PKTS as f64 * self.part()).ceil() as u64).max(2)
     }
 
     /// DEVIATION from RFC 9002 7.2 (10 packets): a start on a long fat path takes 14 round trips from there.

@@ -177,6 +177,12 @@ impl Path {
         self.packet.as_u64() as f64
     }
 
+    /// So many bytes each round trip.
+    pub(in crate::lfn) fn a_round_trip(&self, bytes: Bytes) -> BitRate {
+        // Loopback's round trips would make a burst of it.
+        BitRate::of(bytes, self.min_rtt().max(Duration::from_micros(100)))
+    }
+
     /// Packets that an epoch tells of.
     pub(in crate::lfn) fn packets(&self, summary: &Summary) -> f64 {
         summary.bytes.as_u64() as f64 / self.packet_bytes()
@@ -219,6 +225,8 @@ impl Path {
     }
 }
 
+/// MinPipeCwnd of draft-ietf-ccwg-bbr: less in flight tells nothing of a path.
+pub(in crate::lfn) const LEAST_PIPE_PKTS: u64 = 4;
 /// Packets that leave and arrive together: what they make of the delay is no jitter.
 const GROUP_PKTS: u64 = 2;
 /// Before anything is measured; the long paths that this is for have more.

@@ -3,6 +3,7 @@
 use haul_units::{BitRate, Bytes};
 
 use super::leg::{Leg, Span, part_of};
+use super::trains::least_bps;
 use super::{Manner, Quick, REACH, Stage, TRAINS, Verdict};
 use crate::AckSample;
 use crate::lfn::measure::{Path, Queue, behind_bucket};
@@ -12,18 +13,20 @@ impl Quick {
     pub(super) fn jump(&mut self, ack: &AckSample, path: &Path, target_bps: f64) -> Verdict {
         let sent = if self.scout.is_some() { self.train() * TRAINS as u64 } else { self.scout() };
         self.trains_bps = BitRate::of(sent, path.min_rtt()).as_bps() as f64;
-        self.stage = Stage::Jump(Leg::new(ack, self.within_reach(target_bps * JUMP, self.trains_bps)));
+        self.stage = Stage::Jump(Leg::new(ack, self.within_reach(path, target_bps * JUMP, self.trains_bps)));
         self.jumped_at = ack.now;
         Verdict::Continue
     }
 
-    /// No more than so many times what has come through before: a token bucket lets the first bytes pass at the rate of the wire behind it, whatever the trains said.
-    fn within_reach(&self, goal_bps: f64, before_bps: f64) -> f64 {
-        if self.manner == Manner::Gentle { goal_bps.min(before_bps * REACH) } else { goal_bps }
+    /// No more than so many times what has come through before: a token bucket lets the first bytes pass at the rate of the wire behind it, whatever the trains said. And no
+    /// less than the least: trains that a stall of seconds has stretched say next to nothing, and to find that out takes some packets.
+    fn within_reach(&self, path: &Path, goal_bps: f64, before_bps: f64) -> f64 {
+        let reach_bps = if self.manner == Manner::Gentle { goal_bps.min(before_bps * REACH) } else { goal_bps };
+        reach_bps.max(least_bps(path))
     }
 
     pub(super) fn validate(&mut self, ack: &AckSample, path: &Path, leg: Leg) -> Verdict {
-        let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Verdict::Unknown };
+        let Some((target_bps, known)) = self.target(path) else { return Verdict::Unknown };
         let settled = leg.settled(ack);
         let leg = leg.with(ack);
         if settled == Bytes::ZERO {
@@ -35,7 +38,7 @@ impl Quick {
             }
             // Trains that came later correct the first one.
             let goal_bps =
-                if leg.before.is_some() { leg.goal_bps } else { self.within_reach(target_bps * JUMP, self.trains_bps) };
+                if leg.before.is_some() { leg.goal_bps } else { self.within_reach(path, target_bps * JUMP, self.trains_bps) };
             self.stage = Stage::Jump(Leg { goal_bps, rate_bps: goal_bps, ..leg });
             return Verdict::Continue;
         }
@@ -62,7 +65,7 @@ impl Quick {
         if !known && leg.goal_bps >= goal_bps {
             return Verdict::Search(leg.rate_bps);
         }
-        let reach_bps = self.within_reach(goal_bps, leg.goal_bps);
+        let reach_bps = self.within_reach(path, goal_bps, leg.goal_bps);
         let next = Leg { before: Some(leg.span), begun: true, ..Leg::new(ack, reach_bps) };
         self.stage = if known && reach_bps >= target_bps { Stage::Full(next) } else { Stage::Jump(next) };
         self.gauge.best_bps = 0.0;

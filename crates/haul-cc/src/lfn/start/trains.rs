@@ -6,7 +6,7 @@ use haul_units::{BitRate, Bytes, Time};
 
 use super::{LEAST_TRAIN_PKTS, MOST_TRAIN_PKTS, Manner, Quick, Stage, Verdict};
 use crate::dispersion::TOGETHER;
-use crate::lfn::measure::Path;
+use crate::lfn::measure::{LEAST_PIPE_PKTS, Path};
 use crate::{AckSample, DispersionSample};
 
 impl Quick {
@@ -29,7 +29,7 @@ impl Quick {
         self.stage = Stage::Reconnaissance;
         let is_slow =
             |scout: &DispersionSample| scout.rate().bytes_in(path.min_rtt() / SLOW_PART) < self.packet * LEAST_TRAIN_PKTS;
-        if let Some(scout) = scout.filter(|scout| is_slow(scout) && self.is_exact(scout)) {
+        if let Some(scout) = scout.filter(|scout| is_slow(scout) && self.is_exact(path, scout)) {
             return self.jump(ack, path, scout.rate().as_bps() as f64);
         }
         self.reconnoitre_by(ack.now, scout)
@@ -60,7 +60,7 @@ impl Quick {
         if self.risen.is_none() && !all_arrived {
             return Some(Verdict::Continue);
         }
-        let Some((target_bps, known)) = self.target(path.min_rtt()) else { return Some(Verdict::Unknown) };
+        let Some((target_bps, known)) = self.target(path) else { return Some(Verdict::Unknown) };
         // What the first train has put into the queue is still there: others have filled the gap after it.
         let train_time = BitRate::from_bps(target_bps as u64).time_for(self.train());
         if self.risen.is_some_and(|risen| risen > train_time / 2) {
@@ -80,7 +80,7 @@ impl Quick {
         {
             return verdict;
         }
-        let Some((target_bps, _)) = self.target(path.min_rtt()) else {
+        let Some((target_bps, _)) = self.target(path) else {
             self.blind_rounds += u32::from(ack.round_start && self.trains_sent > 0);
             return if self.blind_rounds > BLIND_ROUNDS { Verdict::Unknown } else { Verdict::Continue };
         };
@@ -88,20 +88,21 @@ impl Quick {
     }
 
     /// Whether a train was spread far enough to be measured. A scout has fewer reports, which make up for it where they are far apart.
-    fn is_exact(&self, train: &DispersionSample) -> bool {
+    fn is_exact(&self, path: &Path, train: &DispersionSample) -> bool {
         let is_scout = self.manner == Manner::Gentle && train.steps >= SCOUT_STEPS;
         let is_spread = train.is_exact() || is_scout && train.time.is_some_and(|time| time >= SCOUT_TIME);
         // What took as long to leave was spread by the sender, who may be slow or held to a limit.
         let leaving = self.leaving.iter().find(|(from, until)| (*from..=*until).contains(&train.sent_at));
         let took = leaving.map_or(Duration::ZERO, |(from, until)| until.since(*from));
         // A quarter more than that is the path's doing.
-        is_spread && train.time.is_some_and(|time| time > took * 5 / 4)
+        // What is slower than the least that is sent anyway has met a stall, or a path that shows a queue at the least.
+        is_spread && train.time.is_some_and(|time| time > took * 5 / 4) && train.rate().as_bps() as f64 >= least_bps(path)
     }
 
     /// The rate to go for, and whether it is more than a lower bound.
-    pub(super) fn target(&self, rtt: Duration) -> Option<(f64, bool)> {
-        let remembered = self.remembered.filter(|learned| learned.fits(rtt)).map(|learned| learned.bandwidth.as_bps() as f64);
-        let mut trains: Vec<_> = self.trains.iter().map(|train| (train.rate(), self.is_exact(train))).collect();
+    pub(super) fn target(&self, path: &Path) -> Option<(f64, bool)> {
+        let remembered = self.remembered.filter(|learned| learned.fits(path.min_rtt())).map(|learned| learned.bandwidth.as_bps() as f64);
+        let mut trains: Vec<_> = self.trains.iter().map(|train| (train.rate(), self.is_exact(path, train))).collect();
         trains.sort_unstable();
         // Trains that do not agree have been stretched by others or by hiccups of threads: the path may well bear more.
         let agree = trains.first().zip(trains.last()).is_some_and(|(least, most)| most.0.as_bps() / 2 <= least.0.as_bps());
@@ -148,6 +149,11 @@ impl Quick {
     fn whole_packets(&self, bytes: Bytes) -> Bytes {
         self.packet * (bytes.as_u64() / self.packet.as_u64().max(1)).clamp(LEAST_TRAIN_PKTS, MOST_TRAIN_PKTS)
     }
+}
+
+/// What is sent on any path, bits per second.
+pub(super) fn least_bps(path: &Path) -> f64 {
+    path.a_round_trip(path.packet() * LEAST_PIPE_PKTS).as_bps() as f64
 }
 
 /// RFC 9002 7.2: the initial window, in whole packets; ten of 1472 bytes.
