@@ -382,6 +382,32 @@ mod tests {
     }
 
     #[test]
+    fn a_scout_that_a_stall_of_seconds_has_stretched_is_not_believed() {
+        let (mut quick, mut path, ack) = scouted(BitRate::from_bps(20_000));
+        let Stage::Reconnaissance = quick.stage else { panic!("slower than the least, and believed: {:?}", quick.stage) };
+        let (train, first) = (quick.train(), ack.now + Duration::from_millis(1));
+        for n in 0..TRAINS as u32 {
+            leave(&mut quick, first + RTT / 5 * n, train);
+            arrive(&mut quick, first + RTT / 5 * n, train, Some(BitRate::from_bps(20_000).time_for(train)));
+        }
+        let mut ack = AckSample { now: first + RTT * 70, in_flight: Bytes::ZERO, queue_delay: Some(Duration::ZERO), ..ack };
+        assert_eq!(quick.on_ack(&ack, &path), Verdict::Continue);
+        let least = BitRate::of(PACKET * 4, RTT);
+        assert_eq!(quick.rate(), least);
+        // Nothing is wrong any more, and the jump is over ten round trips later.
+        for _ in 0..40 {
+            leave(&mut quick, ack.now, PACKET);
+            ack = AckSample { now: ack.now + RTT / 4, acked: PACKET, delivered: ack.delivered + PACKET, ..ack };
+            path.on_ack(&ack, false);
+            match quick.on_ack(&ack, &path) {
+                Verdict::Continue => {}
+                verdict => return assert_eq!(verdict, Verdict::Search(least.as_bps() as f64)),
+            }
+        }
+        panic!("still {:?}", quick.stage);
+    }
+
+    #[test]
     fn a_jump_is_within_reach_of_what_the_trains_were() {
         let (mut quick, path, ack) = scouted(BitRate::gbps(10));
         let (train, first) = (quick.train(), ack.now + Duration::from_millis(1));
