@@ -20,26 +20,36 @@ impl Quick {
         }
     }
 
-    /// The scout has arrived: trains follow that its queue holds, or the jump where they could be no longer than the scout.
+    /// The scout has arrived: trains follow that its queue holds. Where they could be no longer than the scout a second one goes, for a stall may have stretched the first, and the jump
+    /// comes after that.
     pub(super) fn follow_scout(&mut self, ack: &AckSample, path: &Path) -> Verdict {
-        let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS);
+        let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS && scout.sent_at >= self.since);
         if self.trains_sent == 0 || scout.is_none() && ack.in_flight > Bytes::ZERO {
             return Verdict::Continue;
         }
-        self.stage = Stage::Reconnaissance;
         let is_slow =
             |scout: &DispersionSample| scout.rate().bytes_in(path.min_rtt() / SLOW_PART) < self.packet * LEAST_TRAIN_PKTS;
-        if let Some(scout) = scout.filter(|scout| is_slow(scout) && self.is_exact(path, scout)) {
-            return self.jump(ack, path, scout.rate().as_bps() as f64);
+        if scout.is_some_and(|scout| is_slow(&scout) && self.is_exact(path, &scout)) {
+            let Some((target_bps, _)) = self.target(path).filter(|_| self.trains.len() > 1) else {
+                return self.send_trains(ack.now);
+            };
+            return self.jump(ack, path, target_bps);
         }
+        self.stage = Stage::Reconnaissance;
         self.reconnoitre_by(ack.now, scout)
     }
 
     /// Trains that are as long as what is known allows.
     fn reconnoitre_by(&mut self, now: Time, scout: Option<DispersionSample>) -> Verdict {
-        (self.scout, self.since) = (scout, now);
+        self.scout = scout;
         (self.opens, self.first_delay, self.risen) = (false, None, None);
         self.trains.clear();
+        self.send_trains(now)
+    }
+
+    /// From now on.
+    fn send_trains(&mut self, now: Time) -> Verdict {
+        self.since = now;
         self.trains_sent = 0;
         // The pacer owes nothing for the time in which nothing was to be sent.
         self.train_left = self.train();
