@@ -66,6 +66,12 @@ impl Default for ServerSettings {
     }
 }
 
+impl ServerSettings {
+    fn guest_memory(&self) -> GuestMemory {
+        self.memory.map_or_else(|| GuestMemory::part_of_machine(4), GuestMemory::Each)
+    }
+}
+
 /// What happens to a client.
 #[derive(Debug)]
 pub enum Visit<'a> {
@@ -139,7 +145,7 @@ impl Server {
         };
         let guests = Guests::new(
             Limits { clients: settings.clients, of_key: usize::MAX, of_address: settings.clients_of_address },
-            settings.memory.map_or_else(|| GuestMemory::part_of_machine(4), GuestMemory::Each),
+            settings.guest_memory(),
         );
         Ok(Self { endpoint, key, bounds, no_tcp, guests, one_off: settings.one_off })
     }
@@ -218,5 +224,24 @@ impl Visitors {
                 served.fetch_add(1, Ordering::AcqRel);
             }
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_clients_together_have_a_quarter_of_the_machine() {
+        let machine = std::fs::read_to_string("/proc/meminfo").expect("what the machine has");
+        let kib: u64 = machine.split_whitespace().nth(1).and_then(|total| total.parse().ok()).expect("MemTotal, in KiB");
+        let settings = ServerSettings::default();
+        for clients in [1, settings.clients, 1000] {
+            // Each has three of its window.
+            let window = settings.guest_memory().window(clients).unwrap_or_default();
+            assert!(window <= Bytes::gib(1) && window.as_u64() * 3 * clients as u64 <= (kib << 10) / 4, "{clients}: {window}");
+        }
+        let told = ServerSettings { memory: Some(Bytes::mib(5)), ..ServerSettings::default() };
+        assert_eq!(told.guest_memory().window(1000), Some(Bytes::mib(5)));
     }
 }

@@ -41,6 +41,10 @@ fn a_stranger_costs_less_than_a_mebibyte_and_is_gone_after_ten_seconds() {
         // `haul serve` lets in nobody without an authorised key: there it is handshakes that are begun and left.
         let mut peers: Vec<_> = (0..PEERS).filter_map(|index| stranger(&victim, listener, source(index))).collect();
         assert_eq!(peers.len(), if listener == Listener::Serve { 0 } else { usize::from(PEERS) }, "{listener:?}");
+        // Some open their stream and say no more than that, some nothing at all.
+        for peer in peers.iter_mut().take(usize::from(PEERS / 4)) {
+            peer.play(&[Step::Streams(StreamKind::Bidirectional, 1)]);
+        }
         for peer in peers.iter_mut().skip(usize::from(PEERS / 2)) {
             peer.play(&[
                 Step::OneByteBlocks(500),

@@ -1,6 +1,6 @@
 //! A client that has the keys and abuses paths: what the server keeps and sends for it is bounded. Clients that leave in the middle of the handshake: nothing is kept of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use haul_proto::identity::{Identity, PeerTrust};
 use haul_proto::wire::ack::Ack;
 use haul_proto::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 use haul_proto::{
-    Admission, AdmittedBy, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled, PATHS_MAX,
-    ProtocolViolation, ServerConfig, StreamKind, TRAIN_BYTES,
+    Admission, AdmittedBy, ClientConfig, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled,
+    PATHS_MAX, ProtocolViolation, ServerConfig, Side, StreamId, StreamKind, TRAIN_BYTES,
 };
 use haul_units::{Bytes, Time};
 
@@ -37,9 +37,13 @@ struct Attack {
 impl Attack {
     /// An honest handshake, by hand, to get at the keys.
     fn begin() -> Self {
+        Self::at(ServerConfig::new(Identity::generate(), PeerTrust::Anyone))
+    }
+
+    /// The same at this server.
+    fn at(config: ServerConfig) -> Self {
         let home = "10.0.0.1:1000".parse().unwrap();
         let mut now = Time::ZERO;
-        let config = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
         let mut endpoint = Endpoint::new(EndpointConfig { seed: [7; 32], server: Some(config) }).unwrap();
         let tls = ClientTls::new(None, &PeerTrust::Anyone, Vec::new()).unwrap();
         let params = TransportParams {
@@ -346,6 +350,58 @@ fn a_close_is_not_told_for_each_packet_that_comes() {
         attack.hand_over(attack.home, &mut [0x55; 20]);
     }
     assert!((5..=12).contains(&told), "{told}");
+}
+
+/// It needs no promise of the client's: an honest one is told what it may open, and a stranger may open it all the same.
+#[test]
+fn a_stranger_that_opens_more_than_its_one_stream_is_gone() {
+    let stream = |kind, index| StreamId::new(Side::Client, kind, index);
+    let first = stream(StreamKind::Bidirectional, 0);
+    for other in [stream(StreamKind::Bidirectional, 1), stream(StreamKind::Unidirectional, 0)] {
+        for by in [AdmittedBy::Trust, AdmittedBy::Application] {
+            let mut attack = Attack::at(ServerConfig {
+                admission: Admission { by, ..Admission::default() },
+                ..ServerConfig::new(Identity::generate(), PeerTrust::Anyone)
+            });
+            let home = attack.home;
+            for id in [first, other] {
+                attack.send(home, 0, &Frame::ResetStream { stream: id, code: 0, total: 0 });
+                let ends: Vec<_> = std::iter::from_fn(|| attack.server.poll_event())
+                    .filter_map(|event| if let Event::Closed(reason) = event { Some(reason.to_string()) } else { None })
+                    .collect();
+                let is_beyond = by == AdmittedBy::Application && id == other;
+                let expected = format!("the peer broke the protocol: {id}: beyond the limit of streams");
+                assert_eq!(ends, Vec::from_iter(is_beyond.then_some(expected)), "{by:?}: {id:?}");
+            }
+        }
+    }
+}
+
+/// All of it decides, each bit: a seed that is folded somewhere gives the same numbers for many.
+#[test]
+fn each_bit_of_an_endpoints_seed_changes_what_it_draws() {
+    let draw = |seed: [u8; 32]| {
+        let server = ServerConfig::new(Identity::generate(), PeerTrust::Anyone);
+        let mut endpoint = Endpoint::new(EndpointConfig { seed, server: Some(server) }).unwrap();
+        let remote = "10.0.0.2:1000".parse().unwrap();
+        let (id, mut connection) =
+            endpoint.connect(Time::ZERO, remote, ClientConfig::new(PeerTrust::Anyone)).expect("a sound configuration");
+        let mut train = vec![0; TRAIN_BYTES];
+        // Its first datagram has the attempt's number, and nothing else that is drawn from this seed but the connection's.
+        let opening = connection.poll_transmit(Time::ZERO, &mut train).expect("an opening");
+        (id.0, endpoint.admission_token(Time::ZERO), train[..opening.len.min(32)].to_vec())
+    };
+    let flipped = (0..256).map(|bit| {
+        let mut seed = [7; 32];
+        seed[bit / 8] ^= 1 << (bit % 8);
+        draw(seed)
+    });
+    let all: Vec<_> = flipped.chain([draw([7; 32])]).collect();
+    let count = |numbers: HashSet<Vec<u8>>| assert_eq!(numbers.len(), all.len());
+    count(all.iter().map(|(id, ..)| id.to_be_bytes().to_vec()).collect());
+    count(all.iter().map(|(_, token, _)| token.clone()).collect());
+    count(all.iter().map(|(.., opening)| opening.clone()).collect());
+    assert_eq!(draw([7; 32]).0, all[256].0, "the same seed, the same numbers");
 }
 
 /// Half a handshake.
