@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use haul::{AcceptError, BindError, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig};
+use haul::{AcceptError, BindError, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
 use haul_copy::PROTOCOL;
 use haul_files::Export;
 use haul_peer::keys::{self, AuthorizedKeys, KeysError};
@@ -209,6 +209,8 @@ fn listen(address: SocketAddr, identity: Identity, state: &StateDir, audit: &Arc
     let config = ServerConfig {
         reset_key: keys::reset_key(&identity, "serve", Some(address.ip()), address.port()),
         protocols: vec![PROTOCOL.to_vec(), haul_perf::PROTOCOL.to_vec()],
+        // A measurement has most, and two for what is said about it. Each costs memory from its first byte on.
+        transport: TransportConfig { max_streams: u32::from(haul_perf::MAX_STREAMS) + 2, ..TransportConfig::default() },
         ..ServerConfig::new(identity, audited(keys::may_handshake(Some(state)), audit))
     };
     let on = |ip: IpAddr| Endpoint::listen(SocketAddr::new(ip, address.port()), config.clone());

@@ -1,7 +1,7 @@
 //! The receiving half of an ordered stream: bytes land in chunks at their offset and are read from the front.
 //!
 //! A packet whose bytes lie in one chunk, none of them there yet, is decrypted straight into the chunk; another one goes through a scratch
-//! buffer. Credit bounds what can lie here.
+//! buffer. Credit bounds what can lie here: a stream's first chunk is no more than twice as long as what has come of it.
 
 use std::collections::VecDeque;
 
@@ -10,6 +10,8 @@ use crate::wire::StreamId;
 
 /// Bytes of one reassembly chunk.
 pub(crate) const CHUNK: usize = 64 << 10;
+/// The shortest first chunk of a stream: a request.
+const LEAST_CHUNK: usize = 256;
 
 /// What arrives in a round trip, so many times, is the window: x^2 = 9 for a sender that triples its rate each round trip (the news takes one,
 /// `flow.rs` has the same), and once more for what waits a round trip behind a lost packet.
@@ -31,12 +33,15 @@ impl ChunkPool {
     /// Chunks kept for reuse, at most (4 MiB).
     const KEEP: usize = 64;
 
-    fn take(&mut self) -> Box<[u8]> {
-        self.free.pop().unwrap_or_else(|| vec![0; CHUNK].into_boxed_slice())
+    /// A chunk for so many bytes at least. A whole one takes no more memory than a part of it where it is fresh from the system, but all of it where the allocator clears what others
+    /// have used: a peer that opens thousands of streams and writes a byte to each must not have a whole one for each.
+    fn take(&mut self, bytes: usize) -> Box<[u8]> {
+        let size = bytes.next_power_of_two().clamp(LEAST_CHUNK, CHUNK);
+        self.free.pop_if(|_| size == CHUNK).unwrap_or_else(|| vec![0; size].into_boxed_slice())
     }
 
     fn give(&mut self, chunk: Box<[u8]>) {
-        if self.free.len() < Self::KEEP {
+        if chunk.len() == CHUNK && self.free.len() < Self::KEEP {
             self.free.push(chunk);
         }
     }
@@ -144,7 +149,7 @@ impl ReceiveHalf {
         if start + len > CHUNK {
             return None;
         }
-        let chunk = self.chunk(offset / CHUNK as u64, pool)?;
+        let chunk = self.chunk(offset / CHUNK as u64, start + len, pool)?;
         let range = start as u32..(start + len) as u32;
         if !chunk.got.is_disjoint(&range) {
             return None;
@@ -170,7 +175,7 @@ impl ReceiveHalf {
         while !rest.is_empty() && !self.is_discarding() {
             let start = (at % CHUNK as u64) as usize;
             let (now, later) = rest.split_at(rest.len().min(CHUNK - start));
-            let Some(chunk) = self.chunk(at / CHUNK as u64, pool) else { break };
+            let Some(chunk) = self.chunk(at / CHUNK as u64, start + now.len(), pool) else { break };
             let range = start as u32..(start + now.len()) as u32;
             let holes: Vec<_> = chunk.got.missing_in(range.clone()).collect();
             for hole in holes {
@@ -338,18 +343,26 @@ impl ReceiveHalf {
         news
     }
 
-    fn chunk(&mut self, index: u64, pool: &mut ChunkPool) -> Option<&mut Chunk> {
+    /// The chunk with this number, so long that it holds its first `bytes`. What carries much gets it whole at once.
+    fn chunk(&mut self, index: u64, bytes: usize, pool: &mut ChunkPool) -> Option<&mut Chunk> {
         let at = usize::try_from(index.checked_sub(self.base)?).ok()?;
         if at >= self.chunks.len() {
             self.chunks.resize_with(at + 1, || None);
         }
         // What was read of the first chunk before it went back counts as there.
         let read = if at == 0 { self.read_at.saturating_sub(index * CHUNK as u64) as u32 } else { 0 };
-        Some(self.chunks[at].get_or_insert_with(|| {
+        let bytes = if index > 0 || self.carries_much { CHUNK } else { bytes };
+        let chunk = self.chunks[at].get_or_insert_with(|| {
             let mut got = RangeSet::default();
             got.insert(0..read);
-            Chunk { data: pool.take(), got }
-        }))
+            Chunk { data: pool.take(bytes), got }
+        });
+        if chunk.data.len() < bytes {
+            let longer = pool.take(bytes);
+            let shorter = std::mem::replace(&mut chunk.data, longer);
+            chunk.data[..shorter.len()].copy_from_slice(&shorter);
+        }
+        Some(chunk)
     }
 }
 
@@ -372,6 +385,20 @@ mod tests {
             stream.commit(offset, len, fin);
         } else {
             stream.deliver(offset, &bytes, fin, pool);
+        }
+    }
+
+    #[test]
+    fn a_byte_of_a_stream_takes_little_memory_and_the_rest_no_more_than_twice_what_has_come() {
+        let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 1 << 30), ChunkPool::default());
+        let held = |stream: &ReceiveHalf| stream.chunks.iter().flatten().map(|chunk| chunk.data.len()).sum::<usize>();
+        receive(&mut stream, &mut pool, 0, 1, false);
+        assert_eq!(held(&stream), LEAST_CHUNK);
+        for offset in (1..200_000).step_by(1000) {
+            receive(&mut stream, &mut pool, offset, 1000, false);
+            // A chunk more is under way.
+            let most = if stream.highest <= CHUNK as u64 { 0 } else { CHUNK };
+            assert!(held(&stream) <= stream.highest as usize * 2 + most, "{} for {}", held(&stream), stream.highest);
         }
     }
 
@@ -456,7 +483,8 @@ mod tests {
             let mut out = vec![0; len];
             assert_eq!(stream.read(&mut out, &mut pool), ReadOutcome::Bytes(len));
             assert!(out.iter().zip(offset..).all(|(&byte, at)| byte == byte_at(at)));
-            assert!(stream.chunks.is_empty() && pool.free.len() == 1);
+            // Only whole ones are kept.
+            assert!(stream.chunks.is_empty() && pool.free.len() == usize::from(offset as usize + len >= CHUNK));
         }
         // Behind a hole something waits.
         receive(&mut stream, &mut pool, CHUNK as u64 + 310, 5, false);
