@@ -60,7 +60,14 @@ impl Controller for Fixed {
     }
 
     fn snapshot(&self) -> Snapshot {
-        Snapshot { algorithm: "fixed", phase: "steady", is_starting: false, bandwidth: Some(self.rate), base_loss: None, ssthresh: None }
+        Snapshot {
+            algorithm: "fixed",
+            phase: "steady",
+            is_starting: false,
+            bandwidth: Some(self.rate),
+            base_loss: None,
+            ssthresh: None,
+        }
     }
 }
 

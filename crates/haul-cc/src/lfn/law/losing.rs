@@ -97,8 +97,7 @@ impl Flow {
 
     /// An attempt at more ends because much is lost: the trial that follows sends half of what arrived.
     pub(in crate::lfn) fn stop_at_loss(&mut self, summary: &Summary) {
-        let arrived_pkts = self.path.packets(summary) * (1.0 - summary.loss);
-        self.path.bandwidth.limit(summary.mean_bps * (1.0 + 2.0 / arrived_pkts.max(1.0).sqrt()));
+        self.path.bandwidth.limit(summary.mean_bps);
         self.note_overflow();
         if self.path.loss.has_risen(summary.loss, self.path.packets(summary)) {
             self.trials.wish_half();

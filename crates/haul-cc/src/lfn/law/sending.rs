@@ -20,11 +20,17 @@ impl Flow {
     }
 
     fn least_rate(&self) -> BitRate {
-        self.path.a_round_trip(self.least_pipe())
+        self.a_round_trip(self.least_pipe())
+    }
+
+    /// So many bytes each round trip.
+    fn a_round_trip(&self, bytes: Bytes) -> BitRate {
+        // Loopback's round trips would make a burst of it.
+        BitRate::of(bytes, self.path.min_rtt().max(Duration::from_micros(100)))
     }
 
     fn initial_rate(&self) -> BitRate {
-        self.path.a_round_trip(self.initial_window()).scaled(2.0)
+        self.a_round_trip(self.initial_window()).scaled(2.0)
     }
 
     /// What startup sends at, at least: until the first window has arrived the samples are of a handshake's few packets.

@@ -177,12 +177,6 @@ impl Path {
         self.packet.as_u64() as f64
     }
 
-    /// So many bytes each round trip.
-    pub(in crate::lfn) fn a_round_trip(&self, bytes: Bytes) -> BitRate {
-        // Loopback's round trips would make a burst of it.
-        BitRate::of(bytes, self.min_rtt().max(Duration::from_micros(100)))
-    }
-
     /// Packets that an epoch tells of.
     pub(in crate::lfn) fn packets(&self, summary: &Summary) -> f64 {
         summary.bytes.as_u64() as f64 / self.packet_bytes()

@@ -69,9 +69,7 @@ impl Up {
         }
         self.limited_epochs = 0;
         // A quarter of what was too much: the rest may stand in the queue.
-        let allowed = flow.path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
-        let chance = (allowed * (1.0 - allowed).max(0.0) / flow.path.packets(summary).max(1.0)).sqrt();
-        let lossy = summary.loss > allowed + 2.0 * chance;
+        let lossy = summary.loss > flow.path.base_loss() + (excess / 4.0).max(LEAST_LOSS);
         if lossy && !grew {
             flow.stop_at_loss(summary);
             return Turn::Down;

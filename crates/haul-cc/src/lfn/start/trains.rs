@@ -20,36 +20,26 @@ impl Quick {
         }
     }
 
-    /// The scout has arrived: trains follow that its queue holds. Where they could be no longer than the scout a second one goes, for a stall may have stretched the first, and the jump
-    /// comes after that.
+    /// The scout has arrived: trains follow that its queue holds, or the jump where they could be no longer than the scout.
     pub(super) fn follow_scout(&mut self, ack: &AckSample, path: &Path) -> Verdict {
-        let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS && scout.sent_at >= self.since);
+        let scout = self.trains.last().copied().filter(|scout| scout.steps >= SCOUT_STEPS);
         if self.trains_sent == 0 || scout.is_none() && ack.in_flight > Bytes::ZERO {
             return Verdict::Continue;
         }
+        self.stage = Stage::Reconnaissance;
         let is_slow =
             |scout: &DispersionSample| scout.rate().bytes_in(path.min_rtt() / SLOW_PART) < self.packet * LEAST_TRAIN_PKTS;
-        if scout.is_some_and(|scout| is_slow(&scout) && self.is_exact(path, &scout)) {
-            let Some((target_bps, _)) = self.target(path).filter(|_| self.trains.len() > 1) else {
-                return self.send_trains(ack.now);
-            };
-            return self.jump(ack, path, target_bps);
+        if let Some(scout) = scout.filter(|scout| is_slow(scout) && self.is_exact(path, scout)) {
+            return self.jump(ack, path, scout.rate().as_bps() as f64);
         }
-        self.stage = Stage::Reconnaissance;
         self.reconnoitre_by(ack.now, scout)
     }
 
     /// Trains that are as long as what is known allows.
     fn reconnoitre_by(&mut self, now: Time, scout: Option<DispersionSample>) -> Verdict {
-        self.scout = scout;
+        (self.scout, self.since) = (scout, now);
         (self.opens, self.first_delay, self.risen) = (false, None, None);
         self.trains.clear();
-        self.send_trains(now)
-    }
-
-    /// From now on.
-    fn send_trains(&mut self, now: Time) -> Verdict {
-        self.since = now;
         self.trains_sent = 0;
         // The pacer owes nothing for the time in which nothing was to be sent.
         self.train_left = self.train();
@@ -111,7 +101,8 @@ impl Quick {
 
     /// The rate to go for, and whether it is more than a lower bound.
     pub(super) fn target(&self, path: &Path) -> Option<(f64, bool)> {
-        let remembered = self.remembered.filter(|learned| learned.fits(path.min_rtt())).map(|learned| learned.bandwidth.as_bps() as f64);
+        let remembered =
+            self.remembered.filter(|learned| learned.fits(path.min_rtt())).map(|learned| learned.bandwidth.as_bps() as f64);
         let mut trains: Vec<_> = self.trains.iter().map(|train| (train.rate(), self.is_exact(path, train))).collect();
         trains.sort_unstable();
         // Trains that do not agree have been stretched by others or by hiccups of threads: the path may well bear more.
@@ -161,9 +152,9 @@ impl Quick {
     }
 }
 
-/// What is sent on any path, bits per second.
+/// What is sent on any path, bits per second: the packets that a leg needs take eight round trips, on short paths an epoch.
 pub(super) fn least_bps(path: &Path) -> f64 {
-    path.a_round_trip(path.packet() * LEAST_PIPE_PKTS).as_bps() as f64
+    BitRate::of(path.packet() * LEAST_PIPE_PKTS, path.min_rtt().max(path.epoch_length() / 8)).as_bps() as f64
 }
 
 /// RFC 9002 7.2: the initial window, in whole packets; ten of 1472 bytes.
