@@ -140,8 +140,9 @@ pub const BIN: Duration = Duration::from_secs(1);
 /// Where the plan gives orders without end.
 pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f64, ids: &[ServerId], bound_s: f64) -> Played {
     let tick = tick(bound_s);
-    // Later than ten times slower servers need, and all patience.
-    let given_up_s = 100.0 * bound_s + 1000.0;
+    // Later than ten times slower servers need, all patience, and, where nobody helps the slowest one, what it takes for everything.
+    let slowest = sites.iter().map(|site| site.bytes_per_s).fold(client, f64::min);
+    let given_up_s = 100.0 * bound_s + 1000.0 + 20.0 * catalogue.total().as_u64() as f64 / slowest;
     let files: usize = catalogue.files().count();
     let (mut plan, mut joining) = Joining::begin(catalogue, settings, sites, ids);
     let mut now = Time::ZERO;

@@ -363,7 +363,8 @@ fn a_disk_without_inodes_stops_clearly_and_goes_on_when_there_are_some() {
     assert!(matches!(outcome.client, Err(CopyError::Refused(Stop::DestinationFull { .. }))), "{:?}", outcome.client);
     assert!(Command::new("mount").args(["-o", "remount,nr_inodes=1000"]).arg(&p.to).status().unwrap().success());
     let again = push_paths(&[&source], &p.to, options(), shuffled(2)).clean();
-    assert_eq!(again.files, 100);
+    // Some may have been finished before there were none left.
+    assert_eq!(again.files + again.skipped_files, 100, "{again:?}");
     for number in 0..100 {
         assert_eq!(fs::read(p.to.join(format!("tree/{number:03}"))).unwrap(), noise(5000, number), "{number}");
     }

@@ -16,6 +16,10 @@ impl Plan {
             }
         }
         while let Some(file) = self.servers[at].dealt.pop_front() {
+            // It has turned out not to have it, with some of it told: its other holders have been dealt it since.
+            if !self.catalogue.holders(file).contains(&ServerId(at as u16)) {
+                continue;
+            }
             if let Some(range) = self.work.take_whole(&self.catalogue, file) {
                 // What a dead one had begun may be several ranges.
                 let more = self.work.begun(file).is_some();

@@ -85,7 +85,10 @@ impl Plan {
         for other in left {
             let Some(known) = self.pieces.get_mut(&other) else { continue };
             known.is_doubled = false;
-            others.push(known.range.clone());
+            // Who has gone silent sends nothing that can be waited for.
+            if self.servers[known.server.index()].is_usable() {
+                others.push(known.range.clone());
+            }
         }
         self.balanced.is_stale |= self.work.give_back(&self.catalogue, file, &range, &others);
     }

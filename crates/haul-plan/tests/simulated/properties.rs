@@ -137,6 +137,38 @@ fn nobody_waits_for_orders() {
     }
 }
 
+/// One of three holders falls silent with ranges of a file in its hands, and who has been told them instead dies: the third sends them.
+#[test]
+fn nobody_waits_for_what_a_silent_server_was_told() {
+    let rtt = Duration::from_millis(20);
+    let job = Job { rates: vec![1e8; 3], rtts: vec![rtt; 3], client: 1e9, files: vec![(3_000_000_000, vec![0, 1, 2])] };
+    for (silent, dies) in (0..3).flat_map(|silent| (0..3).map(move |dies| (silent, dies))).filter(|(silent, dies)| silent != dies)
+    {
+        // Others lose patience with the silent one after 3 s.
+        for later_ms in (0..6000).step_by(100) {
+            let mut sites = job.sites();
+            let then = Time::from_nanos(1_000_000_000);
+            sites[silent].fates = vec![(then, Fate::FallsSilent)];
+            sites[dies].fates = vec![(then + Duration::from_millis(later_ms), Fate::Dies)];
+            assert_whole(&job, &job.play(Policy::Dynamic, &sites));
+        }
+    }
+}
+
+/// A file that was dealt to a server that has not got it goes to the next holder, and does not come back.
+#[test]
+fn a_file_that_is_not_where_it_was_dealt_goes_to_its_other_holder() {
+    let rtts = vec![Duration::from_millis(150), Duration::from_millis(19)];
+    let job = Job { rates: vec![1e8; 2], rtts, client: 1e9, files: vec![(300_000_000, vec![0, 1]); 4] };
+    for lacking in 0..2 {
+        let mut sites = job.sites();
+        sites[lacking].lacks = job.catalogue().0.files().collect();
+        let played = job.play(Policy::RoundRobin, &sites);
+        assert_whole(&job, &played);
+        assert!(played.orders <= 2 * job.files.len(), "{} orders", played.orders);
+    }
+}
+
 pub fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(40)
 }
