@@ -81,16 +81,20 @@ impl Plan {
         let (file, range) = (known.file, known.range.clone());
         self.drop_piece(piece, now);
         let left = self.work.begun(file).map(|begun| begun.pieces.clone()).unwrap_or_default();
-        let mut others = Vec::with_capacity(left.len());
         for other in left {
-            let Some(known) = self.pieces.get_mut(&other) else { continue };
-            known.is_doubled = false;
-            // Who has gone silent sends nothing that can be waited for.
-            if self.servers[known.server.index()].is_usable() {
-                others.push(known.range.clone());
+            if let Some(known) = self.pieces.get_mut(&other) {
+                known.is_doubled = false;
             }
         }
+        let others = self.expected_elsewhere(file, piece);
         self.balanced.is_stale |= self.work.give_back(&self.catalogue, file, &range, &others);
+    }
+
+    /// The ranges of a file's other pieces that can be waited for: those of a server that has gone silent cannot.
+    fn expected_elsewhere(&self, file: FileId, piece: PieceId) -> Vec<Range<u64>> {
+        let pieces = self.work.begun(file).map(|begun| begun.pieces.as_slice()).unwrap_or_default();
+        let others = pieces.iter().filter(|other| **other != piece).filter_map(|other| self.pieces.get(other));
+        others.filter(|other| self.servers[other.server.index()].is_usable()).map(|other| other.range.clone()).collect()
     }
 
     pub(super) fn take_all_back(&mut self, server: ServerId, now: Time) {
@@ -116,12 +120,7 @@ impl Plan {
                 for piece in told {
                     let known = &self.pieces[&piece];
                     let (file, range) = (known.file, known.range.clone());
-                    let Some(begun) = self.work.begun(file) else { continue };
-                    let others = begun.pieces.iter().filter(|other| **other != piece).map(|other| &self.pieces[other]);
-                    let others: Vec<Range<u64>> = others
-                        .filter(|other| self.servers[other.server.index()].is_usable())
-                        .map(|other| other.range.clone())
-                        .collect();
+                    let others = self.expected_elsewhere(file, piece);
                     self.work.give_back(&self.catalogue, file, &range, &others);
                 }
                 self.balanced.is_stale = true;
