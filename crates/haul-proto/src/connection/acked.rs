@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// The probe timeout of a path has passed: the oldest data goes again, or a ping if there is none.
+    /// The probe timeout of a path has passed: the oldest data goes again, or a ping if there is none that is still missing.
     pub(super) fn on_probe_timeout(&mut self, now: Time, index: usize) {
         let is_beside_others = self.is_beside_others(index);
         let path = &mut self.paths[index];
@@ -133,11 +133,11 @@ impl Connection {
                 |sent| frames.extend(sent.iter().cloned()),
             );
         }
-        let has_nothing = lost.is_empty() && frames.is_empty();
+        // A copy in flight of what has arrived otherwise leaves no packet.
+        let is_missing = lost.iter().any(|lost| self.is_missing(lost));
+        let says_something = frames.iter().any(|frame| frame.is_reliable() && self.is_current(frame));
         self.requeue(lost, frames);
-        if has_nothing || self.streams.is_idle() && self.control.is_empty() {
-            self.paths[index].ping_due = true;
-        }
+        self.paths[index].ping_due |= !is_missing && !says_something;
     }
 
     /// What is in flight on a path has gone where nobody is: it is to be sent again.
@@ -146,6 +146,10 @@ impl Connection {
         let on_lost = |stream, offset, len, fin| lost.push(LostRange { stream, offset, len, fin });
         let frames = self.paths[index].lose_all(now, on_lost);
         self.requeue(lost, frames);
+    }
+
+    fn is_missing(&mut self, &LostRange { stream, offset, len, fin }: &LostRange) -> bool {
+        self.streams.sender(stream).is_some_and(|send| send.lacks(offset, len, fin))
     }
 
     /// Whether a lost frame still says something: credit that has grown since is told by the newer frame.

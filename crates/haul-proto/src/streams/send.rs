@@ -385,6 +385,19 @@ impl SendHalf {
         }
     }
 
+    /// Whether any of `len` bytes at `offset`, which lie in one chunk, has not been acknowledged; of no bytes, the end.
+    pub fn lacks(&self, offset: u64, len: u64, fin: bool) -> bool {
+        if len == 0 {
+            return fin && self.fin == Fin::InFlight;
+        }
+        self.chunk_index(offset).is_some_and(|index| {
+            let chunk = &self.chunks[index];
+            let start = (offset - chunk.offset) as u32;
+            let stop = start.saturating_add(len as u32).min(chunk.len);
+            chunk.acked.missing_in(start..stop).next().is_some()
+        })
+    }
+
     fn settle_fin(&mut self, placed: bool) {
         if self.fin == Fin::InFlight && self.placed == placed {
             self.fin = Fin::Acknowledged;

@@ -215,6 +215,41 @@ fn a_silent_peer_costs_at_most_100_packets_a_minute() {
 }
 
 #[test]
+fn a_probe_asks_even_if_all_that_is_in_flight_has_arrived_otherwise() {
+    let mut network = pair(path(), &transport());
+    let start = connected(&mut network);
+    network.run(start + ms(500));
+    let (there, back) = (haul_sim::LinkId(1), haul_sim::LinkId(0));
+    // A server's, for a client that hears nothing asks in other ways too. The answer to two packets is late: a probe has repeated both meanwhile, and is lost.
+    let (sent, answered) = (network.now(), network.now() + ms(300));
+    network.link_mut(back).set_delay(sent, ms(275));
+    let writes = |network: &mut Network<End>, length| {
+        let server = network.endpoint_mut(SERVER).connection();
+        let id = server.open(StreamKind::Unidirectional).unwrap();
+        server.write(id, &vec![0; length]).unwrap();
+        id
+    };
+    let first = writes(&mut network, 2000);
+    network.run(sent + ms(40));
+    network.link_mut(there).set_loss(sent + ms(40), LossModel::Random(Ratio::ONE));
+    network.run(answered + ms(20));
+    let server = network.endpoint_mut(SERVER).connection();
+    assert_eq!(server.unacknowledged(first), Some(1), "all but its end, which nobody has written");
+    let stats = server.stats(answered).unwrap();
+    assert!(stats.probe_timeouts > 0 && stats.in_flight > Bytes(2000), "{stats:?}");
+    // One more packet is lost; from then on nothing is.
+    let second = writes(&mut network, 10);
+    network.run(answered + ms(30));
+    let healed = network.now();
+    network.link_mut(there).set_loss(healed, LossModel::None);
+    network.link_mut(back).set_delay(healed, ms(25));
+    let has_arrived = |network: &mut Network<End>| network.endpoint(CLIENT).read.iter().any(|&(id, ..)| id == second);
+    // The probe, its answer, and the packet again; after one more probe in vain everything would count as lost, 520 ms later.
+    let arrived = network.run_until(healed + ms(500), has_arrived);
+    assert!(arrived, "{:?}", network.endpoint_mut(SERVER).connection().stats(healed));
+}
+
+#[test]
 fn silence_ends_a_connection() {
     let mut network = pair(path(), &TransportConfig { idle_timeout: Duration::from_secs(10), ..transport() });
     let start = connected(&mut network);
