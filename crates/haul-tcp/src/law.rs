@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use thiserror::Error;
+
 /// The longest name of a congestion control in the kernel.
 const LONGEST_NAME: usize = 15;
 
@@ -103,6 +105,11 @@ pub enum Choice {
     Kernel(String),
 }
 
+/// What no kernel takes for a name of a congestion control: letters, digits, `_` and `-`, at most fifteen of them.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0:?} is no name of a congestion control")]
+pub struct NoControl(pub String);
+
 impl Choice {
     /// As the kernel calls it.
     pub fn kernel_name(&self) -> String {
@@ -129,9 +136,9 @@ impl fmt::Display for Choice {
 }
 
 impl FromStr for Choice {
-    type Err = String;
+    type Err = NoControl;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, NoControl> {
         if text == "standard" {
             return Ok(Self::Kernel("reno".to_owned()));
         }
@@ -142,7 +149,7 @@ impl FromStr for Choice {
         if named && (1..=LONGEST_NAME).contains(&text.len()) {
             Ok(Self::Kernel(text.to_owned()))
         } else {
-            Err(format!("{text:?} is no name of a congestion control"))
+            Err(NoControl(text.to_owned()))
         }
     }
 }

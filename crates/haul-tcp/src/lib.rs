@@ -25,7 +25,7 @@ pub use connection::{Connection, Path, Phase};
 pub use error::{LoadError, TcpError};
 pub use kernel::netns::Namespace;
 pub use knobs::{KNOBS, Knob};
-pub use law::{Choice, Law};
+pub use law::{Choice, Law, NoControl};
 pub use laws::obstacle;
 pub use needs::{Limit, limits, round_trip};
 pub use pace::{Pace, PaceClass, PaceRun, PaceState};
