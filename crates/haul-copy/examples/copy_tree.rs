@@ -1,11 +1,10 @@
-//! Copies a tree to a host that ssh reaches and where `haul` is installed, as `haul cp -r` does.
-//!
-//! `cargo run --example copy_tree -- SOURCE [USER@]HOST:PATH [SSH_CONFIG]`
+//! Copies a tree to a host that ssh reaches and where `haul` is installed, as `haul cp -r` does: `copy_tree SOURCE [USER@]HOST:PATH [SSH_CONFIG]`
 
 use std::error::Error;
+use std::path::PathBuf;
 
 use haul_copy::{ClientSession, Job, PROTOCOL};
-use haul_files::{Filter, Options, PushJob, Silent, SourceSpec};
+use haul_files::{PushJob, Silent};
 use haul_peer::{Connector, Host, Operand, SshOptions};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -18,23 +17,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let connector = Connector { ssh, ..Connector::new(PROTOCOL) };
     let connected = connector.connect(&Host::Ssh(host))?;
 
-    let options = Options { recursive: true, ..Options::default() };
-    let job = Job::Push(PushJob {
-        sources: vec![SourceSpec::Path(source.into())],
-        destination: path.into(),
-        options,
-        filter: Filter::default(),
-    });
+    let job = Job::Push(PushJob::new([PathBuf::from(source)], path));
     let copied = ClientSession::new(connected.connection.clone(), &job).run(&job, None, &Silent, &connector.cancel);
     // Where nothing came over UDP at all, the copy could only see its connection end.
     let report = copied.map_err(|error| connected.cause().map_or_else(|| Box::<dyn Error>::from(error), Into::into))?;
     connected.end();
-    println!(
-        "{} files, {} in {:.1} s, {} problems",
-        report.files,
-        report.bytes,
-        report.elapsed.as_secs_f64(),
-        report.problem_count
-    );
+    println!("{} files, {} in {:.1?}, {} problems", report.files, report.bytes, report.elapsed, report.problem_count);
     Ok(())
 }

@@ -221,6 +221,18 @@ pub struct PushJob {
     pub filter: Filter,
 }
 
+impl PushJob {
+    /// All of these sources, directories with all that is in them, the rest as it is by default.
+    pub fn new(sources: impl IntoIterator<Item = impl Into<SourceSpec>>, destination: impl Into<PathBuf>) -> Self {
+        Self {
+            sources: sources.into_iter().map(Into::into).collect(),
+            destination: destination.into(),
+            options: Options { recursive: true, ..Options::default() },
+            filter: Filter::default(),
+        }
+    }
+}
+
 /// From the server to here.
 #[derive(Debug, Clone)]
 pub struct PullJob {

@@ -38,7 +38,7 @@
 //! # }
 //! ```
 //!
-//! `examples/measure.rs` does the same, or measures to an ssh host, and prints each interval as it comes.
+//! `examples/measure.rs` measures to an ssh host, and prints each interval as it comes.
 //!
 //! # Results
 //!

@@ -23,7 +23,7 @@
 //! # }
 //! ```
 //!
-//! `examples/forward.rs` has both ends in one program.
+//! `examples/forward.rs` forwards a port through a host that ssh reaches.
 //!
 //! # What is told meanwhile
 //!

@@ -5,12 +5,14 @@
 mod example;
 
 use std::io::{Read as _, Write as _};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 
+use haul::Identity;
 use haul_peer::{Connector, DaemonHost, Host};
-use haul_tunnel::proxy::{Client, Event, LocalForward, Observer, PROTOCOL};
+use haul_tunnel::proxy::{Client, Event, LocalForward, Observer, PROTOCOL, Server, ServerSettings};
+use haul_units::Cancel;
 
 /// Says where the example listens.
 struct Tell(Mutex<mpsc::Sender<String>>);
@@ -38,13 +40,26 @@ fn shouting_server() -> SocketAddr {
     address
 }
 
+/// The other end: for everybody on this host, to wherever they ask.
+fn serve_here() -> Host {
+    let identity = Identity::generate();
+    let key = identity.public_key().fingerprint();
+    let allow = vec!["*:*".parse().expect("any target")];
+    let address = Some(Ipv4Addr::LOCALHOST.into());
+    let settings = ServerSettings { address, allow, ..ServerSettings::new(identity, None, Vec::new()) };
+    let server = Server::bind(settings).expect("a server");
+    let here = DaemonHost { host: Ipv4Addr::LOCALHOST.to_string(), port: server.local_addr().port() };
+    thread::spawn(move || server.run(&Cancel::new()));
+    Host::Open(here, Some(key))
+}
+
 #[test]
 fn bytes_cross_both_ways_and_so_do_their_ends() {
     let target = shouting_server();
     let (tell, told) = mpsc::channel();
     thread::spawn(move || {
-        let words = ["127.0.0.1:0".to_owned(), target.to_string()];
-        example::forward(&words, Arc::new(Tell(Mutex::new(tell)))).map_err(|error| error.to_string())
+        let tell = Arc::new(Tell(Mutex::new(tell)));
+        example::forward(["127.0.0.1:0", &target.to_string()], serve_here(), tell).map_err(|error| error.to_string())
     });
     let address: SocketAddr = told.recv().expect("it listens").parse().expect("an address");
     let long = "a line of some length\n".repeat(100_000);
