@@ -37,10 +37,12 @@ impl RttEstimator {
             self.smoothed = adjusted;
             self.var = adjusted / 2;
         } else {
+            // DEVIATION: RFC 9002 5.3 believes each sample whole. One across a pause of a minute would have the next loss wait for as long.
+            let believed = adjusted.min(self.probe_timeout(Duration::ZERO) * BELIEVED_TIMEOUTS);
             // RFC 9002 5.3: var = 3/4 var + 1/4 |smoothed - adjusted|, smoothed = 7/8 smoothed + 1/8 adjusted
-            self.var = self.var * 3 / 4 + self.smoothed.abs_diff(adjusted) / 4;
+            self.var = self.var * 3 / 4 + self.smoothed.abs_diff(believed) / 4;
             // As above.
-            self.smoothed = self.smoothed * 7 / 8 + adjusted / 8;
+            self.smoothed = self.smoothed * 7 / 8 + believed / 8;
         }
         self.latest = adjusted;
         self.samples += 1;
@@ -86,6 +88,9 @@ impl Default for RttEstimator {
 
 /// RFC 9002 6.2.2
 const INITIAL_RTT: Duration = Duration::from_millis(333);
+/// A sample counts for no more than so many probe timeouts, so that each one can make them about five times as long: a path that has become a thousand times as long is believed after
+/// five of them, and one packet that somebody held back says little.
+const BELIEVED_TIMEOUTS: u32 = 4;
 /// As long as the congestion controllers remember the smallest.
 const MIN_WINDOW: Duration = Duration::from_secs(10);
 /// RFC 9002 6.1.2
@@ -115,6 +120,25 @@ mod tests {
         assert_eq!(rtt.on_sample(Time::ZERO, ms(130), ms(20)), ms(110));
         assert_eq!(rtt.on_sample(Time::ZERO, ms(130), ms(90)), ms(130));
         assert_eq!(rtt.on_sample(Time::ZERO, ms(130), Duration::MAX), ms(130));
+    }
+
+    #[test]
+    fn a_pause_is_not_taken_for_the_path_but_a_path_that_has_become_long_is() {
+        let steady = || {
+            let mut rtt = RttEstimator::default();
+            for _ in 0..100 {
+                rtt.on_sample(Time::ZERO, ms(50), Duration::ZERO);
+            }
+            rtt
+        };
+        let mut paused = steady();
+        assert_eq!(paused.on_sample(Time::ZERO, ms(85_000), Duration::ZERO), ms(85_000));
+        assert!(paused.probe_timeout(ms(5)) < ms(300), "{paused:?}");
+        let mut long = steady();
+        for _ in 0..5 {
+            long.on_sample(Time::ZERO, ms(50_000), Duration::ZERO);
+        }
+        assert!(long.probe_timeout(ms(5)) > ms(50_000), "{long:?}");
     }
 
     #[test]
