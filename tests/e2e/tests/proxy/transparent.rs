@@ -1,10 +1,12 @@
 //! The proxy on a gateway: a host behind it connects to where it likes, and knows of nothing.
 
+use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::Command;
 
 use e2e::{Host, Running};
+use rustix::fs::{FlockOperation, flock};
 
 use crate::rig::*;
 
@@ -88,6 +90,83 @@ fn a_host_behind_the_gateway_reaches_the_other_site() {
     assert_eq!(events(&there, "open").len(), 2, "{there}");
     let codes: Vec<_> = events(&stop(connected), "refused").iter().map(|event| event["code"].as_u64()).collect();
     assert_eq!(codes, [Some(5), Some(5), Some(2)]);
+}
+
+/// Modes of the kernel's TCP, while no other test of this machine changes it; all is taken back at the end.
+struct Modes {
+    _turn: File,
+}
+
+impl Modes {
+    fn alone() -> Option<Self> {
+        if let Err(error) = haul_tcp::obstacle() {
+            skip::skip(error);
+            return None;
+        }
+        fs::create_dir_all("/run/haul").expect("a directory");
+        let turn = File::create("/run/haul/test.lock").expect("a file");
+        flock(&turn, FlockOperation::LockExclusive).expect("a turn");
+        Some(Self { _turn: turn })
+    }
+
+    fn haul(args: &[&str]) {
+        let mut command = Command::new(e2e::haul_binary());
+        command.arg("tcp").args(args);
+        Running::start(command).wait(PATIENCE).expect(0);
+    }
+}
+
+impl Drop for Modes {
+    fn drop(&mut self) {
+        Self::haul(&["off"]);
+    }
+}
+
+/// What the system says of a host's connections with a port of the other side's.
+fn connections(host: &Host, port: u16) -> String {
+    let output = host.command("ss").args(["-Htin", &format!("dport = :{port}")]).output().expect("ss");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// The accelerator box of docs/use/tcp.md.
+#[test]
+fn two_gateways_with_a_mode_of_tcp_carry_what_hosts_say_that_know_of_nothing() {
+    if !has_nft() {
+        return;
+    }
+    let Some(_modes) = Modes::alone() else { return };
+    let Some(mut sites) = two() else { return };
+    let (near, far) = (sites.behind(1), sites.behind(2));
+    for site in [1, 2] {
+        Modes::haul(&["on", "fair", "--netns", &sites.site(site).namespace]);
+    }
+    for rule in RULES.replace("10.2.0.0/16", "10.92.2.0/24").replace("fd02::/64", "fd92:2::/64").lines() {
+        on(sites.site(1), rule);
+    }
+    let serving = serve(&sites, "--allow 10.92.2.0/24:* --allow [fd92:2::2]:*");
+    let connected = connect(&sites, "--transparent 3129", 3129);
+    for ip in [&far.address, &far.address6] {
+        let ip = ip.parse().expect("an address");
+        let port = server(&far, &SocketAddr::new(ip, 0).to_string(), echo);
+        let mut client = reach(&near, SocketAddr::new(ip, port));
+        assert_eq!(ask(&mut client, b"hello"), b"hello");
+        let (of_host, of_gateway) = (connections(&near, port), connections(sites.site(2), port));
+        assert!(of_gateway.contains("haul_fair"), "{of_gateway}");
+        assert!(!of_host.is_empty() && !of_host.contains("haul_"), "{of_host}");
+
+        let sent: Vec<u8> = (0..3_000_000_u32).map(|at| (at % 251) as u8).collect();
+        let (mut writer, said) = (client.try_clone().expect("another handle"), sent.clone());
+        let writing = std::thread::spawn(move || {
+            writer.write_all(&said).expect("writing");
+            writer.shutdown(Shutdown::Write).expect("its end");
+        });
+        let mut got = Vec::new();
+        client.read_to_end(&mut got).expect("all of it, and its end");
+        writing.join().expect("no panic");
+        assert!(got == sent, "{} bytes", got.len());
+    }
+    assert_eq!(events(&stop(serving), "open").len(), 2);
+    assert_eq!(events(&stop(connected), "refused").len(), 0);
 }
 
 #[test]
