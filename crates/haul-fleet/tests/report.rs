@@ -71,6 +71,15 @@ fn names_are_text_on_the_page_and_in_pictures() {
 }
 
 #[test]
+fn several_directories_are_read_as_one_and_their_jobs_are_told_apart() {
+    let (all, second) = (recorded(), recorded().join("job-00002"));
+    let report = LogReport::read_all(&[second.clone(), all.clone(), second]).unwrap();
+    let names: Vec<_> = report.jobs.iter().map(|job| &*job.name).collect();
+    assert_eq!(names, ["job-00002", "job-00001", "job-00002-2", "job-00002-3"]);
+    assert_eq!(LogReport::read_all(&[all]).unwrap().jobs, LogReport::read(&recorded()).unwrap().jobs);
+}
+
+#[test]
 fn what_is_no_log_is_an_error_and_nonsense_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     assert!(matches!(LogReport::read(dir.path()), Err(ReportError::NoLog { .. })));

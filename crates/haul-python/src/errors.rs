@@ -222,7 +222,7 @@ impl Failure {
                 Some(SshEnded::NOT_FOUND) => "install haul on the far side, say where it is with ssh={\"remote_haul\": PATH}, or give haul.copy bootstrap=\"keep\", which brings it along".to_owned(),
                 Some(SshEnded::NOT_EXECUTABLE) => "name another with ssh={\"remote_haul\": PATH}".to_owned(),
                 Some(SshEnded::NO_LOGIN) => format!("`{login} true` must work first"),
-                _ => format!("`{login} haul --version` must print haul's version"),
+                _ => format!("`{login} {} --version` must print haul's version", ended.program()),
             }),
             SshError::Failed { host, hint: Some(hint), .. } => self.hint(format!("on {host}: {hint}")),
             SshError::OtherVersion { .. } => {

@@ -165,14 +165,14 @@ pub struct FleetStatusArgs {
 
 /// Make tables, charts and a page of what `--log` has written
 ///
-/// DIR is a directory that was given to --log, with the logs of one job or several: several make a chart of the rate against the number of servers. Tables go to
-/// standard output; `report.html`, which needs nothing else, the tables and the charts (SVG and PNG) go to the directory.
+/// DIR is a directory that was given to --log, with the logs of one job or several, or the directory of a job in it: several jobs make a chart of the rate against the
+/// number of servers. Tables go to standard output; `report.html`, which needs nothing else, the tables and the charts (SVG and PNG) go to the directory, or that which several DIRs are in.
 #[derive(Debug, Args)]
 pub struct FleetReportArgs {
     /// The logs
-    #[arg(value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-    pub dir: PathBuf,
-    /// Where to write to [default: DIR]
+    #[arg(value_name = "DIR", required = true, value_hint = clap::ValueHint::DirPath)]
+    pub dirs: Vec<PathBuf>,
+    /// Where to write to [default: DIR, or what several are in]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
 }

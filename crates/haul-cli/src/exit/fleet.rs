@@ -24,7 +24,7 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         let failure = Self::new(chain(&error));
         match error {
-            StartError::NoHosts => failure.hint("name the servers with -H"),
+            StartError::NoHosts => failure.hint("name the servers with -H, or a fleet that is up with --name"),
             StartError::NoPort { ports_named: true, .. } => failure.hint("the ports of --udp-port are taken; name more of them"),
             StartError::NotStarted { program, .. } => {
                 failure.hint(format!("is {} installed here, and in PATH?", program.to_string_lossy()))

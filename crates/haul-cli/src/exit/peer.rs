@@ -101,7 +101,7 @@ impl From<SshError> for Failure {
                 }
                 Some(SshEnded::NOT_EXECUTABLE) => "name another with --remote-haul PATH".to_owned(),
                 Some(SshEnded::NO_LOGIN) => format!("`{login} true` must work first"),
-                _ => format!("`{login} haul --version` must print haul's version"),
+                _ => format!("`{login} {} --version` must print haul's version", ended.program()),
             }),
             SshError::Failed { host, hint: Some(hint), .. } => failure.hint(format!("on {host}: {hint}")),
             SshError::OtherVersion { .. } => failure.hint(format!("{SAME_VERSION}, or give --bootstrap")),

@@ -33,6 +33,22 @@ impl LogReport {
         read::read(dir).map(|jobs| Self { jobs })
     }
 
+    /// Reads several, each as [`read`](Self::read) does. Jobs of one name get another, for their charts.
+    pub fn read_all(dirs: &[PathBuf]) -> Result<Self, ReportError> {
+        let mut jobs: Vec<JobRecord> = Vec::new();
+        for dir in dirs {
+            for mut job in read::read(dir)? {
+                let (name, mut nth) = (job.name.clone(), 1);
+                while jobs.iter().any(|other| other.name == job.name) {
+                    nth += 1;
+                    job.name = format!("{name}-{nth}");
+                }
+                jobs.push(job);
+            }
+        }
+        Ok(Self { jobs })
+    }
+
     /// Tables of text: each job with its members; with several jobs, the rate against the number of members.
     pub fn tables(&self) -> String {
         tables::text(&self.jobs)

@@ -10,6 +10,11 @@ use super::look::{Look, Said};
 use super::text::state;
 use crate::observe::{JobReport, MemberReport, MemberView};
 
+/// Null where none was measured.
+pub(super) fn rtt_ms(rtt: Duration) -> Option<f64> {
+    (!rtt.is_zero()).then(|| rtt.as_secs_f64() * 1000.0)
+}
+
 /// Something that was told. `at_s`, here as in `progress`, is since the command began.
 pub fn said<F>(at: Duration, said: &Said<F>) -> Value {
     let mut event = event(said);
@@ -20,7 +25,7 @@ pub fn said<F>(at: Duration, said: &Said<F>) -> Value {
 fn event<F>(said: &Said<F>) -> Value {
     match said {
         Said::Absent { member, why, .. } => json!({ "event": "absent", "member": member, "error": why }),
-        Said::Up { member, rtt } => json!({ "event": "up", "member": member, "rtt_ms": rtt.as_secs_f64() * 1000.0 }),
+        Said::Up { member, rtt } => json!({ "event": "up", "member": member, "rtt_ms": rtt_ms(*rtt) }),
         Said::Down { member, why } => json!({ "event": "down", "member": member, "error": why }),
         Said::Listed { member, files, bytes } => {
             json!({ "event": "listed", "member": member, "files": files, "bytes": bytes.as_u64() })

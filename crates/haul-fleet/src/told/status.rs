@@ -5,12 +5,13 @@ use haul_peer::chain;
 use haul_units::{BitRate, Bytes, aligned};
 use serde_json::{Value, json};
 
+use super::events::rtt_ms;
 use crate::status::MemberStatus;
 
 /// A server for programs.
 pub fn status_event(member: &MemberStatus) -> Value {
     match &member.report {
-        Ok(report) => json!({ "member": member.name, "rtt_ms": member.rtt.as_secs_f64() * 1000.0, "status": report }),
+        Ok(report) => json!({ "member": member.name, "rtt_ms": rtt_ms(member.rtt), "status": report }),
         Err(error) => json!({ "member": member.name, "error": chain(error) }),
     }
 }
@@ -32,7 +33,7 @@ pub fn status_table(told: &[MemberStatus], kept: bool) -> Vec<String> {
                 first(Bytes(report.memory_available_bytes).to_string()),
                 bytes(place.free_bytes),
                 bytes(place.total_bytes),
-                first(format!("{:.1} ms", member.rtt.as_secs_f64() * 1000.0)),
+                first(rtt_ms(member.rtt).map_or_else(|| "?".to_owned(), |ms| format!("{ms:.1} ms"))),
                 format!("{}{access}{problem}", place.name),
                 first(work(report)),
             ]);

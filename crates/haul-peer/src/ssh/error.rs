@@ -121,6 +121,12 @@ impl SshEnded {
     pub const NOT_EXECUTABLE: i32 = 126;
     /// ssh itself failed.
     pub const NO_LOGIN: i32 = 255;
+
+    /// The program that was called there, as a shell there takes it; `haul` where a script called it.
+    pub fn program(&self) -> &str {
+        let called = self.remote.to_str().and_then(|remote| remote.strip_suffix(" remote"));
+        called.filter(|program| !program.contains('\n')).unwrap_or("haul")
+    }
 }
 
 impl SshError {
@@ -165,6 +171,16 @@ mod tests {
         for (status, words) in [(127, "haul not found there"), (255, "could not log in"), (1, "status 1")] {
             assert!(said(status, &[]).contains(words), "{}", said(status, &[]));
         }
+    }
+
+    #[test]
+    fn the_program_is_that_which_was_named() {
+        let program = |remote: &str| {
+            let ended = SshEnded { status: None, remote: remote.into(), printed: Vec::new() };
+            ended.program().to_owned()
+        };
+        assert_eq!(program("~/'my bin/haul' remote"), "~/'my bin/haul'");
+        assert_eq!(program("sh -c 'if true\nthen x; fi' remote"), "haul");
     }
 
     #[test]
