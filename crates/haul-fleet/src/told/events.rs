@@ -12,7 +12,7 @@ use crate::observe::{JobReport, MemberReport, MemberView};
 
 /// Null where none was measured.
 pub(super) fn rtt_ms(rtt: Duration) -> Option<f64> {
-    (!rtt.is_zero()).then(|| rtt.as_secs_f64() * 1000.0)
+    (!rtt.is_zero()).then_some(rtt.as_secs_f64() * 1000.0)
 }
 
 /// Something that was told. `at_s`, here as in `progress`, is since the command began.
