@@ -77,6 +77,7 @@ const KNOWN: &[(&str, Lane)] = &[
     ("haul-tunnel/lib", Lane::Waiting),
     ("haul-peer/lib", Lane::Waiting),
     ("haul-perf/loopback", Lane::Waiting),
+    ("haul-perf/example", Lane::Waiting),
     ("haul-ffi/programs", Lane::Waiting),
     ("haul/diagnose", Lane::Waiting),
     ("haul-udp/lib", Lane::Waiting),
