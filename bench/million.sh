@@ -27,9 +27,11 @@ near() { XDG_CONFIG_HOME=$place/near "$@"; }
 far() { XDG_CONFIG_HOME=$place/far "$@"; }
 far "$haul" key authorize "$(near "$haul" key show)" --name near >"$place/said"
 listen() {
+    # What the last daemon has said is not to be taken for this one's.
+    rm -f "$place/log"
     XDG_CONFIG_HOME=$place/far "$haul" serve --listen 127.0.0.1:0 --root "in=$place/arrived:rw" 2>"$place/log" &
     server=$!
-    until address=$(grep -o 'address=[^ ]*' "$place/log" | head -1 | cut -d= -f2) && [ -n "$address" ]; do sleep 0.1; done
+    until address=$(grep -so 'address=[^ ]*' "$place/log" | head -1 | cut -d= -f2) && [ -n "$address" ]; do sleep 0.1; done
     near "$haul" key trust "$address" "$(far "$haul" key show)" >>"$place/said"
 }
 
