@@ -346,7 +346,7 @@ complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcomm
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s 4 -d 'Use IPv4 only'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s 6 -d 'Use IPv6 only'
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from status" -s h -l help -d 'Print help'
-complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -l out -d 'Where to write to [default: DIR]' -r -F
+complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -l out -d 'Where to write to [default: DIR, or what several are in]' -r -F
 complete -c haul -n "__fish_haul_using_subcommand fleet; and __fish_seen_subcommand_from report" -s h -l help -d 'Print help'
 complete -c haul -n "__fish_haul_using_subcommand pipe" -s s -l source -d 'Address to listen on' -r
 complete -c haul -n "__fish_haul_using_subcommand pipe" -l key -d 'The listening side\'s fingerprint, as it prints it; without this its key must be known' -r

@@ -262,7 +262,9 @@ fn a_far_side_without_haul() {
     std::os::unix::fs::symlink(HAUL, odd.join("haul")).unwrap();
     cp(&bench, &["--remote-haul", odd.join("haul").to_str().unwrap(), "x", "far:"]).expect(0);
     cp(&bench, &["--remote-haul", "~/my haul's/haul", "x", "far:"]).expect(0);
-    cp(&bench, &["--remote-haul", "/bin/true", "x", "far:"]).expect(2).says(&["ended without an answer", "haul --version"]);
+    cp(&bench, &["--remote-haul", "/bin/true", "x", "far:"])
+        .expect(2)
+        .says(&["ended without an answer", "far /bin/true --version`"]);
     cp(&bench, &["--remote-haul", "/bin/false", "x", "far:"]).expect(2).says(&["status 1"]);
 }
 
