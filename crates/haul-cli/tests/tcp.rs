@@ -33,13 +33,7 @@ struct Rig {
 impl Rig {
     /// None where this cannot be tested, which is an error in CI.
     fn open() -> Option<Self> {
-        if let Err(error) = haul_tcp::obstacle() {
-            skip::skip(error);
-            return None;
-        }
-        fs::create_dir_all("/run/haul").expect("a directory");
-        let turn = File::create("/run/haul/test.lock").expect("a file");
-        rustix::fs::flock(&turn, rustix::fs::FlockOperation::LockExclusive).expect("a turn");
+        let turn = skip::kernel_tcp_turn(haul_tcp::obstacle())?;
         let namespace = format!("haul-tcp-cli{}", std::process::id());
         ip(&["netns", "add", &namespace]);
         ip(&["-n", &namespace, "link", "set", "lo", "up"]);

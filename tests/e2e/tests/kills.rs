@@ -235,10 +235,10 @@ fn a_daemon_that_is_killed_and_started_again_is_measured_again() {
 /// Sent and not known to be durable there: a window of blocks that the receiver checks and writes.
 const IN_HAND_BYTES: u64 = 4 << 20;
 
-/// `HAUL_KILL_MBPS` has it on another path, for five times as many bytes where it is five times as fast.
+/// `HAUL_KILL_MBPS` is the rate of the path, 200 unless set; the file is as many times as large.
 #[test]
 fn a_kill_on_a_long_path_costs_what_was_in_flight() {
-    let mbps = std::env::var("HAUL_KILL_MBPS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let mbps = e2e::number("HAUL_KILL_MBPS", 200);
     let long = LinkOptions { rate: BitRate::mbps(mbps), rtt: Duration::from_millis(60), ..LinkOptions::default() };
     let bdp = long.rate.bytes_in(long.rtt).as_u64();
     let Some(sites) = Sites::open(&[long]) else { return };

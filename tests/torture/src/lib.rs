@@ -16,9 +16,9 @@ mod round;
 pub mod soak;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::str::FromStr;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+pub use e2e::number;
 use e2e::{Random, Stopwatch};
 
 use field::Field;
@@ -54,12 +54,6 @@ pub fn seed(variable: &str) -> u64 {
 /// The minutes that this variable names; 1 unless it is set.
 pub fn minutes(variable: &str) -> f64 {
     number(variable, 1.0)
-}
-
-/// The number that this variable names.
-pub fn number<T: FromStr>(variable: &str, unless_set: T) -> T {
-    let parsed = |text: String| text.parse().unwrap_or_else(|_| panic!("{variable} is a number, not {text}"));
-    std::env::var(variable).map_or(unless_set, parsed)
 }
 
 /// Tortures for so long at least; none where namespaces cannot be made. Panics at the first thing wrong.

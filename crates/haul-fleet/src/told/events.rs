@@ -12,7 +12,7 @@ use crate::observe::{JobReport, MemberReport, MemberView};
 
 /// Null where none was measured.
 pub(super) fn rtt_ms(rtt: Duration) -> Option<f64> {
-    (!rtt.is_zero()).then_some(rtt.as_secs_f64() * 1000.0)
+    (!rtt.is_zero()).then_some(rtt.as_nanos() as f64 / 1e6)
 }
 
 /// Something that was told. `at_s`, here as in `progress`, is since the command began.
@@ -79,7 +79,7 @@ fn member(view: &MemberView) -> Value {
         "bytes_outstanding": view.outstanding.as_u64(),
         "files": view.files,
         "rate_bps": view.rate.as_bps(),
-        "rtt_ms": (path.rtt_us > 0).then(|| path.rtt_us as f64 / 1000.0),
+        "rtt_ms": rtt_ms(Duration::from_micros(path.rtt_us)),
         "loss": path.sender.and_then(|sender| sender.told_loss()).map(haul_units::Ratio::as_f64),
         "busiest": path.server_demand.wanted,
     })

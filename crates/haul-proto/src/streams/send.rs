@@ -9,6 +9,7 @@
 //! and leave before new data, as new packets cut to today's packet size.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use super::data::BlockData;
 use super::ranges::RangeSet;
@@ -300,11 +301,8 @@ impl SendHalf {
 
     /// The first part of a lost range that has not arrived meanwhile; what lies behind it waits its turn.
     fn cut_lost_bytes(&mut self, entry: Lost, room: usize) -> Option<Cut> {
-        let index = self.chunk_index(entry.offset)?;
+        let (index, missing) = self.first_missing(entry.offset, entry.len)?;
         let chunk = &self.chunks[index];
-        let start = (entry.offset - chunk.offset) as u32;
-        let stop = start.saturating_add(entry.len).min(chunk.len);
-        let missing = chunk.acked.missing_in(start..stop).next()?;
         let len = missing.len().min(room);
         let cut_stop = missing.start + len as u32;
         let offset = chunk.offset + u64::from(missing.start);
@@ -390,12 +388,7 @@ impl SendHalf {
         if len == 0 {
             return fin && self.fin == Fin::InFlight;
         }
-        self.chunk_index(offset).is_some_and(|index| {
-            let chunk = &self.chunks[index];
-            let start = (offset - chunk.offset) as u32;
-            let stop = start.saturating_add(len as u32).min(chunk.len);
-            chunk.acked.missing_in(start..stop).next().is_some()
-        })
+        self.first_missing(offset, len as u32).is_some()
     }
 
     fn settle_fin(&mut self, placed: bool) {
@@ -422,6 +415,15 @@ impl SendHalf {
     }
 
     /// The chunk that holds the byte at `offset`.
+    /// The first part of a range that has not been acknowledged, as far as the range lies in the chunk where it begins: which chunk, and where in it.
+    fn first_missing(&self, offset: u64, len: u32) -> Option<(usize, Range<u32>)> {
+        let index = self.chunk_index(offset)?;
+        let chunk = &self.chunks[index];
+        let start = (offset - chunk.offset) as u32;
+        let stop = start.saturating_add(len).min(chunk.len);
+        chunk.acked.missing_in(start..stop).next().map(|missing| (index, missing))
+    }
+
     fn chunk_index(&self, offset: u64) -> Option<usize> {
         let index = self.chunks.partition_point(|chunk| chunk.offset + u64::from(chunk.len) <= offset);
         self.chunks.get(index).filter(|chunk| chunk.offset <= offset).map(|_| index)

@@ -9,7 +9,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_tcp::{Choice, Law, Namespace, Place, Scope, Tcp, obstacle};
-use rustix::fs::{FlockOperation, flock};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::objects;
@@ -33,13 +32,7 @@ pub struct Rig {
 impl Rig {
     /// None where this cannot be tested, which is said, and an error in CI.
     pub fn open() -> Option<Self> {
-        if let Err(reason) = obstacle() {
-            skip::skip(reason);
-            return None;
-        }
-        fs::create_dir_all("/run/haul").expect("a directory");
-        let turn = File::create("/run/haul/test.lock").expect("a file");
-        flock(&turn, FlockOperation::LockExclusive).expect("a turn");
+        let turn = skip::kernel_tcp_turn(obstacle())?;
         let memory = std::env::temp_dir().join(format!("haul-tcp-peers-{}.json", std::process::id()));
         let place = Place { memory, ..Place::default() };
         assert!(!place.state.join("journal.json").exists(), "haul tcp is on: its tests would put an end to that");

@@ -1,12 +1,11 @@
 //! The proxy on a gateway: a host behind it connects to where it likes, and knows of nothing.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::Command;
 
 use e2e::{Host, Running};
-use rustix::fs::{FlockOperation, flock};
 
 use crate::rig::*;
 
@@ -99,14 +98,7 @@ struct Modes {
 
 impl Modes {
     fn alone() -> Option<Self> {
-        if let Err(error) = haul_tcp::obstacle() {
-            skip::skip(error);
-            return None;
-        }
-        fs::create_dir_all("/run/haul").expect("a directory");
-        let turn = File::create("/run/haul/test.lock").expect("a file");
-        flock(&turn, FlockOperation::LockExclusive).expect("a turn");
-        Some(Self { _turn: turn })
+        Some(Self { _turn: skip::kernel_tcp_turn(haul_tcp::obstacle())? })
     }
 
     fn haul(args: &[&str]) {
