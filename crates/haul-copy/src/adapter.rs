@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use haul::{Block, BlockReceiver, BlockSender, Connection};
 use haul_files::block::MAX_BLOCK;
@@ -56,6 +57,11 @@ impl Transport for ConnectionTransport {
 
     fn limit(&self, rate: Option<BitRate>) {
         self.connection.set_rate_limit([self.most, rate].into_iter().flatten().min());
+    }
+
+    fn silence(&self) -> io::Result<Option<Duration>> {
+        let over = self.connection.end();
+        over.map_or_else(|| Ok(Some(self.connection.stats().silence)), |error| Err(error.into()))
     }
 
     fn abort(&self, reason: &str) {

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex};
 
-use crate::clock;
+use crate::clock::{self, POLL};
 use crate::error::{CopyError, Fault, FileProblem, Stop, Why, WirePath, is_full};
 use crate::job::{Options, Same, Stream};
 use crate::locks::lock;
@@ -151,7 +151,9 @@ pub(crate) fn receive<T: Transport, S: Store>(
         }
         Target::Tree(place) => place,
     };
+    let asked = clock::now();
     let stage = open_stage(session, store, &place, &job, options.resume)?;
+    let got = clock::now();
     // A client of a daemon can do nothing about them.
     let others = if place.confined { None } else { kept_here(store, &place, stage.store.name()) };
     if stage.has_earlier() {
@@ -186,7 +188,9 @@ pub(crate) fn receive<T: Transport, S: Store>(
     if let Some(note) = others {
         session.remark(note)?;
     }
-    let sent = meet(incoming).and_then(|()| receiver.run(incoming));
+    // Another copy of this job has had the stage meanwhile, and may have been begun because the peer of this one was killed.
+    let wanted = if got - asked < POLL { Ok(()) } else { session.hear_after(got) };
+    let sent = wanted.and_then(|()| meet(incoming)).and_then(|()| receiver.run(incoming));
     if sent.is_err() && fresh && receiver.tree.stage.store.is_unused() {
         // Of a copy that was never to be, nothing is left.
         let _ = receiver.tree.stage.store.remove();

@@ -219,6 +219,18 @@ impl<T: Transport> Session<'_, T> {
         if self.alarm.failed.load(Ordering::Relaxed) || self.cancel.is_cancelled() { Err(CopyError::Cancelled) } else { Ok(()) }
     }
 
+    /// Waits until something has come from the peer after `then`: it was there still.
+    pub(crate) fn hear_after(&self, then: Instant) -> Result<(), CopyError> {
+        loop {
+            self.check()?;
+            let silence = self.transport.silence().map_err(CopyError::Connection)?;
+            if silence.is_none_or(|silence| silence < clock::now() - then) {
+                return Ok(());
+            }
+            std::thread::park_timeout(POLL);
+        }
+    }
+
     /// Whether the copy failed because the peer or the way to it is gone: what has arrived is as good as before.
     pub(crate) fn is_cut_off(&self) -> bool {
         let cut_off = matches!(*lock(&self.failure), Some(CopyError::Connection(_) | CopyError::Refused(_)));

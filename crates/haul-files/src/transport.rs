@@ -9,6 +9,7 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::time::Duration;
 
 use haul_units::BitRate;
 
@@ -64,6 +65,10 @@ pub trait Transport: Send + Sync + 'static {
     fn accept_blocks(&self) -> io::Result<Self::Rx>;
     /// Sends no faster than this from now on, besides what bounds it anyway; none: that bound is lifted. A transport that cannot goes on as it did.
     fn limit(&self, _rate: Option<BitRate>) {}
+    /// How long nothing has come from the peer; none where it cannot vanish without this side being told. An error once the connection is over.
+    fn silence(&self) -> io::Result<Option<Duration>> {
+        Ok(None)
+    }
     /// Ends the connection: every call that waits in the control halves or in the blocks returns an error soon. May be called more than once, from any thread.
     fn abort(&self, reason: &str);
 }

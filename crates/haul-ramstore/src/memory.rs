@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use haul_files::{BlockRx, BlockTx, Link, Transport};
 use haul_units::BitRate;
@@ -159,6 +160,10 @@ impl Transport for Memory {
 
     fn limit(&self, rate: Option<BitRate>) {
         lock(&self.0.state).limits.push(rate);
+    }
+
+    fn silence(&self) -> io::Result<Option<Duration>> {
+        if lock(&self.0.state).broken { Err(broken()) } else { Ok(Some(Duration::ZERO)) }
     }
 
     fn abort(&self, _reason: &str) {

@@ -61,6 +61,8 @@ pub(crate) struct State {
     operations: u64,
     kill_after: Option<u64>,
     faults: Vec<Fault>,
+    /// What happens while the next stage is waited for.
+    pub(crate) before_stage: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// A name that something got, and what undoes that.
@@ -153,6 +155,11 @@ impl Ram {
     pub fn kill_after(&self, operations: u64) {
         let mut state = lock(&self.0.state);
         state.kill_after = Some(state.operations + operations);
+    }
+
+    /// Does this while the next copy waits for its stage, as if another one had it so long.
+    pub fn before_stage(&self, meanwhile: impl FnOnce() + Send + 'static) {
+        lock(&self.0.state).before_stage = Some(Box::new(meanwhile));
     }
 
     /// Room for so many bytes of content; none: any number.

@@ -1,7 +1,8 @@
 //! Copies between stores: what the engine asks of one, shown on a store in memory that fails at any operation.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use haul_files::store::{At, Local, Store};
 use haul_files::{
@@ -227,6 +228,34 @@ fn a_store_without_links_says_so() {
     assert_eq!(report.problem_count, 1);
     assert_eq!(Some(&report.problems[0].why), Some(&StoreError::UNSUPPORTED.into()));
     assert_eq!(to.get("tree/a").unwrap(), b"content");
+}
+
+/// A server waits for the stage that an earlier run of the same job has, and its client is killed meanwhile. What that has sent is written nowhere: the
+/// run after it may be over by then, and then nobody would come back for the stage.
+#[test]
+fn who_has_waited_for_a_stage_writes_nothing_for_a_client_that_is_gone() {
+    for killed in [true, false] {
+        let (from, to) = (source(), destination());
+        let (here, there) = pair(Conditions { arrived: true, ..Conditions::default() });
+        let link = here.transport.clone();
+        to.before_stage(move || {
+            wait_until(|| link.sent().0 > 0);
+            std::thread::park_timeout(Duration::from_millis(200));
+            if killed {
+                link.kill();
+            }
+        });
+        let job = PushJob::new([PathBuf::from("tree")], "");
+        let (client, server) = std::thread::scope(|scope| {
+            let server = scope.spawn(|| serve_store(there, &to, &Silent, &Cancel::new()));
+            (push_from(here, &from, &job, &Silent, &Cancel::new()), server.join().unwrap())
+        });
+        assert_eq!((client.is_err(), server.is_err()), (killed, killed));
+        assert_eq!(to.stages(), 0, "killed: {killed}");
+        if !killed {
+            assert_complete(&to, "waited");
+        }
+    }
 }
 
 #[test]
