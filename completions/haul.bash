@@ -1838,7 +1838,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pace)
-            opts="-h --rate --follow --to --gaps --line --help on off status"
+            opts="-h --rate --follow --to --queue --gaps --line --help on off status"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1849,6 +1849,10 @@ _haul() {
                     return 0
                     ;;
                 --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --queue)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -1882,7 +1886,7 @@ _haul() {
             return 0
             ;;
         haul__subcmd__pace__subcmd__on)
-            opts="-h --rate --follow --to --help"
+            opts="-h --rate --follow --to --queue --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1893,6 +1897,10 @@ _haul() {
                     return 0
                     ;;
                 --to)
+                    COMPREPLY=($(compgen -f "${cur}"))
+                    return 0
+                    ;;
+                --queue)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;

@@ -51,7 +51,7 @@ const RULES: &[Rule] = &[
     rule("haul-objects", &["haul-files", "haul-names", "haul-units"], &[]),
     rule("haul-ramstore", &["haul-files", "haul-units"], &[]),
     rule("haul-gfarm", &["haul-clib", "haul-files", "haul-units"], &["haul-ramstore", "skip"]),
-    rule("haul-tcp", &["haul-clib", "haul-units"], &["skip"]),
+    rule("haul-tcp", &["haul-clib", "haul-netdev", "haul-units"], &["skip"]),
     rule("haul-peer", &["haul", "haul-descriptors", "haul-strangers", "haul-units"], &["skip"]),
     rule("haul-config", &["haul-peer"], &[]),
     rule(

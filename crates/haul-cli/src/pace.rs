@@ -15,7 +15,7 @@ pub fn run(args: &PaceArgs) -> Result<Exit, Failure> {
     let pace = Pace::default();
     match &args.command {
         Some(PaceCommand::On { classes }) => {
-            pace.on(&of(classes)?)?;
+            pace.on(&of(classes)?, classes.queue.as_deref())?;
             status(&pace, false)
         }
         Some(PaceCommand::Off) => {
@@ -33,14 +33,14 @@ pub fn run(args: &PaceArgs) -> Result<Exit, Failure> {
             interrupt::watch();
             match &args.gaps.gaps {
                 Some(interface) => with_gaps(args, interface, name, arguments),
-                None => with_rates(&pace, &of(&args.classes)?, name, arguments),
+                None => with_rates(&pace, &args.classes, name, arguments),
             }
         }
     }
 }
 
-fn with_rates(pace: &Pace, classes: &[PaceClass], name: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
-    let run = pace.run(classes)?;
+fn with_rates(pace: &Pace, classes: &ClassArgs, name: &OsString, arguments: &[OsString]) -> Result<Exit, Failure> {
+    let run = pace.run(&of(classes)?, classes.queue.as_deref())?;
     let mut left = Ok(());
     let ended = program::run(name, arguments, || left = run.leave());
     drop(run);
@@ -106,7 +106,8 @@ fn status(pace: &Pace, json: bool) -> Result<Exit, Failure> {
                 "by": "cgroup program, SO_MAX_PACING_RATE",
             })
         };
-        output::out_json(&json!({ "classes": states.iter().map(one).collect::<Vec<_>>() }).to_string());
+        let queue = pace.queue_at().map(|interface| json!({ "interface": interface, "by": "HTB" }));
+        output::out_json(&json!({ "classes": states.iter().map(one).collect::<Vec<_>>(), "queue": queue }).to_string());
         return Ok(Exit::Done);
     }
     if states.is_empty() {
@@ -121,6 +122,9 @@ fn status(pace: &Pace, json: bool) -> Result<Exit, Failure> {
         output::print_out(&format!(
             "{to:<24} {held:<40} {open} connection{plural}   TCP's own timer, by a program at the cgroups' root"
         ));
+    }
+    if let Some(interface) = pace.queue_at() {
+        output::print_out(&format!("UDP and all else of these through {interface} waits in a queue there (HTB)"));
     }
     Ok(Exit::Done)
 }

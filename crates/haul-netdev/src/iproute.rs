@@ -26,8 +26,17 @@ pub enum IprouteError {
 
 /// Runs `ip` with these arguments; what it prints.
 pub fn ip(arguments: &[&str]) -> Result<String, IprouteError> {
-    let output = Command::new("ip").args(arguments).stdin(Stdio::null()).output();
-    let output = done("ip", output)?;
+    printed("ip", arguments)
+}
+
+/// Runs `tc` with these arguments; what it prints.
+pub fn tc(arguments: &[&str]) -> Result<String, IprouteError> {
+    printed("tc", arguments)
+}
+
+fn printed(program: &'static str, arguments: &[&str]) -> Result<String, IprouteError> {
+    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output();
+    let output = done(program, output)?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 

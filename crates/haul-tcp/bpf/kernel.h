@@ -144,6 +144,21 @@ struct bpf_sock_ops {
 	u32 mss_cache;
 };
 
+/* As far as `priority` and `ifindex`. */
+struct __sk_buff {
+	u32 len;
+	u32 pkt_type;
+	u32 mark;
+	u32 queue_mapping;
+	u32 protocol;
+	u32 vlan_present;
+	u32 vlan_tci;
+	u32 vlan_proto;
+	u32 priority;
+	u32 ingress_ifindex;
+	u32 ifindex;
+};
+
 #define AF_INET 2
 #define AF_INET6 10
 #define SOL_TCP 6
@@ -186,6 +201,7 @@ struct bpf_sock_ops {
 static void *(*bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static long (*bpf_map_update_elem)(void *map, const void *key, const void *value, u64 flags) = (void *)2;
 static u64 (*bpf_ktime_get_ns)(void) = (void *)5;
+static long (*bpf_skb_load_bytes)(const void *skb, u32 offset, void *to, u32 length) = (void *)26;
 static long (*bpf_setsockopt)(void *socket, int level, int name, void *value, int length) = (void *)49;
 static long (*bpf_sock_ops_cb_flags_set)(struct bpf_sock_ops *ctx, int flags) = (void *)59;
 static void *(*bpf_sk_storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;

@@ -110,6 +110,31 @@ pub enum TcpError {
         /// Why not.
         source: io::Error,
     },
+    /// The user: no such interface.
+    #[error("no network interface is called {name:?}: {source}")]
+    NoInterface {
+        /// As it was given.
+        name: String,
+        /// What the kernel says.
+        source: io::Error,
+    },
+    /// The user: a queueing discipline is there that somebody has chosen.
+    #[error("{interface} has a queueing discipline that somebody has chosen ({kind}), whose place haul pace does not take")]
+    QueueTaken {
+        /// Where.
+        interface: String,
+        /// What it is.
+        kind: String,
+    },
+    /// The user: rates are held there already.
+    #[error("{interface} has a queue of another `haul pace` already")]
+    QueueInUse {
+        /// Where.
+        interface: String,
+    },
+    /// A queueing discipline cannot be made.
+    #[error("a queueing discipline: {0}")]
+    Queue(haul_netdev::iproute::IprouteError),
     /// What was changed cannot be written down, so nothing is changed.
     #[error("{}: {source}", path.display())]
     Journal {

@@ -17,6 +17,7 @@ mod memory;
 mod needs;
 mod network;
 mod pace;
+mod queue;
 pub mod status;
 mod tcp;
 pub mod unit;

@@ -2,7 +2,7 @@
 //!
 //! A program at a cgroup holds each connection to its part of its class's rate (`SO_MAX_PACING_RATE`, which needs no queueing discipline), counts a class's connections as they
 //! open and close, and adjusts the parts with each round-trip time measured. A class may also follow TCP's own estimate: a window each round trip (PSPacer's `mode`), where the
-//! kernel would let 120 to 200 % of that go.
+//! kernel would let 120 to 200 % of that go. What leaves through a named interface otherwise, UDP above all, waits there in a [`queue`] of the kernel's.
 
 use std::fs;
 use std::io;
@@ -19,6 +19,7 @@ use crate::kernel::library::Library;
 use crate::kernel::{cgroup, mount};
 use crate::laws;
 use crate::network::mapped;
+use crate::queue::{self, Queue};
 
 static PACE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o")));
 
@@ -66,9 +67,10 @@ struct Spread {
 pub struct PaceRun {
     dir: PathBuf,
     before: PathBuf,
-    _link: OwnedFd,
+    _links: Vec<OwnedFd>,
     classes: Vec<PaceClass>,
     opened: OwnedFd,
+    _queue: Option<Queue>,
 }
 
 impl Pace {
@@ -77,18 +79,28 @@ impl Pace {
         Self { state: state.to_owned() }
     }
 
-    /// A cgroup whose programs have these rates; this process is in it, until [`PaceRun::leave`].
-    pub fn run(&self, classes: &[PaceClass]) -> Result<PaceRun, TcpError> {
+    /// A cgroup whose programs have these rates; this process is in it, until [`PaceRun::leave`]. With an interface, whatever else of a class leaves through that is held too.
+    pub fn run(&self, classes: &[PaceClass], queue: Option<&str>) -> Result<PaceRun, TcpError> {
         let spread = load(classes)?;
+        let queue = queue.map(|interface| self.queue(interface, classes)).transpose()?;
         let root = cgroup::root()?;
         sweep(&root);
         let before = cgroup::own()?;
         let dir = root.join(format!("{GROUP}{}", std::process::id()));
         fs::create_dir_all(&dir).map_err(TcpError::doing("making a cgroup"))?;
-        let entered = cgroup::attach(&dir, spread.program.as_fd())
-            .and_then(|link| cgroup::join(&dir).map(|()| link).map_err(TcpError::doing("joining a cgroup")));
-        match entered {
-            Ok(link) => Ok(PaceRun { dir, before, _link: link, classes: classes.to_vec(), opened: spread.opened }),
+        let entered = || {
+            let mut links = vec![spread.attach(&dir)?];
+            if let Some((_, program)) = &queue {
+                links.push(queue::attach(&dir, program)?);
+            }
+            cgroup::join(&dir).map_err(TcpError::doing("joining a cgroup"))?;
+            Ok(links)
+        };
+        match entered() {
+            Ok(links) => {
+                let queue = queue.map(|(queue, _)| queue);
+                Ok(PaceRun { dir, before, _links: links, classes: classes.to_vec(), opened: spread.opened, _queue: queue })
+            }
             Err(error) => {
                 let _ = cgroup::remove(&dir);
                 Err(error)
@@ -96,8 +108,9 @@ impl Pace {
         }
     }
 
-    /// Gives all connections of this machine that open from now on these rates, until [`off`](Self::off) or a restart. What was on before is replaced.
-    pub fn on(&self, classes: &[PaceClass]) -> Result<(), TcpError> {
+    /// Gives all connections of this machine that open from now on these rates, until [`off`](Self::off) or a restart, and with an interface whatever else of a class leaves through that. What
+    /// was on before is replaced.
+    pub fn on(&self, classes: &[PaceClass], queue: Option<&str>) -> Result<(), TcpError> {
         let _lock = journal::lock(&self.state)?;
         let spread = load(classes)?;
         if !mount::is_shared() {
@@ -112,15 +125,35 @@ impl Pace {
         let written = fs::write(&new, &text).and_then(|()| fs::rename(&new, &file));
         written.map_err(|source| laws::place(&file, source))?;
         let made = || {
-            let link = cgroup::attach(&cgroup::root()?, spread.program.as_fd())?;
-            for (name, fd) in [("link", link.as_fd()), ("opened", spread.opened.as_fd())] {
-                bpf::pin(fd, &bpf.join(name)).map_err(TcpError::doing("naming a link"))?;
+            let pinned = |name: &str, fd: BorrowedFd<'_>| bpf::pin(fd, &bpf.join(name)).map_err(TcpError::doing("naming a link"));
+            let root = cgroup::root()?;
+            if let Some(interface) = queue {
+                let (queue, program) = self.queue(interface, classes)?;
+                let written = fs::write(self.queue_file(), interface);
+                written.map_err(|source| laws::place(&self.queue_file(), source))?;
+                queue.keep();
+                pinned("sort", queue::attach(&root, &program)?.as_fd())?;
             }
-            Ok(())
+            pinned("link", spread.attach(&root)?.as_fd())?;
+            pinned("opened", spread.opened.as_fd())
         };
         made().inspect_err(|_| {
             let _ = self.take_back();
         })
+    }
+
+    /// The interface where all else of the classes that are on waits, if there is one.
+    pub fn queue_at(&self) -> Option<String> {
+        fs::read_to_string(self.queue_file()).ok()
+    }
+
+    /// The discipline at an interface, and the program that sorts packets into it.
+    fn queue(&self, interface: &str, classes: &[PaceClass]) -> Result<(Queue, OwnedFd), TcpError> {
+        if classes.iter().all(|class| class.bits_per_s == 0) {
+            return Err(TcpError::NoSuchSetting(format!("no class has a rate that a queue at {interface} could hold")));
+        }
+        let program = queue::load(interface, classes)?;
+        Ok((Queue::at(&self.state, interface, classes)?, program))
     }
 
     /// Takes rates back; false where none were on. Connections that are open keep theirs.
@@ -129,6 +162,7 @@ impl Pace {
         if let Ok(root) = cgroup::root() {
             sweep(&root);
         }
+        queue::sweep(&self.state);
         self.take_back()
     }
 
@@ -150,8 +184,14 @@ impl Pace {
 
     fn take_back(&self) -> Result<bool, TcpError> {
         let was_on = mount::is_mounted(&self.bpf());
-        if let Ok(link) = bpf::pinned(&self.bpf().join("link")) {
-            bpf::detach(link.as_fd()).map_err(TcpError::doing("detaching from the cgroup"))?;
+        for name in ["link", "sort"] {
+            if let Ok(link) = bpf::pinned(&self.bpf().join(name)) {
+                bpf::detach(link.as_fd()).map_err(TcpError::doing("detaching from the cgroup"))?;
+            }
+        }
+        if let Some(interface) = self.queue_at() {
+            queue::take_away(&interface)?;
+            let _ = fs::remove_file(self.queue_file());
         }
         mount::unmount_bpf(&self.bpf()).map_err(TcpError::doing("unmounting the bpf file system"))?;
         let _ = fs::remove_file(self.unfinished_file());
@@ -171,9 +211,19 @@ impl Pace {
         self.state.join("classes.json")
     }
 
+    fn queue_file(&self) -> PathBuf {
+        self.state.join("queue")
+    }
+
     /// What has its name only once it is whole.
     fn unfinished_file(&self) -> PathBuf {
         self.state.join("classes.new")
+    }
+}
+
+impl Spread {
+    fn attach(&self, dir: &Path) -> Result<OwnedFd, TcpError> {
+        cgroup::attach(dir, self.program.as_fd(), cgroup::Attach::Sockops)
     }
 }
 

@@ -60,7 +60,7 @@ fn class(to: Option<&str>, bits_per_s: u64) -> PaceClass {
 fn connections_of_a_class_share_its_rate_and_others_are_left_alone() {
     let Some(_guard) = may() else { return };
     let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-run"));
-    let run = pace.run(&[class(Some("127.0.0.0/8"), 80_000_000)]).expect("it runs");
+    let run = pace.run(&[class(Some("127.0.0.0/8"), 80_000_000)], None).expect("it runs");
     let [(rate, mss)] = rates("127.0.0.1", 1)[..] else { panic!("one connection") };
     // Both ends are in the cgroup: two connections to 127.0.0.1. 90 bytes of a full packet are no payload.
     let expected = 10_000_000 / 2 * mss / (mss + 90);
@@ -78,7 +78,7 @@ fn the_longest_network_counts_and_one_without_is_for_all() {
     let Some(_guard) = may() else { return };
     let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-longest"));
     let classes = [class(None, 8_000_000), class(Some("127.0.0.0/8"), 80_000_000), class(Some("127.0.0.1"), 800_000_000)];
-    let _run = pace.run(&classes).expect("it runs");
+    let _run = pace.run(&classes, None).expect("it runs");
     // The end that accepts has 127.0.0.1 for its peer, whoever was called, and ::1 itself: where both ends are in one class they share it.
     let near = |to: &str, bytes: u64, ends: u64| {
         let (rate, mss) = rates(to, 1)[0];
@@ -94,7 +94,7 @@ fn the_longest_network_counts_and_one_without_is_for_all() {
 fn a_class_that_follows_lets_a_window_go_each_round_trip() {
     let Some(_guard) = may() else { return };
     let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-follows"));
-    let _run = pace.run(&[PaceClass { follows: true, ..class(None, 0) }]).expect("it runs");
+    let _run = pace.run(&[PaceClass { follows: true, ..class(None, 0) }], None).expect("it runs");
     // 10 packets of 65483 bytes in well below 100 ms; what is found is no limit of ours and no nonsense.
     let (rate, mss) = rates("127.0.0.1", 1)[0];
     assert!(rate > 10 * mss * 10, "{rate}");
@@ -118,8 +118,8 @@ fn what_is_on_is_shown_replaced_and_taken_back() {
     assert_eq!(pace.status().expect("nothing is on"), []);
     assert!(!pace.off().expect("nothing to take back"));
     // An address that no other test of this machine uses.
-    pace.on(&[class(Some("127.9.8.7"), 80_000_000)]).expect("on");
-    pace.on(&[class(Some("127.9.8.7"), 8_000_000)]).expect("replaced");
+    pace.on(&[class(Some("127.9.8.7"), 80_000_000)], None).expect("on");
+    pace.on(&[class(Some("127.9.8.7"), 8_000_000)], None).expect("replaced");
     let (rate, mss) = rates("127.9.8.7", 1)[0];
     assert!(rate.abs_diff(1_000_000 * mss / (mss + 90)) <= 1, "{rate}");
     let states = pace.status().expect("status");
@@ -134,10 +134,153 @@ fn what_is_on_is_shown_replaced_and_taken_back() {
 #[test]
 fn classes_that_say_nothing_are_refused() {
     let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-nothing"));
-    let error = pace.run(&[class(Some("10.0.0.0/8"), 0)]).expect_err("no rate");
+    let error = pace.run(&[class(Some("10.0.0.0/8"), 0)], None).expect_err("no rate");
     assert!(error.to_string().contains("10.0.0.0/8 has no rate"), "{error}");
-    assert!(pace.run(&[]).is_err());
+    assert!(pace.run(&[], None).is_err());
 }
+
+/// A host with one interface, whose other end is in another one: both are network namespaces that go with the test. The test's own thread is in the first.
+struct Wire {
+    names: [String; 2],
+    home: std::fs::File,
+}
+
+impl Wire {
+    fn lay(name: &str) -> Self {
+        let id = std::process::id();
+        let names = ["a", "b"].map(|end| format!("haul-pace-{name}-{end}{id}"));
+        let [near, far] = &names;
+        for name in [near, far] {
+            ip(&["netns", "add", name]);
+        }
+        ip(&["link", "add", "x", "netns", near, "type", "veth", "peer", "name", "x", "netns", far]);
+        for (name, four, six) in [(near, "10.9.1.1/24", "fd09::1/64"), (far, "10.9.1.2/24", "fd09::2/64")] {
+            ip(&["-n", name, "address", "add", four, "dev", "x"]);
+            ip(&["-n", name, "address", "add", six, "dev", "x", "nodad"]);
+            ip(&["-n", name, "link", "set", "x", "up"]);
+        }
+        let home = std::fs::File::open("/proc/thread-self/ns/net").expect("a namespace");
+        let wire = Self { names, home };
+        wire.enter(&std::fs::File::open(format!("/run/netns/{}", wire.names[0])).expect("the near host"));
+        wire
+    }
+
+    fn enter(&self, to: &std::fs::File) {
+        let kind = Some(rustix::thread::LinkNameSpaceType::Network);
+        rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(to), kind).expect("entered");
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        self.enter(&self.home);
+        self.names.iter().for_each(|name| ip(&["netns", "delete", name]));
+    }
+}
+
+fn ip(arguments: &[&str]) {
+    haul_netdev::iproute::ip(arguments).expect("ip");
+}
+
+/// The queueing disciplines of the near host.
+fn disciplines() -> String {
+    haul_netdev::iproute::tc(&["qdisc", "show", "dev", "x"]).expect("tc")
+}
+
+/// Seconds that so many datagrams of 1000 bytes take to leave, at the socket: it waits where there is no room for what waits.
+const DATAGRAMS: &str = r"
+import socket, sys, time
+to, count = sys.argv[1], int(sys.argv[2])
+s = socket.socket(socket.AF_INET6 if ':' in to else socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 10000)
+begin = time.monotonic()
+for _ in range(count):
+    s.sendto(bytes(1000), (to, 9))
+print(time.monotonic() - begin)
+";
+
+fn seconds(to: &str, count: usize) -> f64 {
+    let output = Command::new("python3").args(["-c", DATAGRAMS, to, &count.to_string()]).output().expect("python3");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).trim().parse().expect("seconds")
+}
+
+/// Time is asserted one way only: what is held cannot be faster, however busy this machine is.
+#[test]
+fn datagrams_wait_at_the_interface_and_what_is_of_no_class_does_not() {
+    let Some(_guard) = may() else { return };
+    let wire = Wire::lay("q");
+    let before = disciplines();
+    let pace = Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-queue-{}", std::process::id())));
+    let classes = [class(Some("10.9.1.2"), 8_000_000), class(Some("fd09::2"), 4_000_000), class(Some("10.8.0.0/16"), 8_000)];
+    let run = pace.run(&classes, Some("x")).expect("it runs");
+    // 1066 bytes of 1000 are on the line (1086 with IPv6); what is in the socket's buffer and the bucket has not waited.
+    let (four, six) = (seconds("10.9.1.2", 500), seconds("fd09::2", 250));
+    assert!(four >= 480.0 * 1066.0 * 8.0 / 8e6, "{four} s");
+    assert!(six >= 230.0 * 1086.0 * 8.0 / 4e6, "{six} s");
+    let counted = || {
+        let told = haul_netdev::iproute::tc(&["-s", "class", "show", "dev", "x"]).expect("tc");
+        [" 500 pkt", " 250 pkt", " 0 pkt"].iter().all(|count| told.contains(count)).then_some(()).ok_or(told)
+    };
+    // The last ones may be waiting still.
+    let last = (0..1000).find_map(|_| counted().inspect_err(|_| pause(Duration::from_millis(1))).ok());
+    assert!(last.is_some(), "{:?}", counted());
+    assert!(pace.run(&classes, Some("x")).expect_err("twice").to_string().contains("another `haul pace`"));
+    run.leave().expect("back");
+    drop(run);
+    assert_eq!(disciplines(), before, "the kernel's default again");
+    drop(wire);
+}
+
+#[test]
+fn a_discipline_that_somebody_has_chosen_keeps_its_place() {
+    let Some(_guard) = may() else { return };
+    let wire = Wire::lay("c");
+    haul_netdev::iproute::tc_batch("qdisc add dev x root handle 7: pfifo limit 70\n").expect("a choice");
+    let before = disciplines();
+    let pace = On(Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-chosen-{}", std::process::id()))));
+    let error = pace.0.run(&[class(None, 8_000_000)], Some("x")).expect_err("taken");
+    assert!(error.to_string().contains("x has a queueing discipline that somebody has chosen (pfifo 7:)"), "{error}");
+    assert!(pace.0.on(&[class(None, 8_000_000)], Some("x")).is_err());
+    let error = pace.0.run(&[class(None, 8_000_000)], Some("nowhere")).expect_err("no such interface");
+    assert!(error.to_string().contains("no network interface is called \"nowhere\""), "{error}");
+    assert_eq!((disciplines(), pace.0.queue_at()), (before, None));
+    drop(wire);
+}
+
+/// Killed while its queue is there: it holds nobody, and the next command of haul pace takes it away.
+#[test]
+fn a_queue_of_a_run_that_was_killed_is_taken_away() {
+    let Some(_guard) = may() else { return };
+    let wire = Wire::lay("k");
+    let before = disciplines();
+    let state = std::env::temp_dir().join(format!("haul-pace-test-killed-{}", std::process::id()));
+    let pace = Pace::new(&state);
+    let ours = |there: &str| there.contains("htb 4861:");
+    for kept in ["", "kept"] {
+        let mut victim = Command::new(std::env::current_exe().expect("this program"))
+            .args(["--exact", "the_one_that_is_killed", "--nocapture"])
+            .envs([(VICTIM, state.as_os_str()), (VICTIM_QUEUE, "x".as_ref()), (VICTIM_KEEPS, kept.as_ref())])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("started");
+        while !ours(&disciplines()) {
+            pause(Duration::from_millis(1));
+        }
+        victim.kill().expect("killed");
+        victim.wait().expect("ended");
+        pace.off().expect("off");
+        assert_eq!(disciplines(), before);
+    }
+    drop(wire);
+    std::fs::remove_dir_all(state).expect("ours");
+}
+
+/// Set for the process that is to be killed: the interface of its queue.
+const VICTIM_QUEUE: &str = "HAUL_PACE_VICTIM_QUEUE";
+/// Whether it is to outlive a process that is not killed.
+const VICTIM_KEEPS: &str = "HAUL_PACE_VICTIM_KEEPS";
 
 /// Set for the process that is to be killed: where its state is.
 const VICTIM: &str = "HAUL_PACE_VICTIM";
@@ -172,7 +315,7 @@ fn any_order_of_commands_with_kills_leaves_nothing() {
         println!("{step}: {what} {mbps}");
         match what {
             0 | 1 => {
-                pace.on(&[class(Some("127.9.8.6"), mbps * 1_000_000)]).expect("on");
+                pace.on(&[class(Some("127.9.8.6"), mbps * 1_000_000)], None).expect("on");
                 held = Some(mbps * 125_000);
             }
             2 => {
@@ -180,7 +323,7 @@ fn any_order_of_commands_with_kills_leaves_nothing() {
                 held = Some(NONE);
             }
             3 => {
-                let run = pace.run(&[class(Some("127.9.8.5"), 8_000_000)]).expect("it runs");
+                let run = pace.run(&[class(Some("127.9.8.5"), 8_000_000)], None).expect("it runs");
                 run.leave().expect("back");
             }
             _ => {
@@ -223,9 +366,15 @@ fn kill_one(state: &Path, after_ms: u64) {
 fn the_one_that_is_killed() {
     let Some(state) = std::env::var_os(VICTIM) else { return };
     let pace = Pace::new(Path::new(&state));
+    let queue = std::env::var(VICTIM_QUEUE).ok();
+    let keeps = std::env::var(VICTIM_KEEPS).map_or([true, true], |keeps| [!keeps.is_empty(), keeps.is_empty()]);
     loop {
-        pace.on(&[class(Some("127.9.8.6"), 80_000_000)]).expect("on");
-        drop(pace.run(&[class(Some("127.9.8.6"), 8_000_000)]).expect("it runs"));
+        if keeps[0] {
+            pace.on(&[class(Some("127.9.8.6"), 80_000_000)], queue.as_deref()).expect("on");
+        }
+        if keeps[1] {
+            drop(pace.run(&[class(Some("127.9.8.6"), 8_000_000)], queue.as_deref()).expect("it runs"));
+        }
         pace.off().expect("off");
     }
 }

@@ -9,7 +9,7 @@ use haul_units::{BitRate, Network};
 /// Even distances between the packets of programs that know nothing of haul
 ///
 /// Runs CMD, and holds its TCP connections, and those of what it starts, to a rate: all of them together, in equal parts, whatever their congestion control. The kernel's TCP
-/// spaces their packets by its own timer. With --follow the rate is TCP's own estimate, a window each round trip. As root.
+/// spaces their packets by its own timer. With --follow the rate is TCP's own estimate, a window each round trip. With --queue UDP and all else is held too. As root.
 ///
 /// A rate counts what a line carries: headers, and what Ethernet adds.
 #[derive(Debug, Args)]
@@ -31,6 +31,7 @@ const AFTER_HELP: &str = "\
 Examples:
   sudo haul pace --rate 930M -- rsync -a data far:/data
   sudo haul pace --follow -- iperf3 -c far
+  sudo haul pace --rate 200M --queue eth0 -- iperf3 -u -b 0 -c far
   sudo haul pace on --to 10.1.0.0/16=200M --to 10.2.0.0/16=2G
   sudo haul pace --gaps eth0 --rate 500M --to 10.1.0.7 -- iperf3 -u -b 0 -c 10.1.0.7";
 
@@ -46,6 +47,9 @@ pub struct ClassArgs {
     /// Connections to and from this network are a class, with a rate of its own perhaps; may be given several times, and then others are left alone
     #[arg(long, value_name = "NET[=RATE]")]
     pub to: Vec<ClassArg>,
+    /// Hold UDP and all else too, where it leaves through this interface: in a queue there (HTB, by `tc`), in the place of the kernel's default, which comes back at the end
+    #[arg(long, value_name = "INTERFACE", conflicts_with = "follow")]
+    pub queue: Option<String>,
 }
 
 /// `10.1.0.0/16=200M`.
@@ -72,7 +76,7 @@ impl FromStr for ClassArg {
 pub struct GapArgs {
     /// Fill the gaps with PAUSE frames that the next switch drops: exact to the byte, any protocol. What leaves through this Ethernet interface for the networks of --to is
     /// spaced while CMD runs, whoever sends it
-    #[arg(long, value_name = "INTERFACE", requires = "to", conflicts_with = "follow")]
+    #[arg(long, value_name = "INTERFACE", requires = "to", conflicts_with_all = ["follow", "queue"])]
     pub gaps: Option<String>,
     /// What the line of that interface carries, where it does not say so itself
     #[arg(long, value_name = "RATE", requires = "gaps")]

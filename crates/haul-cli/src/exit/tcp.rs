@@ -41,6 +41,12 @@ impl From<TcpError> for Failure {
             TcpError::Load(error) => error.into(),
             TcpError::NoSuchLaw { .. } => failure.hint("one that is a module of the kernel is there after `modprobe tcp_NAME`"),
             TcpError::Namespace { .. } => failure.hint("`ip netns list` has the names"),
+            TcpError::NoInterface { .. } => failure.hint("`ip -br link` has the names"),
+            TcpError::QueueTaken { interface, .. } => {
+                failure.hint(format!("`tc qdisc del dev {interface} root` puts the kernel's default there again"))
+            }
+            TcpError::QueueInUse { .. } => failure.hint("`haul pace status` shows what is on, `haul pace off` takes it back"),
+            TcpError::Queue(_) => failure.hint("it needs `tc` of iproute2, the rights of root, and HTB in the kernel (`modprobe sch_htb`)"),
             TcpError::NoCgroups => failure.hint("mount -t cgroup2 none /sys/fs/cgroup/unified"),
             TcpError::NotACgroup(_) => failure.hint("`mkdir` in the cgroup2 file system makes one; systemd has one for each of its units"),
             TcpError::Default { source, .. } if source.kind() == io::ErrorKind::PermissionDenied => failure.hint(

@@ -21,6 +21,7 @@ const LINK_DETACH: libc::c_int = 34;
 #[derive(Debug, Clone, Copy)]
 #[repr(u32)]
 pub(crate) enum Attach {
+    Egress = 1,
     Sockops = 3,
     Iterator = 28,
     StructOps = 44,

@@ -6,7 +6,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::error::TcpError;
-use crate::kernel::bpf::{self, Attach};
+use crate::kernel::bpf;
+pub(crate) use crate::kernel::bpf::Attach;
 
 /// The root of the second hierarchy.
 pub(crate) fn root() -> Result<PathBuf, TcpError> {
@@ -25,9 +26,9 @@ pub(crate) fn join(dir: &Path) -> io::Result<()> {
     fs::write(dir.join("cgroup.procs"), "0")
 }
 
-/// Has a program look at the connections of the programs there, for as long as the link lives.
-pub(crate) fn attach(dir: &Path, program: BorrowedFd<'_>) -> Result<OwnedFd, TcpError> {
-    let linked = fs::File::open(dir).and_then(|dir| bpf::link(program, Some(dir.as_fd()), Attach::Sockops));
+/// Has a program look at the connections ([`Attach::Sockops`]) or the packets ([`Attach::Egress`]) of the programs there, for as long as the link lives.
+pub(crate) fn attach(dir: &Path, program: BorrowedFd<'_>, to: Attach) -> Result<OwnedFd, TcpError> {
+    let linked = fs::File::open(dir).and_then(|dir| bpf::link(program, Some(dir.as_fd()), to));
     linked.map_err(TcpError::doing("attaching to a cgroup"))
 }
 

@@ -1,13 +1,14 @@
 //! The senders on real sockets: programs and the kernel in one host, an emulated line, a switch that drops PAUSE frames, and another host.
 
 use std::io::{self, Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsRawFd as _;
 use std::process::Command;
 use std::time::Duration;
 
 use haul_lab::{Line, NamespaceError, now};
 use haul_pace::{InjectClass, InjectError, InjectSpec, InjectStats, Injector};
+use haul_tcp::{Pace, PaceClass};
 use haul_units::BitRate;
 
 use super::cases::{Case, Seen, cases};
@@ -21,14 +22,16 @@ enum How {
     Gaps,
     Kernel,
     TokenBucket,
+    Queue,
     Trains,
     Nobody,
 }
 
-const ALL: [(&str, How); 5] = [
+const ALL: [(&str, How); 6] = [
     ("gap frames", How::Gaps),
     ("the kernel's TCP (SO_MAX_PACING_RATE)", How::Kernel),
     ("a token bucket (tc tbf)", How::TokenBucket),
+    ("UDP in a queue (haul pace --queue)", How::Queue),
     ("haul's trains", How::Trains),
     ("nobody", How::Nobody),
 ];
@@ -64,6 +67,8 @@ enum RunError {
     Inject(#[from] InjectError),
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error(transparent)]
+    Pace(#[from] haul_tcp::TcpError),
     #[error("tc: {0}")]
     Tc(String),
 }
@@ -72,6 +77,10 @@ fn run(case: Case, name: &str, how: How, length: Duration, ground: &Ground<'_>) 
     let line = Line::lay(case.line)?;
     if how == How::Trains {
         return trains(case, name, length, &line, ground);
+    }
+    if how == How::Queue {
+        line.near.within(|| datagrams(case, length))??;
+        return Ok(Seen { case, sender: name.to_owned(), gaps: line.report().gaps.histogram().clone(), remark: String::new() });
     }
     let listener = line.far.within(|| TcpListener::bind((Line::FAR, PORT)))??;
     let receiver = std::thread::spawn(move || -> io::Result<u64> {
@@ -107,7 +116,7 @@ fn send(case: Case, how: How, length: Duration) -> Result<Option<String>, RunErr
             }
             None
         }
-        How::Kernel | How::Trains | How::Nobody => None,
+        How::Kernel | How::Queue | How::Trains | How::Nobody => None,
     };
     let mut stream = TcpStream::connect((Line::FAR, PORT))?;
     if how == How::Kernel {
@@ -124,6 +133,22 @@ fn send(case: Case, how: How, length: Duration) -> Result<Option<String>, RunErr
     let InjectStats { silences, dropped, .. } = injector.stats();
     injector.stop()?;
     Ok(Some(format!("the line fell silent {silences} times, {dropped} packets dropped")))
+}
+
+/// In the near host: datagrams as fast as the socket takes them, which nobody reads.
+fn datagrams(case: Case, length: Duration) -> Result<(), RunError> {
+    let state = std::env::temp_dir().join(format!("haul-lab-gaps-{}", std::process::id()));
+    let class = PaceClass { to: Some(haul_units::Network::host(far())), bits_per_s: case.rate.as_bps(), follows: false };
+    let run = Pace::new(&state).run(&[class], Some(Line::INTERFACE))?;
+    let socket = UdpSocket::bind("0.0.0.0:0")?;
+    let end = now() + length;
+    while now() < end {
+        socket.send_to(&[0x5a; FULL_DATAGRAM], (Line::FAR, PORT))?;
+    }
+    drop(run);
+    // Nothing but the directory of the queue's note, which is gone.
+    let _ = std::fs::remove_dir_all(state);
+    Ok(())
 }
 
 /// `haul perf` at a limited rate.
@@ -168,3 +193,5 @@ fn far() -> std::net::IpAddr {
 }
 
 const PORT: u16 = 5001;
+/// A full frame with the headers of UDP, IPv4 and Ethernet.
+const FULL_DATAGRAM: usize = 1472;
