@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use e2e::{Finished, Random, Running, Sites, Stopwatch, eventually, pause, tree};
+use e2e::{Finished, Modes, Random, Running, Sites, Stopwatch, eventually, pause, tree};
 use haul_lab::LinkOptions;
 use haul_units::{BitRate, Ratio};
 use rustix::process::Signal;
@@ -311,7 +311,7 @@ fn a_mesh_of_tcp_against_tcp() {
 
 /// Six sites like those of the field experiment: links of 1 and 10 Gbit/s, round trips of 2 to 18 ms, loss.
 ///
-/// `MESH_SECONDS` measures longer, and `MESH_OUT` keeps the results under that prefix.
+/// `MESH_SECONDS` measures longer, `MESH_OUT` keeps the results under that prefix, and with `MESH_TCP_MODE` the kernel's TCP in that mode stands in haul's place.
 #[test]
 fn a_mesh_of_six_sites() {
     let (one, ten) = (BitRate::gbps(1), BitRate::gbps(10));
@@ -333,6 +333,15 @@ fn a_mesh_of_six_sites() {
     command.args(["-o", "ConnectTimeout=3"]).arg(&file_of_sites).arg("nobody=site7.invalid");
     if std::env::var_os("MESH_SECONDS").is_none() {
         command.args(["--at-once", "3"]);
+    }
+    let mode = std::env::var("MESH_TCP_MODE").ok();
+    let _modes = mode.as_ref().map(|mode| {
+        let modes = Modes::alone().expect("a mode of haul's");
+        Modes::haul(&["on", mode]);
+        modes
+    });
+    if let Some(mode) = &mode {
+        command.args(["--tcp-mode", mode]);
     }
     let finished = Running::start(command).wait(Duration::from_secs(1800)).expect(1);
     println!("{finished}\nafter {:?}", watch.elapsed());

@@ -1,11 +1,10 @@
 //! The proxy on a gateway: a host behind it connects to where it likes, and knows of nothing.
 
-use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::process::Command;
 
-use e2e::{Host, Running};
+use e2e::{Host, Modes, Running};
 
 use crate::rig::*;
 
@@ -89,29 +88,6 @@ fn a_host_behind_the_gateway_reaches_the_other_site() {
     assert_eq!(events(&there, "open").len(), 2, "{there}");
     let codes: Vec<_> = events(&stop(connected), "refused").iter().map(|event| event["code"].as_u64()).collect();
     assert_eq!(codes, [Some(5), Some(5), Some(2)]);
-}
-
-/// Modes of the kernel's TCP, while no other test of this machine changes it; all is taken back at the end.
-struct Modes {
-    _turn: File,
-}
-
-impl Modes {
-    fn alone() -> Option<Self> {
-        Some(Self { _turn: skip::kernel_tcp_turn(haul_tcp::obstacle())? })
-    }
-
-    fn haul(args: &[&str]) {
-        let mut command = Command::new(e2e::haul_binary());
-        command.arg("tcp").args(args);
-        Running::start(command).wait(PATIENCE).expect(0);
-    }
-}
-
-impl Drop for Modes {
-    fn drop(&mut self) {
-        Self::haul(&["off"]);
-    }
 }
 
 /// What the system says of a host's connections with a port of the other side's.
