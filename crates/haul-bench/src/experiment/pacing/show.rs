@@ -43,7 +43,8 @@ pub fn report(how: &str, length: Duration, seen: &[Seen]) -> Report {
 fn table(seen: &[Seen], length: Duration) -> Table {
     let columns =
         ["case", "pacing", "mean Mbit/s", "second half Mbit/s", "variation per second %", "UDP loss %", "UDP jitter ms"];
-    let mut table = Table::new("pacing", "With and without pacing: all haul flows together; the UDP flow beside them", &columns);
+    let mut table =
+        Table::new("pacing", "With and without pacing: all window-based flows together; the UDP flow beside them", &columns);
     let mut sorted: Vec<&Seen> = seen.iter().collect();
     // Stable: both ways of a case beside each other.
     let first = |title: String| seen.iter().position(|seen| seen.case.title() == title);
