@@ -5,6 +5,7 @@
 //!
 //! Everything that is changed is in a journal before it is changed, and [`Tcp::off`] puts back what was there. docs/use/tcp.md has what each law is.
 
+mod class;
 mod clock;
 mod connection;
 mod error;
@@ -22,6 +23,7 @@ pub mod status;
 mod tcp;
 pub mod unit;
 
+pub use class::PaceClass;
 pub use connection::{Connection, Path, Phase};
 pub use error::{LoadError, TcpError};
 pub use kernel::netns::Namespace;
@@ -29,5 +31,5 @@ pub use knobs::{KNOBS, Knob};
 pub use law::{Choice, Law, NoControl};
 pub use laws::obstacle;
 pub use needs::{Limit, limits, round_trip};
-pub use pace::{Pace, PaceClass, PaceRun, PaceState};
+pub use pace::{Pace, PaceRun, PaceState};
 pub use tcp::{Place, Rule, Run, Scope, Tcp, Totals, Way, default_of};

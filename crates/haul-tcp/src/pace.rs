@@ -9,9 +9,7 @@ use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
-use haul_units::Network;
-use serde::{Deserialize, Serialize};
-
+use crate::class::PaceClass;
 use crate::error::{LoadError, TcpError};
 use crate::journal;
 use crate::kernel::bpf;
@@ -22,17 +20,6 @@ use crate::network::mapped;
 use crate::queue::{self, Queue};
 
 static PACE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o")));
-
-/// Connections that are held to a rate together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PaceClass {
-    /// To and from where; without it, everywhere. The longest network that holds an address counts.
-    pub to: Option<Network>,
-    /// Bits a second on the line, with headers and what Ethernet adds; 0: none is set.
-    pub bits_per_s: u64,
-    /// Not more than a window each round trip.
-    pub follows: bool,
-}
 
 /// A class and what it holds now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,13 +15,13 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 use serde_json::Value;
 
+use crate::class::PaceClass;
 use crate::error::TcpError;
 use crate::kernel::bpf;
 use crate::kernel::cgroup;
 use crate::kernel::library::Library;
 use crate::laws;
 use crate::network::mapped;
-use crate::pace::PaceClass;
 
 static QUEUE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/queue.bpf.o")));
 

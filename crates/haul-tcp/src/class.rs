@@ -1,0 +1,15 @@
+//! What connections are held to.
+
+use haul_units::Network;
+use serde::{Deserialize, Serialize};
+
+/// Connections that are held to a rate together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PaceClass {
+    /// To and from where; without it, everywhere. The longest network that holds an address counts.
+    pub to: Option<Network>,
+    /// Bits a second on the line, with headers and what Ethernet adds; 0: none is set.
+    pub bits_per_s: u64,
+    /// Not more than a window each round trip.
+    pub follows: bool,
+}
