@@ -161,11 +161,11 @@ impl Wire {
         }
         let home = std::fs::File::open("/proc/thread-self/ns/net").expect("a namespace");
         let wire = Self { names, home };
-        wire.enter(&std::fs::File::open(format!("/run/netns/{}", wire.names[0])).expect("the near host"));
+        Self::enter(&std::fs::File::open(format!("/run/netns/{}", wire.names[0])).expect("the near host"));
         wire
     }
 
-    fn enter(&self, to: &std::fs::File) {
+    fn enter(to: &std::fs::File) {
         let kind = Some(rustix::thread::LinkNameSpaceType::Network);
         rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(to), kind).expect("entered");
     }
@@ -173,7 +173,7 @@ impl Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        self.enter(&self.home);
+        Self::enter(&self.home);
         self.names.iter().for_each(|name| ip(&["netns", "delete", name]));
     }
 }
