@@ -60,8 +60,10 @@ impl Transport for ConnectionTransport {
     }
 
     fn silence(&self) -> io::Result<Option<Duration>> {
-        let over = self.connection.end();
-        over.map_or_else(|| Ok(Some(self.connection.stats().silence)), |error| Err(error.into()))
+        match self.connection.end() {
+            Some(over) => Err(over.into()),
+            None => Ok(Some(self.connection.stats().silence)),
+        }
     }
 
     fn abort(&self, reason: &str) {

@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Holds the connections of a cgroup to the rate of the class that their peer's address is in: all of a class together, each in equal parts, whatever their congestion control. */
-#include "kernel.h"
-#include "report.h"
+#include "classes.h"
 #include "socket.h"
 
-#define CLASSES 64
 /* What a full packet has on a line beside its payload: IP and TCP with time stamps (52), Ethernet (38). */
 #define HEADERS 90
 #define US_PER_S 1000000ull
 
 char licence[] SEC("license") = "GPL";
-
-struct network {
-	u32 bits;
-	struct peer peer;
-};
 
 struct pace {
 	/* On the line; 0: as much as there is. */
@@ -22,14 +15,6 @@ struct pace {
 	/* Not more than a window each round trip. */
 	u64 follows;
 };
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, CLASSES);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct network);
-	__type(value, u32);
-} classes SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -45,13 +30,6 @@ struct {
 	__type(key, u32);
 	__type(value, u64);
 } opened SEC(".maps");
-
-static __always_inline u32 *class_of(struct bpf_sock_ops *ctx)
-{
-	struct network network = { .bits = 128, .peer = peer_of(ctx) };
-
-	return bpf_map_lookup_elem(&classes, &network);
-}
 
 static __always_inline void hold(struct bpf_sock_ops *ctx, const struct pace *pace, u64 open)
 {
@@ -80,7 +58,7 @@ SEC("sockops") int spread(struct bpf_sock_ops *ctx)
 
 	if (ctx->family != AF_INET && ctx->family != AF_INET6)
 		return 1;
-	class = class_of(ctx);
+	class = class_of(peer_of(ctx));
 	if (!class)
 		return 1;
 	pace = bpf_map_lookup_elem(&paces, class);

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* Says of each packet of a cgroup which class of a queueing discipline (HTB) it is for: that of the network it goes to. What TCP's own timer cannot hold is held there. */
-#include "kernel.h"
-#include "report.h"
+#include "classes.h"
 
-#define CLASSES 64
 #define ETH_P_IP 0x0800
 #define ETH_P_IPV6 0x86dd
 /* Where the destination is in a header. */
@@ -20,19 +18,6 @@
 
 char licence[] SEC("license") = "GPL";
 
-struct network {
-	u32 bits;
-	struct peer peer;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
-	__uint(max_entries, CLASSES);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, struct network);
-	__type(value, u32);
-} classes SEC(".maps");
-
 /* The interface that the discipline is at. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -43,7 +28,7 @@ struct {
 
 SEC("cgroup_skb/egress") int sort(struct __sk_buff *skb)
 {
-	struct network network = { .bits = 128, .peer = { .address = { 0, 0, MAPPED, 0 } } };
+	struct peer to = { .address = { 0, 0, MAPPED, 0 } };
 	u32 zero = 0, *interface = bpf_map_lookup_elem(&at, &zero), *class;
 	long failed;
 
@@ -51,14 +36,14 @@ SEC("cgroup_skb/egress") int sort(struct __sk_buff *skb)
 	if (!interface || skb->ifindex != *interface)
 		return 1;
 	if (skb->protocol == NETWORK16(ETH_P_IP))
-		failed = bpf_skb_load_bytes(skb, IP_TO, &network.peer.address[3], sizeof(u32));
+		failed = bpf_skb_load_bytes(skb, IP_TO, &to.address[3], sizeof(u32));
 	else if (skb->protocol == NETWORK16(ETH_P_IPV6))
-		failed = bpf_skb_load_bytes(skb, IPV6_TO, network.peer.address, sizeof(network.peer.address));
+		failed = bpf_skb_load_bytes(skb, IPV6_TO, to.address, sizeof(to.address));
 	else
 		return 1;
 	if (failed)
 		return 1;
-	class = bpf_map_lookup_elem(&classes, &network);
+	class = class_of(to);
 	if (class)
 		skb->priority = HANDLE + *class + 1;
 	return 1;

@@ -3,6 +3,8 @@
 use haul_units::Network;
 use serde::{Deserialize, Serialize};
 
+use crate::network::{EVERYTHING, mapped};
+
 /// Connections that are held to a rate together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PaceClass {
@@ -12,4 +14,12 @@ pub struct PaceClass {
     pub bits_per_s: u64,
     /// Not more than a window each round trip.
     pub follows: bool,
+}
+
+impl PaceClass {
+    /// Its network, as the tables of the programs have it.
+    pub(crate) fn key(&self) -> Vec<u8> {
+        let (address, bits) = mapped(self.to.unwrap_or(EVERYTHING));
+        [&bits.to_ne_bytes()[..], &address].concat()
+    }
 }

@@ -134,7 +134,7 @@ pub enum TcpError {
     },
     /// A queueing discipline cannot be made.
     #[error("a queueing discipline: {0}")]
-    Queue(haul_netdev::iproute::IprouteError),
+    Queue(#[from] haul_netdev::iproute::IprouteError),
     /// What was changed cannot be written down, so nothing is changed.
     #[error("{}: {source}", path.display())]
     Journal {

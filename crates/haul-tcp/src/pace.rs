@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use crate::class::PaceClass;
 use crate::error::{LoadError, TcpError};
 use crate::journal;
-use crate::kernel::bpf;
+use crate::kernel::bpf::{self, Attach};
 use crate::kernel::library::Library;
 use crate::kernel::{cgroup, mount};
 use crate::laws;
-use crate::network::mapped;
 use crate::queue::{self, Queue};
 
 static PACE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o")));
@@ -69,23 +68,23 @@ impl Pace {
     /// A cgroup whose programs have these rates; this process is in it, until [`PaceRun::leave`]. With an interface, whatever else of a class leaves through that is held too.
     pub fn run(&self, classes: &[PaceClass], queue: Option<&str>) -> Result<PaceRun, TcpError> {
         let spread = load(classes)?;
-        let queue = queue.map(|interface| self.queue(interface, classes)).transpose()?;
         let root = cgroup::root()?;
         sweep(&root);
+        queue::sweep(&self.state);
+        let queue = queue.map(|interface| Queue::at(&self.state, interface, classes)).transpose()?;
         let before = cgroup::own()?;
         let dir = root.join(format!("{GROUP}{}", std::process::id()));
         fs::create_dir_all(&dir).map_err(TcpError::doing("making a cgroup"))?;
         let entered = || {
             let mut links = vec![spread.attach(&dir)?];
-            if let Some((_, program)) = &queue {
-                links.push(queue::attach(&dir, program)?);
+            if let Some(queue) = &queue {
+                links.push(queue.attach(&dir)?);
             }
             cgroup::join(&dir).map_err(TcpError::doing("joining a cgroup"))?;
             Ok(links)
         };
         match entered() {
             Ok(links) => {
-                let queue = queue.map(|(queue, _)| queue);
                 Ok(PaceRun { dir, before, _links: links, classes: classes.to_vec(), opened: spread.opened, _queue: queue })
             }
             Err(error) => {
@@ -115,11 +114,11 @@ impl Pace {
             let pinned = |name: &str, fd: BorrowedFd<'_>| bpf::pin(fd, &bpf.join(name)).map_err(TcpError::doing("naming a link"));
             let root = cgroup::root()?;
             if let Some(interface) = queue {
-                let (queue, program) = self.queue(interface, classes)?;
+                let queue = Queue::at(&self.state, interface, classes)?;
                 let written = fs::write(self.queue_file(), interface);
                 written.map_err(|source| laws::place(&self.queue_file(), source))?;
+                pinned(SORT, queue.attach(&root)?.as_fd())?;
                 queue.keep();
-                pinned("sort", queue::attach(&root, &program)?.as_fd())?;
             }
             pinned("link", spread.attach(&root)?.as_fd())?;
             pinned("opened", spread.opened.as_fd())
@@ -131,16 +130,8 @@ impl Pace {
 
     /// The interface where all else of the classes that are on waits, if there is one.
     pub fn queue_at(&self) -> Option<String> {
-        fs::read_to_string(self.queue_file()).ok()
-    }
-
-    /// The discipline at an interface, and the program that sorts packets into it.
-    fn queue(&self, interface: &str, classes: &[PaceClass]) -> Result<(Queue, OwnedFd), TcpError> {
-        if classes.iter().all(|class| class.bits_per_s == 0) {
-            return Err(TcpError::NoSuchSetting(format!("no class has a rate that a queue at {interface} could hold")));
-        }
-        let program = queue::load(interface, classes)?;
-        Ok((Queue::at(&self.state, interface, classes)?, program))
+        // Else it is a word that was left by a kill.
+        self.bpf().join(SORT).exists().then(|| fs::read_to_string(self.queue_file()).ok())?
     }
 
     /// Takes rates back; false where none were on. Connections that are open keep theirs.
@@ -149,7 +140,6 @@ impl Pace {
         if let Ok(root) = cgroup::root() {
             sweep(&root);
         }
-        queue::sweep(&self.state);
         self.take_back()
     }
 
@@ -171,12 +161,13 @@ impl Pace {
 
     fn take_back(&self) -> Result<bool, TcpError> {
         let was_on = mount::is_mounted(&self.bpf());
-        for name in ["link", "sort"] {
+        queue::sweep(&self.state);
+        for name in ["link", SORT] {
             if let Ok(link) = bpf::pinned(&self.bpf().join(name)) {
                 bpf::detach(link.as_fd()).map_err(TcpError::doing("detaching from the cgroup"))?;
             }
         }
-        if let Some(interface) = self.queue_at() {
+        if let Ok(interface) = fs::read_to_string(self.queue_file()) {
             queue::take_away(&interface)?;
             let _ = fs::remove_file(self.queue_file());
         }
@@ -210,7 +201,7 @@ impl Pace {
 
 impl Spread {
     fn attach(&self, dir: &Path) -> Result<OwnedFd, TcpError> {
-        cgroup::attach(dir, self.program.as_fd(), cgroup::Attach::Sockops)
+        cgroup::attach(dir, self.program.as_fd(), Attach::Sockops)
     }
 }
 
@@ -258,12 +249,9 @@ fn load(classes: &[PaceClass]) -> Result<Spread, TcpError> {
     let doing = "filling the tables";
     let (networks, paces) = (object.map("classes")?, object.map("paces")?);
     for (index, class) in (0_u32..).zip(classes) {
-        // IPv4 and IPv6 are both meant where no network is.
-        let (address, bits) = class.to.map_or(([0; 16], 0), mapped);
         let pace = [(class.bits_per_s / 8).to_ne_bytes(), u64::from(class.follows).to_ne_bytes()].concat();
         bpf::update(paces, &index.to_ne_bytes(), &pace).map_err(TcpError::doing(doing))?;
-        let network = [&bits.to_ne_bytes()[..], &address].concat();
-        bpf::update(networks, &network, &index.to_ne_bytes()).map_err(TcpError::doing(doing))?;
+        bpf::update(networks, &class.key(), &index.to_ne_bytes()).map_err(TcpError::doing(doing))?;
     }
     let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(TcpError::doing("keeping a table"));
     Ok(Spread { program: own(object.program("spread")?)?, opened: own(object.map("opened")?)? })
@@ -283,5 +271,7 @@ fn sweep(root: &Path) {
 
 /// Of a run: with the number of its process.
 const GROUP: &str = "haul-pace-";
+/// The link of the program that sorts packets, by its name in the bpf file system.
+const SORT: &str = "sort";
 /// As many as the program's tables have.
 const CLASSES_MOST: usize = 64;

@@ -5,11 +5,11 @@
 //! names it, locked as long as its process lives: one that was left by a kill holds nobody, and is taken away by whoever comes next.
 
 use std::fs::{self, File};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use haul_netdev::iproute::{IprouteError, tc, tc_batch};
+use haul_netdev::iproute::{tc, tc_batch};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
@@ -17,11 +17,10 @@ use serde_json::Value;
 
 use crate::class::PaceClass;
 use crate::error::TcpError;
-use crate::kernel::bpf;
+use crate::kernel::bpf::{self, Attach};
 use crate::kernel::cgroup;
 use crate::kernel::library::Library;
 use crate::laws;
-use crate::network::mapped;
 
 static QUEUE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/queue.bpf.o")));
 
@@ -34,10 +33,12 @@ const LEAST_BURST: u64 = 1600;
 /// What a frame has on a line beside what the kernel counts: check sum, preamble, gap; and the shortest one.
 const ON_LINE: &str = "overhead 24 mpu 84";
 
-/// The discipline at an interface.
+/// The discipline at an interface, and the program that sorts packets into it. Dropped, it goes.
 #[derive(Debug)]
 pub(crate) struct Queue {
     interface: String,
+    program: OwnedFd,
+    /// None: it is to stay.
     note: Option<Note>,
 }
 
@@ -51,30 +52,36 @@ struct Note {
 impl Queue {
     /// Makes the discipline at an interface, with a class for each of these that has a rate.
     pub(crate) fn at(state: &Path, interface: &str, classes: &[PaceClass]) -> Result<Self, TcpError> {
-        sweep(state);
-        index(interface)?;
+        if with_rates(classes).next().is_none() {
+            return Err(TcpError::NoSuchSetting(format!("no class has a rate that a queue at {interface} could hold")));
+        }
+        let program = load(index(interface)?, classes)?;
         let note = Some(Note::write(state, interface)?);
-        // Dropped, it takes away what is ours: not before there is something of ours.
         match standing(interface)? {
             Standing::Default => {}
             Standing::Ours => return Err(TcpError::QueueInUse { interface: interface.to_owned() }),
             Standing::Chosen(kind) => return Err(TcpError::QueueTaken { interface: interface.to_owned(), kind }),
         }
-        let queue = Self { interface: interface.to_owned(), note };
+        // Dropped, it takes away what is ours: not before there is something of ours.
+        let queue = Self { interface: interface.to_owned(), program, note };
         tc_batch(&lines(interface, classes))?;
         Ok(queue)
     }
 
-    /// One that outlives this process, and is to be taken away by its interface.
-    pub(crate) fn keep(mut self) -> String {
+    /// Has the program look at all packets of a cgroup.
+    pub(crate) fn attach(&self, dir: &Path) -> Result<OwnedFd, TcpError> {
+        cgroup::attach(dir, self.program.as_fd(), Attach::Egress)
+    }
+
+    /// It outlives this process, and is to be taken away by its interface.
+    pub(crate) fn keep(mut self) {
         self.note = None;
-        std::mem::take(&mut self.interface)
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if !self.interface.is_empty() {
+        if self.note.is_some() {
             let _ = take_away(&self.interface);
         }
     }
@@ -122,35 +129,32 @@ pub(crate) fn sweep(state: &Path) {
     }
 }
 
-/// The program that says which class a packet is for; it does nothing yet.
-pub(crate) fn load(interface: &str, classes: &[PaceClass]) -> Result<OwnedFd, TcpError> {
+/// The program that says which class a packet is for, where it leaves through the interface of this number; it does nothing yet.
+fn load(interface: u32, classes: &[PaceClass]) -> Result<OwnedFd, TcpError> {
     let library = Library::open()?;
     let object = library.object(&QUEUE.0)?;
     object.load()?;
     let doing = "filling the tables";
     let (networks, at) = (object.map("classes")?, object.map("at")?);
-    bpf::update(at, &0_u32.to_ne_bytes(), &index(interface)?.to_ne_bytes()).map_err(TcpError::doing(doing))?;
-    for (class, number) in classes.iter().zip(0_u32..).filter(|(class, _)| class.bits_per_s > 0) {
-        let (address, bits) = class.to.map_or(([0; 16], 0), mapped);
-        let network = [&bits.to_ne_bytes()[..], &address].concat();
-        bpf::update(networks, &network, &number.to_ne_bytes()).map_err(TcpError::doing(doing))?;
+    bpf::update(at, &0_u32.to_ne_bytes(), &interface.to_ne_bytes()).map_err(TcpError::doing(doing))?;
+    for (class, number) in with_rates(classes) {
+        bpf::update(networks, &class.key(), &number.to_ne_bytes()).map_err(TcpError::doing(doing))?;
     }
     object.program("sort")?.try_clone_to_owned().map_err(TcpError::doing("keeping a program"))
 }
 
-/// Has the program look at all packets of a cgroup.
-pub(crate) fn attach(dir: &Path, program: &OwnedFd) -> Result<OwnedFd, TcpError> {
-    use std::os::fd::AsFd as _;
-    cgroup::attach(dir, program.as_fd(), cgroup::Attach::Egress)
+/// Those that the discipline has a class for, and which of all they are.
+fn with_rates(classes: &[PaceClass]) -> impl Iterator<Item = (&PaceClass, u32)> {
+    classes.iter().zip(0..).filter(|(class, _)| class.bits_per_s > 0)
 }
 
 /// For `tc -batch`.
 fn lines(interface: &str, classes: &[PaceClass]) -> String {
     let mut lines = format!("qdisc add dev {interface} root handle {HANDLE} htb default 0\n");
-    for (class, number) in classes.iter().zip(1_u32..).filter(|(class, _)| class.bits_per_s > 0) {
+    for (class, number) in with_rates(classes) {
         let rate = class.bits_per_s;
         let burst = (rate / 8).saturating_mul(LATE_US).div_ceil(1_000_000).max(LEAST_BURST);
-        let class = format!("class add dev {interface} parent {HANDLE} classid {HANDLE}{number:x}");
+        let class = format!("class add dev {interface} parent {HANDLE} classid {HANDLE}{:x}", number + 1);
         lines.extend([class, format!(" htb rate {rate}bit burst {burst} cburst {burst} quantum {LEAST_BURST} {ON_LINE}\n")]);
     }
     lines
@@ -198,12 +202,6 @@ fn index(interface: &str) -> Result<u32, TcpError> {
 fn name_of(interface: &str) -> Result<String, TcpError> {
     let namespace = fs::metadata("/proc/thread-self/ns/net").map_err(TcpError::doing("looking at the network namespace"))?;
     Ok(format!("{}.{interface}", namespace.ino()))
-}
-
-impl From<IprouteError> for TcpError {
-    fn from(error: IprouteError) -> Self {
-        Self::Queue(error)
-    }
 }
 
 const NOTES: &str = "queues";

@@ -1,11 +1,16 @@
 //! Rates for the connections of other programs, on this kernel. Needs root, clang at build time, cgroup2.
 
+mod wire;
+
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use haul_netdev::iproute::{tc, tc_batch};
 use haul_tcp::{Pace, PaceClass};
+
+use wire::{Wire, inside};
 
 /// The process is in one cgroup at a time.
 static ONE: Mutex<()> = Mutex::new(());
@@ -139,52 +144,15 @@ fn classes_that_say_nothing_are_refused() {
     assert!(pace.run(&[], None).is_err());
 }
 
-/// A host with one interface, whose other end is in another one: both are network namespaces that go with the test. The test's own thread is in the first.
-struct Wire {
-    names: [String; 2],
-    home: std::fs::File,
-}
-
-impl Wire {
-    fn lay(name: &str) -> Self {
-        let id = std::process::id();
-        let names = ["a", "b"].map(|end| format!("haul-pace-{name}-{end}{id}"));
-        let [near, far] = &names;
-        for name in [near, far] {
-            ip(&["netns", "add", name]);
-        }
-        ip(&["link", "add", "x", "netns", near, "type", "veth", "peer", "name", "x", "netns", far]);
-        for (name, four, six) in [(near, "10.9.1.1/24", "fd09::1/64"), (far, "10.9.1.2/24", "fd09::2/64")] {
-            ip(&["-n", name, "address", "add", four, "dev", "x"]);
-            ip(&["-n", name, "address", "add", six, "dev", "x", "nodad"]);
-            ip(&["-n", name, "link", "set", "x", "up"]);
-        }
-        let home = std::fs::File::open("/proc/thread-self/ns/net").expect("a namespace");
-        let wire = Self { names, home };
-        Self::enter(&std::fs::File::open(format!("/run/netns/{}", wire.names[0])).expect("the near host"));
-        wire
-    }
-
-    fn enter(to: &std::fs::File) {
-        let kind = Some(rustix::thread::LinkNameSpaceType::Network);
-        rustix::thread::move_into_link_name_space(std::os::fd::AsFd::as_fd(to), kind).expect("entered");
-    }
-}
-
-impl Drop for Wire {
-    fn drop(&mut self) {
-        Self::enter(&self.home);
-        self.names.iter().for_each(|name| ip(&["netns", "delete", name]));
-    }
-}
-
-fn ip(arguments: &[&str]) {
-    haul_netdev::iproute::ip(arguments).expect("ip");
+/// Does something on a host with one interface, `x`, whose other end is on another one.
+fn on_a_wire(name: &str, act: impl FnOnce() + Send) {
+    let wire = Wire::lay(&format!("pace-{name}"), &[["10.9.1.1/24", "10.9.1.2/24"], ["fd09::1/64", "fd09::2/64"]]);
+    inside(&wire.a, act);
 }
 
 /// The queueing disciplines of the near host.
 fn disciplines() -> String {
-    haul_netdev::iproute::tc(&["qdisc", "show", "dev", "x"]).expect("tc")
+    tc(&["qdisc", "show", "dev", "x"]).expect("tc")
 }
 
 /// Seconds that so many datagrams of 1000 bytes take to leave, at the socket: it waits where there is no room for what waits.
@@ -209,72 +177,72 @@ fn seconds(to: &str, count: usize) -> f64 {
 #[test]
 fn datagrams_wait_at_the_interface_and_what_is_of_no_class_does_not() {
     let Some(_guard) = may() else { return };
-    let wire = Wire::lay("q");
-    let before = disciplines();
-    let pace = Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-queue-{}", std::process::id())));
-    let classes = [class(Some("10.9.1.2"), 8_000_000), class(Some("fd09::2"), 4_000_000), class(Some("10.8.0.0/16"), 8_000)];
-    let run = pace.run(&classes, Some("x")).expect("it runs");
-    // 1066 bytes of 1000 are on the line (1086 with IPv6); what is in the socket's buffer and the bucket has not waited.
-    let (four, six) = (seconds("10.9.1.2", 500), seconds("fd09::2", 250));
-    assert!(four >= 480.0 * 1066.0 * 8.0 / 8e6, "{four} s");
-    assert!(six >= 230.0 * 1086.0 * 8.0 / 4e6, "{six} s");
-    let counted = || {
-        let told = haul_netdev::iproute::tc(&["-s", "class", "show", "dev", "x"]).expect("tc");
-        [" 500 pkt", " 250 pkt", " 0 pkt"].iter().all(|count| told.contains(count)).then_some(()).ok_or(told)
-    };
-    // The last ones may be waiting still.
-    let last = (0..1000).find_map(|_| counted().inspect_err(|_| pause(Duration::from_millis(1))).ok());
-    assert!(last.is_some(), "{:?}", counted());
-    assert!(pace.run(&classes, Some("x")).expect_err("twice").to_string().contains("another `haul pace`"));
-    run.leave().expect("back");
-    drop(run);
-    assert_eq!(disciplines(), before, "the kernel's default again");
-    drop(wire);
+    on_a_wire("q", || {
+        let before = disciplines();
+        let pace = Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-queue-{}", std::process::id())));
+        let classes = [class(Some("10.9.1.2"), 8_000_000), class(Some("fd09::2"), 4_000_000), class(Some("10.8.0.0/16"), 8_000)];
+        let run = pace.run(&classes, Some("x")).expect("it runs");
+        // 1066 bytes of 1000 are on the line (1086 with IPv6); what is in the socket's buffer and the bucket has not waited.
+        let (four, six) = (seconds("10.9.1.2", 500), seconds("fd09::2", 250));
+        assert!(four >= 480.0 * 1066.0 * 8.0 / 8e6, "{four} s");
+        assert!(six >= 230.0 * 1086.0 * 8.0 / 4e6, "{six} s");
+        let counted = || {
+            let told = tc(&["-s", "class", "show", "dev", "x"]).expect("tc");
+            [" 500 pkt", " 250 pkt", " 0 pkt"].iter().all(|count| told.contains(count)).then_some(()).ok_or(told)
+        };
+        // The last ones may be waiting still.
+        let last = (0..1000).find_map(|_| counted().inspect_err(|_| pause(Duration::from_millis(1))).ok());
+        assert!(last.is_some(), "{:?}", counted());
+        assert!(pace.run(&classes, Some("x")).expect_err("twice").to_string().contains("another `haul pace`"));
+        run.leave().expect("back");
+        drop(run);
+        assert_eq!(disciplines(), before, "the kernel's default again");
+    });
 }
 
 #[test]
 fn a_discipline_that_somebody_has_chosen_keeps_its_place() {
     let Some(_guard) = may() else { return };
-    let wire = Wire::lay("c");
-    haul_netdev::iproute::tc_batch("qdisc add dev x root handle 7: pfifo limit 70\n").expect("a choice");
-    let before = disciplines();
-    let pace = On(Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-chosen-{}", std::process::id()))));
-    let error = pace.0.run(&[class(None, 8_000_000)], Some("x")).expect_err("taken");
-    assert!(error.to_string().contains("x has a queueing discipline that somebody has chosen (pfifo 7:)"), "{error}");
-    assert!(pace.0.on(&[class(None, 8_000_000)], Some("x")).is_err());
-    let error = pace.0.run(&[class(None, 8_000_000)], Some("nowhere")).expect_err("no such interface");
-    assert!(error.to_string().contains("no network interface is called \"nowhere\""), "{error}");
-    assert_eq!((disciplines(), pace.0.queue_at()), (before, None));
-    drop(wire);
+    on_a_wire("c", || {
+        tc_batch("qdisc add dev x root handle 7: pfifo limit 70\n").expect("a choice");
+        let before = disciplines();
+        let pace = On(Pace::new(&std::env::temp_dir().join(format!("haul-pace-test-chosen-{}", std::process::id()))));
+        let error = pace.0.run(&[class(None, 8_000_000)], Some("x")).expect_err("taken");
+        assert!(error.to_string().contains("x has a queueing discipline that somebody has chosen (pfifo 7:)"), "{error}");
+        assert!(pace.0.on(&[class(None, 8_000_000)], Some("x")).is_err());
+        let error = pace.0.run(&[class(None, 8_000_000)], Some("nowhere")).expect_err("no such interface");
+        assert!(error.to_string().contains("no network interface is called \"nowhere\""), "{error}");
+        assert_eq!((disciplines(), pace.0.queue_at()), (before, None));
+    });
 }
 
 /// Killed while its queue is there: it holds nobody, and the next command of haul pace takes it away.
 #[test]
 fn a_queue_of_a_run_that_was_killed_is_taken_away() {
     let Some(_guard) = may() else { return };
-    let wire = Wire::lay("k");
-    let before = disciplines();
-    let state = std::env::temp_dir().join(format!("haul-pace-test-killed-{}", std::process::id()));
-    let pace = Pace::new(&state);
-    let ours = |there: &str| there.contains("htb 4861:");
-    for kept in ["", "kept"] {
-        let mut victim = Command::new(std::env::current_exe().expect("this program"))
-            .args(["--exact", "the_one_that_is_killed", "--nocapture"])
-            .envs([(VICTIM, state.as_os_str()), (VICTIM_QUEUE, "x".as_ref()), (VICTIM_KEEPS, kept.as_ref())])
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("started");
-        while !ours(&disciplines()) {
-            pause(Duration::from_millis(1));
+    on_a_wire("k", || {
+        let before = disciplines();
+        let state = std::env::temp_dir().join(format!("haul-pace-test-killed-{}", std::process::id()));
+        let pace = Pace::new(&state);
+        let ours = |there: &str| there.contains("htb 4861:");
+        for kept in ["", "kept"] {
+            let mut victim = Command::new(std::env::current_exe().expect("this program"))
+                .args(["--exact", "the_one_that_is_killed", "--nocapture"])
+                .envs([(VICTIM, state.as_os_str()), (VICTIM_QUEUE, "x".as_ref()), (VICTIM_KEEPS, kept.as_ref())])
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .spawn()
+                .expect("started");
+            while !ours(&disciplines()) {
+                pause(Duration::from_millis(1));
+            }
+            victim.kill().expect("killed");
+            victim.wait().expect("ended");
+            pace.off().expect("off");
+            assert_eq!(disciplines(), before);
         }
-        victim.kill().expect("killed");
-        victim.wait().expect("ended");
-        pace.off().expect("off");
-        assert_eq!(disciplines(), before);
-    }
-    drop(wire);
-    std::fs::remove_dir_all(state).expect("ours");
+        std::fs::remove_dir_all(state).expect("ours");
+    });
 }
 
 /// Set for the process that is to be killed: the interface of its queue.

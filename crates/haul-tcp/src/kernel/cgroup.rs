@@ -6,8 +6,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::error::TcpError;
-use crate::kernel::bpf;
-pub(crate) use crate::kernel::bpf::Attach;
+use crate::kernel::bpf::{self, Attach};
 
 /// The root of the second hierarchy.
 pub(crate) fn root() -> Result<PathBuf, TcpError> {

@@ -186,7 +186,7 @@ pub(super) fn attach(dir: &Path, pins: &Path, law: &str, rules: &[([u8; 8], Netw
         bpf::update(map.as_fd(), &key, &name_field(law)).map_err(TcpError::doing(doing))?;
     }
     let program = bpf::pinned(&pins.join("program")).map_err(TcpError::doing(doing))?;
-    cgroup::attach(dir, program.as_fd(), cgroup::Attach::Sockops)
+    cgroup::attach(dir, program.as_fd(), bpf::Attach::Sockops)
 }
 
 /// As the kernel's field for it.

@@ -7,3 +7,5 @@ mod objects;
 mod order;
 mod rig;
 mod ways;
+#[path = "../wire/mod.rs"]
+mod wire;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use haul_tcp::{Choice, Law, Scope, Tcp};
 
-use crate::rig::{Rig, ip, own, told};
+use crate::rig::{ADDRESSES, Rig, own};
+use crate::wire::{ip, told};
 
 /// Set for the process that is to be killed: the namespace, and which law.
 const VICTIM: &str = "HAUL_TCP_VICTIM";
@@ -45,7 +46,7 @@ fn any_order_of_commands_leaves_a_working_machine() {
             3 => drop(rig.tcp.off(Some(&scope)).expect("off")),
             4 => drop(rig.tcp.off(None).expect("off")),
             5 => drop(rig.tcp.switch(&law, &rig.namespace(), &[]).expect("switched")),
-            6 => kill_one(&rig.a, &law, chance.below(60)),
+            6 => kill_one(&rig.wire.a, &law, chance.below(60)),
             _ => renew(&rig),
         }
         rig.transfer();
@@ -90,17 +91,13 @@ fn the_one_that_is_killed() {
 
 /// The namespace goes and another one comes under its name.
 fn renew(rig: &Rig) {
-    told(&["netns", "delete", &rig.a]);
-    ip(&["netns", "add", &rig.a]);
+    told(&["netns", "delete", &rig.wire.a]);
+    ip(&["netns", "add", &rig.wire.a]);
     // The link's other end went with the first one, some time after it.
-    while told(&["-n", &rig.b, "link", "show", "x"]).contains("x@") {
+    while told(&["-n", &rig.wire.b, "link", "show", "x"]).contains("x@") {
         pause(Duration::from_millis(5));
     }
-    ip(&["link", "add", "x", "netns", &rig.a, "type", "veth", "peer", "name", "x", "netns", &rig.b]);
-    for (name, address) in [(&rig.a, "10.9.0.1/24"), (&rig.b, "10.9.0.2/24")] {
-        ip(&["-n", name, "address", "add", address, "dev", "x"]);
-        ip(&["-n", name, "link", "set", "x", "up"]);
-    }
+    rig.wire.join(ADDRESSES);
 }
 
 #[expect(clippy::disallowed_methods, reason = "the moment of a kill is what is tried")]

@@ -3,15 +3,13 @@
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::os::fd::AsFd;
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use haul_tcp::{Choice, Law, Namespace, Place, Scope, Tcp, obstacle};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::objects;
+use crate::wire::{Addresses, Wire, inside};
 
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// Beyond this, what was sent has filled every buffer many times.
@@ -20,11 +18,12 @@ const TRANSFER_BYTES: usize = 4 << 20;
 /// A grace period of the kernel, and the last acknowledgements of connections that were closed.
 const FREED_WITHIN: Duration = Duration::from_secs(20);
 
+pub const ADDRESSES: &Addresses = &[["10.9.0.1/24", "10.9.0.2/24"]];
+
 /// The machine for one test.
 pub struct Rig {
     pub tcp: Tcp,
-    pub a: String,
-    pub b: String,
+    pub wire: Wire,
     pub place: Place,
     _turn: File,
 }
@@ -36,21 +35,12 @@ impl Rig {
         let memory = std::env::temp_dir().join(format!("haul-tcp-peers-{}.json", std::process::id()));
         let place = Place { memory, ..Place::default() };
         assert!(!place.state.join("journal.json").exists(), "haul tcp is on: its tests would put an end to that");
-        let id = std::process::id();
-        let (a, b) = (format!("haul-tcp-a{id}"), format!("haul-tcp-b{id}"));
-        for name in [&a, &b] {
-            ip(&["netns", "add", name]);
-        }
-        ip(&["link", "add", "x", "netns", &a, "type", "veth", "peer", "name", "x", "netns", &b]);
-        for (name, address) in [(&a, "10.9.0.1/24"), (&b, "10.9.0.2/24")] {
-            ip(&["-n", name, "address", "add", address, "dev", "x"]);
-            ip(&["-n", name, "link", "set", "x", "up"]);
-        }
-        Some(Self { tcp: Tcp::new(place.clone()), a, b, place, _turn: turn })
+        let wire = Wire::lay("tcp", ADDRESSES);
+        Some(Self { tcp: Tcp::new(place.clone()), wire, place, _turn: turn })
     }
 
     pub fn namespace(&self) -> Namespace {
-        Namespace::named(&self.a).expect("the namespace of the test")
+        Namespace::named(&self.wire.a).expect("the namespace of the test")
     }
 
     pub fn scope(&self) -> Scope {
@@ -59,19 +49,19 @@ impl Rig {
 
     /// Sends from a to b, and gives the law of the sender's socket.
     pub fn transfer(&self) -> Choice {
-        Self::send(&self.a, &self.b, [10, 9, 0, 2])
+        Self::send(&self.wire.a, &self.wire.b, [10, 9, 0, 2])
     }
 
     /// The same from b to a.
     pub fn transfer_back(&self) -> Choice {
-        Self::send(&self.b, &self.a, [10, 9, 0, 1])
+        Self::send(&self.wire.b, &self.wire.a, [10, 9, 0, 1])
     }
 
     /// A connection from a to b, and its other end.
     pub fn connection(&self) -> (TcpStream, TcpStream) {
-        let listener = inside(&self.b, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
+        let listener = inside(&self.wire.b, || TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a port"));
         let address = SocketAddr::from(([10, 9, 0, 2], listener.local_addr().expect("an address").port()));
-        let near = inside(&self.a, || TcpStream::connect(address).expect("connected"));
+        let near = inside(&self.wire.a, || TcpStream::connect(address).expect("connected"));
         (near, listener.accept().expect("a connection").0)
     }
 
@@ -121,10 +111,7 @@ impl Rig {
 impl Drop for Rig {
     fn drop(&mut self) {
         let off = self.tcp.off(None);
-        for name in [&self.a, &self.b] {
-            // A test may have deleted one.
-            told(&["netns", "delete", name]);
-        }
+        self.wire.cut();
         let _ = fs::remove_file(&self.place.memory);
         if !thread::panicking() {
             off.expect("off");
@@ -141,29 +128,6 @@ pub fn law_of(stream: &TcpStream) -> Choice {
 
 pub fn own(law: Law) -> Choice {
     Choice::Own(law)
-}
-
-/// Does something in a namespace, on a thread of its own.
-pub fn inside<T: Send>(name: &str, act: impl FnOnce() -> T + Send) -> T {
-    let file = File::open(format!("/run/netns/{name}")).expect("a namespace");
-    thread::scope(|scope| {
-        let enter = || {
-            move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).expect("entered");
-            act()
-        };
-        scope.spawn(enter).join().expect("done")
-    })
-}
-
-/// What `ip` says.
-pub fn told(arguments: &[&str]) -> String {
-    let output = Command::new("ip").args(arguments).output().expect("iproute2: `make setup` installs it");
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-pub fn ip(arguments: &[&str]) {
-    let output = Command::new("ip").args(arguments).output().expect("iproute2: `make setup` installs it");
-    assert!(output.status.success(), "ip {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
 #[expect(clippy::disallowed_methods, reason = "the kernel says nothing when it has freed something")]

@@ -7,7 +7,8 @@ use haul_tcp::{Choice, Law, Namespace, Scope, TcpError, Way, default_of};
 use haul_units::Network;
 
 use crate::objects;
-use crate::rig::{Rig, inside, ip, law_of, own, told};
+use crate::rig::{Rig, law_of, own};
+use crate::wire::{inside, ip, told};
 
 fn network(text: &str) -> Network {
     text.parse().expect("a network")
@@ -16,8 +17,8 @@ fn network(text: &str) -> Network {
 #[test]
 fn a_network_with_a_route_gets_it_by_the_route() {
     let Some(rig) = Rig::open() else { return };
-    ip(&["-n", &rig.a, "route", "change", "10.9.0.0/24", "dev", "x", "src", "10.9.0.1", "mtu", "1400", "initcwnd", "20"]);
-    let routes = || told(&["-n", &rig.a, "-d", "route", "show"]);
+    ip(&["-n", &rig.wire.a, "route", "change", "10.9.0.0/24", "dev", "x", "src", "10.9.0.1", "mtu", "1400", "initcwnd", "20"]);
+    let routes = || told(&["-n", &rig.wire.a, "-d", "route", "show"]);
     let before = routes();
     let scope = Scope { networks: vec![network("10.9.0.0/24")], ..rig.scope() };
     for law in [Law::Highspeed, Law::Fair] {
@@ -43,9 +44,9 @@ fn a_network_without_a_route_gets_it_at_the_cgroups_root() {
     assert_eq!(rig.transfer(), own(Law::Modest));
     assert_eq!(rig.transfer_back(), before, "that is another namespace");
     let accepted = {
-        let listener = inside(&rig.a, || std::net::TcpListener::bind("10.9.0.1:0").expect("a port"));
+        let listener = inside(&rig.wire.a, || std::net::TcpListener::bind("10.9.0.1:0").expect("a port"));
         let address = listener.local_addr().expect("an address");
-        let _near = inside(&rig.b, || std::net::TcpStream::connect(address).expect("connected"));
+        let _near = inside(&rig.wire.b, || std::net::TcpStream::connect(address).expect("connected"));
         law_of(&listener.accept().expect("a connection").0)
     };
     assert_eq!(accepted, own(Law::Modest));
@@ -77,7 +78,7 @@ fn connections_that_are_open_are_switched_and_seen() {
 fn what_somebody_else_has_changed_since_stays() {
     let Some(rig) = Rig::open() else { return };
     rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
-    inside(&rig.a, || fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("written"));
+    inside(&rig.wire.a, || fs::write("/proc/sys/net/ipv4/tcp_congestion_control", "reno").expect("written"));
     rig.tcp.off(None).expect("off");
     assert_eq!(default_of(&rig.namespace()).expect("a default"), Choice::Kernel("reno".to_owned()));
 }
@@ -87,9 +88,9 @@ fn a_namespace_that_is_deleted_takes_its_rules_along() {
     let Some(rig) = Rig::open() else { return };
     let scope = rig.scope();
     rig.tcp.on(&own(Law::Aggressive), &scope).expect("on");
-    ip(&["netns", "delete", &rig.a]);
-    ip(&["netns", "add", &rig.a]);
-    let fresh = Namespace::named(&rig.a).expect("it is there");
+    ip(&["netns", "delete", &rig.wire.a]);
+    ip(&["netns", "add", &rig.wire.a]);
+    let fresh = Namespace::named(&rig.wire.a).expect("it is there");
     let before = default_of(&fresh).expect("a default");
     assert!(matches!(rig.tcp.on(&own(Law::Fair), &scope), Err(TcpError::Namespace { .. })));
     assert_eq!(default_of(&fresh).expect("a default"), before, "it is another one");
@@ -209,7 +210,7 @@ fn mounts_that_nobody_else_sees_are_refused() {
         .args(["--mount", "--propagation", "private"])
         .arg(std::env::current_exe().expect("this program"))
         .args(["--exact", "ways::what_has_mounts_of_its_own", "--nocapture"])
-        .env(OWN_MOUNTS, &rig.a)
+        .env(OWN_MOUNTS, &rig.wire.a)
         .output()
         .expect("unshare of util-linux");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));

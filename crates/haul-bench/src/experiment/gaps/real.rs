@@ -80,7 +80,7 @@ fn run(case: Case, name: &str, how: How, length: Duration, ground: &Ground<'_>) 
     }
     if how == How::Queue {
         line.near.within(|| datagrams(case, length))??;
-        return Ok(Seen { case, sender: name.to_owned(), gaps: line.report().gaps.histogram().clone(), remark: String::new() });
+        return Ok(seen(case, name, &line, String::new()));
     }
     let listener = line.far.within(|| TcpListener::bind((Line::FAR, PORT)))??;
     let receiver = std::thread::spawn(move || -> io::Result<u64> {
@@ -94,7 +94,11 @@ fn run(case: Case, name: &str, how: How, length: Duration, ground: &Ground<'_>) 
     });
     let remark = line.near.within(|| send(case, how, length))??;
     receiver.join().unwrap_or_else(|_| Err(io::Error::other("the receiver failed")))?;
-    Ok(Seen { case, sender: name.to_owned(), gaps: line.report().gaps.histogram().clone(), remark: remark.unwrap_or_default() })
+    Ok(seen(case, name, &line, remark.unwrap_or_default()))
+}
+
+fn seen(case: Case, name: &str, line: &Line, remark: String) -> Seen {
+    Seen { case, sender: name.to_owned(), gaps: line.report().gaps.histogram().clone(), remark }
 }
 
 /// In the near host: a stream as fast as it goes.
@@ -137,17 +141,13 @@ fn send(case: Case, how: How, length: Duration) -> Result<Option<String>, RunErr
 
 /// In the near host: datagrams as fast as the socket takes them, which nobody reads.
 fn datagrams(case: Case, length: Duration) -> Result<(), RunError> {
-    let state = std::env::temp_dir().join(format!("haul-lab-gaps-{}", std::process::id()));
     let class = PaceClass { to: Some(haul_units::Network::host(far())), bits_per_s: case.rate.as_bps(), follows: false };
-    let run = Pace::new(&state).run(&[class], Some(Line::INTERFACE))?;
+    let _run = Pace::default().run(&[class], Some(Line::INTERFACE))?;
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     let end = now() + length;
     while now() < end {
         socket.send_to(&[0x5a; FULL_DATAGRAM], (Line::FAR, PORT))?;
     }
-    drop(run);
-    // Nothing but the directory of the queue's note, which is gone.
-    let _ = std::fs::remove_dir_all(state);
     Ok(())
 }
 
@@ -175,7 +175,7 @@ fn trains(case: Case, name: &str, length: Duration, line: &Line, ground: &Ground
         Some(ended) if ended.status == 0 => String::new(),
         _ => client.last_words(),
     };
-    Ok(Seen { case, sender: name.to_owned(), gaps: line.report().gaps.histogram().clone(), remark })
+    Ok(seen(case, name, line, remark))
 }
 
 fn limit(stream: &TcpStream, rate: BitRate) -> io::Result<()> {

@@ -9,6 +9,7 @@ use haul_tcp::Law;
 use haul_units::{BitRate, Bytes};
 
 use crate::experiment::Scale;
+use crate::experiment::ground::Program;
 
 /// Whose flows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,12 +23,12 @@ pub enum Who {
 }
 
 impl Who {
-    /// What the kernel calls it, if it is the kernel's.
-    pub fn kernel_name(self) -> Option<&'static str> {
+    /// Which program sends; what the kernel's TCP is paced by is beside it.
+    pub const fn program(self, pacing: Pacing) -> Program {
         match self {
-            Self::Haul(_) => None,
-            Self::KernelReno => Some("reno"),
-            Self::KernelFast => Some(Law::Fast.kernel_name()),
+            Self::Haul(algorithm) => Program::Haul(algorithm, pacing),
+            Self::KernelReno => Program::Tcp("reno"),
+            Self::KernelFast => Program::Tcp(Law::Fast.kernel_name()),
         }
     }
 }

@@ -90,7 +90,7 @@ fn run(cases: &[Case], length: Duration, ground: &Ground<'_>, seen: &mut Vec<See
 
 /// What holds the kernel's TCP to 93 % of the path, as the thesis does, where the case is one of it with pacing: what is started meanwhile is held.
 fn paced(case: &Case) -> Result<Option<PaceRun>, TcpError> {
-    if case.who.kernel_name().is_none() || case.pacing == Pacing::Off {
+    if matches!(case.who, Who::Haul(_)) || case.pacing == Pacing::Off {
         return Ok(None);
     }
     // Those that send. Their peers are the receivers' connections, which would have a part of the rate otherwise.
@@ -107,11 +107,7 @@ fn wan(case: &Case) -> WanSpec {
 fn senders(case: &Case, length: Duration) -> Vec<Sender> {
     let sender =
         |program, from: Duration| Sender { program, from, lasts: length.saturating_sub(from), extra_rtt: Duration::ZERO };
-    let program = match case.who {
-        Who::Haul(algorithm) => Program::Haul(algorithm, case.pacing),
-        who => Program::Tcp(who.kernel_name().unwrap_or_default()),
-    };
-    let one = |number: usize| sender(program, cases::APART * number as u32);
+    let one = |number: usize| sender(case.who.program(case.pacing), cases::APART * number as u32);
     let cross = case.cross.map(|rate| sender(Program::Constant(rate), Duration::ZERO));
     (0..case.flows).map(one).chain(cross).collect()
 }
