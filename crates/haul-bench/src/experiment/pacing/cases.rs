@@ -37,8 +37,8 @@ impl fmt::Display for Who {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Haul(algorithm) => write!(f, "{algorithm}"),
-            Self::KernelReno => f.write_str("the kernel's reno"),
-            Self::KernelFast => f.write_str("fast in the kernel"),
+            Self::KernelReno => f.write_str("kernel reno"),
+            Self::KernelFast => f.write_str("kernel fast"),
         }
     }
 }
