@@ -195,8 +195,8 @@ fn rsync_works_as_over_ssh() {
     let far = |path: &std::path::Path| format!("far:{}/", path.display());
     let from = format!("{}/", source.display());
     // To the nanosecond: rsync else takes two times within a second for the same.
-    let up = [OsStr::new("-aHS"), "--modify-window=-1".as_ref(), "--delete".as_ref(), from.as_ref(), far(&place).as_ref()]
-        .map(OsStr::to_owned);
+    let exact = "--modify-window=-1".as_ref();
+    let up = [OsStr::new("-aHS"), exact, "--delete".as_ref(), from.as_ref(), far(&place).as_ref()].map(OsStr::to_owned);
     let up: Vec<&OsStr> = up.iter().map(AsRef::as_ref).collect();
     rsync(&lab, &up).expect(0);
     tree::assert_same(&source, &place, Exactness::Everything);
@@ -211,7 +211,7 @@ fn rsync_works_as_over_ssh() {
 
     let back = lab.place("back");
     let target = format!("{}/", back.display());
-    rsync(&lab, &["-aHS".as_ref(), far(&place).as_ref(), target.as_ref()]).expect(0);
+    rsync(&lab, &["-aHS".as_ref(), exact, far(&place).as_ref(), target.as_ref()]).expect(0);
     tree::assert_same(&source, &back, Exactness::Everything);
 
     let missing = rsync(&lab, &["-a".as_ref(), "far:/no/such/place".as_ref(), target.as_ref()]).expect(23);

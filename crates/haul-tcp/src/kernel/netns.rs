@@ -15,6 +15,8 @@ use crate::error::TcpError;
 
 /// Where `ip netns add` puts names.
 const NAMES: &str = "/run/netns";
+/// Of this process.
+const OWN: &str = "/proc/self/ns/net";
 
 /// A network namespace. Its number tells it from another one that has got the same name since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,8 +28,7 @@ pub struct Namespace {
 impl Namespace {
     /// That of this process.
     pub fn own() -> Result<Self, TcpError> {
-        let number =
-            number(Path::new("/proc/self/ns/net")).map_err(|source| TcpError::Namespace { name: "own".into(), source })?;
+        let number = number(Path::new(OWN)).map_err(|source| TcpError::Namespace { name: "own".into(), source })?;
         Ok(Self { name: name_of(number), number })
     }
 
@@ -44,21 +45,24 @@ impl Namespace {
         self.name.as_deref()
     }
 
-    /// Whether it is there still, under the same name.
+    /// Whether it is there still, under the same name; without a name, whether a process lives in it that this one may look at.
     pub fn is_there(&self) -> bool {
-        number(&self.path()).is_ok_and(|number| number == self.number)
+        self.is_own() || self.path().is_some()
+    }
+
+    /// No path is asked for: the first process may have rights that this one lacks, and then not even root may look at it.
+    fn is_own(&self) -> bool {
+        number(Path::new(OWN)).is_ok_and(|own| own == self.number)
     }
 
     /// Does something in it, on a thread of its own.
     pub(crate) fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, TcpError> {
         let failed = |source| TcpError::Namespace { name: self.to_string(), source };
-        if number(Path::new("/proc/self/ns/net")).is_ok_and(|own| own == self.number) {
+        if self.is_own() {
             return Ok(act());
         }
-        if !self.is_there() {
-            return Err(failed(io::ErrorKind::NotFound.into()));
-        }
-        let file = File::open(self.path()).map_err(failed)?;
+        let path = self.path().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let file = File::open(path).map_err(failed)?;
         thread::scope(|scope| {
             let enter = move || {
                 move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(io::Error::from)?;
@@ -68,10 +72,12 @@ impl Namespace {
         })
     }
 
-    fn path(&self) -> PathBuf {
+    /// Where it can be entered.
+    fn path(&self) -> Option<PathBuf> {
+        let is_it = |path: &PathBuf| number(path).is_ok_and(|number| number == self.number);
         match &self.name {
-            Some(name) => Path::new(NAMES).join(name),
-            None => PathBuf::from("/proc/1/ns/net"),
+            Some(name) => Some(Path::new(NAMES).join(name)).filter(is_it),
+            None => fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.path().join("ns/net")).find(is_it),
         }
     }
 }
@@ -102,4 +108,41 @@ fn number(path: &Path) -> io::Result<u64> {
 fn name_of(wanted: u64) -> Option<String> {
     let entries = fs::read_dir(NAMES).ok()?;
     entries.flatten().find(|entry| number(&entry.path()).is_ok_and(|found| found == wanted))?.file_name().into_string().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_without_a_name_is_there_while_a_process_lives_in_it() {
+        let mut command = Command::new("unshare");
+        let Ok(mut process) = command.args(["--net", "cat"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn() else {
+            return skip::skip("unshare is not installed (make setup)");
+        };
+        // What it is told comes back once it is in its namespace.
+        let (mut to, mut from) = (process.stdin.take().expect("a pipe"), process.stdout.take().expect("a pipe"));
+        let echoed = to.write_all(b"in").and_then(|()| from.read_exact(&mut [0; 2]));
+        let namespace = number(&PathBuf::from(format!("/proc/{}/ns/net", process.id())));
+        if echoed.is_err() {
+            return skip::skip("network namespaces cannot be made here (needs root)");
+        }
+        let namespace = Namespace { name: None, number: namespace.expect("a number") };
+        let within = namespace.inside(cookie).expect("entered").expect("a cookie");
+        let own = Namespace::own().expect("a namespace");
+        assert!(namespace.is_there() && within != cookie().expect("a cookie"), "it is another one than {own}");
+        drop(to);
+        assert!(process.wait().expect("its end").success());
+        assert!(!namespace.is_there() && namespace.inside(cookie).is_err(), "nobody is in it any more");
+    }
+
+    #[test]
+    fn the_own_namespace_is_there_whatever_this_process_may_look_at() {
+        let own = Namespace::own().expect("a namespace");
+        assert!(own.is_there());
+        assert_eq!(own.inside(|| 7).expect("done"), 7);
+    }
 }

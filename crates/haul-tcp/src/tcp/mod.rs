@@ -19,12 +19,12 @@ use std::path::{Path, PathBuf};
 use haul_units::Network;
 
 pub use self::rule::{Rule, Way};
-use self::rule::{command, covers, rule};
+use self::rule::{command, covers, rule, whose_default};
 pub use self::running::Run;
 pub use self::scope::Scope;
 pub use self::shown::Totals;
 pub use self::ways::default_of;
-use self::ways::set_default;
+use self::ways::{put_back_usual, set_default};
 use crate::error::TcpError;
 use crate::journal::{Change, Journal};
 use crate::kernel::netns::Namespace;
@@ -97,7 +97,7 @@ impl Tcp {
         scope.networks.iter().map(one).collect()
     }
 
-    /// Takes back what was done for a scope, or everything. What somebody else has changed since then stays.
+    /// Takes back what was done for a scope, or everything. What somebody else has changed since then stays; a law of haul's that is the default though nobody knows of it goes.
     pub fn off(&self, scope: Option<&Scope>) -> Result<Vec<Rule>, TcpError> {
         let mut journal = Journal::open(&self.place.state)?;
         self.repair(&mut journal)?;
@@ -113,6 +113,14 @@ impl Tcp {
                     journal.changes.retain(|known| *known != change);
                     journal.write()?;
                 }
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        if let Some(namespace) = whose_default(scope)?
+            && !journal.changes.iter().any(|change| matches!(change, Change::Default { namespace: of, .. } if *of == namespace))
+        {
+            match put_back_usual(&namespace) {
+                Ok(rule) => rules.extend(rule),
                 Err(error) => failed = failed.or(Some(error)),
             }
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use haul_units::Network;
 
 use super::scope::Scope;
+use crate::error::TcpError;
 use crate::journal::Change;
 use crate::kernel::cgroup;
 use crate::kernel::netns::Namespace;
@@ -67,6 +68,15 @@ pub(super) fn command(change: &Change) -> Option<Vec<String>> {
     option("--netns", namespace.and_then(|namespace| namespace.name().map(str::to_owned)));
     option("--cgroup", dir.map(|dir| dir.display().to_string()));
     Some(words)
+}
+
+/// The namespace whose default a scope names.
+pub(super) fn whose_default(scope: Option<&Scope>) -> Result<Option<Namespace>, TcpError> {
+    match scope {
+        Some(scope) if scope.cgroup.is_some() || !scope.networks.is_empty() => Ok(None),
+        Some(Scope { namespace: Some(namespace), .. }) => Ok(Some(namespace.clone())),
+        _ => Namespace::own().map(Some),
+    }
 }
 
 /// Whether a scope names what was changed.

@@ -21,6 +21,7 @@ use crate::laws;
 use crate::network::{EVERYTHING, mapped};
 
 const DEFAULT: &str = "/proc/sys/net/ipv4/tcp_congestion_control";
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 
 impl Tcp {
     /// The routes to a network, or, where it has none of its own, a program for the whole machine that looks at this namespace's connections alone.
@@ -130,13 +131,42 @@ fn read_default() -> io::Result<String> {
     Ok(fs::read_to_string(DEFAULT)?.trim().to_owned())
 }
 
+/// A law of ours as the default that no journal knows, of a run whose journal is lost: it stays in the kernel, out of everybody's reach, for as long as it is one. The kernel gets its usual
+/// one back.
+pub(super) fn put_back_usual(namespace: &Namespace) -> Result<Option<Rule>, TcpError> {
+    let put_back = || {
+        let now = read_default()?;
+        if is_ours(&now) { fs::write(DEFAULT, usual()?).map(|()| Some(now)) } else { Ok(None) }
+    };
+    let stray = namespace.inside(put_back)?.map_err(|source| TcpError::Default { namespace: namespace.to_string(), source })?;
+    Ok(stray.map(|law| Rule { law: Choice::of_kernel(&law), whose: format!("all in {namespace}"), way: Way::Default }))
+}
+
+/// What is to be put back later.
+fn read_default_or_usual() -> io::Result<String> {
+    let now = read_default()?;
+    if is_ours(&now) { usual() } else { Ok(now) }
+}
+
+fn is_ours(law: &str) -> bool {
+    law.starts_with("haul_")
+}
+
+/// The kernel allows everybody the one that it was built with, and reno.
+fn usual() -> io::Result<String> {
+    const RENO: &str = "reno";
+    let allowed = fs::read_to_string(ALLOWED)?;
+    let built = allowed.split_whitespace().find(|name| *name != RENO && !is_ours(name));
+    Ok(built.unwrap_or(RENO).to_owned())
+}
+
 pub(super) fn set_default(journal: &mut Journal, law: &str, namespace: &Namespace) -> Result<Rule, TcpError> {
     let failed = |source| TcpError::Default { namespace: namespace.to_string(), source };
     let is_same = |change: &Change| matches!(change, Change::Default { namespace: of, .. } if of == namespace);
     let known = journal.changes.iter().find(|change| is_same(change));
     let before = match known {
         Some(Change::Default { before, .. }) => before.clone(),
-        _ => namespace.inside(read_default)?.map_err(failed)?,
+        _ => namespace.inside(read_default_or_usual)?.map_err(failed)?,
     };
     let change = Change::Default { namespace: namespace.clone(), before, law: law.into() };
     supersede(journal, is_same, change, || namespace.inside(|| fs::write(DEFAULT, law))?.map_err(failed))?;

@@ -84,6 +84,25 @@ fn what_somebody_else_has_changed_since_stays() {
 }
 
 #[test]
+fn a_default_that_no_journal_knows_gives_way_to_the_usual_one() {
+    let Some(rig) = Rig::open() else { return };
+    let usual = default_of(&rig.namespace()).expect("a default");
+    let lose_the_journal = || {
+        rig.tcp.on(&own(Law::Fair), &rig.scope()).expect("on");
+        fs::remove_file(rig.place.state.join("journal.json")).expect("removed");
+    };
+    lose_the_journal();
+    let rules = rig.tcp.off(Some(&rig.scope())).expect("off");
+    assert_eq!(rules.iter().map(|rule| &rule.law).collect::<Vec<_>>(), [&own(Law::Fair)]);
+    assert_eq!(default_of(&rig.namespace()).expect("a default"), usual);
+    // Nor is it taken for what was there before.
+    lose_the_journal();
+    rig.tcp.on(&own(Law::Modest), &rig.scope()).expect("on");
+    rig.tcp.off(Some(&rig.scope())).expect("off");
+    assert_eq!(default_of(&rig.namespace()).expect("a default"), usual);
+}
+
+#[test]
 fn a_namespace_that_is_deleted_takes_its_rules_along() {
     let Some(rig) = Rig::open() else { return };
     let scope = rig.scope();
