@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use haul_pace::{InjectClass, InjectError, InjectSpec, Injector, InterfaceError};
-use haul_tcp::{Pace, PaceClass, PaceState};
+use haul_tcp::{Pace, PaceClass, PaceState, QueuePlace};
 use haul_units::BitRate;
 use serde_json::json;
 
@@ -97,34 +97,38 @@ fn no_rate(whose: &str) -> Failure {
 fn status(pace: &Pace, json: bool) -> Result<Exit, Failure> {
     let states = pace.status()?;
     if json {
-        let one = |PaceState { class, open }: &PaceState| {
+        let one = |PaceState { class, open, sending }: &PaceState| {
             json!({
                 "to": class.to.map(|to| to.to_string()),
                 "rate_bps": (class.bits_per_s > 0).then_some(class.bits_per_s),
                 "follows": class.follows,
                 "open": open,
+                "sending": sending,
                 "by": "cgroup program, SO_MAX_PACING_RATE",
             })
         };
-        let queue = pace.queue_at().map(|interface| json!({ "interface": interface, "by": "HTB" }));
+        let queue = pace
+            .queue_at()
+            .map(|QueuePlace { interface, namespace }| json!({ "interface": interface, "netns": namespace.name(), "by": "HTB" }));
         output::out_json(&json!({ "classes": states.iter().map(one).collect::<Vec<_>>(), "queue": queue }).to_string());
         return Ok(Exit::Done);
     }
     if states.is_empty() {
         output::print_out("nothing is on");
     }
-    for PaceState { class, open } in states {
+    for PaceState { class, open, sending } in states {
         let to = class.to.map_or_else(|| "all".to_owned(), |to| format!("to {to}"));
         let rate = if class.bits_per_s > 0 { BitRate::from_bps(class.bits_per_s).to_string() } else { String::new() };
         let follows = if class.follows { "a window each round trip" } else { "" };
         let held = [rate.as_str(), follows].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(", at most ");
         let plural = if open == 1 { "" } else { "s" };
         output::print_out(&format!(
-            "{to:<24} {held:<40} {open} connection{plural}   TCP's own timer, by a program at the cgroups' root"
+            "{to:<24} {held:<40} {open} connection{plural}, {sending} sending   TCP's own timer, by a program at the cgroups' root"
         ));
     }
-    if let Some(interface) = pace.queue_at() {
-        output::print_out(&format!("UDP and all else of these through {interface} waits in a queue there (HTB)"));
+    if let Some(QueuePlace { interface, namespace }) = pace.queue_at() {
+        let within = namespace.name().map_or_else(String::new, |name| format!(" in the network namespace {name}"));
+        output::print_out(&format!("UDP and all else of these through {interface}{within} waits in a queue there (HTB)"));
     }
     Ok(Exit::Done)
 }

@@ -142,6 +142,23 @@ struct bpf_sock_ops {
 	u32 snd_nxt;
 	u32 snd_una;
 	u32 mss_cache;
+	u32 ecn_flags;
+	u32 rate_delivered;
+	u32 rate_interval_us;
+	u32 packets_out;
+	u32 retrans_out;
+	u32 total_retrans;
+	u32 segs_in;
+	u32 data_segs_in;
+	u32 segs_out;
+	u32 data_segs_out;
+	u32 lost_out;
+	u32 sacked_out;
+	u32 sk_txhash;
+	u64 bytes_received;
+	u64 bytes_acked;
+	/* A `struct bpf_sock`, null where there is none yet. */
+	__attribute__((aligned(8))) void *sk;
 };
 
 /* As far as `priority` and `ifindex`. */

@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* Holds the connections of a cgroup to the rate of the class that their peer's address is in: all of a class together, each in equal parts, whatever their congestion control. */
+/*
+ * Holds the connections of a cgroup to the rate of the class that their peer's address is in: all of a class together, whatever their congestion control. Those that
+ * send share the rate in equal parts. One sends while what it sent is acknowledged: the kernel tells that with each round-trip time measured. One that has just
+ * been opened is counted as one that does. What rests keeps the rate that it had, and begins with the window of a start.
+ */
 #include "classes.h"
 #include "socket.h"
 
 /* What a full packet has on a line beside its payload: IP and TCP with time stamps (52), Ethernet (38). */
 #define HEADERS 90
 #define US_PER_S 1000000ull
+/* Those that send are counted over a time of 2^30 ns: no path's round trip is longer by much. */
+#define TIME_SHIFT 30
+#define TRIES 8
 
 char licence[] SEC("license") = "GPL";
 
@@ -23,16 +30,83 @@ struct {
 	__type(value, struct pace);
 } paces SEC(".maps");
 
-/* Connections of each class that are open. */
+/* Connections of a class. src/pace.rs reads it. */
+struct count {
+	u64 open;
+	/* Those that have sent in this time and in the one before, by turns: the time in the upper half, how many in the lower. */
+	u64 sending[2];
+};
+
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, CLASSES);
 	__type(key, u32);
-	__type(value, u64);
-} opened SEC(".maps");
+	__type(value, struct count);
+} counts SEC(".maps");
 
-static __always_inline void hold(struct bpf_sock_ops *ctx, const struct pace *pace, u64 open)
+/* The last times in which a connection has sent, by turns. */
+struct sent {
+	u32 time[2];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct sent);
+} sent SEC(".maps");
+
+static __always_inline u32 now(void) { return bpf_ktime_get_ns() >> TIME_SHIFT; }
+
+/* Other processors count too. */
+static __always_inline void add(struct count *count, u32 time, s32 number)
 {
+	u64 *slot = &count->sending[time & 1], was, is;
+
+	for (int i = 0; i < TRIES; i++) {
+		was = *slot;
+		is = was >> 32 == time ? was : (u64)time << 32;
+		if (number < 0 && !(u32)is)
+			return;
+		if (__sync_val_compare_and_swap(slot, was, is + number) == was)
+			return;
+	}
+}
+
+static __always_inline u64 sent_in(const struct count *count, u32 time)
+{
+	u64 slot = count->sending[time & 1];
+
+	return slot >> 32 == time ? (u32)slot : 0;
+}
+
+static __always_inline void sends(struct bpf_sock_ops *ctx, struct count *count)
+{
+	struct sent *own = ctx->sk ? bpf_sk_storage_get(&sent, ctx->sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
+	u32 time = now();
+
+	if (!own || own->time[time & 1] == time)
+		return;
+	own->time[time & 1] = time;
+	add(count, time, 1);
+}
+
+static __always_inline void closes(struct bpf_sock_ops *ctx, struct count *count)
+{
+	struct sent *own = ctx->sk ? bpf_sk_storage_get(&sent, ctx->sk, 0, 0) : 0;
+	u32 time = now();
+
+	__sync_fetch_and_sub(&count->open, 1);
+	for (u32 i = 0; own && i < 2; i++)
+		if (own->time[(time - i) & 1] == time - i)
+			add(count, time - i, -1);
+}
+
+static __always_inline void hold(struct bpf_sock_ops *ctx, const struct pace *pace, const struct count *count)
+{
+	u32 time = now();
+	u64 this_time = sent_in(count, time), before = sent_in(count, time - 1);
+	u64 sharing = this_time > before ? this_time : before;
 	u64 mss = ctx->mss_cache, srtt_us = ctx->srtt_us >> 3;
 	u64 rate = ~0ull, window;
 	u32 value;
@@ -40,7 +114,7 @@ static __always_inline void hold(struct bpf_sock_ops *ctx, const struct pace *pa
 	if (!mss)
 		return;
 	if (pace->bytes_per_s)
-		rate = pace->bytes_per_s / (open ? open : 1) * mss / (mss + HEADERS);
+		rate = pace->bytes_per_s / (sharing ? sharing : 1) * mss / (mss + HEADERS);
 	if (pace->follows && srtt_us) {
 		window = ctx->snd_cwnd * mss * US_PER_S / srtt_us;
 		rate = window < rate ? window : rate;
@@ -53,7 +127,7 @@ static __always_inline void hold(struct bpf_sock_ops *ctx, const struct pace *pa
 SEC("sockops") int spread(struct bpf_sock_ops *ctx)
 {
 	struct pace *pace;
-	u64 *open;
+	struct count *count;
 	u32 *class;
 
 	if (ctx->family != AF_INET && ctx->family != AF_INET6)
@@ -62,23 +136,25 @@ SEC("sockops") int spread(struct bpf_sock_ops *ctx)
 	if (!class)
 		return 1;
 	pace = bpf_map_lookup_elem(&paces, class);
-	open = bpf_map_lookup_elem(&opened, class);
-	if (!pace || !open)
+	count = bpf_map_lookup_elem(&counts, class);
+	if (!pace || !count)
 		return 1;
 	switch (ctx->op) {
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		__sync_fetch_and_add(open, 1);
+		__sync_fetch_and_add(&count->open, 1);
 		bpf_sock_ops_cb_flags_set(ctx, ctx->bpf_sock_ops_cb_flags | BPF_SOCK_OPS_STATE_CB_FLAG | BPF_SOCK_OPS_RTT_CB_FLAG);
-		hold(ctx, pace, *open);
+		sends(ctx, count);
+		hold(ctx, pace, count);
 		break;
 	case BPF_SOCK_OPS_RTT_CB:
-		hold(ctx, pace, *open);
+		sends(ctx, count);
+		hold(ctx, pace, count);
 		break;
 	case BPF_SOCK_OPS_STATE_CB:
 		/* Only connections that were counted say this. */
 		if (ctx->args[1] == TCP_CLOSE)
-			__sync_fetch_and_sub(open, 1);
+			closes(ctx, count);
 		break;
 	}
 	return 1;

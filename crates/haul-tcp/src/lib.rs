@@ -32,4 +32,5 @@ pub use law::{Choice, Law, NoControl};
 pub use laws::obstacle;
 pub use needs::{Limit, limits, round_trip};
 pub use pace::{Pace, PaceRun, PaceState};
+pub use queue::QueuePlace;
 pub use tcp::{Place, Rule, Run, Scope, Tcp, Totals, Way, default_of};

@@ -1,7 +1,7 @@
 //! Rates for the connections of programs that know nothing of it: the kernel's TCP spaces their packets by its own timer, whatever their congestion control.
 //!
-//! A program at a cgroup holds each connection to its part of its class's rate (`SO_MAX_PACING_RATE`, which needs no queueing discipline), counts a class's connections as they
-//! open and close, and adjusts the parts with each round-trip time measured. A class may also follow TCP's own estimate: a window each round trip (PSPacer's `mode`), where the
+//! A program at a cgroup holds each connection to its part of its class's rate (`SO_MAX_PACING_RATE`, which needs no queueing discipline), counts those of a class that
+//! send, and adjusts the parts with each round-trip time measured. A class may also follow TCP's own estimate: a window each round trip (PSPacer's `mode`), where the
 //! kernel would let 120 to 200 % of that go. What leaves through a named interface otherwise, UDP above all, waits there in a [`queue`] of the kernel's.
 
 use std::fs;
@@ -10,13 +10,14 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use crate::class::PaceClass;
+use crate::clock;
 use crate::error::{LoadError, TcpError};
 use crate::journal;
 use crate::kernel::bpf::{self, Attach};
 use crate::kernel::library::Library;
 use crate::kernel::{cgroup, mount};
 use crate::laws;
-use crate::queue::{self, Queue};
+use crate::queue::{self, Queue, QueuePlace};
 
 static PACE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/pace.bpf.o")));
 
@@ -27,6 +28,8 @@ pub struct PaceState {
     pub class: PaceClass,
     /// Connections that are open and were opened since.
     pub open: u64,
+    /// Those of them that have sent in the last seconds and share the rate.
+    pub sending: u64,
 }
 
 /// Rates for this machine's connections, or for one program's.
@@ -45,7 +48,7 @@ impl Default for Pace {
 #[derive(Debug)]
 struct Spread {
     program: OwnedFd,
-    opened: OwnedFd,
+    counts: OwnedFd,
 }
 
 /// What `haul pace -- CMD` holds: dropped, the kernel takes the rates back; so it does where this process is killed.
@@ -55,7 +58,7 @@ pub struct PaceRun {
     before: PathBuf,
     _links: Vec<OwnedFd>,
     classes: Vec<PaceClass>,
-    opened: OwnedFd,
+    counts: OwnedFd,
     _queue: Option<Queue>,
 }
 
@@ -85,7 +88,7 @@ impl Pace {
         };
         match entered() {
             Ok(links) => {
-                Ok(PaceRun { dir, before, _links: links, classes: classes.to_vec(), opened: spread.opened, _queue: queue })
+                Ok(PaceRun { dir, before, _links: links, classes: classes.to_vec(), counts: spread.counts, _queue: queue })
             }
             Err(error) => {
                 let _ = cgroup::remove(&dir);
@@ -115,13 +118,13 @@ impl Pace {
             let root = cgroup::root()?;
             if let Some(interface) = queue {
                 let queue = Queue::at(&self.state, interface, classes)?;
-                let written = fs::write(self.queue_file(), interface);
+                let written = fs::write(self.queue_file(), queue.place().to_string());
                 written.map_err(|source| laws::place(&self.queue_file(), source))?;
                 pinned(SORT, queue.attach(&root)?.as_fd())?;
                 queue.keep();
             }
             pinned("link", spread.attach(&root)?.as_fd())?;
-            pinned("opened", spread.opened.as_fd())
+            pinned(COUNTS, spread.counts.as_fd())
         };
         made().inspect_err(|_| {
             let _ = self.take_back();
@@ -129,9 +132,13 @@ impl Pace {
     }
 
     /// The interface where all else of the classes that are on waits, if there is one.
-    pub fn queue_at(&self) -> Option<String> {
+    pub fn queue_at(&self) -> Option<QueuePlace> {
         // Else it is a word that was left by a kill.
-        self.bpf().join(SORT).exists().then(|| fs::read_to_string(self.queue_file()).ok())?
+        self.bpf().join(SORT).exists().then(|| self.queue_place())?
+    }
+
+    fn queue_place(&self) -> Option<QueuePlace> {
+        QueuePlace::read(&fs::read_to_string(self.queue_file()).ok()?)
     }
 
     /// Takes rates back; false where none were on. Connections that are open keep theirs.
@@ -151,8 +158,8 @@ impl Pace {
         };
         let classes: Vec<PaceClass> =
             serde_json::from_slice(&text).map_err(|source| TcpError::Unreadable { path: self.classes_file(), source })?;
-        match bpf::pinned(&self.bpf().join("opened")) {
-            Ok(opened) => states(&classes, opened.as_fd()),
+        match bpf::pinned(&self.bpf().join(COUNTS)) {
+            Ok(counts) => states(&classes, counts.as_fd()),
             // A word that was left by a kill.
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
             Err(error) => Err(TcpError::doing("reading what is on")(error)),
@@ -167,8 +174,8 @@ impl Pace {
                 bpf::detach(link.as_fd()).map_err(TcpError::doing("detaching from the cgroup"))?;
             }
         }
-        if let Ok(interface) = fs::read_to_string(self.queue_file()) {
-            queue::take_away(&interface)?;
+        if let Some(place) = self.queue_place() {
+            place.take_away()?;
             let _ = fs::remove_file(self.queue_file());
         }
         mount::unmount_bpf(&self.bpf()).map_err(TcpError::doing("unmounting the bpf file system"))?;
@@ -213,7 +220,7 @@ impl PaceRun {
 
     /// What its classes hold now.
     pub fn status(&self) -> Result<Vec<PaceState>, TcpError> {
-        states(&self.classes, self.opened.as_fd())
+        states(&self.classes, self.counts.as_fd())
     }
 }
 
@@ -224,11 +231,18 @@ impl Drop for PaceRun {
     }
 }
 
-fn states(classes: &[PaceClass], opened: BorrowedFd<'_>) -> Result<Vec<PaceState>, TcpError> {
+fn states(classes: &[PaceClass], counts: BorrowedFd<'_>) -> Result<Vec<PaceState>, TcpError> {
     let state = |(index, class): (u32, &PaceClass)| {
-        let mut open = [0; 8];
-        bpf::lookup(opened, &index.to_ne_bytes(), &mut open).map_err(TcpError::doing("reading the counters"))?;
-        Ok(PaceState { class: *class, open: u64::from_ne_bytes(open) })
+        let mut count = [0; COUNT_BYTES];
+        bpf::lookup(counts, &index.to_ne_bytes(), &mut count).map_err(TcpError::doing("reading the counters"))?;
+        let word = |at: usize| count[at * 8..].first_chunk().map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+        // As in pace.bpf.c: two times, each with how many have sent in it.
+        let now = clock::since_start().as_nanos() as u64 >> TIME_SHIFT;
+        let sent_in = |time: u64| {
+            let slot = word(1 + (time & 1) as usize);
+            if slot >> 32 == time & 0xffff_ffff { slot & 0xffff_ffff } else { 0 }
+        };
+        Ok(PaceState { class: *class, open: word(0), sending: sent_in(now).max(sent_in(now.wrapping_sub(1))) })
     };
     (0..).zip(classes).map(state).collect()
 }
@@ -254,7 +268,7 @@ fn load(classes: &[PaceClass]) -> Result<Spread, TcpError> {
         bpf::update(networks, &class.key(), &index.to_ne_bytes()).map_err(TcpError::doing(doing))?;
     }
     let own = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map_err(TcpError::doing("keeping a table"));
-    Ok(Spread { program: own(object.program("spread")?)?, opened: own(object.map("opened")?)? })
+    Ok(Spread { program: own(object.program("spread")?)?, counts: own(object.map("counts")?)? })
 }
 
 /// Groups of runs that were killed.
@@ -273,5 +287,11 @@ fn sweep(root: &Path) {
 const GROUP: &str = "haul-pace-";
 /// The link of the program that sorts packets, by its name in the bpf file system.
 const SORT: &str = "sort";
+/// The program's table of connections, by its name in the bpf file system.
+const COUNTS: &str = "counts";
+/// An entry of it.
+const COUNT_BYTES: usize = 24;
+/// As there.
+const TIME_SHIFT: u32 = 30;
 /// As many as the program's tables have.
 const CLASSES_MOST: usize = 64;

@@ -4,9 +4,9 @@
 //! The discipline stands where the kernel's default stood, never in the place of one that somebody has chosen, and the default comes back with its end. Before it is made a file of its own
 //! names it, locked as long as its process lives: one that was left by a kill holds nobody, and is taken away by whoever comes next.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use haul_netdev::iproute::{tc, tc_batch};
@@ -20,6 +20,7 @@ use crate::error::TcpError;
 use crate::kernel::bpf::{self, Attach};
 use crate::kernel::cgroup;
 use crate::kernel::library::Library;
+use crate::kernel::netns::Namespace;
 use crate::laws;
 
 static QUEUE: &laws::Object<[u8]> = &laws::Object(*include_bytes!(concat!(env!("OUT_DIR"), "/queue.bpf.o")));
@@ -33,10 +34,19 @@ const LEAST_BURST: u64 = 1600;
 /// What a frame has on a line beside what the kernel counts: check sum, preamble, gap; and the shortest one.
 const ON_LINE: &str = "overhead 24 mpu 84";
 
+/// An interface with a queue of ours. What it says of itself names the interface among those of all network namespaces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuePlace {
+    /// Its name there.
+    pub interface: String,
+    /// Where it is.
+    pub namespace: Namespace,
+}
+
 /// The discipline at an interface, and the program that sorts packets into it. Dropped, it goes.
 #[derive(Debug)]
 pub(crate) struct Queue {
-    interface: String,
+    place: QueuePlace,
     program: OwnedFd,
     /// None: it is to stay.
     note: Option<Note>,
@@ -56,14 +66,15 @@ impl Queue {
             return Err(TcpError::NoSuchSetting(format!("no class has a rate that a queue at {interface} could hold")));
         }
         let program = load(index(interface)?, classes)?;
-        let note = Some(Note::write(state, interface)?);
+        let place = QueuePlace::here(interface)?;
+        let note = Some(Note::write(state, &place)?);
         match standing(interface)? {
             Standing::Default => {}
             Standing::Ours => return Err(TcpError::QueueInUse { interface: interface.to_owned() }),
             Standing::Chosen(kind) => return Err(TcpError::QueueTaken { interface: interface.to_owned(), kind }),
         }
         // Dropped, it takes away what is ours: not before there is something of ours.
-        let queue = Self { interface: interface.to_owned(), program, note };
+        let queue = Self { place, program, note };
         tc_batch(&lines(interface, classes))?;
         Ok(queue)
     }
@@ -73,30 +84,66 @@ impl Queue {
         cgroup::attach(dir, self.program.as_fd(), Attach::Egress)
     }
 
-    /// It outlives this process, and is to be taken away by its interface.
+    /// It outlives this process, and is to be taken away by its place.
     pub(crate) fn keep(mut self) {
         self.note = None;
+    }
+
+    pub(crate) const fn place(&self) -> &QueuePlace {
+        &self.place
     }
 }
 
 impl Drop for Queue {
     fn drop(&mut self) {
         if self.note.is_some() {
-            let _ = take_away(&self.interface);
+            let _ = self.place.take_away();
         }
     }
 }
 
+impl QueuePlace {
+    fn here(interface: &str) -> Result<Self, TcpError> {
+        Ok(Self { interface: interface.to_owned(), namespace: Namespace::own()? })
+    }
+
+    /// From what another one has said of itself.
+    pub(crate) fn read(text: &str) -> Option<Self> {
+        let (number, interface) = text.split_once('.')?;
+        Some(Self { interface: interface.to_owned(), namespace: Namespace::numbered(number.parse().ok()?) })
+    }
+
+    /// Takes the discipline away, if it is ours; it goes with its namespace too.
+    pub(crate) fn take_away(&self) -> Result<(), TcpError> {
+        if !self.namespace.is_there() {
+            return Ok(());
+        }
+        self.namespace.inside(|| {
+            let interface = &self.interface;
+            if index(interface).is_ok() && standing(interface)? == Standing::Ours {
+                tc_batch(&format!("qdisc del dev {interface} root\n"))?;
+            }
+            Ok(())
+        })?
+    }
+}
+
+impl fmt::Display for QueuePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.namespace.number(), self.interface)
+    }
+}
+
 impl Note {
-    fn write(state: &Path, interface: &str) -> Result<Self, TcpError> {
+    fn write(state: &Path, place: &QueuePlace) -> Result<Self, TcpError> {
         let dir = state.join(NOTES);
         let failed = |source| TcpError::Journal { path: dir.clone(), source };
         fs::create_dir_all(&dir).map_err(failed)?;
-        let path = dir.join(name_of(interface)?);
+        let path = dir.join(place.to_string());
         let file = File::options().create(true).truncate(false).write(true).open(&path).map_err(failed)?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(Self { path, _lock: file }),
-            Err(Errno::WOULDBLOCK) => Err(TcpError::QueueInUse { interface: interface.to_owned() }),
+            Err(Errno::WOULDBLOCK) => Err(TcpError::QueueInUse { interface: place.interface.clone() }),
             Err(errno) => Err(failed(errno.into())),
         }
     }
@@ -108,22 +155,12 @@ impl Drop for Note {
     }
 }
 
-/// Takes the discipline at an interface away, if it is ours.
-pub(crate) fn take_away(interface: &str) -> Result<(), TcpError> {
-    if index(interface).is_ok() && standing(interface)? == Standing::Ours {
-        tc_batch(&format!("qdisc del dev {interface} root\n"))?;
-    }
-    Ok(())
-}
-
-/// Takes away what runs that were killed have left in this network namespace.
+/// Takes away what runs that were killed have left.
 pub(crate) fn sweep(state: &Path) {
-    let Ok(here) = name_of("") else { return };
     for entry in fs::read_dir(state.join(NOTES)).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let Some(interface) = name.to_str().and_then(|name| name.strip_prefix(&here)) else { continue };
+        let Some(place) = entry.file_name().to_str().and_then(QueuePlace::read) else { continue };
         let Ok(file) = File::open(entry.path()) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && take_away(interface).is_ok() {
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() && place.take_away().is_ok() {
             let _ = fs::remove_file(entry.path());
         }
     }
@@ -196,12 +233,6 @@ fn index(interface: &str) -> Result<u32, TcpError> {
     }
     let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None).map_err(unknown)?;
     netdevice::name_to_index(&socket, interface).map_err(unknown)
-}
-
-/// Of the file that names the discipline: interfaces of two network namespaces may be called alike.
-fn name_of(interface: &str) -> Result<String, TcpError> {
-    let namespace = fs::metadata("/proc/thread-self/ns/net").map_err(TcpError::doing("looking at the network namespace"))?;
-    Ok(format!("{}.{interface}", namespace.ino()))
 }
 
 const NOTES: &str = "queues";

@@ -45,7 +45,12 @@ for near, _ in ends:
 ";
 
 fn rates(to: &str, count: usize) -> Vec<(u64, u64)> {
-    let output = Command::new("python3").args(["-c", PROGRAM, to, &count.to_string()]).output().expect("python3");
+    numbers(&["-c", PROGRAM, to, &count.to_string()])
+}
+
+/// What a program says, two numbers a line.
+fn numbers(program: &[&str]) -> Vec<(u64, u64)> {
+    let output = Command::new("python3").args(program).output().expect("python3");
     let Output { status, stdout, stderr } = output;
     assert!(status.success(), "{}", String::from_utf8_lossy(&stderr));
     let pair = |line: &str| {
@@ -76,6 +81,43 @@ fn connections_of_a_class_share_its_rate_and_others_are_left_alone() {
     run.leave().expect("back");
     assert_eq!(rates("127.0.0.1", 1)[0].0, NONE, "not of the cgroup");
     assert_eq!(run.status().expect("counted")[0].open, 0, "all have closed");
+}
+
+/// Two connections whose near ends are of the class; the rate of the first after both were in use, after the second has rested, and after it is in use again. Each is waited for:
+/// the counts are of seconds.
+const REST: &str = r"
+import socket, time
+listener = socket.create_server(('127.9.8.5', 0))
+ends = []
+for _ in range(2):
+    near = socket.create_connection(listener.getsockname())
+    ends.append((near, listener.accept()[0]))
+def use(used, enough):
+    until = time.monotonic() + 20
+    while True:
+        for near, far in used:
+            near.sendall(b'x' * 1000); far.recv(1000, socket.MSG_WAITALL)
+        near = ends[0][0]
+        rate, mss = near.getsockopt(socket.SOL_SOCKET, 47) & 0xffffffff, near.getsockopt(socket.IPPROTO_TCP, 2)
+        if enough(rate * (mss + 90) / mss) or time.monotonic() > until:
+            return print(rate, mss)
+        time.sleep(0.01)
+use(ends, lambda rate: True)
+use(ends[:1], lambda rate: rate > 9e6)
+use(ends, lambda rate: rate < 6e6)
+";
+
+#[test]
+fn what_rests_leaves_its_part_to_what_sends() {
+    let Some(_guard) = may() else { return };
+    let pace = Pace::new(&std::env::temp_dir().join("haul-pace-test-rests"));
+    let run = pace.run(&[class(Some("127.9.8.5"), 80_000_000)], None).expect("it runs");
+    let found = numbers(&["-c", REST]);
+    let expected = [5_000_000, 10_000_000, 5_000_000];
+    let as_said = |((rate, mss), bytes): (&(u64, u64), u64)| rate.abs_diff(bytes * mss / (mss + 90)) <= 1;
+    assert!(found.len() == 3 && found.iter().zip(expected).all(as_said), "{found:?}");
+    let state = run.status().expect("counted")[0];
+    assert_eq!((state.open, state.sending), (0, 0), "all have closed");
 }
 
 #[test]
@@ -217,6 +259,29 @@ fn a_discipline_that_somebody_has_chosen_keeps_its_place() {
 }
 
 /// Killed while its queue is there: it holds nobody, and the next command of haul pace takes it away.
+#[test]
+fn a_queue_in_one_namespace_is_taken_back_from_another() {
+    let Some(_guard) = may() else { return };
+    let wire = Wire::lay("pace-n", &[["10.9.1.1/24", "10.9.1.2/24"]]);
+    let state = std::env::temp_dir().join(format!("haul-pace-test-elsewhere-{}", std::process::id()));
+    let pace = On(Pace::new(&state));
+    let On(pace) = &pace;
+    let of_test = [class(Some("10.9.1.2"), 8_000_000)];
+    let before = inside(&wire.a, disciplines);
+    inside(&wire.a, || pace.on(&of_test, Some("x")).expect("on"));
+    assert_eq!(
+        pace.queue_at().map(|at| (at.interface, at.namespace.name().map(str::to_owned))),
+        Some(("x".to_owned(), Some(wire.a.clone())))
+    );
+    assert!(pace.off().expect("off"));
+    assert_eq!((inside(&wire.a, disciplines), pace.queue_at()), (before, None));
+    // One that has gone with its namespace keeps nobody from anything.
+    inside(&wire.b, || pace.on(&of_test, Some("x")).expect("on"));
+    wire.cut();
+    assert!(pace.off().expect("off"));
+    std::fs::remove_dir_all(state).expect("ours");
+}
+
 #[test]
 fn a_queue_of_a_run_that_was_killed_is_taken_away() {
     let Some(_guard) = may() else { return };

@@ -8,7 +8,7 @@ use haul_units::{BitRate, Network};
 
 /// Even distances between the packets of programs that know nothing of haul
 ///
-/// Runs CMD, and holds its TCP connections, and those of what it starts, to a rate: all of them together, in equal parts, whatever their congestion control. The kernel's TCP
+/// Runs CMD, and holds its TCP connections, and those of what it starts, to a rate: all of them together, those that send in equal parts, whatever their congestion control. The kernel's TCP
 /// spaces their packets by its own timer. With --follow the rate is TCP's own estimate, a window each round trip. With --queue UDP and all else is held too. As root.
 ///
 /// A rate counts what a line carries: headers, and what Ethernet adds.

@@ -15,8 +15,8 @@ use crate::error::TcpError;
 
 /// Where `ip netns add` puts names.
 const NAMES: &str = "/run/netns";
-/// Of this process.
-const OWN: &str = "/proc/self/ns/net";
+/// Of this thread: that of its process, unless it has entered another one.
+const OWN: &str = "/proc/thread-self/ns/net";
 
 /// A network namespace. Its number tells it from another one that has got the same name since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,10 +26,19 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// That of this process.
+    /// That of this thread.
     pub fn own() -> Result<Self, TcpError> {
         let number = number(Path::new(OWN)).map_err(|source| TcpError::Namespace { name: "own".into(), source })?;
-        Ok(Self { name: name_of(number), number })
+        Ok(Self::numbered(number))
+    }
+
+    /// The one of this number, if there is one.
+    pub(crate) fn numbered(number: u64) -> Self {
+        Self { name: name_of(number), number }
+    }
+
+    pub(crate) const fn number(&self) -> u64 {
+        self.number
     }
 
     /// The one that `ip netns` knows by this name.

@@ -95,7 +95,7 @@ fn paced(case: &Case) -> Result<Option<PaceRun>, TcpError> {
     }
     // Those that send. Their peers are the receivers' connections, which would have a part of the rate otherwise.
     let to = Network::exact(RECEIVERS).ok();
-    let class = PaceClass { to, bits_per_s: case.rate.scaled(PACED * CONNECTIONS).as_bps(), follows: false };
+    let class = PaceClass { to, bits_per_s: case.rate.scaled(PACED).as_bps(), follows: false };
     Pace::default().run(&[class], None).map(Some)
 }
 
@@ -132,5 +132,3 @@ fn flows(case: &Case) -> Vec<Flow<Kind>> {
 const RECEIVERS: &str = "10.80.128.0/17";
 /// 930 Mbit/s of 1 Gbit/s.
 const PACED: f64 = 0.93;
-/// iperf3 has a second connection for what it says, which rests: its part of the class's rate is given to nobody.
-const CONNECTIONS: f64 = 2.0;
