@@ -39,6 +39,8 @@ pub trait Controller: Debug + Send {
     fn burst(&self) -> Bytes;
     /// The state for people and plots.
     fn snapshot(&self) -> Snapshot;
+    /// The receiver, who sees all that comes through its link, has made room for this rate.
+    fn on_room(&mut self, _now: Time, _rate: BitRate) {}
     /// Packets that left together have arrived spread out.
     fn on_dispersion(&mut self, _sample: &DispersionSample) {}
     /// Filler to send while the application has nothing to send, and from when on: the path is to be measured. A train of it may take several calls.

@@ -59,6 +59,10 @@ impl Transport for ConnectionTransport {
         self.connection.set_rate_limit([self.most, rate].into_iter().flatten().min());
     }
 
+    fn take_room(&self, rate: BitRate) {
+        self.connection.take_room(rate);
+    }
+
     fn silence(&self) -> io::Result<Option<Duration>> {
         match self.connection.end() {
             Some(over) => Err(over.into()),

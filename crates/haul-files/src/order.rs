@@ -25,7 +25,8 @@ use crate::locks::lock;
 use crate::note::{MAX_NOTES, Note};
 use crate::observe::Silent;
 use crate::protocol::{
-    DIGESTS, Digest, Entry, Finished, Kind, LIMITS, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOT, Request, What,
+    DIGESTS, Digest, Entry, Finished, Kind, LIMITS, MAX_TARGET, Message, ORDERS, Order, OrderEnd, Progress, ROOMS, ROOT, Request,
+    What,
 };
 use crate::receive::Expected;
 use crate::report::Report;
@@ -70,6 +71,8 @@ pub enum Wish {
     },
     /// See [`Message::Limit`]; of a server that cannot, it stays unsaid.
     Limit(Option<BitRate>),
+    /// See [`Message::Room`]; of a server that cannot, it stays unsaid.
+    Room(BitRate),
     /// See [`Message::Digest`]. Of a server that cannot, the session is [`CopyError::PeerLacks`].
     Digest(Vec<u64>),
     /// Nothing more will be ordered. The session ends when what is ordered has come.
@@ -176,6 +179,8 @@ fn tell<T: Transport>(session: &Session<'_, T>, wishes: &Receiver<Wish>, enough:
             Ok(Wish::Shorten { number, end }) => session.send(&Message::Shorten { number, end })?,
             Ok(Wish::Limit(_)) if !session.peer_has(LIMITS) => {}
             Ok(Wish::Limit(limit)) => session.send(&Message::Limit { bps: limit.map_or(0, |limit| limit.as_bps().max(1)) })?,
+            Ok(Wish::Room(_)) if !session.peer_has(ROOMS) => {}
+            Ok(Wish::Room(rate)) => session.send(&Message::Room { bps: rate.as_bps() })?,
             Ok(Wish::Digest(_)) if !session.peer_has(DIGESTS) => return Err(CopyError::PeerLacks("say the hash of a file")),
             Ok(Wish::Digest(files)) => session.send(&Message::Digest(files))?,
             Ok(Wish::Enough) => {

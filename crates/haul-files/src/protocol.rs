@@ -26,7 +26,7 @@
 //!   receiver               sender
 //!   Hello, Request, Start -->
 //!                      <-- Hello, Entries.., Problem.., ScanDone
-//!   Orders.., Shorten.., Limit.. -->
+//!   Orders.., Shorten.., Limit.., Room.. -->
 //!                      <-- OrderEnds.., while the blocks come
 //!   Enough             -->
 //!                      <-- AllSent
@@ -81,6 +81,8 @@ pub const CHOOSES: u64 = 1 << 10;
 pub const SPECIALS: u64 = 1 << 11;
 /// Feature: takes a [`Message::Limit`] in a [`What::Pull`] too.
 pub const PACES: u64 = 1 << 12;
+/// Feature: takes a [`Message::Room`].
+pub const ROOMS: u64 = 1 << 13;
 /// Features of this program, one bit each.
 pub const FEATURES: u64 = PATTERNS
     | UNDER_WAY
@@ -94,7 +96,8 @@ pub const FEATURES: u64 = PATTERNS
     | FOLLOWS
     | CHOOSES
     | SPECIALS
-    | PACES;
+    | PACES
+    | ROOMS;
 /// Largest frame in bytes, the length left out: the longest command line that a system takes fits into a [`Request`].
 pub const MAX_FRAME: usize = 4 << 20;
 /// Longest target of a symbolic link in bytes.
@@ -178,6 +181,10 @@ pub enum Message {
     Choose(Vec<WirePath>),
     /// Receiver, in a copy that deletes, before `Finished`: how many names it has removed.
     Removed(u64),
+    /// Receiver, see [`What::Ordered`], to a peer with [`ROOMS`]: the receiver's link has room for so much, in bits per second of what is on the wire, for others have been told to be slower. No bound.
+    Room {
+        bps: u64,
+    },
 }
 
 /// What came to [`Options`] after version 3 of the protocol; a new one goes to the end, with a feature of its own.

@@ -291,6 +291,7 @@ impl<T: Transport, S: Store> Sender<'_, T, S> {
                     let limit = BitRate::from_bps(bps);
                     self.session.transport.limit((limit > BitRate::ZERO).then_some(limit));
                 }
+                (Message::Room { bps }, Some(_)) => self.session.transport.take_room(BitRate::from_bps(bps)),
                 (Message::Problem(problem), _) => self.session.note(problem),
                 (Message::Note(note), _) => drop(self.session.take_note(note)),
                 (Message::Would(list), None) if self.job.options.dry_run => {

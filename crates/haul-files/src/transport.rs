@@ -65,6 +65,8 @@ pub trait Transport: Send + Sync + 'static {
     fn accept_blocks(&self) -> io::Result<Self::Rx>;
     /// Sends no faster than this from now on, besides what bounds it anyway; none: that bound is lifted. A transport that cannot goes on as it did.
     fn limit(&self, _rate: Option<BitRate>) {}
+    /// The peer's link has room for this: where less is sent now, it may be sent soon. A transport that cannot goes on as it did.
+    fn take_room(&self, _rate: BitRate) {}
     /// How long nothing has come from the peer; none where it cannot vanish without this side being told. An error once the connection is over.
     fn silence(&self) -> io::Result<Option<Duration>> {
         Ok(None)

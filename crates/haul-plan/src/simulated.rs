@@ -48,6 +48,10 @@ pub struct Site {
     pub lacks: Vec<FileId>,
     /// Its part of the client's link where that is too narrow for all, beside those of the others: 1 for all is an even share.
     pub weight: f64,
+    /// What its connection begins with, in bytes per second; infinite where it finds all at once.
+    pub begins: f64,
+    /// The factor by which that becomes more in each second in which it sends all of it.
+    pub grows: f64,
     /// When it says what it has, and can be told to send: the plan knows of its files and of itself from then on. The catalogue's numbers of files are the caller's, as the plan's may be others.
     pub joins: Time,
 }
@@ -63,6 +67,8 @@ impl Site {
             fates: Vec::new(),
             lacks: Vec::new(),
             weight: 1.0,
+            begins: f64::INFINITY,
+            grows: f64::INFINITY,
             joins: Time::ZERO,
         }
     }
@@ -86,6 +92,9 @@ struct Server {
     rate: f64,
     /// It was told to be no faster.
     limit: f64,
+    /// What its connection has found out that it may send, and what it sends.
+    finds: f64,
+    sent: f64,
     is_gone: bool,
     /// When the client hears of that.
     noticed: Option<Time>,
@@ -162,7 +171,9 @@ pub fn play(catalogue: Catalogue, settings: Settings, sites: &[Site], client: f6
             assert!(played.orders < 50 * (files + 10_000), "orders without end: {order:?}, {:?}", plan.status());
             let (to, why) = match &order {
                 Order::Send { server, why, .. } => (server.index(), Some(*why)),
-                Order::Shorten { server, .. } | Order::Limit { server, .. } => (server.index(), None),
+                Order::Shorten { server, .. } | Order::Limit { server, .. } | Order::Room { server, .. } => {
+                    (server.index(), None)
+                }
             };
             played.taken += usize::from(matches!(why, Some(Why::Taken(_))));
             played.twice += usize::from(matches!(why, Some(Why::Twice(_))));
@@ -282,6 +293,8 @@ impl Server {
         Self {
             rate: site.bytes_per_s,
             limit: f64::INFINITY,
+            finds: site.begins,
+            sent: 0.0,
             site: site.clone(),
             coming: VecDeque::new(),
             queue: VecDeque::new(),
@@ -333,6 +346,11 @@ impl Server {
                 }
                 Some((_, Order::Limit { limit, .. })) => {
                     self.limit = limit.map_or(f64::INFINITY, |limit| limit.bytes_per_second() as f64);
+                }
+                Some((_, Order::Room { rate, .. })) => {
+                    // As far as a connection takes it up.
+                    let room = (rate.bytes_per_second() as f64).min(self.sent * 2.0);
+                    self.finds = self.finds.max(room);
                 }
                 None => break,
             }
@@ -396,6 +414,12 @@ impl Server {
     /// Sends for a while; what has been sent of a piece goes when it is over, or at a tick.
     fn send(&mut self, share: f64, from: Time, to: Time, is_tick: bool) {
         self.fraction += share * (to - from).as_secs_f64();
+        if !self.queue.is_empty() {
+            self.sent = share;
+            if share >= self.finds {
+                self.finds *= self.site.grows.powf((to - from).as_secs_f64());
+            }
+        }
         let back = self.back();
         while let Some(end) = self.queue.front().map(|told| self.whole(told)) {
             let Some(told) = self.queue.front_mut() else { break };
@@ -425,7 +449,7 @@ impl Server {
 
 /// Max-min shares of the client's link, by weight.
 fn share(servers: &[Server], client: f64) -> Vec<f64> {
-    let wants = |server: &Server| if server.queue.is_empty() { 0.0 } else { server.rate.min(server.limit) };
+    let wants = |server: &Server| if server.queue.is_empty() { 0.0 } else { server.rate.min(server.limit).min(server.finds) };
     let mut wanted: Vec<(f64, f64)> = servers.iter().map(|server| (wants(server), server.site.weight)).collect();
     wanted.retain(|(rate, _)| *rate > 0.0);
     wanted.sort_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1)));

@@ -212,6 +212,11 @@ impl Connection {
         self.link().act(|state, _| state.connection.set_rate_limit(limit));
     }
 
+    /// The peer, who sees all that comes through its link, has made room for this rate: where less is sent now, it is sent soon. What is found on the way still bounds it.
+    pub fn take_room(&self, rate: BitRate) {
+        self.link().act(|state, now| state.connection.take_room(now, rate));
+    }
+
     /// Changes the memory that the connection may use, for what it sends and for what it receives; see [`crate::TransportConfig::memory`]. What
     /// the peer may send already it may still send.
     pub fn set_memory(&self, memory: Bytes) {

@@ -214,6 +214,13 @@ impl Controller for Lfn {
         }
     }
 
+    fn on_room(&mut self, now: Time, rate: BitRate) {
+        // A start finds its rate by itself.
+        if self.start.is_none() {
+            self.phases.on_room(now, rate, &mut self.flow);
+        }
+    }
+
     fn learned(&self) -> Option<Learned> {
         self.flow.path.learned()
     }

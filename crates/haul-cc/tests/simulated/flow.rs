@@ -27,15 +27,19 @@ pub struct FlowPlan {
     pub change: Option<(Time, ControllerChoice)>,
     /// From, to: the application gives no more than this rate in that time.
     pub limited: Option<(Time, Time, BitRate)>,
+    /// From then on the receiver says twice a second that it has room for this rate.
+    pub told: Option<(Time, BitRate)>,
     /// Until then the application, or the credit of the peer, keeps it waiting this part of the time, some milliseconds at a time.
     pub waits: Option<(Time, f64)>,
 }
 
 impl FlowPlan {
     pub fn bulk(controller: ControllerChoice) -> Self {
-        Self { controller, start: Time::ZERO, remembered: None, change: None, limited: None, waits: None }
+        Self { controller, start: Time::ZERO, remembered: None, change: None, limited: None, told: None, waits: None }
     }
 }
+
+const TOLD_EVERY: Duration = Duration::from_millis(500);
 
 /// A train on its way through the network.
 #[derive(Debug, Clone, Copy)]
@@ -157,6 +161,7 @@ impl Flow {
     pub fn next_event(&self) -> Time {
         let ack = self.acks.front().map_or(Time::NEVER, |ack| ack.arrives);
         let wake = self.wake.unwrap_or(Time::NEVER).min(self.plan.change.map_or(Time::NEVER, |(at, _)| at));
+        let wake = wake.min(self.plan.told.map_or(Time::NEVER, |(at, _)| at));
         ack.min(wake).min(self.receiver.due.unwrap_or(Time::NEVER)).min(self.probe_at())
     }
 
@@ -171,6 +176,10 @@ impl Flow {
         }
         if self.probe_at() <= now {
             self.probe(now, out);
+        }
+        if let Some((at, rate)) = self.plan.told.as_mut().filter(|(at, _)| *at <= now) {
+            *at = now + TOLD_EVERY;
+            self.controller.on_room(now, *rate);
         }
         if let Some((_, choice)) = self.plan.change.take_if(|(at, _)| *at <= now) {
             self.change(now, choice);

@@ -321,6 +321,10 @@ impl<'d, 'a, B: AsRef<[u8]>> Transfer<'d, 'a, B> {
                     let Some(supply) = self.desk.supplies.get(server.index()) else { continue };
                     let _ = supply.wishes.send(Wish::Limit(limit.map(|limit| limit.scaled(WIRE))));
                 }
+                Order::Room { server, rate } => {
+                    let Some(supply) = self.desk.supplies.get(server.index()) else { continue };
+                    let _ = supply.wishes.send(Wish::Room(rate.scaled(WIRE)));
+                }
             }
         }
         for (supply, orders) in self.desk.supplies.iter().zip(orders).filter(|(_, orders)| !orders.is_empty()) {

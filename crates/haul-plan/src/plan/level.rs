@@ -8,8 +8,9 @@
 //!   T: sum over servers of min(left / T, what it can do) = what all bring together     limit = left / T
 //! ```
 //!
-//! What a server can do is known only from what it does: one that is not bounded may become so much faster ([`GROWS`]) until it has shown that it does not. Work that several
-//! servers have moves between them anyway, so those that have some are not bounded. Nor is anybody while the rate of all together still grows, or where nothing is to be gained.
+//! What a server can do is known only from what it does: one that is not bounded may double its rate, as far as all of these together take up no more than a part of the link
+//! ([`TAKEN_UP`]), until it has shown that it does not. It is told so, for a connection finds room by itself only in seconds: that others give way is known here alone. Work that several
+//! servers have moves between them anyway, so those that have some are told nothing. Nor is anybody while the rate of all together still grows, or where nothing is to be gained.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -28,12 +29,14 @@ const LOOK: Duration = Duration::from_millis(500);
 const REMEMBERED: usize = 10;
 /// All together still become faster, as long as they gain so much from one look to the next.
 const GROWING: f64 = 1.08;
-/// What a server that is not bounded is expected to take up of what others leave, from one look to the next ..
-const GROWS: f64 = 1.25;
+/// What a server that is not bounded is expected to take up of what others leave, from one look to the next: as much again, as in a slow start, and all of these together so much of what all
+/// bring, more than what counts as room ([`ROOM`]), so that it shows where nobody takes it up ..
+const GROWS: f64 = 2.0;
+const TAKEN_UP: f64 = 0.08;
 /// .. and where it has not become faster for [`STUCK_LOOKS`] while there was room ([`ROOM`] of what all have brought): its line, its disk or its processor has no more.
 const STUCK: f64 = 1.05;
 const STUCK_LOOKS: u32 = 3;
-const ROOM: f64 = 0.99;
+const ROOM: f64 = 0.95;
 /// A server this near to its limit is bounded by it.
 const NEAR: f64 = 0.9;
 /// Where nobody is to take up what the bounded leave, their limits come to so much more than they bring together: else nobody would see that there is more.
@@ -52,11 +55,19 @@ pub(super) struct Level {
     seats: Vec<Seat>,
 }
 
+/// What a server is told of its rate, in bytes per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Told {
+    /// To be no faster.
+    Bound(f64),
+    /// That there is room for this.
+    Room(f64),
+}
+
 /// .. and of one server.
 #[derive(Debug, Clone, Copy, Default)]
 struct Seat {
-    /// What it was told.
-    limit: Option<f64>,
+    told: Option<Told>,
     /// It brings nearly that.
     is_bound: bool,
     /// The most that it has brought since it was stuck, and for how many looks it has not brought more though nothing bounded it.
@@ -76,7 +87,7 @@ impl Plan {
     pub(super) fn levels_at(&self) -> Option<Time> {
         let busy = self.servers.iter().filter(|server| !server.pieces.is_empty()).take(2).count();
         // One that is left over is let go.
-        let is_due = busy == 2 || self.level.seats.iter().any(|seat| seat.limit.is_some());
+        let is_due = busy == 2 || self.level.seats.iter().any(|seat| seat.told.is_some());
         (self.settings.policy == Policy::Dynamic && is_due).then_some(self.level.looks_at)
     }
 
@@ -91,23 +102,26 @@ impl Plan {
         let rate_of = |server: &Server| server.measured_rate().filter(|_| server.is_sending()).unwrap_or(0.0);
         let rates: Vec<f64> = self.servers.iter().map(rate_of).collect();
         let is_growing = self.level.watch(&rates);
-        let wanted = if is_growing { Vec::new() } else { self.limits_wanted(&rates) };
-        let mut limits = vec![None; self.servers.len()];
-        for (at, limit) in wanted {
-            limits[at] = Some(limit);
+        let wanted = if is_growing { Vec::new() } else { self.wanted(&rates) };
+        let mut all = vec![None; self.servers.len()];
+        for (at, told) in wanted {
+            all[at] = Some(told);
         }
-        for (at, limit) in limits.into_iter().enumerate() {
-            let told = &mut self.level.seats[at].limit;
-            let is_same = match (*told, limit) {
-                (Some(told), Some(limit)) => (told / limit - 1.0).abs() < SAME,
-                (told, limit) => told == limit,
-            };
-            if is_same || !self.servers[at].is_up {
-                continue;
+        for (at, told) in all.into_iter().enumerate().filter(|(at, _)| self.servers[*at].is_up) {
+            let server = ServerId(at as u16);
+            let before = std::mem::replace(&mut self.level.seats[at].told, told);
+            let rate = told.map(|told| BitRate::from_bps((told.rate() * 8.0) as u64));
+            if let (Some(Told::Room(_)), Some(rate)) = (told, rate) {
+                self.orders.push_back(Order::Room { server, rate });
             }
-            *told = limit;
-            let limit = limit.map(|bytes_per_s| BitRate::from_bps((bytes_per_s * 8.0) as u64));
-            self.orders.push_back(Order::Limit { server: ServerId(at as u16), limit });
+            match (before, told) {
+                (Some(Told::Bound(before)), Some(Told::Bound(now))) if (before / now - 1.0).abs() < SAME => {
+                    self.level.seats[at].told = Some(Told::Bound(before));
+                }
+                (_, Some(Told::Bound(_))) => self.orders.push_back(Order::Limit { server, limit: rate }),
+                (Some(Told::Bound(_)), _) => self.orders.push_back(Order::Limit { server, limit: None }),
+                _ => {}
+            }
         }
     }
 
@@ -118,13 +132,14 @@ impl Plan {
         }
     }
 
-    /// Who is to be bounded, and to what.
-    fn limits_wanted(&self, rates: &[f64]) -> Vec<(usize, f64)> {
+    /// Who is to be told what.
+    fn wanted(&self, rates: &[f64]) -> Vec<(usize, Told)> {
         let (mut alone, mut elsewhere) = (Vec::new(), 0.0);
+        let grows = self.level.grows(rates);
         for (at, server) in self.servers.iter().enumerate().filter(|(_, server)| server.is_sending()) {
             match self.left_alone(at) {
                 Some(left) if left > 0.0 && rates[at] > 0.0 => {
-                    alone.push(Alone { at, left, can: self.level.seats[at].can(rates[at]) });
+                    alone.push(Alone { at, left, can: self.level.seats[at].can(rates[at], grows) });
                 }
                 _ => elsewhere += rates[at],
             }
@@ -134,15 +149,21 @@ impl Plan {
             }
         }
         let most = self.level.totals.iter().copied().fold(0.0, f64::max) - elsewhere;
-        let takes_up =
-            |server: &Alone| self.level.seats.get(server.at).is_some_and(|seat| seat.limit.is_none() && !seat.is_stuck());
+        let takes_up = |server: &Alone| self.level.seats.get(server.at).is_some_and(Seat::takes_up);
         let above = if alone.iter().any(takes_up) { 1.0 } else { ABOVE };
         let Some(end_s) = common_end_s(&alone, most * above) else { return Vec::new() };
         if end_s < END_S {
             return Vec::new();
         }
-        let wanted = alone.iter().filter(|server| server.left / end_s < server.can);
-        wanted.map(|server| (server.at, server.left / end_s)).collect()
+        let told = |server: &Alone| {
+            let part = server.left / end_s;
+            if part < server.can {
+                Some((server.at, Told::Bound(part)))
+            } else {
+                takes_up(server).then_some((server.at, Told::Room(server.can)))
+            }
+        };
+        alone.iter().filter_map(told).collect()
     }
 
     /// Bytes that only this server can send; none where it has work that another one could do.
@@ -161,6 +182,13 @@ impl Plan {
 }
 
 impl Level {
+    /// By what those that take up may become faster until the next look.
+    fn grows(&self, rates: &[f64]) -> f64 {
+        let taking: f64 = self.seats.iter().zip(rates).filter(|(seat, _)| seat.takes_up()).map(|(_, rate)| rate).sum();
+        let most = self.totals.iter().copied().fold(0.0, f64::max);
+        (1.0 + most * TAKEN_UP / taking.max(1.0)).min(GROWS)
+    }
+
     /// Whether all together still become faster.
     fn watch(&mut self, rates: &[f64]) -> bool {
         let total: f64 = rates.iter().sum();
@@ -180,13 +208,23 @@ impl Level {
     }
 }
 
+impl Told {
+    const fn rate(self) -> f64 {
+        let (Self::Bound(rate) | Self::Room(rate)) = self;
+        rate
+    }
+}
+
 impl Seat {
     fn watch(&mut self, rate: f64, has_room: bool) {
         if rate == 0.0 {
             return;
         }
-        self.is_bound = self.limit.is_some_and(|limit| rate > limit * NEAR);
-        if self.is_bound || rate > self.best * STUCK {
+        self.is_bound = matches!(self.told, Some(Told::Bound(limit)) if rate > limit * NEAR);
+        if self.is_stuck() && rate * STUCK < self.best {
+            // What a line carries it carries on: this one is squeezed by others.
+            (self.best, self.stuck) = (rate, 0);
+        } else if self.is_bound || rate > self.best * STUCK {
             (self.best, self.stuck) = (self.best.max(rate), 0);
         } else if has_room {
             self.stuck += 1;
@@ -199,18 +237,23 @@ impl Seat {
         }
     }
 
+    /// Nobody holds it back, and it may have more than it brings.
+    fn takes_up(&self) -> bool {
+        !matches!(self.told, Some(Told::Bound(_))) && !self.is_stuck()
+    }
+
     /// Has no more than it brings.
     const fn is_stuck(&self) -> bool {
         self.stuck >= STUCK_LOOKS
     }
 
     /// What a server that brings so much could bring.
-    fn can(&self, rate: f64) -> f64 {
+    fn can(&self, rate: f64, grows: f64) -> f64 {
         match (self.is_bound, self.is_stuck()) {
             (true, _) => self.best,
             (false, true) => rate * STUCK,
-            (false, false) if self.limit.is_some() => self.best.max(rate),
-            (false, false) => rate * GROWS,
+            (false, false) if self.takes_up() => rate * grows,
+            (false, false) => self.best.max(rate),
         }
     }
 }

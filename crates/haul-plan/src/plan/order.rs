@@ -51,6 +51,13 @@ pub enum Order {
         /// What it is to keep below.
         limit: Option<BitRate>,
     },
+    /// There is room for this on the client's link, for others have been told to be slower. The rate is of content too.
+    Room {
+        /// Who is told.
+        server: ServerId,
+        /// What it may have soon.
+        rate: BitRate,
+    },
 }
 
 /// What has become of a file.

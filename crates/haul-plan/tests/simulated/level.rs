@@ -58,6 +58,26 @@ fn all_end_together_however_the_link_is_shared() {
     }
 }
 
+/// Connections that come late to a full link begin with little, and find more only slowly: they are told that there is room once others make it.
+#[test]
+fn who_begins_with_little_is_told_of_the_room_that_others_make() {
+    let job = fleet(100.0);
+    for little in [2.0, 10.0, 30.0] {
+        for slow_ones in [&[2][..], &[4, 11], &[0, 6, 7, 12]] {
+            let mut sites = weighted(&job, &[1.0, 1.5, 2.0]);
+            for (at, site) in sites.iter_mut().enumerate() {
+                let begins = if slow_ones.contains(&at) { little } else { 120.0 };
+                (site.begins, site.grows) = (begins * MBPS, 1.03);
+            }
+            let bound = job.bound_s();
+            let played = job.play(Policy::Dynamic, &sites);
+            assert_whole(&job, &played);
+            println!("{little} {slow_ones:?}: {:.3}", played.seconds / bound);
+            assert!(played.seconds < bound * 1.06, "{little} {slow_ones:?}: {:.1} s of {bound:.1} s", played.seconds);
+        }
+    }
+}
+
 /// Whose own line is slow is late whatever the others do: they are not held back for it.
 #[test]
 fn nobody_waits_for_a_slow_line() {

@@ -190,6 +190,17 @@ impl Connection {
         self.config.rate_limit = limit;
     }
 
+    /// What the peer has made room for, who sees all that comes through its link: paths that carry less take it up at once, each by its part of what arrives on all. No bound: see
+    /// [`set_rate_limit`](Self::set_rate_limit).
+    pub fn take_room(&mut self, now: Time, rate: BitRate) {
+        let arriving = |path: &Path| path.meter.delivery_rate.as_bps() as f64;
+        let all: f64 = self.paths.iter().map(arriving).sum();
+        for path in self.paths.iter_mut().filter(|path| path.is_usable()) {
+            let part = arriving(path) / all.max(1.0);
+            path.controller.on_room(now, rate.scaled(part));
+        }
+    }
+
     /// Other memory from now on; see [`crate::TransportConfig::memory`]. What the peer may send already it may still send.
     pub const fn set_memory(&mut self, memory: Bytes) {
         self.config.memory = memory;

@@ -100,6 +100,12 @@ impl Compete {
         new
     }
 
+    /// The receiver has made room for so much.
+    pub(in crate::lfn) fn take_room(&mut self, bps: f64) {
+        self.window = self.window.max(bps / 8.0 * self.round_trip_secs());
+        self.searching = false;
+    }
+
     /// Bytes by which less is in flight than a moment ago.
     pub(in crate::lfn) fn less(&self) -> f64 {
         if self.at < self.cut_at + self.round_trip { self.window * (1.0 - QUESTION_CUT) } else { 0.0 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use haul_units::{BitRate, Time};
+
 use super::Flow;
 use super::share::{drain_gain, raise_gain, wanted_delay};
 use crate::lfn::cross_traffic::Verdict;
@@ -20,6 +22,9 @@ impl Flow {
             summary.mean_bps
         };
         let is_empty = standing <= self.standing_threshold();
+        if let Some(bps) = self.room.back_to(summary.arrived_bps).filter(|_| self.path.exceeds_loss(summary)) {
+            self.path.bandwidth.limit(bps);
+        }
         // A trial sends less than the path carries.
         self.path.bandwidth.follow(mean, summary.app_limited || is_empty || is_held);
         if summary.app_limited {
@@ -52,6 +57,15 @@ impl Flow {
     pub(super) fn note_overflow(&mut self) {
         self.raise = (self.raise / 2.0).max(LEAST_RAISE);
         self.overflow_bps = self.path.bandwidth_bps();
+    }
+
+    /// The receiver has made room for a rate: what overflowed was filled by those who give way now. What is taken of it.
+    pub(in crate::lfn) fn take_room(&mut self, now: Time, rate: BitRate) -> Option<f64> {
+        let bps = self.room.take(now, rate, self.path.bandwidth_bps(), self.path.min_rtt())?;
+        self.path.bandwidth.raise(bps);
+        self.raise = MAX_RAISE;
+        self.settle();
+        Some(bps)
     }
 
     /// By how much the rate may change in an epoch: news of the last change must have come before the queue is far off.

@@ -8,6 +8,7 @@
 //! | `hold.rs` | the same beside flows that are deaf to loss: a window that is held |
 //! | `trials.rs`, `losing.rs` | how much loss is the path's own, and made up for |
 //! | `company.rs` | several paths of one connection on one bottleneck: one flow to others |
+//! | `room.rs` | what the receiver makes room for |
 //! | `sending.rs` | the pacing rate and the window in bytes |
 
 mod company;
@@ -15,6 +16,7 @@ mod compete;
 mod cruise;
 mod hold;
 mod losing;
+mod room;
 mod sending;
 mod share;
 mod trials;
@@ -24,6 +26,7 @@ use std::time::Duration;
 use haul_units::{Bytes, Time};
 
 pub(in crate::lfn) use self::compete::{Compete, Outcome};
+use self::room::Room;
 use self::trials::{Trial, Trials};
 use super::cross_traffic::{CrossTraffic, Stance};
 use super::measure::{Path, Summary};
@@ -65,6 +68,7 @@ pub(in crate::lfn) struct Flow {
     pub(in crate::lfn) cross: CrossTraffic,
     mode: Mode,
     trials: Trials,
+    room: Room,
     /// Epochs in a row in which more was lost than before.
     lossy_epochs: u32,
     /// The trial under way began with the rate brought down to what arrives.
@@ -90,6 +94,7 @@ impl Flow {
             cross: CrossTraffic::default(),
             mode,
             trials: Trials::default(),
+            room: Room::default(),
             lossy_epochs: 0,
             is_limited: false,
             cruise_gain: 1.0,

@@ -109,6 +109,20 @@ impl Phases {
         self.turn(ecn.now, turn, flow);
     }
 
+    /// The receiver has made room for a rate.
+    pub(in crate::lfn) fn on_room(&mut self, now: Time, rate: BitRate, flow: &mut Flow) {
+        match &mut self.phase {
+            Phase::Cruise => _ = flow.take_room(now, rate),
+            Phase::Compete(compete) => {
+                if let Some(bps) = flow.take_room(now, rate) {
+                    compete.take_room(bps);
+                }
+            }
+            // What is under way there tells of the path too; there is room the next time that it is said.
+            _ => {}
+        }
+    }
+
     /// Bytes that may be in flight.
     pub(in crate::lfn) fn window(&self, flow: &Flow) -> Bytes {
         match &self.phase {
