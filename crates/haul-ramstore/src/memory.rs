@@ -60,6 +60,11 @@ impl Memory {
         lock(&self.0.state).limits.clone()
     }
 
+    /// The room that either end was told of, in its order.
+    pub fn rooms(&self) -> Vec<BitRate> {
+        lock(&self.0.state).rooms.clone()
+    }
+
     /// Breaks the connection, as when one end is killed.
     pub fn kill(&self) {
         lock(&self.0.state).broken = true;
@@ -88,6 +93,7 @@ struct State {
     blocks_sent: u64,
     bytes_sent: u64,
     limits: Vec<Option<BitRate>>,
+    rooms: Vec<BitRate>,
 }
 
 const PIPE_BYTES: usize = 1 << 20;
@@ -160,6 +166,10 @@ impl Transport for Memory {
 
     fn limit(&self, rate: Option<BitRate>) {
         lock(&self.0.state).limits.push(rate);
+    }
+
+    fn take_room(&self, rate: BitRate) {
+        lock(&self.0.state).rooms.push(rate);
     }
 
     fn silence(&self) -> io::Result<Option<Duration>> {

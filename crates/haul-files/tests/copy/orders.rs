@@ -219,7 +219,7 @@ fn what_is_no_longer_what_was_announced_is_not_sent() {
     assert_eq!(ends[1..3], [failed(2, Why::Changed), failed(3, Why::Changed)]);
 }
 
-/// Limits reach the server's transport as they were wished, the lifting too; one that takes none is not told, and serves all the same.
+/// Limits reach the server's transport as they were wished, the lifting too, and so does what there is room for; one that takes none of these is not told, and serves all the same.
 #[test]
 fn limits_reach_the_servers_transport() {
     let p = places();
@@ -229,8 +229,9 @@ fn limits_reach_the_servers_transport() {
     let (wishes, wished) = channel();
     let job = OrderJob { sources: vec![p.from.clone()], options: recursive(), filter: Filter::default() };
     let limit = |mbps| Wish::Limit(Some(BitRate::mbps(mbps)));
+    let room = |mbps| Wish::Room(BitRate::mbps(mbps));
     let plan = |names: &Names, wishes: &Sender<Wish>| {
-        for wish in [limit(80), limit(90), Wish::Limit(None)] {
+        for wish in [limit(80), limit(90), room(70), Wish::Limit(None)] {
             wishes.send(wish).unwrap();
         }
         send(wishes, &[(1, names["file"].0, 0, 100)]);
@@ -242,10 +243,11 @@ fn limits_reach_the_servers_transport() {
         server.join().unwrap().unwrap();
     });
     assert_eq!(transport.limits(), [Some(BitRate::mbps(80)), Some(BitRate::mbps(90)), None]);
+    assert_eq!(transport.rooms(), [BitRate::mbps(70)]);
 
     let (here, there) = pair(Conditions::default());
     let (wishes, wished) = channel();
-    for wish in [limit(80), Wish::Enough] {
+    for wish in [limit(80), room(70), Wish::Enough] {
         wishes.send(wish).unwrap();
     }
     let buyer = Buyer { got: Mutex::default(), wishes, plan: &|_, _| {}, go_on: &|_, _| {} };
@@ -264,7 +266,7 @@ fn limits_reach_the_servers_transport() {
         let _ = order(here, &job, wished, &buyer, &Cancel::new());
         server.join().unwrap()
     });
-    assert!(!said.iter().any(|message| matches!(message, Message::Limit { .. })), "{said:?}");
+    assert!(!said.iter().any(|message| matches!(message, Message::Limit { .. } | Message::Room { .. })), "{said:?}");
 }
 
 /// A hand-made receiver: the server's word on what it does after the listing.
