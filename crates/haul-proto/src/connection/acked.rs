@@ -156,6 +156,7 @@ impl Connection {
     fn is_current(&mut self, frame: &Frame) -> bool {
         match frame {
             Frame::MaxData(max) => *max >= self.credit.told(),
+            Frame::MaxStreams { kind, max } => *max >= self.streams.granted(*kind),
             Frame::PathStatus(path, told) => self.paths.get(usize::from(*path)).is_some_and(|path| path.duty.is_last(told)),
             Frame::MaxStreamData { stream, .. } | Frame::StopSending { stream, .. } => {
                 self.streams.get_mut(*stream).is_some_and(|stream| stream.receive.is_some())

@@ -14,7 +14,7 @@ use crate::crypto::OpenError;
 use crate::handshake::wire::is_handshake;
 use crate::path::{NUMBER_MAX, Path};
 use crate::receive::Ecn;
-use crate::streams::{Receiver, Side, StreamId, StreamViolation};
+use crate::streams::{Receiver, Side, StreamId, StreamKind, StreamViolation};
 use crate::wire::{CONTROL_HEADER_BYTES, DATA_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES, parse_reset};
 
 /// Where a packet came from.
@@ -40,12 +40,19 @@ impl Connection {
             }
             if is_handshake(datagram) {
                 self.handle_handshake(now, from, datagram);
-            } else if let Err(violation) = self.handle_packet(origin, datagram) {
+            } else if let Err(violation) = self.handle_packet(origin, datagram).and_then(|()| self.is_answered()) {
                 self.fail(now, violation);
                 return;
             }
         }
         self.after_input(now);
+    }
+
+    /// Whether what waits to be said is no more than an honest peer leaves unacknowledged: some frames for each stream that may be open. One that opens streams, has them reset, and acknowledges
+    /// nothing would have all of it kept.
+    fn is_answered(&self) -> Result<(), ProtocolViolation> {
+        let most = CONTROL_MOST.saturating_add(self.config.max_streams as usize * StreamKind::ALL.len() * FRAMES_EACH);
+        if self.control.len() <= most { Ok(()) } else { Err(ProtocolViolation::NeverAcknowledges) }
     }
 
     /// One data-phase packet.
@@ -406,13 +413,17 @@ struct DataRun {
 /// The place of the run's bytes, if the stream is known and nothing speaks against the packet.
 #[inline]
 fn slot(streams: &mut crate::streams::Streams, run: DataRun, len: usize) -> Option<&mut [u8]> {
-    let (stream, pool) = streams.with_pool(run.stream)?;
-    match stream.receive.as_mut()? {
+    match streams.get_mut(run.stream)?.receive.as_mut()? {
         Receiver::Ordered(half) => {
             half.admit(run.offset, len, run.fin).ok()?;
-            half.slot(run.offset, len, pool)
+            half.slot(run.offset, len)
         }
         Receiver::Placed(half) if half.is_discarding() || run.offset.checked_add(len as u64).is_none() => None,
         Receiver::Placed(half) => half.sink.slot(run.offset, len).filter(|slot| slot.len() == len),
     }
 }
+
+/// Of a stream: its credit, its end, that it is given up, that it is not wanted; for both sides.
+const FRAMES_EACH: usize = 8;
+/// .. and of the connection and its paths, and of streams that were over a moment ago: as many as leave in a round trip of some hundred packets.
+const CONTROL_MOST: usize = 4096;

@@ -60,6 +60,9 @@ pub enum ProtocolViolation {
     /// An acknowledgement of a packet number that was left out to see whether that is noticed.
     #[error("acknowledged packets that it cannot have received")]
     AckOfSkipped,
+    /// What it has us say is never acknowledged, and it has us say ever more.
+    #[error("acknowledges nothing of what it asks for")]
+    NeverAcknowledges,
     /// So many packets failed to authenticate that going on is not safe.
     #[error("too many forged packets")]
     TooManyForgeries,

@@ -150,7 +150,6 @@ pub struct SentRing {
     /// Runs before this index are settled.
     scan: usize,
     in_flight: u64,
-    largest_acked: Option<u64>,
 }
 
 impl SentRing {
@@ -211,7 +210,6 @@ impl SentRing {
                 index += 1;
             }
         }
-        self.largest_acked = self.largest_acked.max(Some(ack.largest));
         outcome
     }
 

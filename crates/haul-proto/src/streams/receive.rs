@@ -139,22 +139,18 @@ impl ReceiveHalf {
         Ok(stop.saturating_sub(self.highest))
     }
 
-    /// Where to decrypt the bytes to, if they lie in one chunk and none of them is there yet.
+    /// Where to decrypt the bytes to, if they lie in one chunk that is there already and none of them is there yet. It takes no memory: a packet that is forged must not.
     #[inline]
-    pub fn slot(&mut self, offset: u64, len: usize, pool: &mut ChunkPool) -> Option<&mut [u8]> {
+    pub fn slot(&mut self, offset: u64, len: usize) -> Option<&mut [u8]> {
         if len == 0 || offset < self.read_at || self.is_discarding() {
             return None;
         }
         let start = (offset % CHUNK as u64) as usize;
-        if start + len > CHUNK {
-            return None;
-        }
-        let chunk = self.chunk(offset / CHUNK as u64, start + len, pool)?;
-        let range = start as u32..(start + len) as u32;
-        if !chunk.got.is_disjoint(&range) {
-            return None;
-        }
-        chunk.data.get_mut(start..start + len)
+        let at = usize::try_from((offset / CHUNK as u64).checked_sub(self.base)?).ok()?;
+        let chunk = self.chunks.get_mut(at)?.as_mut()?;
+        // Longer than a chunk ever is, or than this one is yet.
+        let slot = chunk.data.get_mut(start..start + len)?;
+        chunk.got.is_disjoint(&(start as u32..(start + len) as u32)).then_some(slot)
     }
 
     /// The bytes in that slot are authentic. Returns whether there is now something to read that was not.
@@ -293,7 +289,7 @@ impl ReceiveHalf {
         self.end_seen || (self.stopped && (self.reset.is_some() || self.is_finished()))
     }
 
-    /// New credit worth telling: once a quarter of the window has been read since the last time. `scale`: the window that a round trip's arrivals ask for, at most `bound`.
+    /// New credit worth telling: once a quarter of the window, which is at most `bound`, has been read since the last time.
     pub fn renew_credit(&mut self, bound: u64) -> Option<u64> {
         if self.end.is_some() || self.stopped {
             return None;
@@ -380,7 +376,7 @@ mod tests {
     fn receive(stream: &mut ReceiveHalf, pool: &mut ChunkPool, offset: u64, len: usize, fin: bool) {
         let bytes: Vec<u8> = (offset..offset + len as u64).map(byte_at).collect();
         stream.admit(offset, len, fin).unwrap();
-        if let Some(slot) = stream.slot(offset, len, pool) {
+        if let Some(slot) = stream.slot(offset, len) {
             slot.copy_from_slice(&bytes);
             stream.commit(offset, len, fin);
         } else {
@@ -450,21 +446,23 @@ mod tests {
     }
 
     #[test]
-    fn a_packet_has_a_slot_where_its_bytes_are_new_and_lie_in_one_chunk() {
+    fn a_packet_has_a_slot_where_its_bytes_are_new_and_lie_in_one_chunk_that_is_there() {
         const END: u64 = CHUNK as u64;
         let (mut stream, mut pool) = (ReceiveHalf::new(StreamId(0), 1 << 20), ChunkPool::default());
-        for (offset, len, has_one) in
-            [(0, 1400, true), (END - 1400, 1400, true), (END - 1399, 1400, false), (END + 7, 1400, true), (0, 0, false)]
-        {
-            let slot = stream.slot(offset, len, &mut pool).map(|slot| slot.len());
-            assert_eq!(slot, has_one.then_some(len), "{offset}");
+        for offset in [0, END - 1400, END + 7, 10 * END] {
+            assert!(stream.slot(offset, 1400).is_none(), "{offset}: nothing has come there yet");
         }
+        assert_eq!(stream.chunks.len(), 0, "what may be forged takes no memory");
         receive(&mut stream, &mut pool, 0, 1400, false);
-        assert!(stream.slot(1399, 10, &mut pool).is_none() && stream.slot(1400, 10, &mut pool).is_some());
+        receive(&mut stream, &mut pool, END, 7, false);
+        for (offset, len, has_one) in [(1400, 600, true), (END - 1399, 1400, false), (END + 7, 1400, true), (1500, 0, false)] {
+            assert_eq!(stream.slot(offset, len).map(|slot| slot.len()), has_one.then_some(len), "{offset}");
+        }
+        assert!(stream.slot(1399, 10).is_none() && stream.slot(1400, 10).is_some());
         assert_eq!(stream.read(&mut [0; 1000], &mut pool), ReadOutcome::Bytes(1000));
-        assert!(stream.slot(900, 10, &mut pool).is_none(), "it has been read");
-        assert_eq!((stream.held(), stream.stop()), (400, 400));
-        assert!(stream.slot(1400, 10, &mut pool).is_none(), "nobody wants it");
+        assert!(stream.slot(900, 10).is_none(), "it has been read");
+        assert_eq!((stream.held(), stream.stop()), (END + 7 - 1000, END + 7 - 1000));
+        assert!(stream.slot(1400, 10).is_none(), "nobody wants it");
     }
 
     #[test]

@@ -229,6 +229,11 @@ impl Streams {
         StreamKind::ALL.into_iter().map(move |kind| Frame::MaxStreams { kind, max: granted[kind as usize] })
     }
 
+    /// How many streams of this kind the peer may open.
+    pub const fn granted(&self, kind: StreamKind) -> u32 {
+        self.granted[kind as usize]
+    }
+
     /// Whether the peer has opened a stream of this kind that nobody has accepted.
     pub fn has_waiting(&self, kind: StreamKind) -> bool {
         !self.waiting[kind as usize].is_empty()

@@ -11,7 +11,7 @@ use haul_proto::wire::ack::Ack;
 use haul_proto::wire::{CONTROL_HEADER_BYTES, Frame, Header, PacketKind, TAG_BYTES};
 use haul_proto::{
     Admission, AdmittedBy, ClientConfig, CloseReason, Connection, ConnectionId, Ecn, Endpoint, EndpointConfig, Event, Handled,
-    PATHS_MAX, ProtocolViolation, ServerConfig, Side, StreamId, StreamKind, TRAIN_BYTES,
+    PATHS_MAX, ProtocolViolation, ServerConfig, Side, StreamId, StreamKind, TRAIN_BYTES, TransportConfig,
 };
 use haul_units::{Bytes, Time};
 
@@ -375,6 +375,29 @@ fn a_stranger_that_opens_more_than_its_one_stream_is_gone() {
             }
         }
     }
+}
+
+/// Each stream that it opens and gives up draws an answer, which is to be said until it is acknowledged.
+#[test]
+fn who_acknowledges_nothing_has_little_kept_for_it() {
+    let transport = TransportConfig { max_streams: 16, ..TransportConfig::default() };
+    let mut attack = Attack::at(ServerConfig { transport, ..ServerConfig::new(Identity::generate(), PeerTrust::Anyone) });
+    let home = attack.home;
+    for index in 0..10_000 {
+        let stream = StreamId::new(Side::Client, StreamKind::Bidirectional, index);
+        attack.send(home, 0, &Frame::ResetStream { stream, code: 0, total: 0 });
+        while let Some(accepted) = attack.server.accept(StreamKind::Bidirectional) {
+            attack.server.reset(accepted, 0);
+            assert!(attack.server.read(accepted, &mut [0; 10]).is_err(), "it was given up");
+        }
+        while let Some(event) = attack.server.poll_event() {
+            if let Event::Closed(CloseReason::Violation(ProtocolViolation::NeverAcknowledges)) = event {
+                assert!(index > 1000, "an honest client has as many answers on their way: {index}");
+                return;
+            }
+        }
+    }
+    panic!("ten thousand answers are kept");
 }
 
 /// All of it decides, each bit: a seed that is folded somewhere gives the same numbers for many.
