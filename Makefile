@@ -8,7 +8,7 @@ FUZZ_SECONDS := $(if $(filter command line,$(origin SECONDS)),$(SECONDS),60)
 MINUTES ?= 10
 SEED ?= random
 
-.PHONY: help setup build demo dev test check fuzz torture soak mutants static release packages reproduce skew install install-files install-library clean
+.PHONY: help setup build demo dev test check fuzz torture soak mutants generated static release packages reproduce skew install install-files install-library clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -44,6 +44,10 @@ soak: setup
 ## make mutants  what unit tests do not notice: make mutants CRATE=haul-cc FILES=crates/haul-cc/src/cubic.rs
 mutants: setup
 	scripts/mutants.sh $(CRATE) $(FILES)
+
+## make generated  manual pages and completions made again, after an option has changed
+generated: setup
+	scripts/generated.sh
 
 ## make build    the haul command, target/release/haul, and libhaul for programs in C
 build: setup

@@ -31,16 +31,37 @@ pub fn without_misleading_tip(mut error: clap::Error) -> clap::Error {
     error
 }
 
-/// What no number is, is said as people say it.
+/// What no number is, and one that may not be, is said as people say it.
 pub fn in_words(error: clap::Error) -> clap::Error {
-    let Some(wrong) = error.source().and_then(|source| source.downcast_ref::<ParseIntError>()) else { return error };
-    let words = match wrong.kind() {
-        IntErrorKind::PosOverflow => "too large a number",
-        IntErrorKind::NegOverflow => "too small a number",
-        _ => "not a whole number",
+    let Some(source) = error.source() else { return error };
+    let told = source.to_string();
+    let words = if let Some(wrong) = source.downcast_ref::<ParseIntError>() {
+        match wrong.kind() {
+            IntErrorKind::PosOverflow => "too large a number",
+            IntErrorKind::NegOverflow => "too small a number",
+            _ => "not a whole number",
+        }
+        .to_owned()
+    } else if let Some(words) = range_in_words(&told) {
+        words
+    } else {
+        return error;
     };
-    let text = error.to_string().replace(&wrong.to_string(), words);
+    let text = error.to_string().replace(&told, &words);
     clap::Error::raw(error.kind(), text.strip_prefix("error: ").unwrap_or(&text))
+}
+
+/// `5 is not in 8..=3600` is said in Rust's words.
+fn range_in_words(told: &str) -> Option<String> {
+    let (_, range) = told.split_once(" is not in ")?;
+    let (least, most) = range.split_once("..")?;
+    match (least, most.strip_prefix('=')) {
+        (least, Some(most)) if least.is_empty() => Some(format!("it may be {most} at most")),
+        (least, Some(most)) => Some(format!("it may be {least} to {most}")),
+        // Without an end, or with one that is not part of it.
+        (least, None) if most.is_empty() => Some(format!("it may be {least} at least")),
+        (least, None) => Some(format!("it may be {least} or more, and less than {most}")),
+    }
 }
 
 #[cfg(test)]
@@ -56,6 +77,15 @@ mod tests {
             without_misleading_tip(command.try_get_matches_from(["x", word]).expect_err("unknown")).to_string()
         };
         assert!(!said("--no-such-file").contains("as a value"), "{}", said("--no-such-file"));
+    }
+
+    #[test]
+    fn ranges_are_said_in_words() {
+        assert_eq!(range_in_words("5 is not in 8..=3600").as_deref(), Some("it may be 8 to 3600"));
+        assert_eq!(range_in_words("0 is not in 1..").as_deref(), Some("it may be 1 at least"));
+        let command = Command::new("x").arg(Arg::new("n").value_parser(clap::value_parser!(u16).range(576..)));
+        let error = in_words(command.try_get_matches_from(["x", "20"]).expect_err("too small"));
+        assert!(error.to_string().contains("it may be 576 to 65535") && !error.to_string().contains(".."), "{error}");
     }
 
     #[test]

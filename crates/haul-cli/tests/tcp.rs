@@ -193,7 +193,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
         (&["on"], "<MODE>"),
         (&["set", "jump-percent=30"], "`haul tcp on MODE` loads them"),
         (&["install", "--print"], "nothing is on that could be installed"),
-        (&["watch", "--every", "0"], "0 is not in 1..=3600"),
+        (&["watch", "--every", "0"], "it may be 1 to 3600"),
         (&["run", "--mode", "fair"], "<CMD>..."),
         (&["check", "nonesuch.invalid"], "nonesuch.invalid"),
     ] {

@@ -38,9 +38,17 @@ pub enum RootsError {
         /// The name.
         name: String,
     },
-    /// A root's directory, or the file of roots, cannot be used.
+    /// A root's directory cannot be used.
     #[error("{}: {source}", path.display())]
     Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file that names roots cannot be read.
+    #[error("{}: {source}", path.display())]
+    File {
         /// Which.
         path: PathBuf,
         /// Why.
@@ -119,7 +127,7 @@ fn shut(path: &Path) -> Option<io::Error> {
 
 /// The roots of the file; a line that starts with `#` is a comment, and a line that is not right spoils all: what it was to say is not known.
 fn in_file(path: &Path) -> Result<Vec<Export>, RootsError> {
-    let text = fs::read_to_string(path).map_err(|source| RootsError::Io { path: path.to_owned(), source })?;
+    let text = fs::read_to_string(path).map_err(|source| RootsError::File { path: path.to_owned(), source })?;
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
     let wanted = lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
     let read =

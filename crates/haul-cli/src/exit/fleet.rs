@@ -26,6 +26,9 @@ impl From<StartError> for Failure {
         match error {
             StartError::NoHosts => failure.hint("name the servers with -H, or a fleet that is up with --name"),
             StartError::NoPort { ports_named: true, .. } => failure.hint("the ports of --udp-port are taken; name more of them"),
+            StartError::NoAddress => {
+                failure.hint("name one with --call-back ADDRESS, or have this side call the servers with --dial-out")
+            }
             StartError::NotStarted { program, .. } => {
                 failure.hint(format!("is {} installed here, and in PATH?", program.to_string_lossy()))
             }
