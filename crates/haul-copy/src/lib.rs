@@ -117,7 +117,7 @@ pub use status::{MAX_WORK, PlaceReport, StatusReport, StorageReport, WorkReport,
 pub use stores::{locate, space};
 pub use tally::{ActiveFile, Counts, Tally};
 pub use telemetry::{PathReport, PathView};
-pub use verdict::{Conditions, milliseconds, verdict};
+pub use verdict::{Conditions, verdict};
 
 /// Application protocol name, agreed in the handshake.
 pub const PROTOCOL: &[u8] = b"haul-cp/1";

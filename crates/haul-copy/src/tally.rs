@@ -70,26 +70,31 @@ pub struct ActiveFile {
 impl Counts {
     /// Bytes that are at the destination.
     pub fn present(self) -> Bytes {
-        self.arrived + self.kept
+        sum(self.arrived, self.kept)
     }
 
     /// Files that are at the destination.
     pub fn present_files(self) -> u64 {
-        self.arrived_files + self.kept_files
+        self.arrived_files.saturating_add(self.kept_files)
     }
 
     fn plus(self, other: Self) -> Self {
         Self {
-            found_files: self.found_files + other.found_files,
-            found: self.found + other.found,
+            found_files: self.found_files.saturating_add(other.found_files),
+            found: sum(self.found, other.found),
             complete: other.complete,
-            arrived_files: self.arrived_files + other.arrived_files,
-            arrived: self.arrived + other.arrived,
-            kept_files: self.kept_files + other.kept_files,
-            kept: self.kept + other.kept,
-            problems: self.problems + other.problems,
+            arrived_files: self.arrived_files.saturating_add(other.arrived_files),
+            arrived: sum(self.arrived, other.arrived),
+            kept_files: self.kept_files.saturating_add(other.kept_files),
+            kept: sum(self.kept, other.kept),
+            problems: self.problems.saturating_add(other.problems),
         }
     }
+}
+
+/// Of what a peer says, which may be any number.
+const fn sum(one: Bytes, other: Bytes) -> Bytes {
+    Bytes(one.0.saturating_add(other.0))
 }
 
 impl Tally {
@@ -147,7 +152,7 @@ impl Tally {
     /// The copy goes on over another connection: it finds everything again, and counts what has arrived as kept.
     pub fn over_again(&self) {
         let mut inner = self.lock();
-        inner.before.problems += inner.current.problems;
+        inner.before.problems = inner.before.problems.saturating_add(inner.current.problems);
         inner.begin();
     }
 
@@ -229,6 +234,20 @@ mod tests {
         let counts = tally.counts();
         assert_eq!((counts.found_files, counts.found, counts.complete), (4, Bytes(35), false));
         assert_eq!((counts.present_files(), counts.present()), (3, Bytes(30)));
+    }
+
+    #[test]
+    fn a_peer_that_says_the_most_of_everything_is_counted() {
+        let tally = Tally::new(true);
+        let (files, bytes) = (u64::MAX, Bytes(u64::MAX));
+        for _ in 0..2 {
+            tally.event(Event::Found { files, bytes, complete: true });
+            tally.event(Event::Arrived { files, bytes });
+            tally.event(Event::Kept { files, bytes });
+            let counts = tally.counts();
+            assert_eq!((counts.present_files(), counts.present(), counts.found), (files, bytes, bytes));
+            tally.next_copy();
+        }
     }
 
     #[test]

@@ -11,10 +11,12 @@
 //!
 //! [`Evidence`] is plain data and [`judge`] a function of it: every verdict can be had in a test.
 
+mod words;
+
 use std::time::Duration;
 
 use haul_files::{Report, Waits};
-use haul_units::{BitRate, Bytes, Ratio};
+use haul_units::{BitRate, Bytes};
 
 use crate::processor::Demand;
 use crate::telemetry::PathReport;
@@ -151,13 +153,6 @@ pub(crate) enum Verdict {
     Unknown,
 }
 
-/// A round-trip time: `0.12 ms`, `153 ms`.
-pub fn milliseconds(us: u64) -> String {
-    let ms = us as f64 / 1000.0;
-    let decimals = if ms < 9.995 { 2 } else { usize::from(ms < 99.95) };
-    format!("{ms:.decimals$} ms")
-}
-
 /// One line: what limited the speed, with the numbers that say so; empty where too little was sent to tell.
 pub fn verdict(conditions: &Conditions<'_>) -> String {
     let evidence = Evidence::of(conditions);
@@ -250,18 +245,6 @@ impl Path {
     fn is_starting(&self) -> bool {
         self.start >= 0.5
     }
-
-    fn losses(&self) -> String {
-        let Losses { starting, queued, other } = self.loss;
-        let kinds = [
-            (starting, "at the start, which overfilled the queue itself"),
-            (queued, "with a queue, so of congestion"),
-            (other, "without a queue"),
-        ];
-        let told: Vec<String> =
-            kinds.iter().filter(|(part, _)| *part >= LOSS).map(|(part, why)| format!("{} {why}", Ratio::new(*part))).collect();
-        if told.is_empty() { "no loss".to_owned() } else { format!("loss {}", told.join(", ")) }
-    }
 }
 
 impl Evidence {
@@ -273,7 +256,8 @@ impl Evidence {
         let alone = |time: Duration| time.as_secs_f64() / report.elapsed.as_secs_f64().max(1e-9);
         let (sender, receiver) = (&report.sender, &report.receiver);
         // With fewer files than threads some thread has none and waits for the next, whatever limits: a stream is one thread's.
-        let found = report.files + report.directories + report.symlinks + report.hard_links + report.skipped_files;
+        let found = [report.files, report.directories, report.symlinks, report.hard_links, report.skipped_files];
+        let found = found.into_iter().fold(0, u64::saturating_add);
         let plan = if found < u64::from(sender.threads) { 0.0 } else { of(sender.plan, sender) };
         Self {
             elapsed: report.elapsed,
@@ -284,7 +268,11 @@ impl Evidence {
             receiver_demand: conditions.receiver_demand,
             path: conditions.path.map(|path| Path::of(path, report.elapsed)),
             source: [of(sender.read, sender), of(sender.hash, sender), plan],
-            target: [of(receiver.write, receiver), of(receiver.hash, receiver), alone(receiver.sync + receiver.rename)],
+            target: [
+                of(receiver.write, receiver),
+                of(receiver.hash, receiver),
+                alone(receiver.sync.saturating_add(receiver.rename)),
+            ],
             starved: of(receiver.transport, receiver),
         }
     }
@@ -305,86 +293,6 @@ impl Evidence {
     /// What kept the target busy.
     fn target(&self) -> Option<Verdict> {
         most(self.target, [Verdict::TargetDisk, Verdict::TargetHash, Verdict::TargetSync])
-    }
-
-    fn words(&self, verdict: Verdict) -> String {
-        let path = self.path.unwrap_or_default();
-        let rate = self.rate();
-        let part = |part: f64| Ratio::new(part.min(1.0));
-        let threads = |share: f64, what: &str| format!("({what} took {} of its threads' time)", part(share));
-        let busy = |demand: Demand| {
-            let Demand { wanted, waited, taken } = demand;
-            // Who mostly waits should know that others are in the way.
-            if demand.is_crowded() && wanted <= SATURATED {
-                format!(
-                    "all its processors together were busy {} of the time, and its busiest thread waited for one {} of it",
-                    part(taken),
-                    part(waited)
-                )
-            } else if waited > wanted / 2.0 {
-                format!(
-                    "its busiest thread ran {} of the time, and for {} it waited while others ran",
-                    part(wanted - waited),
-                    part(waited)
-                )
-            } else {
-                format!("its busiest thread was busy {} of the time", part(wanted))
-            }
-        };
-        let [read, hash, plan] = self.source;
-        let [write, check, sync] = self.target;
-        let rtt = milliseconds(path.rtt_us);
-        match verdict {
-            Verdict::Short => String::new(),
-            Verdict::Login => {
-                format!(
-                    "limited by the login: connecting took {:.1} s, the copy {:.1} s",
-                    self.login.as_secs_f64(),
-                    self.elapsed.as_secs_f64()
-                )
-            }
-            Verdict::Limit => format!("limited by the rate limit of {}", self.limit.unwrap_or(rate)),
-            Verdict::SourceProcessor => format!("limited by the source's processor: {}", busy(self.sender_demand)),
-            Verdict::TargetProcessor => format!("limited by the target's processor: {}", busy(self.receiver_demand)),
-            Verdict::SourceDisk => format!("limited by the source's disk {}", threads(read, "reading")),
-            Verdict::SourceHash => format!("limited by the source's processor {}", threads(hash, "hashing")),
-            Verdict::ManyFiles => {
-                format!("limited by the number of files (finding out what to send took {} of the time)", part(plan))
-            }
-            Verdict::TargetDisk => format!("limited by the target's disk {}", threads(write, "writing")),
-            Verdict::TargetHash => format!("limited by the target's processor {}", threads(check, "hashing")),
-            Verdict::TargetSync => format!("limited by the target's disk (making files durable took {} of the time)", part(sync)),
-            Verdict::Memory => {
-                format!("limited by memory for data under way: the sender waited for credit {} of the time", part(path.credit))
-            }
-            Verdict::Idle => {
-                format!(
-                    "what limited the speed is not known: nothing was there to send {} of the time, and neither disks nor processors were busy",
-                    part(path.application)
-                )
-            }
-            Verdict::Path => format!(
-                "limited by the path: full at {rate}, RTT {rtt}, {} of queue at the end, {}",
-                milliseconds(path.queue_us),
-                path.losses()
-            ),
-            Verdict::Policer => format!(
-                "limited by the path: something on it drops what is above {rate}, without a queue; RTT {rtt}, {}",
-                path.losses()
-            ),
-            Verdict::Start => {
-                format!(
-                    "limited by the start: finding the path's rate took {} of the time; RTT {rtt}, {}",
-                    part(path.start),
-                    path.losses()
-                )
-            }
-            Verdict::Unknown if self.path.is_none() => "what limited the speed is not known".to_owned(),
-            Verdict::Unknown => format!(
-                "what limited the speed is not known: the sender sent what it took the path to bear, of which there was no sign that it was full; RTT {rtt}, {}",
-                path.losses()
-            ),
-        }
     }
 }
 
@@ -430,7 +338,7 @@ mod tests {
     use super::*;
 
     /// 100 Mbit/s for ten seconds, of which the sender waited for the network.
-    fn network() -> Path {
+    pub(super) fn network() -> Path {
         let loss = Losses::default();
         Path {
             network: 0.9,
@@ -444,7 +352,7 @@ mod tests {
         }
     }
 
-    fn evidence(path: Path) -> Evidence {
+    pub(super) fn evidence(path: Path) -> Evidence {
         Evidence { elapsed: Duration::from_secs(10), bytes: Bytes(125_000_000), path: Some(path), ..Evidence::default() }
     }
 
@@ -535,33 +443,6 @@ mod tests {
             assert_eq!(judge(&evidence), verdict, "{evidence:?}");
             assert_eq!(evidence.words(verdict).is_empty(), verdict == Verdict::Short);
         }
-    }
-
-    #[test]
-    fn times_are_shown_with_three_digits() {
-        assert_eq!((milliseconds(120), milliseconds(12_340)), ("0.12 ms".into(), "12.3 ms".into()));
-    }
-
-    #[test]
-    fn a_crowded_machine_is_told_in_parts_of_the_time() {
-        let sender_demand = Demand { wanted: 0.6, waited: 0.34, taken: 0.765 };
-        let evidence = Evidence { sender_demand, ..evidence(network()) };
-        assert_eq!(
-            evidence.words(judge(&evidence)),
-            "limited by the source's processor: all its processors together were busy 76.5 % of the time, \
-             and its busiest thread waited for one 34.0 % of it"
-        );
-    }
-
-    #[test]
-    fn losses_are_told_by_kind() {
-        let loss = Losses { starting: 0.02, queued: 0.0, other: 0.001 };
-        let evidence = evidence(Path { queued_rounds: 15, loss, ..network() });
-        assert_eq!(
-            evidence.words(judge(&evidence)),
-            "limited by the path: full at 100 Mbit/s, RTT 61.0 ms, 1.00 ms of queue at the end, \
-             loss 2.00 % at the start, which overfilled the queue itself, 0.10 % without a queue"
-        );
     }
 
     #[test]

@@ -39,3 +39,52 @@ fn verified(finished: &Finished, verify: Verify) -> Option<Verified> {
         Verify::Arrival | Verify::ReadBack => Verified::OnArrival,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::protocol::Progress;
+
+    /// What a peer has sent that says the most of everything.
+    fn boast() -> (Finished, Waits) {
+        let most = Duration::MAX;
+        let waits = Waits {
+            threads: u32::MAX,
+            read: most,
+            hash: most,
+            transport: most,
+            plan: most,
+            write: most,
+            sync: most,
+            rename: most,
+        };
+        let count = u64::MAX;
+        let progress = Progress { files: count, bytes: count, kept_files: count, kept_bytes: count };
+        let read_back = ReadBack { direct_files: count, uncached_files: count };
+        let finished = Finished {
+            progress,
+            resumed: count,
+            newer_files: count,
+            discarded: count,
+            read_back,
+            directories: count,
+            symlinks: count,
+            hard_links: count,
+            waits,
+        };
+        (finished, waits)
+    }
+
+    #[test]
+    fn reports_of_a_peer_that_says_the_most_of_everything_can_be_added() {
+        let (finished, waits) = boast();
+        let mut told = report(&finished, waits, Options::default());
+        (told.left_out, told.removed, told.changed_files, told.problem_count) = (u64::MAX, u64::MAX, u64::MAX, u64::MAX);
+        let mut sum = told.clone();
+        sum.add(&told);
+        assert_eq!((sum.files, sum.bytes, sum.read_back), (u64::MAX, Bytes(u64::MAX), told.read_back));
+        assert_eq!((sum.sender, sum.receiver), (waits, waits));
+    }
+}

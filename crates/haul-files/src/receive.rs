@@ -43,6 +43,7 @@ use commit::{Ready, hand_over};
 use conclude::conclude;
 pub(crate) use expected::Expected;
 use haul_names::{Filter, stage_id};
+use haul_pieces::Parts;
 use incomplete::{End, Incomplete, Part};
 use stage::Stage;
 use tree::Tree;
@@ -89,6 +90,8 @@ struct Receiver<'a, T: Transport, S: Store> {
     announced: Condvar,
     counts: Counts,
     under_way: UnderWay,
+    /// Of files that are not complete.
+    parts: Parts,
     /// Pieces that are remembered until they are read back.
     remembered: AtomicUsize,
     /// Bytes that there was room for, where no more may be announced.
@@ -177,6 +180,7 @@ pub(crate) fn receive<T: Transport, S: Store>(
         announced: Condvar::new(),
         counts: Counts::default(),
         under_way: UnderWay::default(),
+        parts: Parts::new(read_back::MAX_REMEMBERED),
         remembered: AtomicUsize::new(0),
         room,
         announced_bytes: AtomicU64::new(0),

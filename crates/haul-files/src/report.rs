@@ -59,31 +59,39 @@ pub struct Report {
 }
 
 impl Report {
-    /// Adds what another copy did after this one.
+    /// Adds what another copy did after this one. A peer may have said any number: the greatest stays the greatest.
     pub fn add(&mut self, other: &Self) {
-        self.files += other.files;
-        self.directories += other.directories;
-        self.symlinks += other.symlinks;
-        self.hard_links += other.hard_links;
-        self.bytes += other.bytes;
-        self.resumed += other.resumed;
-        self.skipped_files += other.skipped_files;
-        self.newer_files += other.newer_files;
-        self.skipped += other.skipped;
-        self.changed_files += other.changed_files;
-        self.left_out += other.left_out;
-        self.removed += other.removed;
-        self.discarded += other.discarded;
-        self.problem_count += other.problem_count;
+        self.add_counts(other);
         self.problems.extend(other.problems.iter().cloned());
         self.notes.extend(other.notes.iter().cloned());
         // The least of all; none is no word on it.
         self.verified = self.verified.into_iter().chain(other.verified).min();
-        self.read_back.direct_files += other.read_back.direct_files;
-        self.read_back.uncached_files += other.read_back.uncached_files;
         self.sender += other.sender;
         self.receiver += other.receiver;
-        self.elapsed += other.elapsed;
+        self.elapsed = self.elapsed.saturating_add(other.elapsed);
+    }
+
+    fn add_counts(&mut self, other: &Self) {
+        for (sum, more) in [
+            (&mut self.files, other.files),
+            (&mut self.directories, other.directories),
+            (&mut self.symlinks, other.symlinks),
+            (&mut self.hard_links, other.hard_links),
+            (&mut self.bytes.0, other.bytes.0),
+            (&mut self.resumed.0, other.resumed.0),
+            (&mut self.skipped_files, other.skipped_files),
+            (&mut self.newer_files, other.newer_files),
+            (&mut self.skipped.0, other.skipped.0),
+            (&mut self.changed_files, other.changed_files),
+            (&mut self.left_out, other.left_out),
+            (&mut self.removed, other.removed),
+            (&mut self.discarded.0, other.discarded.0),
+            (&mut self.problem_count, other.problem_count),
+            (&mut self.read_back.direct_files, other.read_back.direct_files),
+            (&mut self.read_back.uncached_files, other.read_back.uncached_files),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
     }
 }
 
@@ -134,12 +142,16 @@ pub struct Waits {
 impl AddAssign for Waits {
     /// What another thread of the same side has waited; how many they are, who adds them up says.
     fn add_assign(&mut self, other: Self) {
-        self.read += other.read;
-        self.hash += other.hash;
-        self.transport += other.transport;
-        self.plan += other.plan;
-        self.write += other.write;
-        self.sync += other.sync;
-        self.rename += other.rename;
+        for (sum, more) in [
+            (&mut self.read, other.read),
+            (&mut self.hash, other.hash),
+            (&mut self.transport, other.transport),
+            (&mut self.plan, other.plan),
+            (&mut self.write, other.write),
+            (&mut self.sync, other.sync),
+            (&mut self.rename, other.rename),
+        ] {
+            *sum = sum.saturating_add(more);
+        }
     }
 }

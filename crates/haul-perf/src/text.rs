@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use haul_units::{BitRate, Bytes, Ratio};
+use haul_units::{BitRate, Bytes, Ratio, milliseconds};
 
 use crate::plan::{Direction, Plan, Role, Ways};
 use crate::results::{Both, Outcome, Total};
@@ -239,13 +239,6 @@ fn path_columns(path: Option<&PathSample>, time_us: u64) -> String {
         Bytes(path.window_bytes).to_string(),
         path.limit(time_us)
     )
-}
-
-/// A round-trip time: `0.12 ms`, `153 ms`.
-pub fn milliseconds(us: u64) -> String {
-    let ms = us as f64 / 1000.0;
-    let decimals = if ms < 9.995 { 2 } else { usize::from(ms < 99.95) };
-    format!("{ms:.decimals$} ms")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use haul_copy::{ErrandError, Found, FoundKind, PROTOCOL};
 use haul_files::WirePath;
 use haul_peer::{Connected, Host, Operand};
-use pyo3::exceptions::PyOSError;
+use pyo3::exceptions::{PyMemoryError, PyOSError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 
@@ -68,12 +68,7 @@ impl Errands {
         let path = WirePath(path);
         let reading = async {
             let mut reading = self.errands.read(&path, start, length).await?;
-            let mut content = vec![0; reading.left() as usize];
-            let mut filled = 0;
-            while let Some(room) = content.get_mut(filled..).filter(|room| !room.is_empty()) {
-                filled += reading.read(room).await?;
-            }
-            Ok(content)
+            reading.read_to_end().await
         };
         Ok(PyBytes::new(py, &waited(py, reading)?))
     }
@@ -184,6 +179,7 @@ fn waited<T: Send>(py: Python<'_>, errand: impl Future<Output = Result<T, Errand
             let path = path.call_method1("decode", ("utf-8", "surrogateescape"))?;
             Err(PyOSError::new_err((problem.errno, problem.words.to_string(), path.unbind())))
         }
+        Some(Err(error @ ErrandError::NoMemory)) => Err(PyMemoryError::new_err(error.to_string())),
         Some(Err(error)) => Err(failure(error).into_py_err(py)),
         None => Err(Failure::new("Cancelled", "given up").into_py_err(py)),
     }

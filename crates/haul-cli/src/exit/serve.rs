@@ -44,7 +44,9 @@ impl From<RootsError> for Failure {
             RootsError::Io { .. } => {
                 failure.hint("is the directory there? What stands behind it is nothing, :ro, :rw or :rw,owners")
             }
-            RootsError::File { .. } => failure.hint("--roots-file names a file with a root in each line, NAME=PATH[:rw[,owners]]"),
+            RootsError::File { .. } => {
+                failure.hint("--roots-file names a file with a root in each line, NAME=PATH[:rw[,owners]]")
+            }
             RootsError::Line { .. } => failure,
         }
     }

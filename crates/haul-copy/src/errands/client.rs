@@ -4,6 +4,7 @@ use std::io;
 
 use haul::{Connection, RecvStream, SendStream, StreamError};
 use haul_files::WirePath;
+use haul_files::store::is_plain_name;
 use haul_peer::{Refusal, Reply, to_line};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -14,6 +15,10 @@ use crate::{CLOSE_ABORTED, CLOSE_DONE};
 
 /// Longest line that opens a connection, in bytes.
 const MAX_LINE: usize = 4096;
+/// Memory that is taken at once for content that comes.
+const STEP: usize = 1 << 20;
+/// What a listing takes at most: a million long names, and as much as a daemon remembers of one client.
+const MAX_LISTING_BYTES: usize = 256 << 20;
 
 /// Why an errand was not done.
 #[derive(Debug, Error)]
@@ -34,6 +39,12 @@ pub enum ErrandError {
     /// The server's version has no errands, or others.
     #[error("the peer's version cannot do this: single files of it cannot be read or written")]
     PeerLacks,
+    /// A directory has more in it than is taken from a server.
+    #[error("too many names in one directory")]
+    TooMany,
+    /// This process has no memory for so much content.
+    #[error("no memory is left for that much of a file: read it in parts")]
+    NoMemory,
     /// The server broke the protocol.
     #[error("the peer misbehaved: {0}")]
     PeerMisbehaved(&'static str),
@@ -80,11 +91,11 @@ impl Errands {
     /// What is in a directory, in no order; in a daemon's `/` its roots.
     pub async fn list(&self, path: &WirePath) -> Result<Vec<Found>, ErrandError> {
         let (mut answer, _, mut receive) = self.ask(&Errand::List(path.clone())).await?;
-        let mut all = Vec::new();
+        let mut all = Listing::bounded(MAX_LISTING_BYTES);
         loop {
             match answer {
-                Answer::Listed(some) if some.is_empty() => return Ok(all),
-                Answer::Listed(some) => all.extend(some),
+                Answer::Listed(some) if some.is_empty() => return Ok(all.found),
+                Answer::Listed(some) => all.take(some)?,
                 other => return Err(unexpected(other)),
             }
             answer = frame(&mut receive).await?;
@@ -161,6 +172,32 @@ impl Errands {
     }
 }
 
+/// What a server has said of a directory.
+struct Listing {
+    found: Vec<Found>,
+    /// Bytes that more of it may take.
+    room: usize,
+}
+
+impl Listing {
+    const fn bounded(room: usize) -> Self {
+        Self { found: Vec::new(), room }
+    }
+
+    fn take(&mut self, some: Vec<Found>) -> Result<(), ErrandError> {
+        for one in some {
+            // Whoever joins it to the directory's path would be led elsewhere.
+            if !is_plain_name(&one.name.0) {
+                return Err(ErrandError::PeerMisbehaved("a name that is not plain"));
+            }
+            let bytes = size_of::<Found>() + one.name.0.len() + one.target.as_ref().map_or(0, |target| target.0.len());
+            self.room = self.room.checked_sub(bytes).ok_or(ErrandError::TooMany)?;
+            self.found.push(one);
+        }
+        Ok(())
+    }
+}
+
 /// A part of a file that comes.
 #[derive(Debug)]
 pub struct Reading {
@@ -178,6 +215,20 @@ impl Reading {
     /// Bytes of the whole file.
     pub const fn size(&self) -> u64 {
         self.size
+    }
+
+    /// Reads all that is still to come. Memory is taken as it comes: what a server says of its length is only its word.
+    pub async fn read_to_end(&mut self) -> Result<Vec<u8>, ErrandError> {
+        let (mut content, mut filled) = (Vec::new(), 0);
+        while self.left > 0 {
+            if filled == content.len() {
+                let more = usize::try_from(self.left).unwrap_or(usize::MAX).min(STEP);
+                content.try_reserve(more).map_err(|_| ErrandError::NoMemory)?;
+                content.resize(filled + more, 0);
+            }
+            filled += self.read(content.get_mut(filled..).unwrap_or_default()).await?;
+        }
+        Ok(content)
     }
 
     /// Reads what there is; 0 at the end of what was asked for.
@@ -274,4 +325,104 @@ async fn line<T: DeserializeOwned>(receive: &mut RecvStream) -> Result<T, Errand
         }
     }
     serde_json::from_slice(&line).map_err(|_| ErrandError::PeerMisbehaved("a line that cannot be read"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::super::FoundKind;
+    use super::super::roots::block_on;
+    use super::super::serve::{read_frame, say};
+    use super::*;
+    use crate::server::tests::connected;
+
+    fn found(name: &[u8], target: Option<&[u8]>) -> Found {
+        let (name, target) = (WirePath(name.to_vec()), target.map(|target| WirePath(target.to_vec())));
+        let (kind, modified) = (FoundKind::File, (0, 0));
+        Found { name, kind, size: 1, mode: 0o644, uid: 0, gid: 0, modified, inode: 1, target }
+    }
+
+    /// What a client has of a server that answers so.
+    fn answered<T>(
+        answer: impl FnOnce(&mut SendStream) + Send,
+        ask: impl AsyncFnOnce(&Errands) -> Result<T, ErrandError>,
+    ) -> Result<T, ErrandError> {
+        let (_server, there, client) = connected();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                let (mut send, _receive) = there.accept_bi().unwrap();
+                let served = Reply::Served { version: "1".into(), unpacks: false };
+                io::Write::write_all(&mut send, &to_line(&served)).unwrap();
+                super::super::welcome(&mut send).unwrap();
+                let (mut answers, mut receive) = there.accept_bi().unwrap();
+                let _errand: Errand = read_frame(&mut receive).unwrap();
+                answer(&mut answers);
+                answers.finish().unwrap();
+                there.closed();
+            });
+            block_on(async {
+                let errands = Errands::open(client).await?;
+                let has = ask(&errands).await;
+                errands.close();
+                has
+            })
+        })
+    }
+
+    fn listed(some: Vec<Found>) -> Result<Vec<Found>, ErrandError> {
+        let answer = |answers: &mut SendStream| {
+            say(answers, &Answer::Listed(some)).unwrap();
+            say(answers, &Answer::Listed(Vec::new())).unwrap();
+        };
+        answered(answer, async |errands: &Errands| errands.list(&WirePath(b"/d".to_vec())).await)
+    }
+
+    /// All of a file of which a server says that it has this length.
+    fn read(length: u64, content: &[u8]) -> Result<Vec<u8>, ErrandError> {
+        let answer = |answers: &mut SendStream| {
+            say(answers, &Answer::Content { length, size: length }).unwrap();
+            io::Write::write_all(answers, content).unwrap();
+        };
+        let path = WirePath(b"/f".to_vec());
+        answered(answer, async |errands: &Errands| errands.read(&path, 0, u64::MAX).await?.read_to_end().await)
+    }
+
+    #[test]
+    fn what_a_server_says_of_a_length_takes_no_memory() {
+        let content: Vec<u8> = (0..3 * STEP + 5).map(|at| at as u8).collect();
+        assert!(read(content.len() as u64, &content).unwrap() == content);
+        assert_eq!(read(0, b"").unwrap(), b"");
+        for length in [u64::MAX, (1 << 63) - 1, 1 << 46] {
+            let error = read(length, b"abc").expect_err("it is not so long");
+            assert!(matches!(error, ErrandError::PeerMisbehaved("a file ended before its end")), "{length}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_listing_has_plain_names() {
+        let honest = vec![found(b"a", None), found(&[0xff; 255], Some(b"../any/where"))];
+        assert_eq!(listed(honest.clone()).unwrap(), honest);
+        for name in [&b"../x"[..], b"..", b"", b"/etc/passwd", b"a/b", b"a\0b", &[b'x'; 256]] {
+            let error = listed(vec![found(b"a", None), found(name, None)]).expect_err("no name of a file");
+            assert!(matches!(error, ErrandError::PeerMisbehaved("a name that is not plain")), "{name:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_listing_takes_no_more_memory_than_there_is_for_it() {
+        let names = || vec![found(&[b'n'; 200], Some(&[b't'; 1000])); 100];
+        let mut listing = Listing::bounded(1 << 20);
+        let taken = (0..100).take_while(|_| listing.take(names()).is_ok()).count();
+        assert!((5..=8).contains(&taken), "{taken} times 100 of some 1300 bytes");
+        assert!(matches!(listing.take(names()), Err(ErrandError::TooMany)));
+    }
+
+    #[test]
+    fn the_longest_honest_listing_fits() {
+        let mut listing = Listing::bounded(MAX_LISTING_BYTES);
+        for _ in 0..700 {
+            listing.take(vec![found(&[b'n'; 255], None); 1000]).expect("seven hundred thousand of the longest names");
+        }
+    }
 }

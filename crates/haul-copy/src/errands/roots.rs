@@ -30,7 +30,7 @@ impl Wake for Waiting {
     }
 }
 
-fn block_on<F: Future>(future: F) -> F::Output {
+pub(super) fn block_on<F: Future>(future: F) -> F::Output {
     let waker = Waker::from(Arc::new(Waiting(thread::current())));
     let mut future = pin!(future);
     loop {

@@ -28,14 +28,7 @@ pub fn serve(connection: &Connection, access: &Access, observer: &dyn Observer, 
     let began = clock::now();
     let closes = connection.clone();
     let _hook = cancel.on_cancel(move || closes.close(CLOSE_ABORTED, "this server was told to end"));
-    let server = Server {
-        reach: Reach::new(access),
-        observer,
-        files: AtomicU64::new(0),
-        bytes: AtomicU64::new(0),
-        writes: AtomicU64::new(0),
-        busy: Mutex::new((0, clock::now())),
-    };
+    let server = Server::new(connection, access, observer);
     thread::scope(|scope| {
         for _ in 0..AT_ONCE {
             scope.spawn(|| {
@@ -63,6 +56,7 @@ pub fn serve(connection: &Connection, access: &Access, observer: &dyn Observer, 
 }
 
 struct Server<'a> {
+    connection: &'a Connection,
     reach: Reach,
     observer: &'a dyn Observer,
     files: AtomicU64,
@@ -89,7 +83,19 @@ impl Drop for Busy<'_> {
     }
 }
 
-impl Server<'_> {
+impl<'a> Server<'a> {
+    fn new(connection: &'a Connection, access: &Access, observer: &'a dyn Observer) -> Self {
+        Self {
+            connection,
+            reach: Reach::new(access),
+            observer,
+            files: AtomicU64::new(0),
+            bytes: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            busy: Mutex::new((0, clock::now())),
+        }
+    }
+
     fn is_idle(&self) -> bool {
         let (busy, last) = *self.busy.lock().unwrap_or_else(PoisonError::into_inner);
         busy == 0 && clock::now() - last > IDLE
@@ -224,6 +230,10 @@ impl Server<'_> {
         let mut made = self.reach.write(to, &self.number())?;
         let (mut buffer, mut at) = (Vec::with_capacity(CHUNK), 0);
         loop {
+            // Whoever tells this server to end closes the connection, too.
+            if self.connection.end().is_some() {
+                return Err(Problem::new(to, rustix::io::Errno::CANCELED, "nobody waits for it any more"));
+            }
             let read = opened.read(&mut buffer, at, CHUNK).map_err(|error| Problem::of(from, &error.into()))?;
             if read == 0 {
                 break;
@@ -260,11 +270,11 @@ fn fill(receive: &mut RecvStream, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-fn say(send: &mut SendStream, answer: &impl Serialize) -> io::Result<()> {
+pub(super) fn say(send: &mut SendStream, answer: &impl Serialize) -> io::Result<()> {
     send.write_all(&framed(answer)?)
 }
 
-fn read_frame<T: for<'a> Deserialize<'a>>(receive: &mut RecvStream) -> io::Result<T> {
+pub(super) fn read_frame<T: for<'a> Deserialize<'a>>(receive: &mut RecvStream) -> io::Result<T> {
     let mut length = [0; 4];
     receive.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
@@ -274,4 +284,30 @@ fn read_frame<T: for<'a> Deserialize<'a>>(receive: &mut RecvStream) -> io::Resul
     let mut body = vec![0; length];
     receive.read_exact(&mut body)?;
     unframed(&body)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use haul_files::{Export, Ownership, Silent, WirePath};
+
+    use super::*;
+    use crate::server::tests::connected;
+
+    #[test]
+    fn a_copy_there_ends_with_its_connection() {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::write(dir.path().join("a"), vec![7; 3 * CHUNK]).expect("written");
+        let export = Export { name: "r".into(), path: dir.path().into(), writable: true, ownership: Ownership::Mask };
+        let (_server, there, client) = connected();
+        let server = Server::new(&there, &Access::Exports(vec![export]), &Silent);
+        let (from, to) = (WirePath(b"/r/a".to_vec()), WirePath(b"/r/b".to_vec()));
+        server.copy(&from, &to).expect("its client is there");
+        fs::remove_file(dir.path().join("b")).expect("it was made");
+        client.close(CLOSE_DONE, "done");
+        there.closed();
+        server.copy(&from, &to).expect_err("nobody waits for it");
+        assert_eq!(fs::read_dir(dir.path()).expect("a directory").count(), 1, "nothing of it stays");
+    }
 }

@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use haul_files::{Report, Verified};
-use haul_units::{BitRate, Bytes, Ratio};
+use haul_units::{BitRate, Bytes, Ratio, milliseconds};
 use serde_json::{Value, json};
 
 use crate::paths::OnePath;
 use crate::telemetry::PathReport;
-use crate::verdict::milliseconds;
 
 /// A copy that takes longer than this would be worth tuning a system for.
 const LONG: Duration = Duration::from_secs(5);
@@ -40,11 +39,16 @@ impl Outcome {
 
     /// Whether a dry run has found anything to do.
     pub const fn would_change(&self) -> bool {
-        self.report.files + self.report.directories + self.links() + self.report.removed > 0
+        self.has_copied() || self.report.removed > 0
     }
 
+    const fn has_copied(&self) -> bool {
+        self.report.files > 0 || self.report.directories > 0 || self.links() > 0
+    }
+
+    /// A peer has counted them, and may have said any number.
     const fn links(&self) -> u64 {
-        self.report.symlinks + self.report.hard_links
+        self.report.symlinks.saturating_add(self.report.hard_links)
     }
 
     /// Whether the copy took long enough for advice on the systems to matter.
@@ -98,7 +102,7 @@ pub fn summary(outcome: &Outcome) -> Vec<String> {
     if outcome.links() > 0 {
         done.push(counted(outcome.links(), "link"));
     }
-    if outcome.report.files + outcome.report.directories + outcome.links() == 0 {
+    if !outcome.has_copied() {
         return vec![
             [vec![if outcome.is_dry { "nothing to copy" } else { "nothing copied" }.to_owned()], skipped(outcome)]
                 .concat()
@@ -216,9 +220,11 @@ fn seconds(duration: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use haul_files::ReadBack;
+    use haul_files::{ReadBack, Waits};
 
     use super::*;
+    use crate::processor::Demand;
+    use crate::verdict::{Conditions, verdict};
 
     #[test]
     fn says_what_was_done_and_what_was_not_needed() {
@@ -246,6 +252,72 @@ mod tests {
                 "because"
             ]
         );
+    }
+
+    /// A report of a peer that says the most of everything; only the time is one's own.
+    fn boasted() -> Report {
+        let most = Duration::MAX;
+        let mut report = Report::default();
+        for count in [
+            &mut report.files,
+            &mut report.directories,
+            &mut report.symlinks,
+            &mut report.hard_links,
+            &mut report.bytes.0,
+            &mut report.resumed.0,
+            &mut report.skipped_files,
+            &mut report.newer_files,
+            &mut report.skipped.0,
+            &mut report.changed_files,
+            &mut report.left_out,
+            &mut report.removed,
+            &mut report.discarded.0,
+            &mut report.problem_count,
+            &mut report.read_back.direct_files,
+            &mut report.read_back.uncached_files,
+        ] {
+            *count = u64::MAX;
+        }
+        for waits in [&mut report.sender, &mut report.receiver] {
+            *waits = Waits {
+                threads: u32::MAX,
+                read: most,
+                hash: most,
+                transport: most,
+                plan: most,
+                write: most,
+                sync: most,
+                rename: most,
+            };
+        }
+        report.verified = Some(Verified::ReadBack);
+        report.elapsed = Duration::from_secs(10);
+        report
+    }
+
+    #[test]
+    fn a_peer_that_says_the_most_of_everything_breaks_nothing() {
+        let report = boasted();
+        let busy = Demand { wanted: 0.4, waited: 0.1, taken: 0.5 };
+        let conditions = Conditions {
+            report: &report,
+            path: None,
+            limit: None,
+            sender_demand: busy,
+            receiver_demand: busy,
+            login: Duration::ZERO,
+        };
+        let mut outcome = Outcome { verdict: verdict(&conditions), ..Outcome::default() };
+        outcome.report.add(&report);
+        outcome.report.add(&report);
+        // How many threads they are is not added up.
+        assert_eq!((outcome.report.files, outcome.report.receiver), (u64::MAX, Waits { threads: 0, ..report.receiver }));
+        assert!(outcome.would_change());
+        let lines = summary(&outcome);
+        assert!(lines.len() == 2 && lines[0].starts_with("copied 18446744073709551615 files"), "{lines:?}");
+        outcome.is_dry = true;
+        assert!(summary(&outcome)[0].starts_with("would copy"));
+        assert_eq!(outcome.to_json(0, None)["links"].as_u64(), Some(u64::MAX));
     }
 
     #[test]

@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use haul_peer::is_stalled;
-use haul_units::Ratio;
+use haul_units::{Ratio, milliseconds};
 
 use super::look::Look;
 use crate::telemetry::PathView;
-use crate::verdict::milliseconds;
 
 /// All that a log needs.
 pub fn line(look: &Look) -> String {

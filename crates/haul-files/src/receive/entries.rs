@@ -20,7 +20,7 @@ use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
 use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
-use haul_pieces::Ranges;
+use haul_pieces::{Ranges, Taken};
 
 /// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and
 /// those in the blocks under way.
@@ -135,7 +135,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         if entry.id <= files.last_id {
             return Err(CopyError::PeerMisbehaved("an id that does not rise"));
         }
-        if !self.tree.has_room(files.open.len() * OPEN_BYTES) {
+        if !self.has_room(files.open.len()) {
             let what = "no memory is left for so many directories and hard links: try again later, or copy them in parts";
             return Err(CopyError::Stopped(Stop::Failed(what.into())));
         }
@@ -144,6 +144,21 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             return Err(CopyError::PeerMisbehaved("a size or time that cannot be"));
         }
         Ok(())
+    }
+
+    /// Refuses one part of a file too many.
+    pub(super) fn has_room_for_parts(&self) -> Result<(), CopyError> {
+        if !self.parts.have_grown() || self.has_room(lock(&self.files).open.len()) {
+            return Ok(());
+        }
+        let what =
+            "no memory is left for so many parts of files that do not touch: try again later, or copy fewer of them at once";
+        Err(CopyError::Stopped(Stop::Failed(what.into())))
+    }
+
+    /// Whether there is memory for what has been announced, of which so many files are not complete.
+    fn has_room(&self, open: usize) -> bool {
+        self.tree.has_room((open * OPEN_BYTES).saturating_add(self.parts.bytes()))
     }
 
     /// Gives the file to come, if it is one, and what is needed of it.
@@ -358,7 +373,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         self.counts.kept_bytes.fetch_add(kept, Ordering::Relaxed);
         let missing = have.missing(file.size);
         stage.keep_open(earlier.part, part);
-        file.state = Mutex::new(State::Open(Part::resumed(earlier.part, have, self.to_read_back(good))));
+        file.state = Mutex::new(State::Open(Part::resumed(earlier.part, Taken::new(have, &self.parts), self.to_read_back(good))));
         self.under_way.add(file.id);
         if missing.is_empty() {
             // Killed between the last write and the end.

@@ -18,6 +18,9 @@ use crate::session::{Incoming, Session};
 use crate::transport::{BlockRx, Transport};
 use haul_names::Filter;
 
+/// Files that may be announced and not written yet: an honest sender's plan holds far fewer.
+const MAX_FILES: usize = 1 << 21;
+
 struct Line<'a, B> {
     stream: &'a Stream<dyn Write + Send>,
     /// Files not written to their end, in order.
@@ -134,8 +137,11 @@ fn blocks<T: Transport>(
 
 impl<B: AsRef<[u8]>> Line<'_, B> {
     fn admit(&mut self, entry: &Entry) -> Result<(), CopyError> {
-        if entry.id <= self.last_id || self.files.len() > 1 << 21 {
+        if entry.id <= self.last_id {
             return Err(CopyError::PeerMisbehaved("an id that does not rise"));
+        }
+        if self.files.len() >= MAX_FILES {
+            return Err(CopyError::PeerMisbehaved("more files than wait for a stream"));
         }
         self.last_id = entry.id;
         if !matches!(entry.kind, Kind::File { .. } | Kind::Stream { .. }) {
@@ -147,10 +153,13 @@ impl<B: AsRef<[u8]>> Line<'_, B> {
 
     fn end(&mut self, end: FileEnd) -> Result<(), CopyError> {
         let (FileEnd::Sent { id, .. } | FileEnd::Failed { id }) = end;
-        if id > self.last_id || self.files.front().is_none_or(|&first| id < first) {
+        // Ids rise, not by one: between two there may be any number of others.
+        if self.files.binary_search(&id).is_err() {
             return Err(CopyError::PeerMisbehaved("an end of no file"));
         }
-        self.ends.insert(id, end);
+        if self.ends.insert(id, end).is_some() {
+            return Err(CopyError::PeerMisbehaved("a second end of a file"));
+        }
         self.advance()
     }
 
@@ -199,4 +208,73 @@ impl<B: AsRef<[u8]>> Line<'_, B> {
 
 fn broken(error: &std::io::Error) -> CopyError {
     CopyError::Stopped(Stop::Destination { path: WirePath(b"-".to_vec()), why: Why::from_io(error) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Destination;
+    use crate::protocol::{ROOT, Stamp};
+
+    fn line(stream: &Stream<dyn Write + Send>) -> Line<'_, Vec<u8>> {
+        Line {
+            stream,
+            files: VecDeque::new(),
+            last_id: 0,
+            ends: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            over: 0,
+            offset: 0,
+            progress: Progress::default(),
+            waits: Waits::default(),
+        }
+    }
+
+    fn nowhere() -> Stream<dyn Write + Send> {
+        let Destination::Stdout(stream) = Destination::stream(std::io::sink()) else { unreachable!("a stream was asked for") };
+        stream
+    }
+
+    fn file(id: u64) -> Entry {
+        let kind = Kind::Stream { linked: false, replaces: None };
+        let (name, mtime) = (WirePath(b"f".to_vec()), Stamp { secs: 0, nanos: 0 });
+        Entry { id, parent: ROOT, name, mode: 0o600, mtime, uid: 0, gid: 0, kind }
+    }
+
+    fn sent(id: u64) -> FileEnd {
+        FileEnd::Sent { id, size: 10, bytes: 10, sum: [0; 32] }
+    }
+
+    fn misbehaved(result: &Result<(), CopyError>) -> Option<&'static str> {
+        match result {
+            Err(CopyError::PeerMisbehaved(what)) => Some(what),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn only_files_that_were_announced_have_an_end_and_one_each() {
+        let stream = nowhere();
+        let mut line = line(&stream);
+        for id in [1, 1000, 2000] {
+            line.admit(&file(id)).expect("it rises");
+        }
+        assert_eq!(misbehaved(&line.end(sent(500))), Some("an end of no file"));
+        assert_eq!(misbehaved(&line.end(sent(2001))), Some("an end of no file"));
+        line.end(sent(1000)).expect("its first end");
+        assert_eq!(misbehaved(&line.end(sent(1000))), Some("a second end of a file"));
+        line.end(FileEnd::Failed { id: 1 }).expect("a first end, too");
+        assert_eq!(misbehaved(&line.end(FileEnd::Failed { id: 1 })), Some("an end of no file"), "it is over");
+        assert_eq!((line.ends.len(), line.files.len()), (1, 2));
+    }
+
+    #[test]
+    fn too_many_files_are_another_fault_than_an_id_that_does_not_rise() {
+        let stream = nowhere();
+        let mut line = line(&stream);
+        line.admit(&file(5)).expect("it rises");
+        assert_eq!(misbehaved(&line.admit(&file(5))), Some("an id that does not rise"));
+        line.files.resize(MAX_FILES, 5);
+        assert_eq!(misbehaved(&line.admit(&file(6))), Some("more files than wait for a stream"));
+    }
 }

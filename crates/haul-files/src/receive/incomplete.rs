@@ -7,7 +7,7 @@ use super::read_back::Sent;
 use crate::block::PieceSum;
 use crate::journal::{PathKey, Source};
 use crate::store::Attributes;
-use haul_pieces::Ranges;
+use haul_pieces::Taken;
 
 /// A file that is to arrive.
 pub(super) struct Incomplete {
@@ -40,7 +40,7 @@ pub(super) enum State {
 pub(super) struct Part {
     pub(super) number: u64,
     /// What is written or being written.
-    pub(super) taken: Ranges,
+    pub(super) taken: Taken,
     /// Written in an earlier run.
     pub(super) kept: u64,
     /// Written in this run.
@@ -75,7 +75,8 @@ impl State {
 }
 
 impl Part {
-    pub(super) fn resumed(number: u64, have: Ranges, pieces: Vec<Sent>) -> Self {
+    pub(super) fn resumed(number: u64, mut have: Taken, pieces: Vec<Sent>) -> Self {
+        have.remembers(pieces.len());
         Self { number, kept: have.total(), taken: have, bytes: 0, sum: PieceSum::default(), pieces, end: None }
     }
 }

@@ -17,8 +17,9 @@ use haul_names::path_of;
 /// A piece that was written: offset, length, hash.
 pub(super) type Sent = (u64, u32, Hash);
 
-/// Pieces that a copy remembers until their files are complete (48 MiB); then the files with many are read back in parts.
-const MAX_REMEMBERED: usize = 1 << 20;
+/// Pieces that a copy remembers until their files are complete (48 MiB); then the files with many are read back in parts, and what is remembered of the others takes
+/// its part of the memory for what was announced.
+pub(super) const MAX_REMEMBERED: usize = 1 << 20;
 /// Fewest pieces that are worth a sync of their own.
 pub(super) const FEWEST_AT_ONCE: usize = 1 << 10;
 

@@ -20,7 +20,7 @@ use crate::store::local::{MAX_TOPS, umask};
 use crate::store::{At, Attributes, FEW, FileKind, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError};
 use haul_names::{Room, Share, is_plain_name, is_reserved};
 
-/// Memory for the directories and hard links that a user's own copy remembers to its end: some seven million of them.
+/// Memory for the directories and hard links that a user's own copy remembers to its end, and for parts of files that do not touch: some seven million of them.
 const REMEMBERED_BYTES: usize = 1 << 30;
 /// The same for a client of a daemon, some two million, and for all clients of this process.
 static CLIENTS: Room = Room::new(256 << 20, 2 << 30);
@@ -217,7 +217,7 @@ impl<'a, S: Store> Tree<'a, S> {
         let state = lock(&self.state);
         let remembered = state.remembered.bytes() + state.announced.bytes();
         drop(state);
-        let bytes = remembered + self.dirs.bytes() + open;
+        let bytes = (remembered + self.dirs.bytes()).saturating_add(open);
         self.share.as_ref().map_or(bytes < REMEMBERED_BYTES, |share| share.hold(bytes))
     }
 

@@ -22,7 +22,7 @@ use crate::report::Waits;
 use crate::store::{Part as _, Stage as _, Store, StoreError};
 use crate::transport::{BlockRx, Transport};
 use haul_names::path_of;
-use haul_pieces::Ranges;
+use haul_pieces::{Ranges, Taken};
 
 /// Threads that check and write.
 pub(super) const WRITERS: u32 = 2;
@@ -193,6 +193,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             }
             part.number
         };
+        self.has_room_for_parts()?;
         let written = self.tree.stage.part(number).and_then(|part| part.write_at(content, offset));
         if let Err(error) = written {
             return self.fail(file, error.into()).map(|()| None);
@@ -212,6 +213,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             part.pieces.extend(self.to_read_back([(offset, piece.length, piece.hash)]));
             let full = part.pieces.len() >= FEWEST_AT_ONCE && self.remembers_too_much();
             let early = if full { std::mem::take(&mut part.pieces) } else { Vec::new() };
+            part.taken.remembers(part.pieces.len());
             (part.end.filter(|end| end.bytes <= part.bytes), early)
         };
         let (complete, early) = complete;
@@ -231,7 +233,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         if matches!(state, State::Waiting) {
             self.started(file);
             let (number, part) = self.tree.stage.store.create(0o600)?;
-            *state = State::Open(Part::resumed(number, Ranges::default(), Vec::new()));
+            *state = State::Open(Part::resumed(number, Taken::new(Ranges::default(), &self.parts), Vec::new()));
             self.tree.stage.keep_open(number, part).set_size(file.size)?;
             self.under_way.add(file.id);
             if !file.stream {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use haul_files::protocol::Progress;
 use haul_files::{CopyError, Observer};
+use haul_peer::chain;
 use haul_units::{Bytes, Cancel};
 
 use super::news::{Newcomer, News, Said};
@@ -115,12 +116,7 @@ impl<'a, B> Desk<'a, B> {
                 Err(GetError::Unsupported { member: supply.name.clone(), source })
             }
             Err(error) => {
-                let mut words = error.to_string();
-                let mut cause = std::error::Error::source(&error);
-                while let Some(inner) = cause {
-                    words = format!("{words}: {inner}");
-                    cause = inner.source();
-                }
+                let words = chain(&error);
                 Ok(self.down(at, &words))
             }
             Ok(()) => Ok(self.down(at, "it has ended")),

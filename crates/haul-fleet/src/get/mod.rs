@@ -306,7 +306,7 @@ fn see_off<B>(desk: &mut Desk<'_, B>) {
 
 fn report<B>(desk: &Desk<'_, B>, mut files: Report, plan: &Plan) -> JobReport {
     let now = clock::now();
-    files.left_out = desk.supplies.iter().map(|supply| supply.left_out).sum();
+    files.left_out = desk.supplies.iter().map(|supply| supply.left_out).fold(0, u64::saturating_add);
     let came = desk.supplies.iter().enumerate().filter(|(_, supply)| supply.is_here);
     let members = came.map(|(at, supply)| MemberReport {
         name: supply.name.clone(),

@@ -145,9 +145,9 @@ impl Side {
             None => {
                 state.news.push(News::Problem(problem.clone()));
                 if state.items.get(item as usize).is_some_and(|item| item.target.is_none()) {
-                    // A directory: nothing below it arrives.
-                    if let Some(seat) = state.seats.get_mut(member) {
-                        seat.barred.insert(item + 1);
+                    // A directory: nothing below it arrives. What a member says again is not looked for again: all files are looked at, and everybody waits.
+                    if !state.seats.get_mut(member).is_some_and(|seat| seat.barred.insert(item + 1)) {
+                        return self.shared.wake();
                     }
                     for file in 0..state.files.len() as u32 {
                         if state.is_barred(member, file) {
@@ -159,5 +159,34 @@ impl Side {
             }
         }
         self.shared.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use haul_files::store::FileKind;
+    use haul_files::{Why, WirePath};
+    use haul_plan::PlacementSettings;
+
+    use super::super::state::tests::item;
+    use super::super::walk::Found as _;
+    use super::*;
+
+    #[test]
+    fn what_is_below_a_directory_that_a_member_cannot_have_is_looked_for_once() {
+        let shared = Arc::new(Shared::new(PlacementSettings::default(), 1, Vec::new()));
+        let directory = shared.item(item(0, "d", FileKind::Directory, 0)).expect("it is taken");
+        shared.item(item(directory, "f", FileKind::File, 7)).expect("it is taken");
+        let side = Side::new(shared.clone(), (0, "m"), b"/to");
+        let problem = FileProblem { path: WirePath(b"/to/d".to_vec()), fault: Fault::Destination, why: Why::Os(13) };
+        side.event(Event::Problem(&problem));
+        assert_eq!(shared.lock().refused.drain().map(|(file, _)| file).collect::<Vec<_>>(), [0]);
+        for _ in 0..10 {
+            side.event(Event::Problem(&problem));
+        }
+        let state = shared.lock();
+        assert!(state.refused.is_empty(), "it was looked for again");
+        assert!(state.is_barred(0, 0));
+        assert_eq!(state.news.len(), 11, "each is told of");
     }
 }

@@ -279,15 +279,7 @@ impl State {
         if let Some(file) = seat.drops.pop_front() {
             return self.file(file, |thing| Fed::Drop(thing.number));
         }
-        if seat.asks && seat.offered < self.taken_in && seat.unanswered.len() + seat.held.len() < MAX_OFFERED {
-            let file = seat.offered as u32;
-            seat.offered += 1;
-            if self.is_empty(file) {
-                return self.next(member, now);
-            }
-            if let Some(seat) = self.seats.get_mut(member) {
-                seat.unanswered.insert(file);
-            }
+        if let Some(file) = self.next_offer(member) {
             return self.file(file, Fed::Offer);
         }
         while let Task::Take(file) = self.placement.poll(member, now) {
@@ -307,6 +299,22 @@ impl State {
         self.make_room(member, now)
     }
 
+    /// The next file that a member is to be asked about: empty ones are passed over, however many there are.
+    fn next_offer(&mut self, member: usize) -> Option<u32> {
+        loop {
+            let seat = self.seats.get_mut(member)?;
+            if !seat.asks || seat.offered >= self.taken_in || seat.unanswered.len() + seat.held.len() >= MAX_OFFERED {
+                return None;
+            }
+            let file = seat.offered as u32;
+            seat.offered += 1;
+            if !self.is_empty(file) {
+                self.seats.get_mut(member)?.unanswered.insert(file);
+                return Some(file);
+            }
+        }
+    }
+
     /// Where offers stand in the way of further ones, and nobody works on anything, the earliest is let go.
     fn make_room(&mut self, member: usize, now: Time) -> Fed {
         let is_idle = (0..self.seats.len()).all(|member| self.placement.load(member, now).0 == Bytes(0));
@@ -323,5 +331,47 @@ impl State {
     fn file(&self, file: u32, what: impl FnOnce(Thing) -> Fed) -> Fed {
         let thing = self.files.get(file as usize).and_then(|item| self.thing(*item));
         thing.map_or(Fed::Later, what)
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use haul_files::protocol::Stamp;
+    use haul_files::store::{FileKind, Identity, Metadata};
+
+    use super::*;
+
+    /// Something that a walk has found.
+    pub fn item(parent: u32, name: &str, kind: FileKind, size: u64) -> Item {
+        let (mtime, identity) = (Stamp { secs: 0, nanos: 0 }, Identity { device: 0, inode: 0 });
+        let (mode, changed) = (0o755, (0, 0));
+        let metadata = Metadata { kind, size, data: size, mode, uid: 0, gid: 0, mtime, changed, names: 1, identity };
+        Item { parent, source: None, name: name.as_bytes().into(), metadata, target: None }
+    }
+
+    #[test]
+    fn a_hundred_thousand_empty_files_are_passed_over_without_a_stack_of_them() {
+        const FILES: u32 = 100_000;
+        let mut state = State::new(PlacementSettings::default(), 1);
+        state.placement.handle_up(0, Duration::ZERO, Time::ZERO);
+        state.begun = true;
+        (state.seats[0].is_up, state.seats[0].asks) = (true, true);
+        for at in 0..FILES {
+            state.items.push(item(0, &at.to_string(), FileKind::File, 0));
+            state.files.push(at);
+            state.placement.add_file(Bytes(0));
+        }
+        state.take_in(1);
+        for _ in 0..FILES {
+            assert!(matches!(state.next(0, Time::ZERO), Fed::File(_)), "each is made at once");
+        }
+        assert_eq!(state.next(0, Time::ZERO), Fed::Later, "none of them is asked about");
+        state.items.push(item(0, "full", FileKind::File, 7));
+        state.files.push(FILES);
+        state.placement.add_file(Bytes(7));
+        state.take_in(1);
+        assert!(matches!(state.next(0, Time::ZERO), Fed::Offer(thing) if thing.name == b"full"));
     }
 }

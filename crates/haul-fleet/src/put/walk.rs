@@ -166,7 +166,8 @@ pub(super) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
     [dir, between, name].concat()
 }
 
-/// What a source is called at the destination; nothing where its content goes straight there.
+/// What a source is called at the destination; nothing where its content goes straight there. An upload is of directories of this machine: no word before a colon says which store, as
+/// for haul-names'.
 pub(super) fn base_name(path: &[u8]) -> Vec<u8> {
     let name = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default();
     if matches!(name, b"." | b"..") { Vec::new() } else { name.to_vec() }

@@ -2,11 +2,10 @@
 
 use std::time::Duration;
 
-use haul_copy::milliseconds;
 use haul_copy::told::text::{path_parts, short_duration};
 use haul_files::WirePath;
 use haul_plan::Why;
-use haul_units::{BitRate, Bytes, Ratio};
+use haul_units::{BitRate, Bytes, Ratio, milliseconds};
 
 use super::look::{Look, Said};
 use crate::observe::{JobReport, MemberState, MemberView};
@@ -86,7 +85,8 @@ pub fn summary(report: &JobReport) -> Vec<String> {
         return Vec::new();
     }
     let width = name_width(report.members.iter().map(|member| &*member.name));
-    let all: u64 = report.members.iter().map(|member| member.delivered.as_u64()).sum();
+    // Members have said so themselves.
+    let all = report.members.iter().map(|member| member.delivered.as_u64()).fold(0, u64::saturating_add);
     let mut lines: Vec<String> = report
         .members
         .iter()
@@ -159,7 +159,7 @@ fn elided(name: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::observe::Snapshot;
+    use crate::observe::{MemberReport, Snapshot};
     use haul_copy::{MachineReport, PathReport, PathView};
 
     use super::*;
@@ -181,6 +181,18 @@ mod tests {
             path,
             ..MemberView::default()
         }
+    }
+
+    #[test]
+    fn members_that_say_the_most_of_everything_are_summed_up() {
+        let boaster = |name: &str| MemberReport {
+            name: name.into(),
+            delivered: Bytes(u64::MAX),
+            files: u64::MAX,
+            ..MemberReport::default()
+        };
+        let report = JobReport { members: vec![boaster("a"), boaster("b")], ..JobReport::default() };
+        assert_eq!(summary(&report).len(), 2);
     }
 
     #[test]

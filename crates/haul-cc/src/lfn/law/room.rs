@@ -25,7 +25,7 @@ impl Room {
         }
         if let Some(taken) = self.taken.take() {
             let came = has_come(taken, arriving_bps);
-            self.wait = if came { Duration::ZERO } else { (self.wait * 4).clamp(WAIT, WAIT_MAX) };
+            self.wait = if came { Duration::ZERO } else { (self.wait * RARER).clamp(WAIT, WAIT_MAX) };
             if !came {
                 self.next = now + self.wait;
                 return None;
@@ -58,6 +58,8 @@ const CAME: f64 = 1.0 / 3.0;
 /// Two epochs on short paths.
 const LEAST: Duration = Duration::from_millis(200);
 const WAIT: Duration = Duration::from_secs(2);
+/// Three that are wrong reach the longest wait.
+const RARER: u32 = 4;
 /// What a receiver that lies can have overflow is 1 % of the time then.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
