@@ -16,7 +16,6 @@ extern void bbr_main(struct sock *sk, u32 ack, int flag, const struct rate_sampl
 extern u32 bbr_ssthresh(struct sock *sk) KERNEL;
 extern u32 bbr_undo_cwnd(struct sock *sk) KERNEL;
 extern void bbr_set_state(struct sock *sk, u8 state) KERNEL;
-extern u32 bbr_sndbuf_expand(struct sock *sk) KERNEL;
 
 #define HOOK(result, name) SEC("struct_ops/" #name) result name(u64 *arg)
 #define SOCK ((struct sock *)arg[0])
@@ -32,11 +31,10 @@ HOOK(void, ybbr_main) { bbr_main(SOCK, (u32)arg[1], (int)arg[2], (const struct r
 HOOK(u32, ybbr_ssthresh) { return bbr_ssthresh(SOCK); }
 HOOK(u32, ybbr_undo) { return bbr_undo_cwnd(SOCK); }
 HOOK(void, ybbr_state) { bbr_set_state(SOCK, (u8)arg[1]); }
-HOOK(u32, ybbr_sndbuf) { return bbr_sndbuf_expand(SOCK); }
 
 SEC(".struct_ops") struct tcp_congestion_ops ycubic = {
 	.init = (void *)ycubic_init, .ssthresh = (void *)ycubic_ssthresh, .cong_avoid = (void *)ycubic_avoid, .set_state = (void *)ycubic_state,
 	.pkts_acked = (void *)ycubic_acked, .undo_cwnd = (void *)ycubic_undo, .flags = TCP_CONG_NON_RESTRICTED, .name = "ycubic" };
 SEC(".struct_ops") struct tcp_congestion_ops ybbr = {
 	.init = (void *)ybbr_init, .cong_control = (void *)ybbr_main, .ssthresh = (void *)ybbr_ssthresh, .undo_cwnd = (void *)ybbr_undo,
-	.set_state = (void *)ybbr_state, .sndbuf_expand = (void *)ybbr_sndbuf, .flags = TCP_CONG_NON_RESTRICTED, .name = "ybbr" };
+	.set_state = (void *)ybbr_state, .flags = TCP_CONG_NON_RESTRICTED, .name = "ybbr" };
