@@ -56,7 +56,7 @@ fn range_in_words(told: &str) -> Option<String> {
     let (_, range) = told.split_once(" is not in ")?;
     let (least, most) = range.split_once("..")?;
     match (least, most.strip_prefix('=')) {
-        (least, Some(most)) if least.is_empty() => Some(format!("it may be {most} at most")),
+        ("", Some(most)) => Some(format!("it may be {most} at most")),
         (least, Some(most)) => Some(format!("it may be {least} to {most}")),
         // Without an end, or with one that is not part of it.
         (least, None) if most.is_empty() => Some(format!("it may be {least} at least")),
