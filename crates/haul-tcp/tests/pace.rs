@@ -258,7 +258,6 @@ fn a_discipline_that_somebody_has_chosen_keeps_its_place() {
     });
 }
 
-/// Killed while its queue is there: it holds nobody, and the next command of haul pace takes it away.
 #[test]
 fn a_queue_in_one_namespace_is_taken_back_from_another() {
     let Some(_guard) = may() else { return };
@@ -282,6 +281,7 @@ fn a_queue_in_one_namespace_is_taken_back_from_another() {
     std::fs::remove_dir_all(state).expect("ours");
 }
 
+/// Killed while its queue is there: it holds nobody, and the next command of haul pace takes it away.
 #[test]
 fn a_queue_of_a_run_that_was_killed_is_taken_away() {
     let Some(_guard) = may() else { return };

@@ -45,17 +45,7 @@ pub(super) fn receive<T: Transport>(
     options: Options,
     filter: &Filter,
 ) -> Result<Report, CopyError> {
-    let line = Mutex::new(Line {
-        stream,
-        files: VecDeque::new(),
-        last_id: 0,
-        ends: BTreeMap::new(),
-        waiting: BTreeMap::new(),
-        over: 0,
-        offset: 0,
-        progress: Progress::default(),
-        waits: Waits { threads: 1, ..Waits::default() },
-    });
+    let line = Mutex::new(Line::new(stream));
     let sender = std::thread::scope(|scope| {
         scope.spawn(|| session.guard(|| blocks(session, &line, options.verify.hashes())));
         listen(session, incoming, &line, filter).map_err(|error| session.fail(error))
@@ -135,7 +125,21 @@ fn blocks<T: Transport>(
     Ok(())
 }
 
-impl<B: AsRef<[u8]>> Line<'_, B> {
+impl<'a, B: AsRef<[u8]>> Line<'a, B> {
+    fn new(stream: &'a Stream<dyn Write + Send>) -> Self {
+        Self {
+            stream,
+            files: VecDeque::new(),
+            last_id: 0,
+            ends: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            over: 0,
+            offset: 0,
+            progress: Progress::default(),
+            waits: Waits { threads: 1, ..Waits::default() },
+        }
+    }
+
     fn admit(&mut self, entry: &Entry) -> Result<(), CopyError> {
         if entry.id <= self.last_id {
             return Err(CopyError::PeerMisbehaved("an id that does not rise"));
@@ -216,20 +220,6 @@ mod tests {
     use crate::job::Destination;
     use crate::protocol::{ROOT, Stamp};
 
-    fn line(stream: &Stream<dyn Write + Send>) -> Line<'_, Vec<u8>> {
-        Line {
-            stream,
-            files: VecDeque::new(),
-            last_id: 0,
-            ends: BTreeMap::new(),
-            waiting: BTreeMap::new(),
-            over: 0,
-            offset: 0,
-            progress: Progress::default(),
-            waits: Waits::default(),
-        }
-    }
-
     fn nowhere() -> Stream<dyn Write + Send> {
         let Destination::Stdout(stream) = Destination::stream(std::io::sink()) else { unreachable!("a stream was asked for") };
         stream
@@ -255,7 +245,7 @@ mod tests {
     #[test]
     fn only_files_that_were_announced_have_an_end_and_one_each() {
         let stream = nowhere();
-        let mut line = line(&stream);
+        let mut line = Line::<Vec<u8>>::new(&stream);
         for id in [1, 1000, 2000] {
             line.admit(&file(id)).expect("it rises");
         }
@@ -271,7 +261,7 @@ mod tests {
     #[test]
     fn too_many_files_are_another_fault_than_an_id_that_does_not_rise() {
         let stream = nowhere();
-        let mut line = line(&stream);
+        let mut line = Line::<Vec<u8>>::new(&stream);
         line.admit(&file(5)).expect("it rises");
         assert_eq!(misbehaved(&line.admit(&file(5))), Some("an id that does not rise"));
         line.files.resize(MAX_FILES, 5);

@@ -148,7 +148,7 @@ impl Plan {
                 last.can = last.can.min(limit.bytes_per_second() as f64);
             }
         }
-        let most = self.level.totals.iter().copied().fold(0.0, f64::max) - elsewhere;
+        let most = self.level.most() - elsewhere;
         let takes_up = |server: &Alone| self.level.seats.get(server.at).is_some_and(Seat::takes_up);
         let above = if alone.iter().any(takes_up) { 1.0 } else { ABOVE };
         let Some(end_s) = common_end_s(&alone, most * above) else { return Vec::new() };
@@ -182,17 +182,21 @@ impl Plan {
 }
 
 impl Level {
+    /// The most that all brought together of late.
+    fn most(&self) -> f64 {
+        self.totals.iter().copied().fold(0.0, f64::max)
+    }
+
     /// By what those that take up may become faster until the next look.
     fn grows(&self, rates: &[f64]) -> f64 {
         let taking: f64 = self.seats.iter().zip(rates).filter(|(seat, _)| seat.takes_up()).map(|(_, rate)| rate).sum();
-        let most = self.totals.iter().copied().fold(0.0, f64::max);
-        (1.0 + most * TAKEN_UP / taking.max(1.0)).min(GROWS)
+        (1.0 + self.most() * TAKEN_UP / taking.max(1.0)).min(GROWS)
     }
 
     /// Whether all together still become faster.
     fn watch(&mut self, rates: &[f64]) -> bool {
         let total: f64 = rates.iter().sum();
-        let before = self.totals.iter().copied().fold(0.0, f64::max);
+        let before = self.most();
         if self.totals.len() == REMEMBERED {
             self.totals.pop_front();
         }

@@ -40,12 +40,15 @@ impl Connection {
             }
             if is_handshake(datagram) {
                 self.handle_handshake(now, from, datagram);
-            } else if let Err(violation) = self.handle_packet(origin, datagram).and_then(|()| self.is_answered()) {
+            } else if let Err(violation) = self.handle_packet(origin, datagram) {
                 self.fail(now, violation);
                 return;
             }
         }
-        self.after_input(now);
+        match self.is_answered() {
+            Ok(()) => self.after_input(now),
+            Err(violation) => self.fail(now, violation),
+        }
     }
 
     /// Whether what waits to be said is no more than an honest peer leaves unacknowledged: some frames for each stream that may be open. One that opens streams, has them reset, and acknowledges

@@ -24,7 +24,7 @@ pub use self::running::Run;
 pub use self::scope::Scope;
 pub use self::shown::Totals;
 pub use self::ways::default_of;
-use self::ways::{put_back_usual, set_default};
+use self::ways::{is_ours, put_back_usual, set_default};
 use crate::error::TcpError;
 use crate::journal::{Change, Journal};
 use crate::kernel::netns::Namespace;
@@ -154,8 +154,7 @@ impl Tcp {
             Choice::Own(_) => self.load(journal),
             Choice::Kernel(name) => {
                 let known = namespace.inside(|| fs::read_to_string(AVAILABLE))?.unwrap_or_default();
-                let known: Vec<String> =
-                    known.split_whitespace().filter(|name| !name.starts_with("haul_")).map(str::to_owned).collect();
+                let known: Vec<String> = known.split_whitespace().filter(|name| !is_ours(name)).map(str::to_owned).collect();
                 if known.contains(name) {
                     return Ok(());
                 }

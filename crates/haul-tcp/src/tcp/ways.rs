@@ -139,7 +139,7 @@ pub(super) fn put_back_usual(namespace: &Namespace) -> Result<Option<Rule>, TcpE
         if is_ours(&now) { fs::write(DEFAULT, usual()?).map(|()| Some(now)) } else { Ok(None) }
     };
     let stray = namespace.inside(put_back)?.map_err(|source| TcpError::Default { namespace: namespace.to_string(), source })?;
-    Ok(stray.map(|law| Rule { law: Choice::of_kernel(&law), whose: format!("all in {namespace}"), way: Way::Default }))
+    Ok(stray.map(|law| all_in(namespace, &law)))
 }
 
 /// What is to be put back later.
@@ -148,7 +148,12 @@ fn read_default_or_usual() -> io::Result<String> {
     if is_ours(&now) { usual() } else { Ok(now) }
 }
 
-fn is_ours(law: &str) -> bool {
+fn all_in(namespace: &Namespace, law: &str) -> Rule {
+    Rule { law: Choice::of_kernel(law), whose: format!("all in {namespace}"), way: Way::Default }
+}
+
+/// Those of a newer haul too.
+pub(super) fn is_ours(law: &str) -> bool {
     law.starts_with("haul_")
 }
 
@@ -170,7 +175,7 @@ pub(super) fn set_default(journal: &mut Journal, law: &str, namespace: &Namespac
     };
     let change = Change::Default { namespace: namespace.clone(), before, law: law.into() };
     supersede(journal, is_same, change, || namespace.inside(|| fs::write(DEFAULT, law))?.map_err(failed))?;
-    Ok(Rule { law: Choice::of_kernel(law), whose: format!("all in {namespace}"), way: Way::Default })
+    Ok(all_in(namespace, law))
 }
 
 /// Makes a change in the place of older ones of the same thing. Both are written down until the new one is in force: whichever a kill leaves, taking back finds it.
