@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use haul_units::Ranges;
+
 use crate::block::Hash;
-use crate::ranges::Ranges;
 
 /// What a part takes in a tree that is half full: its start and its end, three times over.
 const PART_BYTES: usize = 48;
@@ -91,7 +92,7 @@ impl Taken {
 
     /// Adds `start..end`; false, and no change, where a part of it is there already.
     pub fn insert(&mut self, start: u64, end: u64) -> bool {
-        let is_new = self.ranges.insert(start, end);
+        let is_new = self.ranges.insert_new(start..end);
         self.parts.set(self.ranges.runs());
         is_new
     }
@@ -116,7 +117,7 @@ mod tests {
         let all = Parts::new(10);
         let parts = || all.runs.load(Ordering::Relaxed);
         let mut earlier = Ranges::default();
-        assert!(earlier.insert(0, 5) && earlier.insert(10, 15));
+        assert!(earlier.insert_new(0..5) && earlier.insert_new(10..15));
         let resumed = Taken::new(earlier, &all);
         let mut file = Taken::new(Ranges::default(), &all);
         assert!(file.insert(0, 1) && file.insert(2, 3));

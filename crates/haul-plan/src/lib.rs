@@ -34,7 +34,6 @@
 //! ([`Plan::handle_unfit`]), is the driver's part.
 
 mod catalogue;
-mod coverage;
 mod placement;
 mod plan;
 pub mod simulated;

@@ -5,7 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 
 use haul_names::path_of;
-use haul_units::Bytes;
+use haul_units::{Bytes, Ranges};
 use rustix::io::Errno;
 
 use super::Receiver;
@@ -20,7 +20,7 @@ use crate::observe::{Event, Observer};
 use crate::protocol::{Entry, Kind, MAX_RANGES, Message, Needs, Stamp, Want};
 use crate::store::{Content, FileKind, Metadata, Stage as _, Store};
 use crate::transport::Transport;
-use haul_pieces::{Ranges, Taken};
+use haul_pieces::Taken;
 
 /// What a file takes that is announced and incomplete, with a name and its place in the map. An honest sender has a hundred thousand at most: those of its plan, and
 /// those in the blocks under way.
@@ -363,7 +363,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             }
             if fits
                 && self.is_range_good(&part, *offset, *length, hash, &mut buffer)
-                && have.insert(*offset, offset + u64::from(*length))
+                && have.insert_new(*offset..offset + u64::from(*length))
             {
                 good.push((*offset, *length, *hash));
             }
@@ -371,7 +371,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         let kept = have.total();
         self.counts.resumed.fetch_add(kept, Ordering::Relaxed);
         self.counts.kept_bytes.fetch_add(kept, Ordering::Relaxed);
-        let missing = have.missing(file.size);
+        let missing: Vec<(u64, u64)> = have.missing_in(0..file.size).map(|gap| (gap.start, gap.end)).collect();
         stage.keep_open(earlier.part, part);
         file.state = Mutex::new(State::Open(Part::resumed(earlier.part, Taken::new(have, &self.parts), self.to_read_back(good))));
         self.under_way.add(file.id);

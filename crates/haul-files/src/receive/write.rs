@@ -22,7 +22,8 @@ use crate::report::Waits;
 use crate::store::{Part as _, Stage as _, Store, StoreError};
 use crate::transport::{BlockRx, Transport};
 use haul_names::path_of;
-use haul_pieces::{Ranges, Taken};
+use haul_pieces::Taken;
+use haul_units::Ranges;
 
 /// Threads that check and write.
 pub(super) const WRITERS: u32 = 2;

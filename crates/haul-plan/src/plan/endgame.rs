@@ -159,6 +159,6 @@ impl Plan {
         if range.is_empty() {
             return vec![range];
         }
-        self.work.begun(file).map(|begun| begun.coverage.missing(&range)).unwrap_or_default()
+        self.work.begun(file).map(|begun| begun.coverage.missing_in(range).collect()).unwrap_or_default()
     }
 }

@@ -39,7 +39,7 @@ impl Plan {
         }
         let is_needless = |piece: &&PieceId| {
             let known = &self.pieces[*piece];
-            known.outstanding() > 0 && begun.coverage.has(&known.range)
+            known.outstanding() > 0 && begun.coverage.contains(&known.range)
         };
         let needless: Vec<PieceId> = begun.pieces.iter().filter(is_needless).copied().collect();
         for piece in needless {

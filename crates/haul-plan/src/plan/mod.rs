@@ -199,7 +199,7 @@ impl Plan {
     /// What of a range of a piece has not come yet, ascending; nothing where the piece is over.
     pub fn not_come(&self, piece: PieceId, range: Range<u64>) -> Vec<Range<u64>> {
         let known = self.pieces.get(&piece).and_then(|known| self.work.begun(known.file));
-        known.map(|begun| begun.coverage.missing(&range)).unwrap_or_default()
+        known.map(|begun| begun.coverage.missing_in(range).collect()).unwrap_or_default()
     }
 
     /// A file need not come any more: nobody is told to send it, and who sends some of it may stop. It counts as neither come nor lost.

@@ -3,9 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
 
+use haul_units::Ranges;
+
 use super::piece::PieceId;
 use crate::catalogue::{Catalogue, FileId, SetId};
-use crate::coverage::Coverage;
 
 /// Files with the same holders.
 #[derive(Debug, Default)]
@@ -32,7 +33,8 @@ enum State {
 pub(super) struct Begun {
     /// Ascending. An empty file has one empty range.
     unassigned: Vec<Range<u64>>,
-    pub coverage: Coverage,
+    /// What has come, counted once however often it does.
+    pub coverage: Ranges,
     /// Who has been told what, the same range perhaps twice.
     pub pieces: Vec<PieceId>,
 }
@@ -169,13 +171,13 @@ impl Work {
         self.states[file.index()] = State::Begun;
         let unassigned = catalogue.needed(file);
         // What is not needed is as good as come.
-        let mut coverage = Coverage::default();
+        let mut coverage = Ranges::default();
         let mut at = 0;
         for range in &unassigned {
-            coverage.add(&(at..range.start));
+            coverage.insert(at..range.start);
             at = range.end;
         }
-        coverage.add(&(at..catalogue.size(file).as_u64()));
+        coverage.insert(at..catalogue.size(file).as_u64());
         self.begun.insert(file, Begun { unassigned, coverage, pieces: Vec::new() });
         self.group_mut(catalogue.set(file)).open.push_front(file);
     }
@@ -186,9 +188,9 @@ impl Work {
         let Some(begun) = self.begun.get_mut(&file) else { return false };
         let mut elsewhere = begun.coverage.clone();
         for other in others.iter().chain(&begun.unassigned) {
-            elsewhere.add(other);
+            elsewhere.insert(other.clone());
         }
-        let mut back = elsewhere.missing(range);
+        let mut back: Vec<Range<u64>> = elsewhere.missing_in(range.clone()).collect();
         if range.is_empty() && others.is_empty() {
             back.push(range.clone());
         }
@@ -235,7 +237,7 @@ impl Work {
     pub fn arrived(&mut self, catalogue: &Catalogue, file: FileId, range: &Range<u64>) -> (u64, bool) {
         let size = catalogue.size(file).as_u64();
         let Some(begun) = self.begun.get_mut(&file) else { return (0, false) };
-        let fresh = begun.coverage.add(range);
+        let fresh = begun.coverage.insert(range.clone());
         self.arrived += fresh;
         (fresh, begun.coverage.total() == size)
     }
@@ -271,7 +273,7 @@ impl Work {
             return;
         }
         let before = length(&begun.unassigned);
-        begun.unassigned = begun.unassigned.iter().flat_map(|gap| begun.coverage.missing(gap)).collect();
+        begun.unassigned = begun.unassigned.iter().flat_map(|gap| begun.coverage.missing_in(gap.clone())).collect();
         let after = length(&begun.unassigned);
         let is_exhausted = begun.unassigned.is_empty();
         let group = self.group_mut(catalogue.set(file));

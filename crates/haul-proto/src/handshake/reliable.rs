@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use haul_units::BlockRanges;
+
 /// Longest stream of one level: certificate chains fit, hostile ones do not fill memory.
 pub(super) const MAX_STREAM_BYTES: usize = 64 << 10;
 
@@ -62,8 +64,7 @@ impl Outgoing {
 #[derive(Debug, Default)]
 pub(super) struct Incoming {
     bytes: Vec<u8>,
-    /// Present bytes, in order, not touching each other.
-    present: Vec<Range<usize>>,
+    present: BlockRanges,
     read: usize,
 }
 
@@ -79,40 +80,25 @@ impl Incoming {
         if end > MAX_STREAM_BYTES {
             return Err(TooLong);
         }
-        if bytes.is_empty() || self.present.iter().any(|piece| piece.start <= start && end <= piece.end) {
+        // Bytes that TLS may have read stay as they are: what was accepted first counts.
+        let holes: Vec<Range<u32>> = self.present.missing_in(offset..end as u32).collect();
+        if holes.is_empty() {
             return Ok(false);
         }
         if self.bytes.len() < end {
             self.bytes.resize(end, 0);
         }
-        // Bytes that TLS may have read stay as they are: what was accepted first counts.
-        for (place, byte) in (start..end).zip(bytes) {
-            if !self.present.iter().any(|piece| piece.contains(&place)) {
-                self.bytes[place] = *byte;
-            }
+        for hole in holes {
+            let (from, to) = (hole.start as usize, hole.end as usize);
+            self.bytes[from..to].copy_from_slice(&bytes[from - start..to - start]);
         }
-        self.merge(start..end);
-        if self.present.len() > MAX_PIECES { Err(TooLong) } else { Ok(true) }
-    }
-
-    fn merge(&mut self, mut new: Range<usize>) {
-        self.present.retain(|piece| {
-            let apart = piece.end < new.start || new.end < piece.start;
-            if !apart {
-                new = piece.start.min(new.start)..piece.end.max(new.end);
-            }
-            apart
-        });
-        let place = self.present.partition_point(|piece| piece.start < new.start);
-        self.present.insert(place, new);
+        self.present.insert(offset..end as u32);
+        if self.present.runs() > MAX_PIECES { Err(TooLong) } else { Ok(true) }
     }
 
     /// Bytes that have arrived without a gap.
     pub(super) fn contiguous(&self) -> u32 {
-        match self.present.first() {
-            Some(piece) if piece.start == 0 => piece.end as u32,
-            _ => 0,
-        }
+        self.present.prefix()
     }
 
     /// What TLS has not read yet of the contiguous bytes.

@@ -5,7 +5,6 @@
 
 mod data;
 mod placed;
-mod ranges;
 mod receive;
 mod schedule;
 mod send;

@@ -5,7 +5,8 @@
 
 use std::collections::VecDeque;
 
-use super::ranges::RangeSet;
+use haul_units::BlockRanges;
+
 use crate::wire::StreamId;
 
 /// Bytes of one reassembly chunk.
@@ -20,7 +21,7 @@ const GROWTH: u64 = 10;
 #[derive(Debug)]
 struct Chunk {
     data: Box<[u8]>,
-    got: RangeSet,
+    got: BlockRanges,
 }
 
 /// Memory of reassembly chunks, for reuse.
@@ -349,7 +350,7 @@ impl ReceiveHalf {
         let read = if at == 0 { self.read_at.saturating_sub(index * CHUNK as u64) as u32 } else { 0 };
         let bytes = if index > 0 || self.carries_much { CHUNK } else { bytes };
         let chunk = self.chunks[at].get_or_insert_with(|| {
-            let mut got = RangeSet::default();
+            let mut got = BlockRanges::default();
             got.insert(0..read);
             Chunk { data: pool.take(bytes), got }
         });

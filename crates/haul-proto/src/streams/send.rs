@@ -11,8 +11,9 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use haul_units::BlockRanges;
+
 use super::data::BlockData;
-use super::ranges::RangeSet;
 use crate::wire::{StreamId, StreamKind};
 
 /// Ordered streams cut their data into chunks of this size: small enough to be freed soon, large enough for whole trains.
@@ -43,7 +44,7 @@ struct Chunk {
     data: BlockData,
     /// Length, also when `data` has been given back.
     len: u32,
-    acked: RangeSet,
+    acked: BlockRanges,
     acked_bytes: u32,
 }
 
@@ -147,7 +148,7 @@ impl SendHalf {
                     offset: self.end,
                     data: BlockData::Owned(chunk_memory(data.len(), released)),
                     len: 0,
-                    acked: RangeSet::default(),
+                    acked: BlockRanges::default(),
                     acked_bytes: 0,
                 });
                 continue;
@@ -171,7 +172,7 @@ impl SendHalf {
         }
         self.end = end;
         self.written += u64::from(len);
-        self.chunks.push_back(Chunk { offset, data, len, acked: RangeSet::default(), acked_bytes: 0 });
+        self.chunks.push_back(Chunk { offset, data, len, acked: BlockRanges::default(), acked_bytes: 0 });
         Ok(())
     }
 

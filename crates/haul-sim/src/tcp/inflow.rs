@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use haul_units::Time;
+use haul_units::{Ranges, Time};
 
 use super::Segment;
-use super::ranges::Ranges;
 use super::segment::Kind;
 
 /// Numbers that have arrived.
@@ -24,17 +23,16 @@ impl Arrived {
 
     /// Notes one; false if it was here before.
     pub(super) fn take(&mut self, number: u32) -> bool {
-        if number < self.next || self.above.around(number).is_some() {
+        if number < self.next {
             return false;
         }
         if number > self.next {
-            self.above.insert(number..number + 1, |_| {});
-            return true;
+            return self.above.insert_new(number.into()..u64::from(number) + 1);
         }
         self.next += 1;
-        if let Some(range) = self.above.first().filter(|range| range.start == self.next) {
-            self.next = range.end;
-            self.above.remove_below(self.next);
+        if let Some(range) = self.above.first().filter(|range| range.start == u64::from(self.next)) {
+            self.next = range.end as u32;
+            self.above.remove_below(range.end);
         }
         true
     }
@@ -44,7 +42,7 @@ impl Arrived {
 pub(super) struct Inflow {
     arrived: Arrived,
     /// A number in each of the ranges that grew last, the newest first (RFC 2018 4).
-    recent: [Option<u32>; 3],
+    recent: [Option<u64>; 3],
     /// Packets that no acknowledgement has told of; the stamp of the first.
     untold_pkts: u32,
     echo: Time,
@@ -69,7 +67,7 @@ impl Inflow {
             return;
         }
         if number > next {
-            self.remember(number);
+            self.remember(number.into());
             self.answer = Some(Kind::Ack);
             return;
         }
@@ -109,7 +107,7 @@ impl Inflow {
     }
 
     /// The newest range first.
-    fn remember(&mut self, number: u32) {
+    fn remember(&mut self, number: u64) {
         let range = self.arrived.above.around(number);
         let old = self.recent;
         let others = old.into_iter().flatten().filter(|n| range.as_ref().is_none_or(|range| !range.contains(n)));
@@ -123,7 +121,7 @@ impl Inflow {
         let mut blocks = [(0, 0); 3];
         let ranges = self.recent.iter().flatten().filter_map(|number| self.arrived.above.around(*number));
         for (block, range) in blocks.iter_mut().zip(ranges) {
-            *block = (range.start, range.end);
+            *block = (range.start as u32, range.end as u32);
         }
         blocks
     }

@@ -12,7 +12,6 @@ mod connection;
 mod coupling;
 mod hystart;
 mod inflow;
-mod ranges;
 mod receiver;
 mod segment;
 mod sender;

@@ -3,11 +3,10 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use haul_units::Time;
+use haul_units::{Ranges, Time};
 
 use super::bbr::BbrAck;
 use super::coupling::Share;
-use super::ranges::Ranges;
 use super::segment::Kind;
 use super::supply::Supply;
 use super::window::{Coupled, Window};
@@ -398,7 +397,7 @@ impl Sender {
                 note_newest(&mut self.newest, sent);
             }
         }
-        self.sacked.remove_below(self.first);
+        self.sacked.remove_below(self.first.into());
         self.judged = self.judged.max(self.first);
         news
     }
@@ -409,9 +408,9 @@ impl Sender {
         }
         let mut news = 0;
         let Self { sent, first, in_flight, newest_arrived, newest, .. } = self;
-        self.sacked.insert(start..end, |fresh| {
+        self.sacked.insert_telling(start.into()..end.into(), |fresh| {
             for number in fresh {
-                let Some(sent) = sent.get_mut((number - *first) as usize) else { continue };
+                let Some(sent) = sent.get_mut((number - u64::from(*first)) as usize) else { continue };
                 *in_flight -= u32::from(sent.place == Place::InFlight);
                 *newest_arrived = (*newest_arrived).max(sent.at);
                 note_newest(newest, *sent);
@@ -424,8 +423,8 @@ impl Sender {
 
     /// RFC 6675 4, IsLost: three that left later have arrived.
     fn find_lost(&mut self) {
-        let Some(below) = self.sacked.nth_largest(self.reordering_pkts) else { return };
-        while self.judged < below {
+        let Some(below) = self.sacked.nth_largest(self.reordering_pkts.into()) else { return };
+        while u64::from(self.judged) < below {
             let number = self.judged;
             self.judged += 1;
             self.lose(number);
