@@ -12,7 +12,7 @@ use haul_peer::{ControlOut, RepliedStream, is_gone, to_line, wait_for};
 use haul_units::{BitRate, Cancel};
 
 use super::adapter::ConnectionTransport;
-use super::opening::Opening;
+use super::opening::{Opening, Purpose};
 use super::telemetry::{PathReport, PathView, ServerReport, follow};
 use super::{CLOSE_ABORTED, CLOSE_DONE, stores};
 
@@ -166,13 +166,8 @@ impl ClientSession {
     /// Opens the session without running the engine: who drives that itself runs it on the link, and then parts. `limit` is what the server may send at most.
     pub fn open(&self, limit: Option<BitRate>) -> io::Result<Opened> {
         let (mut send, receive) = self.connection.open_bi()?;
-        let opening = Opening {
-            version: env!("CARGO_PKG_VERSION").into(),
-            limit_bps: limit.filter(|_| self.receiving).map(BitRate::as_bps),
-            telemetry: true,
-            packs: self.packs,
-            ..Opening::default()
-        };
+        let limit_bps = limit.filter(|_| self.receiving).map(BitRate::as_bps);
+        let opening = Opening { limit_bps, ..Opening::new(Purpose::Copy { telemetry: true, packs: self.packs }) };
         send.write_all(&to_line(&opening))?;
         let reports = self.follow_telemetry();
         let control = ControlOut::new(send);

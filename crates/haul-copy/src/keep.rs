@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{CLOSE_ABORTED, CLOSE_DONE};
 use crate::deadline::Deadline;
-use crate::opening::Opening;
+use crate::opening::{Opening, Purpose};
 
 /// How long a server may take to answer a line: it does nothing else on this connection, and an outage of some seconds is survived.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -73,7 +73,7 @@ impl Keeping {
         let _hook = cancel.on_cancel(move || closes.close(CLOSE_ABORTED, "interrupted"));
         let deadline = Deadline::start(&connection, PATIENCE, "no answer");
         let (mut send, receive) = connection.open_bi()?;
-        let opening = Opening { version: env!("CARGO_PKG_VERSION").into(), keeps: true, ..Opening::default() };
+        let opening = Opening::new(Purpose::Keep);
         send.write_all(&to_line(&opening))?;
         send.flush()?;
         let mut receive = RepliedStream::new(receive);

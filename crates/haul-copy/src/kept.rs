@@ -23,7 +23,7 @@ use haul_units::{Bytes, Cancel, PeerText};
 use serde::{Deserialize, Serialize};
 
 use crate::deadline::Deadline;
-use crate::opening::Opening;
+use crate::opening::{Opening, Purpose};
 use crate::{CLOSE_ABORTED, CLOSE_DONE};
 
 /// Copies that one answer tells of; there are seldom more than a few.
@@ -153,7 +153,7 @@ impl KeptRequest {
     }
 
     fn exchange(&self, mut send: impl Write, receive: impl Read) -> io::Result<Answer> {
-        let opening = Opening { version: env!("CARGO_PKG_VERSION").into(), kept: true, ..Opening::default() };
+        let opening = Opening::new(Purpose::Kept);
         send.write_all(&[to_line(&opening), to_line(self)].concat())?;
         send.flush()?;
         from_bounded_line(&mut RepliedStream::new(receive), MAX_ANSWER)
@@ -237,7 +237,7 @@ mod tests {
         let mut said = Vec::new();
         let _ = request.exchange(&mut said, io::empty());
         let opening = haul_peer::from_line::<Opening>(&mut &said[..]).expect("an opening");
-        assert!(opening.kept);
+        assert_eq!(opening.purpose, Purpose::Kept);
         let rest = said.split_inclusive(|&b| b == b'\n').nth(1).expect("a request");
         let mut heard = Vec::new();
         let done = answer(rest, &mut heard, access, &Silent);

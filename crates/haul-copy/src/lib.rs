@@ -108,7 +108,7 @@ pub use kept::{Kept, KeptCopy, KeptRequest};
 pub use log::{CopyLog, LogError};
 pub use machine::{MachineReport, MachineWatch};
 pub use manifest::{Manifest, ManifestError, Sum};
-pub use opening::Opening;
+pub use opening::{Opening, Purpose};
 pub use paths::OnePath;
 pub use plan::{Plan, PlanError, Standard, at_daemon};
 pub use processor::{Demand, ProcessorWatch};

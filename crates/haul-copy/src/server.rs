@@ -14,7 +14,7 @@ use haul_units::{BitRate, Cancel};
 
 use super::adapter::ConnectionTransport;
 use super::deadline::Deadline;
-use super::opening::Opening;
+use super::opening::{Opening, Purpose};
 use super::telemetry::{self, PathReport, ServerReport};
 use super::{CLOSE_ABORTED, CLOSE_DONE, CLOSE_REFUSED, kept, stores};
 use crate::errands;
@@ -69,32 +69,17 @@ impl ServerSession {
         if most.is_some() {
             self.connection.set_rate_limit(most);
         }
-        if self.opening.status {
-            return self.tell_status(access, Vec::new(), cancel);
-        }
-        if self.opening.kept {
-            return self.tell_kept(access, observer);
-        }
-        if self.opening.keeps {
-            let refusal = Refusal { error: "this server is not one to be kept".into(), hint: None };
-            let told = self.control_out.write_all(&to_line(&Reply::Refused(refusal.clone())));
-            let error = told.err().unwrap_or_else(|| io::Error::new(io::ErrorKind::Unsupported, refusal));
-            let Self { connection, control_out, .. } = self;
-            let farewell = Farewell { connection, control_out, code: CLOSE_REFUSED, reason: error.to_string() };
-            return (Err(CopyError::Connection(error)), farewell);
-        }
-        let packs = self.opening.packs;
-        let served = Reply::Served { version: env!("CARGO_PKG_VERSION").into(), unpacks: packs };
-        let replied = self.control_out.write_all(&to_line(&served));
-        if self.opening.errands {
-            let ready = replied.and_then(|()| errands::welcome(&mut self.control_out));
-            let Self { connection, control_out, .. } = self;
-            let result = ready.map(|()| errands::serve(&connection, access, observer, cancel)).map_err(CopyError::Connection);
-            return (result, Farewell { connection, control_out, code: CLOSE_DONE, reason: "done".to_owned() });
-        }
+        let (telemetry, packs) = match self.opening.purpose {
+            Purpose::Status(_) => return self.tell_status(access, Vec::new(), cancel),
+            Purpose::Kept => return self.tell_kept(access, observer),
+            Purpose::Keep => return self.refuse_to_be_kept(),
+            Purpose::Errands => return self.run_errands(access, observer, cancel),
+            Purpose::Copy { telemetry, packs } => (telemetry, packs),
+        };
+        let replied = self.control_out.write_all(&served(packs));
         let (connection, control_out) = (self.connection, self.control_out);
         let result = replied.map_err(CopyError::Connection).and_then(|()| {
-            let reports = self.opening.telemetry.then(|| Telemetry::start(connection.clone()));
+            let reports = telemetry.then(|| Telemetry::start(connection.clone()));
             let observer = &WithRoom { observer, telemetry: reports.as_ref() };
             let link = Link {
                 control_in: Box::new(self.control_in),
@@ -115,23 +100,40 @@ impl ServerSession {
         (result, Farewell { connection, control_out, code, reason })
     }
 
-    /// Tells a client that asked for it ([`Opening::status`]) how this machine is, and what is done for others on other connections.
+    fn refuse_to_be_kept(mut self) -> (Result<Report, CopyError>, Farewell) {
+        let refusal = Refusal { error: "this server is not one to be kept".into(), hint: None };
+        let told = self.control_out.write_all(&to_line(&Reply::Refused(refusal.clone())));
+        let error = told.err().unwrap_or_else(|| io::Error::new(io::ErrorKind::Unsupported, refusal));
+        let Self { connection, control_out, .. } = self;
+        let farewell = Farewell { connection, control_out, code: CLOSE_REFUSED, reason: error.to_string() };
+        (Err(CopyError::Connection(error)), farewell)
+    }
+
+    fn run_errands(mut self, access: &Access, observer: &dyn Observer, cancel: &Cancel) -> (Result<Report, CopyError>, Farewell) {
+        let replied = self.control_out.write_all(&served(false));
+        let ready = replied.and_then(|()| errands::welcome(&mut self.control_out));
+        let Self { connection, control_out, .. } = self;
+        let result = ready.map(|()| errands::serve(&connection, access, observer, cancel)).map_err(CopyError::Connection);
+        (result, Farewell { connection, control_out, code: CLOSE_DONE, reason: "done".to_owned() })
+    }
+
+    /// Tells a client that asked for it ([`Purpose::Status`]) how this machine is, and what is done for others on other connections.
     pub fn tell_status(
         mut self,
         access: &Access,
         work: Vec<WorkReport>,
         cancel: &Cancel,
     ) -> (Result<Report, CopyError>, Farewell) {
-        let replied =
-            self.control_out.write_all(&to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into(), unpacks: false }));
-        let report = StatusReport { work, ..StatusReport::of(access, self.opening.status_path.as_ref(), cancel) };
+        let replied = self.control_out.write_all(&served(false));
+        let path = if let Purpose::Status(path) = &self.opening.purpose { path.as_ref() } else { None };
+        let report = StatusReport { work, ..StatusReport::of(access, path, cancel) };
         let told = replied.and_then(|()| self.control_out.write_all(&to_line(&report))).and_then(|()| self.control_out.flush());
         let Self { connection, control_out, .. } = self;
         let result = told.map(|()| Report::default()).map_err(CopyError::Connection);
         (result, Farewell { connection, control_out, code: CLOSE_DONE, reason: "done".to_owned() })
     }
 
-    /// Lists or discards what interrupted copies have kept, for a client that asked for it ([`Opening::kept`]).
+    /// Lists or discards what interrupted copies have kept, for a client that asked for it ([`Purpose::Kept`]).
     fn tell_kept(self, access: &Access, observer: &dyn Observer) -> (Result<Report, CopyError>, Farewell) {
         let Self { connection, control_in, mut control_out, .. } = self;
         let deadline = Deadline::start(&connection, PATIENCE, "nothing was asked for");
@@ -145,7 +147,7 @@ impl ServerSession {
         (result, Farewell { connection, control_out, code, reason })
     }
 
-    /// Is kept by a client that asked for it ([`Opening::keeps`]): `welcome` is told whom it names, and admits them, until the client ends the connection or is gone.
+    /// Is kept by a client that asked for it ([`Purpose::Keep`]): `welcome` is told whom it names, and admits them, until the client ends the connection or is gone.
     pub fn keep(self, welcome: &mut dyn FnMut(Guest) -> Result<(), Unwelcome>, cancel: &Cancel) {
         let Self { connection, control_in, control_out, .. } = self;
         let closes = connection.clone();
@@ -162,6 +164,11 @@ impl ServerSession {
         let Self { connection, control_out, .. } = self;
         Farewell { connection, control_out, code: CLOSE_REFUSED, reason: refusal.error.to_string() }.part(&Cancel::new());
     }
+}
+
+/// The line that says to a client that it is served.
+fn served(unpacks: bool) -> Vec<u8> {
+    to_line(&Reply::Served { version: env!("CARGO_PKG_VERSION").into(), unpacks })
 }
 
 /// Refuses a client, in the reply to its opening.

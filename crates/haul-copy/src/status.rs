@@ -16,7 +16,7 @@ use haul_units::{Bytes, Cancel, PeerText};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{MachineReport, MachineWatch};
-use crate::opening::Opening;
+use crate::opening::{Opening, Purpose};
 use crate::{CLOSE_ABORTED, CLOSE_DONE, stores};
 
 /// Places of which a server tells at most: the answer is one line of bounded length.
@@ -217,8 +217,7 @@ pub fn ask(connection: &Connection, path: Option<WirePath>, cancel: &Cancel) -> 
     let asking = connection.clone();
     let asked = thread::spawn(move || {
         let (mut send, receive) = asking.open_bi()?;
-        let opening =
-            Opening { version: env!("CARGO_PKG_VERSION").into(), status: true, status_path: path, ..Opening::default() };
+        let opening = Opening::new(Purpose::Status(path));
         send.write_all(&to_line(&opening))?;
         send.flush()?;
         from_bounded_line::<StatusReport>(&mut RepliedStream::new(receive), MAX_LINE)

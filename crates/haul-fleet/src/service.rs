@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul::{Connection, Fingerprint};
-use haul_copy::{CLOSE_ABORTED, Guest, MAX_WORK, ServerSession, Unwelcome, WorkReport};
+use haul_copy::{CLOSE_ABORTED, Guest, MAX_WORK, Purpose, ServerSession, Unwelcome, WorkReport};
 use haul_files::{Access, Asked, Event, Observer};
 use haul_peer::{FarSide, Refusal};
 use haul_units::{BitRate, Bytes, Cancel, PeerText};
@@ -74,11 +74,11 @@ impl Service {
             return !self.is_kept();
         }
         match welcome {
-            Some(welcome) if session.opening.keeps => {
+            Some(welcome) if session.opening.purpose == Purpose::Keep => {
                 self.keep(session, welcome);
                 true
             }
-            _ if session.opening.status => {
+            _ if matches!(session.opening.purpose, Purpose::Status(_)) => {
                 let (_, farewell) = session.tell_status(&self.0.access, self.work(), &self.0.cancel);
                 farewell.part(&self.0.cancel);
                 !self.is_kept()

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use haul::Connection;
-use haul_copy::{CLOSE_ABORTED, ServerSession, refuse};
+use haul_copy::{CLOSE_ABORTED, Purpose, ServerSession, refuse};
 use haul_files::{Access, Asked, Cancel, CopyError, Event, Export, Observer, Report, limit_remembered};
 use haul_peer::keys::{KeyWatch, Rights, Service};
 use haul_peer::{ClosesOnPanic, Guests, StateDir, chain};
@@ -192,7 +192,7 @@ impl Clients {
         info!(client = name, version = %session.opening.version, "connected");
         visit.admitted(&session.opening.version);
         self.part_from_the_dead(number);
-        let copies = !session.opening.kept;
+        let copies = session.opening.purpose != Purpose::Kept;
         let observer = Log::start(visit.entry(if copies { audit::Event::Copied } else { audit::Event::Kept }));
         let (result, farewell) = session.serve(&access, limit, &observer, cancel);
         match &result {

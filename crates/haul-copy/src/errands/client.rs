@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use thiserror::Error;
 
 use super::{Answer, Errand, Found, MAX_FRAME, Problem, VERSION, Welcome, framed, unframed};
-use crate::opening::Opening;
+use crate::opening::{Opening, Purpose};
 use crate::{CLOSE_ABORTED, CLOSE_DONE};
 
 /// Longest line that opens a connection, in bytes.
@@ -60,7 +60,7 @@ impl Errands {
     /// Says on a new connection what it is for, and waits until the server is ready.
     pub async fn open(connection: Connection) -> Result<Self, ErrandError> {
         let (mut send, mut receive) = connection.open_bi_async().await.map_err(StreamError::from)?;
-        let opening = Opening { version: env!("CARGO_PKG_VERSION").into(), errands: true, ..Opening::default() };
+        let opening = Opening::new(Purpose::Errands);
         send.write_all_async(&to_line(&opening)).await?;
         match line(&mut receive).await? {
             Reply::Served { .. } => {}
