@@ -3,6 +3,7 @@
 //! [`start`] makes members of a list of hosts, [`get`] and [`put`] do one job with them. A [`Session`] keeps members for many jobs, of this process or of several. Who sends or gets what is
 //! decided by a plan of its own crate, `haul_plan`, without clock, socket or thread; here is what follows it.
 
+mod at_once;
 mod clock;
 mod get;
 mod log;

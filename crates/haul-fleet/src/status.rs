@@ -1,13 +1,13 @@
 //! How members are, without a job: load, memory, room.
 
 use std::io;
-use std::thread;
 use std::time::Duration;
 
 use haul_copy::{StatusReport, ask_status};
 use haul_files::WirePath;
 use haul_units::Cancel;
 
+use crate::at_once::{MEMBERS_AT_ONCE, at_once};
 use crate::member::Member;
 
 /// How a member is, or why that is not known.
@@ -30,13 +30,10 @@ pub fn status(members: Vec<Member>, cancel: &Cancel) -> Vec<MemberStatus> {
         member.part();
         MemberStatus { name, rtt, report }
     };
-    thread::scope(|scope| {
-        let ask = &ask;
-        let asked: Vec<_> = members.into_iter().map(|member| (member.name.clone(), scope.spawn(move || ask(member)))).collect();
-        let failed = || Err(io::Error::other("the thread that asks has failed"));
-        let told = |(name, thread): (String, thread::ScopedJoinHandle<'_, MemberStatus>)| {
-            thread.join().unwrap_or_else(|_| MemberStatus { name, rtt: Duration::ZERO, report: failed() })
-        };
-        asked.into_iter().map(told).collect()
-    })
+    let names: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+    let failed = || Err(io::Error::other("the thread that asks has failed"));
+    let told = |(name, said): (String, Option<MemberStatus>)| {
+        said.unwrap_or_else(|| MemberStatus { name, rtt: Duration::ZERO, report: failed() })
+    };
+    names.into_iter().zip(at_once(members, MEMBERS_AT_ONCE, ask)).map(told).collect()
 }

@@ -14,14 +14,13 @@ use haul_peer::{Connected, Tell, chain, is_heard};
 use haul_units::{BitRate, Cancel};
 
 use super::messages::{Gone, Terms, Ticket, TicketWay};
+use crate::at_once::{MEMBERS_AT_ONCE, at_once};
 use crate::clock;
 use crate::member::Member;
 use crate::start::{Absent, AbsentError, Fleet, HostSpec, StartError, StartSpec, Way, start};
 
 /// A host that could not be started again is not tried for so long.
 const RETRY: Duration = Duration::from_secs(60);
-/// Members that are told of a guest at once, each by a thread that waits a round trip.
-const AT_ONCE: usize = 128;
 
 /// Members that are kept.
 pub struct Keep {
@@ -190,19 +189,11 @@ impl Keep {
                 _ => None,
             })
             .collect();
-        let mut refused = Vec::new();
-        for some in held.chunks(AT_ONCE) {
-            let told: Vec<Option<Gone>> = thread::scope(|scope| {
-                let tell = |(name, held): &(String, Arc<Held>)| {
-                    let error = held.keeping.invite(key, port.filter(|_| held.calls)).err()?;
-                    Some(Gone { name: name.clone(), why: chain(&error) })
-                };
-                let threads: Vec<_> = some.iter().map(|held| scope.spawn(move || tell(held))).collect();
-                threads.into_iter().map(|thread| thread.join().unwrap_or_default()).collect()
-            });
-            refused.extend(told.into_iter().flatten());
-        }
-        refused
+        let tell = |(name, held): (String, Arc<Held>)| {
+            let error = held.keeping.invite(key, port.filter(|_| held.calls)).err()?;
+            Some(Gone { name, why: chain(&error) })
+        };
+        at_once(held, MEMBERS_AT_ONCE, tell).into_iter().flatten().flatten().collect()
     }
 
     /// How connections of programs in this process are to behave.
@@ -214,13 +205,8 @@ impl Keep {
     pub fn stop(&self) {
         self.over.cancel();
         let seats = std::mem::take(&mut *self.seats());
-        thread::scope(|scope| {
-            for seat in &seats {
-                if let State::Held(held) = &seat.state {
-                    scope.spawn(|| held.end());
-                }
-            }
-        });
+        let held = seats.iter().filter_map(|seat| if let State::Held(held) = &seat.state { Some(held) } else { None });
+        at_once(held, MEMBERS_AT_ONCE, |held| held.end());
     }
 
     /// Starts again who has gone and was not tried of late.
@@ -276,20 +262,16 @@ impl Drop for Keep {
 /// Starts hosts and holds who comes; the state of each host, and who is absent why.
 fn begin(spec: &StartSpec, tell: &Arc<dyn Tell>, cancel: &Cancel) -> Result<(Vec<State>, Vec<Absent>), StartError> {
     let Fleet { members, mut absent } = start(spec, tell, cancel)?;
-    let held: Vec<(String, Result<State, AbsentError>)> = thread::scope(|scope| {
-        let hold = |member: Member| {
-            let is_daemon = spec.way == Way::Daemon || spec.hosts.iter().any(|host| host.name == member.name && host.daemon);
-            let calls = !spec.dial_out && matches!(spec.way, Way::Ssh | Way::Mpirun | Way::Srun);
-            (member.name.clone(), if is_daemon { Ok(leave(member)) } else { hold(member, calls, cancel) })
-        };
-        let threads: Vec<_> = members.into_iter().map(|member| scope.spawn(move || hold(member))).collect();
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+    let calls = !spec.dial_out && matches!(spec.way, Way::Ssh | Way::Mpirun | Way::Srun);
+    let held = at_once(members, MEMBERS_AT_ONCE, |member| {
+        let is_daemon = spec.way == Way::Daemon || spec.hosts.iter().any(|host| host.name == member.name && host.daemon);
+        (member.name.clone(), if is_daemon { Ok(leave(member)) } else { hold(member, calls, cancel) })
     });
     if cancel.is_cancelled() {
         return Err(StartError::Interrupted);
     }
     let mut states: Vec<(String, State)> = Vec::new();
-    for (name, outcome) in held {
+    for (name, outcome) in held.into_iter().flatten() {
         match outcome {
             Ok(state) => states.push((name, state)),
             Err(why) => absent.push(Absent { name, why }),

@@ -31,7 +31,6 @@ mod visit;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::Duration;
 
 use haul::TransportConfig;
@@ -46,6 +45,7 @@ use self::messages::{Ask, Reply, Terms};
 pub use self::pending::Pending;
 pub use self::place::{Claim, FleetName, KeeperSocket, claim};
 use self::visit::Visit;
+use crate::at_once::at_once;
 use crate::get::{GetJob, get};
 use crate::log::{JobLog, JobTitle};
 use crate::member::Member;
@@ -184,12 +184,12 @@ impl Session {
 
     /// Several downloads at the same time; what came of each, in their order.
     pub fn download_many(&self, jobs: &[GetJob], cancel: &Cancel) -> Vec<Result<SessionReport, SessionError>> {
-        at_once(jobs, |job| self.download(job, &Unwatched, cancel))
+        all_of(jobs, |job| self.download(job, &Unwatched, cancel))
     }
 
     /// Several uploads at the same time; what came of each, in their order.
     pub fn upload_many(&self, jobs: &[PutJob], cancel: &Cancel) -> Vec<Result<SessionReport, SessionError>> {
-        at_once(jobs, |job| self.upload(job, &Unwatched, cancel))
+        all_of(jobs, |job| self.upload(job, &Unwatched, cancel))
     }
 
     /// As [`Session::download`], for any async executor.
@@ -308,15 +308,12 @@ impl Session {
     }
 }
 
-fn at_once<J: Sync>(
+/// All jobs at the same time, however many.
+fn all_of<J: Sync>(
     jobs: &[J],
     run: impl Fn(&J) -> Result<SessionReport, SessionError> + Sync,
 ) -> Vec<Result<SessionReport, SessionError>> {
-    thread::scope(|scope| {
-        let run = &run;
-        let threads: Vec<_> = jobs.iter().map(|job| scope.spawn(move || run(job))).collect();
-        threads.into_iter().map(|thread| thread.join().unwrap_or(Err(SessionError::Failed))).collect()
-    })
+    at_once(jobs, jobs.len(), run).into_iter().map(|done| done.unwrap_or(Err(SessionError::Failed))).collect()
 }
 
 /// The fleets of this user that are up.

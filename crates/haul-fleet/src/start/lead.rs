@@ -21,6 +21,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::messages::{By, FLEET, Invitation, Line, MAGIC, Order, OrderHost, Said, Summons, lines};
 use super::spec::FAN_OUT;
+use crate::at_once::at_once;
 
 /// How often to look whether it is to end.
 const LOOK: Duration = Duration::from_millis(50);
@@ -80,16 +81,14 @@ impl Order {
 
     fn by_ssh(&self, apart: &Apart<'_>, say: &Say<'_>, until: &Until) {
         let Some((own, others)) = self.hosts.split_first() else { return };
-        let waiting: Mutex<VecDeque<&OrderHost>> = Mutex::new(others.iter().collect());
-        let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         thread::scope(|scope| {
-            for _ in 0..others.len().min(FAN_OUT) {
-                scope.spawn(|| {
-                    while let Some(host) = next().filter(|_| !until.is_over()) {
+            scope.spawn(|| {
+                at_once(others, FAN_OUT, |host| {
+                    if !until.is_over() {
                         self.log_in(host, say, until);
                     }
-                });
-            }
+                })
+            });
             let invitation = self.to(own);
             let started = invitation.start_apart(apart, &mut Passed { say, line: Vec::new() });
             if let Err(error) = started {
