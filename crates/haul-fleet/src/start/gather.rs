@@ -1,7 +1,6 @@
 //! The client's side of members that call back: it listens, hears who was started, and takes up those and nobody else.
 //!
-//! The keys of members come by the start channel. A connection with another key ends in its handshake: nothing here hears of it. Of the connections of one member (it tries several addresses) the one counts
-//! on which it says that it is calling. When the start is over nobody new is let in.
+//! The keys of members come by the start channel. A connection with another key ends in its handshake: nothing here hears of it ([`Callers`]). When the start is over nobody new is let in.
 
 use std::collections::{HashMap, VecDeque};
 use std::ffi::OsString;
@@ -13,25 +12,23 @@ use std::thread;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use haul::{ClientConfig, Connection, Endpoint, Fingerprint, Identity, PeerTrust, ServerConfig, TransportConfig};
+use haul::{ClientConfig, Connection, Fingerprint, Identity, TransportConfig};
 use haul_peer::{
-    BOOTSTRAP, ClientHello, KEEP_ALIVE, RemoteHello, SshCommand, SshEnded, SshHost, Tell, candidates, from_line, own_address,
-    race, resolve, spawn, ssh_names,
+    BOOTSTRAP, ClientHello, KEEP_ALIVE, RemoteHello, SshCommand, SshEnded, SshHost, Tell, candidates, own_address, resolve,
+    spawn, ssh_names,
 };
 use haul_units::{Cancel, PeerText};
 
+use super::callers::{Callers, dial, dialling};
 use super::error::{AbsentError, StartError};
-use super::far::Calling;
 use super::hosts::HostSpec;
 use super::lead::{ENOUGH, Until};
-use super::messages::{By, FLEET, Here, Invitation, Line, Order, OrderHost, PROTOCOL, Said, Summons, lines};
+use super::messages::{By, FLEET, Here, Invitation, Line, Order, OrderHost, Said, Summons, lines};
 use super::named::NamedLines;
 use super::spec::{StartSpec, Way};
 use crate::clock;
 use crate::member::Member;
 
-/// How often everything is looked at.
-const LOOK: Duration = Duration::from_millis(20);
 /// Hosts whose way to this one is looked up: those of one fleet are mostly behind one address of this host.
 const WAYS_LOOKED_UP: usize = 16;
 /// Lines that were printed on a start channel and are kept.
@@ -63,9 +60,8 @@ pub fn gather(
 ) -> Result<Vec<(usize, AbsentError)>, StartError> {
     let identity = Identity::generate();
     let own_key = identity.public_key().fingerprint();
-    let invited: Arc<Mutex<HashMap<Fingerprint, usize>>> = Arc::default();
-    let listening = if spec.dial_out { None } else { Some(listen(spec, identity.clone(), &invited)?) };
-    let port = listening.as_ref().map(|endpoint| endpoint.local_addr().port());
+    let callers = if spec.dial_out { Callers::default() } else { listen(spec, identity.clone())? };
+    let port = callers.port();
     let call = port.map(|port| call_back(spec, hosts, port)).unwrap_or_default();
     // A login by ssh shows one more.
     if port.is_some() && call.is_empty() && by != By::Ssh && spec.launcher.on.is_none() {
@@ -78,7 +74,7 @@ pub fn gather(
         spec,
         hosts,
         identity,
-        invited,
+        callers,
         named: hosts.iter().enumerate().map(|(index, host)| (host.name.as_str(), index)).collect(),
         outcomes: hosts.iter().map(|_| None).collect(),
         started: hosts.iter().map(|_| false).collect(),
@@ -87,7 +83,7 @@ pub fn gather(
         came,
         cancel: cancel.clone(),
     };
-    let outcomes = gathering.run(listening.as_ref(), &events, &starter.name);
+    let outcomes = gathering.run(&events, &starter.name);
     let anybody = outcomes.iter().any(Result::is_ok);
     starter.end(anybody && !cancel.is_cancelled());
     let missing = outcomes.into_iter().enumerate().filter_map(|(at, outcome)| Some((at, outcome.err()?)));
@@ -99,8 +95,7 @@ struct Gathering<'a> {
     spec: &'a StartSpec,
     hosts: &'a [HostSpec],
     identity: Identity,
-    /// Whose handshake is completed.
-    invited: Arc<Mutex<HashMap<Fingerprint, usize>>>,
+    callers: Callers,
     named: HashMap<&'a str, usize>,
     outcomes: Vec<Option<Outcome>>,
     /// Who has said that it is there.
@@ -113,22 +108,16 @@ struct Gathering<'a> {
 }
 
 impl Gathering<'_> {
-    fn run(mut self, listening: Option<&Endpoint>, events: &mpsc::Receiver<Event>, starter: &str) -> Vec<Outcome> {
+    fn run(mut self, events: &mpsc::Receiver<Event>, starter: &str) -> Vec<Outcome> {
         let deadline = clock::now() + self.spec.timeout;
         while self.outcomes.iter().any(Option::is_none) && clock::now() < deadline && !self.cancel.is_cancelled() {
-            if let Some(endpoint) = listening
-                && let Ok(Some(connection)) = endpoint.accept_timeout(LOOK)
-            {
-                self.hear(connection);
-            }
-            let mut next = if listening.is_some() { events.try_recv().ok() } else { events.recv_timeout(LOOK).ok() };
+            let mut next = self.callers.next(events, &self.tell, Event::Connected);
             while let Some(event) = next {
                 self.handle(event, starter);
                 next = events.try_recv().ok();
             }
         }
-        // The endpoint lives as long as its connections: from now on it knows nobody new.
-        self.invited.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        self.callers.expect_nobody();
         let waited = self.spec.timeout;
         let missing = |started: bool| if started { AbsentError::NoCall { waited } } else { AbsentError::Silent { waited } };
         let outcomes = self.outcomes.into_iter().zip(self.started);
@@ -195,30 +184,9 @@ impl Gathering<'_> {
             return self.settle(index, Err(AbsentError::OtherVersion));
         };
         match &here.listens {
-            None => {
-                self.invited.lock().unwrap_or_else(PoisonError::into_inner).insert(key, index);
-            }
+            None => self.callers.expect(key, index),
             Some(listens) => self.dial(index, key, listens.clone()),
         }
-    }
-
-    /// Waits on a connection of an invited member for its word that it is calling.
-    fn hear(&self, connection: Connection) {
-        let key = connection.peer_key().map(|key| key.fingerprint());
-        let invited = self.invited.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(index) = key.and_then(|key| invited.get(&key).copied()) else { return };
-        drop(invited);
-        let tell = self.tell.clone();
-        thread::spawn(move || {
-            let calling =
-                connection.accept_uni().map_err(io::Error::from).and_then(|mut stream| from_line::<Calling>(&mut stream));
-            match calling {
-                Ok(_) => {
-                    let _ = tell.send(Event::Connected(index, connection));
-                }
-                Err(error) => tracing::debug!(%error, "a connection that lost the race of its member"),
-            }
-        });
     }
 
     /// Dials a member that listens.
@@ -226,25 +194,16 @@ impl Gathering<'_> {
         let Some(host) = self.hosts.get(index) else { return };
         let name = host.data.clone().unwrap_or_else(|| host.host.clone());
         let login = (self.spec.way == Way::Ssh && host.data.is_none()).then(|| SshCommand::new(&self.spec.ssh, &host.login()));
-        let config = ClientConfig {
-            identity: Some(self.identity.clone()),
-            protocols: vec![haul_copy::PROTOCOL.to_vec()],
-            transport: transport(self.spec),
-            admission: BASE64.decode(listens.token.as_bytes()).ok(),
-            ..ClientConfig::new(PeerTrust::Pinned(vec![key]))
-        };
+        let admission = BASE64.decode(listens.token.as_bytes()).ok();
+        let config = ClientConfig { admission, ..dialling(&self.identity, key, transport(self.spec)) };
         let (tell, cancel, family) = (self.tell.clone(), self.cancel.clone(), self.spec.ssh.family);
         thread::spawn(move || {
             let name = login.map_or_else(|| name.clone(), |login| ssh_names(&login, &name));
             let addresses = candidates(&resolve(&name), &listens.addresses, listens.port, family);
-            let event = match race(&addresses, None, &config, &cancel) {
-                Ok((connection, _)) => Event::Connected(index, connection),
-                Err(lost) => Event::Unreachable(
-                    index,
-                    AbsentError::NoAnswer { tried: addresses.iter().map(SocketAddr::ip).collect(), lost: lost.into() },
-                ),
-            };
-            let _ = tell.send(event);
+            let _ = tell.send(match dial(&addresses, &config, &cancel) {
+                Ok(connection) => Event::Connected(index, connection),
+                Err(why) => Event::Unreachable(index, why),
+            });
         });
     }
 
@@ -271,21 +230,9 @@ impl Gathering<'_> {
     }
 }
 
-/// Listens for members: whose key is not invited is turned away in the handshake.
-fn listen(
-    spec: &StartSpec,
-    identity: Identity,
-    invited: &Arc<Mutex<HashMap<Fingerprint, usize>>>,
-) -> Result<Endpoint, StartError> {
-    let invited = Arc::clone(invited);
-    let trust = PeerTrust::Callback(Arc::new(move |key| {
-        invited.lock().unwrap_or_else(PoisonError::into_inner).contains_key(&key.fingerprint())
-    }));
-    let config =
-        ServerConfig { protocols: vec![PROTOCOL.to_vec()], transport: transport(spec), ..ServerConfig::new(identity, trust) };
-    let ports = spec.udp_port.map_or(0..=0, haul_peer::PortRange::range);
-    let bound = spec.ssh.family.listen(|ip| Endpoint::listen_in(ip, ports.clone(), config.clone()));
-    bound.map_err(|source| StartError::NoPort { source, ports_named: spec.udp_port.is_some() })
+fn listen(spec: &StartSpec, identity: Identity) -> Result<Callers, StartError> {
+    let callers = Callers::listen(spec.ssh.family, spec.udp_port, identity, transport(spec));
+    callers.map_err(|source| StartError::NoPort { source, ports_named: spec.udp_port.is_some() })
 }
 
 /// A member that rests is heard often: that it is there is seen by nothing else.

@@ -7,6 +7,7 @@
 //!   mpirun, srun    client [--ssh--> a host] --mpirun, srun--> all       / members call the client back, or listen (`dial_out`)
 //! ```
 
+mod callers;
 mod coming;
 mod direct;
 mod error;
@@ -19,12 +20,11 @@ mod messages;
 mod named;
 mod spec;
 
+pub(crate) use self::callers::{Callers, dial, dialling};
 pub use self::coming::Coming;
 pub use self::error::{AbsentError, StartError};
-pub(crate) use self::far::Calling;
 pub use self::fleet::{Absent, Fleet, start, start_bringing};
 pub use self::hosts::{HostSpec, HostsError, MAX_HOSTS};
 pub use self::lead::lead;
-pub(crate) use self::messages::PROTOCOL as CALLED;
 pub use self::messages::{Invitation, Summons};
 pub use self::spec::{Launcher, StartSpec, Way, WayError};
