@@ -49,7 +49,7 @@ mod tests {
         for key in KEYS {
             assert!(definition::<CpArgs>().get_arguments().any(|arg| arg.get_long() == Some(key)), "{key} is an option of cp");
         }
-        let message = check::<CpArgs>("limit", "2X", &["from".into(), "to:".into()]).expect_err("no rate");
+        let message = check::<CpArgs>("limit", "2X", &["from".into(), "to:".into()]).expect_err("no rate").to_string();
         assert!(message.contains("2X") && !message.contains("error"), "{message}");
     }
 }

@@ -10,16 +10,16 @@ use haul_peer::Host;
 use thiserror::Error;
 
 use crate::found::{Config, Held, name_of};
-use crate::options::{definition, named, wrong};
+use crate::options::{OptionError, definition, named};
 
 /// What a file says does not go with the command line.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{message}")]
+#[derive(Debug, Error)]
+#[error("{why}")]
 pub struct Discord {
     /// What the command line's parser says.
-    pub message: String,
-    /// The lines of files that hold for the host.
-    pub lines: String,
+    pub why: OptionError,
+    /// Where in files what holds for the host stands.
+    pub lines: Vec<String>,
 }
 
 /// The arguments behind a command's name, and the files.
@@ -39,11 +39,11 @@ impl CommandLine {
         let definition = definition::<A>();
         let held = self.config.of(&host.map(name_of).unwrap_or_default());
         // They have been parsed before: what is wrong with them now comes from a file.
-        let parsed = |arguments: Vec<OsString>| definition.clone().try_get_matches_from(arguments).map_err(|error| wrong(&error));
-        let given = parsed(named(&self.arguments, &[])).map_err(|message| from_file(message, &[]))?;
+        let parsed = |arguments: Vec<OsString>| definition.clone().try_get_matches_from(arguments);
+        let given = parsed(named(&self.arguments, &[])).map_err(|error| from_file(error, &[]))?;
         let arguments: Vec<OsString> = held.iter().filter(|held| counts(&definition, &given, held.key)).map(word).collect();
-        let matches = parsed(named(&self.arguments, &arguments)).map_err(|message| from_file(message, &held))?;
-        A::from_arg_matches(&matches).map_err(|error| from_file(wrong(&error), &held))
+        let matches = parsed(named(&self.arguments, &arguments)).map_err(|error| from_file(error, &held))?;
+        A::from_arg_matches(&matches).map_err(|error| from_file(error, &held))
     }
 
     /// The options that the command line gives, for another command line: those that are wanted, short where they have a letter.
@@ -93,9 +93,8 @@ fn counts(definition: &clap::Command, given: &ArgMatches, key: &str) -> bool {
     !is_given(arg) && !others.into_iter().any(is_given) && !definition.get_arguments().filter(excludes).any(is_given)
 }
 
-fn from_file(message: String, held: &[Held<'_>]) -> Discord {
-    let lines: Vec<String> = held.iter().map(|held| held.origin.to_string()).collect();
-    Discord { message, lines: lines.join(", ") }
+fn from_file(error: clap::Error, held: &[Held<'_>]) -> Discord {
+    Discord { why: error.into(), lines: held.iter().map(|held| held.origin.to_string()).collect() }
 }
 
 #[cfg(test)]

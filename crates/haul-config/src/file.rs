@@ -10,7 +10,10 @@
 //!
 //! Keys are long options without their dashes, values what stands behind them on a command line. Where each stands is kept, for errors and for `haul config`.
 
+use thiserror::Error;
 use toml::de::{DeTable, DeValue};
+
+use crate::options::OptionError;
 
 /// Options that may stand in a file: those about a host, not about one copy.
 pub const KEYS: [&str; 12] = [
@@ -49,54 +52,77 @@ pub struct Entry {
 }
 
 /// What is wrong, and in which line.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct Wrong {
     pub line: usize,
-    pub message: String,
+    pub why: LineError,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Error)]
+pub enum LineError {
+    /// It is no TOML; what its parser says.
+    #[error("{0}")]
+    Syntax(String),
+    /// Something stands outside of the tables that there are.
+    #[error("`{0}` stands in no table: [defaults] or [host.\"NAME\"]")]
+    NoTable(String),
+    /// Something stands in the table of hosts itself.
+    #[error("`{0}` is in no host's table: [host.\"NAME\"]")]
+    NoHost(String),
+    /// No option of this name may stand in a file.
+    #[error("there is no `{named}`: {}", KEYS.join(", "))]
+    NoKey {
+        /// Its name.
+        named: String,
+    },
+    /// The value is a list, a date or the like.
+    #[error("{0}: neither a \"text\" nor a number")]
+    NoValue(&'static str),
+    /// The value cannot stand behind the option.
+    #[error(transparent)]
+    Option(#[from] OptionError),
 }
 
 /// The tables of a file.
 pub fn parse(text: &str) -> Result<Vec<Section>, Wrong> {
     let line = |at: usize| 1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count();
-    let wrong = |at: usize, message: String| Wrong { line: line(at), message };
-    let file = DeTable::parse(text)
-        .map_err(|error| wrong(error.span().map_or(0, |span| span.start), error.message().replace('\n', ", ")))?;
+    let wrong = |at: usize, why: LineError| Wrong { line: line(at), why };
+    let syntax = |error: &toml::de::Error| LineError::Syntax(error.message().replace('\n', ", "));
+    let file = DeTable::parse(text).map_err(|error| wrong(error.span().map_or(0, |span| span.start), syntax(&error)))?;
     let mut sections = Vec::new();
     for (name, value) in file.get_ref() {
         let at = name.span().start;
         match (name.get_ref().as_ref(), value.get_ref()) {
-            ("defaults", DeValue::Table(table)) => sections.push(section(None, table, &wrong)?),
+            ("defaults", DeValue::Table(table)) => sections.push(section(None, table, &line)?),
             ("host", DeValue::Table(hosts)) => {
                 for (pattern, value) in hosts {
                     let DeValue::Table(table) = value.get_ref() else {
-                        return Err(wrong(
-                            pattern.span().start,
-                            format!("`{}` is in no host's table: [host.\"NAME\"]", pattern.get_ref()),
-                        ));
+                        return Err(wrong(pattern.span().start, LineError::NoHost(pattern.get_ref().to_string())));
                     };
-                    sections.push(section(Some(pattern.get_ref().to_string()), table, &wrong)?);
+                    sections.push(section(Some(pattern.get_ref().to_string()), table, &line)?);
                 }
             }
-            (other, _) => return Err(wrong(at, format!("`{other}` stands in no table: [defaults] or [host.\"NAME\"]"))),
+            (other, _) => return Err(wrong(at, LineError::NoTable(other.to_owned()))),
         }
     }
     Ok(sections)
 }
 
-fn section(pattern: Option<String>, table: &DeTable<'_>, wrong: &impl Fn(usize, String) -> Wrong) -> Result<Section, Wrong> {
+fn section(pattern: Option<String>, table: &DeTable<'_>, line: &impl Fn(usize) -> usize) -> Result<Section, Wrong> {
     let mut entries = Vec::new();
     for (name, value) in table {
-        let at = name.span().start;
+        let line = line(name.span().start);
         let named = name.get_ref().as_ref();
         let Some(key) = KEYS.into_iter().find(|key| *key == named) else {
-            return Err(wrong(at, format!("there is no `{named}`: {}", KEYS.join(", "))));
+            return Err(Wrong { line, why: LineError::NoKey { named: named.to_owned() } });
         };
         let value = match value.get_ref() {
             DeValue::String(text) => text.to_string(),
             DeValue::Integer(number) => number.to_string(),
-            _ => return Err(wrong(at, format!("{key}: neither a \"text\" nor a number"))),
+            _ => return Err(Wrong { line, why: LineError::NoValue(key) }),
         };
-        entries.push(Entry { key, value, line: wrong(at, String::new()).line });
+        entries.push(Entry { key, value, line });
     }
     Ok(Section { pattern, entries })
 }
@@ -131,7 +157,7 @@ mod tests {
             ("[defaults]\nlimit = '1G'\nlimit = '2G'\n", 3, "duplicate"),
         ] {
             let wrong = parse(text).expect_err(text);
-            assert!(wrong.line == line && wrong.message.contains(part), "{text}: {wrong:?}");
+            assert!(wrong.line == line && wrong.why.to_string().contains(part), "{text}: {wrong:?}");
         }
     }
 }

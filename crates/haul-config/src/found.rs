@@ -10,7 +10,8 @@ use haul_peer::keys::{KeysError, strict};
 use haul_peer::{Host, StateDir};
 use thiserror::Error;
 
-use crate::file::{self, Section};
+use crate::file::{self, LineError, Section, Wrong};
+use crate::options::OptionError;
 
 /// In the directory of keys.
 const NAME: &str = "config.toml";
@@ -18,7 +19,7 @@ const NAME: &str = "config.toml";
 const SYSTEM: &str = "/etc/haul/config.toml";
 
 /// Whether a value can stand behind a key; else why not.
-pub type Check<'a> = dyn Fn(&str, &str) -> Result<(), String> + 'a;
+pub type Check<'a> = dyn Fn(&str, &str) -> Result<(), OptionError> + 'a;
 
 /// Files that cannot be followed.
 #[derive(Debug, Error)]
@@ -35,14 +36,14 @@ pub enum ConfigError {
         source: io::Error,
     },
     /// A line of it is wrong.
-    #[error("{}:{line}: {message}", path.display())]
+    #[error("{}:{line}: {why}", path.display())]
     Wrong {
         /// The file.
         path: PathBuf,
         /// From 1 on.
         line: usize,
         /// What is wrong there.
-        message: String,
+        why: LineError,
     },
 }
 
@@ -196,10 +197,10 @@ fn sections(path: &Path, check: &Check<'_>) -> Result<Option<Vec<Section>>, Conf
     file.take(MOST_BYTES)
         .read_to_string(&mut text)
         .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    let wrong = |line: usize, message: String| ConfigError::Wrong { path: path.to_owned(), line, message };
-    let sections = file::parse(&text).map_err(|error| wrong(error.line, error.message))?;
+    let wrong = |Wrong { line, why }| ConfigError::Wrong { path: path.to_owned(), line, why };
+    let sections = file::parse(&text).map_err(wrong)?;
     for entry in sections.iter().flat_map(|section| &section.entries) {
-        check(entry.key, &entry.value).map_err(|message| wrong(entry.line, message))?;
+        check(entry.key, &entry.value).map_err(|error| wrong(Wrong { line: entry.line, why: error.into() }))?;
     }
     Ok(Some(sections))
 }

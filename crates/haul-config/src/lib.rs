@@ -13,6 +13,6 @@ mod found;
 mod options;
 
 pub use command_line::{CommandLine, Discord, behind_name};
-pub use file::KEYS;
+pub use file::{KEYS, LineError};
 pub use found::{Check, Config, ConfigError, Held, Origin};
-pub use options::{check, definition};
+pub use options::{OptionError, check, definition};

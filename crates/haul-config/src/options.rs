@@ -3,11 +3,24 @@
 use std::ffi::OsString;
 
 use clap::{Arg, Args};
+use thiserror::Error;
+
+/// What a command's parser says of its arguments: the message alone, in one line.
+#[derive(Debug, Error)]
+#[error("{}", message(.0))]
+pub struct OptionError(clap::Error);
+
+impl From<clap::Error> for OptionError {
+    fn from(error: clap::Error) -> Self {
+        Self(error)
+    }
+}
 
 /// Whether a value can stand behind an option of a command, `operands` being what it cannot do without.
-pub fn check<A: Args>(key: &str, value: &str, operands: &[OsString]) -> Result<(), String> {
+pub fn check<A: Args>(key: &str, value: &str, operands: &[OsString]) -> Result<(), OptionError> {
     let arguments = named(operands, &[format!("--{key}={value}").into()]);
-    definition::<A>().try_get_matches_from(arguments).map(|_| ()).map_err(|error| wrong(&error))
+    definition::<A>().try_get_matches_from(arguments)?;
+    Ok(())
 }
 
 /// What a command takes, all that stands behind its name.
@@ -22,8 +35,7 @@ pub fn named(arguments: &[OsString], before: &[OsString]) -> Vec<OsString> {
     [&["haul".into()], before, arguments].concat()
 }
 
-/// The message alone, in one line.
-pub fn wrong(error: &clap::Error) -> String {
+fn message(error: &clap::Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
     first.strip_prefix("error: ").unwrap_or(first).to_owned()

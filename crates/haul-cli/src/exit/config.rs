@@ -16,7 +16,7 @@ impl From<ConfigError> for Failure {
 
 impl From<Discord> for Failure {
     fn from(error: Discord) -> Self {
-        let hint = format!("together with what stands in {}", error.lines);
+        let hint = format!("together with what stands in {}", error.lines.join(", "));
         Self::new(error).hint(hint)
     }
 }
