@@ -218,6 +218,7 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         nothing
     }
 
+    /// Gives a file that is to come, and what is needed of it.
     fn file(
         &self,
         entry: &Entry,
@@ -225,27 +226,67 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
         created: bool,
         ready: &SyncSender<Ready>,
     ) -> Result<(Option<Arc<Incomplete>>, Needs), CopyError> {
-        let (size, version, linked, replaces) = match entry.kind {
-            Kind::File { size, version, linked, replaces, .. } => (size, version, linked, replaces),
-            Kind::Stream { linked, replaces } => (0, 0, linked, replaces),
-            _ => (0, 0, false, None),
-        };
-        if let Some(earlier) = replaces.filter(|_| linked) {
+        let nothing = Ok((None, Needs::Nothing));
+        if let Kind::File { linked: true, replaces: Some(earlier), .. } | Kind::Stream { linked: true, replaces: Some(earlier) } =
+            entry.kind
+        {
             self.tree.replaced(earlier, entry.id);
         }
-        let existing = if created { Ok(None) } else { self.tree.existing(entry.parent, &name) };
-        let existing = existing.map_err(Why::from).and_then(|existing| match existing {
-            Some(there) if there.kind == FileKind::Directory => Err(Why::InTheWay),
-            existing => Ok(existing),
-        });
-        let existing = match existing {
+        let existing = match self.existing(entry.parent, &name, created) {
             Ok(existing) => existing,
             Err(why) => {
                 self.problem(self.tree.display(entry.parent, &name), why)?;
-                return Ok((None, Needs::Nothing));
+                return nothing;
             }
         };
-        let mut file = Incomplete {
+        let mut file = self.incomplete(entry, name, existing.as_ref());
+        // A stream that is no file has no time.
+        let dated = !file.stream || entry.mtime != Stamp::default();
+        if self.options.update && dated && is_newer(entry.mtime, existing.as_ref()) {
+            self.keep_newer(&file);
+            return nothing;
+        }
+        if file.stream {
+            if self.options.dry_run {
+                self.would_take(&file, existing.as_ref())?;
+                return nothing;
+            }
+            return Ok((Some(Arc::new(file)), Needs::All));
+        }
+        let earlier = self.tree.stage.take_earlier(&file.key).filter(|earlier| earlier.source == file.source);
+        if self.is_same(&file, existing.as_ref())? || is_made(existing.as_ref(), earlier.as_ref()) {
+            self.keep(&file);
+            return nothing;
+        }
+        if self.options.dry_run {
+            self.would_take(&file, existing.as_ref())?;
+            return nothing;
+        }
+        let needs = earlier.map_or(Ok(Needs::All), |earlier| self.resume(&mut file, &earlier, ready))?;
+        if needs == Needs::Nothing {
+            return nothing;
+        }
+        if file.size == 0 {
+            self.make_empty(&file, ready)?;
+            return nothing;
+        }
+        Ok((Some(Arc::new(file)), needs))
+    }
+
+    /// What has the name of a file that comes, which is no directory. In one that this copy has made there is nothing.
+    fn existing(&self, parent: u64, name: &[u8], created: bool) -> Result<Option<Metadata>, Why> {
+        let existing = if created { None } else { self.tree.existing(parent, name)? };
+        if existing.as_ref().is_some_and(|there| there.kind == FileKind::Directory) { Err(Why::InTheWay) } else { Ok(existing) }
+    }
+
+    /// A file as it is announced, of which nothing has come.
+    fn incomplete(&self, entry: &Entry, name: Vec<u8>, existing: Option<&Metadata>) -> Incomplete {
+        let (size, version, linked) = match entry.kind {
+            Kind::File { size, version, linked, .. } => (size, version, linked),
+            Kind::Stream { linked, .. } => (0, 0, linked),
+            _ => (0, 0, false),
+        };
+        Incomplete {
             id: entry.id,
             parent: entry.parent,
             key: self.tree.dirs.child_key(entry.parent, &name),
@@ -255,52 +296,26 @@ impl<T: Transport, S: Store> Receiver<'_, T, S> {
             stream: matches!(entry.kind, Kind::Stream { .. }),
             linked,
             counted: AtomicU64::new(0),
-            attributes: self.tree.attributes(entry, existing.as_ref()),
+            attributes: self.tree.attributes(entry, existing),
             state: Mutex::new(State::Waiting),
-        };
-        let would = |receiver: &Self, file: &Incomplete| {
-            receiver.would_copy(file.parent, &file.name, size, existing.as_ref())?;
-            if file.linked {
-                receiver.tree.named(file.id, file.parent, &file.name);
-            }
-            Ok((None, Needs::Nothing))
-        };
-        // A stream that is no file has no time.
-        let dated = !file.stream || entry.mtime != Stamp::default();
-        if self.options.update && dated && is_newer(entry.mtime, existing.as_ref()) {
-            self.keep_newer(&file);
-            return Ok((None, Needs::Nothing));
         }
-        if file.stream && self.options.dry_run {
-            return would(self, &file);
+    }
+
+    /// Of a dry run: the file would be copied.
+    fn would_take(&self, file: &Incomplete, existing: Option<&Metadata>) -> Result<(), CopyError> {
+        self.would_copy(file.parent, &file.name, file.size, existing)?;
+        if file.linked {
+            self.tree.named(file.id, file.parent, &file.name);
         }
-        if file.stream {
-            return Ok((Some(Arc::new(file)), Needs::All));
-        }
-        let earlier = self.tree.stage.take_earlier(&file.key).filter(|earlier| earlier.source == file.source);
-        if self.is_same(&file, existing.as_ref())? || is_made(existing.as_ref(), earlier.as_ref()) {
-            self.keep(&file);
-            return Ok((None, Needs::Nothing));
-        }
-        if self.options.dry_run {
-            return would(self, &file);
-        }
-        let needs = match earlier {
-            Some(earlier) => self.resume(&mut file, &earlier, ready)?,
-            None => Needs::All,
-        };
-        if needs == Needs::Nothing {
-            return Ok((None, Needs::Nothing));
-        }
-        if size == 0 {
-            if let Some(done) = self.write_whole(&file, &[], [0; 32])? {
-                let (record, done) = *done;
-                self.tree.stage.store.append(&[record]).map_err(|error| self.broken(error))?;
-                hand_over(ready, done)?;
-            }
-            return Ok((None, Needs::Nothing));
-        }
-        Ok((Some(Arc::new(file)), needs))
+        Ok(())
+    }
+
+    /// An empty file is there as soon as it is announced.
+    fn make_empty(&self, file: &Incomplete, ready: &SyncSender<Ready>) -> Result<(), CopyError> {
+        let Some(done) = self.write_whole(file, &[], [0; 32])? else { return Ok(()) };
+        let (record, done) = *done;
+        self.tree.stage.store.append(&[record]).map_err(|error| self.broken(error))?;
+        hand_over(ready, done)
     }
 
     fn keep(&self, file: &Incomplete) {
