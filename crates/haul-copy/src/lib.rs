@@ -15,7 +15,7 @@
 //! ```
 //! use haul::{ClientConfig, Endpoint, Identity, PeerTrust, ServerConfig};
 //! use haul_copy::{ClientSession, Job, PROTOCOL, ServerSession};
-//! use haul_files::{Filter, Access, Cancel, Options, PushJob, Silent};
+//! use haul_files::{Access, Cancel, PushJob, Silent};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let (from, to) = (tempfile::tempdir()?, tempfile::tempdir()?);
@@ -32,8 +32,7 @@
 //! });
 //!
 //! std::fs::write(from.path().join("a"), "content")?;
-//! let job = PushJob { sources: vec![from.path().join("a").into()], destination: to.path().into(), options: Options::default(), filter: Filter::default() };
-//! let job = Job::Push(job);
+//! let job = Job::Push(PushJob::new([from.path().join("a")], to.path()));
 //! let config = ClientConfig { protocols: vec![PROTOCOL.to_vec()], ..ClientConfig::new(trust) };
 //! let connection = Endpoint::bind("127.0.0.1:0".parse()?)?.connect(address, config)?;
 //! let report = ClientSession::new(connection, &job).run(&job, None, &Silent, &Cancel::new())?;

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use haul_files::{Access, Cancel, CopyError, Filter, Options, PushJob, Report, Silent, SourceSpec, Verify, push, serve};
+use haul_files::{Access, Cancel, CopyError, Options, PushJob, Report, Silent, Verify, push, serve};
 use haul_ramstore::memory::{Conditions, pair};
 
 fn main() {
@@ -31,7 +31,7 @@ fn main() {
 
 /// Both sides of a copy, in two threads.
 pub fn copy(source: PathBuf, destination: PathBuf, options: Options) -> Result<Report, CopyError> {
-    let job = PushJob { sources: vec![SourceSpec::Path(source)], destination, options, filter: Filter::default() };
+    let job = PushJob { options, ..PushJob::new([source], destination) };
     let (here, there) = pair(Conditions::default());
     std::thread::scope(|scope| {
         scope.spawn(|| serve(there, &Access::Account { home: "/".into() }, &Silent, &Cancel::new()));

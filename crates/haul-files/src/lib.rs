@@ -13,13 +13,12 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use haul_files::{Access, Cancel, Filter, Options, PushJob, Silent, push, serve};
+//! use haul_files::{Access, Cancel, PushJob, Silent, push, serve};
 //! use haul_ramstore::memory;
 //!
 //! let (from, to) = (tempfile::tempdir()?, tempfile::tempdir()?);
 //! std::fs::write(from.path().join("a"), "content")?;
-//! let sources = vec![from.path().join("a").into()];
-//! let job = PushJob { sources, destination: to.path().into(), options: Options::default(), filter: Filter::default() };
+//! let job = PushJob::new([from.path().join("a")], to.path());
 //!
 //! let (client, server) = memory::pair(memory::Conditions::default());
 //! let report = std::thread::scope(|scope| {

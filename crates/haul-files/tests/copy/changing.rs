@@ -7,9 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use haul_files::{
-    Cancel, Changed, ChangedFile, Event, Filter, Note, Observer, Options, PushJob, Report, Silent, Why, push, serve,
-};
+use haul_files::{Cancel, Changed, ChangedFile, Event, Note, Observer, Options, PushJob, Report, Silent, Why, push, serve};
 use haul_ramstore::memory::{Conditions, pair};
 
 use crate::fixture::*;
@@ -55,8 +53,7 @@ impl<F: Fn() + Send + Sync> Observer for Meddler<F> {
 fn copy(from: &Path, to: &Path, options: Options, client: &dyn Observer, server: &dyn Observer) -> (Report, u64) {
     let (here, there) = pair(Conditions { capacity: 1, ..Conditions::default() });
     let transport = here.transport.clone();
-    let job =
-        PushJob { sources: vec![PathBuf::from(from).into()], destination: to.to_owned(), options, filter: Filter::default() };
+    let job = PushJob { options, ..PushJob::new([PathBuf::from(from)], to) };
     let (client, server) = std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(there, &account(), server, &Cancel::new()).unwrap());
         let client = push(here, &job, client, &Cancel::new()).unwrap();

@@ -15,8 +15,7 @@ use crate::fixture::*;
 use crate::hostile::{Peer, file, misbehaved, piece, push_request, pusher_asking};
 
 fn job(sources: &[&Path], to: &Path) -> PushJob {
-    let sources = sources.iter().map(|path| path.to_path_buf().into()).collect();
-    PushJob { sources, destination: to.to_owned(), options: recursive(), filter: Filter::default() }
+    PushJob::new(sources.iter().map(|path| path.to_path_buf()), to)
 }
 
 /// A push to a hand-made server, and how it ended.

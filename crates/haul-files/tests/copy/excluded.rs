@@ -7,7 +7,7 @@ use std::sync::mpsc::channel;
 use haul_files::protocol::{Hello, LEAVES_OUT, Message, ROOT, Request, VERSION, What};
 use haul_files::{
     CopyError, Delivery, Destination, FileProblem, Filter, MAX_PATTERNS, Note, Options, OrderJob, PullJob, PushJob, Report,
-    Silent, SourceSpec, Wish, order, pull, serve,
+    Silent, Wish, order, pull, serve,
 };
 use haul_files::{Customer, protocol::Entry, protocol::OrderEnd};
 use haul_ramstore::memory::{Conditions, pair};
@@ -69,8 +69,7 @@ fn pulled(p: &Places, source: &Path, to: Destination, filter: Filter) -> Result<
 #[test]
 fn a_sender_leaves_out_what_matches_and_does_not_look_into_it() {
     let p = places_with_tree();
-    let sources = vec![SourceSpec::Path(p.from.join("tree"))];
-    let job = PushJob { sources, destination: p.to.clone(), options: recursive(), filter: filter(&LINES) };
+    let job = PushJob { filter: filter(&LINES), ..PushJob::new([p.from.join("tree")], &p.to) };
     let report = run_push(&job, &account(), Conditions::default(), &Silent, |_| {}).clean();
     assert_eq!(files(&p.to), ["tree/a.c", "tree/keep.o", "tree/sub/b.c", "tree/sub/out/x"]);
     assert!(!p.to.join("tree/out").exists());

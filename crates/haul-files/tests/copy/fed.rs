@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use haul_files::store::{At, Local, Store};
-use haul_files::{Cancel, Fed, Feed, Filter, Options, PushJob, Silent, Thing, push_fed, serve, serve_store};
+use haul_files::{Cancel, Fed, Feed, Options, PushJob, Silent, Thing, push_fed, serve, serve_store};
 use haul_ramstore::memory::{Conditions, pair};
 use haul_ramstore::{Operation, Ram};
 
@@ -61,8 +61,8 @@ fn thing(root: &Path, number: u64, parent: u64, source: Option<usize>, path: &st
 
 fn run(from: &Path, to: &Path, sources: &[&str], options: Options, script: Script) -> (Arc<Script>, haul_files::Report) {
     let script = Arc::new(script);
-    let sources = sources.iter().map(|source| from.join(source).into()).collect();
-    let job = PushJob { sources, destination: to.to_owned(), options, filter: Filter::default() };
+    let sources = sources.iter().map(|source| from.join(source));
+    let job = PushJob { options, ..PushJob::new(sources, to) };
     let (here, there) = pair(Conditions::default());
     let transport = here.transport.clone();
     let report = std::thread::scope(|scope| {
@@ -173,8 +173,7 @@ fn what_fits_is_kept_where_a_file_does_not() {
     // Only files of several pieces are given a size before they are written.
     let ram = Ram::new();
     ram.fail(Operation::SetSize, 0, rustix::io::Errno::NOSPC.into());
-    let sources = vec![from.path().join("tree").into()];
-    let job = PushJob { sources, destination: "made".into(), options: recursive(), filter: Filter::default() };
+    let job = PushJob::new([from.path().join("tree")], "made");
     let script = Arc::new(Script { steps: Mutex::new(steps.into()), ..Script::default() });
     let (here, there) = pair(Conditions::default());
     let transport = here.transport.clone();

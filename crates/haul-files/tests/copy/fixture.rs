@@ -9,8 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use haul_files::{
-    Access, Cancel, CopyError, Destination, Filter, Observer, Options, PullJob, PushJob, Report, Silent, SourceSpec, pull, push,
-    serve,
+    Access, Cancel, CopyError, Destination, Filter, Observer, Options, PullJob, PushJob, Report, Silent, pull, push, serve,
 };
 use haul_ramstore::memory::{Conditions, Memory, pair};
 
@@ -71,8 +70,7 @@ pub fn account() -> Access {
 }
 
 pub fn push_paths(sources: &[&Path], destination: &Path, options: Options, conditions: Conditions) -> Outcome {
-    let sources = sources.iter().map(|path| SourceSpec::Path(path.to_path_buf())).collect();
-    let job = PushJob { sources, destination: destination.to_owned(), options, filter: Filter::default() };
+    let job = PushJob { options, ..PushJob::new(sources.iter().map(|path| path.to_path_buf()), destination) };
     run_push(&job, &account(), conditions, &Silent, |_| {})
 }
 

@@ -282,12 +282,7 @@ fn a_stage_is_not_a_destination() {
     }]);
     write(p.from.join("f"), "x");
     for path in ["/data/.haul-07070707", "/data/.haul-12345678/journal", "/data/.haul-12345678/", "/data/.HAUL-12345678/p1"] {
-        let job = haul_files::PushJob {
-            sources: vec![p.from.join("f").into()],
-            destination: path.into(),
-            options: recursive(),
-            filter: Filter::default(),
-        };
+        let job = haul_files::PushJob::new([p.from.join("f")], path);
         let outcome = run_push(&job, &access, shuffled(1), &Silent, |_| {});
         let reserved = matches!(&outcome.client, Err(CopyError::Refused(Stop::Destination { why: Why::Reserved, .. })));
         assert!(reserved, "{path}: {:?}", outcome.client);

@@ -5,8 +5,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use haul_files::{
-    Access, Cancel, CopyError, Destination, Event, Export, Filter, Note, Observer, Options, Ownership, PushJob, Silent,
-    SourceSpec, Stop, Why, push, serve,
+    Access, Cancel, CopyError, Destination, Event, Export, Note, Observer, Options, Ownership, PushJob, Silent, SourceSpec, Stop,
+    Why, push, serve,
 };
 use haul_ramstore::memory::{Conditions, pair};
 use haul_units::Bytes;
@@ -187,9 +187,9 @@ fn standard_input_has_no_time_to_compare() {
     let p = places();
     let to = p.to.join("file");
     write(&to, "old");
-    let sources = vec![SourceSpec::stream(std::io::Cursor::new(b"new".to_vec()))];
+    let sources = [SourceSpec::stream(std::io::Cursor::new(b"new".to_vec()))];
     let options = Options { update: true, preserve: true, ..Options::default() };
-    let job = PushJob { sources, destination: to.clone(), options, filter: Filter::default() };
+    let job = PushJob { options, ..PushJob::new(sources, &to) };
     run_push(&job, &account(), shuffled(1), &Silent, |_| {}).clean();
     assert_eq!(fs::read_to_string(&to).unwrap(), "new");
     assert!(fs::metadata(&to).unwrap().modified().unwrap() > std::time::UNIX_EPOCH + std::time::Duration::from_secs(1000));
@@ -210,12 +210,8 @@ fn a_stream_as_source() {
     for length in [0, 1, 1 << 20, (5 << 20) + 77] {
         let p = places();
         let content = noise(length, 1);
-        let job = |to: &Path| PushJob {
-            sources: vec![SourceSpec::stream(std::io::Cursor::new(content.clone()))],
-            destination: to.to_owned(),
-            options: Options::default(),
-            filter: Filter::default(),
-        };
+        let stream = || SourceSpec::stream(std::io::Cursor::new(content.clone()));
+        let job = |to: &Path| PushJob::new([stream()], to);
         let to = p.to.join("file");
         run_push(&job(&to), &account(), shuffled(length as u64), &Silent, |_| {}).clean();
         assert_eq!(fs::read(&to).unwrap(), content);
@@ -286,12 +282,7 @@ fn one_root_is_home_and_everything() {
     }
     get(p.from.join("secret").to_str().unwrap()).partial();
     let put = |path: &str, writable| {
-        let job = PushJob {
-            sources: vec![p.from.join("secret").into()],
-            destination: path.into(),
-            options: recursive(),
-            filter: Filter::default(),
-        };
+        let job = PushJob::new([p.from.join("secret")], path);
         run_push(&job, &root_of(writable), Conditions::default(), &Silent, |_| {})
     };
     assert!(matches!(put("x", false).client, Err(CopyError::Refused(Stop::ReadOnlyRoot { .. }))));
@@ -328,12 +319,7 @@ fn exports_are_jails() {
     assert!(matches!(get("/etc/passwd", &access).client, Err(CopyError::Refused(Stop::UnknownRoot { .. }))));
 
     let put = |path: &str, access: &Access| {
-        let job = PushJob {
-            sources: vec![p.from.join("secret").into()],
-            destination: path.into(),
-            options: recursive(),
-            filter: Filter::default(),
-        };
+        let job = PushJob::new([p.from.join("secret")], path);
         run_push(&job, access, Conditions::default(), &Silent, |_| {})
     };
     assert!(matches!(put("/data/x", &access).client, Err(CopyError::Refused(Stop::ReadOnlyRoot { .. }))));
@@ -356,12 +342,7 @@ fn exports_are_jails() {
 
 /// A job that pushes `file`.
 fn push_of_file(p: &Places) -> PushJob {
-    PushJob {
-        sources: vec![p.from.join("file").into()],
-        destination: p.to.clone(),
-        options: Options::default(),
-        filter: Filter::default(),
-    }
+    PushJob::new([p.from.join("file")], &p.to)
 }
 
 #[test]
@@ -432,12 +413,7 @@ fn a_client_of_an_export_chooses_no_owner_and_no_set_id_bit() {
     let p = places();
     let tree = p.from.join("tree");
     set_id_tree(&tree);
-    let job = |to: &str| PushJob {
-        sources: vec![tree.clone().into()],
-        destination: to.into(),
-        options: preserving(),
-        filter: Filter::default(),
-    };
+    let job = |to: &str| PushJob { options: preserving(), ..PushJob::new([tree.clone()], to) };
     let outcome = run_push(&job("/data"), &exports(&p.to, true), shuffled(1), &Silent, |_| {});
     assert_eq!(outcome.server.as_ref().unwrap().notes, [Note::OwnersNotKept]);
     let report = outcome.clean();
@@ -461,11 +437,6 @@ fn a_client_of_an_export_chooses_no_owner_and_no_set_id_bit() {
 
     // Nothing lost, nothing said.
     write(p.from.join("plain"), "x");
-    let plain = PushJob {
-        sources: vec![p.from.join("plain").into()],
-        destination: "/data".into(),
-        options: preserving(),
-        filter: Filter::default(),
-    };
+    let plain = PushJob { options: preserving(), ..PushJob::new([p.from.join("plain")], "/data") };
     assert!(run_push(&plain, &exports(&p.to, true), shuffled(1), &Silent, |_| {}).clean().notes.is_empty());
 }

@@ -50,13 +50,7 @@ fn watched(from: &Path, to: &Path, pulled: bool) -> (Told, Told) {
                 &Cancel::new(),
             )
         } else {
-            let sources = vec![PathBuf::from(from).into()];
-            push(
-                here,
-                &PushJob { sources, destination: to.to_owned(), options: recursive(), filter: Filter::default() },
-                &client,
-                &Cancel::new(),
-            )
+            push(here, &PushJob::new([PathBuf::from(from)], to), &client, &Cancel::new())
         }
         .unwrap();
     });
@@ -121,12 +115,7 @@ fn going_on_from_an_earlier_run_is_told_on_both_sides() {
 fn a_copy_that_nobody_watches_is_as_whole_as_any() {
     let p = places();
     write(p.from.join("file"), noise(5 << 20, 1));
-    let job = PushJob {
-        sources: vec![p.from.join("file").into()],
-        destination: p.to.clone(),
-        options: Options::default(),
-        filter: Filter::default(),
-    };
+    let job = PushJob::new([p.from.join("file")], &p.to);
     let outcome = run_push(&job, &account(), Conditions::default(), &Silent, |_| {});
     let outcome = outcome.clean();
     assert_eq!(outcome.files, 1);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use haul_files::{CopyError, Destination, Event, Filter, Observer, Options, PushJob, Stop};
+use haul_files::{CopyError, Destination, Event, Observer, Options, PushJob, Stop};
 use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 use proptest::prelude::*;
@@ -178,8 +178,7 @@ fn victim() {
     let mut arguments = arguments.split('|');
     let (from, to, events) = (arguments.next().unwrap(), arguments.next().unwrap(), arguments.next().unwrap());
     let observer = Deadly(events.parse::<u64>().unwrap().into());
-    let sources = vec![std::path::PathBuf::from(from).into()];
-    let job = PushJob { sources, destination: to.into(), options: preserving(), filter: Filter::default() };
+    let job = PushJob { options: preserving(), ..PushJob::new([std::path::PathBuf::from(from)], to) };
     let (here, there) = haul_ramstore::memory::pair(shuffled(1));
     std::thread::scope(|scope| {
         let server = scope.spawn(|| haul_files::serve(there, &account(), &observer, &haul_files::Cancel::new()));
@@ -330,12 +329,7 @@ fn the_same_copy_twice_at_once_is_refused() {
     }
     let p = places();
     write(p.from.join("file"), noise(3 << 20, 1));
-    let job = PushJob {
-        sources: vec![p.from.join("file").into()],
-        destination: p.to.clone(),
-        options: Options::default(),
-        filter: Filter::default(),
-    };
+    let job = PushJob::new([p.from.join("file")], &p.to);
     let observer = Second(&job, std::sync::Mutex::default());
     // Told to the receiver: it has its stage when it starts a file, which a sender that begins early does not know.
     let (here, there) = haul_ramstore::memory::pair(Conditions::default());

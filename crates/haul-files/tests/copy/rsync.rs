@@ -116,8 +116,7 @@ pub fn copy_of(p: &Places, options: Options, filter: &Filter, pulled: bool, obse
             let job = PullJob { sources: vec![source], destination, options, filter: filter.clone() };
             pull(here, &job, observer, &Cancel::new())
         } else {
-            let sources = vec![source.into()];
-            let job = PushJob { sources, destination: p.to.clone(), options, filter: filter.clone() };
+            let job = PushJob { options, filter: filter.clone(), ..PushJob::new([source], &p.to) };
             push(here, &job, observer, &Cancel::new())
         };
         transport.kill();
@@ -214,7 +213,7 @@ fn pushed_to(features: u64, options: Options) -> Result<Report, CopyError> {
     let p = places();
     fs::write(p.from.join("f"), "f").unwrap();
     let (here, there) = pair(Conditions::default());
-    let job = PushJob { sources: vec![p.from.join("f").into()], destination: p.to.clone(), options, filter: Filter::default() };
+    let job = PushJob { options, ..PushJob::new([p.from.join("f")], &p.to) };
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut peer = Peer { link: there };

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use haul_files::store::{At, Local, Store};
 use haul_files::{
-    Cancel, CopyError, Destination, Fault, Filter, Options, PullJob, PushJob, Silent, SourceSpec, Stop, StoreError, Verify, Why,
-    pull_into, push_from, serve_store,
+    Cancel, CopyError, Destination, Fault, Filter, Options, PullJob, PushJob, Silent, Stop, StoreError, Verify, Why, pull_into,
+    push_from, serve_store,
 };
 use haul_ramstore::memory::{Conditions, pair};
 use haul_ramstore::{Operation, Ram};
@@ -28,12 +28,7 @@ pub fn push_under<A: Store, B: Store>(
     destination: &Path,
     options: Options,
 ) -> Outcome {
-    let job = PushJob {
-        sources: vec![SourceSpec::Path(source.to_owned())],
-        destination: destination.to_owned(),
-        options,
-        filter: Filter::default(),
-    };
+    let job = PushJob { options, ..PushJob::new([source.to_owned()], destination) };
     let (here, there) = pair(conditions);
     let transport = here.transport.clone();
     let (client, server) = std::thread::scope(|scope| {

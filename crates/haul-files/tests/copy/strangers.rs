@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use haul_files::journal::{Record, VERSION, encode};
-use haul_files::{CopyError, Event, Filter, Note, Observer, Options, PushJob, Stop, Why};
+use haul_files::{CopyError, Event, Note, Observer, Options, PushJob, Stop, Why};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::fixture::*;
@@ -157,12 +157,7 @@ fn what_others_put_into_the_stage_stays_and_is_told() {
     for i in 0..30 {
         write(p.from.join(format!("tree/{i}")), noise(200_000, i));
     }
-    let job = PushJob {
-        sources: vec![p.from.join("tree").into()],
-        destination: p.to.clone(),
-        options: recursive(),
-        filter: Filter::default(),
-    };
+    let job = PushJob::new([p.from.join("tree")], &p.to);
     let litter = Litter { to: &p.to, done: Mutex::default() };
     let report = run_push(&job, &account(), shuffled(1), &litter, |_| {}).clean();
     let stage = litter.done.into_inner().unwrap().unwrap();

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use haul_files::{Destination, Fault, Filter, Note, Options, Why};
+use haul_files::{Destination, Fault, Note, Options, PushJob, Why};
 use haul_ramstore::memory::Conditions;
 use haul_units::Bytes;
 use proptest::prelude::*;
@@ -218,8 +218,7 @@ fn a_file_that_changes_is_read_again_or_reported() {
             write(p.from.join("other"), "other");
             write(p.to.join("log"), "old");
             let options = Options { changed: haul_files::Changed::Retry, ..Options::default() };
-            let sources = vec![file.clone().into(), p.from.join("other").into()];
-            let job = haul_files::PushJob { sources, destination: p.to.clone(), options, filter: Filter::default() };
+            let job = PushJob { options, ..PushJob::new([file.clone(), p.from.join("other")], &p.to) };
             let meddler = Meddler(file.clone(), always, 0.into());
             let report = run_push(&job, &account(), shuffled(1), &meddler, |_| {}).partial();
             assert_eq!(fs::read(p.to.join("other")).unwrap(), b"other");

@@ -5,8 +5,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use haul_files::{
-    Cancel, Destination, Event, Filter, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, Verified, Verify, Why,
-    push, serve,
+    Cancel, Destination, Event, Observer, Options, PushJob, ReadBack, Report, Silent, SourceSpec, Verified, Verify, Why, push,
+    serve,
 };
 use haul_ramstore::memory::{Conditions, pair};
 
@@ -53,8 +53,7 @@ impl Observer for Damage<'_> {
 
 fn copied(from: &Path, to: &Path, options: Options, server: &dyn Observer) -> Report {
     let (here, there) = pair(Conditions::default());
-    let job =
-        PushJob { sources: vec![PathBuf::from(from).into()], destination: to.to_owned(), options, filter: Filter::default() };
+    let job = PushJob { options, ..PushJob::new([PathBuf::from(from)], to) };
     std::thread::scope(|scope| {
         let server = scope.spawn(|| serve(there, &account(), server, &Cancel::new()).unwrap());
         let client = push(here, &job, &Silent, &Cancel::new()).unwrap();
@@ -166,9 +165,8 @@ fn a_file_that_its_owner_may_not_read_is_read_back_and_keeps_its_mode() {
 #[test]
 fn a_stream_cannot_be_read_back_and_its_file_can() {
     let p = places();
-    let sources = vec![SourceSpec::stream(std::io::Cursor::new(noise(LARGE, 1)))];
-    let job =
-        PushJob { sources, destination: p.to.join("file"), options: verifying(Verify::ReadBack), filter: Filter::default() };
+    let sources = [SourceSpec::stream(std::io::Cursor::new(noise(LARGE, 1)))];
+    let job = PushJob { options: verifying(Verify::ReadBack), ..PushJob::new(sources, p.to.join("file")) };
     let report = run_push(&job, &account(), Conditions::default(), &Silent, |_| {}).clean();
     assert_eq!(report.verified, Some(Verified::ReadBack));
     let sink = Destination::stream(std::io::sink());

@@ -18,7 +18,7 @@ use std::time::Duration;
 use haul::Connection;
 use haul_copy::{ClientSession, Opened, PathView};
 use haul_files::store::Local;
-use haul_files::{CopyError, Fault, FileProblem, Filter, MAX_PROBLEMS, PushJob, Report, SourceSpec, Why, WirePath, push_fed};
+use haul_files::{CopyError, Fault, FileProblem, MAX_PROBLEMS, PushJob, Report, Why, WirePath, push_fed};
 use haul_peer::chain;
 use haul_units::{BitRate, Bytes, Cancel, Time};
 
@@ -138,8 +138,7 @@ impl Line {
 
     fn run(&self, side: Side, store: &Local, member: &Member, job: &PutJob, cancel: &Cancel) {
         let (shared, at) = (side.shared.clone(), side.member);
-        let sources = job.sources.iter().cloned().map(SourceSpec::Path).collect();
-        let push = PushJob { sources, destination: destination_of(member, job), options: job.options, filter: Filter::default() };
+        let push = PushJob { options: job.options, ..PushJob::new(job.sources.iter().cloned(), destination_of(member, job)) };
         let result = self.session.open(None).map_err(CopyError::Connection).and_then(|Opened { link, parting }| {
             let side = Arc::new(side);
             let result = push_fed(link, store, &push, side.clone(), &*side, cancel);

@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use haul_files::{Cancel, CopyError, Filter, Options, PushJob, Report, Silent, SourceSpec, Store, push_from, serve_store};
+use haul_files::{Cancel, CopyError, Options, PushJob, Report, Silent, Store, push_from, serve_store};
 use haul_gfarm::Gfarm;
 use haul_ramstore::memory::{Conditions, pair};
 
@@ -131,12 +131,7 @@ pub fn push_under<A: Store, B: Store>(
     destination: &str,
     options: Options,
 ) -> Result<Report, CopyError> {
-    let job = PushJob {
-        sources: vec![SourceSpec::Path(source.to_owned())],
-        destination: destination.into(),
-        options,
-        filter: Filter::default(),
-    };
+    let job = PushJob { options, ..PushJob::new([source.to_owned()], destination) };
     let (here, there) = pair(conditions);
     let transport = here.transport.clone();
     std::thread::scope(|scope| {
