@@ -9,8 +9,9 @@ use std::task::{Context, Poll, Wake};
 use std::thread;
 use std::time::Duration;
 
+use haul::TransportConfig;
 use haul_files::Options;
-use haul_fleet::{Begin, GetJob, JobEvent, JobObserver, Pending, PutJob, SessionError, SessionReport, Unwatched};
+use haul_fleet::{Begin, GetJob, JobEvent, JobObserver, Pending, PutJob, SessionError, Unwatched};
 use haul_units::{BitRate, Cancel};
 
 use stage::Stage;
@@ -103,7 +104,7 @@ impl Wake for Woken {
     }
 }
 
-fn wait(mut pending: Pending<SessionReport>) -> Result<SessionReport, SessionError> {
+fn wait<T: Send + 'static>(mut pending: Pending<T>) -> Result<T, SessionError> {
     let (wake, woken) = mpsc::channel();
     let waker = Arc::new(Woken(wake)).into();
     loop {
@@ -141,6 +142,40 @@ fn a_job_that_is_given_up_ends_no_other_and_status_tells_of_those_under_way() {
     drop(session.download_async(slow("dropped"), Arc::new(Ordered(tell))));
     session.download(&get(&["file"], &stage.path("after")), &Unwatched, &Cancel::new()).expect("fetched");
     assert!(read(&stage.path("quick")) == content && read(&stage.path("after")) == content);
+}
+
+#[test]
+fn uploads_go_several_at_a_time_or_are_awaited_as_the_status_is_and_connections_have_the_parameters() {
+    let stage = Stage::new();
+    let sources = ["one", "two", "three"].map(|name| stage.path(name));
+    for (source, seed) in sources.iter().zip(1..) {
+        fs::write(source, pattern(1 << 20, seed)).expect("written");
+    }
+    let patience = Duration::from_secs(7);
+    let mut setup = stage.setup("a,b", true);
+    setup.set_parameters(TransportConfig { idle_timeout: patience, ..TransportConfig::default() });
+    let (session, absent) = Stage::start(setup);
+    assert!(absent.is_empty(), "{absent:?}");
+    let fleet = session.join(&Cancel::new()).expect("joined");
+    let patiences: Vec<_> = fleet.members.iter().map(|member| member.connection.stats().idle_timeout).collect();
+    assert_eq!(patiences, [patience; 2]);
+    fleet.part();
+
+    let put = |source: &Path, to: &str| PutJob { replicas: 2, ..PutJob::new(vec![source.to_owned()], to) };
+    let done = session.upload_many(&[put(&sources[0], "first"), put(&sources[1], "second")], &Cancel::new());
+    let third = session.upload_async(put(&sources[2], "third"), Arc::new(Unwatched));
+    for report in done.into_iter().chain([wait(third)]) {
+        let report = report.expect("sent");
+        assert_eq!((report.job.files.problem_count, report.job.members.len()), (0, 2));
+    }
+    for member in ["a", "b"] {
+        for (name, seed) in ["first/one", "second/two", "third/three"].iter().zip(1..) {
+            assert!(read(&stage.of(member).join(name)) == pattern(1 << 20, seed), "{member} {name}");
+        }
+    }
+    let status = wait(session.status_async()).expect("told");
+    let names: Vec<_> = status.members.iter().map(|member| &*member.name).collect();
+    assert_eq!((names, status.absent.len(), status.pid), (vec!["a", "b"], 0, std::process::id()));
 }
 
 #[test]
