@@ -7,6 +7,7 @@ use haul_files::protocol::{Entry, Kind};
 use haul_files::{FileProblem, Why, WirePath};
 use haul_plan::Policy;
 use haul_units::Bytes;
+use rustix::io::Errno;
 
 use super::desk::Desk;
 use super::doubts;
@@ -15,9 +16,6 @@ use super::job::{Begin, ReplicasBy};
 use super::merge::{Misfit, Tree};
 use super::news::{News, Said};
 use crate::observe::JobEvent;
-
-/// What a system says of a name that is not there.
-const NO_SUCH_FILE: Why = Why::Os(2);
 
 /// What there is, as far as members have said.
 pub(super) struct Listing {
@@ -165,7 +163,7 @@ pub(super) fn problems<B>(desk: &mut Desk<'_, B>) -> Vec<FileProblem> {
     let mut named = Vec::new();
     for supply in &mut desk.supplies {
         for mut problem in std::mem::take(&mut supply.problems) {
-            let is_missing = problem.why == NO_SUCH_FILE || problem.why == Why::NoMatch;
+            let is_missing = problem.why == Errno::NOENT.into() || problem.why == Why::NoMatch;
             let asked = || supply.sources.iter().position(|source| WirePath::from(source.as_path()) == problem.path);
             let is_told_once = is_missing || problem.why == Why::DirectoryWithoutRecursive;
             if let Some((at, source)) = is_told_once.then(asked).flatten().and_then(|at| Some((at, desk.job.sources.get(at)?))) {

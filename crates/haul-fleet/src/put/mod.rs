@@ -21,6 +21,7 @@ use haul_files::store::Local;
 use haul_files::{CopyError, Fault, FileProblem, MAX_PROBLEMS, PushJob, Report, Why, WirePath, push_fed};
 use haul_peer::chain;
 use haul_units::{BitRate, Bytes, Cancel, Time};
+use rustix::io::Errno;
 
 use crate::member::Member;
 use crate::observe::{JobEvent, JobObserver, JobReport, MemberReport, MemberState, MemberView, Snapshot};
@@ -40,10 +41,6 @@ const SNAPSHOT: u32 = 4;
 const ROOM: Duration = Duration::from_millis(500);
 /// Members that are not ready so long after the first one are not waited for: they get files when they come.
 const LATE: Duration = Duration::from_secs(5);
-/// The system's number for a machine that is gone (`EHOSTDOWN`), for what lies on fewer members than it should because there are too few.
-const HOST_DOWN: i32 = 112;
-/// .. and for a device that is full (`ENOSPC`), where there are enough.
-const NO_ROOM: i32 = 28;
 
 /// Sends files of this machine to members, each to as many as asked for.
 ///
@@ -426,8 +423,8 @@ impl Put<'_> {
             .short()
             .map(|(file, holders)| {
                 let path = WirePath(state.path_of_file(file));
-                // Who is there and was not given it has said that it has no room.
-                let missing = Why::Os(if there > holders { NO_ROOM } else { HOST_DOWN });
+                // Who is there and was not given it has said that it has no room; else there are too few.
+                let missing = Why::from(if there > holders { Errno::NOSPC } else { Errno::HOSTDOWN });
                 let why = state.refused.get(&file).map_or(missing, |problem| problem.why.clone());
                 FileProblem { path, fault: Fault::Destination, why }
             })

@@ -164,9 +164,10 @@ impl Side {
 
 #[cfg(test)]
 mod tests {
+    use haul_files::WirePath;
     use haul_files::store::FileKind;
-    use haul_files::{Why, WirePath};
     use haul_plan::PlacementSettings;
+    use rustix::io::Errno;
 
     use super::super::state::tests::item;
     use super::super::walk::Found as _;
@@ -178,7 +179,7 @@ mod tests {
         let directory = shared.item(item(0, "d", FileKind::Directory, 0)).expect("it is taken");
         shared.item(item(directory, "f", FileKind::File, 7)).expect("it is taken");
         let side = Side::new(shared.clone(), (0, "m"), b"/to");
-        let problem = FileProblem { path: WirePath(b"/to/d".to_vec()), fault: Fault::Destination, why: Why::Os(13) };
+        let problem = FileProblem { path: WirePath(b"/to/d".to_vec()), fault: Fault::Destination, why: Errno::ACCESS.into() };
         side.event(Event::Problem(&problem));
         assert_eq!(shared.lock().refused.drain().map(|(file, _)| file).collect::<Vec<_>>(), [0]);
         for _ in 0..10 {

@@ -9,14 +9,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use haul_files::{Fed, FileProblem, Note, Thing, Why};
 use haul_plan::{Placement, PlacementSettings, Task};
 use haul_units::{Bytes, Time};
+use rustix::io::Errno;
 
 use super::walk::Item;
 
 /// Files that a member was offered and that are not decided: each takes a little memory there, and ten thousand round trips a second need no more.
 const MAX_OFFERED: usize = 1024;
-/// The system's numbers for a file system that is full (`ENOSPC`), and for a user that has all he may have of it (`EDQUOT`).
-const NO_SPACE: i32 = 28;
-const OVER_QUOTA: i32 = 122;
 
 /// What is to be told to the job's observer.
 pub(super) enum News {
@@ -249,10 +247,7 @@ impl State {
     /// A member cannot have a file: others may.
     pub(super) fn refuse(&mut self, member: usize, file: u32, why: &Why) {
         if self.placement.holders(file).any(|holder| holder == member) {
-            match why {
-                Why::Os(NO_SPACE | OVER_QUOTA) => self.placement.handle_full(member, file),
-                _ => self.placement.handle_unfit(member, file),
-            }
+            if is_full(why) { self.placement.handle_full(member, file) } else { self.placement.handle_unfit(member, file) }
         }
     }
 
@@ -332,6 +327,11 @@ impl State {
         let thing = self.files.get(file as usize).and_then(|item| self.thing(*item));
         thing.map_or(Fed::Later, what)
     }
+}
+
+/// Whether a file system is full, or a user has all that he may have of it.
+fn is_full(why: &Why) -> bool {
+    [Errno::NOSPC, Errno::DQUOT].into_iter().any(|errno| *why == errno.into())
 }
 
 #[cfg(test)]
