@@ -55,7 +55,7 @@ pub use endpoint::Endpoint;
 pub use error::{AcceptError, BindError, ConnectError, ConnectionError, StreamError};
 pub use opening::Opening;
 pub use stream::{RecvStream, SendStream};
-pub use waiting::thread_waker;
+pub use waiting::{block_on, thread_waker};
 
 /// What carries a connection over TCP or through a program's pipes where UDP does not pass: see [`Endpoint::carry`].
 pub use haul_carrier as carrier;

@@ -42,8 +42,8 @@ pub fn thread_waker() -> Waker {
     WAKER.with(Waker::clone)
 }
 
-/// Runs `future` on this thread, which sleeps while there is nothing to do.
-pub(crate) fn block_on<F: Future>(future: F) -> F::Output {
+/// Runs a future on this thread, which sleeps while there is nothing to do: for whoever has no executor.
+pub fn block_on<F: Future>(future: F) -> F::Output {
     block_until(future, Time::NEVER).expect("the deadline never comes")
 }
 

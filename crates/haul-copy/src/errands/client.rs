@@ -331,8 +331,9 @@ async fn line<T: DeserializeOwned>(receive: &mut RecvStream) -> Result<T, Errand
 mod tests {
     use std::thread;
 
+    use haul::block_on;
+
     use super::super::FoundKind;
-    use super::super::roots::block_on;
     use super::super::serve::{read_frame, say};
     use super::*;
     use crate::server::tests::connected;

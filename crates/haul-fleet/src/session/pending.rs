@@ -86,38 +86,20 @@ fn lock<T>(shared: &Mutex<Shared<T>>) -> MutexGuard<'_, Shared<T>> {
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc;
-    use std::task::Wake;
+
+    use haul::block_on;
 
     use super::*;
-
-    struct Woken(mpsc::Sender<()>);
-
-    impl Wake for Woken {
-        fn wake(self: Arc<Self>) {
-            let _ = self.0.send(());
-        }
-    }
-
-    fn wait<T>(mut pending: Pin<&mut Pending<T>>) -> Result<T, SessionError> {
-        let (wake, woken) = mpsc::channel();
-        let waker = Arc::new(Woken(wake)).into();
-        loop {
-            match pending.as_mut().poll(&mut Context::from_waker(&waker)) {
-                Poll::Ready(result) => return result,
-                Poll::Pending => woken.recv().expect("woken"),
-            }
-        }
-    }
 
     #[test]
     fn what_comes_later_wakes_whoever_waits() {
         let (go, may_go) = mpsc::channel::<()>();
-        let mut pending = Pending::run(move |_| {
+        let pending = Pending::run(move |_| {
             may_go.recv().expect("told");
             Ok(7)
         });
         let telling = thread::spawn(move || go.send(()));
-        assert_eq!(wait(Pin::new(&mut pending)).expect("a result"), 7);
+        assert_eq!(block_on(pending).expect("a result"), 7);
         telling.join().expect("no panic").expect("heard");
     }
 
@@ -134,7 +116,7 @@ mod tests {
         });
         drop(pending);
         told.recv().expect("cancelled");
-        let mut failing = Pending::<()>::run(|_| panic!("for the test"));
-        assert!(matches!(wait(Pin::new(&mut failing)), Err(SessionError::Failed)));
+        let failing = Pending::<()>::run(|_| panic!("for the test"));
+        assert!(matches!(block_on(failing), Err(SessionError::Failed)));
     }
 }

@@ -5,13 +5,12 @@ mod stage;
 use std::fs;
 use std::path::Path;
 use std::sync::{Arc, mpsc};
-use std::task::{Context, Poll, Wake};
 use std::thread;
 use std::time::Duration;
 
-use haul::TransportConfig;
+use haul::{TransportConfig, block_on};
 use haul_files::Options;
-use haul_fleet::{Begin, GetJob, JobEvent, JobObserver, Pending, PutJob, SessionError, Unwatched};
+use haul_fleet::{Begin, GetJob, JobEvent, JobObserver, PutJob, SessionError, Unwatched};
 use haul_units::{BitRate, Cancel};
 
 use stage::Stage;
@@ -96,25 +95,6 @@ impl JobObserver for Ordered {
     }
 }
 
-struct Woken(mpsc::Sender<()>);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        let _ = self.0.send(());
-    }
-}
-
-fn wait<T: Send + 'static>(mut pending: Pending<T>) -> Result<T, SessionError> {
-    let (wake, woken) = mpsc::channel();
-    let waker = Arc::new(Woken(wake)).into();
-    loop {
-        match Future::poll(std::pin::Pin::new(&mut pending), &mut Context::from_waker(&waker)) {
-            Poll::Ready(result) => return result,
-            Poll::Pending => woken.recv().expect("woken"),
-        }
-    }
-}
-
 #[test]
 fn a_job_that_is_given_up_ends_no_other_and_status_tells_of_those_under_way() {
     let stage = Stage::new();
@@ -127,7 +107,7 @@ fn a_job_that_is_given_up_ends_no_other_and_status_tells_of_those_under_way() {
     let given_up = session.download_async(slow("slow"), Arc::new(Ordered(tell.clone())));
     told.recv().expect("it has begun");
     let other = session.download_async(get(&["file"], &stage.path("quick")), Arc::new(Unwatched));
-    assert_eq!(wait(other).expect("fetched").job.files.files, 1);
+    assert_eq!(block_on(other).expect("fetched").job.files.files, 1);
     let work = || {
         thread::park_timeout(Duration::from_millis(20));
         let status = session.status(&Cancel::new()).expect("told");
@@ -137,7 +117,7 @@ fn a_job_that_is_given_up_ends_no_other_and_status_tells_of_those_under_way() {
     let work = (0..100).map(|_| work()).find(|work| work.len() == 1).unwrap_or_else(work);
     assert!(work.len() == 1 && work[0].sends && work[0].what.ends_with("/a/file"), "{work:?}");
     given_up.cancel();
-    assert!(matches!(wait(given_up), Err(SessionError::Get(haul_fleet::GetError::Cancelled))));
+    assert!(matches!(block_on(given_up), Err(SessionError::Get(haul_fleet::GetError::Cancelled))));
     // One that nobody waits for any more is given up too.
     drop(session.download_async(slow("dropped"), Arc::new(Ordered(tell))));
     session.download(&get(&["file"], &stage.path("after")), &Unwatched, &Cancel::new()).expect("fetched");
@@ -164,7 +144,7 @@ fn uploads_go_several_at_a_time_or_are_awaited_as_the_status_is_and_connections_
     let put = |source: &Path, to: &str| PutJob { replicas: 2, ..PutJob::new(vec![source.to_owned()], to) };
     let done = session.upload_many(&[put(&sources[0], "first"), put(&sources[1], "second")], &Cancel::new());
     let third = session.upload_async(put(&sources[2], "third"), Arc::new(Unwatched));
-    for report in done.into_iter().chain([wait(third)]) {
+    for report in done.into_iter().chain([block_on(third)]) {
         let report = report.expect("sent");
         assert_eq!((report.job.files.problem_count, report.job.members.len()), (0, 2));
     }
@@ -173,7 +153,7 @@ fn uploads_go_several_at_a_time_or_are_awaited_as_the_status_is_and_connections_
             assert!(read(&stage.of(member).join(name)) == pattern(1 << 20, seed), "{member} {name}");
         }
     }
-    let status = wait(session.status_async()).expect("told");
+    let status = block_on(session.status_async()).expect("told");
     let names: Vec<_> = status.members.iter().map(|member| &*member.name).collect();
     assert_eq!((names, status.absent.len(), status.pid), (vec!["a", "b"], 0, std::process::id()));
 }
