@@ -16,6 +16,7 @@ mod in_order;
 mod incomplete;
 mod read_back;
 mod remembered;
+mod room;
 mod sameness;
 mod stage;
 mod surplus;

@@ -10,7 +10,7 @@
 //! | [`Chosen`] | what is meant one by one: a list of paths |
 //! | [`job_id`], [`stage_id`], [`stage_name`] | what a copy is called, so that its next run finds what it has kept |
 //! | [`sum_line`] | a line of a list of checksums |
-//! | [`Names`], [`Room`] | millions of short names in little memory, and no more than there is for all |
+//! | [`Names`] | millions of short names in little memory |
 //!
 //! Names are bytes. Everything here takes what a peer may send: it is bounded, and costs time in proportion to its length.
 
@@ -21,7 +21,6 @@ mod job;
 mod many;
 mod pattern;
 mod plain;
-mod room;
 mod rules;
 mod sums;
 
@@ -32,6 +31,5 @@ pub use job::{directory_and_name, far_source, is_stage_name, job_id, stage_id, s
 pub use many::{Name, Names};
 pub use pattern::{Pattern, is_pattern};
 pub use plain::{MAX_NAME, STAGE_PREFIX, Scheme, base_name, is_plain_name, is_reserved, path_of};
-pub use room::{Room, Share};
 pub use rules::{RuleError, rules};
 pub use sums::sum_line;

@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::expected::Expected;
 use super::remembered::{Announced, DirInfo, Finish, Links, Location, Remembered};
+use super::room::{Room, Share};
 use super::stage::Stage;
 use crate::dirs::Dirs;
 use crate::error::{CopyError, Why, WirePath};
@@ -18,7 +19,7 @@ use crate::locks::lock;
 use crate::protocol::{Entry, Kind, MAX_TARGET, ROOT, Stamp};
 use crate::store::local::{MAX_TOPS, umask};
 use crate::store::{At, Attributes, FEW, FileKind, Metadata, Place, Placed, Spot, Stage as _, Store, StoreError};
-use haul_names::{Room, Share, is_plain_name, is_reserved};
+use haul_names::{is_plain_name, is_reserved};
 
 /// Memory for the directories and hard links that a user's own copy remembers to its end, and for parts of files that do not touch: some seven million of them.
 const REMEMBERED_BYTES: usize = 1 << 30;

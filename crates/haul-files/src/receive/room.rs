@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// What there is.
 #[derive(Debug)]
-pub struct Room {
+pub(super) struct Room {
     each: usize,
     all: AtomicUsize,
     used: AtomicUsize,
@@ -15,31 +15,31 @@ pub struct Room {
 
 impl Room {
     /// Of `all` bytes together nobody has more than `each`.
-    pub const fn new(each: usize, all: usize) -> Self {
+    pub(super) const fn new(each: usize, all: usize) -> Self {
         Self { each, all: AtomicUsize::new(all), used: AtomicUsize::new(0) }
     }
 
     /// From now on there are so many bytes for all together.
-    pub fn set_all(&self, bytes: usize) {
+    pub(super) fn set_all(&self, bytes: usize) {
         self.all.store(bytes, Relaxed);
     }
 
     /// Nothing, for one who comes.
-    pub const fn enter(&self) -> Share<'_> {
+    pub(super) const fn enter(&self) -> Share<'_> {
         Share { room: self, bytes: AtomicUsize::new(0) }
     }
 }
 
 /// What one has, until it is dropped.
 #[derive(Debug)]
-pub struct Share<'a> {
+pub(super) struct Share<'a> {
     room: &'a Room,
     bytes: AtomicUsize,
 }
 
 impl Share<'_> {
     /// It is so much now; false where that is more than it may be.
-    pub fn hold(&self, bytes: usize) -> bool {
+    pub(super) fn hold(&self, bytes: usize) -> bool {
         let before = self.bytes.swap(bytes, Relaxed);
         // Wraps to less where it has become less.
         let more = bytes.wrapping_sub(before);
