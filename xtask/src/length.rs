@@ -1,9 +1,9 @@
-//! One idea a file: a file that has grown past 800 lines, its tests not counted, holds several.
+//! One idea a file: a file that has grown past 600 lines, its tests not counted, holds several. What is aimed at is less, 150 to 400 (CONTRIBUTING.md).
 
 use crate::finding::Finding;
 use crate::workspace::Workspace;
 
-const LIMIT_LINES: usize = 800;
+const LIMIT_LINES: usize = 600;
 
 /// Files that may be longer, each with its reason.
 const LONG: &[(&str, &str)] = &[];
