@@ -66,19 +66,28 @@ impl Namespace {
 
     /// Does something in it, on a thread of its own.
     pub(crate) fn inside<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<T, TcpError> {
-        let failed = |source| TcpError::Namespace { name: self.to_string(), source };
+        self.inside_if_there(act)?.ok_or_else(|| self.failed(io::ErrorKind::NotFound.into()))
+    }
+
+    /// Does something in it, if it [is there](Self::is_there) still.
+    pub(crate) fn inside_if_there<T: Send>(&self, act: impl FnOnce() -> T + Send) -> Result<Option<T>, TcpError> {
         if self.is_own() {
-            return Ok(act());
+            return Ok(Some(act()));
         }
-        let path = self.path().ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?;
+        let Some(path) = self.path() else { return Ok(None) };
+        let failed = |source| self.failed(source);
         let file = File::open(path).map_err(failed)?;
         thread::scope(|scope| {
             let enter = move || {
                 move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network)).map_err(io::Error::from)?;
-                Ok(act())
+                Ok(Some(act()))
             };
             scope.spawn(enter).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(failed)
         })
+    }
+
+    fn failed(&self, source: io::Error) -> TcpError {
+        TcpError::Namespace { name: self.to_string(), source }
     }
 
     /// Where it can be entered.
@@ -146,6 +155,7 @@ mod tests {
         drop(to);
         assert!(process.wait().expect("its end").success());
         assert!(!namespace.is_there() && namespace.inside(cookie).is_err(), "nobody is in it any more");
+        assert!(namespace.inside_if_there(cookie).expect("nothing to be done").is_none());
     }
 
     #[test]

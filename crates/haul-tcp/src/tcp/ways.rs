@@ -104,13 +104,14 @@ impl Tcp {
     /// Takes a change back, as far as it is in force.
     pub(super) fn undo(&self, change: &Change) -> Result<(), TcpError> {
         match change {
-            Change::Default { namespace, before, law } if namespace.is_there() => namespace
-                .inside(|| if read_default()? == *law { fs::write(DEFAULT, before) } else { Ok(()) })?
+            Change::Default { namespace, before, law } => namespace
+                .inside_if_there(|| if read_default()? == *law { fs::write(DEFAULT, before) } else { Ok(()) })?
+                .unwrap_or(Ok(()))
                 .map_err(|source| TcpError::Default { namespace: namespace.to_string(), source }),
-            Change::Routes { namespace, network, before, law } if namespace.is_there() => namespace
-                .inside(|| put_back(network, before, law))?
+            Change::Routes { namespace, network, before, law } => namespace
+                .inside_if_there(|| put_back(network, before, law))?
+                .unwrap_or(Ok(()))
                 .map_err(|source| TcpError::Route { network: network.to_string(), source }),
-            Change::Default { .. } | Change::Routes { .. } => Ok(()),
             Change::Cgroup { id, .. } => Ok(laws::unload_chooser(&self.place.bpf.join(format!("rule-{id}")))?),
             Change::Run { dir, process, .. } => {
                 laws::unload_chooser(&self.place.bpf.join(format!("run-{process}")))?;
