@@ -42,24 +42,12 @@ fn verified(finished: &Finished, verify: Verify) -> Option<Verified> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
     use crate::protocol::Progress;
 
     /// What a peer has sent that says the most of everything.
     fn boast() -> (Finished, Waits) {
-        let most = Duration::MAX;
-        let waits = Waits {
-            threads: u32::MAX,
-            read: most,
-            hash: most,
-            transport: most,
-            plan: most,
-            write: most,
-            sync: most,
-            rename: most,
-        };
+        let waits = Waits::MAX;
         let count = u64::MAX;
         let progress = Progress { files: count, bytes: count, kept_files: count, kept_bytes: count };
         let read_back = ReadBack { direct_files: count, uncached_files: count };

@@ -139,6 +139,20 @@ pub struct Waits {
     pub rename: Duration,
 }
 
+impl Waits {
+    /// The most that a peer can say.
+    pub const MAX: Self = Self {
+        threads: u32::MAX,
+        read: Duration::MAX,
+        hash: Duration::MAX,
+        transport: Duration::MAX,
+        plan: Duration::MAX,
+        write: Duration::MAX,
+        sync: Duration::MAX,
+        rename: Duration::MAX,
+    };
+}
+
 impl AddAssign for Waits {
     /// What another thread of the same side has waited; how many they are, who adds them up says.
     fn add_assign(&mut self, other: Self) {

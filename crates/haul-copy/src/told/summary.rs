@@ -256,7 +256,6 @@ mod tests {
 
     /// A report of a peer that says the most of everything; only the time is one's own.
     fn boasted() -> Report {
-        let most = Duration::MAX;
         let mut report = Report::default();
         for count in [
             &mut report.files,
@@ -278,18 +277,7 @@ mod tests {
         ] {
             *count = u64::MAX;
         }
-        for waits in [&mut report.sender, &mut report.receiver] {
-            *waits = Waits {
-                threads: u32::MAX,
-                read: most,
-                hash: most,
-                transport: most,
-                plan: most,
-                write: most,
-                sync: most,
-                rename: most,
-            };
-        }
+        (report.sender, report.receiver) = (Waits::MAX, Waits::MAX);
         report.verified = Some(Verified::ReadBack);
         report.elapsed = Duration::from_secs(10);
         report
