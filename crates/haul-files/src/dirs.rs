@@ -84,12 +84,21 @@ impl<'a, S: Store> Dirs<'a, S> {
         inner.insert(id, parent, key, name, UNSEEN);
     }
 
-    /// Adds the directory `name` in `parent`, which is open as `dir`: from here on it is this one or none.
-    pub(crate) fn add_open(&self, id: u64, parent: u64, name: &[u8], dir: S::Dir, identity: Identity) {
+    /// Adds the directory `name` in `parent`, which was seen to be the one of `identity`: from here on it is this one or none.
+    pub(crate) fn add_seen(&self, id: u64, parent: u64, name: &[u8], identity: Identity) {
         let mut inner = self.lock();
         let key = inner.child_key(parent, name);
         inner.insert(id, parent, key, name, identity);
-        drop(inner);
+    }
+
+    /// Adds the directory `name` in `parent`, which is open as `dir`: from here on it is this one or none.
+    pub(crate) fn add_open(&self, id: u64, parent: u64, name: &[u8], dir: S::Dir, identity: Identity) {
+        self.add_seen(id, parent, name, identity);
+        self.keep_open(id, dir);
+    }
+
+    /// A directory is open as `dir`.
+    pub(crate) fn keep_open(&self, id: u64, dir: S::Dir) {
         self.open.keep(id, Arc::new(dir));
     }
 

@@ -60,6 +60,7 @@ mod stamp;
 pub mod store;
 mod terms;
 mod transport;
+pub mod walk;
 
 pub use engine::{Asking, pull, pull_into, push, push_fed, push_from, serve, serve_asked, serve_store};
 pub use error::{CopyError, Fault, FileProblem, Stop, Why, WirePath};

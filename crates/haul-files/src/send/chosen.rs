@@ -11,6 +11,7 @@ use super::scan::{Pending, Scan};
 use crate::error::CopyError;
 use crate::store::{At, FileKind, Store, StoreError};
 use crate::transport::Transport;
+use crate::walk::Visitor as _;
 
 /// What is to become of a path that others may be below.
 enum Opened {

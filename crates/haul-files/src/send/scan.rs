@@ -1,10 +1,8 @@
-//! The scan: walks the sources and announces what it finds, without recursion.
+//! The scan: walks the sources and announces what it finds.
 //!
-//! A directory is read to its end before the next one, its files announced as they come and its subdirectories put on a stack; so one descriptor is open
-//! for reading at a time, whatever the depth, and the width of a directory costs no memory. Symbolic links below a source are announced as links.
+//! Files are announced as the [walk](crate::walk) comes to them. Symbolic links below a source are announced as links, unless they are followed.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -22,6 +20,7 @@ use crate::observe::Event;
 use crate::protocol::{Entry, Kind, Message, ROOT, Stamp};
 use crate::store::{At, Content, FileKind, Identity, Metadata, Named, Store, StoreError};
 use crate::transport::Transport;
+use crate::walk::{self, Visitor};
 
 /// Entries after which a batch is sent; it starts at one, so that data flows at once.
 const MAX_BATCH: usize = 512;
@@ -82,17 +81,11 @@ pub(super) struct Scan<'a, T: Transport, S: Store> {
     link: Option<usize>,
 }
 
-/// A directory to be listed.
-pub(super) struct Pending {
-    pub(super) id: u64,
-    /// Its path below the target, if anybody looks at it.
-    path: Vec<u8>,
-    /// Where links are followed, the directories that it is in: one that leads back into them has no end.
-    above: Option<Rc<Above>>,
-}
+/// Where links are followed, a directory to be listed knows those that it is in: a link that leads back into them has no end.
+pub(super) type Pending = walk::Pending<Option<Rc<Above>>>;
 
 /// A directory, and those that it is in.
-struct Above {
+pub(super) struct Above {
     identity: Identity,
     up: Option<Rc<Above>>,
 }
@@ -119,7 +112,7 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
                 let entry = self.announce(entry_of(ROOT, &top.name, &there, Kind::Directory))?;
                 self.sender.dirs.add_source(entry.id, &top.spelled.0, top.top.clone());
                 let above = self.below(None, &there);
-                let pending = Pending { id: entry.id, path, above };
+                let pending = Pending { id: entry.id, path, way: above };
                 let filter = self.sender.job.filter.clone();
                 match filter.chosen() {
                     None => self.walk(pending),
@@ -144,57 +137,8 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
     }
 
     pub(super) fn walk(&mut self, top: Pending) -> Result<(), CopyError> {
-        let mut stack = vec![top];
-        while let Some(pending) = stack.pop() {
-            if let Err(error) = self.directory(&pending, &mut stack)? {
-                self.sender.problem(WirePath(self.sender.dirs.display(pending.id, b"")), error.into())?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Whether this is left out; if so, it is counted.
-    pub(super) fn leaves_out(&mut self, path: &[u8], is_directory: bool) -> bool {
-        let out = self.sender.job.filter.leaves_out(path, is_directory);
-        self.left_out += u64::from(out);
-        out
-    }
-
-    /// One directory; the inner error is its own.
-    fn directory(&mut self, pending: &Pending, stack: &mut Vec<Pending>) -> Result<Result<(), StoreError>, CopyError> {
-        let id = pending.id;
-        let dir = match self.sender.dirs.open(id) {
-            Ok(dir) => dir,
-            Err(error) => return Ok(Err(error)),
-        };
-        let mut gone_on = Ok(());
-        let store = self.sender.dirs.store();
-        let listed = store.list(&dir, &mut |entry| {
-            gone_on = self.sender.check().and_then(|()| {
-                let metadata = (entry.metadata)();
-                let is_directory = metadata.as_ref().is_ok_and(|there| there.kind == FileKind::Directory);
-                let path = self.path(pending, entry.name);
-                if self.leaves_out(&path, is_directory) {
-                    return Ok(());
-                }
-                match metadata {
-                    Ok(there) => self.child(&dir, pending, (entry.name, path), &there, stack),
-                    Err(error) => self.fail(id, entry.name, error.into()),
-                }
-            });
-            if gone_on.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
-        gone_on.map(|()| listed)
-    }
-
-    /// The path below the target of a name in a directory, if anybody looks at it.
-    pub(super) fn path(&self, pending: &Pending, name: &[u8]) -> Vec<u8> {
-        let (filter, observer) = (&self.sender.job.filter, self.sender.session.observer);
-        if filter.is_empty() && filter.chosen().is_none() && !observer.wants_content() {
-            return Vec::new();
-        }
-        let between: &[u8] = if pending.path.is_empty() || name.is_empty() { b"" } else { b"/" };
-        [&pending.path, between, name].concat()
+        let sender = self.sender;
+        walk::below(&sender.dirs, self, top)
     }
 
     /// Tells who wants to know of a file, which `here` is called on this side.
@@ -202,40 +146,6 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
         let observer = self.sender.session.observer;
         if observer.wants_content() && there.kind == FileKind::File {
             observer.event(Event::Content { name: path, here: &path_of(here()) });
-        }
-    }
-
-    /// What is in a directory; a directory goes onto the stack.
-    pub(super) fn child(
-        &mut self,
-        dir: &S::Dir,
-        pending: &Pending,
-        (name, path): (&[u8], Vec<u8>),
-        there: &Metadata,
-        stack: &mut Vec<Pending>,
-    ) -> Result<(), CopyError> {
-        let parent = pending.id;
-        match there.kind {
-            FileKind::File => {
-                self.found(&path, there, || self.sender.dirs.display(parent, name));
-                self.file(parent, name, there, None, At::In(dir, name))
-            }
-            FileKind::Directory => {
-                let entry = self.announce(entry_of(parent, name, there, Kind::Directory))?;
-                self.sender.dirs.add(entry.id, parent, name);
-                let above = self.below(pending.above.clone(), there);
-                stack.push(Pending { id: entry.id, path, above });
-                Ok(())
-            }
-            FileKind::Symlink if self.sender.job.options.follow => self.followed(pending, name, path, stack),
-            FileKind::Symlink => match self.sender.dirs.store().read_link(dir, name) {
-                Ok(target) => {
-                    let kind = Kind::Symlink { target: WirePath(target) };
-                    self.announce(entry_of(parent, name, there, kind)).map(drop)
-                }
-                Err(error) => self.fail(parent, name, error.into()),
-            },
-            FileKind::Special => self.special(parent, name),
         }
     }
 
@@ -257,14 +167,14 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
                 drop(followed);
                 self.file(parent, name, &there, None, At::Top(&*top))
             }
-            FileKind::Directory if pending.above.as_ref().is_some_and(|above| above.has(there.identity)) => {
+            FileKind::Directory if pending.way.as_ref().is_some_and(|above| above.has(there.identity)) => {
                 self.fail(parent, name, Errno::LOOP.into())
             }
             FileKind::Directory => {
                 let entry = self.announce(entry_of(parent, name, &there, Kind::Directory))?;
                 dirs.add_source(entry.id, &spelled.0, top);
-                let above = self.below(pending.above.clone(), &there);
-                stack.push(Pending { id: entry.id, path, above });
+                let above = self.below(pending.way.clone(), &there);
+                stack.push(Pending { id: entry.id, path, way: above });
                 Ok(())
             }
             FileKind::Symlink => self.fail(parent, name, Why::OutsideRoot),
@@ -350,8 +260,61 @@ impl<T: Transport, S: Store> Scan<'_, T, S> {
     fn special(&self, parent: u64, name: &[u8]) -> Result<(), CopyError> {
         self.sender.tell(Held::Special(WirePath(self.sender.dirs.display(parent, name))))
     }
+}
 
-    pub(super) fn fail(&self, parent: u64, name: &[u8], why: Why) -> Result<(), CopyError> {
+impl<T: Transport, S: Store> Visitor<S> for Scan<'_, T, S> {
+    type Way = Option<Rc<Above>>;
+    type End = CopyError;
+
+    fn check(&self) -> Result<(), CopyError> {
+        self.sender.check()
+    }
+
+    fn looks_at_paths(&self) -> bool {
+        let filter = &self.sender.job.filter;
+        !filter.is_empty() || filter.chosen().is_some() || self.sender.session.observer.wants_content()
+    }
+
+    fn leaves_out(&mut self, path: &[u8], is_directory: bool) -> bool {
+        let out = self.sender.job.filter.leaves_out(path, is_directory);
+        self.left_out += u64::from(out);
+        out
+    }
+
+    fn child(
+        &mut self,
+        dir: &S::Dir,
+        pending: &Pending,
+        (name, path): (&[u8], Vec<u8>),
+        there: &Metadata,
+        stack: &mut Vec<Pending>,
+    ) -> Result<(), CopyError> {
+        let parent = pending.id;
+        match there.kind {
+            FileKind::File => {
+                self.found(&path, there, || self.sender.dirs.display(parent, name));
+                self.file(parent, name, there, None, At::In(dir, name))
+            }
+            FileKind::Directory => {
+                let entry = self.announce(entry_of(parent, name, there, Kind::Directory))?;
+                self.sender.dirs.add(entry.id, parent, name);
+                let above = self.below(pending.way.clone(), there);
+                stack.push(Pending { id: entry.id, path, way: above });
+                Ok(())
+            }
+            FileKind::Symlink if self.sender.job.options.follow => self.followed(pending, name, path, stack),
+            FileKind::Symlink => match self.sender.dirs.store().read_link(dir, name) {
+                Ok(target) => {
+                    let kind = Kind::Symlink { target: WirePath(target) };
+                    self.announce(entry_of(parent, name, there, kind)).map(drop)
+                }
+                Err(error) => self.fail(parent, name, error.into()),
+            },
+            FileKind::Special => self.special(parent, name),
+        }
+    }
+
+    fn fail(&self, parent: u64, name: &[u8], why: Why) -> Result<(), CopyError> {
         self.sender.problem(WirePath(self.sender.dirs.display(parent, name)), why)
     }
 }

@@ -9,7 +9,6 @@ mod job;
 mod share;
 mod side;
 mod state;
-mod walk;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,6 +17,7 @@ use std::time::Duration;
 use haul::Connection;
 use haul_copy::{ClientSession, Opened, PathView};
 use haul_files::store::Local;
+use haul_files::walk::Walk;
 use haul_files::{CopyError, Fault, FileProblem, MAX_PROBLEMS, PushJob, Report, Why, WirePath, push_fed};
 use haul_peer::chain;
 use haul_units::{BitRate, Bytes, Cancel, Time};
@@ -55,17 +55,17 @@ pub fn put(members: Vec<Member>, job: &PutJob, observer: &dyn JobObserver, cance
         start_at: Time::ZERO + job.start_after,
         pause: job.pause,
     };
-    let shared = Arc::new(Shared::new(settings, members.len(), sources.clone()));
+    let shared = Arc::new(Shared::new(settings, members.len(), sources));
     let lines: Vec<Line> = members.iter().map(Line::new).collect();
     let put = Put { shared, lines, names: members.iter().map(|member| member.name.clone()).collect(), job, observer, cancel };
     let store = Local::own();
     let result = std::thread::scope(|scope| {
         let _ending = Ending(&put.lines);
         let walker = put.shared.clone();
-        let (sources, recursive) = (&sources, job.options.recursive);
         let store = &store;
         scope.spawn(move || {
-            walk::walk(&walk::Sought { store, sources, recursive, filter: &job.filter }, &*walker);
+            let sources = walker.named_sources();
+            Walk { store, sources: &sources, recursive: job.options.recursive, filter: &job.filter }.tell(&*walker);
             walker.walked();
         });
         for (at, member) in members.iter().enumerate() {

@@ -4,12 +4,12 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use haul_files::store::FileKind;
+use haul_files::walk::{self, Found};
 use haul_files::{FileProblem, WirePath};
 use haul_plan::PlacementSettings;
 use haul_units::{Bytes, Time};
 
-use super::state::{News, State};
-use super::walk::{Found, Item, base_name, join};
+use super::state::{Item, News, State};
 use crate::clock;
 
 /// Word to waiting members after so many files were found; they look by themselves too.
@@ -113,10 +113,14 @@ impl Shared {
             self.sources.iter().filter_map(|source| Some((source.0.len(), rest(source)?))).max_by_key(|(length, _)| *length);
         longest.map(|(_, path)| if path.ends_with(b"/") { path.get(..path.len() - 1).unwrap_or_default().to_vec() } else { path })
     }
-}
 
-impl Found for Shared {
-    fn item(&self, item: Item) -> Option<u32> {
+    /// The sources, and what each is called at the destination.
+    pub fn named_sources(&self) -> Vec<(WirePath, Vec<u8>)> {
+        self.sources.iter().map(|source| (source.clone(), base_name(&source.0))).collect()
+    }
+
+    /// Takes a thing; its number, or none where nobody needs any more.
+    pub fn take(&self, item: Item) -> Option<u32> {
         let mut state = self.lock();
         if state.seats.iter().all(|seat| seat.is_over) {
             return None;
@@ -138,6 +142,19 @@ impl Found for Shared {
         }
         Some(at + 1)
     }
+}
+
+impl Found for Shared {
+    fn item(&self, item: walk::Item<'_>) -> Option<u64> {
+        let item = Item {
+            parent: item.parent as u32,
+            source: item.source.map(|source| source as u32),
+            name: item.name.into(),
+            metadata: item.metadata,
+            target: item.target.map(Vec::into_boxed_slice),
+        };
+        self.take(item).map(u64::from)
+    }
 
     fn left_out(&self) {
         self.lock().left_out += 1;
@@ -146,4 +163,17 @@ impl Found for Shared {
     fn problem(&self, problem: FileProblem) {
         self.lock().news.push(News::Problem(problem));
     }
+}
+
+/// As a user would write a name in a directory.
+fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
+    let between: &[u8] = if dir.is_empty() || dir.ends_with(b"/") { b"" } else { b"/" };
+    [dir, between, name].concat()
+}
+
+/// What a source is called at the destination; nothing where its content goes straight there. An upload is of directories of this machine: no word before a colon says which store, as
+/// for haul-names'.
+fn base_name(path: &[u8]) -> Vec<u8> {
+    let name = path.rsplit(|&b| b == b'/').find(|part| !part.is_empty()).unwrap_or_default();
+    if matches!(name, b"." | b"..") { Vec::new() } else { name.to_vec() }
 }

@@ -170,14 +170,13 @@ mod tests {
     use rustix::io::Errno;
 
     use super::super::state::tests::item;
-    use super::super::walk::Found as _;
     use super::*;
 
     #[test]
     fn what_is_below_a_directory_that_a_member_cannot_have_is_looked_for_once() {
         let shared = Arc::new(Shared::new(PlacementSettings::default(), 1, Vec::new()));
-        let directory = shared.item(item(0, "d", FileKind::Directory, 0)).expect("it is taken");
-        shared.item(item(directory, "f", FileKind::File, 7)).expect("it is taken");
+        let directory = shared.take(item(0, "d", FileKind::Directory, 0)).expect("it is taken");
+        shared.take(item(directory, "f", FileKind::File, 7)).expect("it is taken");
         let side = Side::new(shared.clone(), (0, "m"), b"/to");
         let problem = FileProblem { path: WirePath(b"/to/d".to_vec()), fault: Fault::Destination, why: Errno::ACCESS.into() };
         side.event(Event::Problem(&problem));

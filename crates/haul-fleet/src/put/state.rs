@@ -6,15 +6,26 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
+use haul_files::store::Metadata;
 use haul_files::{Fed, FileProblem, Note, Thing, Why};
 use haul_plan::{Placement, PlacementSettings, Task};
 use haul_units::{Bytes, Time};
 use rustix::io::Errno;
 
-use super::walk::Item;
-
 /// Files that a member was offered and that are not decided: each takes a little memory there, and ten thousand round trips a second need no more.
 const MAX_OFFERED: usize = 1024;
+
+/// What was found, in the order in which it was.
+pub(super) struct Item {
+    /// The number of the directory that it is in, that is its place in the list and one; 0: none.
+    pub parent: u32,
+    /// Which of the sources it is, if it is one.
+    pub source: Option<u32>,
+    pub name: Box<[u8]>,
+    pub metadata: Metadata,
+    /// Of a symbolic link: what it says.
+    pub target: Option<Box<[u8]>>,
+}
 
 /// What is to be told to the job's observer.
 pub(super) enum News {
@@ -339,7 +350,7 @@ pub(super) mod tests {
     use std::time::Duration;
 
     use haul_files::protocol::Stamp;
-    use haul_files::store::{FileKind, Identity, Metadata};
+    use haul_files::store::{FileKind, Identity};
 
     use super::*;
 
