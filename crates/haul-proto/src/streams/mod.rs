@@ -3,6 +3,7 @@
 //! [`Streams`] is the table of a connection's streams. It knows limits and credit, and hands the sender runs of bytes stream by stream: lost before new,
 //! higher priority before lower, equals in turn.
 
+mod chunks;
 mod data;
 mod placed;
 mod receive;

@@ -1,25 +1,12 @@
-//! The sending half of a stream: what was written, what is in flight, what must be sent again.
+//! The sending half of a stream: what goes next, what must be sent again, and how it ends.
 //!
-//! ```text
-//!   chunks:  [ acked ][ partly acked ][ in flight ][ in flight | unsent ][ unsent ]
-//!                                                              ^ cursor
-//! ```
-//! Data lies in chunks: an ordered stream's are filled by copying writes, a placed stream's are blocks taken over whole. A packet never crosses a
-//! chunk, so it is encrypted straight from one slice. A chunk's memory goes back as soon as all of it is acknowledged. Lost ranges wait in a queue
-//! and leave before new data, as new packets cut to today's packet size.
+//! What was written lies in [`Chunks`]. Lost ranges wait in a queue and leave before new data, as new packets cut to today's packet size.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use haul_units::BlockRanges;
-
+use super::chunks::{Chunks, Piece};
 use super::data::BlockData;
 use crate::wire::{StreamId, StreamKind};
-
-/// Ordered streams cut their data into chunks of this size: small enough to be freed soon, large enough for whole trains.
-const ORDERED_CHUNK: usize = 256 << 10;
-/// Buffers kept for reuse.
-const RELEASED_MAX: usize = 32;
 
 /// One run of bytes to send: a slice of one chunk, cut by the caller into packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,22 +25,11 @@ pub struct SendRun<'a> {
     pub again: bool,
 }
 
-#[derive(Debug)]
-struct Chunk {
-    offset: u64,
-    data: BlockData,
-    /// Length, also when `data` has been given back.
-    len: u32,
-    acked: BlockRanges,
-    acked_bytes: u32,
-}
-
 /// A run to send, before its bytes are looked up.
 #[derive(Debug, Clone, Copy)]
 struct Cut {
-    chunk: usize,
-    start: usize,
-    len: usize,
+    /// None of the bare end.
+    piece: Option<Piece>,
     offset: u64,
     fin: bool,
     end: bool,
@@ -91,11 +67,7 @@ pub struct SendHalf {
     pub(crate) queued_again: bool,
     /// A write was refused, and the application waits to hear of room.
     pub(crate) starved: bool,
-    chunks: VecDeque<Chunk>,
-    /// Chunks before this index have been sent whole.
-    cursor_chunk: usize,
-    /// Bytes of the chunk at the cursor that have been sent.
-    cursor_byte: u32,
+    chunks: Chunks,
     /// Offset at which the next write goes (ordered), or below which no block may lie (placed).
     end: u64,
     /// Bytes written.
@@ -120,9 +92,7 @@ impl SendHalf {
             queued: false,
             queued_again: false,
             starved: false,
-            chunks: VecDeque::new(),
-            cursor_chunk: 0,
-            cursor_byte: 0,
+            chunks: Chunks::default(),
             end: 0,
             written: 0,
             fresh: 0,
@@ -136,31 +106,11 @@ impl SendHalf {
     }
 
     /// Copies `data` behind what was written; the caller has bounded it. Memory comes from `released` where there is some.
-    pub fn write(&mut self, mut data: &[u8], released: &mut Vec<Vec<u8>>) {
+    pub fn write(&mut self, data: &[u8], released: &mut Vec<Vec<u8>>) {
         debug_assert!(!self.placed && self.is_writable());
+        self.chunks.append(self.end, data, released);
         self.written += data.len() as u64;
-        while !data.is_empty() {
-            // A chunk whose memory has been given back has ended, whatever its length.
-            let tail = self.chunks.back().filter(|chunk| chunk.data.len() == chunk.len as usize && chunk.data.is_owned());
-            let room = tail.map_or(0, |chunk| ORDERED_CHUNK.saturating_sub(chunk.data.len()));
-            if room == 0 {
-                self.chunks.push_back(Chunk {
-                    offset: self.end,
-                    data: BlockData::Owned(chunk_memory(data.len(), released)),
-                    len: 0,
-                    acked: BlockRanges::default(),
-                    acked_bytes: 0,
-                });
-                continue;
-            }
-            let (now, later) = data.split_at(room.min(data.len()));
-            if let Some(chunk) = self.chunks.back_mut() {
-                chunk.data.extend(now);
-                chunk.len = chunk.data.len() as u32;
-            }
-            self.end += now.len() as u64;
-            data = later;
-        }
+        self.end += data.len() as u64;
     }
 
     /// Takes over a block of a placed stream; false if `offset` lies below the end of the last one or the block is empty or too large.
@@ -172,7 +122,7 @@ impl SendHalf {
         }
         self.end = end;
         self.written += u64::from(len);
-        self.chunks.push_back(Chunk { offset, data, len, acked: BlockRanges::default(), acked_bytes: 0 });
+        self.chunks.push(offset, data, len);
         Ok(())
     }
 
@@ -188,8 +138,6 @@ impl SendHalf {
         self.reset.get_or_insert(code);
         self.chunks.clear();
         self.lost.clear();
-        self.cursor_chunk = 0;
-        self.cursor_byte = 0;
         self.acked = self.written;
         self.fin = Fin::Acknowledged;
     }
@@ -275,9 +223,9 @@ impl SendHalf {
     /// `tail`: nothing new waits anywhere, so that further copies of lost ranges may go.
     pub fn next_run(&mut self, room: usize, credit: usize, tail: bool) -> Option<SendRun<'_>> {
         let cut = self.cut_lost(room, tail).or_else(|| self.cut_fresh(room, credit))?;
-        let bytes = match cut.len {
-            0 => &[],
-            len => self.chunks.get(cut.chunk)?.data.get(cut.start..cut.start + len)?,
+        let bytes = match cut.piece {
+            None => &[],
+            Some(piece) => self.chunks.bytes(piece)?,
         };
         Some(SendRun { stream: self.id, offset: cut.offset, bytes, fin: cut.fin, end: cut.end, again: cut.again })
     }
@@ -288,7 +236,8 @@ impl SendHalf {
             let cut = if entry.len == 0 { self.cut_lost_end() } else { self.cut_lost_bytes(entry, room) };
             let Some(cut) = cut else { continue };
             if tail && entry.copies > 0 {
-                self.lost.push_back(Lost { offset: cut.offset, len: cut.len as u32, copies: entry.copies - 1 });
+                let len = cut.piece.map_or(0, |piece| piece.len);
+                self.lost.push_back(Lost { offset: cut.offset, len, copies: entry.copies - 1 });
             }
             return Some(cut);
         }
@@ -296,76 +245,47 @@ impl SendHalf {
 
     /// The bare end of an ordered stream, unless it has arrived.
     fn cut_lost_end(&self) -> Option<Cut> {
-        let cut = Cut { chunk: 0, start: 0, len: 0, offset: self.end, fin: true, end: false, again: true };
+        let cut = Cut { piece: None, offset: self.end, fin: true, end: false, again: true };
         (self.fin != Fin::Acknowledged).then_some(cut)
     }
 
     /// The first part of a lost range that has not arrived meanwhile; what lies behind it waits its turn.
     fn cut_lost_bytes(&mut self, entry: Lost, room: usize) -> Option<Cut> {
-        let (index, missing) = self.first_missing(entry.offset, entry.len)?;
-        let chunk = &self.chunks[index];
-        let len = missing.len().min(room);
-        let cut_stop = missing.start + len as u32;
-        let offset = chunk.offset + u64::from(missing.start);
+        let piece = self.chunks.first_missing(entry.offset, entry.len)?.at_most(room);
+        let (offset, beyond) = (self.chunks.offset(piece), self.chunks.offset(piece) + u64::from(piece.len));
         // A range may reach into the next chunk.
-        let beyond = chunk.offset + u64::from(cut_stop);
         let rest = (entry.offset + u64::from(entry.len)).saturating_sub(beyond) as u32;
-        let block_end = self.placed && cut_stop == chunk.len;
         if rest > 0 {
             self.lost.push_front(Lost { offset: beyond, len: rest, copies: entry.copies });
         }
         let fin = !self.placed && beyond == self.end && self.fin == Fin::InFlight;
-        Some(Cut { chunk: index, start: missing.start as usize, len, offset, fin, end: block_end, again: true })
+        Some(Cut { piece: Some(piece), offset, fin, end: self.placed && piece.ends_chunk, again: true })
     }
 
     fn cut_fresh(&mut self, room: usize, credit: usize) -> Option<Cut> {
         if self.wants_bare_fin() {
             self.fin = Fin::InFlight;
-            return Some(Cut { chunk: 0, start: 0, len: 0, offset: self.end, fin: true, end: false, again: false });
-        }
-        while self.chunks.get(self.cursor_chunk).is_some_and(|chunk| self.cursor_byte == chunk.len)
-            && self.cursor_chunk + 1 < self.chunks.len()
-        {
-            self.cursor_chunk += 1;
-            self.cursor_byte = 0;
+            return Some(Cut { piece: None, offset: self.end, fin: true, end: false, again: false });
         }
         let own_credit = usize::try_from(self.max_fresh.saturating_sub(self.fresh)).unwrap_or(usize::MAX);
-        let chunk = self.chunks.get(self.cursor_chunk)?;
-        let start = self.cursor_byte as usize;
-        let len = (chunk.len as usize - start).min(room).min(credit).min(own_credit);
-        if len == 0 {
+        let piece = self.chunks.unsent()?.at_most(room.min(credit).min(own_credit));
+        if piece.len == 0 {
             return None;
         }
-        let offset = chunk.offset + start as u64;
-        let end = self.placed && start + len == chunk.len as usize;
-        self.cursor_byte += len as u32;
-        self.fresh += len as u64;
+        self.chunks.sent(piece.len);
+        self.fresh += u64::from(piece.len);
         let fin = !self.placed && self.fin == Fin::Wanted && self.fresh == self.written;
         if fin {
             self.fin = Fin::InFlight;
         }
-        Some(Cut { chunk: self.cursor_chunk, start, len, offset, fin, end, again: false })
+        let (offset, end) = (self.chunks.offset(piece), self.placed && piece.ends_chunk);
+        Some(Cut { piece: Some(piece), offset, fin, end, again: false })
     }
 
     /// `len` bytes at `offset` (and the end, if `fin`) have arrived. Buffers that are done with go to `released`. Returns bytes newly acknowledged.
     pub fn on_acked(&mut self, offset: u64, len: u64, fin: bool, released: &mut Vec<Vec<u8>>) -> u64 {
-        let mut newly = 0;
-        let (mut at, stop) = (offset, offset + len);
-        while at < stop {
-            let Some(index) = self.chunk_index(at) else { break };
-            let chunk = &mut self.chunks[index];
-            let start = (at - chunk.offset) as u32;
-            let upto = (stop - chunk.offset).min(u64::from(chunk.len)) as u32;
-            let new = chunk.acked.insert(start..upto);
-            chunk.acked_bytes += new;
-            newly += u64::from(new);
-            at = chunk.offset + u64::from(upto);
-            if chunk.acked_bytes == chunk.len && new > 0 {
-                release(std::mem::take(&mut chunk.data), released);
-            }
-        }
+        let newly = self.chunks.acknowledge(offset, len, released);
         self.acked += newly;
-        self.drop_front(released);
         if fin {
             self.settle_fin(false);
         }
@@ -389,7 +309,7 @@ impl SendHalf {
         if len == 0 {
             return fin && self.fin == Fin::InFlight;
         }
-        self.first_missing(offset, len as u32).is_some()
+        self.chunks.first_missing(offset, len as u32).is_some()
     }
 
     fn settle_fin(&mut self, placed: bool) {
@@ -397,215 +317,7 @@ impl SendHalf {
             self.fin = Fin::Acknowledged;
         }
     }
-
-    fn drop_front(&mut self, released: &mut Vec<Vec<u8>>) {
-        while let Some(chunk) = self.chunks.front() {
-            let sent_whole = self.cursor_chunk > 0 || self.cursor_byte == chunk.len;
-            if chunk.acked_bytes != chunk.len || !sent_whole {
-                return;
-            }
-            if let Some(chunk) = self.chunks.pop_front() {
-                release(chunk.data, released);
-            }
-            if self.cursor_chunk > 0 {
-                self.cursor_chunk -= 1;
-            } else {
-                self.cursor_byte = 0;
-            }
-        }
-    }
-
-    /// The chunk that holds the byte at `offset`.
-    /// The first part of a range that has not been acknowledged, as far as the range lies in the chunk where it begins: which chunk, and where in it.
-    fn first_missing(&self, offset: u64, len: u32) -> Option<(usize, Range<u32>)> {
-        let index = self.chunk_index(offset)?;
-        let chunk = &self.chunks[index];
-        let start = (offset - chunk.offset) as u32;
-        let stop = start.saturating_add(len).min(chunk.len);
-        chunk.acked.missing_in(start..stop).next().map(|missing| (index, missing))
-    }
-
-    fn chunk_index(&self, offset: u64) -> Option<usize> {
-        let index = self.chunks.partition_point(|chunk| chunk.offset + u64::from(chunk.len) <= offset);
-        self.chunks.get(index).filter(|chunk| chunk.offset <= offset).map(|_| index)
-    }
-}
-
-/// Memory for a chunk of an ordered stream: small for small writes, else one that comes back.
-fn chunk_memory(wanted: usize, released: &mut Vec<Vec<u8>>) -> Vec<u8> {
-    while wanted >= ORDERED_CHUNK / 4
-        && let Some(mut memory) = released.pop()
-    {
-        // What is too small for a chunk only stands in the way of what is not.
-        if memory.capacity() >= ORDERED_CHUNK {
-            memory.clear();
-            return memory;
-        }
-    }
-    // Twice as much as asked for, so that a stream of middling writes gets whole chunks soon.
-    Vec::with_capacity((wanted * 2).clamp(4096, ORDERED_CHUNK))
-}
-
-/// Keeps memory that is done with for reuse, within bounds. What is shared is let go.
-fn release(memory: BlockData, released: &mut Vec<Vec<u8>>) {
-    if let BlockData::Owned(memory) = memory
-        && memory.capacity() > 0
-        && released.len() < RELEASED_MAX
-    {
-        released.push(memory);
-    }
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-
-    use super::*;
-    use crate::streams::Side;
-
-    fn ordered() -> SendHalf {
-        SendHalf::new(StreamId::new(Side::Client, StreamKind::Bidirectional, 0), 1 << 30)
-    }
-
-    fn placed() -> SendHalf {
-        SendHalf::new(StreamId::new(Side::Client, StreamKind::Placed, 0), 1 << 30)
-    }
-
-    fn sent(stream: &mut SendHalf, room: usize) -> Option<(u64, usize, bool, bool)> {
-        stream.next_run(room, usize::MAX, false).map(|run| (run.offset, run.bytes.len(), run.fin, run.end))
-    }
-
-    #[test]
-    fn the_end_goes_with_the_last_byte_or_alone() {
-        let mut stream = ordered();
-        stream.write(&[1; 1000], &mut Vec::new());
-        stream.finish();
-        assert_eq!(sent(&mut stream, 600), Some((0, 600, false, false)));
-        assert_eq!(sent(&mut stream, 600), Some((600, 400, true, false)));
-        assert_eq!(sent(&mut stream, 600), None);
-        let mut stream = ordered();
-        stream.write(&[1; 10], &mut Vec::new());
-        assert_eq!(sent(&mut stream, 600), Some((0, 10, false, false)));
-        stream.finish();
-        assert!(stream.has_fresh());
-        assert_eq!(sent(&mut stream, 600), Some((10, 0, true, false)));
-        stream.on_lost(10, 0, true, 0);
-        assert_eq!(stream.next_run(600, 0, false).map(|run| (run.offset, run.fin)), Some((10, true)));
-        let mut released = Vec::new();
-        assert_eq!(stream.on_acked(0, 10, false, &mut released), 10);
-        assert!(!stream.is_done());
-        stream.on_acked(10, 0, true, &mut released);
-        assert!(stream.is_done());
-    }
-
-    #[test]
-    fn the_end_may_arrive_before_the_rest() {
-        let mut stream = ordered();
-        stream.write(&[1; 1000], &mut Vec::new());
-        stream.finish();
-        while stream.next_run(500, usize::MAX, false).is_some() {}
-        stream.on_acked(500, 500, true, &mut Vec::new());
-        assert!(!stream.is_done());
-        stream.on_acked(0, 500, false, &mut Vec::new());
-        assert!(stream.is_done());
-    }
-
-    #[test]
-    fn blocks_go_back_when_acknowledged_in_any_order() {
-        let mut stream = placed();
-        for index in 0..3u64 {
-            stream.write_block(index << 20, vec![index as u8; 3000].into()).unwrap();
-        }
-        assert!(stream.write_block(5, vec![1].into()).is_err(), "below the last block");
-        while stream.next_run(1000, usize::MAX, false).is_some() {}
-        let mut released = Vec::new();
-        assert_eq!(stream.on_acked(1 << 20, 3000, false, &mut released), 3000);
-        assert_eq!(released.len(), 1);
-        assert_eq!(stream.on_acked(1 << 20, 3000, false, &mut released), 0, "twice acknowledged counts once");
-        assert_eq!(stream.on_acked(0, 2000, false, &mut released), 2000);
-        stream.on_lost(1000, 2000, false, 0);
-        let again = stream.next_run(65536, 0, false).map(|run| (run.offset, run.bytes.len(), run.end));
-        assert_eq!(again, Some((2000, 1000, true)), "only what is missing");
-        stream.on_acked(2000, 1000, false, &mut released);
-        stream.on_acked(2 << 20, 3000, false, &mut released);
-        stream.finish();
-        assert_eq!(stream.take_placed_fin(), Some(9000));
-        stream.on_placed_fin_acked();
-        assert!(stream.is_done());
-        assert_eq!(released.iter().filter(|buffer| buffer.capacity() > 0).count(), 3);
-    }
-
-    #[test]
-    fn shared_memory_is_sent_from_where_it_lies_and_let_go() {
-        let mut stream = placed();
-        let memory = Bytes::from(vec![3; 5000]);
-        for index in 0..4u64 {
-            stream.write_block(index << 20, memory.slice(..4000).into()).unwrap();
-        }
-        while let Some(run) = stream.next_run(1000, usize::MAX, false) {
-            assert_eq!(run.bytes.as_ptr() as usize - memory.as_ptr() as usize, (run.offset % (1 << 20)) as usize);
-        }
-        let mut released = Vec::new();
-        for index in 0..4u64 {
-            assert!(!memory.is_unique());
-            assert_eq!(stream.on_acked(index << 20, 4000, false, &mut released), 4000);
-        }
-        assert!(memory.is_unique() && released.is_empty(), "nothing keeps it, and it is nobody else's to write to");
-    }
-
-    #[test]
-    fn in_the_tail_copies_follow() {
-        let mut stream = placed();
-        stream.write_block(0, vec![7; 1000].into()).unwrap();
-        while stream.next_run(1000, usize::MAX, false).is_some() {}
-        stream.on_lost(0, 1000, false, 2);
-        let mut count = 0;
-        while stream.next_run(1000, 0, true).is_some() {
-            count += 1;
-        }
-        assert_eq!(count, 3);
-    }
-
-    #[test]
-    fn credit_bounds_what_is_new() {
-        let mut stream = SendHalf::new(StreamId(0), 100);
-        stream.write(&[0; 300], &mut Vec::new());
-        assert_eq!(sent(&mut stream, 1000), Some((0, 100, false, false)));
-        assert!(!stream.has_fresh() && stream.credit_left() == 0);
-        assert!(stream.raise_credit(250));
-        assert_eq!(sent(&mut stream, 1000), Some((100, 150, false, false)));
-    }
-
-    #[test]
-    fn a_long_stream_keeps_only_what_is_in_flight() {
-        let mut stream = ordered();
-        let mut released = Vec::new();
-        let mut offset = 0;
-        for _ in 0..200 {
-            stream.write(&vec![9; 50_000], &mut Vec::new());
-            while let Some((at, len, ..)) = sent(&mut stream, 1400) {
-                assert_eq!(at, offset);
-                offset += len as u64;
-                stream.on_acked(at, len as u64, false, &mut released);
-            }
-            assert!(stream.chunks.is_empty());
-        }
-        assert_eq!(offset, 10_000_000);
-        assert_eq!(stream.unacknowledged(), 1);
-    }
-
-    #[test]
-    fn acknowledged_memory_is_kept_within_bounds_and_used_again() {
-        let mut stream = SendHalf::new(StreamId(0), u64::MAX);
-        let mut released = Vec::new();
-        let chunk = vec![1; ORDERED_CHUNK];
-        for _ in 0..3 * RELEASED_MAX {
-            stream.write(&chunk, &mut Vec::new());
-        }
-        while stream.next_run(ORDERED_CHUNK, usize::MAX, false).is_some() {}
-        stream.on_acked(0, (3 * RELEASED_MAX * ORDERED_CHUNK) as u64, false, &mut released);
-        assert_eq!(released.len(), RELEASED_MAX);
-        stream.write(&chunk, &mut released);
-        assert_eq!(released.len(), RELEASED_MAX - 1);
-    }
-}
+mod tests;
