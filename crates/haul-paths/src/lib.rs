@@ -4,6 +4,7 @@
 //!   kin      do two paths share a bottleneck?            by the queueing delays that their packets met at the same time
 //!   roster   who carries data?                           one path until the flow has proved long; then one more at a time; of those that share a bottleneck one
 //!   turns    whose turn is it?                           the order in which paths are asked to take a train
+//!   scheduler  by which rule?                            the ones there are, by name
 //!   via      by which ways does the user want to leave?  interfaces and addresses, spare ones, metered ones
 //!   leave    from where do paths leave now?              what to do as interfaces come and go
 //!   duty     what is a path for at present?           data, spare, nothing: the client's word
@@ -21,6 +22,7 @@ mod duty;
 mod kin;
 pub mod leave;
 mod roster;
+mod scheduler;
 mod turns;
 mod via;
 mod whereabouts;
@@ -31,6 +33,7 @@ pub use duty::{Duty, Standing, Told};
 pub use kin::Verdict;
 pub use leave::Leave;
 pub use roster::{Candidate, Load, Roster};
+pub use scheduler::{Scheduler, UnknownScheduler};
 pub use turns::Turns;
 pub use via::{Class, Exit, Via, ViaSyntaxError};
 pub use whereabouts::Whereabouts;

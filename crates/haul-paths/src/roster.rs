@@ -19,6 +19,7 @@ use haul_units::Time;
 
 use crate::PATHS_MAX;
 use crate::kin::{Delays, Kin, Verdict};
+use crate::scheduler::Scheduler;
 use crate::turns::Turns;
 
 /// A path that may carry data.
@@ -32,6 +33,8 @@ pub struct Candidate {
     pub sent_at: Time,
     /// Bytes acknowledged on it: of two that share a bottleneck the one that carries more stays.
     pub carried: u64,
+    /// Bytes a second that it carries.
+    pub rate: u64,
 }
 
 /// What is to be carried.
@@ -41,6 +44,10 @@ pub struct Load {
     pub product: u64,
     /// The controller has a rule of its own for all paths: none is left out for what it shares.
     pub keeps_all: bool,
+    /// Who is asked first.
+    pub scheduler: Scheduler,
+    /// All that is still to be sent, if nothing is to come after it.
+    pub left: Option<u64>,
 }
 
 /// Where a path stands.
@@ -123,8 +130,8 @@ impl Roster {
 
     /// Whose turn it is, of the paths that can be used.
     pub fn turns(&mut self, now: Time, candidates: &[Candidate], load: &Load) -> Turns {
-        if let [only] = candidates {
-            return Turns::new(std::iter::once((only.rtt, only.sent_at, only.id)));
+        if candidates.len() < 2 || load.scheduler == Scheduler::Redundant {
+            return Turns::new(load.scheduler, candidates.iter());
         }
         let lead = self.lead(candidates);
         let is_long = self.run >= LONG_BYTES.max(load.product.saturating_mul(LONG_PRODUCTS));
@@ -133,7 +140,11 @@ impl Roster {
             self.let_join(now, candidates);
         }
         let carries = |path: &&Candidate| if is_long { self.carries(path.id) } else { Some(path.id) == lead };
-        Turns::new(candidates.iter().filter(carries).map(|path| (path.rtt, path.sent_at, path.id)))
+        let mut turns = Turns::new(load.scheduler, candidates.iter().filter(carries));
+        if let (Scheduler::Completion, Some(left)) = (load.scheduler, load.left) {
+            turns.end_soonest(candidates, left);
+        }
+        turns
     }
 
     fn carries(&self, id: u8) -> bool {
@@ -157,7 +168,9 @@ impl Roster {
             return Some(lead);
         }
         // The handshake's, where none is much shorter.
-        let next = Turns::new(candidates.iter().map(|path| (path.rtt, Time::ZERO, path.id))).get(0)?;
+        let unsent = candidates.iter().map(|path| Candidate { sent_at: Time::ZERO, ..*path });
+        let unsent: Vec<Candidate> = unsent.collect();
+        let next = Turns::new(Scheduler::ShortestRtt, unsent.iter()).get(0)?;
         self.set(next, Standing::Member { next: FIRST_PAUSE });
         Some(next)
     }

@@ -1,10 +1,12 @@
-//! The order in which paths are asked to take a train.
+//! The order in which paths are asked to take a train, and which of them are not asked.
 
 use std::time::Duration;
 
 use haul_units::Time;
 
 use crate::PATHS_MAX;
+use crate::roster::Candidate;
+use crate::scheduler::Scheduler;
 
 /// Paths in the order in which they are asked to take data.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,15 +17,37 @@ pub struct Turns {
 }
 
 impl Turns {
-    /// The shortest round trip first; those about as short take turns. Each path: its round trip, when something last left on it, its number.
-    pub(crate) fn new(paths: impl Iterator<Item = (Duration, Time, u8)> + Clone) -> Self {
-        let shortest = paths.clone().map(|(rtt, ..)| rtt).min().unwrap_or_default();
-        let as_short = shortest + shortest / 4 + AS_SHORT;
+    /// In the scheduler's order.
+    pub(crate) fn new<'a>(scheduler: Scheduler, paths: impl Iterator<Item = &'a Candidate> + Clone) -> Self {
+        let shortest = paths.clone().map(|path| path.rtt).min().unwrap_or_default();
+        let as_short = match scheduler {
+            Scheduler::RoundRobin => Duration::MAX,
+            _ => shortest + shortest / 4 + AS_SHORT,
+        };
         let mut turns = Self::default();
-        for (rtt, sent_at, id) in paths.take(PATHS_MAX) {
-            turns.insert((if rtt <= as_short { Duration::ZERO } else { rtt }, sent_at, id));
+        for path in paths.take(PATHS_MAX) {
+            turns.insert((if path.rtt <= as_short { Duration::ZERO } else { path.rtt }, path.sent_at, path.id));
         }
         turns
+    }
+
+    /// Leaves out what would end later than without it: a path by which a packet that leaves now arrives after the ones before it in the order have carried all that is left.
+    pub(crate) fn end_soonest(&mut self, candidates: &[Candidate], left: u64) {
+        let of = |id: u8| candidates.iter().find(|path| path.id == id);
+        let mut rate = 0.0;
+        let mut shortest = Duration::MAX;
+        for nth in 0..self.len {
+            let Some(path) = of(self.order[nth].2) else { continue };
+            // One way is half of the round trip, as far as anybody knows.
+            let others_end =
+                Duration::try_from_secs_f64(left as f64 / rate).unwrap_or(Duration::MAX).saturating_add(shortest / 2);
+            if path.rtt / 2 >= others_end {
+                self.len = nth;
+                return;
+            }
+            rate += path.rate as f64;
+            shortest = shortest.min(path.rtt);
+        }
     }
 
     fn insert(&mut self, entry: (Duration, Time, u8)) {
@@ -56,10 +80,23 @@ const AS_SHORT: Duration = Duration::from_millis(1);
 mod tests {
     use super::*;
 
-    fn order(paths: &[(u64, u64, u8)]) -> Vec<u8> {
-        let at = |us| Time::ZERO + Duration::from_micros(us);
-        let turns = Turns::new(paths.iter().map(|&(rtt_us, sent_us, id)| (Duration::from_micros(rtt_us), at(sent_us), id)));
+    fn candidates(paths: &[(u64, u64, u8)]) -> Vec<Candidate> {
+        let new = |&(rtt_us, sent_us, id): &(u64, u64, u8)| Candidate {
+            id,
+            rtt: Duration::from_micros(rtt_us),
+            sent_at: Time::ZERO + Duration::from_micros(sent_us),
+            rate: 1_000_000,
+            ..Candidate::default()
+        };
+        paths.iter().map(new).collect()
+    }
+
+    fn ids(turns: &Turns) -> Vec<u8> {
         (0..).map_while(|nth| turns.get(nth)).collect()
+    }
+
+    fn order(paths: &[(u64, u64, u8)]) -> Vec<u8> {
+        ids(&Turns::new(Scheduler::Completion, candidates(paths).iter()))
     }
 
     #[test]
@@ -67,5 +104,36 @@ mod tests {
         assert_eq!(order(&[(200_000, 0, 0), (20_000, 9, 1), (25_900, 5, 2)]), [2, 1, 0]);
         assert_eq!(order(&[(400, 9, 0), (1_400, 5, 1), (3_000, 1, 2)]), [1, 0, 2], "a millisecond is blur");
         assert_eq!(order(&[]), Vec::<u8>::new());
+    }
+
+    #[test]
+    fn round_robin_knows_no_round_trips() {
+        let paths = candidates(&[(20_000, 9, 0), (200_000, 5, 1), (1_000, 7, 2)]);
+        assert_eq!(ids(&Turns::new(Scheduler::RoundRobin, paths.iter())), [1, 2, 0]);
+        assert_eq!(ids(&Turns::new(Scheduler::ShortestRtt, paths.iter())), [2, 0, 1]);
+    }
+
+    /// Two paths of 1 MB/s, 10 ms and 100 ms one way: 90 kB is what the near one carries until a packet has come by the far one.
+    #[test]
+    fn a_far_path_gets_nothing_that_the_near_one_ends_sooner() {
+        let paths = candidates(&[(20_000, 0, 0), (200_000, 0, 1)]);
+        let asked = |left| {
+            let mut turns = Turns::new(Scheduler::Completion, paths.iter());
+            turns.end_soonest(&paths, left);
+            ids(&turns)
+        };
+        assert_eq!(asked(89_000), [0]);
+        assert_eq!(asked(91_000), [0, 1]);
+        assert_eq!(asked(0), [0], "one is always asked");
+    }
+
+    /// Of paths about as short none is left out while there is as much as one packet's time.
+    #[test]
+    fn a_path_without_a_rate_leaves_none_out() {
+        let mut paths = candidates(&[(20_000, 0, 0), (200_000, 0, 1)]);
+        paths[0].rate = 0;
+        let mut turns = Turns::new(Scheduler::Completion, paths.iter());
+        turns.end_soonest(&paths, 1);
+        assert_eq!(ids(&turns), [0, 1]);
     }
 }

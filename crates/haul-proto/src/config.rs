@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_cc::{ControllerChoice, Learned};
-use haul_paths::Via;
+use haul_paths::{Scheduler, Via};
 use haul_units::{BitRate, Bytes};
 
 use crate::identity::{Identity, PeerTrust};
@@ -54,6 +54,8 @@ pub struct TransportConfig {
     pub paths: u8,
     /// By which interfaces or addresses a client's paths leave, where the driver can do that: one for each, instead of `paths`. Default: none, the routing table says.
     pub via: Vec<Via>,
+    /// Which path is asked first where several carry data. Default: [`Scheduler::Completion`]; the others are there to be compared with.
+    pub scheduler: Scheduler,
     /// Data packets sealed with one key, at most. Default 2^22, half of what AES-GCM allows; tests set it small.
     pub packets_per_key: u64,
 }
@@ -83,6 +85,7 @@ impl Default for TransportConfig {
             sinks: None,
             paths: 1,
             via: Vec::new(),
+            scheduler: Scheduler::default(),
             packets_per_key: 1 << 22,
         }
     }

@@ -43,7 +43,7 @@ pub use connection::{
 };
 pub use distributions::Distributions;
 pub use endpoint::{AnswerError, Endpoint, EndpointConfig, Handled};
-pub use haul_paths::{Class, Exit, Standing, Via, ViaSyntaxError};
+pub use haul_paths::{Class, Exit, Scheduler, Standing, Via, ViaSyntaxError};
 pub use haul_units::Distribution;
 pub use opening::{BeginError, Opening};
 pub use receive::Ecn;

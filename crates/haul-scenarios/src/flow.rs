@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use haul_cc::ControllerChoice;
 use haul_proto::identity::{Identity, PeerTrust};
-use haul_proto::{ClientConfig, Connection, PATHS_MAX, Pacing, ServerConfig, Stats, StreamKind, TransportConfig};
+use haul_proto::{ClientConfig, Connection, PATHS_MAX, ServerConfig, Stats, StreamKind, TransportConfig};
 use haul_sim::{Delivered, EndpointId, FlowEnd, FlowSpec, Transmit};
 use haul_units::{Bytes, Time};
 
@@ -28,13 +27,12 @@ struct Start {
 }
 
 impl Haul {
-    /// The sender and the receiver of a flow, driven by a controller, with a path for each of the flow's ways.
-    pub fn pair<K>(flow: &FlowSpec<'_, K>, controller: ControllerChoice, pacing: Pacing, kind: StreamKind) -> (Self, Self) {
+    /// The sender and the receiver of a flow, with a path for each of the flow's ways.
+    pub fn pair<K>(flow: &FlowSpec<'_, K>, transport: TransportConfig, kind: StreamKind) -> (Self, Self) {
         static IDENTITY: LazyLock<Vec<u8>> = LazyLock::new(|| Identity::generate().to_pkcs8().expect("it is ours").to_vec());
         let identity = Identity::from_pkcs8(&IDENTITY).expect("just made");
         let trust = PeerTrust::Pinned(vec![identity.public_key().fingerprint()]);
-        let transport =
-            TransportConfig { controller, pacing, max_packet: 1472, paths: paths(flow.ways), ..TransportConfig::default() };
+        let transport = TransportConfig { max_packet: 1472, paths: paths(flow.ways), ..transport };
         let server = ServerConfig { transport: transport.clone(), ..ServerConfig::new(identity, PeerTrust::Anyone) };
         let client = ClientConfig { transport, connect_timeout: Duration::from_secs(60), ..ClientConfig::new(trust) };
         let seed = |side: u8| {

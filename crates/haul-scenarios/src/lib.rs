@@ -13,7 +13,7 @@ mod flow;
 mod placed;
 
 use haul_cc::ControllerChoice;
-use haul_proto::{Pacing, StreamKind};
+use haul_proto::{Pacing, Scheduler, StreamKind, TransportConfig};
 use haul_sim::{Cbr, CbrConfig, CbrMeter, EndpointId, FlowSpec, Mixed, Outcome, Plan, Tcp, TcpConfig};
 
 pub use end::{Datagram, End, Way};
@@ -27,6 +27,15 @@ pub enum Kind {
     Haul(ControllerChoice),
     /// The same on one ordered stream: what has come too early waits.
     Ordered(ControllerChoice),
+    /// As `Haul`, or on one ordered stream, with this scheduler of paths.
+    Scheduled {
+        /// Its controller.
+        controller: ControllerChoice,
+        /// Which path is asked first.
+        scheduler: Scheduler,
+        /// On one ordered stream.
+        ordered: bool,
+    },
     /// As `Haul` without pacing: whatever the window lets go, goes at once.
     Unpaced(ControllerChoice),
     /// The TCP model.
@@ -56,14 +65,19 @@ pub fn measure_constant(plan: &Plan<Kind>) -> (Outcome, Vec<Option<CbrMeter>>) {
 
 /// The ends of a flow of any kind, for whoever drives the network.
 pub fn any_ends(flow: &FlowSpec<'_, Kind>) -> (AnyEnd, AnyEnd) {
-    let haul = |controller, pacing, stream| {
-        let (sender, receiver) = Haul::pair(flow, controller, pacing, stream);
+    let haul = |transport: TransportConfig, stream| {
+        let (sender, receiver) = Haul::pair(flow, transport, stream);
         (Mixed::First(sender), Mixed::First(receiver))
     };
+    let driven_by = |controller| TransportConfig { controller, ..TransportConfig::default() };
     match *flow.kind {
-        Kind::Haul(controller) => haul(controller, Pacing::On, StreamKind::Placed),
-        Kind::Ordered(controller) => haul(controller, Pacing::On, StreamKind::Bidirectional),
-        Kind::Unpaced(controller) => haul(controller, Pacing::Off, StreamKind::Placed),
+        Kind::Haul(controller) => haul(driven_by(controller), StreamKind::Placed),
+        Kind::Ordered(controller) => haul(driven_by(controller), StreamKind::Bidirectional),
+        Kind::Scheduled { controller, scheduler, ordered } => {
+            let stream = if ordered { StreamKind::Bidirectional } else { StreamKind::Placed };
+            haul(TransportConfig { scheduler, ..driven_by(controller) }, stream)
+        }
+        Kind::Unpaced(controller) => haul(TransportConfig { pacing: Pacing::Off, ..driven_by(controller) }, StreamKind::Placed),
         Kind::Tcp(config) => {
             let (sender, receiver) = Tcp::pair(config, flow);
             (Mixed::Second(Mixed::First(sender)), Mixed::Second(Mixed::First(receiver)))

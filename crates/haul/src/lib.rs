@@ -71,6 +71,6 @@ pub use haul_proto::handshake::HandshakeError;
 pub use haul_proto::identity::{Fingerprint, Identity, IdentityError, PeerTrust, PublicKey};
 pub use haul_proto::{
     Admission, AdmittedBy, BlockData, Class, ClientConfig, CloseReason, Distribution, Distributions, PATHS_MAX, Pacing,
-    PathStats, ResetKey, ServerConfig, Sink, SinkFactory, Standing, Stats, StreamId, TransportConfig, Via, Waits,
+    PathStats, ResetKey, Scheduler, ServerConfig, Sink, SinkFactory, Standing, Stats, StreamId, TransportConfig, Via, Waits,
 };
 pub use haul_units::{BitRate, Bytes, Ratio};

@@ -13,13 +13,13 @@ const COPY_LOSS: f64 = 0.0005;
 /// Loss from which on it is sent three times.
 const COPY_TWICE_LOSS: f64 = 0.02;
 
-/// A range taken for lost.
+/// A range to be sent again.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LostRange {
-    stream: StreamId,
-    offset: u64,
-    len: u64,
-    fin: bool,
+    pub(super) stream: StreamId,
+    pub(super) offset: u64,
+    pub(super) len: u64,
+    pub(super) fin: bool,
 }
 
 impl Connection {
@@ -148,7 +148,7 @@ impl Connection {
         self.requeue(lost, frames);
     }
 
-    fn is_missing(&mut self, &LostRange { stream, offset, len, fin }: &LostRange) -> bool {
+    pub(super) fn is_missing(&mut self, &LostRange { stream, offset, len, fin }: &LostRange) -> bool {
         self.streams.sender(stream).is_some_and(|send| send.lacks(offset, len, fin))
     }
 

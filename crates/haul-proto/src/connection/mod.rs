@@ -23,6 +23,7 @@
 mod acked;
 mod admission;
 mod close;
+mod echo;
 mod event;
 mod filler;
 mod input;
@@ -93,6 +94,8 @@ pub struct Connection {
     sharers: usize,
     /// Which of them carries what.
     roster: Roster,
+    /// What goes by one path and again by another; none with one path.
+    echoes: Option<Box<echo::Echoes>>,
     /// The largest packet that both sides take.
     max_packet: u16,
     /// The peer wants the first packets of each path reported in small groups.

@@ -228,12 +228,15 @@ impl Connection {
         let mut count = 0;
         for path in self.paths.iter().filter(may) {
             let (rtt, carried) = (path.rtt.smoothed(), path.meter.delivered);
-            candidates[count] = Candidate { id: path.id, rtt, sent_at: path.sent_at, carried };
+            let rate = path.meter.delivery_rate.as_bps() / 8;
+            candidates[count] = Candidate { id: path.id, rtt, sent_at: path.sent_at, carried, rate };
             count += 1;
         }
         let product = self.paths.iter().map(Path::product).max().unwrap_or_default();
         let keeps_all = self.config.controller.is_coupled() || matches!(self.config.controller, ControllerChoice::Fixed(_));
-        let turns = self.roster.turns(now, &candidates[..count], &Load { product, keeps_all });
+        let scheduler = self.config.scheduler;
+        let left = if count > 1 && !self.streams.is_idle() { self.left_at_the_end() } else { None };
+        let turns = self.roster.turns(now, &candidates[..count], &Load { product, keeps_all, scheduler, left });
         if turns.len() != self.sharers && !turns.is_empty() {
             self.sharers = turns.len();
             if matches!(self.config.controller, ControllerChoice::Fixed(_)) {
@@ -245,6 +248,14 @@ impl Connection {
             path.join(now, share_of(self.config.controller, self.sharers), beside, self.rng.next_u64());
         }
         turns
+    }
+
+    /// What is still to be sent, if that is all there will be and a path might be too long for it.
+    fn left_at_the_end(&self) -> Option<u64> {
+        let longest = self.longest_rtt().unwrap_or_default();
+        let rate: u64 = self.paths.iter().map(|path| path.meter.delivery_rate.bytes_in(longest).as_u64()).sum();
+        // More than all paths carry in the longest round trip is not the end on any.
+        if self.streams.unsent > rate { None } else { self.streams.left_at_the_end() }
     }
 
     /// Tells a path's controller of the others that may share its bottleneck.

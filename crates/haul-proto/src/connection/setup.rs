@@ -53,6 +53,7 @@ impl Connection {
             takes_standings: false,
             sharers: 1,
             roster: Roster::default(),
+            echoes: None,
             max_packet: config.max_packet,
             reports_the_start: false,
             streams: Streams::new(side, limits, config.sinks.clone()),

@@ -5,8 +5,11 @@
 //! bounds it; after a probe timeout a few packets go regardless.
 
 use haul_cc::quantum;
+use haul_paths::Scheduler;
 use haul_units::{BitRate, Bytes, Time};
 
+use super::acked::LostRange;
+use super::echo::TAIL_PKTS;
 use super::stats::Wait;
 use super::{Connection, Transmit};
 use crate::ConnectionId;
@@ -29,6 +32,14 @@ impl Connection {
             path.paced_until = Time::NEVER;
         }
         if self.streams.is_idle() {
+            match self.poll_echo(now, train) {
+                Some(Ok(transmit)) => return Some(transmit),
+                Some(Err(wait)) => {
+                    self.wait(now, wait);
+                    return None;
+                }
+                None => {}
+            }
             if self.streams.unacknowledged == 0 {
                 self.roster.on_idle();
             }
@@ -63,6 +74,38 @@ impl Connection {
         None
     }
 
+    /// Nothing waits to be sent: what goes by a second path too, or what that waits for; `None` if there is nothing like that.
+    fn poll_echo(&mut self, now: Time, train: &mut [u8]) -> Option<Result<Transmit, Wait>> {
+        if self.paths.len() < 2 || self.streams.unacknowledged == 0 {
+            return None;
+        }
+        let turns = self.turns(now);
+        self.echo_the_tail(&turns);
+        let mut waits = None;
+        for index in (0..).map_while(|nth| turns.get(nth)).map(usize::from) {
+            if !self.is_to_echo(index) {
+                continue;
+            }
+            match self.poll_echo_on(index, now, train) {
+                Ok(transmit) => return Some(Ok(transmit)),
+                // It has arrived meanwhile.
+                Err(Wait::Application | Wait::Credit) => {}
+                Err(wait) => waits = Some(Err(wait)),
+            }
+        }
+        waits
+    }
+
+    fn poll_echo_on(&mut self, index: usize, now: Time, train: &mut [u8]) -> Result<Transmit, Wait> {
+        let probes = self.paths[index].probes_due;
+        if self.config.scheduler == Scheduler::Completion {
+            self.paths[index].probes_due = probes.max(TAIL_PKTS);
+        }
+        let outcome = self.poll_data_on(index, now, train);
+        self.paths[index].probes_due = probes;
+        outcome
+    }
+
     /// No path is what sending waits for.
     fn wait_for_data(&mut self, now: Time, wait: Wait) {
         for path in &mut self.paths {
@@ -89,6 +132,7 @@ impl Connection {
             }
         };
         let packets = (limit / packet).clamp(1, RUN_PACKETS).min(train.len() / packet);
+        self.queue_echo(index);
         let filled = self.fill(index, train, packet, packets);
         if filled.packets == 0 {
             // The schedule had nothing that credit lets go.
@@ -103,6 +147,8 @@ impl Connection {
         self.runs.clear();
         let payload = packet - DATA_OVERHEAD;
         let tail = self.streams.unsent == 0;
+        let is_redundant = self.config.scheduler == Scheduler::Redundant;
+        let (mut firsts, mut fresh_bytes) = (Vec::new(), 0);
         let Some(keys) = self.keys.as_mut() else { return filled };
         let Some(path) = self.paths.get_mut(index) else { return filled };
         let mut sealer = Sealing { keys, path, remote: self.remote, payload };
@@ -121,6 +167,10 @@ impl Connection {
                     self.retransmitted_bytes += run.bytes.len() as u64;
                 } else {
                     fresh += run.bytes.len();
+                    if is_redundant {
+                        let len = run.bytes.len() as u64;
+                        firsts.push(LostRange { stream: run.stream, offset: run.offset, len, fin: run.fin });
+                    }
                 }
                 let (count, last) = sealer.seal(&run, train, filled.bytes);
                 self.runs.push(run_record(&run, sealer.path.next_number, count, packet, last));
@@ -135,6 +185,7 @@ impl Connection {
             }
             self.streams.credit.spend(fresh as u64);
             self.roster.on_sent(fresh as u64);
+            fresh_bytes += fresh as u64;
             self.streams.unsent = self.streams.unsent.saturating_sub(fresh as u64);
             let stuck = filled.packets == before;
             self.streams.end_turn(turn, &mut self.control);
@@ -143,6 +194,8 @@ impl Connection {
                 break;
             }
         }
+        self.note_sent(fresh_bytes);
+        firsts.into_iter().for_each(|range| self.echo_everything(index as u8, range));
         filled
     }
 

@@ -120,6 +120,8 @@ impl Run {
     }
 }
 
+/// Records that are looked at for the newest packets: control packets lie between.
+const NEWEST_RUNS: usize = 64;
 /// Runs that can have been sent in one call to the system.
 const JUST_SENT: usize = 64;
 
@@ -264,6 +266,21 @@ impl SentRing {
             if let Content::Control(frames) = &run.content {
                 on_control(frames);
             }
+            packets -= mask.count_ones();
+            if packets == 0 {
+                return;
+            }
+        }
+    }
+
+    /// What the newest packets in flight carry, up to `packets` of them, the newest first. Calls as [`Self::on_ack`] does.
+    pub fn newest(&self, mut packets: u32, mut on_data: impl FnMut(StreamId, u64, u64, bool)) {
+        for run in self.runs.iter().rev().take(NEWEST_RUNS).filter(|run| !run.is_settled()) {
+            let mut mask = run.all() & !run.acked & !run.lost;
+            while mask.count_ones() > packets {
+                mask &= mask - 1;
+            }
+            run.data_of(mask, &mut on_data);
             packets -= mask.count_ones();
             if packets == 0 {
                 return;

@@ -29,6 +29,11 @@ impl Schedule {
         self.queues.iter_mut().find_map(|(_, queue)| queue.pop_front())
     }
 
+    /// Who waits.
+    pub fn iter(&self) -> impl Iterator<Item = &StreamId> {
+        self.queues.iter().flat_map(|(_, queue)| queue)
+    }
+
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.queues.iter().all(|(_, queue)| queue.is_empty())

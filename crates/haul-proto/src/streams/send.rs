@@ -189,6 +189,16 @@ impl SendHalf {
         !self.lost.is_empty()
     }
 
+    /// Bytes to send again, those that have arrived meanwhile included.
+    pub fn lost_bytes(&self) -> u64 {
+        self.lost.iter().map(|lost| u64::from(lost.len)).sum()
+    }
+
+    /// Whether the application has written all it will.
+    pub fn is_finished(&self) -> bool {
+        self.fin != Fin::Open
+    }
+
     /// Whether new bytes wait, and the stream's own credit lets some go.
     pub fn has_fresh(&self) -> bool {
         self.fresh < self.written.min(self.max_fresh) || self.wants_bare_fin()

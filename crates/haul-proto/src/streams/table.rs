@@ -287,6 +287,14 @@ impl Streams {
         }
     }
 
+    /// Bytes that wait to be sent, new and again, if no stream among those is to get any more.
+    pub fn left_at_the_end(&self) -> Option<u64> {
+        let sender = |id: &StreamId| self.map.get(id).and_then(|stream| stream.send.as_ref());
+        let ends = self.schedule.iter().filter_map(sender).all(SendHalf::is_finished);
+        let again: u64 = self.again.iter().filter_map(sender).map(SendHalf::lost_bytes).sum();
+        ends.then_some(self.unsent + again)
+    }
+
     /// Whether no stream has anything to send.
     pub fn is_idle(&self) -> bool {
         self.again.is_empty() && self.schedule.is_empty()

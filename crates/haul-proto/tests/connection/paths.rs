@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_proto::{Connection, PATHS_MAX, PathStats, Standing, TransportConfig};
+use haul_proto::{Connection, PATHS_MAX, PathStats, Scheduler, Standing, TransportConfig};
 use haul_scenarios::{End, Way};
 use haul_sim::{EndpointId, LinkId, LossModel, Network};
 use haul_units::{BitRate, Bytes, Ratio, Time};
@@ -123,6 +123,72 @@ fn separate_paths_add_up_in_either_direction() {
         let bound = ideal(&paths, bytes).mul_f64(1.2) + path.rtt * 16;
         assert!(took <= bound, "{count} paths from {from:?}: {took:?}, bound {bound:?}");
     }
+}
+
+/// The last packets of one path are lost and nothing follows them: what the other one carried again has arrived before any timer.
+#[test]
+fn what_is_last_on_a_path_goes_by_the_other_one_too() {
+    const BYTES: u64 = 20 << 20;
+    let new = |scheduler| {
+        let paths = [Path::new(BitRate::mbps(50), ms(100)), Path::new(BitRate::mbps(50), ms(100))];
+        let mut lab = Lab::new(&paths, &TransportConfig { scheduler, ..fixed(BitRate::mbps(90)) });
+        lab.connected();
+        lab.end(CLIENT).start_bulk(BYTES, false);
+        lab
+    };
+    // How long it takes as a whole, and when the last bytes leave; then the same again, where the second path loses what of them still waits at its link then.
+    let whole = |scheduler| {
+        let mut lab = new(scheduler);
+        let (mut sent, mut last) = (0, Time::ZERO);
+        while !lab.run_until(ms(1), |end| end.placed.lock().unwrap().bytes == BYTES, SERVER) {
+            let now = sent_by_each(&mut lab).iter().sum();
+            if now > sent + 1500 {
+                last = lab.network.now();
+            }
+            sent = now;
+        }
+        assert!(sent_by_each(&mut lab).iter().all(|sent| *sent > BYTES / 8), "both carry data");
+        (lab.network.now(), last)
+    };
+    let cut = |scheduler, last: Time| {
+        let mut lab = new(scheduler);
+        let until_then = last.since(lab.network.now()) - ms(1);
+        lab.run_until(until_then, |_| false, SERVER);
+        lab.set_loss(1, LossModel::All);
+        lab.arrives(SERVER, BYTES, Duration::from_secs(60))
+    };
+    // The same up to the end, where one of them sends something twice.
+    let (whole, last) = whole(Scheduler::ShortestRtt);
+    let by_timer = cut(Scheduler::ShortestRtt, last);
+    assert!(by_timer.since(whole) > ms(100), "{by_timer:?}, {whole:?} with nothing lost");
+    let by_the_other = cut(Scheduler::Completion, last);
+    assert!(by_the_other.since(whole) < ms(50), "{by_the_other:?}, {whole:?} with nothing lost");
+}
+
+/// Of what is short every byte goes by every path: the loss of all that one carries costs no timer.
+#[test]
+fn a_redundant_flow_waits_for_no_path() {
+    const BYTES: u64 = 20_000;
+    let took = |scheduler| {
+        let paths = [Path::new(BitRate::mbps(50), ms(50)), Path::new(BitRate::mbps(50), ms(60))];
+        let mut lab = Lab::new(&paths, &TransportConfig { scheduler, ..TransportConfig::default() });
+        lab.connected();
+        let is_proved = |lab: &mut Lab| lab.paths(CLIENT).iter().all(|path| path.usable) && lab.paths(CLIENT).len() == 2;
+        while !is_proved(&mut lab) {
+            lab.run_until(ms(10), |_| false, SERVER);
+        }
+        lab.set_loss(0, LossModel::All);
+        let start = lab.network.now();
+        lab.end(CLIENT).start_bulk(BYTES, false);
+        assert!(lab.run_until(Duration::from_secs(10), |end| end.placed.lock().unwrap().bytes == BYTES, SERVER));
+        lab.network.now().since(start)
+    };
+    let (redundant, waited) = (took(Scheduler::Redundant), took(Scheduler::ShortestRtt));
+    assert!(redundant < ms(120) && waited > redundant * 2, "{redundant:?} and {waited:?}");
+}
+
+fn sent_by_each(lab: &mut Lab) -> Vec<u64> {
+    lab.paths(CLIENT).iter().map(|path| path.sent.as_u64()).collect()
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod grid;
 mod named;
 mod plans;
 mod robustness;
+mod schedulers;
 mod sharing;
 mod stalls;
 mod weather;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use haul_cc::ControllerChoice;
-use haul_proto::{Pacing, StreamKind};
+use haul_proto::{StreamKind, TransportConfig};
 use haul_scenarios::{Haul, Kind};
 use haul_sim::{Delivered, Endpoint, EndpointId, Flow, FlowEnd, Path, Plan, Queue, Rng, Topology, Transmit};
 use haul_units::{BitRate, Bytes, Time};
@@ -113,7 +113,8 @@ fn ends_that_stand_still_do_not_slow_it_down() {
                 checks: &[],
             };
             let outcome = plan.run(|flow| {
-                let (sender, receiver) = Haul::pair(flow, choice, Pacing::default(), StreamKind::Placed);
+                let (sender, receiver) =
+                    Haul::pair(flow, TransportConfig { controller: choice, ..TransportConfig::default() }, StreamKind::Placed);
                 (Stalling::new(sender, flow.seed), Stalling::new(receiver, flow.seed + 1))
             });
             println!("{choice} {rate} {rtt:?}: {:.3} used, dropped {:.4}", outcome.utilisation, outcome.dropped);
